@@ -5,6 +5,8 @@
 //!
 //! - [`agent`]: the loop. Ask the model, run its calls, record the results, until it answers.
 //! - [`conversation`]: the history, in which every call has its result by construction.
+//! - [`policy`]: what tools ask for, what they are given, and the one function that decides.
 
 pub mod agent;
 pub mod conversation;
+pub mod policy;
