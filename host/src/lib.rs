@@ -6,7 +6,11 @@
 //! - [`agent`]: the loop. Ask the model, run its calls, record the results, until it answers.
 //! - [`conversation`]: the history, in which every call has its result by construction.
 //! - [`policy`]: what tools ask for, what they are given, and the one function that decides.
+//! - [`sandbox`]: the enclosure; the only room that knows wasmtime.
+//! - [`tools`]: which tools there are, in what order they run, who is asked, and what the model is told.
 
 pub mod agent;
 pub mod conversation;
 pub mod policy;
+pub mod sandbox;
+pub mod tools;

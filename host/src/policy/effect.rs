@@ -21,6 +21,8 @@ pub enum Effect {
     Write {
         /// What its arguments name, as far as the schema marks paths.
         paths: Vec<WorkspacePath>,
+        /// The tool wants to be confirmed each time.
+        confirm: bool,
     },
     /// Run a tool that wants to be confirmed each time, whatever it can do.
     Confirmed,
@@ -59,7 +61,8 @@ impl Effect {
     pub fn scope(&self, tool: &str) -> Option<Scope> {
         match self {
             Self::Command { line, .. } => SimpleCommand::parse(line).map(|command| Scope::Command(command.scope())),
-            Self::Write { paths } => match paths.as_slice() {
+            Self::Write { confirm: true, .. } => None,
+            Self::Write { paths, confirm: false } => match paths.as_slice() {
                 [path] if !path.as_str().is_empty() => Some(Scope::Write { tool: tool.to_owned(), path: path.clone() }),
                 _ => None,
             },
@@ -73,8 +76,8 @@ impl Scope {
     pub fn covers(&self, tool: &str, effect: &Effect) -> bool {
         match (self, effect) {
             (Self::Command(scope), Effect::Command { line, .. }) => scope.covers(line),
-            (Self::Write { tool: approved, path }, Effect::Write { paths }) => {
-                approved == tool && !paths.is_empty() && paths.iter().all(|p| p.is_within(path))
+            (Self::Write { tool: approved, path }, Effect::Write { paths, confirm }) => {
+                !confirm && approved == tool && !paths.is_empty() && paths.iter().all(|p| p.is_within(path))
             }
             (Self::Command(_), Effect::Write { .. } | Effect::Confirmed) | (Self::Write { .. }, Effect::Command { .. } | Effect::Confirmed) => false,
         }

@@ -83,9 +83,10 @@ impl Judge {
         let mode = match (self.mode, effect) {
             (Mode::Plan, Effect::Command { .. } | Effect::Write { .. }) => Verdict::Deny,
             (Mode::Auto, Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed) => Verdict::Allow,
-            (Mode::AutoEdit, Effect::Write { .. }) => Verdict::Allow,
+            (Mode::AutoEdit, Effect::Write { confirm: false, .. }) => Verdict::Allow,
             (Mode::Ask | Mode::AutoEdit, Effect::Command { .. })
             | (Mode::Ask, Effect::Write { .. })
+            | (Mode::AutoEdit, Effect::Write { confirm: true, .. })
             | (Mode::Ask | Mode::AutoEdit | Mode::Plan, Effect::Confirmed) => Verdict::Ask,
         };
         let remembered = self.approved.iter().any(|scope| scope.covers(tool, effect));
@@ -112,7 +113,7 @@ mod tests {
     }
 
     fn write(path: &str) -> Effect {
-        Effect::Write { paths: vec![WorkspacePath::parse(path, None).unwrap()] }
+        Effect::Write { paths: vec![WorkspacePath::parse(path, None).unwrap()], confirm: false }
     }
 
     fn word(decision: &Decision) -> &'static str {
