@@ -10,6 +10,7 @@
 //! - [`tools`]: which tools there are, in what order they run, who is asked, and what the model is told.
 
 pub mod agent;
+pub mod config;
 pub mod conversation;
 pub mod policy;
 pub mod sandbox;
