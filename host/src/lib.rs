@@ -5,6 +5,8 @@
 //!
 //! - [`agent`]: the loop. Ask the model, run its calls, record the results, until it answers.
 //! - [`conversation`]: the history, in which every call has its result by construction.
+//! - [`model`]: the language models: wire formats, streams, retries, recordings, prices.
 
 pub mod agent;
 pub mod conversation;
+pub mod model;
