@@ -19,4 +19,5 @@ pub mod conversation;
 pub mod model;
 pub mod policy;
 pub mod sandbox;
+pub mod shown;
 pub mod tools;

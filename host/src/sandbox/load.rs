@@ -1,6 +1,6 @@
 //! Loading a plugin: measured, compiled or found compiled, asked what it has, and checked against what it imports.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use wasmtime::Store;
@@ -51,6 +51,20 @@ pub enum LoadError {
     /// A fault of this program or of the machine.
     #[error("the host failed: {0}")]
     Host(String),
+}
+
+/// Reads a component from a file: a plain one, and no larger than any honest component is.
+pub fn read_component(path: &Path) -> Result<Arc<[u8]>, LoadError> {
+    use std::io::Read as _;
+    let problem = |error| LoadError::Read(path.to_owned(), error);
+    let metadata = std::fs::metadata(path).map_err(problem)?;
+    if !metadata.is_file() {
+        return Err(problem(std::io::Error::other("it is not a file")));
+    }
+    let mut bytes = Vec::new();
+    let most = LARGEST_COMPONENT as u64 + 1;
+    std::fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(problem)?;
+    Ok(bytes.into())
 }
 
 fn list(lent: &[Lent]) -> String {
@@ -193,7 +207,7 @@ impl Sandbox {
 }
 
 /// Loads machine code that this program compiled itself.
-fn load_own_artefact(sandbox: &Sandbox, path: &std::path::Path) -> Result<Component, LoadError> {
+fn load_own_artefact(sandbox: &Sandbox, path: &Path) -> Result<Component, LoadError> {
     // SAFETY: `Cache` hands out only paths in a folder that belongs to this user alone (mode 0700, checked at start),
     // where only `Cache::write` puts files, whole or not at all; their names carry the component's digest and everything
     // of the engine that compiling depends on. Somebody who can write there can replace this program too.

@@ -40,6 +40,24 @@ impl Workspace {
         &self.dir
     }
 
+    /// The text of a small file, for the host's own use; `None` if it is not there, is not a file inside, or is larger than
+    /// `most` bytes.
+    pub fn read_small(&self, path: &str, most: u64) -> Option<String> {
+        use cap_std::fs::OpenOptionsExt as _;
+        use std::io::Read as _;
+        let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).ok()?;
+        let mut options = cap_std::fs::OpenOptions::new();
+        options.read(true).custom_flags(nonblocking);
+        let file = self.dir.open_with(path, &options).ok()?;
+        let metadata = file.metadata().ok()?;
+        if !metadata.is_file() || metadata.len() > most {
+            return None;
+        }
+        let mut text = String::new();
+        file.take(most).read_to_string(&mut text).ok()?;
+        Some(text)
+    }
+
     /// Why a path of the workspace ends up outside of it, if it does: by a link. The sandbox refuses it anyway; this is
     /// for an error that says what is the matter.
     pub fn leads_out(&self, path: &WorkspacePath) -> Option<Denial> {
