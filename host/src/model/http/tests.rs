@@ -223,7 +223,6 @@ async fn r088_an_endless_line_is_given_up() {
 
 #[tokio::test]
 async fn r085_a_server_that_is_not_there_is_tried_again_and_named() {
-    let server = Server { ..Server::start(Vec::new()).await };
     let settings = Settings { base_url: Some("http://127.0.0.1:1/v1".into()), timing: impatient(), ..Settings::default() };
     let model = connect(&"openai:m".parse().expect("a spec"), &settings).expect("connected");
     let mut heard = Heard::default();
@@ -231,7 +230,6 @@ async fn r085_a_server_that_is_not_there_is_tried_again_and_named() {
     assert_eq!(error.kind, ModelErrorKind::Transport);
     assert!(error.message.starts_with("The server (127.0.0.1:1) could not be reached: "), "{error}");
     assert_eq!(heard.deltas.len(), 2);
-    drop(server);
 }
 
 #[tokio::test]
