@@ -236,15 +236,15 @@ async fn r085_a_server_that_is_not_there_is_tried_again_and_named() {
 async fn r100_cancelling_works_at_every_stage() {
     let connecting = Answer(vec![Step::Stall]);
     let streaming = Answer::events(HALF).then(Step::Stall);
-    let arguments = Answer::events("data: {\"choices\": [{\"delta\": {\"tool_calls\": [{\"index\": 0, \"function\": {\"name\": \"x\", \"arguments\": \"{\"}}]}}]}\n\n").then(Step::Stall);
+    let fragment = r#"{"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"name": "x", "arguments": "{"}}]}}]}"#;
+    let arguments = Answer::events(&format!("data: {fragment}\n\n")).then(Step::Stall);
     let backoff = Answer::with("429 Slow", &[("retry-after", "30")], "");
     for (answer, partial) in [(connecting, ""), (streaming, "half"), (arguments, ""), (backoff, "")] {
         let server = Server::start(vec![answer]).await;
-        let mut model = model("openai:m", &server);
         // Patience that would fail the test if cancelling did not work.
         let timing = crate::model::Timing { first_event: Duration::from_secs(60), idle: Duration::from_secs(60), ..impatient() };
         let settings = Settings { base_url: Some(server.url()), timing, ..Settings::default() };
-        model = connect(&"openai:m".parse().expect("a spec"), &settings).map_or(model, |patient| patient);
+        let model = connect(&"openai:m".parse().expect("a spec"), &settings).expect("connected");
         let cancel = CancellationToken::new();
         let later = cancel.clone();
         tokio::spawn(async move {
