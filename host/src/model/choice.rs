@@ -128,7 +128,7 @@ pub enum ModelChoiceError {
     #[error("`{0}` is not the name of a model known here. Put its provider in front: openai:{0}, anthropic:{0} or ollama:{0}")]
     Unknown(String),
     /// The provider has no default.
-    #[error("which one? Write {0}:NAME", )]
+    #[error("which one? Write {0}:NAME")]
     NoModel(&'static str),
     /// Nothing is named and nothing is there.
     #[error(
@@ -140,6 +140,9 @@ pub enum ModelChoiceError {
          \x20 cofferdam demo                  a recorded conversation, without any model"
     )]
     Nothing,
+    /// An address alone does not tell who answers there, and a key must not go to the wrong one.
+    #[error("a base URL is set ({0}), but no model is named. Name one with its provider, such as --model openai:NAME")]
+    AddressAlone(String),
     /// The provider wants a key.
     #[error("{provider} needs a key: set {variable}")]
     NoKey {
@@ -183,7 +186,8 @@ pub enum ModelChoiceError {
     },
 }
 
-/// The model with this name. Without a name: the one whose key is set, else what a local Ollama has.
+/// The model with this name. Without a name: the one whose key is set, else what a local Ollama has. If an address is
+/// set, only an Ollama is looked for, and there.
 pub async fn choose(named: Option<&str>, settings: &Settings) -> Result<Choice, ModelChoiceError> {
     choose_with(named, settings, ollama::DEFAULT_ADDRESS).await
 }
@@ -191,6 +195,11 @@ pub async fn choose(named: Option<&str>, settings: &Settings) -> Result<Choice, 
 async fn choose_with(named: Option<&str>, settings: &Settings, ollama_address: &str) -> Result<Choice, ModelChoiceError> {
     if let Some(name) = named.filter(|name| !name.trim().is_empty()) {
         return Ok(Choice { spec: name.parse()?, remark: None });
+    }
+    if let Some(base) = &settings.base_url {
+        let address = base.trim().trim_end_matches('/').trim_end_matches("/v1");
+        let alone = || ModelChoiceError::AddressAlone(shown::shown(base, 200));
+        return found_in_ollama(ollama::find_model(address).await.ok_or_else(alone)?, "at the base URL");
     }
     let default = |provider: Provider| -> Result<ModelSpec, ModelChoiceError> { provider.name().parse() };
     match (&settings.anthropic_key, &settings.openai_key) {
@@ -203,11 +212,15 @@ async fn choose_with(named: Option<&str>, settings: &Settings, ollama_address: &
         (None, Some(_)) => Ok(Choice { spec: default(Provider::OpenAi)?, remark: None }),
         (None, None) => {
             let model = ollama::find_model(ollama_address).await.ok_or(ModelChoiceError::Nothing)?;
-            let spec = ModelSpec { provider: Provider::Ollama, model };
-            let remark = format!("no key is set; taking {spec} from the Ollama on this machine.");
-            Ok(Choice { spec, remark: Some(remark) })
+            found_in_ollama(model, "on this machine; no key is set")
         }
     }
+}
+
+fn found_in_ollama(model: String, place: &str) -> Result<Choice, ModelChoiceError> {
+    let spec = ModelSpec { provider: Provider::Ollama, model };
+    let remark = format!("taking {spec} from the Ollama {place}. Name another with --model.");
+    Ok(Choice { spec, remark: Some(remark) })
 }
 
 #[cfg(test)]
@@ -261,6 +274,19 @@ mod tests {
         let server = Server::start(vec![Answer::with("200 OK", &[("content-type", "application/json")], tags)]).await;
         let choice = choose_with(None, &Settings::default(), &server.url()).await.expect("a choice");
         assert_eq!(choice.spec.to_string(), "ollama:llama3.1:8b");
+    }
+
+    #[tokio::test]
+    async fn r114_an_address_alone_gets_no_key() {
+        let mut settings = settings(&[("ANTHROPIC_API_KEY", "k"), ("COFFERDAM_BASE_URL", "http://127.0.0.1:1/v1")]);
+        let alone = choose(None, &settings).await.expect_err("whose address is it?").to_string();
+        assert!(alone.starts_with("a base URL is set (http://127.0.0.1:1/v1), but no model is named"), "{alone}");
+        let tags = r#"{"models": [{"name": "llama3.1:8b"}]}"#;
+        let server = Server::start(vec![Answer::with("200 OK", &[("content-type", "application/json")], tags)]).await;
+        settings.base_url = Some(server.url() + "/v1");
+        assert_eq!(choose(None, &settings).await.expect("a choice").spec.to_string(), "ollama:llama3.1:8b");
+        let request = &server.requests()[0].head;
+        assert!(!request.contains("authorization") && !request.contains("api-key"), "{request}");
     }
 
     #[test]

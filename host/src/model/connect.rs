@@ -113,7 +113,7 @@ fn endpoint(base: &str, call: &str, prefix_unless_there: &[&str]) -> Result<Url,
         }
         whole.push_str(call);
     }
-    let url = Url::parse(&whole).map_err(|error| bad(&error.to_string()))?;
+    let url = Url::parse(base).and_then(|_| Url::parse(&whole)).map_err(|error| bad(&error.to_string()))?;
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
         _ => Err(bad("it should begin with https:// or http://")),

@@ -81,10 +81,12 @@ impl Place {
             let message = format!("{provider} ({host}) {what} (status {status}){colon}");
             return Failure::passing(ModelErrorKind::Unavailable, message, retry_after);
         }
+        if matches!(status, 401 | 403) {
+            let (what, cure) = if self.key.is_some() { ("did not accept the key", "Check") } else { ("wants a key", "Set") };
+            return Failure::new(ModelErrorKind::Rejected, format!("{provider} ({host}) {what} (status {status}){colon}. {cure} {key_name}."));
+        }
         let hint = match status {
             300..=399 => " Redirects are not followed, so that the key goes nowhere else: set the final address as the base URL.",
-            401 | 403 if self.key.is_none() => return Failure::new(ModelErrorKind::Rejected, format!("{provider} ({host}) wants a key (status {status}){colon}. Set {key_name}.")),
-            401 | 403 => return Failure::new(ModelErrorKind::Rejected, format!("{provider} ({host}) did not accept the key (status {status}){colon}. Check {key_name}.")),
             404 => " Check the model's name and the base URL.",
             429 => " Check the plan and its billing.",
             400 if said.message.contains("/v1/responses") => " Cofferdam speaks chat completions: name a model that can call tools there.",
@@ -198,10 +200,10 @@ mod tests {
     #[test]
     fn r072_overflow_is_recognised_in_the_words_of_each_provider() {
         let bodies = [
-            (400, r#"{"error":{"message":"This model's maximum context length is 8192 tokens. However, …","type":"invalid_request_error","code":"context_length_exceeded"}}"#),
+            (400, r#"{"error":{"message":"This model's maximum context length is 8192 tokens.","code":"context_length_exceeded"}}"#),
             (400, r#"{"error":{"message":"Your input exceeds the context window of this model.","code":"context_length_exceeded"}}"#),
             (400, r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 215000 tokens > 200000 maximum"}}"#),
-            (400, r#"{"type":"error","error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 199000 + 32000 > 200000"}}"#),
+            (400, r#"{"type":"error","error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 1 + 2 > 2"}}"#),
             (413, r#"{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}"#),
             (400, r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#),
             (400, r#"{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}"#),

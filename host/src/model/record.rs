@@ -18,10 +18,17 @@ use crate::conversation::Response;
 
 /// A recording could not be begun.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot record to {}: {source}{}", path.display(), if source.kind() == io::ErrorKind::AlreadyExists { ". A recording is never overwritten: name another file." } else { "" })]
+#[error("cannot record to {}: {source}{}", path.display(), hint(source))]
 pub struct RecordError {
     path: PathBuf,
     source: io::Error,
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => ". A recording is never overwritten: name another file.",
+        _ => "",
+    }
 }
 
 /// Passes everything on to a model and writes down what came back, each response on the disk before it is passed on.
@@ -29,18 +36,17 @@ pub struct RecordError {
 /// The file is new and readable by its owner only. What was asked goes into it as a digest and numbers; what came back
 /// goes into it in full, without the given secrets. A failure to write does not cost the response: the *next* request
 /// is refused, so that a recording with a hole in it is never taken for a whole one.
-#[derive(Debug)]
-pub struct Recorder<M> {
-    inner: M,
+pub struct Recorder {
+    inner: Box<dyn Model>,
     path: PathBuf,
     secrets: Vec<Secret>,
     file: Arc<Mutex<File>>,
     broken: Mutex<Option<String>>,
 }
 
-impl<M: Model> Recorder<M> {
+impl Recorder {
     /// Begins a recording in a new file.
-    pub fn create(inner: M, path: &Path, secrets: Vec<Secret>) -> Result<Self, RecordError> {
+    pub fn create(inner: Box<dyn Model>, path: &Path, secrets: Vec<Secret>) -> Result<Self, RecordError> {
         let failed = |source| RecordError { path: path.to_owned(), source };
         let mut file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
         let info = inner.info();
@@ -75,7 +81,7 @@ impl<M: Model> Recorder<M> {
     }
 }
 
-impl<M: Model> Model for Recorder<M> {
+impl Model for Recorder {
     fn info(&self) -> &ModelInfo {
         self.inner.info()
     }
@@ -135,7 +141,7 @@ mod tests {
     async fn a_recording_of_a_replay_plays_the_same() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("recording.jsonl");
-        let recorder = Recorder::create(Replay::parse(RECORDING).expect("valid"), &path, Vec::new()).expect("created");
+        let recorder = Recorder::create(Box::new(Replay::parse(RECORDING).expect("valid")), &path, Vec::new()).expect("created");
         let transcript = Transcript::new();
         let mut heard = Heard::default();
         let mut first = Vec::new();
@@ -149,7 +155,7 @@ mod tests {
             assert_eq!(heard.ask(&replay, hello(&transcript)).await, expected);
         }
         assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
-        let again = Recorder::create(replay, &path, Vec::new()).map(|_| ()).expect_err("it exists");
+        let again = Recorder::create(Box::new(replay), &path, Vec::new()).map(|_| ()).expect_err("it exists");
         assert!(again.to_string().contains("never overwritten"), "{again}");
     }
 
@@ -158,7 +164,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("recording.jsonl");
         let secrets = Secret::new("sk-secret").into_iter().collect();
-        let recorder = Recorder::create(Replay::parse(RECORDING).expect("valid"), &path, secrets).expect("created");
+        let recorder = Recorder::create(Box::new(Replay::parse(RECORDING).expect("valid")), &path, secrets).expect("created");
         let mut transcript = Transcript::new();
         transcript.begin("my words");
         Heard::default().ask(&recorder, hello(&transcript)).await.expect("a response");
@@ -171,7 +177,7 @@ mod tests {
     async fn r103_a_failure_to_write_costs_no_response() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("recording.jsonl");
-        let recorder = Recorder::create(Replay::parse(RECORDING).expect("valid"), &path, Vec::new()).expect("created");
+        let recorder = Recorder::create(Box::new(Replay::parse(RECORDING).expect("valid")), &path, Vec::new()).expect("created");
         *recorder.file.lock().expect("not poisoned") = File::open(&path).expect("read-only");
         let transcript = Transcript::new();
         let mut heard = Heard::default();

@@ -8,6 +8,10 @@ pub struct Secret(String);
 
 const REDACTED: &str = "[key redacted]";
 
+/// Anything shorter is no key but a placeholder for a server that wants none, such as `none` or `x`. Taking such words
+/// out of texts would hide nothing and damage much.
+const SHORTEST: usize = 8;
+
 impl Secret {
     /// A key without the white space that copying brings along; none if nothing is left.
     pub fn new(key: &str) -> Option<Self> {
@@ -22,6 +26,9 @@ impl Secret {
 
     /// The text without the key, should it hold it plainly, percent-encoded or in base64.
     pub fn redact(&self, text: &str) -> String {
+        if self.0.len() < SHORTEST {
+            return text.to_owned();
+        }
         let mut text = text.replace(&self.0, REDACTED);
         let percent = percent_encoded(&self.0);
         if percent != self.0 {
@@ -79,6 +86,12 @@ mod tests {
         assert_eq!(format!("{key:?}"), "Secret(…)");
         assert_eq!(key.expose(), "sk-very-secret");
         assert_eq!(Secret::new(" \n"), None);
+    }
+
+    #[test]
+    fn a_placeholder_is_no_key() {
+        let placeholder = Secret::new("x").expect("not blank");
+        assert_eq!(placeholder.redact("next"), "next");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::model::wire::{Hand, Progress, Wire as _};
 const SHAPE: Shape<'_> = Shape { model: "claude-x", max_tokens: 1_000, thinks: false, with_thinking: true };
 
 #[test]
-fn r009_r055_r081_a_whole_conversation_on_the_wire() {
+fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
     let (transcript, tools) = (eventful(), two_tools());
     let request = ModelRequest {
         system: "You are careful.",

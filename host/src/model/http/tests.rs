@@ -223,7 +223,6 @@ async fn r088_an_endless_line_is_given_up() {
 
 #[tokio::test]
 async fn r085_a_server_that_is_not_there_is_tried_again_and_named() {
-    let server = Server { ..Server::start(Vec::new()).await };
     let settings = Settings { base_url: Some("http://127.0.0.1:1/v1".into()), timing: impatient(), ..Settings::default() };
     let model = connect(&"openai:m".parse().expect("a spec"), &settings).expect("connected");
     let mut heard = Heard::default();
@@ -231,22 +230,21 @@ async fn r085_a_server_that_is_not_there_is_tried_again_and_named() {
     assert_eq!(error.kind, ModelErrorKind::Transport);
     assert!(error.message.starts_with("The server (127.0.0.1:1) could not be reached: "), "{error}");
     assert_eq!(heard.deltas.len(), 2);
-    drop(server);
 }
 
 #[tokio::test]
 async fn r100_cancelling_works_at_every_stage() {
     let connecting = Answer(vec![Step::Stall]);
     let streaming = Answer::events(HALF).then(Step::Stall);
-    let arguments = Answer::events("data: {\"choices\": [{\"delta\": {\"tool_calls\": [{\"index\": 0, \"function\": {\"name\": \"x\", \"arguments\": \"{\"}}]}}]}\n\n").then(Step::Stall);
+    let fragment = r#"{"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"name": "x", "arguments": "{"}}]}}]}"#;
+    let arguments = Answer::events(&format!("data: {fragment}\n\n")).then(Step::Stall);
     let backoff = Answer::with("429 Slow", &[("retry-after", "30")], "");
     for (answer, partial) in [(connecting, ""), (streaming, "half"), (arguments, ""), (backoff, "")] {
         let server = Server::start(vec![answer]).await;
-        let mut model = model("openai:m", &server);
         // Patience that would fail the test if cancelling did not work.
         let timing = crate::model::Timing { first_event: Duration::from_secs(60), idle: Duration::from_secs(60), ..impatient() };
         let settings = Settings { base_url: Some(server.url()), timing, ..Settings::default() };
-        model = connect(&"openai:m".parse().expect("a spec"), &settings).map_or(model, |patient| patient);
+        let model = connect(&"openai:m".parse().expect("a spec"), &settings).expect("connected");
         let cancel = CancellationToken::new();
         let later = cancel.clone();
         tokio::spawn(async move {

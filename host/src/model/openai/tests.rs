@@ -16,7 +16,7 @@ fn sent(transcript: &Transcript, dialect: &Dialect) -> Value {
 }
 
 #[test]
-fn r009_r055_r081_a_whole_conversation_on_the_wire() {
+fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
     let (transcript, tools) = (eventful(), two_tools());
     let request = ModelRequest {
         system: "You are careful.",
