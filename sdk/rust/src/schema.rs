@@ -58,11 +58,10 @@ mod tests {
         assert_eq!(
             of::<Input>(),
             concat!(
-                r#"{"type":"object","properties":{"#,
-                r#""path":{"description":"Where.","type":"string","format":"workspace-path"},"#,
-                r#""other":{"description":"Elsewhere.","type":["string","null"],"format":"workspace-path"},"#,
-                r#""title":{"type":"integer","minimum":1,"maximum":9,"default":0}},"#,
-                r#""additionalProperties":false,"required":["path"]}"#,
+                r#"{"type":"object","additionalProperties":false,"properties":{"#,
+                r#""path":{"type":"string","format":"workspace-path","description":"Where."},"#,
+                r#""other":{"type":["string","null"],"format":"workspace-path","description":"Elsewhere."},"#,
+                r#""title":{"type":"integer","default":0,"minimum":1,"maximum":9}},"required":["path"]}"#,
             )
         );
     }
