@@ -1,0 +1,65 @@
+//! The `submit` tool: the model's word that it is done. It does nothing.
+
+use cofferdam_sdk::{Capability, Output, Tool, ToolError, export_tools};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The tool.
+pub struct Submit;
+
+/// What the model says about its work.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// What was done, in a few sentences.
+    #[serde(default)]
+    summary: Option<String>,
+}
+
+impl Tool for Submit {
+    const NAME: &'static str = "submit";
+    const DESCRIPTION: &'static str = "Marks the task as done. Call it once, when everything that was asked for is finished and \
+        checked; then write the final answer to the user. It has no effect on files.";
+    type Input = Input;
+
+    fn capabilities() -> Vec<Capability> {
+        Vec::new()
+    }
+
+    fn call(input: Input) -> Result<Output, ToolError> {
+        let summary = input.summary.unwrap_or_default();
+        Ok(Output::text(match summary.trim() {
+            "" => "Submitted.".to_owned(),
+            summary => format!("Submitted: {summary}"),
+        }))
+    }
+}
+
+export_tools!(Submit);
+
+#[cfg(test)]
+mod tests {
+    use cofferdam_sdk::{call, declare};
+
+    use super::*;
+
+    #[test]
+    fn r28_submit_confirms_with_the_trimmed_summary() {
+        assert_eq!(
+            call::<Submit>(r#"{"summary":" Fixed it.\n"}"#),
+            Ok(Output::text("Submitted: Fixed it."))
+        );
+    }
+
+    #[test]
+    fn r28_submit_confirms_without_a_summary() {
+        for input in ["{}", r#"{"summary":null}"#, r#"{"summary":"  "}"#] {
+            assert_eq!(call::<Submit>(input), Ok(Output::text("Submitted.")));
+        }
+    }
+
+    #[test]
+    fn r28_submit_asks_for_nothing() {
+        assert_eq!(declare::<Submit>().capabilities, []);
+    }
+}

@@ -1,0 +1,148 @@
+//! From tools to a component: declaring them, and calling one by its name.
+
+use serde_path_to_error::{Path, Segment};
+
+use crate::{Declaration, Output, Tool, ToolError, schema};
+
+/// Exports tools from this component, which is to be done once in a plugin: `export_tools!(ReadFile, ListFiles);`
+///
+/// Expands to nothing on targets other than WebAssembly, where tests run.
+#[macro_export]
+macro_rules! export_tools {
+    ($($tool:ty),+ $(,)?) => {
+        #[cfg(target_family = "wasm")]
+        const _: () = {
+            struct Plugin;
+
+            impl $crate::bindings::exports::cofferdam::plugin::tools::Guest for Plugin {
+                fn list_tools() -> ::std::vec::Vec<$crate::Declaration> {
+                    ::std::vec![$($crate::declare::<$tool>()),+]
+                }
+
+                fn call_tool(
+                    name: ::std::string::String,
+                    input: ::std::string::String,
+                ) -> ::core::result::Result<$crate::Output, $crate::ToolError> {
+                    $(
+                        if name == <$tool as $crate::Tool>::NAME {
+                            return $crate::call::<$tool>(&input);
+                        }
+                    )+
+                    ::core::result::Result::Err($crate::unknown_tool(&name))
+                }
+            }
+
+            $crate::bindings::export_component!(Plugin with_types_in $crate::bindings);
+        };
+    };
+}
+
+/// What the host gets to know about a tool.
+pub fn declare<T: Tool>() -> Declaration {
+    Declaration {
+        name: T::NAME.to_owned(),
+        description: T::DESCRIPTION.to_owned(),
+        input_schema: schema::of::<T::Input>(),
+        capabilities: T::capabilities(),
+        hints: T::hints(),
+    }
+}
+
+/// Calls a tool with the JSON text of its input, as the host does.
+pub fn call<T: Tool>(input: &str) -> Result<Output, ToolError> {
+    let mut json = serde_json::Deserializer::from_str(input);
+    let decoded = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        ToolError::invalid_input(pointer(error.path()), error.inner().to_string())
+    })?;
+    json.end()
+        .map_err(|error| ToolError::invalid_input("", error.to_string()))?;
+    T::call(decoded)
+}
+
+/// The answer to a name that [`export_tools!`] was not given.
+#[doc(hidden)]
+pub fn unknown_tool(name: &str) -> ToolError {
+    ToolError::not_found(format!("this plugin has no tool `{name}`"))
+}
+
+/// The JSON pointer (RFC 6901) to the place where decoding failed.
+fn pointer(path: &Path) -> String {
+    let mut pointer = String::new();
+    for segment in path {
+        match segment {
+            Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
+            Segment::Map { key } => {
+                pointer.push_str(&format!("/{}", key.replace('~', "~0").replace('/', "~1")))
+            }
+            // An enum's variant is no step in the JSON text, and an unknown step leads nowhere.
+            Segment::Enum { .. } | Segment::Unknown => {}
+        }
+    }
+    pointer
+}
+
+#[cfg(test)]
+mod tests {
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::{Capability, Hints};
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Input {
+        #[serde(rename = "a/b")]
+        numbers: Vec<u8>,
+    }
+
+    struct Sum;
+
+    impl Tool for Sum {
+        const NAME: &'static str = "sum";
+        const DESCRIPTION: &'static str = "Adds numbers.";
+        type Input = Input;
+
+        fn capabilities() -> Vec<Capability> {
+            Vec::new()
+        }
+
+        fn call(input: Input) -> Result<Output, ToolError> {
+            Ok(Output::text(
+                input
+                    .numbers
+                    .iter()
+                    .map(|&n| u32::from(n))
+                    .sum::<u32>()
+                    .to_string(),
+            ))
+        }
+    }
+
+    fn problem(input: &str) -> String {
+        match call::<Sum>(input) {
+            Err(ToolError::InvalidInput(problem)) => problem.pointer,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_tool_is_called_from_json_on() {
+        assert_eq!(call::<Sum>(r#"{"a/b":[1,2]}"#), Ok(Output::text("3")));
+    }
+
+    #[test]
+    fn r22_decoding_errors_point_into_the_input() {
+        assert_eq!(problem(r#"{"a/b":[1,"2"]}"#), "/a~1b/1");
+        assert_eq!(problem(r#"{"a/b":[1]} {}"#), "");
+        assert_eq!(problem("{}"), "");
+    }
+
+    #[test]
+    fn a_declaration_asks_for_what_the_tool_asks_for() {
+        let declaration = declare::<Sum>();
+        assert_eq!(declaration.name, "sum");
+        assert_eq!(declaration.capabilities, []);
+        assert_eq!(declaration.hints, Hints::empty());
+    }
+}

@@ -1,0 +1,68 @@
+//! The JSON Schema of a tool's input, with what helps a model and nothing else.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
+
+/// The schema of `T` as JSON text.
+///
+/// Each token of it is sent with every request to the model, so what says nothing to a model goes: the names of Rust
+/// types, the width of integers, the schema's own address. The struct's documentation goes too; the tool has
+/// a description.
+pub(crate) fn of<T: JsonSchema>() -> String {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings
+        .with_transform(RecursiveTransform(strip))
+        .into_generator()
+        .into_root_schema_for::<T>();
+    schema.remove("description");
+    schema.to_value().to_string()
+}
+
+fn strip(schema: &mut Schema) {
+    schema.remove("title");
+    let format = schema.get("format").and_then(|format| format.as_str());
+    if format.is_some_and(|format| {
+        format.starts_with("int")
+            || format.starts_with("uint")
+            || format == "float"
+            || format == "double"
+    }) {
+        schema.remove("format");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WorkspacePath;
+
+    /// Not for the model.
+    #[derive(JsonSchema)]
+    #[schemars(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its schema matters")]
+    struct Input {
+        /// Where.
+        path: WorkspacePath,
+        /// Elsewhere.
+        other: Option<WorkspacePath>,
+        #[schemars(default, range(min = 1, max = 9))]
+        title: u32,
+    }
+
+    #[test]
+    fn a_schema_has_no_noise_and_marks_paths() {
+        assert_eq!(
+            of::<Input>(),
+            concat!(
+                r#"{"type":"object","additionalProperties":false,"properties":{"#,
+                r#""path":{"type":"string","format":"workspace-path","description":"Where."},"#,
+                r#""other":{"type":["string","null"],"format":"workspace-path","description":"Elsewhere."},"#,
+                r#""title":{"type":"integer","default":0,"minimum":1,"maximum":9}},"required":["path"]}"#,
+            )
+        );
+    }
+}
