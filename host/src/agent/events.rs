@@ -55,6 +55,8 @@ pub enum Event<'a> {
         call: &'a Call,
         /// The order it was run in; `None` if it was refused before anything could be known of it.
         tier: Option<Tier>,
+        /// What it is about, in a few words.
+        summary: &'a str,
         /// What the model is told.
         result: &'a ToolResult,
         /// What the user is shown instead, if the tool says so.

@@ -7,7 +7,8 @@ use super::ollama;
 use super::recording::RecordingError;
 use super::retry::Timing;
 use super::secret::Secret;
-use super::{known, shown};
+use super::known;
+use crate::shown;
 
 /// Who answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,7 +63,7 @@ impl FromStr for ModelSpec {
             Some(provider) => (provider, rest),
             None if begins(&["gpt-", "chatgpt-", "o1", "o3", "o4"]) => (Provider::OpenAi, text),
             None if begins(&["claude-"]) => (Provider::Anthropic, text),
-            None => return Err(ModelChoiceError::Unknown(shown::shown(text, 80))),
+            None => return Err(ModelChoiceError::Unknown(shown::line(text, 80))),
         };
         let model = match model.trim() {
             "" => known::default_model(provider).ok_or(ModelChoiceError::NoModel(provider.name()))?,
@@ -198,7 +199,7 @@ async fn choose_with(named: Option<&str>, settings: &Settings, ollama_address: &
     }
     if let Some(base) = &settings.base_url {
         let address = base.trim().trim_end_matches('/').trim_end_matches("/v1");
-        let alone = || ModelChoiceError::AddressAlone(shown::shown(base, 200));
+        let alone = || ModelChoiceError::AddressAlone(shown::line(base, 200));
         return found_in_ollama(ollama::find_model(address).await.ok_or_else(alone)?, "at the base URL");
     }
     let default = |provider: Provider| -> Result<ModelSpec, ModelChoiceError> { provider.name().parse() };

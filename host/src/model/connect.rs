@@ -9,7 +9,7 @@ use super::failure::Place;
 use super::http::{Line, is_loopback};
 use super::openai::{Dialect, OpenAi};
 use super::secret::Secret;
-use super::shown::shown;
+use crate::shown;
 use super::{Replay, known, ollama};
 use crate::agent::ports::{Model, ModelInfo};
 
@@ -74,7 +74,7 @@ fn anthropic(spec: &ModelSpec, settings: &Settings) -> Result<Anthropic, ModelCh
 }
 
 fn replay(spec: &ModelSpec) -> Result<Replay, ModelChoiceError> {
-    let path = shown(&spec.model, 400);
+    let path = shown::line(&spec.model, 400);
     let text = std::fs::read_to_string(&spec.model).map_err(|source| ModelChoiceError::Unreadable { path: path.clone(), source })?;
     Replay::parse(&text).map_err(|source| ModelChoiceError::Recording { path, source })
 }
@@ -99,7 +99,7 @@ fn line(url: Url, headers: HeaderMap, mut place: Place, settings: &Settings) -> 
 /// sometimes the whole address.
 fn endpoint(base: &str, call: &str, prefix_unless_there: &[&str]) -> Result<Url, ModelChoiceError> {
     let base = base.trim().trim_end_matches('/');
-    let bad = |problem: &str| ModelChoiceError::BadUrl { url: shown(base, 200), problem: problem.to_owned() };
+    let bad = |problem: &str| ModelChoiceError::BadUrl { url: shown::line(base, 200), problem: problem.to_owned() };
     // First of all, so that what it says is not repeated.
     if base.split_once("://").is_some_and(|(_, rest)| rest.split('/').next().unwrap_or_default().contains('@')) {
         return Err(ModelChoiceError::BadUrl { url: "…@…".into(), problem: "a key or password does not belong into an address".into() });

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::retry::may_pass;
 use super::secret::Secret;
-use super::shown::shown;
+use crate::shown;
 use crate::agent::ports::{ModelError, ModelErrorKind};
 
 /// How much of a provider's own words is repeated.
@@ -64,7 +64,7 @@ impl Place {
     /// A stranger's words, without the key and fit for a terminal.
     pub(super) fn quote(&self, text: &str) -> String {
         let clean = self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.redact(text));
-        shown(&clean, MAX_QUOTED)
+        shown::line(&clean, MAX_QUOTED)
     }
 
     /// For an answer with a status that is not a success.

@@ -23,7 +23,6 @@ mod recording;
 mod replay;
 mod retry;
 mod secret;
-mod shown;
 mod sse;
 #[cfg(test)]
 mod test_server;

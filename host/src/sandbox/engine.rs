@@ -67,6 +67,15 @@ impl Sandbox {
         Ok(Self { engine, linker, cache: options.cache, compiler: options.compiler })
     }
 
+    /// How [`Allocation::Pooled`] works on this machine.
+    pub fn pool_in_words() -> &'static str {
+        if PoolingAllocationConfig::is_pagemap_scan_available() {
+            "from a pool whose pages stay warm (the kernel tells which were touched)"
+        } else {
+            "from a pool (this kernel cannot tell which pages were touched, so they are given back after each call)"
+        }
+    }
+
     /// Names everything that a compiled component depends on besides its source.
     pub(super) fn compatibility(&self) -> u64 {
         use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};

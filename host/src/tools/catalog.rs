@@ -142,6 +142,13 @@ impl Catalog {
     }
 }
 
+impl Origin {
+    /// Whether it is the file of this name.
+    pub fn is_file(&self, name: &str) -> bool {
+        matches!(self, Self::File(path) if path.as_os_str() == name)
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

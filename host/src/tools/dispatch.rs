@@ -54,6 +54,7 @@ struct Ready<'a> {
     index: usize,
     call: Call,
     tool: &'a Tool,
+    summary: String,
     input: String,
     touches: Touches,
 }
@@ -121,8 +122,16 @@ impl Dispatcher {
                 Ok(call) => ready.push(call),
                 Err((call, problem)) => {
                     let result = ToolResult::error(problem);
-                    let finished = Event::CallFinished { call: &call, tier: None, result: &result, view: None, duration: Duration::ZERO };
-                    observer.observe(&finished);
+                    let schema = self.catalog.find(call.name.trim()).map(|tool| &tool.declared.input_schema);
+                    let summary = summary::of(schema.unwrap_or(&serde_json::Value::Null), &call.arguments);
+                    observer.observe(&Event::CallFinished {
+                        call: &call,
+                        tier: None,
+                        summary: &summary,
+                        result: &result,
+                        view: None,
+                        duration: Duration::ZERO,
+                    });
                     turn.answer(index, result);
                 }
             }
@@ -147,7 +156,8 @@ impl Dispatcher {
             (FileGrant::Read | FileGrant::ReadWrite, false, false) => Touches::Paths(checked.paths),
             (FileGrant::Read | FileGrant::ReadWrite, false, true) | (_, true, _) => Touches::Anything,
         };
-        Ok(Ready { index, tool, input: checked.value.to_string(), touches, call })
+        let summary = summary::of(&tool.declared.input_schema, &call.arguments);
+        Ok(Ready { index, tool, summary, input: checked.value.to_string(), touches, call })
     }
 
     /// Runs calls side by side, in turn order as slots get free. Says whether the request goes back to the user.
@@ -165,14 +175,14 @@ impl Dispatcher {
             while running.len() < self.settings.parallel.get() && !hand_back && !cancel.is_cancelled() {
                 let Some(ready) = waiting.next() else { break };
                 turn.start(ready.index);
-                let summary = summary::of(&ready.tool.declared.input_schema, &ready.call.arguments);
-                observer.observe(&Event::CallStarted { call: &ready.call, tier: ready.tool.tier, summary: &summary });
+                observer.observe(&Event::CallStarted { call: &ready.call, tier: ready.tool.tier, summary: &ready.summary });
                 running.push(self.run_one(ready, observer, cancel));
             }
             let Some(done) = running.next().await else { return hand_back };
             let finished = Event::CallFinished {
                 call: &done.ready.call,
                 tier: Some(done.ready.tool.tier),
+                summary: &done.ready.summary,
                 result: &done.result,
                 view: done.view.as_ref(),
                 duration: done.duration,

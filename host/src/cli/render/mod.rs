@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use super::args::Output;
 use crate::agent::events::{Event, Observer};
 
-pub(super) use json::{CallSummary, Report, report};
+pub(super) use json::{CallSummary, report};
 
 /// Shows events.
 pub(super) struct Renderer {

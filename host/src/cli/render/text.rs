@@ -80,7 +80,10 @@ impl Text {
                     spinner.set_message(format!("{}: {}", shown::line(&call.name, 64), shown::line(message, 200)));
                 }
             }
-            Event::CallFinished { call, tier, result, view, duration } => self.finished(call, *tier, result, *view, *duration),
+            Event::CallFinished { call, tier, summary, result, view, duration } => {
+                let what = format!("{} {}", shown::line(&call.name, 64), shown::line(summary, 80));
+                self.finished(call, &what, *tier, result, *view, *duration);
+            }
             Event::Answered(_) => {
                 self.answer_shown = self.live;
                 self.finish_text();
@@ -108,13 +111,9 @@ impl Text {
         self.streamed.clear();
     }
 
-    fn finished(&mut self, call: &Call, tier: Option<Tier>, result: &ToolResult, view: Option<&View>, duration: Duration) {
+    fn finished(&mut self, call: &Call, what: &str, tier: Option<Tier>, result: &ToolResult, view: Option<&View>, duration: Duration) {
         let id = call.id.to_string();
-        let at = self.running.iter().position(|(running, _)| *running == id);
-        let what = match at.map(|at| self.running.remove(at)) {
-            Some((_, what)) => what,
-            None => format!("{} {}", shown::line(&call.name, 64), shown::line(&call.arguments, 80)),
-        };
+        self.running.retain(|(running, _)| *running != id);
         let mark = match result.status {
             ResultStatus::Ok => style("✓").green(),
             ResultStatus::Error => style("✗").red(),
