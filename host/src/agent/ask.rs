@@ -18,10 +18,7 @@ pub(super) enum Said {
     /// Nothing at all.
     Nothing,
     /// No response. What had arrived of its text is kept.
-    Failed {
-        partial: Option<Turn>,
-        outcome: Outcome,
-    },
+    Failed { partial: Option<Turn>, outcome: Outcome },
 }
 
 /// Asks once. A transcript that breaks a rule is never sent.

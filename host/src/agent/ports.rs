@@ -137,12 +137,7 @@ pub trait Tools: Send + Sync {
 
     /// Runs the calls of a turn and answers them in it. It may leave calls unanswered when it ends early; closing the
     /// turn settles those. It always ends by itself, and within a second of `cancel`.
-    fn run<'a>(
-        &'a self,
-        turn: &'a mut OpenTurn,
-        observer: &'a dyn Observer,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Ran>;
+    fn run<'a>(&'a self, turn: &'a mut OpenTurn, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> BoxFuture<'a, Ran>;
 }
 
 /// How running the calls of a turn ended.

@@ -18,7 +18,10 @@ pub(super) fn run(common: &Common) -> Done {
     fact("tools", "each call in a fresh WebAssembly instance: files, commands and network only as granted");
     fact("limits", &limits());
     fact("memory of instances", Sandbox::pool_in_words());
-    fact("commands", "decided line by line, run outside of WebAssembly WITHOUT an operating-system sandbox: an approved command can do what you can");
+    fact(
+        "commands",
+        "decided line by line, run outside of WebAssembly WITHOUT an operating-system sandbox: an approved command can do what you can",
+    );
     section("Tools");
     fact("offered", &parts.catalog.tools().iter().map(|tool| tool.declared.name.as_str()).collect::<Vec<_>>().join(", "));
     for refused in parts.catalog.refused() {

@@ -23,11 +23,7 @@ impl Folders {
     pub fn of_this_user() -> Result<Self, NoHome> {
         let base = etcetera::base_strategy::Xdg::new().map_err(|_| NoHome)?;
         let state = base.state_dir().unwrap_or_else(|| base.data_dir());
-        Ok(Self {
-            config: base.config_dir().join("cofferdam"),
-            cache: base.cache_dir().join("cofferdam"),
-            state: state.join("cofferdam"),
-        })
+        Ok(Self { config: base.config_dir().join("cofferdam"), cache: base.cache_dir().join("cofferdam"), state: state.join("cofferdam") })
     }
 
     /// The configuration file, whether or not it is there.

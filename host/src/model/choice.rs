@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::known;
 use super::ollama;
 use super::recording::RecordingError;
 use super::retry::Timing;
 use super::secret::Secret;
-use super::known;
 use crate::shown;
 
 /// Who answers.

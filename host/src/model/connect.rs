@@ -9,9 +9,9 @@ use super::failure::Place;
 use super::http::{Line, is_loopback};
 use super::openai::{Dialect, OpenAi};
 use super::secret::Secret;
-use crate::shown;
 use super::{Replay, known, ollama};
 use crate::agent::ports::{Model, ModelInfo};
+use crate::shown;
 
 const OPENAI: &str = "https://api.openai.com/v1";
 const ANTHROPIC: &str = "https://api.anthropic.com";
@@ -102,7 +102,9 @@ fn endpoint(base: &str, call: &str, prefix_unless_there: &[&str]) -> Result<Url,
     let bad = |problem: &str| ModelChoiceError::BadUrl { url: shown::line(base, 200), problem: problem.to_owned() };
     // First of all, so that what it says is not repeated.
     if base.split_once("://").is_some_and(|(_, rest)| rest.split('/').next().unwrap_or_default().contains('@')) {
-        return Err(ModelChoiceError::BadUrl { url: "…@…".into(), problem: "a key or password does not belong into an address".into() });
+        return Err(ModelChoiceError::BadUrl {
+            url: "…@…".into(), problem: "a key or password does not belong into an address".into()
+        });
     }
     let mut whole = base.to_owned();
     if !whole.ends_with(call) {

@@ -18,7 +18,11 @@ pub fn text(text: &str) -> u64 {
 
 /// The tokens of a whole conversation, without system prompt and tools.
 pub fn transcript(transcript: &Transcript) -> u64 {
-    transcript.exchanges().iter().map(|exchange| PER_MESSAGE + text(exchange.prompt()) + exchange.turns().iter().map(turn).sum::<u64>()).sum()
+    transcript
+        .exchanges()
+        .iter()
+        .map(|exchange| PER_MESSAGE + text(exchange.prompt()) + exchange.turns().iter().map(turn).sum::<u64>())
+        .sum()
 }
 
 /// The tokens of a turn with its results.

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::retry::may_pass;
 use super::secret::Secret;
-use crate::shown;
 use crate::agent::ports::{ModelError, ModelErrorKind};
+use crate::shown;
 
 /// How much of a provider's own words is repeated.
 const MAX_QUOTED: usize = 600;
@@ -83,7 +83,10 @@ impl Place {
         }
         if matches!(status, 401 | 403) {
             let (what, cure) = if self.key.is_some() { ("did not accept the key", "Check") } else { ("wants a key", "Set") };
-            return Failure::new(ModelErrorKind::Rejected, format!("{provider} ({host}) {what} (status {status}){colon}. {cure} {key_name}."));
+            return Failure::new(
+                ModelErrorKind::Rejected,
+                format!("{provider} ({host}) {what} (status {status}){colon}. {cure} {key_name}."),
+            );
         }
         let hint = match status {
             300..=399 => " Redirects are not followed, so that the key goes nowhere else: set the final address as the base URL.",
@@ -144,7 +147,8 @@ impl Said {
 
     fn from_error(error: &Value) -> Self {
         let words = |key: &str| error.get(key).and_then(Value::as_str);
-        let message = error.as_str().or_else(|| words("message")).or_else(|| words("detail")).map_or_else(|| error.to_string(), str::to_owned);
+        let message =
+            error.as_str().or_else(|| words("message")).or_else(|| words("detail")).map_or_else(|| error.to_string(), str::to_owned);
         let labels = ["type", "code", "status"].into_iter().filter_map(words).map(str::to_owned).collect();
         let status = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
         Self { message, labels, status }
@@ -202,11 +206,23 @@ mod tests {
         let bodies = [
             (400, r#"{"error":{"message":"This model's maximum context length is 8192 tokens.","code":"context_length_exceeded"}}"#),
             (400, r#"{"error":{"message":"Your input exceeds the context window of this model.","code":"context_length_exceeded"}}"#),
-            (400, r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 215000 tokens > 200000 maximum"}}"#),
-            (400, r#"{"type":"error","error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 1 + 2 > 2"}}"#),
+            (
+                400,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 215000 tokens > 200000 maximum"}}"#,
+            ),
+            (
+                400,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 1 + 2 > 2"}}"#,
+            ),
             (413, r#"{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}"#),
-            (400, r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#),
-            (400, r#"{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}"#),
+            (
+                400,
+                r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#,
+            ),
+            (
+                400,
+                r#"{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}"#,
+            ),
             (413, "nginx says no"),
         ];
         for (status, body) in bodies {

@@ -153,7 +153,13 @@ impl Line {
         }
     }
 
-    async fn read<W: Wire>(&self, mut response: HttpResponse, mut deadline: Instant, mut wire: W, hand: &mut Hand<'_>) -> Result<Response, Failure> {
+    async fn read<W: Wire>(
+        &self,
+        mut response: HttpResponse,
+        mut deadline: Instant,
+        mut wire: W,
+        hand: &mut Hand<'_>,
+    ) -> Result<Response, Failure> {
         let mut patience = self.timing.first_event;
         let mut parser = Parser::default();
         let mut events: Vec<Event> = Vec::new();

@@ -102,7 +102,10 @@ impl Model for Recorder {
             if !matches!(&played, Err(error) if error.kind == ModelErrorKind::Aborted)
                 && let Err(error) = self.write(summary, &played).await
             {
-                let problem = format!("the recording {} could not be written: {error}. Run without recording, or to another file.", self.path.display());
+                let problem = format!(
+                    "the recording {} could not be written: {error}. Run without recording, or to another file.",
+                    self.path.display()
+                );
                 *self.broken() = Some(problem);
             }
             played

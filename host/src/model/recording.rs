@@ -126,7 +126,8 @@ pub(super) fn parse(text: &str) -> Result<(Header, Vec<Played>), RecordingError>
     }
     let played = lines
         .map(|(n, line)| {
-            let entry: Entry = serde_json::from_str(line).map_err(|error| RecordingError::Line { line: n + 1, problem: error.to_string() })?;
+            let entry: Entry =
+                serde_json::from_str(line).map_err(|error| RecordingError::Line { line: n + 1, problem: error.to_string() })?;
             Ok(entry.into_played())
         })
         .collect::<Result<_, _>>()?;

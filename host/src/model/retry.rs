@@ -79,7 +79,8 @@ fn http_date(text: &str) -> Option<u64> {
     let year: u64 = words.next()?.parse().ok()?;
     let mut time = words.next()?.splitn(3, ':').map(|part| part.parse::<u64>().ok());
     let (hour, minute, second) = (time.next()??, time.next()??, time.next()??);
-    if words.next() != Some("GMT") || !(1970..=9999).contains(&year) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+    if words.next() != Some("GMT") || !(1970..=9999).contains(&year) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60
+    {
         return None;
     }
     // Days before each month of a common year.

@@ -119,7 +119,8 @@ async fn read_request(stream: &mut TcpStream) -> Option<Request> {
         bytes.extend_from_slice(&chunk[..count]);
         let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
         let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).and_then(|length| length.parse().ok()).unwrap_or(0);
+        let length =
+            head.lines().find_map(|line| line.strip_prefix("content-length: ")).and_then(|length| length.parse().ok()).unwrap_or(0);
         if bytes.len() >= end + 4 + length {
             let body = serde_json::from_slice(&bytes[end + 4..]).unwrap_or(Value::Null);
             return Some(Request { head, body });
@@ -138,7 +139,12 @@ impl Heard {
         self.ask_until(model, request, &CancellationToken::new()).await
     }
 
-    pub(super) async fn ask_until(&mut self, model: &dyn Model, request: ModelRequest<'_>, cancel: &CancellationToken) -> Result<Response, ModelError> {
+    pub(super) async fn ask_until(
+        &mut self,
+        model: &dyn Model,
+        request: ModelRequest<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Response, ModelError> {
         let mut on_delta = |delta: Delta<'_>| self.deltas.push(in_words(delta));
         model.respond(request, &mut on_delta, cancel).await
     }
@@ -173,7 +179,9 @@ pub(super) fn impatient() -> Timing {
 /// A conversation with everything that a wire format must carry: prompts that no one answered, thinking of all kinds,
 /// calls that are fine, empty, broken and misnamed, results of all kinds, and an answer.
 pub(super) fn eventful() -> Transcript {
-    use crate::conversation::{Call, CallId, Content, OpenTurn, Reasoning, Response, ResponseBlock, ResultStatus, StopReason, ToolResult, Turn};
+    use crate::conversation::{
+        Call, CallId, Content, OpenTurn, Reasoning, Response, ResponseBlock, ResultStatus, StopReason, ToolResult, Turn,
+    };
 
     let call = |id: &str, name: &str, arguments: &str| {
         ResponseBlock::Call(Call { id: CallId::new(id), name: name.into(), arguments: arguments.into() })

@@ -78,8 +78,22 @@ mod tests {
     #[test]
     fn r039_a_line_that_is_more_than_words_is_opaque() {
         let opaque = [
-            "git status; rm -rf x", "git status && x", "git status | sh", "git status > f", "echo $(x)", "echo `x`", "echo $HOME",
-            "A=b git status", "git status\nx", "git 'status'", "git status &", "ls *", "ls ~", "", " ", "git statu\u{455}",
+            "git status; rm -rf x",
+            "git status && x",
+            "git status | sh",
+            "git status > f",
+            "echo $(x)",
+            "echo `x`",
+            "echo $HOME",
+            "A=b git status",
+            "git status\nx",
+            "git 'status'",
+            "git status &",
+            "ls *",
+            "ls ~",
+            "",
+            " ",
+            "git statu\u{455}",
         ];
         for line in opaque {
             assert_eq!(scope(line), None, "{line:?}");

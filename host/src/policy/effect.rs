@@ -79,7 +79,8 @@ impl Scope {
             (Self::Write { tool: approved, path }, Effect::Write { paths, confirm }) => {
                 !confirm && approved == tool && !paths.is_empty() && paths.iter().all(|p| p.is_within(path))
             }
-            (Self::Command(_), Effect::Write { .. } | Effect::Confirmed) | (Self::Write { .. }, Effect::Command { .. } | Effect::Confirmed) => false,
+            (Self::Command(_), Effect::Write { .. } | Effect::Confirmed)
+            | (Self::Write { .. }, Effect::Command { .. } | Effect::Confirmed) => false,
         }
     }
 }

@@ -126,12 +126,8 @@ mod tests {
 
     #[test]
     fn r035_modes_decide_by_effect() {
-        let table = [
-            (Mode::Ask, "ask", "ask"),
-            (Mode::Plan, "deny", "deny"),
-            (Mode::AutoEdit, "ask", "allow"),
-            (Mode::Auto, "allow", "allow"),
-        ];
+        let table =
+            [(Mode::Ask, "ask", "ask"), (Mode::Plan, "deny", "deny"), (Mode::AutoEdit, "ask", "allow"), (Mode::Auto, "allow", "allow")];
         for (mode, on_command, on_write) in table {
             let judge = Judge::new(mode, true);
             assert_eq!(word(&judge.decide("bash", "{}", command("ls"))), on_command, "{mode}: command");

@@ -69,7 +69,10 @@ impl Lent {
     pub fn is_asked_by(self, capability: &Capability) -> bool {
         match (self, capability) {
             (Self::Workspace, Capability::ReadFiles | Capability::WriteFiles) | (Self::Commands, Capability::RunCommands) => true,
-            (Self::Workspace | Self::Commands, Capability::Fetch(_) | Capability::ReadEnvironment(_) | Capability::Delegate | Capability::KeepState)
+            (
+                Self::Workspace | Self::Commands,
+                Capability::Fetch(_) | Capability::ReadEnvironment(_) | Capability::Delegate | Capability::KeepState,
+            )
             | (Self::Workspace, Capability::RunCommands)
             | (Self::Commands, Capability::ReadFiles | Capability::WriteFiles) => false,
         }

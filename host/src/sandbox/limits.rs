@@ -71,13 +71,7 @@ pub(super) enum Exceeded {
 
 impl Meter {
     pub(super) fn new(limits: &Limits) -> Self {
-        Self {
-            memory: 0,
-            memory_cap: limits.memory,
-            table_cap: limits.table_elements,
-            instance_cap: limits.instances,
-            exceeded: None,
-        }
+        Self { memory: 0, memory_cap: limits.memory, table_cap: limits.table_elements, instance_cap: limits.instances, exceeded: None }
     }
 
     /// The most memory that was in use.

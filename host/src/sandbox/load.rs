@@ -165,10 +165,8 @@ impl Sandbox {
 
     /// Runs `list-tools` in an enclosure with nothing in it.
     fn list_tools(&self, ready: &PluginWithEverythingPre<State>, imports: Imports) -> Result<Declaration, LoadError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .map_err(|error| LoadError::Host(error.to_string()))?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|error| LoadError::Host(error.to_string()))?;
         let limits = Limits::for_declaration();
         let clock = Arc::new(Clock::start(limits.time, tokio_util::sync::CancellationToken::new()));
         let state = State::empty(&limits, Arc::clone(&clock));

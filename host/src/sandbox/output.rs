@@ -62,7 +62,11 @@ impl Output {
                     Piece::Image { media_type: image.media_type, data: image.data }
                 }
                 wit::Content::Image(image) => {
-                    return Err(format!("the tool answered with an image of type {:?}, which is none of {}", image.media_type, IMAGES.join(", ")));
+                    return Err(format!(
+                        "the tool answered with an image of type {:?}, which is none of {}",
+                        image.media_type,
+                        IMAGES.join(", ")
+                    ));
                 }
             });
             bytes = bytes.saturating_add(match content.last() {

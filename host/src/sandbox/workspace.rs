@@ -67,7 +67,9 @@ impl Workspace {
         escapes.then(|| {
             Denial::fixed(
                 Code::OutsideWorkspace,
-                format!("'{path}' is, or passes through, a symbolic link that leads out of the workspace; tools see nothing outside of it."),
+                format!(
+                    "'{path}' is, or passes through, a symbolic link that leads out of the workspace; tools see nothing outside of it."
+                ),
             )
         })
     }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::agent::events::View;
-use crate::conversation::{Content, ToolResult, ResultStatus};
+use crate::conversation::{Content, ResultStatus, ToolResult};
 use crate::sandbox::{Failure, Output, Piece, Shown};
 
 /// Where whole outputs are kept, and how much of them a model is shown.

@@ -87,14 +87,7 @@ impl Approvals {
         ruling
     }
 
-    async fn decide(
-        &self,
-        tool: &str,
-        arguments: &str,
-        effect: Effect,
-        cancel: &CancellationToken,
-        verdicts: &Mutex<Verdicts>,
-    ) -> Ruling {
+    async fn decide(&self, tool: &str, arguments: &str, effect: Effect, cancel: &CancellationToken, verdicts: &Mutex<Verdicts>) -> Ruling {
         match lock(&self.judge).decide(tool, arguments, effect.clone()) {
             Decision::Allow(permit) => return Ruling::Permitted(permit),
             Decision::Deny(denial) => return Ruling::Denied(denial),

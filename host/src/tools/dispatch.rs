@@ -92,11 +92,8 @@ impl Dispatcher {
 
     async fn run_calls(&self, turn: &mut OpenTurn, observer: &dyn Observer, cancel: &CancellationToken) -> Ran {
         let mut ready: Vec<Option<Ready<'_>>> = self.prepare(turn, observer).into_iter().map(Some).collect();
-        let planned: Vec<Planned> = ready
-            .iter()
-            .flatten()
-            .map(|ready| Planned { tier: ready.tool.tier, touches: ready.touches.clone() })
-            .collect();
+        let planned: Vec<Planned> =
+            ready.iter().flatten().map(|ready| Planned { tier: ready.tool.tier, touches: ready.touches.clone() }).collect();
         for step in schedule::steps(&planned, self.settings.reorder) {
             if cancel.is_cancelled() {
                 return Ran::Aborted;

@@ -62,7 +62,12 @@ pub(in crate::cli) fn report<'a>(
     let usage = turns.iter().fold(Usage::default(), |sum, turn| sum.plus(turn.usage()));
     let error = match outcome {
         Outcome::ProviderError { message } | Outcome::Overflow { message } | Outcome::InternalError { message } => Some(message.as_str()),
-        Outcome::Answered { .. } | Outcome::Limit { .. } | Outcome::Empty | Outcome::Rejected | Outcome::Aborted | Outcome::TimedOut { .. } => None,
+        Outcome::Answered { .. }
+        | Outcome::Limit { .. }
+        | Outcome::Empty
+        | Outcome::Rejected
+        | Outcome::Aborted
+        | Outcome::TimedOut { .. } => None,
     };
     Report {
         kind: "result",

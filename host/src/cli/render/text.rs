@@ -42,7 +42,14 @@ impl Text {
             }
             spinner
         });
-        Self { live: std::io::stdout().is_terminal(), spinner, running: Vec::new(), streamed: String::new(), answer_shown: false, calls: Vec::new() }
+        Self {
+            live: std::io::stdout().is_terminal(),
+            spinner,
+            running: Vec::new(),
+            streamed: String::new(),
+            answer_shown: false,
+            calls: Vec::new(),
+        }
     }
 
     pub(super) fn calls(&self) -> &[CallSummary] {
@@ -69,7 +76,12 @@ impl Text {
             Event::Delta(Delta::Reasoning(_) | Delta::CallBegun(_)) | Event::RequestStarted { .. } => {}
             Event::Delta(Delta::Retry { attempt, pause, reason }) => {
                 let reason = shown::line(reason, 300);
-                self.say(&format!("{} {reason}; attempt {} in {:.1} s", style("!").yellow().for_stderr(), attempt + 1, pause.as_secs_f64()));
+                self.say(&format!(
+                    "{} {reason}; attempt {} in {:.1} s",
+                    style("!").yellow().for_stderr(),
+                    attempt + 1,
+                    pause.as_secs_f64()
+                ));
             }
             Event::CallStarted { call, summary, .. } => {
                 self.running.push((call.id.to_string(), format!("{} {}", shown::line(&call.name, 64), shown::line(summary, 80))));

@@ -29,9 +29,17 @@ struct Begun {
 
 enum Part {
     Text(String),
-    Thinking { text: String, signature: String },
+    Thinking {
+        text: String,
+        signature: String,
+    },
     Redacted(String),
-    Call { id: String, name: String, arguments: String, input: Value },
+    Call {
+        id: String,
+        name: String,
+        arguments: String,
+        input: Value,
+    },
     /// Something this version does not know.
     Other,
 }
@@ -134,9 +142,9 @@ impl Stream {
 impl Parts {
     /// All input as one number, which is unknown if its largest part is.
     fn sum(&self) -> Usage {
-        let input = self.uncached.map(|uncached| {
-            uncached.saturating_add(self.cache_read.unwrap_or(0)).saturating_add(self.cache_write.unwrap_or(0))
-        });
+        let input = self
+            .uncached
+            .map(|uncached| uncached.saturating_add(self.cache_read.unwrap_or(0)).saturating_add(self.cache_write.unwrap_or(0)));
         Usage { input, output: self.output, cached_input: self.cache_read, cache_write: self.cache_write }
     }
 }

@@ -234,9 +234,10 @@ fn r083_a_response_that_does_not_end_is_an_error() {
     without_stop.push(ending("tool_use")[0].clone());
     let mut within_call = begun;
     within_call.extend(ending("tool_use"));
-    for (events, message) in
-        [(without_stop, "Anthropic (h): the stream ended before the response did"), (within_call, "Anthropic (h): the response ended within a call")]
-    {
+    for (events, message) in [
+        (without_stop, "Anthropic (h): the stream ended before the response did"),
+        (within_call, "Anthropic (h): the response ended within a call"),
+    ] {
         let failure = read(&events).outcome.expect_err("it did not end");
         assert_eq!((failure.kind, failure.message.as_str()), (ModelErrorKind::Malformed, message));
     }

@@ -107,7 +107,10 @@ async fn r085_what_may_pass_is_tried_again() {
 async fn r085_three_attempts_and_no_more() {
     let asked = ask(vec![Answer::with("500 Oops", &[], "{\"error\": {\"message\": \"oops\"}}"); 9]).await;
     let host = &asked.server.address;
-    assert_eq!(failed(&asked), (ModelErrorKind::Unavailable, format!("The server ({host}) failed (status 500): oops (given up after 3 attempts)").as_str()));
+    assert_eq!(
+        failed(&asked),
+        (ModelErrorKind::Unavailable, format!("The server ({host}) failed (status 500): oops (given up after 3 attempts)").as_str())
+    );
     assert_eq!(asked.server.requests().len(), 3);
 }
 
@@ -119,7 +122,10 @@ async fn r085_retry_after_is_honoured_up_to_a_limit() {
     let asked = ask(vec![Answer::with("429 Slow", &[("retry-after", "1000000000")], "")]).await;
     let (kind, message) = failed(&asked);
     assert_eq!(kind, ModelErrorKind::Unavailable);
-    assert!(message.ends_with("It asks to wait for 11574 days, longer than the 60 s that Cofferdam waits by itself. Try again later."), "{message}");
+    assert!(
+        message.ends_with("It asks to wait for 11574 days, longer than the 60 s that Cofferdam waits by itself. Try again later."),
+        "{message}"
+    );
 }
 
 #[tokio::test]

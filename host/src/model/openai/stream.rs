@@ -101,7 +101,8 @@ impl Stream {
 
     fn delta(&mut self, delta: DeltaBody, hand: &mut Hand<'_>) {
         // Some servers send the same thought under both names.
-        let thought = [delta.reasoning_content, delta.reasoning].into_iter().flatten().map(|value| plain_text(&value)).find(|text| !text.is_empty());
+        let thought =
+            [delta.reasoning_content, delta.reasoning].into_iter().flatten().map(|value| plain_text(&value)).find(|text| !text.is_empty());
         if let Some(thought) = thought {
             self.reasoning.push_str(&thought);
             hand.over(Delta::Reasoning(&thought));
@@ -188,7 +189,10 @@ impl Wire for Stream {
         }
         let chunk: Chunk = serde_json::from_str(&event.data).map_err(|error| {
             let Place { provider, host, .. } = &self.place;
-            Failure::malformed(format!("{provider} ({host}) sent an event that is not a chunk of a response ({error}): {}", self.place.quote(&event.data)))
+            Failure::malformed(format!(
+                "{provider} ({host}) sent an event that is not a chunk of a response ({error}): {}",
+                self.place.quote(&event.data)
+            ))
         })?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             return Err(self.place.broke_off(&error));
@@ -230,7 +234,9 @@ impl Wire for Stream {
         // The order of the indices is the model's; calls that share one, or have none, stay as they came.
         self.calls.sort_by_key(|call| call.index.unwrap_or(u64::MAX));
         blocks.extend(
-            self.calls.into_iter().map(|call| ResponseBlock::Call(Call { id: CallId::new(call.id), name: call.name, arguments: call.arguments })),
+            self.calls
+                .into_iter()
+                .map(|call| ResponseBlock::Call(Call { id: CallId::new(call.id), name: call.name, arguments: call.arguments })),
         );
         Ok(Response { blocks, stop, usage: self.usage })
     }

@@ -168,9 +168,13 @@ fn r082_interleaved_fragments_assemble_by_index() {
         call
     };
     let read = read(&[
-        delta(json!({"content": null, "tool_calls": [call(0, json!({"id": "a", "type": "function", "function": {"name": "read", "arguments": ""}}))]})),
+        delta(
+            json!({"content": null, "tool_calls": [call(0, json!({"id": "a", "type": "function", "function": {"name": "read", "arguments": ""}}))]}),
+        ),
         delta(json!({"tool_calls": [call(2, json!({"id": "c", "function": {"name": "grep", "arguments": "{\"q\""}}))]})),
-        delta(json!({"tool_calls": [call(0, json!({"function": {"arguments": "{\"p\":"}})), call(2, json!({"function": {"arguments": ":1}"}}))]})),
+        delta(
+            json!({"tool_calls": [call(0, json!({"function": {"arguments": "{\"p\":"}})), call(2, json!({"function": {"arguments": ":1}"}}))]}),
+        ),
         delta(json!({"tool_calls": [call(0, json!({"id": "a", "function": {"name": "read", "arguments": "2}"}}))]})),
         delta(json!({"tool_calls": [call(1, json!({"id": "b", "function": {"name": "empty"}}))]})),
         end("tool_calls"),
@@ -269,7 +273,10 @@ fn r083_a_stream_without_a_finish_reason_is_an_error() {
 fn r084_errors_inside_the_stream() {
     let error = json!({"error": {"message": "The server had an error", "type": "server_error", "code": null}});
     let failure = read(&[delta(json!({"content": "half"})), error]).outcome.expect_err("an error");
-    assert_eq!((failure.kind, failure.message.as_str()), (ModelErrorKind::Unavailable, "OpenAI (h) broke off with an error: The server had an error"));
+    assert_eq!(
+        (failure.kind, failure.message.as_str()),
+        (ModelErrorKind::Unavailable, "OpenAI (h) broke off with an error: The server had an error")
+    );
     let overflow = json!({"error": {"message": "too long", "code": "context_length_exceeded"}});
     assert_eq!(read(&[overflow]).outcome.expect_err("an error").kind, ModelErrorKind::Overflow);
     for garbage in [json!("not json {"), json!("[]"), json!({"choices": 3})] {

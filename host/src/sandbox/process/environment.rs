@@ -4,8 +4,24 @@ use std::ffi::OsString;
 
 /// What commands are given of the user's environment: what finds programs and tools their files, and the language.
 const PASSED_ON: &[&str] = &[
-    "CARGO_HOME", "GOPATH", "GOROOT", "HOME", "JAVA_HOME", "LANG", "LANGUAGE", "LOGNAME", "NVM_DIR", "PATH", "PYENV_ROOT",
-    "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "SHELL", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV",
+    "CARGO_HOME",
+    "GOPATH",
+    "GOROOT",
+    "HOME",
+    "JAVA_HOME",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "NVM_DIR",
+    "PATH",
+    "PYENV_ROOT",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "SHELL",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "VIRTUAL_ENV",
 ];
 
 /// Picks what is passed on, and adds what makes programs behave without a terminal.

@@ -56,12 +56,7 @@ pub(super) enum Failed {
 }
 
 /// Runs what the permit says, and nothing else.
-pub(super) async fn run(
-    permit: &Permit,
-    workspace: &Workspace,
-    timeout: Duration,
-    cancel: &CancellationToken,
-) -> Result<Finished, Failed> {
+pub(super) async fn run(permit: &Permit, workspace: &Workspace, timeout: Duration, cancel: &CancellationToken) -> Result<Finished, Failed> {
     let Effect::Command { line, directory } = permit.effect() else { return Err(Failed::NotACommand) };
     let inside = workspace.dir().canonicalize(directory.for_open()).map_err(|e| Failed::Directory(directory.to_string(), e))?;
     let started = Instant::now();

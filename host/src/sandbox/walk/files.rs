@@ -51,7 +51,8 @@ impl Reader<'_> {
     fn add(&mut self, found: &Found) -> std::io::Result<Listening> {
         let Some(mut file) = self.open(&found.path)? else { return Ok(Listening::Yes) };
         let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-        if self.batch.data.len().saturating_add(length) > self.size && !self.batch.pieces.is_empty() && matches!(self.send(), Listening::No) {
+        if self.batch.data.len().saturating_add(length) > self.size && !self.batch.pieces.is_empty() && matches!(self.send(), Listening::No)
+        {
             return Ok(Listening::No);
         }
         let start = self.batch.data.len();
