@@ -1,1 +1,6 @@
-//! TBD
+//! The house rules: who may import whom, who may name what, and what comes from where. Each is a table; a file that breaks
+//! one is named with its line.
+
+mod components;
+mod rooms;
+mod sources;

@@ -1,0 +1,98 @@
+//! Who may import whom, and who may name what.
+
+use std::collections::BTreeMap;
+
+use super::sources::{Source, host};
+
+/// Each room with the rooms it may import. `main` and `lib` name everything and do nothing.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("agent", &["conversation"]),
+    ("cli", &["agent", "config", "conversation", "model", "policy", "sandbox", "shown", "tools"]),
+    ("config", &["agent", "policy", "tools"]),
+    ("conversation", &[]),
+    ("model", &["agent", "conversation", "shown"]),
+    ("policy", &[]),
+    ("sandbox", &["policy"]),
+    ("shown", &[]),
+    ("tools", &["agent", "conversation", "policy", "sandbox"]),
+];
+
+/// Words that only these rooms may use.
+const ONLY_IN: &[(&str, &[&str])] = &[
+    ("wasmtime::", &["sandbox"]),
+    ("wasmtime_wasi::", &["sandbox"]),
+    ("reqwest::", &["model"]),
+    ("clap::", &["cli"]),
+    ("indicatif::", &["cli"]),
+    ("std::process::exit", &["cli"]),
+    ("println!", &[]),
+    ("eprintln!", &[]),
+];
+
+/// Words that a pure room has no use for.
+const NOT_IN_PURE: &[&str] = &["std::fs", "std::net", "std::env", "Instant::now", "SystemTime", "tokio", "std::process", "std::thread"];
+const PURE: &[&str] = &["conversation", "policy"];
+
+fn broken(rule: impl Fn(&Source, &str) -> Option<String>) -> Vec<String> {
+    let mut broken = Vec::new();
+    for source in host() {
+        for (number, line) in source.lines.iter().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            if let Some(problem) = rule(&source, code) {
+                broken.push(format!("host/src/{}:{}: {problem}", source.path, number + 1));
+            }
+        }
+    }
+    broken
+}
+
+#[test]
+fn rooms_import_only_whom_they_may() {
+    let table: BTreeMap<_, _> = MAY_IMPORT.iter().copied().collect();
+    let problems = broken(|source, code| {
+        if source.room == "main" || source.room == "lib" {
+            return None;
+        }
+        let Some(allowed) = table.get(source.room.as_str()) else { return Some(format!("{} is a room without a rule", source.room)) };
+        code.match_indices("crate::").find_map(|(at, word)| {
+            let other: String = code[at + word.len()..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            (other != source.room && !allowed.contains(&other.as_str())).then(|| format!("{} may not import {other}", source.room))
+        })
+    });
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn some_words_belong_to_one_room() {
+    let problems = broken(|source, code| {
+        let foreign = ONLY_IN.iter().find(|(word, rooms)| code.contains(word) && !rooms.contains(&source.room.as_str()));
+        foreign.map(|(word, rooms)| format!("`{word}` belongs to {rooms:?}"))
+    });
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn pure_rooms_know_neither_files_nor_clocks() {
+    let problems = broken(|source, code| {
+        let word = NOT_IN_PURE.iter().find(|word| PURE.contains(&source.room.as_str()) && code.contains(*word));
+        word.map(|word| format!("{} is pure and names `{word}`", source.room))
+    });
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn every_file_says_what_it_is() {
+    let silent: Vec<String> = host()
+        .into_iter()
+        .filter(|source| !source.lines.first().is_some_and(|line| line.starts_with("//! ")))
+        .map(|source| source.path)
+        .collect();
+    assert!(silent.is_empty(), "without a first line that begins with `//! `: {silent:?}");
+}
+
+#[test]
+fn every_file_holds_one_idea() {
+    const MOST_LINES: usize = 400;
+    let long: Vec<String> = host().into_iter().filter(|source| source.lines.len() > MOST_LINES).map(|source| source.path).collect();
+    assert!(long.is_empty(), "longer than {MOST_LINES} lines: {long:?}");
+}

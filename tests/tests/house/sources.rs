@@ -1,0 +1,53 @@
+//! The source files of the host, without their tests.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A source file.
+pub(crate) struct Source {
+    /// Below `host/src`.
+    pub(crate) path: String,
+    /// The room it stands in: the first part of its path.
+    pub(crate) room: String,
+    /// Its lines up to its test module.
+    pub(crate) lines: Vec<String>,
+}
+
+/// The root of the workspace.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package stands in the workspace").to_owned()
+}
+
+/// All source files of the host that are part of the program.
+pub(crate) fn host() -> Vec<Source> {
+    let base = root().join("host/src");
+    let mut files = Vec::new();
+    collect(&base, &mut files);
+    let mut sources: Vec<Source> = files.iter().filter_map(|file| read(&base, file)).collect();
+    sources.sort_by(|a, b| a.path.cmp(&b.path));
+    assert!(sources.len() > 50, "the host's sources were not found");
+    sources
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("it can be listed").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+fn read(base: &Path, file: &Path) -> Option<Source> {
+    let path = file.strip_prefix(base).expect("it is below").to_string_lossy().into_owned();
+    let name = file.file_stem()?.to_string_lossy();
+    if name == "tests" || name.starts_with("test_") {
+        return None;
+    }
+    let text = fs::read_to_string(file).expect("it can be read");
+    let program = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let room = path.split(['/', '.']).next().unwrap_or_default().to_owned();
+    Some(Source { path, room, lines: program.lines().map(str::to_owned).collect() })
+}
