@@ -1,1 +1,5 @@
 //! What the tests share.
+
+pub mod program;
+pub mod terminal;
+pub mod wire;
