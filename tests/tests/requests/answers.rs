@@ -93,7 +93,7 @@ fn r132_standard_output_holds_the_answer_and_nothing_else() {
         let server =
             provider.serve([says("First I look.").thinks("Hm.").call("bash", json!({"command": "echo noise"})), says("**The** answer.\n")]);
         let ran = home.start(home.task(&server, &["--mode", "auto"])).wait();
-        assert_eq!((ran.code, ran.stdout.trim_end()), (0, "**The** answer."));
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "**The** answer.\n"));
         assert!(ran.stderr.contains("bash echo noise") && ran.stderr.contains("answered"), "{ran:?}");
         home.assert_keeps_secret(server.key(), &ran);
     }
