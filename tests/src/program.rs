@@ -182,7 +182,7 @@ impl Pipe {
         String::from_utf8_lossy(&self.bytes.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
     }
 
-    fn to_end(self) -> String {
+    fn into_text(self) -> String {
         self.reader.join().expect("it is read");
         let bytes = std::mem::take(&mut *self.bytes.lock().unwrap_or_else(PoisonError::into_inner));
         String::from_utf8(bytes).expect("all output is text")
@@ -214,7 +214,7 @@ impl Running {
     /// Waits for its end.
     pub fn wait(mut self) -> Ran {
         let code = wait(&mut self.child);
-        let text = |pipe: Option<Pipe>| pipe.map(Pipe::to_end).unwrap_or_default();
+        let text = |pipe: Option<Pipe>| pipe.map(Pipe::into_text).unwrap_or_default();
         let (stdout, stderr) = (text(self.stdout.take()), text(self.stderr.take()));
         let ran = Ran { code: code.unwrap_or(-1), stdout, stderr, time: self.started.elapsed() };
         assert!(code.is_some(), "it did not end by itself: {ran:?}");

@@ -27,19 +27,20 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a command that has this terminal for all but its standard output, which goes to a file.
-    pub fn start(command: &Command, stdout: File) -> Self {
+    /// Starts a command that has this terminal for all but its standard output, if that goes to a file.
+    pub fn start(command: &Command, stdout: Option<File>) -> Self {
         let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
         grantpt(&keyboard).and_then(|()| unlockpt(&keyboard)).expect("the terminal is ours");
         let name = ptsname(&keyboard, Vec::new()).expect("it has a name");
         let terminal = File::from(rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("it opens"));
-        let other = terminal.try_clone().expect("it can be shared");
+        let share = || terminal.try_clone().expect("it can be shared");
+        let (stdout, stderr) = (stdout.unwrap_or_else(share), share());
         // A session of its own, whose terminal is its standard input: that makes it `/dev/tty`.
         let mut session = Command::new("setsid");
         session.arg("--ctty").arg(command.get_program()).args(command.get_args()).env_clear();
         session.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm").env("NO_COLOR", "1");
         session.current_dir(command.get_current_dir().expect("it has a folder"));
-        let child = session.stdin(terminal).stderr(other).stdout(Stdio::from(stdout)).spawn().expect("setsid is there");
+        let child = session.stdin(terminal).stderr(stderr).stdout(Stdio::from(stdout)).spawn().expect("setsid is there");
         drop(session);
         let keyboard = File::from(keyboard);
         let mut reader = keyboard.try_clone().expect("it can be shared");

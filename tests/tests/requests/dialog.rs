@@ -19,7 +19,7 @@ impl Sitting {
     fn begin(server: &Server) -> Self {
         let home = home();
         let report = File::create(home.path().join("report.json")).expect("it can be made");
-        let terminal = Terminal::start(&home.task(server, &["--output", "json"]), report);
+        let terminal = Terminal::start(&home.task(server, &["--output", "json"]), Some(report));
         Self { home, terminal }
     }
 
@@ -188,4 +188,23 @@ fn r042_control_characters_hide_nothing_from_the_user() {
     sitting.is_asked("touch ran #\\u{d}\\u{1b}[2K\\u{202e}echo harmless");
     sitting.terminal.types("3\nno\n\n");
     sitting.end().answered("No.");
+}
+
+#[test]
+fn r130_at_a_terminal_each_text_is_shown_once() {
+    for provider in both() {
+        let home = home();
+        let server = provider.serve([says("First I try it.").call("bash", json!({"command": "echo tried"})), says("It works: Grüße.\n")]);
+        let mut terminal = Terminal::start(&home.task(&server, &[]), None);
+        terminal.wait_for("First I try it.");
+        terminal.wait_for("\n> ");
+        terminal.types("1\n");
+        assert_eq!(terminal.wait(), 0, "{}", terminal.screen());
+        terminal.wait_for("It works: Grüße.\r\n");
+        let screen = terminal.screen();
+        for text in ["First I try it.", "It works: Grüße."] {
+            assert_eq!(screen.matches(text).count(), 1, "{text}:\n{screen}");
+        }
+        assert!(screen.contains("✓ bash echo tried"), "{screen}");
+    }
 }
