@@ -45,6 +45,6 @@ pub use engine::{Allocation, Sandbox, SandboxError, SandboxOptions};
 pub use failure::Failure;
 pub use gate::{Gate, ProgressSink, Ruling};
 pub use limits::Limits;
-pub use load::{LoadError, Plugin, read_component};
+pub use load::{ComponentBytes, LoadError, Plugin};
 pub use output::{Output, Piece, Shown};
 pub use workspace::{Workspace, WorkspaceError};
