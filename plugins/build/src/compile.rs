@@ -3,6 +3,7 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -40,18 +41,16 @@ pub struct Built {
 
 /// Builds a plugin, and renews the embedded component and its record.
 ///
-/// With `verify` it is built a second time, from scratch and in another directory, and the record says whether that
-/// gave the same bytes.
+/// With `again` it is built a second time, in that directory, and the record says whether that gave the same bytes.
 pub fn build(
     root: &Path,
     toolchain: &Toolchain,
     plugin: &Plugin,
-    verify: bool,
+    again: Option<&Path>,
 ) -> Result<Built, String> {
     // Before compiling, so that what changes in the meantime counts as changed.
     let sources = sources::hash(root, plugin)?;
-    let target = target(root);
-    let component = compile(root, toolchain, plugin, &target.join("plugins"))?;
+    let component = compile(root, toolchain, plugin, &target(root).join("plugins"))?;
     let sha256 = sources::hex(&Sha256::digest(&component));
 
     let mut record = Record::read(root)?;
@@ -60,17 +59,9 @@ pub fn build(
         .get(&plugin.name)
         .filter(|before| before.sha256 == sha256);
     let changed = before.is_none();
-    let reproduced = if verify {
-        let again = target.join("plugins-verify");
-        let failed = |error: std::io::Error| format!("{}: {error}", again.display());
-        if again.exists() {
-            fs::remove_dir_all(&again).map_err(failed)?;
-        }
-        let same = compile(root, toolchain, plugin, &again)? == component;
-        fs::remove_dir_all(&again).map_err(failed)?;
-        same
-    } else {
-        before.is_some_and(|before| before.reproduced)
+    let reproduced = match again {
+        Some(directory) => compile(root, toolchain, plugin, directory)? == component,
+        None => before.is_some_and(|before| before.reproduced),
     };
 
     let size = component.len() as u64;
@@ -82,7 +73,7 @@ pub fn build(
         reproduced,
     };
     let path = record::component(root, &plugin.name);
-    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    let failed = |error: io::Error| format!("{}: {error}", path.display());
     fs::create_dir_all(record::directory(root)).map_err(failed)?;
     fs::write(&path, component).map_err(failed)?;
     record.plugins.insert(plugin.name.clone(), entry.clone());
@@ -91,6 +82,17 @@ pub fn build(
         .retain(|name, _| root.join("plugins").join(name).is_dir());
     record.write(root)?;
     Ok(Built { entry, changed })
+}
+
+/// An empty directory to build in from scratch.
+pub fn scratch(root: &Path) -> Result<PathBuf, String> {
+    let directory = target(root).join("plugins-again");
+    match fs::remove_dir_all(&directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(format!("{}: {error}", directory.display()))
+        }
+        _ => Ok(directory),
+    }
 }
 
 fn target(root: &Path) -> PathBuf {

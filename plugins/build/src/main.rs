@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use cofferdam_build_plugins::{Toolchain, build, check, plugins, select};
+use cofferdam_build_plugins::{Toolchain, build, check, plugins, scratch, select};
 
 /// Build the components that the host embeds from `plugins/`.
 #[derive(Debug, Parser)]
@@ -27,7 +27,7 @@ enum Command {
     Build {
         /// Names of plugins, as their directories are called; all without any.
         names: Vec<String>,
-        /// Build each a second time from scratch and record whether the bytes are the same. Slow.
+        /// Build everything a second time from scratch and record whether the bytes are the same. Slow.
         #[arg(long)]
         verify: bool,
     },
@@ -67,8 +67,9 @@ fn run_build(root: &Path, names: &[String], verify: bool) -> Result<(), String> 
         selected.len(),
         toolchain.description()
     );
+    let again = if verify { Some(scratch(root)?) } else { None };
     for plugin in selected {
-        let built = build(root, &toolchain, &plugin, verify)?;
+        let built = build(root, &toolchain, &plugin, again.as_deref())?;
         let kib = built.entry.size.div_ceil(1024);
         let news = if built.changed {
             "changed"
@@ -82,7 +83,12 @@ fn run_build(root: &Path, names: &[String], verify: bool) -> Result<(), String> 
         };
         println!("{:<16} {kib:>6} KiB  {news}{reproduced}", plugin.name);
     }
-    Ok(())
+    // The second build is of no further use, and large.
+    if verify {
+        scratch(root).map(drop)
+    } else {
+        Ok(())
+    }
 }
 
 fn run_check(root: &Path) -> Result<(), String> {

@@ -2,7 +2,7 @@
 
 use cofferdam_sdk::WorkspacePath;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// What to search for, where, and how to show it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -59,7 +59,7 @@ pub struct Input {
 }
 
 /// What a result is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(
     missing_docs,

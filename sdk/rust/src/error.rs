@@ -44,7 +44,7 @@ impl ToolError {
             match error.kind() {
                 io::ErrorKind::NotFound => Self::NotFound(format!("{subject}: it does not exist")),
                 io::ErrorKind::PermissionDenied => Self::Failed(format!(
-                    "{subject}: neither this tool's grants nor the file's permissions may be exceeded"
+                    "{subject}: it is outside of the workspace, or the policy or the file's permissions forbid it"
                 )),
                 io::ErrorKind::IsADirectory => {
                     Self::Failed(format!("{subject}: it is a directory"))

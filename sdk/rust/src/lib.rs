@@ -39,8 +39,7 @@
 //! }
 //!
 //! export_tools!(CountWords);
-//! # assert_eq!(words("two words"), 2);
-//! # fn main() {}
+//! # fn main() { assert_eq!(words("two words"), 2); }
 //! ```
 //!
 //! Its `Cargo.toml` has `crate-type = ["cdylib", "rlib"]` (the second is for tests) and depends on this crate,
