@@ -51,7 +51,7 @@ impl Tool for Bash {
         let directory = input
             .directory
             .as_ref()
-            .map_or("", WorkspacePath::as_str)
+            .map_or("", WorkspacePath::below_root)
             .to_owned();
         let command = Command {
             line: input.command,

@@ -48,8 +48,7 @@ impl Tool for Grep {
             root: input
                 .path
                 .as_ref()
-                .filter(|path| !path.is_root())
-                .map_or("", WorkspacePath::as_str)
+                .map_or("", WorkspacePath::below_root)
                 .to_owned(),
             globs: input.glob.clone(),
             hidden: input.hidden,
