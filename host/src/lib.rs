@@ -1,1 +1,23 @@
-//! x
+//! Cofferdam runs an LLM coding agent whose every tool is a WebAssembly component with exactly the files,
+//! commands and hosts it was granted.
+//!
+//! The rooms, in reading order:
+//!
+//! - [`agent`]: the loop. Ask the model, run its calls, record the results, until it answers.
+//! - [`conversation`]: the history, in which every call has its result by construction.
+//! - [`model`]: providers over HTTP, their wire formats, recordings.
+//! - [`tools`]: which tools there are, in what order they run, who is asked, and what the model is told.
+//! - [`policy`]: what tools ask for, what they are given, and the one function that decides.
+//! - [`sandbox`]: the enclosure; the only room that knows wasmtime.
+//! - [`config`]: what the user chose, as written and as meant.
+//! - [`cli`]: the commands; the only room that prints.
+
+pub mod agent;
+pub mod cli;
+pub mod config;
+pub mod conversation;
+pub mod model;
+pub mod policy;
+pub mod sandbox;
+pub mod shown;
+pub mod tools;

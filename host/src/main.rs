@@ -1,1 +1,7 @@
-fn main(){}
+//! The `cofferdam` program: see the library for what it is made of.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cofferdam::cli::run()
+}

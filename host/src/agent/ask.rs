@@ -1,0 +1,59 @@
+//! Asking the model, and sorting what it said.
+
+use tokio_util::sync::CancellationToken;
+
+use super::events::{Event, Observer};
+use super::outcome::Outcome;
+use super::ports::{Model, ModelError, ModelErrorKind, ModelRequest};
+use crate::conversation::{OpenTurn, Response, StopReason, Turn, validate};
+
+/// What a response amounts to.
+pub(super) enum Said {
+    /// Text and no call: the answer.
+    Answer(Turn),
+    /// Calls to run.
+    Calls(OpenTurn),
+    /// Calls that were cut off by the limit on output, and so cannot be trusted to be what the model meant.
+    CutOff(OpenTurn),
+    /// Nothing at all.
+    Nothing,
+    /// No response. What had arrived of its text is kept.
+    Failed { partial: Option<Turn>, outcome: Outcome },
+}
+
+/// Asks once. A transcript that breaks a rule is never sent.
+pub(super) async fn ask(model: &dyn Model, request: ModelRequest<'_>, observer: &dyn Observer, cancel: &CancellationToken) -> Said {
+    if let Err(violation) = validate(request.transcript) {
+        let dump = serde_json::to_string(request.transcript).unwrap_or_else(|error| error.to_string());
+        let message = format!("the conversation breaks a rule and was not sent: {violation}\n{dump}");
+        return Said::Failed { partial: None, outcome: Outcome::InternalError { message } };
+    }
+    let mut on_delta = |delta: super::ports::Delta<'_>| observer.observe(&Event::Delta(delta));
+    match model.respond(request, &mut on_delta, cancel).await {
+        Ok(response) => sort(response),
+        Err(error) => failed(error),
+    }
+}
+
+fn sort(response: Response) -> Said {
+    let cut_off = response.stop == StopReason::Length;
+    match OpenTurn::new(response) {
+        Ok(turn) if cut_off => Said::CutOff(turn),
+        Ok(turn) => Said::Calls(turn),
+        Err(response) => Turn::without_calls(response).map_or(Said::Nothing, Said::Answer),
+    }
+}
+
+fn failed(error: ModelError) -> Said {
+    let ModelError { kind, message, partial_text } = error;
+    let outcome = match kind {
+        ModelErrorKind::Aborted => Outcome::Aborted,
+        ModelErrorKind::Overflow => Outcome::Overflow { message },
+        ModelErrorKind::Transport
+        | ModelErrorKind::Timeout
+        | ModelErrorKind::Rejected
+        | ModelErrorKind::Unavailable
+        | ModelErrorKind::Malformed => Outcome::ProviderError { message },
+    };
+    Said::Failed { partial: Turn::interrupted_text(partial_text), outcome }
+}

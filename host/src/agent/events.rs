@@ -1,0 +1,114 @@
+//! What happens during a request, for everyone who watches: the terminal, the JSON stream, a journal.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::Outcome;
+use super::ports::Delta;
+use crate::conversation::{Call, ToolResult, Turn};
+
+/// Someone who watches. Watching cannot fail, and cannot change what happens.
+pub trait Observer: Send + Sync {
+    /// Called for each event, in order, from the task that causes it: return soon.
+    fn observe(&self, event: &Event<'_>);
+}
+
+/// Something that happened.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// A request begins.
+    RequestStarted {
+        /// Eight characters, new for each request.
+        request: &'a str,
+        /// What the user said.
+        prompt: &'a str,
+    },
+    /// The model is asked, for the nth time in this request.
+    TurnStarted {
+        /// From 1.
+        turn: u32,
+    },
+    /// A piece of the response.
+    Delta(Delta<'a>),
+    /// A turn without calls is complete: its text is final.
+    Answered(&'a Turn),
+    /// A call begins.
+    CallStarted {
+        /// The call.
+        call: &'a Call,
+        /// The order it is run in.
+        tier: Tier,
+        /// What it is about, in a few words, such as a path or a command line.
+        summary: &'a str,
+    },
+    /// A running call tells how far it is.
+    CallProgress {
+        /// The call.
+        call: &'a Call,
+        /// One line.
+        message: &'a str,
+    },
+    /// A call has its result.
+    CallFinished {
+        /// The call.
+        call: &'a Call,
+        /// The order it was run in; `None` if it was refused before anything could be known of it.
+        tier: Option<Tier>,
+        /// What it is about, in a few words.
+        summary: &'a str,
+        /// What the model is told.
+        result: &'a ToolResult,
+        /// What the user is shown instead, if the tool says so.
+        view: Option<&'a View>,
+        /// Without the time spent waiting for approval.
+        duration: Duration,
+    },
+    /// Something the user should know.
+    Notice(&'a str),
+    /// The request is over.
+    RequestFinished {
+        /// How it ended.
+        outcome: &'a Outcome,
+    },
+}
+
+/// In what order a call may run, computed by the host from what its tool can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tier {
+    /// May ask a model and change nothing; runs beside anything of its tier, first.
+    Research,
+    /// May read and change nothing; runs beside anything of its tier, second.
+    ReadOnly,
+    /// May change something; runs alone, last, in the model's order.
+    Write,
+}
+
+impl Tier {
+    /// The word that users see.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Research => "research",
+            Self::ReadOnly => "read-only",
+            Self::Write => "write",
+        }
+    }
+}
+
+/// What a tool shows to the user apart from what it tells the model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum View {
+    /// Plain text.
+    Text(String),
+    /// A unified diff.
+    Diff(String),
+    /// Cells under a header.
+    Table {
+        /// One text for each column.
+        header: Vec<String>,
+        /// Each as long as the header.
+        rows: Vec<Vec<String>>,
+    },
+}

@@ -1,0 +1,152 @@
+//! What the loop needs from the rest of the house, and nothing more: a model that answers and tools that run.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::events::Observer;
+use crate::conversation::{OpenTurn, Response, Transcript};
+
+/// A language model.
+pub trait Model: Send + Sync {
+    /// Which model this is.
+    fn info(&self) -> &ModelInfo;
+
+    /// One response to a conversation. Deltas are handed over as they arrive; the response holds the same text in
+    /// full. Retries happen in here, and only as long as nothing was handed over. With `cancel` it ends within
+    /// a moment, as [`ModelErrorKind::Aborted`].
+    fn respond<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+        on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Response, ModelError>>;
+}
+
+/// Which model answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelInfo {
+    /// Such as `openai`, `anthropic` or `replay`.
+    pub provider: String,
+    /// As the provider names it.
+    pub model: String,
+    /// How many tokens the model can take in and give out together.
+    pub context_window: u64,
+}
+
+/// What a model is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelRequest<'a> {
+    /// Added to this request alone; the transcript holds none.
+    pub system: &'a str,
+    /// All that was said so far.
+    pub transcript: &'a Transcript,
+    /// A remark of the host to the model for this request only, after everything else.
+    pub note: Option<&'a str>,
+    /// In a stable order.
+    pub tools: &'a [ToolDefinition],
+    /// Whether the model may call them.
+    pub tool_choice: ToolChoice,
+}
+
+/// Whether a model may call tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// As it sees fit.
+    Auto,
+    /// Not now; their definitions stay in the request all the same.
+    None,
+}
+
+/// A tool as a model sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolDefinition {
+    /// 1 to 64 of `[a-zA-Z0-9_-]`.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// A JSON Schema of type `object`.
+    pub input_schema: Value,
+}
+
+/// A piece of a response on its way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Delta<'a> {
+    /// More text.
+    Text(&'a str),
+    /// More thinking.
+    Reasoning(&'a str),
+    /// The model begins to write a call of this tool.
+    CallBegun(&'a str),
+    /// Nothing has come yet, and the request is sent again after a pause.
+    Retry {
+        /// The attempt that failed, from 1.
+        attempt: u32,
+        /// How long the pause is.
+        pause: Duration,
+        /// What went wrong.
+        reason: &'a str,
+    },
+}
+
+/// Why there is no response.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ModelError {
+    /// What sort of failure it is.
+    pub kind: ModelErrorKind,
+    /// For the person at the terminal: what happened, where, and what to do.
+    pub message: String,
+    /// Text that had been handed over before it failed.
+    pub partial_text: String,
+}
+
+impl ModelError {
+    /// A failure before any text arrived.
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), partial_text: String::new() }
+    }
+}
+
+/// Sorts of failure of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelErrorKind {
+    /// Cancelled by the caller.
+    Aborted,
+    /// The conversation is larger than the model's context window.
+    Overflow,
+    /// The provider was not reached, or the connection broke.
+    Transport,
+    /// Nothing came for too long.
+    Timeout,
+    /// The provider refused the request: a bad key, an unknown model, a malformed body.
+    Rejected,
+    /// The provider failed, or asked to come back later more often than is allowed.
+    Unavailable,
+    /// What came was not in the provider's own format, or ended before its end.
+    Malformed,
+}
+
+/// The tools of this run.
+pub trait Tools: Send + Sync {
+    /// What the model is told, in a stable order.
+    fn definitions(&self) -> &[ToolDefinition];
+
+    /// Runs the calls of a turn and answers them in it. It may leave calls unanswered when it ends early; closing the
+    /// turn settles those. It always ends by itself, and within a second of `cancel`.
+    fn run<'a>(&'a self, turn: &'a mut OpenTurn, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> BoxFuture<'a, Ran>;
+}
+
+/// How running the calls of a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ran {
+    /// Each call has its result.
+    Finished,
+    /// The user said no and wants the request to end.
+    HandedBack,
+    /// Cancelled.
+    Aborted,
+}

@@ -1,0 +1,189 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+use crate::agent::TurnLimit;
+use crate::config::Flags;
+use crate::policy::Mode;
+use crate::tools::ParallelLimit;
+
+/// Runs a coding agent whose every tool is a WebAssembly component with exactly the files, commands and hosts it was granted.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cofferdam",
+    version,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+        cofferdam demo                                a recorded conversation with live tools; needs nothing\n  \
+        cofferdam run \"Why does the test fail?\"       works on the current folder\n  \
+        cofferdam tools call grep '{\"pattern\":\"TODO\"}'  one tool in its sandbox, without a model\n  \
+        cofferdam doctor                              what this machine can enforce, and which model answers"
+)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    pub(super) command: Command,
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Work on a task
+    Run(RunArgs),
+    /// Play a recorded conversation on a sample project, with live sandboxed tools
+    Demo(DemoArgs),
+    /// See the tools, and call one without a model
+    Tools(ToolsArgs),
+    /// Tell what this machine can enforce, which model is reachable, and where things are kept
+    Doctor,
+    /// Print completions for a shell
+    #[command(after_help = "Example:\n  cofferdam completions bash > ~/.local/share/bash-completion/completions/cofferdam")]
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Compile a component from standard input; the program starts itself so
+    #[command(hide = true)]
+    CompileComponent,
+}
+
+/// What every command takes.
+#[derive(Clone, Debug, ClapArgs)]
+pub(super) struct Common {
+    /// The folder that tools see; nothing outside of it
+    #[arg(long, short = 'C', global = true, value_name = "DIR", default_value = ".")]
+    pub(super) workspace: PathBuf,
+    /// Load a plugin besides the built-in ones (may be given more than once)
+    #[arg(long = "plugin", global = true, value_name = "FILE.wasm")]
+    pub(super) plugins: Vec<PathBuf>,
+    /// The configuration file, in place of $XDG_CONFIG_HOME/cofferdam/config.toml
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    cofferdam run \"Fix the failing test in src/parser.rs\"\n  \
+    cofferdam run --model ollama:qwen3-coder \"Explain this project\"\n  \
+    cofferdam run --base-url http://localhost:8000/v1 --model openai:my-model \"…\"\n  \
+    git diff | cofferdam run - --output json\n  \
+    cofferdam run --record session.jsonl \"…\"      then: cofferdam run --model replay:session.jsonl \"…\"\n\n\
+    Exit codes: 0 answered, 3 limit of turns, 4 empty, 5 rejected, 6 timed out, 7 provider error, 8 overflow,\n\
+    70 internal error, 78 configuration, 130 aborted.")]
+pub(super) struct RunArgs {
+    /// The task; `-` reads it from standard input
+    pub(super) prompt: String,
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
+    #[command(flatten)]
+    pub(super) calls: CallArgs,
+    /// After so many turns with calls the model has to answer [default: 40]
+    #[arg(long, value_name = "N")]
+    pub(super) max_tool_iterations: Option<TurnLimit>,
+    /// What standard output gets
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(super) output: Output,
+    /// Write what the model answers to a file that `--model replay:FILE` plays
+    #[arg(long, value_name = "FILE")]
+    pub(super) record: Option<PathBuf>,
+}
+
+/// Which model.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub(super) struct ModelArgs {
+    /// Such as anthropic:NAME, openai:NAME, ollama:NAME or replay:FILE [env: COFFERDAM_MODEL]
+    #[arg(long, short)]
+    pub(super) model: Option<String>,
+    /// The address of the provider's API, for any server that speaks its protocol [env: COFFERDAM_BASE_URL]
+    #[arg(long, value_name = "URL")]
+    pub(super) base_url: Option<String>,
+}
+
+/// How calls run.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub(super) struct CallArgs {
+    /// What is allowed without asking: ask, plan (nothing is changed), auto-edit (writes) or auto [default: ask]
+    #[arg(long)]
+    pub(super) mode: Option<Mode>,
+    /// How many calls run at the same time, 1 to 64 [default: the number of processors] [env: COFFERDAM_MAX_PARALLEL]
+    #[arg(long, value_name = "N")]
+    pub(super) max_parallel: Option<ParallelLimit>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Output {
+    /// The answer; what happens goes to standard error
+    Text,
+    /// One JSON object at the end
+    Json,
+    /// A JSON object a line, as things happen
+    StreamJson,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct DemoArgs {
+    /// Do not wait between the recorded words
+    #[arg(long)]
+    pub(super) fast: bool,
+    /// Keep the sample project and say where it is
+    #[arg(long)]
+    pub(super) keep: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ToolsArgs {
+    #[command(subcommand)]
+    pub(super) command: ToolsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ToolsCommand {
+    /// List all tools with their tier and what they may touch
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one tool: what it asks for, what it was granted, its imports, its schema
+    Show {
+        /// The tool, or the file of a plugin
+        name: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run one tool in its sandbox, without any model
+    #[command(after_help = "Examples:\n  \
+        cofferdam tools call read_file '{\"path\":\"README.md\"}'\n  \
+        cofferdam tools call bash '{\"command\":\"make test\"}' --mode auto\n  \
+        cofferdam tools call my_tool '{}' --plugin my_tool.wasm\n\n\
+        Exit code: 0 if the tool did what was asked, 1 if its result is an error.")]
+    Call {
+        /// The tool
+        name: String,
+        /// Its input, a JSON object; `-` reads it from standard input
+        #[arg(default_value = "{}")]
+        input: String,
+        #[command(flatten)]
+        calls: CallArgs,
+        /// The whole result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+impl Common {
+    /// What was said on the command line, for the configuration.
+    pub(super) fn flags(&self, model: ModelArgs, calls: CallArgs, max_tool_iterations: Option<TurnLimit>) -> Flags {
+        Flags {
+            model: model.model,
+            base_url: model.base_url,
+            mode: calls.mode,
+            max_parallel: calls.max_parallel,
+            max_tool_iterations,
+            plugins: self.plugins.clone(),
+        }
+    }
+}

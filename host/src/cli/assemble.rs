@@ -1,0 +1,99 @@
+//! Putting the parts together for a command.
+
+use std::sync::Arc;
+
+use super::args::Common;
+use super::error::CliError;
+use super::print::stderr_line;
+use crate::config::{Flags, Folders, Raw, Settings};
+use crate::model;
+use crate::sandbox::{Allocation, Cache, Compiler, Sandbox, SandboxOptions, Workspace, read_component};
+use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, builtin_components};
+
+/// Rejections in a row after which a request goes back to the user.
+const REJECTIONS: u32 = 3;
+
+/// What every command that has to do with tools needs.
+pub(super) struct Parts {
+    pub(super) settings: Settings,
+    pub(super) folders: Folders,
+    pub(super) sandbox: Arc<Sandbox>,
+    pub(super) catalog: Arc<Catalog>,
+}
+
+/// Reads the configuration and the flags.
+pub(super) fn settings(common: &Common, flags: Flags) -> Result<(Settings, Folders), CliError> {
+    let folders = Folders::of_this_user()?;
+    let raw = match &common.config {
+        // A file that was named has to be there.
+        Some(path) => {
+            let text = std::fs::read_to_string(path).map_err(|error| CliError::new(format!("cannot read {}: {error}", path.display())))?;
+            Raw::parse(&text, path)?
+        }
+        None => Raw::read(&folders.config_file())?,
+    };
+    let settings = Settings::resolve(flags, |name| std::env::var(name).ok(), raw)?;
+    Ok((settings, folders))
+}
+
+/// Sets up the sandbox and loads all plugins.
+pub(super) fn parts(common: &Common, flags: Flags, allocation: Allocation) -> Result<Parts, CliError> {
+    let (settings, folders) = settings(common, flags)?;
+    let cache = Cache::open(folders.cache())?;
+    let compiler = Compiler::Process(std::env::current_exe()?);
+    let sandbox = Arc::new(Sandbox::new(SandboxOptions { allocation, compiler, cache: Some(cache) })?);
+    let mut catalog = Catalog::default();
+    for (name, bytes) in builtin_components() {
+        catalog.add(&sandbox, Origin::BuiltIn(name), Arc::from(bytes), &|| preparing(name));
+    }
+    for path in &settings.plugins {
+        let origin = Origin::File(path.clone());
+        match read_component(path) {
+            Ok(bytes) => catalog.add(&sandbox, origin, bytes, &|| preparing(&path.display().to_string())),
+            Err(error) => catalog.refuse(origin, &error),
+        }
+    }
+    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog) })
+}
+
+impl Parts {
+    /// A dispatcher for a workspace.
+    pub(super) fn dispatcher(&self, workspace: &Arc<Workspace>, approver: Option<Arc<dyn Approver>>) -> Dispatcher {
+        let approvals = Arc::new(Approvals::new(self.settings.mode, approver));
+        let settings = DispatcherSettings {
+            parallel: self.settings.parallel,
+            reorder: self.settings.reorder,
+            output_cap: self.settings.output_cap,
+            outputs: Some(self.folders.outputs()),
+            limits: crate::sandbox::Limits::default(),
+            rejections: REJECTIONS,
+        };
+        Dispatcher::new(Arc::clone(&self.sandbox), Arc::clone(&self.catalog), Arc::clone(workspace), approvals, settings)
+    }
+
+    /// Tells of plugins that were not let in; a run goes on without them.
+    pub(super) fn warn_of_refused(&self) {
+        for refused in self.catalog.refused() {
+            stderr_line(&crate::shown::line(&format!("warning: plugin {} is not offered: {}", refused.origin, refused.reason), 600));
+        }
+    }
+}
+
+/// What the model room needs to know.
+pub(super) fn model_settings(settings: &Settings) -> model::Settings {
+    let provider = &settings.provider;
+    let mut all = model::Settings::from_env(|name| std::env::var(name).ok());
+    all.base_url = provider.base_url.clone();
+    all.context_window = provider.context_window;
+    all.max_output = provider.max_output;
+    all.reasoning_effort = provider.reasoning_effort.clone();
+    all.allow_plain_http = provider.allow_plain_http;
+    if let Some(idle) = provider.idle_timeout {
+        all.timing.idle = idle;
+    }
+    all
+}
+
+fn preparing(name: &str) {
+    stderr_line(&crate::shown::line(&format!("preparing the tool {name} for this machine (once) …"), 200));
+}

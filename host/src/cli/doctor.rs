@@ -1,0 +1,92 @@
+//! `cofferdam doctor`: what this machine can enforce, which model answers, and where things are kept.
+
+use std::process::ExitCode;
+
+use super::args::{CallArgs, Common, ModelArgs};
+use super::assemble::{self, model_settings};
+use super::error::Done;
+use super::print::stdout_line;
+use crate::config::Folders;
+use crate::model;
+use crate::sandbox::{Allocation, Cache, Sandbox, Workspace};
+use crate::shown;
+
+pub(super) fn run(common: &Common) -> Done {
+    let flags = common.flags(ModelArgs::default(), CallArgs::default(), None);
+    let parts = assemble::parts(common, flags, Allocation::Pooled)?;
+    section("Enforced here");
+    fact("tools", "each call in a fresh WebAssembly instance: files, commands and network only as granted");
+    fact("limits", &limits());
+    fact("memory of instances", Sandbox::pool_in_words());
+    fact(
+        "commands",
+        "decided line by line, run outside of WebAssembly WITHOUT an operating-system sandbox: an approved command can do what you can",
+    );
+    section("Tools");
+    fact("offered", &parts.catalog.tools().iter().map(|tool| tool.declared.name.as_str()).collect::<Vec<_>>().join(", "));
+    for refused in parts.catalog.refused() {
+        fact("refused", &format!("{}: {}", refused.origin, refused.reason));
+    }
+    section("Model");
+    model(&parts.settings)?;
+    section("Places");
+    match Workspace::open(&common.workspace) {
+        Ok(workspace) => fact("workspace", &workspace.root().display().to_string()),
+        Err(error) => fact("workspace", &error.to_string()),
+    }
+    places(&parts.folders);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn limits() -> String {
+    let limits = crate::sandbox::Limits::default();
+    format!(
+        "{} s, {} MiB of memory, {} MiB of output and {} handles a call",
+        limits.time.as_secs(),
+        limits.memory >> 20,
+        limits.output >> 20,
+        limits.handles
+    )
+}
+
+fn model(settings: &crate::config::Settings) -> Result<(), super::error::CliError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let model_settings = model_settings(settings);
+    match runtime.block_on(model::choose(settings.model.as_deref(), &model_settings)) {
+        Ok(choice) => {
+            fact("taken", &choice.spec.to_string());
+            if let Some(remark) = &choice.remark {
+                fact("why", remark);
+            }
+            match model::connect(&choice.spec, &model_settings) {
+                Ok(model) => fact("window", &format!("{} tokens", model.info().context_window)),
+                Err(error) => fact("problem", &error.to_string()),
+            }
+        }
+        Err(error) => {
+            stdout_line(&format!("  {}", error.to_string().replace('\n', "\n  ")));
+        }
+    }
+    Ok(())
+}
+
+fn places(folders: &Folders) {
+    let config = folders.config_file();
+    fact("configuration", &format!("{}{}", config.display(), if config.exists() { "" } else { " (not there; defaults)" }));
+    match Cache::open(folders.cache()) {
+        Ok(cache) => {
+            let (files, bytes) = cache.size();
+            fact("compiled tools", &format!("{} ({files} files, {} MiB)", cache.folder().display(), bytes >> 20));
+        }
+        Err(error) => fact("compiled tools", &error.to_string()),
+    }
+    fact("whole outputs", &folders.outputs().display().to_string());
+}
+
+fn section(title: &str) {
+    stdout_line(&console::style(title).bold().to_string());
+}
+
+fn fact(name: &str, value: &str) {
+    stdout_line(&format!("  {name:20} {}", shown::line(value, 400)));
+}

@@ -1,0 +1,65 @@
+//! What went wrong before anything could be done, for the person at the terminal: what, and what to do about it.
+
+use std::process::ExitCode;
+
+use super::exit;
+use super::print::stderr_line;
+use crate::config::{ConfigError, NoHome, SettingsError};
+use crate::model::{ModelChoiceError, RecordError};
+use crate::sandbox::{CacheProblem, SandboxError, WorkspaceError};
+
+/// An error with an exit code.
+#[derive(Debug)]
+pub(super) struct CliError {
+    message: String,
+    code: u8,
+}
+
+/// What a command comes to.
+pub(super) type Done = Result<ExitCode, CliError>;
+
+impl CliError {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: exit::FAILED }
+    }
+
+    fn configuration(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: exit::CONFIGURATION }
+    }
+
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(super) fn code(&self) -> u8 {
+        self.code
+    }
+
+    /// Prints it.
+    pub(super) fn report(self) -> ExitCode {
+        stderr_line(&format!("cofferdam: {}", crate::shown::block(&self.message)));
+        ExitCode::from(self.code)
+    }
+}
+
+macro_rules! from {
+    ($($error:ty => $kind:ident),* $(,)?) => {
+        $(impl From<$error> for CliError {
+            fn from(error: $error) -> Self {
+                Self::$kind(error.to_string())
+            }
+        })*
+    };
+}
+
+from! {
+    ConfigError => configuration,
+    SettingsError => configuration,
+    NoHome => configuration,
+    CacheProblem => configuration,
+    ModelChoiceError => configuration,
+    RecordError => new,
+    SandboxError => new,
+    WorkspaceError => new,
+    std::io::Error => new,
+}

@@ -1,0 +1,35 @@
+//! The commands, one file each, and how the parts are put together for them. The only room that prints.
+
+mod args;
+mod assemble;
+mod completions;
+mod demo;
+mod dialog;
+mod doctor;
+mod error;
+mod exit;
+mod interrupt;
+mod print;
+mod render;
+mod run;
+mod tools;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Args, Command};
+
+/// The whole program: reads the command line, does what it says, and tells how that went.
+pub fn run() -> ExitCode {
+    let Args { command, common } = Args::parse();
+    let done = match command {
+        Command::Run(args) => run::run(&common, args),
+        Command::Demo(args) => demo::run(&common, &args),
+        Command::Tools(args) => tools::run(&common, args),
+        Command::Doctor => doctor::run(&common),
+        Command::Completions { shell } => completions::run(shell),
+        Command::CompileComponent => return exit::of_compiler(crate::sandbox::compile_from_stdin()),
+    };
+    done.unwrap_or_else(|error| error.report())
+}

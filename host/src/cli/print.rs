@@ -1,0 +1,26 @@
+//! Writing to standard output and standard error. A reader that went away is no reason to panic.
+
+use std::io::Write as _;
+
+/// A line on standard output; whether anybody took it.
+pub(super) fn stdout_line(text: &str) -> bool {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}").and_then(|()| out.flush()).is_ok()
+}
+
+/// A piece of a line on standard output.
+pub(super) fn stdout_piece(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = write!(out, "{text}").and_then(|()| out.flush());
+}
+
+/// A line on standard error.
+pub(super) fn stderr_line(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// A piece of a line on standard error.
+pub(super) fn stderr_piece(text: &str) {
+    let mut err = std::io::stderr().lock();
+    let _ = write!(err, "{text}").and_then(|()| err.flush());
+}

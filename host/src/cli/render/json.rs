@@ -1,0 +1,136 @@
+//! What happened, as JSON.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::agent::events::{Event, Tier};
+use crate::agent::ports::{Delta, ModelInfo};
+use crate::agent::{Outcome, RequestId};
+use crate::conversation::{ResultStatus, Transcript, Usage};
+
+/// A call that finished.
+#[derive(Clone, Debug, Serialize)]
+pub(in crate::cli) struct CallSummary {
+    id: String,
+    tool: String,
+    tier: Option<Tier>,
+    pub(in crate::cli) status: ResultStatus,
+    duration_ms: u64,
+}
+
+impl CallSummary {
+    pub(super) fn of(event: &Event<'_>) -> Option<Self> {
+        let Event::CallFinished { call, tier, result, duration, .. } = event else { return None };
+        Some(Self {
+            id: call.id.to_string(),
+            tool: call.name.clone(),
+            tier: *tier,
+            status: result.status,
+            duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+}
+
+/// The end of a request.
+#[derive(Debug, Serialize)]
+pub(in crate::cli) struct Report<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    request: String,
+    outcome: &'static str,
+    exit_code: u8,
+    text: Option<&'a str>,
+    error: Option<&'a str>,
+    model: &'a ModelInfo,
+    turns: usize,
+    calls: Vec<CallSummary>,
+    pub(in crate::cli) usage: Usage,
+    /// In US dollars; null if a price or a usage is not known.
+    pub(in crate::cli) cost: Option<f64>,
+}
+
+/// Sums a request up. The transcript holds this request as its last exchange.
+pub(in crate::cli) fn report<'a>(
+    request: &RequestId,
+    outcome: &'a Outcome,
+    exit_code: u8,
+    model: &'a ModelInfo,
+    transcript: &Transcript,
+    calls: Vec<CallSummary>,
+) -> Report<'a> {
+    let turns = transcript.exchanges().last().map(|exchange| exchange.turns()).unwrap_or_default();
+    let usage = turns.iter().fold(Usage::default(), |sum, turn| sum.plus(turn.usage()));
+    let error = match outcome {
+        Outcome::ProviderError { message } | Outcome::Overflow { message } | Outcome::InternalError { message } => Some(message.as_str()),
+        Outcome::Answered { .. }
+        | Outcome::Limit { .. }
+        | Outcome::Empty
+        | Outcome::Rejected
+        | Outcome::Aborted
+        | Outcome::TimedOut { .. } => None,
+    };
+    Report {
+        kind: "result",
+        request: request.to_string(),
+        outcome: outcome.kind(),
+        exit_code,
+        text: outcome.text(),
+        error,
+        model,
+        turns: turns.len(),
+        calls,
+        usage,
+        cost: crate::model::cost(usage, &model.model),
+    }
+}
+
+/// An event as a line; some are of no use to a program.
+pub(super) fn line(event: &Event<'_>) -> Option<Value> {
+    Some(match event {
+        Event::RequestStarted { request, prompt } => json!({"type": "request_started", "request": request, "prompt": prompt}),
+        Event::TurnStarted { turn } => json!({"type": "turn_started", "turn": turn}),
+        Event::Delta(Delta::Text(text)) => json!({"type": "text", "text": text}),
+        Event::Delta(Delta::Reasoning(text)) => json!({"type": "reasoning", "text": text}),
+        Event::Delta(Delta::Retry { attempt, pause, reason }) => {
+            json!({"type": "retry", "attempt": attempt, "pause_seconds": pause.as_secs_f64(), "reason": reason})
+        }
+        Event::CallStarted { call, tier, summary } => {
+            json!({"type": "call_started", "id": call.id, "tool": call.name, "tier": tier, "summary": summary, "arguments": call.arguments})
+        }
+        Event::CallProgress { call, message } => json!({"type": "call_progress", "id": call.id, "message": message}),
+        Event::CallFinished { call, result, view, .. } => {
+            let mut line = json!({"type": "call_finished", "content": result.content, "view": view});
+            if let (Some(fields), Some(Value::Object(summary))) =
+                (line.as_object_mut(), CallSummary::of(event).and_then(|summary| serde_json::to_value(summary).ok()))
+            {
+                fields.extend(summary);
+                fields.insert("arguments".into(), Value::String(call.arguments.clone()));
+            }
+            line
+        }
+        Event::Notice(text) => json!({"type": "notice", "text": text}),
+        Event::Delta(Delta::CallBegun(_)) | Event::Answered(_) | Event::RequestFinished { .. } => return None,
+    })
+}
+
+impl Report<'_> {
+    /// The same in one line for people.
+    pub(in crate::cli) fn in_words(&self) -> String {
+        let failed = self.calls.iter().filter(|call| call.status != ResultStatus::Ok).count();
+        let mut words = vec![self.outcome.to_owned(), count(self.turns, "turn"), count(self.calls.len(), "call")];
+        if failed > 0 {
+            words.push(format!("{failed} not done"));
+        }
+        if let (Some(input), Some(output)) = (self.usage.input, self.usage.output) {
+            words.push(format!("{input} tokens in, {output} out"));
+        }
+        if let Some(cost) = self.cost {
+            words.push(format!("${cost:.4}"));
+        }
+        console::style(words.join(" · ")).dim().for_stderr().to_string()
+    }
+}
+
+fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}

@@ -1,0 +1,82 @@
+//! Showing what happens, in one of three ways. Watching never fails and never changes what happens.
+
+mod json;
+mod text;
+
+use std::sync::Mutex;
+
+use super::args::Output;
+use crate::agent::events::{Event, Observer};
+
+pub(super) use json::{CallSummary, report};
+
+/// Shows events.
+pub(super) struct Renderer {
+    face: Mutex<Face>,
+}
+
+enum Face {
+    Text(text::Text),
+    /// Nothing until the end; the calls are collected for the report.
+    Json(Vec<CallSummary>),
+    StreamJson(Vec<CallSummary>),
+}
+
+/// While this lives, nothing moves on the screen.
+pub(super) struct Paused<'a> {
+    renderer: &'a Renderer,
+}
+
+impl Renderer {
+    pub(super) fn new(output: Output) -> Self {
+        let face = match output {
+            Output::Text => Face::Text(text::Text::new()),
+            Output::Json => Face::Json(Vec::new()),
+            Output::StreamJson => Face::StreamJson(Vec::new()),
+        };
+        Self { face: Mutex::new(face) }
+    }
+
+    /// Takes the spinner away for a dialog.
+    pub(super) fn pause(&self) -> Paused<'_> {
+        if let Face::Text(text) = &mut *self.face() {
+            text.pause();
+        }
+        Paused { renderer: self }
+    }
+
+    /// The calls that were seen, for the report.
+    pub(super) fn calls(&self) -> Vec<CallSummary> {
+        match &*self.face() {
+            Face::Text(text) => text.calls().to_vec(),
+            Face::Json(calls) | Face::StreamJson(calls) => calls.clone(),
+        }
+    }
+
+    fn face(&self) -> std::sync::MutexGuard<'_, Face> {
+        self.face.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        if let Face::Text(text) = &mut *self.renderer.face() {
+            text.resume();
+        }
+    }
+}
+
+impl Observer for Renderer {
+    fn observe(&self, event: &Event<'_>) {
+        match &mut *self.face() {
+            Face::Text(text) => text.observe(event),
+            Face::Json(calls) => calls.extend(CallSummary::of(event)),
+            Face::StreamJson(calls) => {
+                calls.extend(CallSummary::of(event));
+                if let Some(line) = json::line(event) {
+                    super::print::stdout_line(&line.to_string());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `cofferdam run`: one request, headless or at a terminal.
+
+use std::io::Read as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::args::{Common, Output, RunArgs};
+use super::assemble::{self, Parts, model_settings};
+use super::dialog::TerminalDialog;
+use super::error::{CliError, Done};
+use super::print::{stderr_line, stdout_line};
+use super::render::{Renderer, report};
+use super::{exit, interrupt};
+use crate::agent::ports::Model;
+use crate::agent::{Agent, RequestId, SystemPrompt};
+use crate::conversation::Transcript;
+use crate::model;
+use crate::sandbox::{Allocation, Workspace};
+use crate::shown;
+use crate::tools::{Approver, Reorder};
+
+/// The largest guide file that goes into the system prompt.
+const LARGEST_GUIDE: u64 = 64 << 10;
+
+pub(super) fn run(common: &Common, args: RunArgs) -> Done {
+    let output = args.output;
+    let result = start(common, args);
+    if let (Err(error), Output::Json | Output::StreamJson) = (&result, output) {
+        // A program that reads JSON gets JSON in this case too.
+        let line = serde_json::json!({"type": "result", "outcome": "not-started", "exit_code": error.code(), "error": error.message()});
+        stdout_line(&line.to_string());
+    }
+    result
+}
+
+fn start(common: &Common, args: RunArgs) -> Done {
+    let prompt = prompt(&args.prompt)?;
+    let flags = common.flags(args.model, args.calls, args.max_tool_iterations);
+    let parts = assemble::parts(common, flags, Allocation::Pooled)?;
+    parts.warn_of_refused();
+    let workspace = Arc::new(Workspace::open(&common.workspace)?);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let done = runtime.block_on(async {
+        let model = connect(&parts, args.record.as_deref()).await?;
+        request(&parts, &workspace, model.as_ref(), &prompt, args.output).await
+    });
+    // A thread that waits for an answer in a dialog that is gone must not hold the process back.
+    runtime.shutdown_background();
+    done
+}
+
+fn prompt(given: &str) -> Result<String, CliError> {
+    let mut text = given.to_owned();
+    if given == "-" {
+        text.clear();
+        std::io::stdin().lock().read_to_string(&mut text)?;
+    }
+    if text.trim().is_empty() {
+        return Err(CliError::new("the task is empty: say what to do, as in `cofferdam run \"Explain this project\"`"));
+    }
+    Ok(text)
+}
+
+async fn connect(parts: &Parts, record: Option<&std::path::Path>) -> Result<Box<dyn Model>, CliError> {
+    let settings = model_settings(&parts.settings);
+    let choice = model::choose(parts.settings.model.as_deref(), &settings).await?;
+    if let Some(remark) = &choice.remark {
+        stderr_line(&shown::line(remark, 400));
+    }
+    let model = model::connect(&choice.spec, &settings)?;
+    Ok(match record {
+        Some(path) => Box::new(model::Recorder::create(model, path, settings.secrets())?),
+        None => model,
+    })
+}
+
+/// Runs one request and tells how it ended.
+pub(super) async fn request(parts: &Parts, workspace: &Arc<Workspace>, model: &dyn Model, prompt: &str, output: Output) -> Done {
+    let renderer = Arc::new(Renderer::new(output));
+    let approver: Option<Arc<dyn Approver>> = TerminalDialog::at_this_terminal(&renderer);
+    let dispatcher = parts.dispatcher(workspace, approver);
+    let cancel = CancellationToken::new();
+    interrupt::watch(cancel.clone())?;
+    let agent = Agent {
+        model,
+        tools: &dispatcher,
+        observer: renderer.as_ref(),
+        system: system_prompt(parts, workspace),
+        turn_limit: parts.settings.turn_limit,
+    };
+    let id = RequestId::new(random());
+    let mut transcript = Transcript::new();
+    let outcome = agent.request(&id, &mut transcript, prompt, &cancel).await;
+    let code = exit::code(&outcome);
+    let report = report(&id, &outcome, code, model.info(), &transcript, renderer.calls());
+    match output {
+        Output::Text => stderr_line(&report.in_words()),
+        Output::Json | Output::StreamJson => {
+            let line = serde_json::to_string(&report).map_err(|error| CliError::new(error.to_string()))?;
+            stdout_line(&line);
+        }
+    }
+    Ok(ExitCode::from(code))
+}
+
+fn system_prompt(parts: &Parts, workspace: &Workspace) -> String {
+    let prompt = SystemPrompt {
+        workspace: workspace.root().display().to_string(),
+        os: std::env::consts::OS.to_owned(),
+        date: jiff::Zoned::now().date().to_string(),
+        reads_wait_for_writes: parts.settings.reorder == Reorder::Safe,
+        guide: workspace.read_small("AGENTS.md", LARGEST_GUIDE),
+    };
+    prompt.render()
+}
+
+/// Bits that differ from one request to the next; nothing depends on their being hard to guess.
+fn random() -> u32 {
+    use std::hash::{BuildHasher as _, RandomState};
+    let bits = RandomState::new().hash_one(std::process::id());
+    u32::try_from(bits >> 32).unwrap_or_default()
+}

@@ -1,0 +1,86 @@
+//! `cofferdam tools show`: everything about one tool that decides what it can do.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use crate::agent::events::Tier;
+use crate::cli::args::{CallArgs, Common, ModelArgs};
+use crate::cli::assemble;
+use crate::cli::error::{CliError, Done};
+use crate::cli::print::stdout_line;
+use crate::sandbox::Allocation;
+use crate::shown;
+use crate::tools::{Catalog, Tool};
+
+pub(super) fn run(common: &Common, name: &str, as_json: bool) -> Done {
+    let mut common = common.clone();
+    let is_file = name.ends_with(".wasm");
+    if is_file && !common.plugins.iter().any(|plugin| plugin.as_os_str() == name) {
+        common.plugins.push(name.into());
+    }
+    let flags = common.flags(ModelArgs::default(), CallArgs::default(), None);
+    let parts = assemble::parts(&common, flags, Allocation::OnDemand)?;
+    let tools: Vec<&Tool> = parts.catalog.tools().iter().filter(|tool| tool.declared.name == name || tool.origin.is_file(name)).collect();
+    if tools.is_empty() {
+        return Err(CliError::new(not_found(&parts.catalog, name)));
+    }
+    let shown: Vec<String> = tools.iter().map(|tool| if as_json { format!("{:#}", as_value(tool)) } else { page(tool) }).collect();
+    stdout_line(&shown.join("\n\n"));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn not_found(catalog: &Catalog, name: &str) -> String {
+    match catalog.refused().iter().find(|refused| refused.origin.is_file(name)) {
+        Some(refused) => format!("{name} is refused: {}", refused.reason),
+        None => catalog.unknown(name),
+    }
+}
+
+fn as_value(tool: &Tool) -> serde_json::Value {
+    json!({
+        "name": tool.declared.name, "origin": tool.origin.to_string(), "digest": tool.plugin.digest(), "size": tool.plugin.size(),
+        "description": tool.declared.description, "tier": tool.tier, "asks": tool.declared.asks, "grants": tool.grants,
+        "not_lent": tool.not_lent, "imports": tool.plugin.declaration().imports, "input_schema": tool.declared.input_schema,
+    })
+}
+
+fn page(tool: &Tool) -> String {
+    let mut page = format!("{}  ({})\n", tool.declared.name, shown::line(&tool.origin.to_string(), 200));
+    let _ = writeln!(page, "  component   sha256 {}, {} KiB", tool.plugin.digest(), tool.plugin.size().div_ceil(1024));
+    let _ = writeln!(page, "  tier        {}: {}", tool.tier.name(), why(tool));
+    let _ = writeln!(page, "  asks for    {}", list(tool.declared.asks.iter().map(ToString::to_string)));
+    let _ = writeln!(page, "  is granted  {}", list(tool.grants.in_words().into_iter().map(str::to_owned)));
+    if !tool.not_lent.is_empty() {
+        let _ = writeln!(page, "  not lent    {} (this host cannot lend it)", list(tool.not_lent.iter().map(ToString::to_string)));
+    }
+    let lent = &tool.plugin.declaration().imports.lent;
+    let _ = writeln!(page, "  imports     {} of this host, {} of WASI", list(lent.iter().map(ToString::to_string)), wasi(tool));
+    let _ = writeln!(page, "\n{}\n", indent(&shown::block(&tool.declared.description)));
+    let _ = write!(page, "  input schema\n{}", indent(&shown::block(&format!("{:#}", tool.declared.input_schema))));
+    page
+}
+
+/// The reason for the tier, in words.
+fn why(tool: &Tool) -> &'static str {
+    match (tool.tier, tool.grants.can_change_anything()) {
+        (Tier::Write, true) => "it can change things; it runs alone, and what it does is asked or allowed by the mode",
+        (Tier::Write, false) => "it asks for more than it was granted, or to be treated strictly; it runs alone",
+        (Tier::ReadOnly, _) => "nothing it was granted can change anything; it runs beside other readers",
+        (Tier::Research, _) => "it may ask a model and can change nothing; it runs beside others, first",
+    }
+}
+
+fn wasi(tool: &Tool) -> usize {
+    tool.plugin.declaration().imports.interfaces.iter().filter(|name| name.starts_with("wasi:")).count()
+}
+
+fn list(words: impl Iterator<Item = String>) -> String {
+    let words: Vec<String> = words.collect();
+    if words.is_empty() { "nothing".to_owned() } else { shown::line(&words.join("; "), 1000) }
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+}

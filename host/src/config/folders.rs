@@ -1,0 +1,43 @@
+//! Where this program keeps what it keeps, after the XDG base directories.
+
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy as _;
+
+/// The folders of this user.
+#[derive(Clone, Debug)]
+pub struct Folders {
+    config: PathBuf,
+    cache: PathBuf,
+    state: PathBuf,
+}
+
+/// There is no home folder.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot tell where your home folder is: set HOME")]
+pub struct NoHome;
+
+impl Folders {
+    /// `$XDG_CONFIG_HOME/cofferdam`, `$XDG_CACHE_HOME/cofferdam` and `$XDG_STATE_HOME/cofferdam`, or their defaults
+    /// below the home folder.
+    pub fn of_this_user() -> Result<Self, NoHome> {
+        let base = etcetera::base_strategy::Xdg::new().map_err(|_| NoHome)?;
+        let state = base.state_dir().unwrap_or_else(|| base.data_dir());
+        Ok(Self { config: base.config_dir().join("cofferdam"), cache: base.cache_dir().join("cofferdam"), state: state.join("cofferdam") })
+    }
+
+    /// The configuration file, whether or not it is there.
+    pub fn config_file(&self) -> PathBuf {
+        self.config.join("config.toml")
+    }
+
+    /// Compiled components.
+    pub fn cache(&self) -> &Path {
+        &self.cache
+    }
+
+    /// Whole outputs of tools that were cut for the model.
+    pub fn outputs(&self) -> PathBuf {
+        self.state.join("outputs")
+    }
+}

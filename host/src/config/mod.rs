@@ -1,0 +1,13 @@
+//! What the user chose: as written ([`Raw`], [`Flags`], the environment), and as meant ([`Settings`]). Only the second
+//! leaves this room.
+//!
+//! Precedence, for each key by itself: a flag, then the environment, then the configuration file, then the default. A file
+//! that does not parse, or has a key nobody knows, is an error with its line and column; nothing starts with half of one.
+
+mod folders;
+mod raw;
+mod settings;
+
+pub use folders::{Folders, NoHome};
+pub use raw::{ConfigError, Raw};
+pub use settings::{Flags, Provider, Settings, SettingsError};

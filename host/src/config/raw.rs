@@ -1,0 +1,125 @@
+//! The configuration file as written.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::policy::Mode;
+use crate::tools::Reorder;
+
+/// `config.toml`. Every key is optional.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Raw {
+    /// Such as `anthropic:claude-…` or `ollama:…`.
+    pub model: Option<String>,
+    /// What is allowed without asking.
+    pub mode: Option<Mode>,
+    /// Turns with calls in one request.
+    pub max_tool_iterations: Option<u32>,
+    /// Components to load besides the built-in ones; relative to this file.
+    pub plugins: Vec<PathBuf>,
+    /// How calls run.
+    pub dispatch: RawDispatch,
+    /// How the model is reached.
+    pub provider: RawProvider,
+}
+
+/// `[dispatch]`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RawDispatch {
+    /// Calls at the same time, 1 to 64.
+    pub max_parallel: Option<usize>,
+    /// How far reads are moved ahead of writes.
+    pub reorder: Option<Reorder>,
+    /// Bytes of a result that the model is shown.
+    pub output_cap: Option<usize>,
+}
+
+/// `[provider]`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RawProvider {
+    /// In place of the provider's own address.
+    pub base_url: Option<String>,
+    /// In tokens, in place of what is known of the model.
+    pub context_window: Option<u64>,
+    /// In tokens for each response.
+    pub max_output: Option<u64>,
+    /// In the provider's own words.
+    pub reasoning_effort: Option<String>,
+    /// Lets a key travel unencrypted to another machine.
+    pub allow_plain_http: bool,
+    /// Without any event for so long, a response is given up.
+    pub idle_timeout_seconds: Option<u64>,
+}
+
+/// The file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It cannot be read.
+    #[error("cannot read {0}: {1}")]
+    Read(PathBuf, std::io::Error),
+    /// It says something that is not understood.
+    #[error("{path}:{line}:{column}: {problem}")]
+    Parse {
+        /// The file.
+        path: String,
+        /// From 1.
+        line: usize,
+        /// From 1.
+        column: usize,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl Raw {
+    /// Reads the file; one that is not there says nothing.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(&text, path),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(ConfigError::Read(path.to_owned(), error)),
+        }
+    }
+
+    /// Parses the text of the file at `path`, below whose folder its relative paths are.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        let mut raw: Self = toml::from_str(text).map_err(|error| {
+            let before = text.get(..error.span().map_or(0, |span| span.start)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().map_or(0, |rest| rest.chars().count()) + 1;
+            ConfigError::Parse { path: path.display().to_string(), line, column, problem: error.message().to_owned() }
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        raw.plugins.iter_mut().for_each(|plugin| *plugin = folder.join(&*plugin));
+        Ok(raw)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Raw, String> {
+        Raw::parse(text, Path::new("/c/config.toml")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn errors_have_line_and_column() {
+        assert_eq!(
+            parse("model = \"x\"\n\nmodle = 1\n").unwrap_err().split(", expected").next(),
+            Some("/c/config.toml:3:1: unknown field `modle`")
+        );
+        assert!(parse("mode = \"yolo\"").unwrap_err().starts_with("/c/config.toml:1:8: unknown variant `yolo`"));
+        assert!(parse("[dispatch]\nmax_parallel = -1").unwrap_err().starts_with("/c/config.toml:2:16:"));
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_file() {
+        let raw = parse("plugins = [\"a.wasm\", \"/b.wasm\"]").expect("it parses");
+        assert_eq!(raw.plugins, [PathBuf::from("/c/a.wasm"), PathBuf::from("/b.wasm")]);
+    }
+}

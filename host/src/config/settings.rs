@@ -1,0 +1,158 @@
+//! What all sources together mean.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::raw::Raw;
+use crate::agent::{InvalidTurnLimit, TurnLimit};
+use crate::policy::Mode;
+use crate::tools::{InvalidParallelLimit, ParallelLimit, Reorder};
+
+/// What was said on the command line.
+#[derive(Clone, Debug, Default)]
+pub struct Flags {
+    /// `--model`
+    pub model: Option<String>,
+    /// `--base-url`
+    pub base_url: Option<String>,
+    /// `--mode`
+    pub mode: Option<Mode>,
+    /// `--max-tool-iterations`
+    pub max_tool_iterations: Option<TurnLimit>,
+    /// `--max-parallel`
+    pub max_parallel: Option<ParallelLimit>,
+    /// `--plugin`, each time it was given.
+    pub plugins: Vec<PathBuf>,
+}
+
+/// The choices of a run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Which model; `None`: whatever is there.
+    pub model: Option<String>,
+    /// What is allowed without asking.
+    pub mode: Mode,
+    /// Turns with calls in one request.
+    pub turn_limit: TurnLimit,
+    /// Calls at the same time.
+    pub parallel: ParallelLimit,
+    /// How far reads are moved ahead of writes.
+    pub reorder: Reorder,
+    /// Bytes of a result that the model is shown.
+    pub output_cap: usize,
+    /// Components to load besides the built-in ones.
+    pub plugins: Vec<PathBuf>,
+    /// How the model is reached.
+    pub provider: Provider,
+}
+
+/// How the model is reached.
+#[derive(Clone, Debug, Default)]
+pub struct Provider {
+    /// In place of the provider's own address.
+    pub base_url: Option<String>,
+    /// In tokens.
+    pub context_window: Option<u64>,
+    /// In tokens.
+    pub max_output: Option<u64>,
+    /// In the provider's own words.
+    pub reasoning_effort: Option<String>,
+    /// Lets a key travel unencrypted to another machine.
+    pub allow_plain_http: bool,
+    /// Without any event for so long, a response is given up.
+    pub idle_timeout: Option<Duration>,
+}
+
+/// A value is out of its range.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// `COFFERDAM_MAX_PARALLEL`
+    #[error("COFFERDAM_MAX_PARALLEL: {0}")]
+    ParallelVariable(InvalidParallelLimit),
+    /// `dispatch.max_parallel`
+    #[error("dispatch.max_parallel in the configuration: {0}")]
+    ParallelKey(InvalidParallelLimit),
+    /// `max_tool_iterations`
+    #[error("max_tool_iterations in the configuration: {0}")]
+    TurnsKey(InvalidTurnLimit),
+    /// `dispatch.output_cap`
+    #[error("dispatch.output_cap in the configuration: {0} bytes are too few to say anything; use 1000 or more")]
+    OutputCap(usize),
+}
+
+/// A hundred KiB are about 25,000 tokens: much for one result, and little enough for every window in use.
+const OUTPUT_CAP: usize = 100 << 10;
+const SMALLEST_OUTPUT_CAP: usize = 1000;
+
+impl Settings {
+    /// Puts all sources together, in their order of precedence.
+    pub fn resolve(flags: Flags, env: impl Fn(&str) -> Option<String>, raw: Raw) -> Result<Self, SettingsError> {
+        let env = |name: &str| env(name).filter(|value| !value.trim().is_empty());
+        let parallel_env = env("COFFERDAM_MAX_PARALLEL").map(|v| v.parse()).transpose().map_err(SettingsError::ParallelVariable)?;
+        let parallel_key = raw.dispatch.max_parallel.map(ParallelLimit::new).transpose().map_err(SettingsError::ParallelKey)?;
+        let turns_key = raw.max_tool_iterations.map(TurnLimit::new).transpose().map_err(SettingsError::TurnsKey)?;
+        let output_cap = raw.dispatch.output_cap.unwrap_or(OUTPUT_CAP);
+        if output_cap < SMALLEST_OUTPUT_CAP {
+            return Err(SettingsError::OutputCap(output_cap));
+        }
+        Ok(Self {
+            model: flags.model.or_else(|| env("COFFERDAM_MODEL")).or(raw.model),
+            mode: flags.mode.or(raw.mode).unwrap_or_default(),
+            turn_limit: flags.max_tool_iterations.or(turns_key).unwrap_or_default(),
+            parallel: flags.max_parallel.or(parallel_env).or(parallel_key).unwrap_or_else(ParallelLimit::of_this_machine),
+            reorder: raw.dispatch.reorder.unwrap_or_default(),
+            output_cap,
+            plugins: raw.plugins.into_iter().chain(flags.plugins).collect(),
+            provider: Provider {
+                base_url: flags.base_url.or_else(|| env("COFFERDAM_BASE_URL")).or(raw.provider.base_url),
+                context_window: raw.provider.context_window,
+                max_output: raw.provider.max_output,
+                reasoning_effort: raw.provider.reasoning_effort,
+                allow_plain_http: raw.provider.allow_plain_http,
+                idle_timeout: raw.provider.idle_timeout_seconds.map(Duration::from_secs),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn resolve(flags: Flags, env: &[(&str, &str)], file: &str) -> Result<Settings, String> {
+        let raw = Raw::parse(file, Path::new("config.toml")).expect("it parses");
+        let lookup = |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        Settings::resolve(flags, lookup, raw).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn r017_flag_then_environment_then_file_then_this_machine() {
+        let file = "[dispatch]\nmax_parallel = 3";
+        let env = [("COFFERDAM_MAX_PARALLEL", "2")];
+        let flags = Flags { max_parallel: ParallelLimit::new(1).ok(), ..Flags::default() };
+        assert_eq!(resolve(flags, &env, file).map(|s| s.parallel.get()), Ok(1));
+        assert_eq!(resolve(Flags::default(), &env, file).map(|s| s.parallel.get()), Ok(2));
+        assert_eq!(resolve(Flags::default(), &[], file).map(|s| s.parallel.get()), Ok(3));
+        assert_eq!(resolve(Flags::default(), &[], "").map(|s| s.parallel), Ok(ParallelLimit::of_this_machine()));
+    }
+
+    #[test]
+    fn r018_a_bad_limit_says_where_it_stands() {
+        let from_env = resolve(Flags::default(), &[("COFFERDAM_MAX_PARALLEL", "0")], "");
+        assert!(from_env.unwrap_err().starts_with("COFFERDAM_MAX_PARALLEL: '0'"));
+        let from_file = resolve(Flags::default(), &[], "[dispatch]\nmax_parallel = 0");
+        assert!(from_file.unwrap_err().starts_with("dispatch.max_parallel"));
+    }
+
+    #[test]
+    fn r004_the_cap_on_turns_has_a_default_a_key_and_a_flag() {
+        let turns = |flags, file| resolve(flags, &[], file).map(|s| s.turn_limit.to_string());
+        assert_eq!(turns(Flags::default(), ""), Ok("40".into()));
+        assert_eq!(turns(Flags::default(), "max_tool_iterations = 7"), Ok("7".into()));
+        let flags = Flags { max_tool_iterations: TurnLimit::new(3).ok(), ..Flags::default() };
+        assert_eq!(turns(flags, "max_tool_iterations = 7"), Ok("3".into()));
+        assert!(turns(Flags::default(), "max_tool_iterations = 0").is_err());
+    }
+}

@@ -1,0 +1,155 @@
+//! A turn whose calls are being answered.
+
+use super::turn::{AnsweredCall, Block};
+use super::{Call, Response, ResponseBlock, StopReason, ToolResult, Turn, Usage, distinct_ids};
+
+/// A response with calls on its way into the transcript. It leaves by [`close`](Self::close) only, and
+/// from there every call has its result: this is what makes an unanswered call impossible.
+#[derive(Debug)]
+#[must_use = "an open turn belongs into the transcript: close it"]
+pub struct OpenTurn {
+    blocks: Vec<OpenBlock>,
+    stop: StopReason,
+    usage: Usage,
+}
+
+#[derive(Debug)]
+enum OpenBlock {
+    Said(Block),
+    Asked(Call, Slot),
+}
+
+/// How far a call is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// Not begun.
+    Waiting,
+    /// Begun; it may have had effects.
+    Started,
+    /// Answered.
+    Done(ToolResult),
+}
+
+impl OpenTurn {
+    /// Takes a response that has calls; gives back the response if it has none. Ids become distinct here,
+    /// so that history and wire agree on them.
+    pub fn new(mut response: Response) -> Result<Self, Response> {
+        if response.calls().next().is_none() {
+            return Err(response);
+        }
+        distinct_ids(response.blocks.iter_mut().filter_map(|block| match block {
+            ResponseBlock::Call(call) => Some(&mut call.id),
+            ResponseBlock::Text(_) | ResponseBlock::Reasoning(_) => None,
+        }));
+        let blocks = response
+            .blocks
+            .into_iter()
+            .map(|block| match block {
+                ResponseBlock::Text(text) => OpenBlock::Said(Block::Text(text)),
+                ResponseBlock::Reasoning(reasoning) => OpenBlock::Said(Block::Reasoning(reasoning)),
+                ResponseBlock::Call(call) => OpenBlock::Asked(call, Slot::Waiting),
+            })
+            .collect();
+        Ok(Self { blocks, stop: response.stop, usage: response.usage })
+    }
+
+    /// The calls in the model's order; a call's place in this order is what [`start`](Self::start) and
+    /// [`answer`](Self::answer) take.
+    pub fn calls(&self) -> impl Iterator<Item = (&Call, &Slot)> {
+        self.blocks.iter().filter_map(|block| match block {
+            OpenBlock::Asked(call, slot) => Some((call, slot)),
+            OpenBlock::Said(_) => None,
+        })
+    }
+
+    /// Records that a call begins. Does nothing for a call that is answered or that is not there.
+    pub fn start(&mut self, index: usize) {
+        if let Some(slot @ Slot::Waiting) = self.slot(index) {
+            *slot = Slot::Started;
+        }
+    }
+
+    /// Records a call's result. The first result stands: a later one is dropped.
+    pub fn answer(&mut self, index: usize, result: ToolResult) {
+        if let Some(slot) = self.slot(index)
+            && !matches!(slot, Slot::Done(_))
+        {
+            *slot = Slot::Done(result);
+        }
+    }
+
+    /// Answers every call that never started with "not run" and this reason.
+    pub fn answer_waiting(&mut self, reason: &str) {
+        for block in &mut self.blocks {
+            if let OpenBlock::Asked(_, slot @ Slot::Waiting) = block {
+                *slot = Slot::Done(ToolResult::not_run(reason));
+            }
+        }
+    }
+
+    /// The finished turn. What is not answered yet gets an answer that tells the truth: *not run* for the given
+    /// reason if it never started, *interrupted* if it did.
+    pub fn close(mut self, reason: &str) -> Turn {
+        self.answer_waiting(reason);
+        let blocks = self
+            .blocks
+            .into_iter()
+            .map(|block| match block {
+                OpenBlock::Said(block) => block,
+                OpenBlock::Asked(call, Slot::Done(result)) => Block::Call(AnsweredCall { call, result }),
+                OpenBlock::Asked(call, Slot::Started | Slot::Waiting) => {
+                    Block::Call(AnsweredCall { call, result: ToolResult::interrupted() })
+                }
+            })
+            .collect();
+        Turn::with_calls(blocks, self.stop, self.usage)
+    }
+
+    fn slot(&mut self, index: usize) -> Option<&mut Slot> {
+        self.blocks
+            .iter_mut()
+            .filter_map(|block| match block {
+                OpenBlock::Asked(_, slot) => Some(slot),
+                OpenBlock::Said(_) => None,
+            })
+            .nth(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CallId, ResultStatus};
+    use super::*;
+
+    fn response_with_calls(count: usize) -> Response {
+        let call = |n: usize| Call { id: CallId::new(format!("c{n}")), name: "read_file".into(), arguments: "{}".into() };
+        Response { blocks: (0..count).map(|n| ResponseBlock::Call(call(n))).collect(), ..Response::default() }
+    }
+
+    #[test]
+    fn r050_every_call_has_one_result() {
+        let mut turn = OpenTurn::new(response_with_calls(3)).expect("it has calls");
+        turn.start(0);
+        turn.answer(0, ToolResult::ok("done"));
+        turn.answer(0, ToolResult::error("a second result"));
+        turn.start(1);
+        let turn = turn.close("the request was aborted");
+        let statuses: Vec<_> = turn.calls().map(|answered| answered.result.status).collect();
+        assert_eq!(statuses, [ResultStatus::Ok, ResultStatus::Interrupted, ResultStatus::NotRun]);
+    }
+
+    #[test]
+    fn r053_an_error_counts_as_the_result() {
+        let mut turn = OpenTurn::new(response_with_calls(1)).expect("it has calls");
+        turn.start(0);
+        turn.answer(0, ToolResult::error("no such file"));
+        let turn = turn.close("unused");
+        assert_eq!(turn.calls().next().map(|answered| answered.result.text()), Some("no such file".into()));
+    }
+
+    #[test]
+    fn a_response_without_calls_is_given_back() {
+        let response = Response { blocks: vec![ResponseBlock::Text("hello".into())], ..Response::default() };
+        assert_eq!(OpenTurn::new(response.clone()).map(|_| ()), Err(response));
+    }
+}

@@ -1,0 +1,131 @@
+//! A finished turn of the assistant: text, thinking, and calls that are all answered.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Call, Reasoning, Response, ResponseBlock, StopReason, ToolResult, Usage};
+
+/// One response of the model with the results of its calls. It has content: text that is not blank, or a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    blocks: Vec<Block>,
+    stop: StopReason,
+    usage: Usage,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    interrupted: bool,
+}
+
+/// A part of a turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Block {
+    /// Text for the user; not blank.
+    Text(String),
+    /// The model's thinking.
+    Reasoning(Reasoning),
+    /// A call and its result.
+    Call(AnsweredCall),
+}
+
+/// A call and its one result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnsweredCall {
+    /// What the model asked for.
+    pub call: Call,
+    /// What it is told.
+    pub result: ToolResult,
+}
+
+impl Turn {
+    /// A turn of these blocks without the blank ones, or none if nothing but thinking remains.
+    fn from_blocks(blocks: Vec<Block>, stop: StopReason, usage: Usage) -> Option<Self> {
+        let blocks: Vec<Block> = blocks.into_iter().filter(|block| !is_blank(block)).collect();
+        let has_content = blocks.iter().any(|block| matches!(block, Block::Text(_) | Block::Call(_)));
+        has_content.then_some(Self { blocks, stop, usage, interrupted: false })
+    }
+
+    /// A turn of blocks with at least one call among them: it has content, whatever else is blank.
+    pub(super) fn with_calls(blocks: Vec<Block>, stop: StopReason, usage: Usage) -> Self {
+        let blocks = blocks.into_iter().filter(|block| !is_blank(block)).collect();
+        Self { blocks, stop, usage, interrupted: false }
+    }
+
+    /// A turn from a response that asks for nothing. `None` if the response has calls, or no visible content.
+    pub fn without_calls(response: Response) -> Option<Self> {
+        let mut blocks = Vec::with_capacity(response.blocks.len());
+        for block in response.blocks {
+            blocks.push(match block {
+                ResponseBlock::Text(text) => Block::Text(text),
+                ResponseBlock::Reasoning(reasoning) => Block::Reasoning(reasoning),
+                ResponseBlock::Call(_) => return None,
+            });
+        }
+        Self::from_blocks(blocks, response.stop, response.usage)
+    }
+
+    /// What was received of a response before it broke off: its text, marked as interrupted.
+    /// Thinking is left out, since a provider accepts only complete thinking.
+    pub fn interrupted_text(text: String) -> Option<Self> {
+        let mut turn = Self::from_blocks(vec![Block::Text(text)], StopReason::Other("interrupted".into()), Usage::default())?;
+        turn.interrupted = true;
+        Some(turn)
+    }
+
+    /// The parts, in the model's order.
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// The calls with their results, in the model's order.
+    pub fn calls(&self) -> impl Iterator<Item = &AnsweredCall> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Call(answered) => Some(answered),
+            Block::Text(_) | Block::Reasoning(_) => None,
+        })
+    }
+
+    /// Whether the model asked for anything.
+    pub fn has_calls(&self) -> bool {
+        self.calls().next().is_some()
+    }
+
+    /// The text, concatenated as it came.
+    pub fn text(&self) -> String {
+        self.blocks
+            .iter()
+            .filter_map(|block| match block {
+                Block::Text(text) => Some(text.as_str()),
+                Block::Call(_) | Block::Reasoning(_) => None,
+            })
+            .collect()
+    }
+
+    /// Why the model stopped.
+    pub fn stop(&self) -> &StopReason {
+        &self.stop
+    }
+
+    /// What the response cost.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Whether the text broke off before its end.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    /// Two turns without a user's word or a result between them are one.
+    pub(super) fn absorb(&mut self, next: Self) {
+        self.blocks.extend(next.blocks);
+        self.stop = next.stop;
+        self.usage = self.usage.plus(next.usage);
+        self.interrupted = next.interrupted;
+    }
+}
+
+fn is_blank(block: &Block) -> bool {
+    match block {
+        Block::Text(text) => text.trim().is_empty(),
+        Block::Reasoning(_) | Block::Call(_) => false,
+    }
+}

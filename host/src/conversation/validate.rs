@@ -1,0 +1,60 @@
+//! The rules that types alone do not hold, checked before every request to a model.
+
+use std::collections::HashSet;
+
+use super::{Block, Content, Transcript, Turn};
+
+/// A rule that a transcript breaks, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("exchange {exchange}, turn {turn}: {rule}")]
+pub struct Violation {
+    /// Counted from 1.
+    pub exchange: usize,
+    /// Counted from 1 within the exchange; 0 is the prompt.
+    pub turn: usize,
+    /// What is wrong.
+    pub rule: &'static str,
+}
+
+/// Checks a transcript, which may have been read from a file that something else wrote.
+pub fn validate(transcript: &Transcript) -> Result<(), Violation> {
+    for (e, exchange) in transcript.exchanges().iter().enumerate() {
+        let at = |turn: usize, rule| Violation { exchange: e + 1, turn, rule };
+        if exchange.prompt().trim().is_empty() {
+            return Err(at(0, "the prompt is blank"));
+        }
+        let last = exchange.turns().len();
+        for (t, turn) in exchange.turns().iter().enumerate() {
+            check_turn(turn).map_err(|rule| at(t + 1, rule))?;
+            if t + 1 < last && !turn.has_calls() {
+                return Err(at(t + 1, "a turn without calls is followed by another turn"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_turn(turn: &Turn) -> Result<(), &'static str> {
+    let mut ids = HashSet::new();
+    let mut has_content = false;
+    for block in turn.blocks() {
+        match block {
+            Block::Text(text) if text.trim().is_empty() => return Err("a text block is blank"),
+            Block::Text(_) => has_content = true,
+            Block::Reasoning(_) => {}
+            Block::Call(answered) => {
+                has_content = true;
+                if answered.call.id.as_str().is_empty() {
+                    return Err("a call has no id");
+                }
+                if !ids.insert(answered.call.id.as_str()) {
+                    return Err("two calls share an id");
+                }
+                if answered.result.content.iter().any(|c| matches!(c, Content::Image { media_type, .. } if media_type.is_empty())) {
+                    return Err("an image has no media type");
+                }
+            }
+        }
+    }
+    if has_content { Ok(()) } else { Err("a turn has neither text nor a call") }
+}

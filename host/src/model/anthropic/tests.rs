@@ -1,0 +1,264 @@
+//! Requests and responses of the messages API.
+
+use serde_json::{Value, json};
+
+use super::request::{self, Shape};
+use super::stream::Stream;
+use crate::agent::ports::{Delta, ModelErrorKind, ModelRequest, ToolChoice};
+use crate::conversation::{Reasoning, Response, ResponseBlock, StopReason, Transcript, Usage};
+use crate::model::failure::{Again, Failure, Place};
+use crate::model::sse::Event;
+use crate::model::test_server::{eventful, hello, in_words, two_tools};
+use crate::model::wire::{Hand, Progress, Wire as _};
+
+const SHAPE: Shape<'_> = Shape { model: "claude-x", max_tokens: 1_000, thinks: false, with_thinking: true };
+
+#[test]
+fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
+    let (transcript, tools) = (eventful(), two_tools());
+    let request = ModelRequest {
+        system: "You are careful.",
+        transcript: &transcript,
+        note: Some("Be brief."),
+        tools: &tools,
+        tool_choice: ToolChoice::None,
+    };
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    let cache = json!({"type": "ephemeral"});
+    let expected = json!({
+        "model": "claude-x",
+        "max_tokens": 1_000,
+        "stream": true,
+        "system": [{"type": "text", "text": "You are careful.", "cache_control": cache}],
+        "tools": [
+            {"name": "list_dir", "description": "Lists a folder.", "input_schema": schema},
+            {"name": "bash", "description": "", "input_schema": schema, "cache_control": cache},
+        ],
+        "tool_choice": {"type": "none"},
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "Are you there?"}, {"type": "text", "text": "What is in here?"}]},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "I should look.", "signature": "sig"},
+                {"type": "redacted_thinking", "data": "opaque"},
+                {"type": "text", "text": "Let me look."},
+                {"type": "tool_use", "id": "c1", "name": "list_dir", "input": {"path": ".", "n": 1.0}},
+                {"type": "tool_use", "id": "c2", "name": "todo", "input": {}},
+                {"type": "tool_use", "id": "c3", "name": "see_this", "input": {"unparsed_arguments": "{\"a\":1}{\"b\":2}"}},
+            ]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": [
+                    {"type": "text", "text": "a.rs"},
+                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}},
+                ]},
+                {"type": "tool_result", "tool_use_id": "c2", "content": [{"type": "text", "text": "(no output)"}]},
+                {"type": "tool_result", "tool_use_id": "c3", "is_error": true, "content": [
+                    {"type": "text", "text": "no such tool"},
+                    {"type": "text", "text": "[a picture, image/png, left out of an error]"},
+                ]},
+            ]},
+            {"role": "assistant", "content": [{"type": "text", "text": "One file."}]},
+            {"role": "user", "content": [
+                {"type": "text", "text": "Thanks.", "cache_control": cache},
+                {"type": "text", "text": "Be brief."},
+            ]},
+        ],
+    });
+    assert_eq!(request::body(&SHAPE, &request), expected);
+}
+
+#[test]
+fn r055_results_stand_before_text_in_one_message() {
+    let mut transcript = Transcript::new();
+    for exchange in &eventful().exchanges()[1..2] {
+        transcript.begin(exchange.prompt());
+        transcript.record(exchange.turns()[0].clone());
+    }
+    transcript.begin("Never mind.");
+    let body = request::body(&SHAPE, &hello(&transcript));
+    let last = body["messages"][2]["content"].as_array().expect("blocks");
+    let kinds: Vec<_> = last.iter().map(|block| block["type"].as_str().unwrap_or_default()).collect();
+    assert_eq!(kinds, ["tool_result", "tool_result", "tool_result", "text"]);
+    assert_eq!(last[3]["cache_control"], json!({"type": "ephemeral"}));
+    assert_eq!(body.get("system"), None);
+    assert_eq!(body.get("tools"), None);
+}
+
+#[test]
+fn r090_thinking_is_asked_for_and_can_be_left_out() {
+    let shape = Shape { thinks: true, with_thinking: false, ..SHAPE };
+    let body = request::body(&shape, &hello(&eventful()));
+    assert_eq!(body["thinking"], json!({"type": "adaptive", "display": "summarized"}));
+    assert!(!body["messages"].to_string().contains("thinking\""));
+}
+
+struct Read {
+    outcome: Result<Response, Failure>,
+    deltas: Vec<String>,
+}
+
+fn read(events: &[Value]) -> Read {
+    let place = Place { provider: "Anthropic", host: "h".into(), key_name: "K", key: None };
+    let mut deltas = Vec::new();
+    let mut on_delta = |delta: Delta<'_>| deltas.push(in_words(delta));
+    let mut hand = Hand::new(&mut on_delta);
+    let mut stream = Stream::new(&place);
+    let mut outcome = Ok(Progress::More);
+    for event in events {
+        let data = event.as_str().map_or_else(|| event.to_string(), str::to_owned);
+        outcome = stream.event(&Event { name: String::new(), data }, &mut hand);
+        if !matches!(outcome, Ok(Progress::More)) {
+            break;
+        }
+    }
+    Read { outcome: outcome.and_then(|_| stream.finish()), deltas }
+}
+
+fn start(index: u64, block: Value) -> Value {
+    json!({"type": "content_block_start", "index": index, "content_block": block})
+}
+
+fn delta(index: u64, delta: Value) -> Value {
+    json!({"type": "content_block_delta", "index": index, "delta": delta})
+}
+
+fn stop(index: u64) -> Value {
+    json!({"type": "content_block_stop", "index": index})
+}
+
+fn call(index: u64, id: &str, name: &str) -> Value {
+    start(index, json!({"type": "tool_use", "id": id, "name": name, "input": {}}))
+}
+
+fn json_piece(index: u64, text: &str) -> Value {
+    delta(index, json!({"type": "input_json_delta", "partial_json": text}))
+}
+
+fn ending(reason: &str) -> [Value; 2] {
+    let delta = json!({"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": null}, "usage": {"output_tokens": 9}});
+    [delta, json!({"type": "message_stop"})]
+}
+
+#[test]
+fn r082_r090_r091_a_whole_response() {
+    let mut events = vec![
+        json!({"type": "message_start", "message": {"usage": {
+            "input_tokens": 3, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 100, "output_tokens": 1,
+        }}}),
+        start(0, json!({"type": "thinking", "thinking": "", "signature": ""})),
+        json!({"type": "ping"}),
+        delta(0, json!({"type": "thinking_delta", "thinking": "Hm."})),
+        delta(0, json!({"type": "signature_delta", "signature": "si"})),
+        delta(0, json!({"type": "signature_delta", "signature": "g"})),
+        stop(0),
+        start(1, json!({"type": "redacted_thinking", "data": "opaque"})),
+        stop(1),
+        start(2, json!({"type": "text", "text": ""})),
+        delta(2, json!({"type": "text_delta", "text": "Let me"})),
+        delta(2, json!({"type": "text_delta", "text": " look. "})),
+        delta(2, json!({"type": "citations_delta", "citation": {}})),
+        stop(2),
+        call(3, "a", "read"),
+        json_piece(3, ""),
+        call(4, "b", "todo"),
+        json_piece(3, "{\"p\":"),
+        json_piece(3, " 1}"),
+        stop(4),
+        stop(3),
+        start(5, json!({"type": "something_new"})),
+        stop(5),
+        json!({"type": "something_new_too"}),
+    ];
+    events.extend(ending("tool_use"));
+    let read = read(&events);
+    let response = read.outcome.expect("a response");
+    let calls: Vec<_> = response.calls().map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.as_str())).collect();
+    assert_eq!(calls, [("a", "read", "{\"p\": 1}"), ("b", "todo", "")]);
+    let said = [
+        ResponseBlock::Reasoning(Reasoning::Text { text: "Hm.".into(), signature: Some("sig".into()) }),
+        ResponseBlock::Reasoning(Reasoning::Opaque { data: "opaque".into() }),
+        ResponseBlock::Text("Let me look. ".into()),
+    ];
+    assert_eq!(response.blocks[..3], said);
+    assert_eq!(response.stop, StopReason::Calls);
+    assert_eq!(response.usage, Usage { input: Some(123), output: Some(9), cached_input: Some(100), cache_write: Some(20) });
+    assert_eq!(read.deltas, ["reasoning Hm.", "text Let me", "text  look. ", "call read", "call todo"]);
+}
+
+#[test]
+fn r090_thinking_that_is_not_shown_keeps_its_signature() {
+    let mut events = vec![
+        start(0, json!({"type": "thinking", "thinking": "", "signature": ""})),
+        delta(0, json!({"type": "signature_delta", "signature": "sig"})),
+        stop(0),
+    ];
+    events.extend(ending("end_turn"));
+    let read = read(&events);
+    let thought = ResponseBlock::Reasoning(Reasoning::Text { text: String::new(), signature: Some("sig".into()) });
+    assert_eq!(read.outcome.expect("a response").blocks, [thought]);
+    assert!(read.deltas.is_empty());
+}
+
+#[test]
+fn r091_stop_reasons() {
+    let cases = [
+        ("end_turn", StopReason::End),
+        ("stop_sequence", StopReason::End),
+        ("tool_use", StopReason::End),
+        ("max_tokens", StopReason::Length),
+        ("model_context_window_exceeded", StopReason::Length),
+        ("refusal", StopReason::Refused),
+        ("pause_turn", StopReason::Other("pause_turn".into())),
+        ("novel", StopReason::Other("novel".into())),
+    ];
+    for (reason, expected) in cases {
+        let mut events = vec![start(0, json!({"type": "text", "text": "x"})), stop(0)];
+        events.extend(ending(reason));
+        let response = read(&events).outcome.expect(reason);
+        assert_eq!(response.stop, expected, "{reason}");
+        assert_eq!(response.usage, Usage { output: Some(9), ..Usage::default() }, "unknown, not zero");
+    }
+}
+
+#[test]
+fn r079_a_length_stop_inside_arguments_is_told() {
+    let mut events = vec![call(0, "a", "read"), json_piece(0, "{\"p\":"), stop(0)];
+    events.extend(ending("max_tokens"));
+    assert_eq!(read(&events).outcome.expect("a response").stop, StopReason::Length);
+}
+
+#[test]
+fn r083_a_response_that_does_not_end_is_an_error() {
+    let begun = vec![call(0, "a", "read"), json_piece(0, "{}")];
+    let mut without_stop = begun.clone();
+    without_stop.push(stop(0));
+    without_stop.push(ending("tool_use")[0].clone());
+    let mut within_call = begun;
+    within_call.extend(ending("tool_use"));
+    for (events, message) in [
+        (without_stop, "Anthropic (h): the stream ended before the response did"),
+        (within_call, "Anthropic (h): the response ended within a call"),
+    ] {
+        let failure = read(&events).outcome.expect_err("it did not end");
+        assert_eq!((failure.kind, failure.message.as_str()), (ModelErrorKind::Malformed, message));
+    }
+}
+
+#[test]
+fn r084_errors_inside_the_stream() {
+    let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+    let failure = read(&[error]).outcome.expect_err("an error");
+    assert_eq!((failure.kind, failure.again), (ModelErrorKind::Unavailable, Again::Perhaps(None)));
+    let orphan = delta(7, json!({"type": "text_delta", "text": "x"}));
+    let twins = [start(0, json!({"type": "text"})), start(0, json!({"type": "text"}))];
+    for events in [&[json!("not json")][..], &[orphan], &twins, &[json!({"type": "content_block_start"})]] {
+        assert_eq!(read(events).outcome.expect_err("an error").kind, ModelErrorKind::Malformed);
+    }
+}
+
+#[test]
+fn r082_arguments_that_come_at_once() {
+    let mut events = vec![start(0, json!({"type": "tool_use", "id": "a", "name": "read", "input": {"p": 1}})), stop(0)];
+    events.extend(ending("tool_use"));
+    let response = read(&events).outcome.expect("a response");
+    assert_eq!(response.calls().next().map(|call| call.arguments.as_str()), Some("{\"p\":1}"));
+}

@@ -1,0 +1,104 @@
+//! How many tokens something will be, before anyone has counted.
+//!
+//! A token is taken as four bytes, which is near the truth for English and code. [`Scale`] corrects that by what the
+//! provider counted last.
+
+use crate::conversation::{Block, Content, Reasoning, Transcript, Turn};
+
+/// What a message costs beside its text.
+const PER_MESSAGE: u64 = 8;
+
+/// What a picture costs, roughly, at the sizes that tools produce.
+const PER_PICTURE: u64 = 1_500;
+
+/// The tokens of a text.
+pub fn text(text: &str) -> u64 {
+    u64::try_from(text.len()).unwrap_or(u64::MAX).div_ceil(4)
+}
+
+/// The tokens of a whole conversation, without system prompt and tools.
+pub fn transcript(transcript: &Transcript) -> u64 {
+    transcript
+        .exchanges()
+        .iter()
+        .map(|exchange| PER_MESSAGE + text(exchange.prompt()) + exchange.turns().iter().map(turn).sum::<u64>())
+        .sum()
+}
+
+/// The tokens of a turn with its results.
+pub fn turn(turn: &Turn) -> u64 {
+    PER_MESSAGE + turn.blocks().iter().map(block).sum::<u64>()
+}
+
+fn block(block: &Block) -> u64 {
+    match block {
+        Block::Text(said) | Block::Reasoning(Reasoning::Opaque { data: said }) => text(said),
+        Block::Reasoning(Reasoning::Text { text: thought, signature }) => text(thought) + signature.as_deref().map_or(0, text),
+        Block::Call(answered) => {
+            let call = text(&answered.call.name) + text(&answered.call.arguments);
+            let result: u64 = answered.result.content.iter().map(content).sum();
+            2 * PER_MESSAGE + call + result
+        }
+    }
+}
+
+fn content(content: &Content) -> u64 {
+    match content {
+        Content::Text(said) => text(said),
+        Content::Image { .. } => PER_PICTURE,
+    }
+}
+
+/// How estimates compare with what was counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale(f64);
+
+impl Default for Scale {
+    fn default() -> Self {
+        Self(1.0)
+    }
+}
+
+impl Scale {
+    /// Learns from one request: what was estimated for it and what the provider counted. Neither may mislead by more
+    /// than a factor of four.
+    pub fn learn(&mut self, estimated: u64, counted: u64) {
+        if estimated > 0 && counted > 0 {
+            #[expect(clippy::cast_precision_loss, reason = "an estimate of an estimate")]
+            let ratio = counted as f64 / estimated as f64;
+            self.0 = ratio.clamp(0.25, 4.0);
+        }
+    }
+
+    /// An estimate, corrected.
+    pub fn apply(self, estimated: u64) -> u64 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_precision_loss,
+            clippy::cast_sign_loss,
+            reason = "positive, and saturating is right for an estimate"
+        )]
+        let scaled = (estimated as f64 * self.0).round() as u64;
+        scaled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_four_bytes_until_someone_counts() {
+        assert_eq!(text(""), 0);
+        assert_eq!(text("abcde"), 2);
+        let mut conversation = Transcript::new();
+        conversation.begin("x".repeat(400));
+        assert_eq!(transcript(&conversation), 108);
+        let mut scale = Scale::default();
+        assert_eq!(scale.apply(100), 100);
+        scale.learn(100, 150);
+        assert_eq!(scale.apply(200), 300);
+        scale.learn(0, 7);
+        assert_eq!(scale.apply(200), 300);
+    }
+}

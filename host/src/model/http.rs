@@ -1,0 +1,277 @@
+//! Sending a request and reading the stream that answers it: timeouts, attempts, cancellation.
+//!
+//! - A request is sent again only if the trouble may pass and nothing of the response was handed over.
+//! - Any byte counts as a sign of life. A provider that only sends heartbeats is waited for; the user can
+//!   cancel at any moment.
+//! - Redirects are not followed: a key goes to the host it was given for and nowhere else.
+//! - Dropping the attempt is all it takes to cancel one: the connection closes, and nothing else is held.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::{Duration, SystemTime};
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::{Response as HttpResponse, Url, redirect};
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::failure::{Again, Failure, Place};
+use super::retry::{Timing, retry_after};
+use super::sse::{Event, Parser};
+use super::wire::{Hand, Progress, Wire};
+use crate::agent::ports::{Delta, ModelError, ModelErrorKind};
+use crate::conversation::Response;
+
+/// How much of an error's body is read: enough for any message, too little to fill memory.
+const MAX_ERROR_BODY: usize = 64 << 10;
+
+/// How much of a stream is read. The longest responses are half a megabyte of text, which OpenAI's format wraps into
+/// about a hundred times as much.
+const MAX_STREAM: usize = 256 << 20;
+
+/// How long the rest of the stream is waited for once the response is whole: its usage may still come.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How long a finished stream may take to close, so that its connection can serve the next request.
+const CLOSING: Duration = Duration::from_millis(20);
+
+/// One address of one provider, and how to speak to it.
+#[derive(Debug)]
+pub(super) struct Line {
+    client: reqwest::Client,
+    url: Url,
+    headers: HeaderMap,
+    place: Place,
+    timing: Timing,
+}
+
+impl Line {
+    /// Prepares the connection; nothing is sent yet. Values of headers that hold a key are marked as sensitive by the
+    /// caller.
+    pub(super) fn new(url: Url, headers: HeaderMap, place: Place, timing: Timing) -> Result<Self, reqwest::Error> {
+        let mut builder = reqwest::Client::builder()
+            .connect_timeout(timing.connect)
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            .user_agent(concat!("cofferdam/", env!("CARGO_PKG_VERSION")));
+        if is_loopback(&url) {
+            builder = builder.no_proxy();
+        }
+        Ok(Self { client: builder.build()?, url, headers, place, timing })
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// One response to this body, in as many attempts as are allowed.
+    pub(super) async fn ask<W: Wire>(
+        &self,
+        body: &Value,
+        wire: impl Fn() -> W + Send,
+        on_delta: &mut (dyn FnMut(Delta<'_>) + Send),
+        cancel: &CancellationToken,
+    ) -> Result<Response, ModelError> {
+        let body = body.to_string();
+        let mut hand = Hand::new(on_delta);
+        let mut attempt = 1;
+        loop {
+            let outcome = tokio::select! {
+                biased;
+                () = cancel.cancelled() => Err(aborted()),
+                outcome = self.attempt(body.clone(), wire(), &mut hand) => outcome,
+            };
+            let failure = match outcome {
+                Ok(response) => return Ok(response),
+                Err(failure) => failure,
+            };
+            let pause = match self.pause(&failure, attempt, hand.is_used()) {
+                Ok(pause) => pause,
+                Err(failure) => return Err(failure.into_error(hand.into_text())),
+            };
+            hand.over(Delta::Retry { attempt, pause, reason: &failure.message });
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Err(aborted().into_error(hand.into_text())),
+                () = sleep(pause) => {}
+            }
+            attempt += 1;
+        }
+    }
+
+    /// How long to wait before the next attempt, or the failure that remains.
+    fn pause(&self, failure: &Failure, attempt: u32, is_used: bool) -> Result<Duration, Failure> {
+        let Again::Perhaps(asked) = failure.again else { return Err(failure.clone()) };
+        if is_used {
+            return Err(failure.clone());
+        }
+        let longest = self.timing.longest_retry_after;
+        match asked {
+            Some(asked) if asked > longest => {
+                let message = format!(
+                    "{}. It asks to wait for {}, longer than the {} that Cofferdam waits by itself. Try again later.",
+                    failure.message,
+                    in_words(asked),
+                    in_words(longest)
+                );
+                Err(Failure::new(failure.kind, message))
+            }
+            _ if attempt >= self.timing.attempts => {
+                Err(Failure::new(failure.kind, format!("{} (given up after {attempt} attempts)", failure.message)))
+            }
+            asked => Ok(self.timing.pause(attempt).max(asked.unwrap_or_default())),
+        }
+    }
+
+    async fn attempt<W: Wire>(&self, body: String, wire: W, hand: &mut Hand<'_>) -> Result<Response, Failure> {
+        let deadline = Instant::now() + self.timing.first_event;
+        let request = self
+            .client
+            .post(self.url.clone())
+            .headers(self.headers.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "text/event-stream")
+            .body(body);
+        let response = timeout_at(deadline, request.send())
+            .await
+            .map_err(|_| self.silent(self.timing.first_event))?
+            .map_err(|error| self.broken(error))?;
+        let status = response.status().as_u16();
+        if status != 200 {
+            let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+            let after = after.and_then(|value| retry_after(value, SystemTime::now()));
+            let body = self.error_body(response).await;
+            return Err(self.place.refused(status, after, &body));
+        }
+        let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        match content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+            "text/html" => Err(self.place.not_a_stream("a web page")),
+            "application/json" => Err(self.in_one_piece(response).await),
+            _ => self.read(response, deadline, wire, hand).await,
+        }
+    }
+
+    async fn read<W: Wire>(
+        &self,
+        mut response: HttpResponse,
+        mut deadline: Instant,
+        mut wire: W,
+        hand: &mut Hand<'_>,
+    ) -> Result<Response, Failure> {
+        let mut patience = self.timing.first_event;
+        let mut parser = Parser::default();
+        let mut events: Vec<Event> = Vec::new();
+        let mut beginning = Beginning::default();
+        let mut received = 0_usize;
+        loop {
+            let chunk = match timeout_at(deadline, response.chunk()).await {
+                Ok(Ok(Some(chunk))) => chunk,
+                _ if wire.is_whole() => return wire.finish(),
+                Ok(Ok(None)) if beginning.is_web_page() => return Err(self.place.not_a_stream("a web page")),
+                Ok(Ok(None)) => return wire.finish(),
+                Ok(Err(error)) => return Err(self.broken(error)),
+                Err(_) => return Err(self.silent(patience)),
+            };
+            received += chunk.len();
+            if received > MAX_STREAM {
+                return Err(self.malformed(&format!("the response is longer than {} MiB", MAX_STREAM >> 20)));
+            }
+            beginning.take(&chunk);
+            parser.push(&chunk, &mut events).map_err(|error| self.malformed(&error.to_string()))?;
+            for event in events.drain(..) {
+                if wire.event(&event, hand)? == Progress::Over {
+                    // Whether the connection can be used again is of no concern to the response.
+                    let _ = timeout(CLOSING, async { while let Ok(Some(_)) = response.chunk().await {} }).await;
+                    return wire.finish();
+                }
+            }
+            patience = if wire.is_whole() { FAREWELL.min(self.timing.idle) } else { self.timing.idle };
+            deadline = Instant::now() + patience;
+        }
+    }
+
+    async fn error_body(&self, mut response: HttpResponse) -> String {
+        let mut body = Vec::new();
+        while body.len() < MAX_ERROR_BODY
+            && let Ok(Ok(Some(chunk))) = timeout(self.timing.idle, response.chunk()).await
+        {
+            body.extend_from_slice(&chunk);
+        }
+        body.truncate(MAX_ERROR_BODY);
+        String::from_utf8_lossy(&body).into_owned()
+    }
+
+    /// A body of JSON where a stream should be: an error, or a server that does not stream.
+    async fn in_one_piece(&self, response: HttpResponse) -> Failure {
+        let body = self.error_body(response).await;
+        match serde_json::from_str::<Value>(&body) {
+            Ok(value) if value.get("error").is_some_and(|error| !error.is_null()) => self.place.broke_off(&value["error"]),
+            _ => self.place.not_a_stream("one piece of JSON"),
+        }
+    }
+
+    fn malformed(&self, what: &str) -> Failure {
+        Failure::malformed(format!("{} ({}): {what}", self.place.provider, self.place.host))
+    }
+
+    fn silent(&self, patience: Duration) -> Failure {
+        let Place { provider, host, .. } = &self.place;
+        Failure::new(ModelErrorKind::Timeout, format!("{provider} ({host}) sent nothing for {}", in_words(patience)))
+    }
+
+    fn broken(&self, error: reqwest::Error) -> Failure {
+        let Place { provider, host, .. } = &self.place;
+        let what = if error.is_connect() { "could not be reached" } else { "broke the connection" };
+        let why = self.place.quote(&root_cause(&error.without_url()));
+        Failure::passing(ModelErrorKind::Transport, format!("{provider} ({host}) {what}: {why}"), None)
+    }
+}
+
+fn aborted() -> Failure {
+    Failure::new(ModelErrorKind::Aborted, "cancelled")
+}
+
+/// What lies at the bottom is what helps: "connection refused" rather than "error sending request".
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+pub(super) fn is_loopback(url: &Url) -> bool {
+    match url.host_str() {
+        Some("localhost") => true,
+        Some(host) => host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()),
+        None => false,
+    }
+}
+
+fn in_words(duration: Duration) -> String {
+    match duration.as_secs() {
+        0 => format!("{} ms", duration.as_millis()),
+        seconds @ 1..=119 => format!("{seconds} s"),
+        seconds @ 120..=7_199 => format!("{} minutes", seconds / 60),
+        seconds @ 7_200..=172_799 => format!("{} hours", seconds / 3_600),
+        seconds => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// The first bytes of a body, to recognise a web page that does not say that it is one.
+#[derive(Default)]
+struct Beginning(Vec<u8>);
+
+impl Beginning {
+    fn take(&mut self, chunk: &[u8]) {
+        let room = 64_usize.saturating_sub(self.0.len());
+        self.0.extend_from_slice(&chunk[..chunk.len().min(room)]);
+    }
+
+    fn is_web_page(&self) -> bool {
+        let text = String::from_utf8_lossy(&self.0).trim_start().to_ascii_lowercase();
+        text.starts_with("<!doctype") || text.starts_with("<html")
+    }
+}

@@ -1,0 +1,292 @@
+//! Whole models against a server that plays a script.
+
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::ports::{Model, ModelError, ModelErrorKind};
+use crate::conversation::{Response, StopReason, Transcript};
+use crate::model::test_server::{Answer, Heard, Server, Step, eventful, hello, impatient};
+use crate::model::{Secret, Settings, connect};
+
+const HELLO: &str = concat!(
+    "data: {\"choices\": [{\"delta\": {\"content\": \"Grüße \"}}]}\r\n\r\n",
+    ": comment\n\n",
+    "data: {\"choices\": [{\"delta\": {\"content\": \"🦀\"}}]}\n\n",
+    "data: {\"choices\": [{\"delta\": {}, \"finish_reason\": \"stop\"}]}\n\n",
+    "data: {\"choices\": [], \"usage\": {\"prompt_tokens\": 3}}\n\n",
+    "data: [DONE]\n\n",
+);
+
+const CLAUDE: &str = concat!(
+    "event: message_start\ndata: {\"type\": \"message_start\", \"message\": {\"usage\": {\"input_tokens\": 3}}}\n\n",
+    "event: content_block_start\ndata: {\"type\": \"content_block_start\", \"index\": 0, \"content_block\": {\"type\": \"text\", \"text\": \"\"}}\n\n",
+    "event: ping\ndata: {\"type\": \"ping\"}\n\n",
+    "event: content_block_delta\ndata: {\"type\": \"content_block_delta\", \"index\": 0, \"delta\": {\"type\": \"text_delta\", \"text\": \"Grüße 🦀\"}}\n\n",
+    "event: content_block_stop\ndata: {\"type\": \"content_block_stop\", \"index\": 0}\n\n",
+    "event: message_delta\ndata: {\"type\": \"message_delta\", \"delta\": {\"stop_reason\": \"end_turn\"}, \"usage\": {\"output_tokens\": 2}}\n\n",
+    "event: message_stop\ndata: {\"type\": \"message_stop\"}\n\n",
+);
+
+const HALF: &str = "data: {\"choices\": [{\"delta\": {\"content\": \"half\"}}]}\n\n";
+
+fn model(spec: &str, server: &Server) -> Box<dyn Model> {
+    let settings = Settings {
+        base_url: Some(server.url() + "/v1"),
+        openai_key: Secret::new("sk-secret"),
+        anthropic_key: Secret::new("sk-ant-secret"),
+        timing: impatient(),
+        ..Settings::default()
+    };
+    connect(&spec.parse().expect("a spec"), &settings).expect("connected")
+}
+
+struct Asked {
+    outcome: Result<Response, ModelError>,
+    deltas: Vec<String>,
+    server: Server,
+}
+
+async fn ask_as(spec: &str, answers: Vec<Answer>) -> Asked {
+    let server = Server::start(answers).await;
+    let model = model(spec, &server);
+    let mut heard = Heard::default();
+    let mut transcript = Transcript::new();
+    transcript.begin("Hi");
+    let outcome = heard.ask(&*model, hello(&transcript)).await;
+    Asked { outcome, deltas: heard.deltas, server }
+}
+
+async fn ask(answers: Vec<Answer>) -> Asked {
+    ask_as("openai:m", answers).await
+}
+
+fn failed(asked: &Asked) -> (ModelErrorKind, &str) {
+    let error = asked.outcome.as_ref().expect_err("a failure");
+    assert!(!error.message.contains("secret"), "{error}");
+    (error.kind, &error.message)
+}
+
+#[tokio::test]
+async fn r088_whole_and_byte_by_byte() {
+    for answer in [Answer::events(HELLO), Answer::bytewise(HELLO)] {
+        let asked = ask(vec![answer]).await;
+        let response = asked.outcome.expect("a response");
+        assert_eq!((response.text().as_str(), response.stop, response.usage.input), ("Grüße 🦀", StopReason::End, Some(3)));
+        let request = &asked.server.requests()[0];
+        assert!(request.head.starts_with("post /v1/chat/completions http/1.1"), "{}", request.head);
+        assert!(request.head.contains("authorization: bearer sk-secret"), "{}", request.head);
+        assert_eq!(request.body["messages"][0]["content"], "Hi");
+    }
+}
+
+#[tokio::test]
+async fn r088_the_other_format_too() {
+    for answer in [Answer::events(CLAUDE), Answer::bytewise(CLAUDE)] {
+        let asked = ask_as("anthropic:m", vec![answer]).await;
+        assert_eq!(asked.outcome.map(|response| response.text()), Ok("Grüße 🦀".into()));
+        let head = &asked.server.requests()[0].head;
+        assert!(head.starts_with("post /v1/messages http/1.1"), "{head}");
+        assert!(head.contains("x-api-key: sk-ant-secret") && head.contains("anthropic-version: 2023-06-01"), "{head}");
+    }
+}
+
+#[tokio::test]
+async fn r085_what_may_pass_is_tried_again() {
+    let busy = Answer::with("429 Too Many Requests", &[("retry-after", "0")], "{\"error\": {\"message\": \"slow down\"}}");
+    let nothing = Answer(Vec::new());
+    let overloaded = Answer::events("data: {\"error\": {\"type\": \"overloaded_error\", \"message\": \"x\"}}\n\n");
+    for trouble in [busy, nothing, overloaded] {
+        let asked = ask(vec![trouble, Answer::with("503 Busy", &[], ""), Answer::events(HELLO)]).await;
+        assert!(asked.outcome.is_ok(), "{:?}", asked.outcome);
+        assert_eq!(asked.deltas[..2], ["retry after attempt 1", "retry after attempt 2"]);
+    }
+}
+
+#[tokio::test]
+async fn r085_three_attempts_and_no_more() {
+    let asked = ask(vec![Answer::with("500 Oops", &[], "{\"error\": {\"message\": \"oops\"}}"); 9]).await;
+    let host = &asked.server.address;
+    assert_eq!(
+        failed(&asked),
+        (ModelErrorKind::Unavailable, format!("The server ({host}) failed (status 500): oops (given up after 3 attempts)").as_str())
+    );
+    assert_eq!(asked.server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn r085_retry_after_is_honoured_up_to_a_limit() {
+    let begun = Instant::now();
+    let asked = ask(vec![Answer::with("429 Slow", &[("retry-after", "1")], ""), Answer::events(HELLO)]).await;
+    assert!(asked.outcome.is_ok() && begun.elapsed() >= Duration::from_secs(1));
+    let asked = ask(vec![Answer::with("429 Slow", &[("retry-after", "1000000000")], "")]).await;
+    let (kind, message) = failed(&asked);
+    assert_eq!(kind, ModelErrorKind::Unavailable);
+    assert!(
+        message.ends_with("It asks to wait for 11574 days, longer than the 60 s that Cofferdam waits by itself. Try again later."),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn r085_other_refusals_are_final() {
+    for status in ["400 Bad", "401 Who", "404 What", "422 How"] {
+        let asked = ask(vec![Answer::with(status, &[], "bad key sk-secret\u{1b}[2J"), Answer::events(HELLO)]).await;
+        let (kind, message) = failed(&asked);
+        assert_eq!(kind, ModelErrorKind::Rejected);
+        assert!(message.contains("bad key [key redacted]\\u{1b}[2J"), "{message}");
+        assert_eq!(asked.server.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn r085_nothing_is_sent_again_once_something_was_shown() {
+    let broken = Answer::with("200 OK", &[("content-type", "text/event-stream"), ("content-length", "9999")], HALF);
+    let erroring = Answer::events(&format!("{HALF}data: {{\"error\": {{\"type\": \"server_error\", \"message\": \"x\"}}}}\n\n"));
+    for (answer, kind) in [(broken, ModelErrorKind::Transport), (erroring, ModelErrorKind::Unavailable)] {
+        let asked = ask(vec![answer, Answer::events(HELLO)]).await;
+        let error = asked.outcome.expect_err("a failure");
+        assert_eq!((error.kind, error.partial_text.as_str()), (kind, "half"), "{error}");
+        assert_eq!(asked.server.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn r083_a_stream_without_its_end_is_an_error_with_the_text_so_far() {
+    let asked = ask(vec![Answer::events(HALF)]).await;
+    let error = asked.outcome.expect_err("a failure");
+    assert_eq!((error.kind, error.partial_text.as_str()), (ModelErrorKind::Malformed, "half"));
+}
+
+#[tokio::test]
+async fn r083_a_connection_that_breaks_after_the_end_has_lost_nothing() {
+    let whole = HELLO.split("data: {\"choices\": [], ").next().expect("a beginning");
+    let broken = Answer::with("200 OK", &[("content-type", "text/event-stream"), ("content-length", "9999")], whole);
+    let stalled = Answer::events(whole).then(Step::Stall);
+    for answer in [Answer::events(whole), broken, stalled] {
+        assert_eq!(ask(vec![answer]).await.outcome.map(|response| response.text()), Ok("Grüße 🦀".into()));
+    }
+}
+
+#[tokio::test]
+async fn r086_silence_is_a_timeout() {
+    let mute = Answer(vec![Step::Stall]);
+    let asked = ask(vec![mute]).await;
+    assert_eq!(failed(&asked).0, ModelErrorKind::Timeout);
+    let asked = ask(vec![Answer::events("").then(Step::Stall)]).await;
+    assert!(failed(&asked).1.ends_with("sent nothing for 500 ms"));
+    let asked = ask(vec![Answer::events(HALF).then(Step::Stall)]).await;
+    assert_eq!(asked.outcome.expect_err("a failure").partial_text, "half");
+}
+
+#[tokio::test]
+async fn r086_heartbeats_keep_a_stream_alive() {
+    let mut answer = Answer::events("");
+    for _ in 0..6 {
+        answer = answer.then(Step::Wait(Duration::from_millis(150))).then(Step::Send(b": ping\n\n".to_vec()));
+    }
+    assert!(ask(vec![answer.then(Step::Send(HELLO.into()))]).await.outcome.is_ok());
+}
+
+#[tokio::test]
+async fn a_web_page_is_not_a_stream() {
+    let page = "<!DOCTYPE html><title>Welcome</title>";
+    let page_by_type = Answer::with("200 OK", &[("content-type", "text/html; charset=utf-8")], page);
+    let page_by_looks = Answer::with("200 OK", &[], page);
+    let json = Answer::with("200 OK", &[("content-type", "application/json")], "{\"choices\": []}");
+    for (answer, what) in [(page_by_type, "a web page"), (page_by_looks, "a web page"), (json, "one piece of JSON")] {
+        let asked = ask(vec![answer]).await;
+        let (kind, message) = failed(&asked);
+        assert_eq!(kind, ModelErrorKind::Malformed);
+        assert!(message.contains(what) && message.contains("Check the base URL"), "{message}");
+    }
+    let error = Answer::with("200 OK", &[("content-type", "application/json")], "{\"error\": \"model not found\"}");
+    assert!(failed(&ask(vec![error]).await).1.ends_with("broke off with an error: model not found"));
+}
+
+#[tokio::test]
+async fn r114_a_redirect_is_not_followed() {
+    let elsewhere = Server::start(vec![Answer::events(HELLO)]).await;
+    let location = format!("{}/v1/chat/completions", elsewhere.url());
+    for status in ["307 Temporary Redirect", "301 Moved"] {
+        let asked = ask(vec![Answer::with(status, &[("location", &location)], "")]).await;
+        let (kind, message) = failed(&asked);
+        assert_eq!(kind, ModelErrorKind::Rejected);
+        assert!(message.contains("Redirects are not followed"), "{message}");
+    }
+    assert!(elsewhere.requests().is_empty());
+}
+
+#[tokio::test]
+async fn r088_an_endless_line_is_given_up() {
+    let mut answer = Answer::events("data: ");
+    for _ in 0..16 {
+        answer = answer.then(Step::Send(vec![b'x'; 1 << 20]));
+    }
+    let asked = ask(vec![answer]).await;
+    assert_eq!(failed(&asked).0, ModelErrorKind::Malformed);
+}
+
+#[tokio::test]
+async fn r085_a_server_that_is_not_there_is_tried_again_and_named() {
+    let settings = Settings { base_url: Some("http://127.0.0.1:1/v1".into()), timing: impatient(), ..Settings::default() };
+    let model = connect(&"openai:m".parse().expect("a spec"), &settings).expect("connected");
+    let mut heard = Heard::default();
+    let error = heard.ask(&*model, hello(&Transcript::new())).await.expect_err("nobody is there");
+    assert_eq!(error.kind, ModelErrorKind::Transport);
+    assert!(error.message.starts_with("The server (127.0.0.1:1) could not be reached: "), "{error}");
+    assert_eq!(heard.deltas.len(), 2);
+}
+
+#[tokio::test]
+async fn r100_cancelling_works_at_every_stage() {
+    let connecting = Answer(vec![Step::Stall]);
+    let streaming = Answer::events(HALF).then(Step::Stall);
+    let fragment = r#"{"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"name": "x", "arguments": "{"}}]}}]}"#;
+    let arguments = Answer::events(&format!("data: {fragment}\n\n")).then(Step::Stall);
+    let backoff = Answer::with("429 Slow", &[("retry-after", "30")], "");
+    for (answer, partial) in [(connecting, ""), (streaming, "half"), (arguments, ""), (backoff, "")] {
+        let server = Server::start(vec![answer]).await;
+        // Patience that would fail the test if cancelling did not work.
+        let timing = crate::model::Timing { first_event: Duration::from_secs(60), idle: Duration::from_secs(60), ..impatient() };
+        let settings = Settings { base_url: Some(server.url()), timing, ..Settings::default() };
+        let model = connect(&"openai:m".parse().expect("a spec"), &settings).expect("connected");
+        let cancel = CancellationToken::new();
+        let later = cancel.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            later.cancel();
+        });
+        let begun = Instant::now();
+        let error = Heard::default().ask_until(&*model, hello(&Transcript::new()), &cancel).await.expect_err("cancelled");
+        assert_eq!((error.kind, error.partial_text.as_str()), (ModelErrorKind::Aborted, partial));
+        assert!(begun.elapsed() < Duration::from_secs(1));
+    }
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let server = Server::start(vec![Answer::events(HELLO)]).await;
+    let model = model("openai:m", &server);
+    let error = Heard::default().ask_until(&*model, hello(&Transcript::new()), &cancel).await.expect_err("cancelled before");
+    assert_eq!(error.kind, ModelErrorKind::Aborted);
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn r090_thinking_of_another_model_is_left_out_when_it_is_refused() {
+    let refusal = "{\"error\": {\"type\": \"invalid_request_error\", \"message\": \"messages.1.content.0: Invalid `signature` in `thinking` block\"}}";
+    let server = Server::start(vec![Answer::with("400 Bad", &[], refusal), Answer::events(CLAUDE)]).await;
+    let model = model("anthropic:m", &server);
+    let outcome = Heard::default().ask(&*model, hello(&eventful())).await;
+    assert!(outcome.is_ok(), "{outcome:?}");
+    let sent: Vec<bool> = server.requests().iter().map(|request| request.body.to_string().contains("\"signature\"")).collect();
+    assert_eq!(sent, [true, false]);
+}
+
+#[tokio::test]
+async fn r072_overflow_is_told_apart() {
+    let body = "{\"error\": {\"message\": \"maximum context length is 8192 tokens\", \"code\": \"context_length_exceeded\"}}";
+    let asked = ask(vec![Answer::with("400 Bad", &[], body)]).await;
+    let (kind, message) = failed(&asked);
+    assert_eq!(kind, ModelErrorKind::Overflow);
+    assert!(message.contains("8192 tokens"), "{message}");
+}

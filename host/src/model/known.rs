@@ -1,0 +1,90 @@
+//! What is known of models by their names: windows, limits, defaults. As of November 2026, from
+//! <https://platform.claude.com/docs/en/about-claude/models/overview> and <https://developers.openai.com/api/docs/models>.
+
+use super::choice::Provider;
+
+/// Taken when a provider is named and no model.
+pub(super) fn default_model(provider: Provider) -> Option<&'static str> {
+    match provider {
+        // The newest one that calls tools over chat completions.
+        Provider::OpenAi => Some("gpt-6-sol"),
+        Provider::Anthropic => Some("claude-sonnet-5-5"),
+        Provider::Ollama | Provider::Replay => None,
+    }
+}
+
+/// How many tokens fit, if nothing is configured.
+pub(super) fn context_window(provider: Provider, model: &str) -> u64 {
+    const WINDOWS: [(&str, u64); 23] = [
+        ("claude-fable", 1_000_000),
+        ("claude-haiku-5", 1_000_000),
+        ("claude-mythos", 1_000_000),
+        ("claude-opus-4-6", 1_000_000),
+        ("claude-opus-4-7", 1_000_000),
+        ("claude-opus-4-8", 1_000_000),
+        ("claude-opus-5", 1_000_000),
+        ("claude-sonnet-4-6", 1_000_000),
+        ("claude-sonnet-5", 1_000_000),
+        ("claude-", 200_000),
+        ("gpt-4.1", 1_047_576),
+        ("gpt-4o", 128_000),
+        ("gpt-5.4-mini", 400_000),
+        ("gpt-5.4-nano", 400_000),
+        ("gpt-5.4", 1_050_000),
+        ("gpt-5.5", 1_050_000),
+        ("gpt-5.6", 1_050_000),
+        ("gpt-5-chat", 128_000),
+        ("gpt-5", 400_000),
+        ("gpt-6", 1_050_000),
+        ("gpt-oss", 131_072),
+        ("o3", 200_000),
+        ("o4-mini", 200_000),
+    ];
+    let named = WINDOWS.iter().find(|(prefix, _)| model.starts_with(prefix)).map(|(_, window)| *window);
+    match provider {
+        // A server of one's own is started with far less than its models could take, and cuts off silently.
+        Provider::Ollama => 32_768,
+        Provider::OpenAi | Provider::Replay => named.unwrap_or(128_000),
+        Provider::Anthropic => named.unwrap_or(200_000),
+    }
+}
+
+/// How much a Claude model may write, thinking included; Anthropic wants a number, and refuses one above the model's.
+pub(super) fn max_output(model: &str) -> u64 {
+    const SMALL: [(&str, u64); 3] = [("claude-3-5", 8_192), ("claude-3-7", 32_000), ("claude-3", 4_096)];
+    SMALL.iter().find(|(prefix, _)| model.starts_with(prefix)).map_or(32_000, |(_, max)| *max)
+}
+
+/// Whether a Claude model takes adaptive thinking.
+pub(super) fn thinks(model: &str) -> bool {
+    const THINKING: [&str; 9] = [
+        "claude-fable",
+        "claude-haiku-5",
+        "claude-mythos",
+        "claude-opus-4-6",
+        "claude-opus-4-7",
+        "claude-opus-4-8",
+        "claude-opus-5",
+        "claude-sonnet-4-6",
+        "claude-sonnet-5",
+    ];
+    THINKING.iter().any(|prefix| model.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_name_wins() {
+        assert_eq!(context_window(Provider::Anthropic, "claude-sonnet-5-5"), 1_000_000);
+        assert_eq!(context_window(Provider::Anthropic, "claude-haiku-4-5-20251001"), 200_000);
+        assert_eq!(context_window(Provider::OpenAi, "gpt-5.4-mini"), 400_000);
+        assert_eq!(context_window(Provider::OpenAi, "gpt-5-mini"), 400_000);
+        assert_eq!(context_window(Provider::OpenAi, "something-else"), 128_000);
+        assert_eq!(context_window(Provider::Ollama, "gpt-oss:20b"), 32_768);
+        assert_eq!(max_output("claude-3-haiku-20240307"), 4_096);
+        assert_eq!(max_output("claude-3-5-haiku-latest"), 8_192);
+        assert_eq!(max_output("claude-sonnet-5-5"), 32_000);
+    }
+}

@@ -1,0 +1,38 @@
+//! Language models behind the agent's [`Model`](crate::agent::ports::Model) port.
+//!
+//! [`choose`] settles which model is meant, [`connect`] makes it ready:
+//!
+//! - `openai` and `anthropic` each hold one wire format: how a transcript becomes a request (`request`) and how a
+//!   stream of events becomes a response (`stream`). Both are pure.
+//! - `http` sends and reads, with timeouts, further attempts and cancellation; `sse` cuts bytes into events.
+//! - [`Replay`] answers from a recording, [`Recorder`] makes one while another model answers.
+//! - [`cost`] and [`estimate`] count money and tokens.
+
+mod anthropic;
+mod choice;
+mod connect;
+pub mod estimate;
+mod failure;
+mod http;
+mod known;
+mod ollama;
+mod openai;
+mod pricing;
+mod record;
+mod recording;
+mod replay;
+mod retry;
+mod secret;
+mod sse;
+#[cfg(test)]
+mod test_server;
+mod wire;
+
+pub use choice::{Choice, ModelChoiceError, ModelSpec, Provider, Settings, choose};
+pub use connect::connect;
+pub use pricing::cost;
+pub use record::{RecordError, Recorder};
+pub use recording::RecordingError;
+pub use replay::Replay;
+pub use retry::Timing;
+pub use secret::Secret;

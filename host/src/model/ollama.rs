@@ -1,0 +1,62 @@
+//! Whether an Ollama server runs on this machine, and what it has.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// Where Ollama listens unless told otherwise.
+pub(super) const DEFAULT_ADDRESS: &str = "http://127.0.0.1:11434";
+
+/// A server on this machine answers at once or is not there.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Families that call tools well, the best for code first.
+const PREFERRED: [&str; 8] = ["qwen3-coder", "devstral", "gpt-oss", "qwen3", "glm", "mistral", "llama3.3", "llama3.1"];
+
+#[derive(Deserialize)]
+struct Tags {
+    models: Vec<Tag>,
+}
+
+#[derive(Deserialize)]
+struct Tag {
+    name: String,
+}
+
+/// The model to take from the server at this address; none if there is no server or no model that can talk.
+pub(super) async fn find_model(address: &str) -> Option<String> {
+    let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none()).build().ok()?;
+    let response = client.get(format!("{address}/api/tags")).send().await.ok()?;
+    let tags: Tags = response.error_for_status().ok()?.json().await.ok()?;
+    pick(tags.models.into_iter().map(|tag| tag.name).collect())
+}
+
+/// The first of a preferred family, else the first: Ollama lists the one used last at the top.
+fn pick(names: Vec<String>) -> Option<String> {
+    let talking: Vec<String> = names.into_iter().filter(|name| !name.contains("embed")).collect();
+    let preferred = PREFERRED.iter().find_map(|family| talking.iter().find(|name| name.starts_with(family)));
+    preferred.or(talking.first()).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::test_server::{Answer, Server};
+
+    #[test]
+    fn a_model_that_calls_tools_is_preferred() {
+        let picked = |names: &[&str]| pick(names.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(picked(&["nomic-embed-text:latest", "phi3:latest", "qwen3:8b"]), Some("qwen3:8b".into()));
+        assert_eq!(picked(&["nomic-embed-text:latest", "phi3:latest"]), Some("phi3:latest".into()));
+        assert_eq!(picked(&["nomic-embed-text:latest"]), None);
+    }
+
+    #[tokio::test]
+    async fn a_server_is_asked_what_it_has() {
+        let tags = r#"{"models": [{"name": "llama3.1:8b", "size": 1}, {"name": "qwen3-coder:30b"}]}"#;
+        let server = Server::start(vec![Answer::with("200 OK", &[("content-type", "application/json")], tags)]).await;
+        assert_eq!(find_model(&server.url()).await, Some("qwen3-coder:30b".into()));
+        assert!(server.requests()[0].head.starts_with("get /api/tags "));
+        assert_eq!(find_model("http://127.0.0.1:1").await, None);
+    }
+}

@@ -1,0 +1,77 @@
+//! Chat completions: OpenAI itself and the many servers that speak its format (Ollama, vLLM, llama.cpp, LM Studio,
+//! OpenRouter).
+
+mod request;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use super::http::Line;
+use crate::agent::ports::{Delta, Model, ModelError, ModelInfo, ModelRequest};
+use crate::conversation::Response;
+
+/// A model behind an address that speaks chat completions.
+#[derive(Debug)]
+pub(super) struct OpenAi {
+    pub(super) info: ModelInfo,
+    pub(super) line: Line,
+    pub(super) dialect: Dialect,
+}
+
+/// In what one server differs from another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Dialect {
+    /// It is OpenAI itself.
+    pub(super) is_openai: bool,
+    /// It takes pictures in user messages.
+    pub(super) takes_pictures: bool,
+    /// It refuses turns with calls that come back without their thinking.
+    pub(super) wants_reasoning_back: bool,
+    /// How hard to think, if it was configured.
+    pub(super) reasoning_effort: Option<String>,
+    /// How much to write at most, if it was configured.
+    pub(super) max_output: Option<u64>,
+}
+
+impl Dialect {
+    pub(super) fn of(model: &str, is_openai: bool) -> Self {
+        // DeepSeek and Kimi demand it; their names stay recognisable whoever serves them.
+        let name = model.to_lowercase();
+        let wants_reasoning_back = !is_openai && (name.contains("deepseek") || name.contains("kimi"));
+        Self { is_openai, takes_pictures: is_openai, wants_reasoning_back, reasoning_effort: None, max_output: None }
+    }
+
+    /// How hard to think. These models think by default, and chat completions lets them call tools only if they do
+    /// not (<https://developers.openai.com/api/docs/models/gpt-6-sol>, November 2026).
+    fn effort(&self, model: &str, has_tools: bool) -> Option<&str> {
+        const TOOLS_WITHOUT_THINKING: [&str; 6] = ["gpt-5.4", "gpt-5.5", "gpt-5.6", "gpt-6-sol", "gpt-6-luna", "gpt-6-astra"];
+        let must_not_think = self.is_openai && has_tools && TOOLS_WITHOUT_THINKING.iter().any(|prefix| model.starts_with(prefix));
+        self.reasoning_effort.as_deref().or(must_not_think.then_some("none"))
+    }
+
+    /// OpenAI's newer models refuse the old key; other servers know only the old one.
+    fn max_output_key(&self) -> &'static str {
+        if self.is_openai { "max_completion_tokens" } else { "max_tokens" }
+    }
+}
+
+impl Model for OpenAi {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn respond<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+        on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Response, ModelError>> {
+        Box::pin(async move {
+            let body = request::body(&self.info.model, &request, &self.dialect);
+            self.line.ask(&body, || stream::Stream::new(self.line.place()), on_delta, cancel).await
+        })
+    }
+}

@@ -1,0 +1,168 @@
+//! A request in the form of OpenAI's chat completions, which many servers understand.
+//!
+//! Choices where the format leaves some:
+//! - A tool message holds text only. Pictures follow as one user message after the results of their turn, where the
+//!   server is known to take pictures; elsewhere a line of text says what was left out, since a picture that a server
+//!   refuses would make every later request fail too.
+//! - There is no mark for an error: the text of one begins with `Error:`.
+//! - `tool_choice` is left out unless it is `none`: `auto` is the default, and some servers refuse to be told.
+
+use serde_json::{Map, Value, json};
+
+use super::Dialect;
+use crate::agent::ports::{ModelRequest, ToolChoice};
+use crate::conversation::{AnsweredCall, Block, Content, Reasoning, Transcript, Turn};
+use crate::model::wire::{NO_OUTPUT, wire_name};
+
+/// The body of the request.
+pub(super) fn body(model: &str, request: &ModelRequest<'_>, dialect: &Dialect) -> Value {
+    let mut body = json!({
+        "model": model,
+        "messages": messages(request, dialect),
+        "stream": true,
+        "stream_options": {"include_usage": true},
+    });
+    if !request.tools.is_empty() {
+        body["tools"] = request
+            .tools
+            .iter()
+            .map(|tool| {
+                json!({
+                    "type": "function",
+                    "function": {"name": tool.name, "description": tool.description, "parameters": tool.input_schema},
+                })
+            })
+            .collect();
+        if request.tool_choice == ToolChoice::None {
+            body["tool_choice"] = "none".into();
+        }
+    }
+    if let Some(effort) = dialect.effort(model, !request.tools.is_empty()) {
+        body["reasoning_effort"] = effort.into();
+    }
+    if let Some(max) = dialect.max_output {
+        body[dialect.max_output_key()] = max.into();
+    }
+    body
+}
+
+fn messages(request: &ModelRequest<'_>, dialect: &Dialect) -> Vec<Value> {
+    let mut messages = Messages::default();
+    if !request.system.trim().is_empty() {
+        messages.all.push(json!({"role": "system", "content": request.system}));
+    }
+    add_transcript(&mut messages, request.transcript, dialect);
+    if let Some(note) = request.note {
+        messages.say(note);
+    }
+    messages.finish()
+}
+
+fn add_transcript(messages: &mut Messages, transcript: &Transcript, dialect: &Dialect) {
+    for exchange in transcript.exchanges() {
+        messages.say(exchange.prompt());
+        for turn in exchange.turns() {
+            messages.add(assistant(turn, dialect));
+            let mut pictures = Vec::new();
+            for answered in turn.calls() {
+                messages.add(result(answered, dialect, &mut pictures));
+            }
+            messages.user.extend(pictures);
+        }
+    }
+}
+
+/// The messages so far, and the user's words that are not a message yet: adjacent ones become one.
+#[derive(Default)]
+struct Messages {
+    all: Vec<Value>,
+    user: Vec<Value>,
+}
+
+impl Messages {
+    fn say(&mut self, text: &str) {
+        self.user.push(json!({"type": "text", "text": text}));
+    }
+
+    fn add(&mut self, message: Value) {
+        self.flush();
+        self.all.push(message);
+    }
+
+    fn flush(&mut self) {
+        let parts = std::mem::take(&mut self.user);
+        if parts.is_empty() {
+            return;
+        }
+        let texts: Option<Vec<&str>> = parts.iter().map(|part| part.get("text").and_then(Value::as_str)).collect();
+        let content = texts.map(|texts| Value::from(texts.join("\n\n"))).unwrap_or_else(|| Value::from(parts));
+        self.all.push(json!({"role": "user", "content": content}));
+    }
+
+    fn finish(mut self) -> Vec<Value> {
+        self.flush();
+        self.all
+    }
+}
+
+fn assistant(turn: &Turn, dialect: &Dialect) -> Value {
+    let text = turn.text();
+    let mut message = Map::new();
+    message.insert("role".into(), "assistant".into());
+    message.insert("content".into(), if text.is_empty() { Value::Null } else { text.into() });
+    if dialect.wants_reasoning_back && turn.has_calls() {
+        let thought: String = turn.blocks().iter().filter_map(thought).collect();
+        if !thought.is_empty() {
+            message.insert("reasoning_content".into(), thought.into());
+        }
+    }
+    let calls: Vec<Value> = turn
+        .calls()
+        .map(|AnsweredCall { call, .. }| {
+            let arguments = if call.arguments.trim().is_empty() { "{}" } else { call.arguments.as_str() };
+            json!({
+                "id": call.id,
+                "type": "function",
+                "function": {"name": wire_name(&call.name), "arguments": arguments},
+            })
+        })
+        .collect();
+    if !calls.is_empty() {
+        message.insert("tool_calls".into(), calls.into());
+    }
+    message.into()
+}
+
+fn thought(block: &Block) -> Option<&str> {
+    match block {
+        Block::Reasoning(Reasoning::Text { text, .. }) => Some(text),
+        Block::Reasoning(Reasoning::Opaque { .. }) | Block::Text(_) | Block::Call(_) => None,
+    }
+}
+
+fn result(AnsweredCall { call, result }: &AnsweredCall, dialect: &Dialect, pictures: &mut Vec<Value>) -> Value {
+    let mut text = result.text();
+    for piece in &result.content {
+        let Content::Image { media_type, base64 } = piece else { continue };
+        let remark = if dialect.takes_pictures {
+            if pictures.is_empty() {
+                pictures.push(json!({"type": "text", "text": "Pictures from the results above, in their order:"}));
+            }
+            pictures.push(json!({"type": "image_url", "image_url": {"url": format!("data:{media_type};base64,{base64}")}}));
+            format!("[a picture, {media_type}: it follows after the results]")
+        } else {
+            format!("[a picture, {media_type}: this model cannot be shown pictures]")
+        };
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&remark);
+    }
+    if text.trim().is_empty() {
+        NO_OUTPUT.clone_into(&mut text);
+    }
+    if result.status.is_error() && !text.starts_with("Error:") {
+        text.insert_str(0, "Error: ");
+    }
+    json!({"role": "tool", "tool_call_id": call.id, "content": text})
+}

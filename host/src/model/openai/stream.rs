@@ -1,0 +1,262 @@
+//! A response in the form of OpenAI's chat completions, as the many servers that speak it really send it.
+//!
+//! The terminal event of a response is the chunk with its `finish_reason`. `[DONE]` merely closes the stream:
+//! it alone ends no response, and a stream that breaks off after the `finish_reason` has lost nothing but its usage.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::agent::ports::Delta;
+use crate::conversation::{Call, CallId, Reasoning, Response, ResponseBlock, StopReason, Usage};
+use crate::model::failure::{Failure, Place};
+use crate::model::sse::Event;
+use crate::model::wire::{Hand, Progress, Wire};
+
+/// A response on its way.
+pub(super) struct Stream {
+    place: Place,
+    text: String,
+    reasoning: String,
+    refused: bool,
+    calls: Vec<Begun>,
+    /// Where in `calls` the call of an index is. An index is a name and nothing more: it may be huge.
+    by_index: HashMap<u64, usize>,
+    finish: Option<String>,
+    usage: Usage,
+}
+
+#[derive(Default)]
+struct Begun {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+#[derive(Deserialize)]
+struct Chunk {
+    #[serde(default)]
+    choices: Option<Vec<Choice>>,
+    #[serde(default)]
+    usage: Option<Value>,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    #[serde(default)]
+    delta: Option<DeltaBody>,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct DeltaBody {
+    #[serde(default)]
+    content: Option<Value>,
+    #[serde(default)]
+    reasoning_content: Option<Value>,
+    #[serde(default)]
+    reasoning: Option<Value>,
+    #[serde(default)]
+    refusal: Option<String>,
+    #[serde(default)]
+    tool_calls: Option<Vec<CallDelta>>,
+}
+
+#[derive(Deserialize)]
+struct CallDelta {
+    #[serde(default)]
+    index: Option<Value>,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    function: Option<FunctionDelta>,
+}
+
+#[derive(Default, Deserialize)]
+struct FunctionDelta {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    arguments: Option<Value>,
+}
+
+impl Stream {
+    pub(super) fn new(place: &Place) -> Self {
+        Self {
+            place: place.clone(),
+            text: String::new(),
+            reasoning: String::new(),
+            refused: false,
+            calls: Vec::new(),
+            by_index: HashMap::new(),
+            finish: None,
+            usage: Usage::default(),
+        }
+    }
+
+    fn delta(&mut self, delta: DeltaBody, hand: &mut Hand<'_>) {
+        // Some servers send the same thought under both names.
+        let thought =
+            [delta.reasoning_content, delta.reasoning].into_iter().flatten().map(|value| plain_text(&value)).find(|text| !text.is_empty());
+        if let Some(thought) = thought {
+            self.reasoning.push_str(&thought);
+            hand.over(Delta::Reasoning(&thought));
+        }
+        if let Some(content) = delta.content {
+            self.say(&plain_text(&content), hand);
+        }
+        if let Some(refusal) = delta.refusal.filter(|refusal| !refusal.is_empty()) {
+            self.refused = true;
+            self.say(&refusal, hand);
+        }
+        for call in delta.tool_calls.into_iter().flatten() {
+            self.call(call, hand);
+        }
+    }
+
+    fn say(&mut self, text: &str, hand: &mut Hand<'_>) {
+        self.text.push_str(text);
+        hand.over(Delta::Text(text));
+    }
+
+    fn call(&mut self, delta: CallDelta, hand: &mut Hand<'_>) {
+        let index = delta.index.as_ref().and_then(Value::as_u64);
+        let id = delta.id.unwrap_or_default();
+        let function = delta.function.unwrap_or_default();
+        let name = function.name.unwrap_or_default();
+        let position = match self.continued(index, &id, &name) {
+            Some(position) => position,
+            None => {
+                self.calls.push(Begun { index, ..Begun::default() });
+                self.calls.len() - 1
+            }
+        };
+        if let Some(index) = index {
+            self.by_index.insert(index, position);
+        }
+        let call = &mut self.calls[position];
+        if call.id.is_empty() {
+            call.id = id;
+        }
+        // The first name stands; servers that repeat it mean the same call.
+        if call.name.is_empty() && !name.trim().is_empty() {
+            name.trim().clone_into(&mut call.name);
+            hand.over(Delta::CallBegun(&call.name));
+        }
+        match function.arguments {
+            Some(Value::String(fragment)) => call.arguments.push_str(&fragment),
+            Some(Value::Null) | None => {}
+            // Not as text, as the format demands, but as the JSON itself.
+            Some(whole) => call.arguments.push_str(&whole.to_string()),
+        }
+    }
+
+    /// Which call this fragment goes on with, if it does not begin one. Its index tells; but there are servers that
+    /// send several whole calls under one index, each with its own id, or without any index.
+    fn continued(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let position = match index {
+            Some(index) => *self.by_index.get(&index)?,
+            None => self.calls.len().checked_sub(1)?,
+        };
+        let call = &self.calls[position];
+        let other_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
+        let next_whole = index.is_none() && !name.is_empty() && serde_json::from_str::<Value>(&call.arguments).is_ok();
+        (!other_id && !next_whole).then_some(position)
+    }
+
+    fn stop(&self) -> StopReason {
+        let reason = self.finish.as_deref().unwrap_or_default();
+        match reason {
+            "length" => StopReason::Length,
+            "content_filter" => StopReason::Refused,
+            _ if !self.calls.is_empty() => StopReason::Calls,
+            _ if self.refused => StopReason::Refused,
+            "stop" | "tool_calls" | "function_call" | "eos" => StopReason::End,
+            other => StopReason::Other(other.to_owned()),
+        }
+    }
+}
+
+impl Wire for Stream {
+    fn event(&mut self, event: &Event, hand: &mut Hand<'_>) -> Result<Progress, Failure> {
+        if event.data.trim() == "[DONE]" {
+            return Ok(Progress::Over);
+        }
+        let chunk: Chunk = serde_json::from_str(&event.data).map_err(|error| {
+            let Place { provider, host, .. } = &self.place;
+            Failure::malformed(format!(
+                "{provider} ({host}) sent an event that is not a chunk of a response ({error}): {}",
+                self.place.quote(&event.data)
+            ))
+        })?;
+        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+            return Err(self.place.broke_off(&error));
+        }
+        if let Some(usage) = chunk.usage {
+            self.usage = read_usage(&usage, self.usage);
+        }
+        if let Some(choice) = chunk.choices.unwrap_or_default().into_iter().next() {
+            if let Some(delta) = choice.delta {
+                self.delta(delta, hand);
+            }
+            if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
+                if reason == "error" {
+                    return Err(self.place.broke_off(&Value::from("it gave no reason")));
+                }
+                self.finish = Some(reason);
+            }
+        }
+        Ok(Progress::More)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    fn finish(mut self) -> Result<Response, Failure> {
+        if !self.is_whole() {
+            let Place { provider, host, .. } = &self.place;
+            return Err(Failure::malformed(format!("the stream of {provider} ({host}) ended before the response did")));
+        }
+        let stop = self.stop();
+        let mut blocks = Vec::new();
+        if !self.reasoning.is_empty() {
+            blocks.push(ResponseBlock::Reasoning(Reasoning::Text { text: self.reasoning, signature: None }));
+        }
+        if !self.text.is_empty() {
+            blocks.push(ResponseBlock::Text(self.text));
+        }
+        // The order of the indices is the model's; calls that share one, or have none, stay as they came.
+        self.calls.sort_by_key(|call| call.index.unwrap_or(u64::MAX));
+        blocks.extend(
+            self.calls
+                .into_iter()
+                .map(|call| ResponseBlock::Call(Call { id: CallId::new(call.id), name: call.name, arguments: call.arguments })),
+        );
+        Ok(Response { blocks, stop, usage: self.usage })
+    }
+}
+
+/// Text that comes plainly, or as a list of parts.
+fn plain_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part.get("text")).filter_map(Value::as_str).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
+    }
+}
+
+fn read_usage(usage: &Value, before: Usage) -> Usage {
+    let number = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64);
+    Usage {
+        input: number("/prompt_tokens").or(before.input),
+        output: number("/completion_tokens").or(before.output),
+        cached_input: number("/prompt_tokens_details/cached_tokens").or(before.cached_input),
+        cache_write: number("/prompt_tokens_details/cache_write_tokens").or(before.cache_write),
+    }
+}

@@ -1,0 +1,301 @@
+//! Requests and responses of chat completions.
+
+use serde_json::{Value, json};
+
+use super::stream::Stream;
+use super::{Dialect, request};
+use crate::agent::ports::{Delta, ModelErrorKind, ModelRequest, ToolChoice};
+use crate::conversation::{Reasoning, Response, ResponseBlock, StopReason, Transcript, Usage};
+use crate::model::failure::{Failure, Place};
+use crate::model::sse::Event;
+use crate::model::test_server::{eventful, hello, in_words, two_tools};
+use crate::model::wire::{Hand, Progress, Wire as _};
+
+fn sent(transcript: &Transcript, dialect: &Dialect) -> Value {
+    request::body("m", &hello(transcript), dialect)["messages"].clone()
+}
+
+#[test]
+fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
+    let (transcript, tools) = (eventful(), two_tools());
+    let request = ModelRequest {
+        system: "You are careful.",
+        transcript: &transcript,
+        note: Some("Be brief."),
+        tools: &tools,
+        tool_choice: ToolChoice::None,
+    };
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    let expected = json!({
+        "model": "gpt-4.1",
+        "messages": [
+            {"role": "system", "content": "You are careful."},
+            {"role": "user", "content": "Are you there?\n\nWhat is in here?"},
+            {"role": "assistant", "content": "Let me look.", "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "list_dir", "arguments": "{\"path\": \".\", \"n\": 1.0}"}},
+                {"id": "c2", "type": "function", "function": {"name": "todo", "arguments": "{}"}},
+                {"id": "c3", "type": "function", "function": {"name": "see_this", "arguments": "{\"a\":1}{\"b\":2}"}},
+            ]},
+            {"role": "tool", "tool_call_id": "c1", "content": "a.rs\n[a picture, image/png: this model cannot be shown pictures]"},
+            {"role": "tool", "tool_call_id": "c2", "content": "(no output)"},
+            {"role": "tool", "tool_call_id": "c3", "content": "Error: no such tool\n[a picture, image/png: this model cannot be shown pictures]"},
+            {"role": "assistant", "content": "One file."},
+            {"role": "user", "content": "Thanks.\n\nBe brief."},
+        ],
+        "stream": true,
+        "stream_options": {"include_usage": true},
+        "tools": [
+            {"type": "function", "function": {"name": "list_dir", "description": "Lists a folder.", "parameters": schema}},
+            {"type": "function", "function": {"name": "bash", "description": "", "parameters": schema}},
+        ],
+        "tool_choice": "none",
+    });
+    assert_eq!(request::body("gpt-4.1", &request, &Dialect::default()), expected);
+}
+
+#[test]
+fn r057_a_blank_system_prompt_is_not_sent() {
+    let mut transcript = Transcript::new();
+    transcript.begin("Hi");
+    let body = request::body("m", &hello(&transcript), &Dialect::default());
+    let expected = json!({
+        "model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": true, "stream_options": {"include_usage": true},
+    });
+    assert_eq!(body, expected);
+}
+
+#[test]
+fn pictures_follow_the_results_where_the_server_takes_them() {
+    let messages = sent(&eventful(), &Dialect { takes_pictures: true, ..Dialect::default() });
+    assert_eq!(messages[2]["content"], "a.rs\n[a picture, image/png: it follows after the results]");
+    let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}});
+    let expected = json!({"role": "user", "content": [
+        {"type": "text", "text": "Pictures from the results above, in their order:"}, picture, picture,
+    ]});
+    assert_eq!(messages[5], expected);
+    assert_eq!(messages[6], json!({"role": "assistant", "content": "One file."}));
+}
+
+#[test]
+fn r009_thinking_goes_back_to_those_who_want_it() {
+    let messages = sent(&eventful(), &Dialect::of("deepseek-v4", false));
+    assert_eq!(messages[1]["reasoning_content"], "I should look.Unsigned.");
+    assert!(sent(&eventful(), &Dialect::of("gpt-4.1", true))[1].get("reasoning_content").is_none());
+}
+
+#[test]
+fn r078_a_note_is_the_users_side_and_the_last_word() {
+    let mut transcript = Transcript::new();
+    transcript.begin("Hi");
+    let turn = Response { blocks: vec![ResponseBlock::Text("Hello.".into())], ..Response::default() };
+    transcript.record(crate::conversation::Turn::without_calls(turn).expect("text"));
+    let body = request::body("m", &ModelRequest { note: Some("Go on."), ..hello(&transcript) }, &Dialect::default());
+    assert_eq!(body["messages"][2], json!({"role": "user", "content": "Go on."}));
+}
+
+#[test]
+fn openai_itself_is_spoken_to_in_its_own_dialect() {
+    let (transcript, tools) = (eventful(), two_tools());
+    let request = ModelRequest { tools: &tools, ..hello(&transcript) };
+    let dialect = Dialect { max_output: Some(9), ..Dialect::of("gpt-6-sol", true) };
+    let body = request::body("gpt-6-sol", &request, &dialect);
+    assert_eq!((&body["reasoning_effort"], &body["max_completion_tokens"]), (&json!("none"), &json!(9)));
+    assert!(body.get("tool_choice").is_none());
+    let body = request::body("gpt-6-sol", &hello(&transcript), &dialect);
+    assert!(body.get("reasoning_effort").is_none());
+    let elsewhere = Dialect { max_output: Some(9), ..Dialect::of("gpt-6-sol", false) };
+    let body = request::body("gpt-6-sol", &request, &elsewhere);
+    assert_eq!((body.get("reasoning_effort"), &body["max_tokens"]), (None, &json!(9)));
+}
+
+struct Read {
+    outcome: Result<Response, Failure>,
+    deltas: Vec<String>,
+}
+
+/// Reads a stream of these chunks; `[DONE]` is written as a string.
+fn read(chunks: &[Value]) -> Read {
+    let place = Place { provider: "OpenAI", host: "h".into(), key_name: "K", key: None };
+    let mut deltas = Vec::new();
+    let mut on_delta = |delta: Delta<'_>| deltas.push(in_words(delta));
+    let mut hand = Hand::new(&mut on_delta);
+    let mut stream = Stream::new(&place);
+    let mut outcome = Ok(Progress::More);
+    for chunk in chunks {
+        let data = chunk.as_str().map_or_else(|| chunk.to_string(), str::to_owned);
+        outcome = stream.event(&Event { name: String::new(), data }, &mut hand);
+        if !matches!(outcome, Ok(Progress::More)) {
+            break;
+        }
+    }
+    Read { outcome: outcome.and_then(|_| stream.finish()), deltas }
+}
+
+fn delta(delta: Value) -> Value {
+    json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
+}
+
+fn end(reason: &str) -> Value {
+    json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+}
+
+fn calls_of(response: &Response) -> Vec<(&str, &str, &str)> {
+    response.calls().map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.as_str())).collect()
+}
+
+#[test]
+fn r089_r091_text_is_verbatim_and_usage_comes_after_the_end() {
+    let read = read(&[
+        json!({"choices": [], "prompt_filter_results": []}),
+        delta(json!({"role": "assistant", "content": ""})),
+        delta(json!({"content": " Hel"})),
+        delta(json!({"content": "lo\n"})),
+        end("stop"),
+        json!({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}}),
+        json!("[DONE]"),
+    ]);
+    let usage = Usage { input: Some(10), output: Some(2), cached_input: Some(4), cache_write: None };
+    let expected = Response { blocks: vec![ResponseBlock::Text(" Hello\n".into())], stop: StopReason::End, usage };
+    assert_eq!(read.outcome, Ok(expected));
+    assert_eq!(read.deltas, ["text  Hel", "text lo\n"]);
+}
+
+#[test]
+fn r082_interleaved_fragments_assemble_by_index() {
+    let call = |index: u64, rest: Value| {
+        let mut call = json!({"index": index});
+        call.as_object_mut().expect("an object").extend(rest.as_object().expect("an object").clone());
+        call
+    };
+    let read = read(&[
+        delta(
+            json!({"content": null, "tool_calls": [call(0, json!({"id": "a", "type": "function", "function": {"name": "read", "arguments": ""}}))]}),
+        ),
+        delta(json!({"tool_calls": [call(2, json!({"id": "c", "function": {"name": "grep", "arguments": "{\"q\""}}))]})),
+        delta(
+            json!({"tool_calls": [call(0, json!({"function": {"arguments": "{\"p\":"}})), call(2, json!({"function": {"arguments": ":1}"}}))]}),
+        ),
+        delta(json!({"tool_calls": [call(0, json!({"id": "a", "function": {"name": "read", "arguments": "2}"}}))]})),
+        delta(json!({"tool_calls": [call(1, json!({"id": "b", "function": {"name": "empty"}}))]})),
+        end("tool_calls"),
+        json!("[DONE]"),
+    ]);
+    let response = read.outcome.expect("a response");
+    assert_eq!(calls_of(&response), [("a", "read", "{\"p\":2}"), ("b", "empty", ""), ("c", "grep", "{\"q\":1}")]);
+    assert_eq!(response.stop, StopReason::Calls);
+    assert_eq!(read.deltas, ["call read", "call grep", "call empty"]);
+}
+
+#[test]
+fn r082_a_hostile_index_is_only_a_name() {
+    let read = read(&[
+        delta(json!({"tool_calls": [{"index": 2_147_483_648_u64, "id": "a", "function": {"name": "x", "arguments": "{"}}]})),
+        delta(json!({"tool_calls": [{"index": u64::MAX, "id": "b", "function": {"name": "y", "arguments": "{}"}}]})),
+        delta(json!({"tool_calls": [{"index": 2_147_483_648_u64, "function": {"arguments": "}"}}]})),
+        delta(json!({"tool_calls": [{"index": -1, "id": "d", "function": {"name": "z", "arguments": "{}"}}]})),
+        end("tool_calls"),
+    ]);
+    let response = read.outcome.expect("a response");
+    assert_eq!(calls_of(&response), [("a", "x", "{}"), ("b", "y", "{}"), ("d", "z", "{}")]);
+}
+
+#[test]
+fn r082_whole_calls_in_one_piece_under_one_index_or_none() {
+    for index in [json!(0), Value::Null] {
+        let call = |id: &str| delta(json!({"tool_calls": [{"index": index, "id": id, "function": {"name": "read", "arguments": "{}"}}]}));
+        let response = read(&[call("a"), call("b"), end("stop")]).outcome.expect("a response");
+        assert_eq!(calls_of(&response), [("a", "read", "{}"), ("b", "read", "{}")]);
+        assert_eq!(response.stop, StopReason::Calls, "stop with calls present");
+    }
+    let nameless = delta(json!({"tool_calls": [{"function": {"name": "read", "arguments": {"p": 1}}}]}));
+    let response = read(&[nameless.clone(), nameless, end("stop")]).outcome.expect("a response");
+    assert_eq!(calls_of(&response), [("", "read", "{\"p\":1}"), ("", "read", "{\"p\":1}")]);
+}
+
+#[test]
+fn r082_a_thousand_calls_and_a_changing_name() {
+    let mut chunks: Vec<Value> = (0..1_000)
+        .map(|n| delta(json!({"tool_calls": [{"index": n, "id": "same", "function": {"name": " read ", "arguments": "{}"}}]})))
+        .collect();
+    chunks.push(delta(json!({"tool_calls": [{"index": 999, "function": {"name": "bash"}}]})));
+    chunks.push(end("tool_calls"));
+    let response = read(&chunks).outcome.expect("a response");
+    assert_eq!(response.calls().count(), 1_000);
+    assert!(response.calls().all(|call| call.name == "read"));
+}
+
+#[test]
+fn r023_concatenated_arguments_stay_as_they_came() {
+    let fragment = |text: &str| delta(json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "x", "arguments": text}}]}));
+    let response = read(&[fragment("{\"a\":1}"), fragment("{\"b\":2}"), end("tool_calls")]).outcome.expect("a response");
+    assert_eq!(calls_of(&response), [("a", "x", "{\"a\":1}{\"b\":2}")]);
+}
+
+#[test]
+fn r079_a_length_stop_inside_arguments_is_told() {
+    let call = delta(json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "x", "arguments": "{\"a\":"}}]}));
+    let response = read(&[call, end("length"), json!("[DONE]")]).outcome.expect("a response");
+    assert_eq!(response.stop, StopReason::Length);
+}
+
+#[test]
+fn r091_stop_reasons() {
+    let cases = [
+        ("stop", StopReason::End),
+        ("tool_calls", StopReason::End),
+        ("length", StopReason::Length),
+        ("content_filter", StopReason::Refused),
+        ("novel", StopReason::Other("novel".into())),
+    ];
+    for (reason, expected) in cases {
+        let response = read(&[delta(json!({"content": "x"})), end(reason)]).outcome.expect(reason);
+        assert_eq!(response.stop, expected, "{reason}");
+        assert_eq!(response.usage, Usage::default(), "unknown, not zero");
+    }
+    let refused = read(&[delta(json!({"refusal": "I cannot."})), end("stop")]).outcome.expect("a response");
+    assert_eq!((refused.text().as_str(), refused.stop), ("I cannot.", StopReason::Refused));
+}
+
+#[test]
+fn r083_a_stream_without_a_finish_reason_is_an_error() {
+    let half = [delta(json!({"content": "half"})), json!({"choices": [{"delta": {}, "finish_reason": ""}]})];
+    let mut done = half.to_vec();
+    done.push(json!("[DONE]"));
+    for chunks in [&half[..], &done, &[]] {
+        let failure = read(chunks).outcome.expect_err("it did not end");
+        assert_eq!(failure.kind, ModelErrorKind::Malformed);
+        assert_eq!(failure.message, "the stream of OpenAI (h) ended before the response did");
+    }
+    assert!(read(&[delta(json!({"content": "all"})), end("stop")]).outcome.is_ok(), "without [DONE]");
+}
+
+#[test]
+fn r084_errors_inside_the_stream() {
+    let error = json!({"error": {"message": "The server had an error", "type": "server_error", "code": null}});
+    let failure = read(&[delta(json!({"content": "half"})), error]).outcome.expect_err("an error");
+    assert_eq!(
+        (failure.kind, failure.message.as_str()),
+        (ModelErrorKind::Unavailable, "OpenAI (h) broke off with an error: The server had an error")
+    );
+    let overflow = json!({"error": {"message": "too long", "code": "context_length_exceeded"}});
+    assert_eq!(read(&[overflow]).outcome.expect_err("an error").kind, ModelErrorKind::Overflow);
+    for garbage in [json!("not json {"), json!("[]"), json!({"choices": 3})] {
+        assert_eq!(read(&[garbage]).outcome.expect_err("an error").kind, ModelErrorKind::Malformed);
+    }
+}
+
+#[test]
+fn r090_thinking_has_its_own_channel() {
+    let both = delta(json!({"content": "", "reasoning_content": "Hm", "reasoning": "Hm"}));
+    let read = read(&[both, delta(json!({"reasoning": "."})), delta(json!({"content": [{"type": "text", "text": "Yes"}]})), end("stop")]);
+    let thought = ResponseBlock::Reasoning(Reasoning::Text { text: "Hm.".into(), signature: None });
+    assert_eq!(read.outcome.expect("a response").blocks, [thought, ResponseBlock::Text("Yes".into())]);
+    assert_eq!(read.deltas, ["reasoning Hm", "reasoning .", "text Yes"]);
+}
+
+#[test]
+fn r013_r025_markers_and_calls_in_text_are_text() {
+    let text = "DONE: <tool_call>{\"name\": \"bash\"}</tool_call>";
+    let response = read(&[delta(json!({"content": text})), end("stop")]).outcome.expect("a response");
+    assert_eq!((response.text().as_str(), response.calls().count()), (text, 0));
+}

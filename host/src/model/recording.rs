@@ -1,0 +1,257 @@
+//! The format of a recording: JSON Lines, one for each response of a model.
+//!
+//! The first line says what the file is and may say which model it came from:
+//! ```json
+//! {"cofferdam_recording": 1, "model": "claude-sonnet-5-5", "context_window": 200000}
+//! ```
+//! Each further line is one response: its blocks in their order, why the model stopped, and the usage as far as it is
+//! known. Without `stop`, a response with calls stopped for them and any other was at its end. Arguments are the text
+//! that the model wrote; written by hand, they may be the JSON itself.
+//! ```json
+//! {"blocks": [{"text": "Let me look."}, {"call": {"id": "c1", "name": "list_dir", "arguments": {"path": "."}}}]}
+//! {"blocks": [{"reasoning": {"text": {"text": "Easy."}}}, {"text": "Two files."}], "stop": "end", "usage": {"input": 120, "output": 9}}
+//! ```
+//! A line may be a failure instead:
+//! ```json
+//! {"error": {"kind": "overflow", "message": "the conversation is too large", "partial_text": ""}}
+//! ```
+//! When it was recorded, a line also tells in `request` what was asked, as a digest and numbers; playing ignores it.
+//! Blank lines mean nothing. Unknown keys are errors, so that a misspelt one is noticed; the version in the first line
+//! changes when the format does.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::agent::ports::{ModelError, ModelErrorKind};
+use crate::conversation::{Call, CallId, Reasoning, Response, ResponseBlock, StopReason, Usage};
+
+/// The version this program writes, and the only one it reads.
+pub(super) const VERSION: u32 = 1;
+
+/// What is wrong with a recording.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// The first line is not the one that a recording begins with.
+    #[error("this is not a recording: its first line should be {{\"cofferdam_recording\": {VERSION}}}")]
+    NotARecording,
+    /// It was written by another version.
+    #[error("the recording has version {0}, this program reads version {VERSION}")]
+    Version(u32),
+    /// A line is not understood.
+    #[error("line {line} of the recording: {problem}")]
+    Line {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+/// The first line.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Header {
+    pub(super) cofferdam_recording: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) provider: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) context_window: Option<u64>,
+}
+
+/// Any further line.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Entry {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    request: Option<Value>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    blocks: Vec<Part>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stop: Option<StopReason>,
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    usage: Usage,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<Failed>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Part {
+    Text(String),
+    Reasoning(Reasoning),
+    Call(Asked),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    #[serde(default)]
+    id: String,
+    name: String,
+    #[serde(default)]
+    arguments: Value,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Failed {
+    kind: Kind,
+    message: String,
+    #[serde(default)]
+    partial_text: String,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Aborted,
+    Overflow,
+    Transport,
+    Timeout,
+    Rejected,
+    Unavailable,
+    Malformed,
+}
+
+/// What a model came back with.
+pub(super) type Played = Result<Response, ModelError>;
+
+/// Reads a whole recording.
+pub(super) fn parse(text: &str) -> Result<(Header, Vec<Played>), RecordingError> {
+    let mut lines = text.trim_start_matches('\u{FEFF}').lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let header = lines.next().and_then(|(_, line)| serde_json::from_str::<Header>(line).ok()).ok_or(RecordingError::NotARecording)?;
+    if header.cofferdam_recording != VERSION {
+        return Err(RecordingError::Version(header.cofferdam_recording));
+    }
+    let played = lines
+        .map(|(n, line)| {
+            let entry: Entry =
+                serde_json::from_str(line).map_err(|error| RecordingError::Line { line: n + 1, problem: error.to_string() })?;
+            Ok(entry.into_played())
+        })
+        .collect::<Result<_, _>>()?;
+    Ok((header, played))
+}
+
+impl Entry {
+    /// The line for what came back to a request.
+    pub(super) fn new(request: Value, played: &Played) -> Self {
+        let request = Some(request);
+        match played {
+            Ok(response) => Self {
+                request,
+                blocks: response.blocks.iter().map(Part::of).collect(),
+                stop: Some(response.stop.clone()),
+                usage: response.usage,
+                error: None,
+            },
+            Err(error) => {
+                let ModelError { kind, message, partial_text } = error.clone();
+                Self { request, error: Some(Failed { kind: Kind::of(kind), message, partial_text }), ..Self::default() }
+            }
+        }
+    }
+
+    fn into_played(self) -> Played {
+        if let Some(Failed { kind, message, partial_text }) = self.error {
+            return Err(ModelError { kind: kind.into_kind(), message, partial_text });
+        }
+        let blocks: Vec<ResponseBlock> = self.blocks.into_iter().map(Part::into_block).collect();
+        let has_calls = blocks.iter().any(|block| matches!(block, ResponseBlock::Call(_)));
+        let stop = self.stop.unwrap_or(if has_calls { StopReason::Calls } else { StopReason::End });
+        Ok(Response { blocks, stop, usage: self.usage })
+    }
+}
+
+impl Part {
+    fn of(block: &ResponseBlock) -> Self {
+        match block {
+            ResponseBlock::Text(text) => Self::Text(text.clone()),
+            ResponseBlock::Reasoning(reasoning) => Self::Reasoning(reasoning.clone()),
+            ResponseBlock::Call(Call { id, name, arguments }) => {
+                Self::Call(Asked { id: id.as_str().into(), name: name.clone(), arguments: arguments.clone().into() })
+            }
+        }
+    }
+
+    fn into_block(self) -> ResponseBlock {
+        match self {
+            Self::Text(text) => ResponseBlock::Text(text),
+            Self::Reasoning(reasoning) => ResponseBlock::Reasoning(reasoning),
+            Self::Call(Asked { id, name, arguments }) => {
+                let arguments = match arguments {
+                    Value::String(text) => text,
+                    Value::Null => String::new(),
+                    json => json.to_string(),
+                };
+                ResponseBlock::Call(Call { id: CallId::new(id), name, arguments })
+            }
+        }
+    }
+}
+
+impl Kind {
+    fn of(kind: ModelErrorKind) -> Self {
+        match kind {
+            ModelErrorKind::Aborted => Self::Aborted,
+            ModelErrorKind::Overflow => Self::Overflow,
+            ModelErrorKind::Transport => Self::Transport,
+            ModelErrorKind::Timeout => Self::Timeout,
+            ModelErrorKind::Rejected => Self::Rejected,
+            ModelErrorKind::Unavailable => Self::Unavailable,
+            ModelErrorKind::Malformed => Self::Malformed,
+        }
+    }
+
+    fn into_kind(self) -> ModelErrorKind {
+        match self {
+            Self::Aborted => ModelErrorKind::Aborted,
+            Self::Overflow => ModelErrorKind::Overflow,
+            Self::Transport => ModelErrorKind::Transport,
+            Self::Timeout => ModelErrorKind::Timeout,
+            Self::Rejected => ModelErrorKind::Rejected,
+            Self::Unavailable => ModelErrorKind::Unavailable,
+            Self::Malformed => ModelErrorKind::Malformed,
+        }
+    }
+}
+
+fn is_unknown(usage: &Usage) -> bool {
+    *usage == Usage::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_by_hand_is_read() {
+        let text = r#"
+{"cofferdam_recording": 1, "model": "m"}
+
+{"blocks": [{"text": "Hi."}, {"call": {"id": "c1", "name": "list_dir", "arguments": {"path": "."}}}]}
+{"blocks": [{"reasoning": {"text": {"text": "Easy."}}}, {"text": "Two files."}], "usage": {"input": 120}}
+{"error": {"kind": "overflow", "message": "too large"}}
+"#;
+        let (header, played) = parse(text).expect("it is valid");
+        assert_eq!(header.model.as_deref(), Some("m"));
+        let first = played[0].as_ref().expect("a response");
+        assert_eq!(first.stop, StopReason::Calls);
+        let call = Call { id: CallId::new("c1"), name: "list_dir".into(), arguments: r#"{"path":"."}"#.into() };
+        assert_eq!(first.blocks, [ResponseBlock::Text("Hi.".into()), ResponseBlock::Call(call)]);
+        let second = played[1].as_ref().expect("a response");
+        assert_eq!((&second.stop, second.usage.input, second.usage.output), (&StopReason::End, Some(120), None));
+        assert_eq!(played[2], Err(ModelError::new(ModelErrorKind::Overflow, "too large")));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let problem = |text: &str| parse(text).map(|_| ()).map_err(|error| error.to_string());
+        assert!(problem("").is_err_and(|e| e.starts_with("this is not a recording")));
+        assert!(problem("{\"blocks\": []}").is_err_and(|e| e.starts_with("this is not a recording")));
+        assert!(problem("{\"cofferdam_recording\": 2}").is_err_and(|e| e.contains("version 2")));
+        let misspelt = "{\"cofferdam_recording\": 1}\n\n{\"block\": []}";
+        assert!(problem(misspelt).is_err_and(|e| e.starts_with("line 3 of the recording: unknown field `block`")));
+    }
+}

@@ -1,0 +1,138 @@
+//! When a request is sent again, and after how long.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long to wait for what. The defaults are the ones to use; tests and impatient people take shorter ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Until the connection stands.
+    pub connect: Duration,
+    /// From sending the request to the first byte of the response's body.
+    pub first_event: Duration,
+    /// Between two pieces of the response; any byte will do.
+    pub idle: Duration,
+    /// The first pause; each one after is twice as long.
+    pub first_pause: Duration,
+    /// The longest pause of our own making.
+    pub longest_pause: Duration,
+    /// The longest pause that a provider may ask for.
+    pub longest_retry_after: Duration,
+    /// How often a request is sent at most.
+    pub attempts: u32,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first_event: Duration::from_secs(120),
+            idle: Duration::from_secs(120),
+            first_pause: Duration::from_millis(500),
+            longest_pause: Duration::from_secs(8),
+            longest_retry_after: Duration::from_secs(60),
+            attempts: 3,
+        }
+    }
+}
+
+impl Timing {
+    /// The pause after the nth failed attempt, counted from 1: between three quarters and all of the doubled one, so
+    /// that many clients do not come back at the same moment.
+    pub(super) fn pause(&self, attempt: u32) -> Duration {
+        let doubled = self.first_pause.saturating_mul(1_u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX));
+        let whole = doubled.min(self.longest_pause);
+        whole - whole.mul_f64(0.25 * random_fraction())
+    }
+}
+
+/// From 0 to 1. A hasher's keys are random enough to spread retries.
+fn random_fraction() -> f64 {
+    let bits = RandomState::new().hash_one(0_u8) >> 40;
+    #[expect(clippy::cast_precision_loss, reason = "24 bits fit exactly")]
+    let fraction = bits as f64 / (1_u64 << 24) as f64;
+    fraction
+}
+
+/// Whether a status tells of trouble that may pass.
+pub(super) fn may_pass(status: u16) -> bool {
+    matches!(status, 408 | 409 | 425 | 429 | 500..=599)
+}
+
+/// The value of a `Retry-After` header: seconds, or a date. None if it is neither.
+pub(super) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+    let value = value.trim();
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
+    }
+    let then = http_date(value)?;
+    let now = now.duration_since(UNIX_EPOCH).ok()?;
+    Some(Duration::from_secs(then).saturating_sub(now))
+}
+
+/// Seconds since 1970 of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`, the only form that is still sent.
+fn http_date(text: &str) -> Option<u64> {
+    let mut words = text.split_once(", ")?.1.split(' ');
+    let day: u64 = words.next()?.parse().ok()?;
+    let month = words.next()?;
+    let month = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"].iter().position(|m| *m == month)?;
+    let year: u64 = words.next()?.parse().ok()?;
+    let mut time = words.next()?.splitn(3, ':').map(|part| part.parse::<u64>().ok());
+    let (hour, minute, second) = (time.next()??, time.next()??, time.next()??);
+    if words.next() != Some("GMT") || !(1970..=9999).contains(&year) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60
+    {
+        return None;
+    }
+    // Days before each month of a common year.
+    let before = [0_u64, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334][month];
+    let leap_days_before = |year: u64| (year - 1) / 4 - (year - 1) / 100 + (year - 1) / 400;
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let leap_day = u64::from(is_leap && month > 1);
+    let days = (year - 1970) * 365 + leap_days_before(year) - leap_days_before(1970) + before + leap_day + day - 1;
+    Some(days * 86_400 + hour * 3_600 + minute * 60 + second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r085_which_statuses_may_pass() {
+        let passing: Vec<u16> = (100..600).filter(|status| may_pass(*status)).collect();
+        let expected: Vec<u16> = [408, 409, 425, 429].into_iter().chain(500..600).collect();
+        assert_eq!(passing, expected);
+    }
+
+    #[test]
+    fn r085_pauses_double_up_to_a_limit() {
+        let timing = Timing::default();
+        for (attempt, millis) in [(1, 500), (2, 1_000), (3, 2_000), (4, 4_000), (5, 8_000), (6, 8_000), (99, 8_000)] {
+            let whole = Duration::from_millis(millis);
+            for _ in 0..20 {
+                let pause = timing.pause(attempt);
+                assert!(pause <= whole && pause >= whole.mul_f64(0.75), "attempt {attempt}: {pause:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn r085_retry_after_is_seconds_or_a_date() {
+        let now = UNIX_EPOCH + Duration::from_secs(784_111_777);
+        let cases = [
+            ("7", Some(7)),
+            (" 0 ", Some(0)),
+            ("99999999999999999999999", Some(u64::MAX)),
+            ("Sun, 06 Nov 1994 08:49:47 GMT", Some(10)),
+            ("Sun, 06 Nov 1994 08:49:27 GMT", Some(0)),
+            ("Thu, 29 Feb 1996 08:49:37 GMT", Some(41_472_000)),
+            ("Sun, 06 Nov 1994 08:49:37 CET", None),
+            ("Sun, 06 Nov", None),
+            ("-1", None),
+            ("1.5", None),
+            ("", None),
+        ];
+        for (value, seconds) in cases {
+            assert_eq!(retry_after(value, now), seconds.map(Duration::from_secs), "{value:?}");
+        }
+    }
+}

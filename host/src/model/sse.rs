@@ -1,0 +1,160 @@
+//! Server-sent events out of bytes that come in any pieces.
+//!
+//! The parser holds back whatever is not a whole line yet, so a piece may end inside a line, a line ending or a
+//! code point. It knows the three line endings in any mixture, comments, data over several lines and a byte order
+//! mark. An event that the stream's end cuts off is no event, as the format demands. Bytes that are not UTF-8 become
+//! U+FFFD: what they belong to is judged by whoever reads the data.
+
+/// The longest line, and the most data of one event. A provider may send a whole response in one event; the longest
+/// responses there are (128 Ki tokens, about half a megabyte) stay below this even if every character is escaped.
+const MAX_EVENT: usize = 4 << 20;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(super) struct Event {
+    /// The value of its `event` field; mostly empty.
+    pub(super) name: String,
+    /// Its `data` fields, joined by line feeds.
+    pub(super) data: String,
+}
+
+/// A line or an event is longer than any provider has reason for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an event is longer than {} MiB", MAX_EVENT >> 20)]
+pub(super) struct TooLong;
+
+/// What has been received of the next event.
+#[derive(Debug, Default)]
+pub(super) struct Parser {
+    line: Vec<u8>,
+    past_first_line: bool,
+    ended_in_cr: bool,
+    event: Event,
+    has_data: bool,
+}
+
+impl Parser {
+    /// Takes the next bytes and appends the events that they complete. After an error the stream is of no more use.
+    pub(super) fn push(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLong> {
+        while let Some(first) = bytes.first() {
+            if std::mem::take(&mut self.ended_in_cr) && *first == b'\n' {
+                bytes = &bytes[1..];
+                continue;
+            }
+            let end = bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+            let piece = &bytes[..end.unwrap_or(bytes.len())];
+            if self.line.len() + piece.len() > MAX_EVENT {
+                return Err(TooLong);
+            }
+            self.line.extend_from_slice(piece);
+            let Some(end) = end else { return Ok(()) };
+            self.ended_in_cr = bytes[end] == b'\r';
+            bytes = &bytes[end + 1..];
+            let line = std::mem::take(&mut self.line);
+            self.take_line(&line, events)?;
+        }
+        Ok(())
+    }
+
+    fn take_line(&mut self, mut line: &[u8], events: &mut Vec<Event>) -> Result<(), TooLong> {
+        if !std::mem::replace(&mut self.past_first_line, true) {
+            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        }
+        if line.is_empty() {
+            let event = std::mem::take(&mut self.event);
+            if std::mem::take(&mut self.has_data) {
+                events.push(event);
+            }
+            return Ok(());
+        }
+        let line = String::from_utf8_lossy(line);
+        let (field, value) = line.split_once(':').unwrap_or((&line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "data" => {
+                if self.event.data.len() + value.len() >= MAX_EVENT {
+                    return Err(TooLong);
+                }
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.event.data.push('\n');
+                }
+                self.event.data.push_str(value);
+            }
+            "event" => value.clone_into(&mut self.event.name),
+            // Comments (an empty field name), `id`, `retry` and whatever else is of no use here.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(pieces: &[&[u8]]) -> Vec<(String, String)> {
+        let mut parser = Parser::default();
+        let mut events = Vec::new();
+        for piece in pieces {
+            parser.push(piece, &mut events).expect("within the limits");
+        }
+        events.into_iter().map(|event| (event.name, event.data)).collect()
+    }
+
+    #[test]
+    fn r088_fields_comments_and_line_endings() {
+        let cases: &[(&str, &[(&str, &str)])] = &[
+            ("data: a\n\n", &[("", "a")]),
+            ("data:a\r\n\r\n", &[("", "a")]),
+            ("data: a\r\rdata: b\n\r\n", &[("", "a"), ("", "b")]),
+            ("\u{FEFF}data: a\n\n", &[("", "a")]),
+            ("data:  two spaces\n\n", &[("", " two spaces")]),
+            ("data: one\ndata\ndata: three\n\n", &[("", "one\n\nthree")]),
+            (": ping\n\n: ping\n\ndata: a\n\n", &[("", "a")]),
+            ("event: ping\ndata: {}\nid: 7\nretry: 3\n\n", &[("ping", "{}")]),
+            ("event: lonely\n\ndata: a\n\n", &[("", "a")]),
+            ("data: a:b: c\n\n", &[("", "a:b: c")]),
+            ("data: cut off\n", &[]),
+            ("data: cut off", &[]),
+            ("", &[]),
+        ];
+        for (text, expected) in cases {
+            let expected: Vec<_> = expected.iter().map(|(name, data)| ((*name).into(), (*data).into())).collect();
+            assert_eq!(parsed(&[text.as_bytes()]), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn r088_pieces_may_end_anywhere() {
+        let text = "\u{FEFF}event: a\r\ndata: {\"t\":\"grüße 🦀\"}\r\n\r\n: comment\rdata: x\r\rdata: y\ndata: z\n\n".as_bytes();
+        let whole = parsed(&[text]);
+        assert_eq!(whole.len(), 3);
+        for first in 0..=text.len() {
+            for second in first..=text.len() {
+                assert_eq!(parsed(&[&text[..first], &text[first..second], &text[second..]]), whole, "cut at {first} and {second}");
+            }
+        }
+        let bytes: Vec<&[u8]> = text.chunks(1).collect();
+        assert_eq!(parsed(&bytes), whole);
+    }
+
+    #[test]
+    fn r088_an_endless_line_is_an_error() {
+        let mut parser = Parser::default();
+        let mut events = Vec::new();
+        let piece = vec![b'x'; 1 << 20];
+        let outcome = (0..16).try_for_each(|_| parser.push(&piece, &mut events));
+        assert_eq!(outcome, Err(TooLong));
+    }
+
+    #[test]
+    fn r088_endless_data_is_an_error() {
+        let mut parser = Parser::default();
+        let mut events = Vec::new();
+        let line = format!("data: {}\n", "x".repeat(1 << 19));
+        let outcome = (0..32).try_for_each(|_| parser.push(line.as_bytes(), &mut events));
+        assert_eq!(outcome, Err(TooLong));
+    }
+}

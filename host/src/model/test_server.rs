@@ -1,0 +1,225 @@
+//! For the tests of this room: a server that plays a script, and someone who listens to a model.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+use super::retry::Timing;
+use crate::agent::ports::{Delta, Model, ModelError, ModelRequest, ToolChoice};
+use crate::conversation::{Response, Transcript};
+
+/// What one connection is answered with, after its request was read.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// These bytes, as one write.
+    Send(Vec<u8>),
+    /// Nothing for a while.
+    Wait(Duration),
+    /// Nothing, ever.
+    Stall,
+}
+
+/// An answer as raw HTTP.
+#[derive(Clone, Debug)]
+pub(super) struct Answer(pub(super) Vec<Step>);
+
+impl Answer {
+    /// A stream of events, in one piece.
+    pub(super) fn events(body: &str) -> Self {
+        Self::with("200 OK", &[("content-type", "text/event-stream")], body)
+    }
+
+    /// The same, byte by byte.
+    pub(super) fn bytewise(body: &str) -> Self {
+        let Self(mut steps) = Self::events("");
+        steps.extend(body.bytes().map(|byte| Step::Send(vec![byte])));
+        Self(steps)
+    }
+
+    /// Any answer; the connection's end is the body's.
+    pub(super) fn with(status: &str, headers: &[(&str, &str)], body: &str) -> Self {
+        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        Self(vec![Step::Send(format!("HTTP/1.1 {status}\r\nconnection: close\r\n{headers}\r\n{body}").into_bytes())])
+    }
+
+    pub(super) fn then(mut self, step: Step) -> Self {
+        self.0.push(step);
+        self
+    }
+}
+
+/// A request as it arrived.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    /// The request line and the headers, in lower case.
+    pub(super) head: String,
+    pub(super) body: Value,
+}
+
+/// Answers one connection after the other from a script; when it is over, connections are closed unanswered.
+pub(super) struct Server {
+    pub(super) address: String,
+    requests: Arc<Mutex<Vec<Request>>>,
+}
+
+impl Server {
+    pub(super) async fn start(answers: Vec<Answer>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&requests);
+        tokio::spawn(async move {
+            let mut answers = answers.into_iter();
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, answers.next(), Arc::clone(&seen)));
+            }
+        });
+        Self { address, requests }
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(super) fn requests(&self) -> Vec<Request> {
+        self.requests.lock().expect("not poisoned").clone()
+    }
+}
+
+async fn serve(mut stream: TcpStream, answer: Option<Answer>, seen: Arc<Mutex<Vec<Request>>>) {
+    let Some(request) = read_request(&mut stream).await else { return };
+    seen.lock().expect("not poisoned").push(request);
+    for step in answer.into_iter().flat_map(|answer| answer.0) {
+        match step {
+            Step::Send(bytes) => {
+                if stream.write_all(&bytes).await.is_err() || stream.flush().await.is_err() {
+                    return;
+                }
+                tokio::task::yield_now().await;
+            }
+            Step::Wait(duration) => tokio::time::sleep(duration).await,
+            Step::Stall => std::future::pending().await,
+        }
+    }
+    // Reading to the end keeps the kernel from resetting what was written.
+    let _ = stream.shutdown().await;
+    let mut rest = Vec::new();
+    let _ = stream.read_to_end(&mut rest).await;
+}
+
+async fn read_request(stream: &mut TcpStream) -> Option<Request> {
+    let mut bytes = Vec::new();
+    loop {
+        let mut chunk = [0; 4096];
+        let count = stream.read(&mut chunk).await.ok().filter(|count| *count > 0)?;
+        bytes.extend_from_slice(&chunk[..count]);
+        let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
+        let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
+        let length =
+            head.lines().find_map(|line| line.strip_prefix("content-length: ")).and_then(|length| length.parse().ok()).unwrap_or(0);
+        if bytes.len() >= end + 4 + length {
+            let body = serde_json::from_slice(&bytes[end + 4..]).unwrap_or(Value::Null);
+            return Some(Request { head, body });
+        }
+    }
+}
+
+/// Listens to a model.
+#[derive(Default)]
+pub(super) struct Heard {
+    pub(super) deltas: Vec<String>,
+}
+
+impl Heard {
+    pub(super) async fn ask(&mut self, model: &dyn Model, request: ModelRequest<'_>) -> Result<Response, ModelError> {
+        self.ask_until(model, request, &CancellationToken::new()).await
+    }
+
+    pub(super) async fn ask_until(
+        &mut self,
+        model: &dyn Model,
+        request: ModelRequest<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Response, ModelError> {
+        let mut on_delta = |delta: Delta<'_>| self.deltas.push(in_words(delta));
+        model.respond(request, &mut on_delta, cancel).await
+    }
+}
+
+pub(super) fn in_words(delta: Delta<'_>) -> String {
+    match delta {
+        Delta::Text(text) => format!("text {text}"),
+        Delta::Reasoning(text) => format!("reasoning {text}"),
+        Delta::CallBegun(name) => format!("call {name}"),
+        Delta::Retry { attempt, .. } => format!("retry after attempt {attempt}"),
+    }
+}
+
+/// A request with nothing but a transcript.
+pub(super) fn hello(transcript: &Transcript) -> ModelRequest<'_> {
+    ModelRequest { system: "", transcript, note: None, tools: &[], tool_choice: ToolChoice::Auto }
+}
+
+/// As patient as a test can be.
+pub(super) fn impatient() -> Timing {
+    Timing {
+        connect: Duration::from_secs(2),
+        first_event: Duration::from_millis(500),
+        idle: Duration::from_millis(500),
+        first_pause: Duration::from_millis(5),
+        longest_pause: Duration::from_millis(20),
+        ..Timing::default()
+    }
+}
+
+/// A conversation with everything that a wire format must carry: prompts that no one answered, thinking of all kinds,
+/// calls that are fine, empty, broken and misnamed, results of all kinds, and an answer.
+pub(super) fn eventful() -> Transcript {
+    use crate::conversation::{
+        Call, CallId, Content, OpenTurn, Reasoning, Response, ResponseBlock, ResultStatus, StopReason, ToolResult, Turn,
+    };
+
+    let call = |id: &str, name: &str, arguments: &str| {
+        ResponseBlock::Call(Call { id: CallId::new(id), name: name.into(), arguments: arguments.into() })
+    };
+    let mut transcript = Transcript::new();
+    transcript.begin("Are you there?");
+    transcript.begin("What is in here?");
+    let response = Response {
+        blocks: vec![
+            ResponseBlock::Reasoning(Reasoning::Text { text: "I should look.".into(), signature: Some("sig".into()) }),
+            ResponseBlock::Reasoning(Reasoning::Opaque { data: "opaque".into() }),
+            ResponseBlock::Reasoning(Reasoning::Text { text: "Unsigned.".into(), signature: None }),
+            ResponseBlock::Text("Let me look.".into()),
+            call("c1", "list_dir", "{\"path\": \".\", \"n\": 1.0}"),
+            call("c2", "todo", ""),
+            call("c3", "see.this", "{\"a\":1}{\"b\":2}"),
+        ],
+        stop: StopReason::Calls,
+        ..Response::default()
+    };
+    let mut turn = OpenTurn::new(response).expect("it has calls");
+    let picture = Content::Image { media_type: "image/png".into(), base64: "AAAA".into() };
+    turn.answer(0, ToolResult { status: ResultStatus::Ok, content: vec![Content::Text("a.rs".into()), picture.clone()] });
+    turn.answer(1, ToolResult { status: ResultStatus::Ok, content: vec![] });
+    turn.answer(2, ToolResult { status: ResultStatus::Error, content: vec![Content::Text("no such tool".into()), picture] });
+    transcript.record(turn.close("unused"));
+    let answer = Response { blocks: vec![ResponseBlock::Text("One file.".into())], ..Response::default() };
+    transcript.record(Turn::without_calls(answer).expect("it has text"));
+    transcript.begin("Thanks.");
+    transcript
+}
+
+/// Two tools, the second without description.
+pub(super) fn two_tools() -> Vec<crate::agent::ports::ToolDefinition> {
+    let tool = |name: &str, description: &str| crate::agent::ports::ToolDefinition {
+        name: name.into(),
+        description: description.into(),
+        input_schema: serde_json::json!({"type": "object", "properties": {"path": {"type": "string"}}}),
+    };
+    vec![tool("list_dir", "Lists a folder."), tool("bash", "")]
+}

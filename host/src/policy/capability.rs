@@ -1,0 +1,39 @@
+//! What a tool may ask for.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Something that a tool says it needs. Nothing follows from asking alone: see [`Grants`](super::Grants).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Capability {
+    /// Read the files of the workspace.
+    ReadFiles,
+    /// Create, change and delete files of the workspace.
+    WriteFiles,
+    /// Run commands, each approved by itself.
+    RunCommands,
+    /// Send HTTP requests to hosts that match these patterns.
+    Fetch(Vec<String>),
+    /// Read these environment variables.
+    ReadEnvironment(Vec<String>),
+    /// Hand a task to a sub-agent.
+    Delegate,
+    /// Keep state between the calls of a session.
+    KeepState,
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ReadFiles => f.write_str("read files of the workspace"),
+            Self::WriteFiles => f.write_str("write files of the workspace"),
+            Self::RunCommands => f.write_str("run commands"),
+            Self::Fetch(hosts) => write!(f, "send HTTP requests to {}", hosts.join(", ")),
+            Self::ReadEnvironment(names) => write!(f, "read the environment variables {}", names.join(", ")),
+            Self::Delegate => f.write_str("hand tasks to a sub-agent"),
+            Self::KeepState => f.write_str("keep state between calls"),
+        }
+    }
+}

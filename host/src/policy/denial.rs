@@ -1,0 +1,70 @@
+//! A refusal that explains itself.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// Why something was refused, for the model and for the user alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Denial {
+    /// Stable and short.
+    pub code: Code,
+    /// What was refused, and why.
+    pub reason: String,
+    /// What would allow it, if anything does.
+    pub remedy: Option<String>,
+}
+
+/// The kinds of refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Code {
+    /// The tool was not granted what it tried to use.
+    NotGranted,
+    /// A path is not below the workspace.
+    OutsideWorkspace,
+    /// The mode does not allow it.
+    Mode,
+    /// It needs an approval, and nobody can be asked.
+    NobodyToAsk,
+    /// The user said no.
+    RejectedByUser,
+    /// The request was cancelled.
+    Cancelled,
+}
+
+impl Code {
+    /// As it stands in a denial.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotGranted => "not-granted",
+            Self::OutsideWorkspace => "outside-workspace",
+            Self::Mode => "mode",
+            Self::NobodyToAsk => "nobody-to-ask",
+            Self::RejectedByUser => "rejected-by-user",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl Denial {
+    /// A refusal that something would lift.
+    pub fn new(code: Code, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { code, reason: reason.into(), remedy: Some(remedy.into()) }
+    }
+
+    /// A refusal that nothing lifts.
+    pub fn fixed(code: Code, reason: impl Into<String>) -> Self {
+        Self { code, reason: reason.into(), remedy: None }
+    }
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "denied ({}): {}", self.code.name(), self.reason)?;
+        match &self.remedy {
+            Some(remedy) => write!(f, " {remedy}"),
+            None => Ok(()),
+        }
+    }
+}

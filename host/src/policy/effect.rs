@@ -1,0 +1,95 @@
+//! What a tool is about to do to the outside world, in the very form in which it will be done.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::{CommandScope, SimpleCommand, WorkspacePath};
+
+/// An act that needs a permit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Effect {
+    /// Run exactly this command line.
+    Command {
+        /// For `sh -c`.
+        line: String,
+        /// Where.
+        directory: WorkspacePath,
+    },
+    /// Let a tool that can write run with the workspace open for writing.
+    Write {
+        /// What its arguments name, as far as the schema marks paths.
+        paths: Vec<WorkspacePath>,
+        /// The tool wants to be confirmed each time.
+        confirm: bool,
+    },
+    /// Run a tool that wants to be confirmed each time, whatever it can do.
+    Confirmed,
+}
+
+/// An effect that somebody has to decide on, with everything to decide by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Question {
+    /// The tool that is about to act.
+    pub tool: String,
+    /// The arguments of the call, as the model wrote them.
+    pub arguments: String,
+    /// What will happen.
+    pub effect: Effect,
+    /// What "don't ask again" would allow; `None` where it is not offered.
+    pub scope: Option<Scope>,
+}
+
+/// What a user can approve for the rest of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(tag = "kind", content = "of", rename_all = "kebab-case")]
+pub enum Scope {
+    /// Command lines that begin with these words.
+    Command(CommandScope),
+    /// Writes of this tool to exactly this path, or below it.
+    Write {
+        /// The tool.
+        tool: String,
+        /// A file or a directory.
+        path: WorkspacePath,
+    },
+}
+
+impl Effect {
+    /// The widest scope that may be remembered for this effect, if any.
+    pub fn scope(&self, tool: &str) -> Option<Scope> {
+        match self {
+            Self::Command { line, .. } => SimpleCommand::parse(line).map(|command| Scope::Command(command.scope())),
+            Self::Write { confirm: true, .. } => None,
+            Self::Write { paths, confirm: false } => match paths.as_slice() {
+                [path] if !path.as_str().is_empty() => Some(Scope::Write { tool: tool.to_owned(), path: path.clone() }),
+                _ => None,
+            },
+            Self::Confirmed => None,
+        }
+    }
+}
+
+impl Scope {
+    /// Whether this scope, approved before, covers an effect.
+    pub fn covers(&self, tool: &str, effect: &Effect) -> bool {
+        match (self, effect) {
+            (Self::Command(scope), Effect::Command { line, .. }) => scope.covers(line),
+            (Self::Write { tool: approved, path }, Effect::Write { paths, confirm }) => {
+                !confirm && approved == tool && !paths.is_empty() && paths.iter().all(|p| p.is_within(path))
+            }
+            (Self::Command(_), Effect::Write { .. } | Effect::Confirmed)
+            | (Self::Write { .. }, Effect::Command { .. } | Effect::Confirmed) => false,
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(scope) => write!(f, "commands that begin with `{scope}`"),
+            Self::Write { tool, path } => write!(f, "{tool} on {path}"),
+        }
+    }
+}

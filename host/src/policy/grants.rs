@@ -1,0 +1,101 @@
+//! What a tool is given. This struct is the list of all authority that a tool can have.
+
+use serde::Serialize;
+
+use super::Capability;
+
+/// Everything that one tool may touch in one call. The default is nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
+pub struct Grants {
+    /// The files of the workspace.
+    pub files: FileGrant,
+    /// Whether it may propose commands. Each command line is decided by itself.
+    pub commands: bool,
+}
+
+/// What a tool may do with the files of the workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileGrant {
+    /// It sees no file at all.
+    #[default]
+    None,
+    /// It can open files for reading.
+    Read,
+    /// It can create, change and delete files too.
+    ReadWrite,
+}
+
+impl Grants {
+    /// What a tool that asks for `asked` is given: never more than it asks for. The capabilities that this host
+    /// cannot lend yet are returned as the second part, so that nobody takes silence for consent.
+    pub fn for_asked(asked: &[Capability]) -> (Self, Vec<Capability>) {
+        let mut grants = Self::default();
+        let mut not_lent = Vec::new();
+        for capability in asked {
+            match capability {
+                Capability::ReadFiles => grants.files = grants.files.max(FileGrant::Read),
+                Capability::WriteFiles => grants.files = FileGrant::ReadWrite,
+                Capability::RunCommands => grants.commands = true,
+                Capability::Fetch(_) | Capability::ReadEnvironment(_) | Capability::Delegate | Capability::KeepState => {
+                    not_lent.push(capability.clone());
+                }
+            }
+        }
+        (grants, not_lent)
+    }
+
+    /// Whether nothing is granted.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a tool with these grants can change anything outside of itself.
+    pub fn can_change_anything(&self) -> bool {
+        let Self { files, commands } = self;
+        *commands || *files == FileGrant::ReadWrite
+    }
+
+    /// The grants in words.
+    pub fn in_words(&self) -> Vec<&'static str> {
+        let Self { files, commands } = self;
+        let mut words = Vec::new();
+        match files {
+            FileGrant::None => {}
+            FileGrant::Read => words.push("read files of the workspace"),
+            FileGrant::ReadWrite => words.push("read and write files of the workspace"),
+        }
+        if *commands {
+            words.push("propose commands, each decided by itself");
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_asked_is_nothing_given() {
+        assert_eq!(Grants::for_asked(&[]), (Grants::default(), vec![]));
+    }
+
+    #[test]
+    fn r014_grants_follow_what_is_asked_and_no_more() {
+        let (grants, _) = Grants::for_asked(&[Capability::ReadFiles]);
+        assert_eq!(grants, Grants { files: FileGrant::Read, commands: false });
+        assert!(!grants.can_change_anything());
+        let (grants, _) = Grants::for_asked(&[Capability::WriteFiles, Capability::ReadFiles]);
+        assert_eq!(grants.files, FileGrant::ReadWrite);
+        assert!(grants.can_change_anything());
+    }
+
+    #[test]
+    fn what_cannot_be_lent_is_named() {
+        let asked = [Capability::Delegate, Capability::RunCommands];
+        let (grants, not_lent) = Grants::for_asked(&asked);
+        assert!(grants.commands);
+        assert_eq!(not_lent, [Capability::Delegate]);
+    }
+}

@@ -1,0 +1,55 @@
+//! How much is allowed without asking.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The user's general answer, chosen at the terminal and never by a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Commands and writes are asked, one by one.
+    #[default]
+    Ask,
+    /// Commands and writes are denied.
+    Plan,
+    /// Writes are allowed; commands are asked.
+    AutoEdit,
+    /// Everything that tools were granted is allowed.
+    Auto,
+}
+
+impl Mode {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Ask, Self::Plan, Self::AutoEdit, Self::Auto];
+
+    /// The word for it on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Plan => "plan",
+            Self::AutoEdit => "auto-edit",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The word is no mode.
+#[derive(Debug, thiserror::Error)]
+#[error("'{0}' is not a mode: use ask, plan, auto-edit or auto")]
+pub struct UnknownMode(String);
+
+impl FromStr for Mode {
+    type Err = UnknownMode;
+
+    fn from_str(word: &str) -> Result<Self, UnknownMode> {
+        Self::ALL.into_iter().find(|mode| mode.name() == word).ok_or_else(|| UnknownMode(word.to_owned()))
+    }
+}

@@ -1,0 +1,136 @@
+//! Paths as tools and models write them: relative to the workspace, and never out of it by their own words.
+//!
+//! This is the first check, which gives a good error. The second is the sandbox's own, which resolves each part
+//! below an open directory and so cannot be fooled by a link or a race.
+
+use std::fmt;
+use std::path::Path;
+
+use serde::Serialize;
+
+/// A path below the workspace, with `/` between its parts and no `..` that climbs out. Empty for the workspace itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct WorkspacePath(String);
+
+/// Why a text is not a path of the workspace.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathProblem {
+    /// It begins at the root of the file system.
+    #[error("'{0}' is an absolute path; tools take paths relative to the workspace{hint}", hint = self.hint())]
+    Absolute(String, Option<String>),
+    /// Its `..` lead out.
+    #[error("'{0}' leads out of the workspace; tools see nothing outside of it")]
+    Climbs(String),
+    /// It has a NUL byte, which no path has.
+    #[error("the path contains a NUL byte")]
+    Nul,
+    /// It is longer than any file system takes.
+    #[error("the path is longer than 4096 bytes")]
+    TooLong,
+}
+
+impl PathProblem {
+    fn hint(&self) -> String {
+        match self {
+            Self::Absolute(_, Some(relative)) => format!(": use '{relative}'"),
+            Self::Absolute(_, None) => ", such as 'src/main.rs'".to_owned(),
+            Self::Climbs(_) | Self::Nul | Self::TooLong => String::new(),
+        }
+    }
+}
+
+impl WorkspacePath {
+    /// Linux's `PATH_MAX`.
+    const LONGEST: usize = 4096;
+
+    /// Reads a path. With the workspace's own absolute path at hand, the error for an absolute path below it
+    /// says what to write instead.
+    pub fn parse(text: &str, workspace: Option<&Path>) -> Result<Self, PathProblem> {
+        if text.contains('\0') {
+            return Err(PathProblem::Nul);
+        }
+        if text.len() > Self::LONGEST {
+            return Err(PathProblem::TooLong);
+        }
+        if text.starts_with('/') {
+            let inside = workspace.and_then(|root| Path::new(text).strip_prefix(root).ok());
+            let relative = inside.map(|path| path.to_string_lossy()).filter(|path| !path.is_empty());
+            return Err(PathProblem::Absolute(text.to_owned(), relative.map(Into::into)));
+        }
+        let mut parts: Vec<&str> = Vec::new();
+        for part in text.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => {
+                    parts.pop().ok_or_else(|| PathProblem::Climbs(text.to_owned()))?;
+                }
+                name => parts.push(name),
+            }
+        }
+        Ok(Self(parts.join("/")))
+    }
+
+    /// Relative to the workspace.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// For opening below the workspace's directory: `.` for the workspace itself.
+    pub fn for_open(&self) -> &str {
+        if self.0.is_empty() { "." } else { &self.0 }
+    }
+
+    /// Whether this is `outer` or lies below it.
+    pub fn is_within(&self, outer: &Self) -> bool {
+        outer.0.is_empty() || self.0 == outer.0 || self.0.strip_prefix(&outer.0).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// Whether one of the two lies within the other: what is done to one may show in the other.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.is_within(other) || other.is_within(self)
+    }
+}
+
+impl fmt::Display for WorkspacePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.for_open())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r123_paths_that_leave_the_workspace_are_refused() {
+        for text in ["..", "../x", "a/../../x", "../../etc/passwd", "a/b/../../../c"] {
+            assert_eq!(WorkspacePath::parse(text, None), Err(PathProblem::Climbs(text.into())), "{text}");
+        }
+        assert_eq!(WorkspacePath::parse("a\0b", None), Err(PathProblem::Nul));
+        assert_eq!(WorkspacePath::parse(&"x".repeat(5000), None), Err(PathProblem::TooLong));
+    }
+
+    #[test]
+    fn r123_an_absolute_path_is_refused_with_the_relative_one_where_there_is_one() {
+        let error = |text| WorkspacePath::parse(text, Some(Path::new("/home/w"))).unwrap_err().to_string();
+        assert!(error("/home/w/src/a.rs").contains("use 'src/a.rs'"));
+        assert!(error("/etc/passwd").contains("relative to the workspace, such as"));
+        assert!(!error("/home/w2/a.rs").contains("use '"));
+    }
+
+    #[test]
+    fn paths_are_read_once_into_one_form() {
+        for (text, read) in [("a/b", "a/b"), ("./a//b/", "a/b"), ("a/../b", "b"), ("", ""), (".", ""), ("a/..", "")] {
+            assert_eq!(WorkspacePath::parse(text, None).unwrap().as_str(), read, "{text}");
+        }
+    }
+
+    #[test]
+    fn r015b_overlap_is_by_parts_not_by_letters() {
+        let path = |text| WorkspacePath::parse(text, None).unwrap();
+        assert!(path("a").overlaps(&path("a/b")));
+        assert!(path("").overlaps(&path("a")));
+        assert!(!path("a").overlaps(&path("ab")));
+    }
+}

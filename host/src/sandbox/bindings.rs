@@ -1,0 +1,14 @@
+//! Generated from `wit/`: the host's side of the contract.
+
+#![allow(missing_docs, unreachable_pub, clippy::cast_possible_truncation, reason = "generated code")]
+
+wasmtime::component::bindgen!({
+    path: "../wit",
+    world: "plugin-with-everything",
+    imports: {
+        "cofferdam:plugin/commands.run": async,
+        "cofferdam:plugin/workspace.next-entries": async,
+        "cofferdam:plugin/workspace.next-files": async,
+    },
+    exports: { default: async },
+});

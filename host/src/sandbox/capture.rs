@@ -1,0 +1,121 @@
+//! A guest's standard output and standard error: kept up to a cap, and never anything but kept.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError};
+
+/// A stream that takes everything, keeps the last `cap` bytes, and counts the rest.
+#[derive(Clone, Debug)]
+pub(super) struct Capture {
+    kept: Arc<Mutex<Kept>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    cap: usize,
+    bytes: Vec<u8>,
+    dropped: u64,
+}
+
+impl Capture {
+    pub(super) fn new(cap: usize) -> Self {
+        Self { kept: Arc::new(Mutex::new(Kept { cap, bytes: Vec::new(), dropped: 0 })) }
+    }
+
+    /// What was kept, as text; a first line says so if anything was dropped.
+    pub(super) fn text(&self) -> String {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&kept.bytes);
+        match kept.dropped {
+            0 => text.into_owned(),
+            dropped => format!("[{dropped} earlier bytes dropped]\n{text}"),
+        }
+    }
+
+    fn keep(&self, bytes: &[u8]) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // The last part is kept: a panic's message comes at the end. Trimming at twice the cap keeps this linear.
+        let cap = kept.cap;
+        let tail = &bytes[bytes.len().saturating_sub(cap)..];
+        kept.dropped += (bytes.len() - tail.len()) as u64;
+        kept.bytes.extend_from_slice(tail);
+        if kept.bytes.len() >= 2 * cap {
+            let surplus = kept.bytes.len() - cap;
+            kept.bytes.drain(..surplus);
+            kept.dropped += surplus as u64;
+        }
+    }
+}
+
+impl OutputStream for Capture {
+    fn write(&mut self, bytes: Bytes) -> Result<(), StreamError> {
+        self.keep(&bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), StreamError> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> Result<usize, StreamError> {
+        Ok(64 << 10)
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Capture {
+    async fn ready(&mut self) {}
+}
+
+impl IsTerminal for Capture {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for Capture {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+impl AsyncWrite for Capture {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        self.keep(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r098_a_flood_keeps_its_end_and_says_what_is_missing() {
+        let capture = Capture::new(10);
+        capture.keep(b"short");
+        assert_eq!(capture.text(), "short");
+        capture.keep(&[b'x'; 100]);
+        capture.keep(b"the end");
+        let text = capture.text();
+        assert!(text.starts_with("[95 earlier bytes dropped]\n"), "{text}");
+        assert!(text.ends_with("the end"));
+    }
+}

@@ -1,0 +1,108 @@
+//! Compiling, which a hostile component can make take minutes and gigabytes: bounded, and in a process of its own.
+
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+use wasmtime::Engine;
+
+use super::engine::{Allocation, Sandbox, SandboxOptions};
+
+/// The largest component that is looked at. The largest in use, CPython's, has 18 MiB.
+pub(super) const LARGEST_COMPONENT: usize = 64 << 20;
+/// The largest in use take 45 s of one core on a slow machine.
+const TIME: Duration = Duration::from_secs(180);
+/// Address space of the compiling process.
+const MEMORY: u64 = 8 << 30;
+
+/// Who compiles.
+#[derive(Clone, Debug)]
+pub enum Compiler {
+    /// This program, started anew with the arguments `compile-component`; see [`compile_from_stdin`].
+    Process(PathBuf),
+    /// This very process: for components that are trusted.
+    InProcess,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CompileError {
+    #[error("{0}")]
+    Invalid(String),
+    #[error("compiling it takes longer than {} seconds, which no honest component does", TIME.as_secs())]
+    TooSlow,
+    #[error("the compiler cannot be run: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+impl Compiler {
+    pub(super) fn compile(&self, engine: &Engine, component: &[u8]) -> Result<Vec<u8>, CompileError> {
+        match self {
+            Self::InProcess => engine.precompile_component(component).map_err(|error| CompileError::Invalid(format!("{error:#}"))),
+            Self::Process(program) => in_a_process(program, component),
+        }
+    }
+}
+
+fn in_a_process(program: &PathBuf, component: &[u8]) -> Result<Vec<u8>, CompileError> {
+    let mut child = Command::new(program)
+        .arg("compile-component")
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let (Some(mut stdin), Some(mut stdout), Some(mut stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take()) else {
+        return Err(CompileError::Io(std::io::ErrorKind::BrokenPipe.into()));
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // If it dies before it has read all, its exit tells why.
+            let _ = stdin.write_all(component);
+        });
+        let compiled = scope.spawn(move || {
+            let mut bytes = Vec::new();
+            stdout.read_to_end(&mut bytes).map(|_| bytes)
+        });
+        let complaint = scope.spawn(move || {
+            let mut text = Vec::new();
+            let _ = stderr.by_ref().take(64 << 10).read_to_end(&mut text);
+            String::from_utf8_lossy(&text).trim().to_owned()
+        });
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if started.elapsed() > TIME {
+                child.kill()?;
+                child.wait()?;
+                return Err(CompileError::TooSlow);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let compiled = compiled.join().unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()))?;
+        let complaint = complaint.join().unwrap_or_default();
+        match (status.success(), complaint.is_empty()) {
+            (true, _) => Ok(compiled),
+            (false, false) => Err(CompileError::Invalid(complaint)),
+            (false, true) => Err(CompileError::Invalid(format!("the compiler ended with {status}"))),
+        }
+    })
+}
+
+/// The other side of [`Compiler::Process`]: reads a component from standard input, writes machine code to standard
+/// output. It bounds itself before it reads anything.
+pub fn compile_from_stdin() -> Result<(), String> {
+    let bound = |resource, value| setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) });
+    bound(Resource::Cpu, 2 * TIME.as_secs()).map_err(|error| format!("cannot limit its own time: {error}"))?;
+    bound(Resource::As, MEMORY).map_err(|error| format!("cannot limit its own memory: {error}"))?;
+    let mut component = Vec::new();
+    let most = LARGEST_COMPONENT as u64 + 1;
+    std::io::stdin().lock().take(most).read_to_end(&mut component).map_err(|error| error.to_string())?;
+    let options = SandboxOptions { allocation: Allocation::OnDemand, compiler: Compiler::InProcess, cache: None };
+    let sandbox = Sandbox::new(options).map_err(|error| error.to_string())?;
+    let compiled = sandbox.engine.precompile_component(&component).map_err(|error| format!("{error:#}"))?;
+    std::io::stdout().lock().write_all(&compiled).map_err(|error| error.to_string())
+}

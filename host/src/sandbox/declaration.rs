@@ -1,0 +1,248 @@
+//! What a plugin says of itself, read in an empty enclosure and checked.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::bindings::exports::cofferdam::plugin::tools as wit;
+use crate::policy::Capability;
+
+/// A plugin's tools and what its component imports.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Declaration {
+    /// In the plugin's order.
+    pub tools: Vec<DeclaredTool>,
+    /// What the component could use if it were granted.
+    pub imports: Imports,
+}
+
+/// One tool as its plugin describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeclaredTool {
+    /// 1 to 64 of `[a-zA-Z0-9_-]`.
+    pub name: String,
+    /// For the model.
+    pub description: String,
+    /// A JSON Schema of type `object`.
+    pub input_schema: Value,
+    /// What it asks for.
+    pub asks: Vec<Capability>,
+    /// It wants to run alone.
+    pub exclusive: bool,
+    /// It wants to be confirmed each time.
+    pub confirm: bool,
+}
+
+/// What a component imports.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imports {
+    /// The names of all imported interfaces, in order.
+    pub interfaces: Vec<String>,
+    /// Those among them that this host lends.
+    pub lent: BTreeSet<Lent>,
+}
+
+/// An interface of this host that is a power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lent {
+    /// Looking at files.
+    Workspace,
+    /// Running commands.
+    Commands,
+}
+
+impl Lent {
+    const ALL: [Self; 2] = [Self::Workspace, Self::Commands];
+
+    /// Its name in the contract.
+    pub fn interface(self) -> &'static str {
+        match self {
+            Self::Workspace => "cofferdam:plugin/workspace",
+            Self::Commands => "cofferdam:plugin/commands",
+        }
+    }
+
+    /// Whether asking for this is asking for the interface.
+    pub fn is_asked_by(self, capability: &Capability) -> bool {
+        match (self, capability) {
+            (Self::Workspace, Capability::ReadFiles | Capability::WriteFiles) | (Self::Commands, Capability::RunCommands) => true,
+            (
+                Self::Workspace | Self::Commands,
+                Capability::Fetch(_) | Capability::ReadEnvironment(_) | Capability::Delegate | Capability::KeepState,
+            )
+            | (Self::Workspace, Capability::RunCommands)
+            | (Self::Commands, Capability::ReadFiles | Capability::WriteFiles) => false,
+        }
+    }
+}
+
+impl fmt::Display for Lent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.interface())
+    }
+}
+
+impl Imports {
+    pub(super) fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut interfaces: Vec<String> = names.map(str::to_owned).collect();
+        interfaces.sort();
+        let imports = |lent: &Lent| interfaces.iter().any(|name| name.split('@').next() == Some(lent.interface()));
+        let lent = Lent::ALL.into_iter().filter(imports).collect();
+        Self { interfaces, lent }
+    }
+}
+
+/// The contract's caps.
+const MOST_TOOLS: usize = 64;
+const LONGEST_NAME: usize = 64;
+const LONGEST_DESCRIPTION: usize = 16 << 10;
+const LARGEST_SCHEMA: usize = 64 << 10;
+const DEEPEST_SCHEMA: usize = 64;
+
+impl Declaration {
+    /// Takes what `list-tools` answered, or says what is wrong with it.
+    pub(super) fn check(tools: Vec<wit::Tool>, imports: Imports) -> Result<Self, String> {
+        if tools.is_empty() || tools.len() > MOST_TOOLS {
+            return Err(format!("it declares {} tools; a plugin has 1 to {MOST_TOOLS}", tools.len()));
+        }
+        let mut names = BTreeSet::new();
+        let tools = tools
+            .into_iter()
+            .map(|tool| {
+                let tool = check_tool(tool)?;
+                if !names.insert(tool.name.to_ascii_lowercase()) {
+                    return Err(format!("it declares the tool {} twice", tool.name));
+                }
+                Ok(tool)
+            })
+            .collect::<Result<Vec<_>, String>>()?;
+        Ok(Self { tools, imports })
+    }
+
+    /// The interfaces that are imported and that no tool asks for.
+    pub fn imported_but_not_asked(&self) -> Vec<Lent> {
+        let asked = |lent: &Lent| self.tools.iter().flat_map(|tool| &tool.asks).any(|capability| lent.is_asked_by(capability));
+        self.imports.lent.iter().copied().filter(|lent| !asked(lent)).collect()
+    }
+}
+
+fn check_tool(tool: wit::Tool) -> Result<DeclaredTool, String> {
+    let name = tool.name;
+    let well_formed = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    if name.is_empty() || name.len() > LONGEST_NAME || !well_formed {
+        let shown: String = name.chars().take(LONGEST_NAME).collect();
+        return Err(format!("the tool name {shown:?} is not 1 to {LONGEST_NAME} of a-z, A-Z, 0-9, _ and -"));
+    }
+    if tool.description.len() > LONGEST_DESCRIPTION {
+        return Err(format!("the description of {name} is longer than {LONGEST_DESCRIPTION} bytes"));
+    }
+    let input_schema = check_schema(&tool.input_schema).map_err(|problem| format!("the input schema of {name} {problem}"))?;
+    Ok(DeclaredTool {
+        description: tool.description,
+        input_schema,
+        asks: tool.capabilities.into_iter().map(Capability::from).collect(),
+        exclusive: tool.hints.contains(wit::Hints::EXCLUSIVE),
+        confirm: tool.hints.contains(wit::Hints::CONFIRM),
+        name,
+    })
+}
+
+fn check_schema(text: &str) -> Result<Value, String> {
+    if text.len() > LARGEST_SCHEMA {
+        return Err(format!("is longer than {LARGEST_SCHEMA} bytes"));
+    }
+    // The parser itself stops at 128 levels.
+    let schema: Value = serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
+    if depth(&schema) > DEEPEST_SCHEMA {
+        return Err(format!("is deeper than {DEEPEST_SCHEMA} levels"));
+    }
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
+        return Err("is not of type object".into());
+    }
+    if let Some(reference) = foreign_reference(&schema) {
+        return Err(format!("refers to another document: {reference:?}"));
+    }
+    Ok(schema)
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+    }
+}
+
+fn foreign_reference(value: &Value) -> Option<&str> {
+    match value {
+        Value::Array(items) => items.iter().find_map(foreign_reference),
+        Value::Object(fields) => fields.iter().find_map(|(key, value)| match (key.as_str(), value) {
+            ("$ref" | "$dynamicRef", Value::String(target)) if !target.starts_with('#') => Some(target.as_str()),
+            _ => foreign_reference(value),
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
+impl From<wit::Capability> for Capability {
+    fn from(capability: wit::Capability) -> Self {
+        match capability {
+            wit::Capability::ReadFiles => Self::ReadFiles,
+            wit::Capability::WriteFiles => Self::WriteFiles,
+            wit::Capability::RunCommands => Self::RunCommands,
+            wit::Capability::Fetch(hosts) => Self::Fetch(hosts),
+            wit::Capability::ReadEnvironment(names) => Self::ReadEnvironment(names),
+            wit::Capability::Delegate => Self::Delegate,
+            wit::Capability::KeepState => Self::KeepState,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str, schema: &str) -> wit::Tool {
+        wit::Tool {
+            name: name.into(),
+            description: String::new(),
+            input_schema: schema.into(),
+            capabilities: vec![],
+            hints: wit::Hints::empty(),
+        }
+    }
+
+    fn problem(tools: Vec<wit::Tool>) -> String {
+        Declaration::check(tools, Imports::of([].into_iter())).unwrap_err()
+    }
+
+    const OBJECT: &str = r#"{"type":"object"}"#;
+
+    #[test]
+    fn r024_names_are_checked() {
+        for name in ["", "a b", "r\u{435}ad", "a\u{200b}", "../x", &"x".repeat(65)] {
+            assert!(problem(vec![tool(name, OBJECT)]).contains("the tool name"), "{name:?}");
+        }
+        assert!(problem(vec![tool("read", OBJECT), tool("READ", OBJECT)]).contains("twice"));
+        assert!(problem(vec![]).contains("0 tools"));
+    }
+
+    #[test]
+    fn a_schema_cannot_reach_out_or_go_deep() {
+        assert!(problem(vec![tool("a", r#"{"type":"object","properties":{"x":{"$ref":"http://x"}}}"#)]).contains("another document"));
+        let deep = format!(r#"{{"type":"object","properties":{}1{}}}"#, "[".repeat(80), "]".repeat(80));
+        assert!(problem(vec![tool("a", &deep)]).contains("deeper"));
+        let deeper = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+        assert!(problem(vec![tool("a", &deeper)]).contains("not JSON"));
+        assert!(problem(vec![tool("a", r#"{"type":"string"}"#)]).contains("type object"));
+    }
+
+    #[test]
+    fn imports_are_recognised_whatever_their_version() {
+        let imports = Imports::of(["wasi:cli/exit@0.2.6", "cofferdam:plugin/commands@0.1.7", "cofferdam:plugin/types@0.1.0"].into_iter());
+        assert_eq!(imports.lent, BTreeSet::from([Lent::Commands]));
+    }
+}

@@ -1,0 +1,114 @@
+//! What one call may use, and the bookkeeping that holds it to that.
+
+use std::time::Duration;
+
+use wasmtime::ResourceLimiter;
+
+/// The caps of one call. They are set before anything of the guest runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Time in the guest and in what it calls, without approvals and commands.
+    pub time: Duration,
+    /// All linear memories of the call together, in bytes. The largest runtimes in use (Python, JavaScript) start
+    /// with less than 20 MiB.
+    pub memory: usize,
+    /// Elements of each table. A table costs the host 8 bytes an element; the largest seen in a real plugin,
+    /// CPython's, has about 10,000.
+    pub table_elements: usize,
+    /// Core instances, memories and tables, each. CPython's component has 14 instances.
+    pub instances: usize,
+    /// Bytes that one host call, or the result of the call, may carry from the guest to the host.
+    pub crossing: usize,
+    /// Bytes of all pieces of a result together.
+    pub output: usize,
+    /// Bytes of standard output and of standard error that are kept for the log, each.
+    pub log: usize,
+    /// Handles to files, streams and other things of the host at a time.
+    pub handles: usize,
+    /// Bytes that one `wasi:random` call may ask for.
+    pub random: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            time: Duration::from_secs(60),
+            memory: 256 << 20,
+            table_elements: 100_000,
+            instances: 64,
+            crossing: 4 << 20,
+            output: 1 << 20,
+            log: 64 << 10,
+            handles: 4096,
+            random: 1 << 20,
+        }
+    }
+}
+
+impl Limits {
+    /// For `list-tools`, which only says what a plugin is.
+    pub fn for_declaration() -> Self {
+        Self { time: Duration::from_secs(2), memory: 64 << 20, ..Self::default() }
+    }
+}
+
+/// Keeps count of what a guest takes and remembers which cap it ran into.
+#[derive(Debug)]
+pub(super) struct Meter {
+    memory: usize,
+    memory_cap: usize,
+    table_cap: usize,
+    instance_cap: usize,
+    pub(super) exceeded: Option<Exceeded>,
+}
+
+/// A cap that was run into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exceeded {
+    Memory,
+    Table,
+}
+
+impl Meter {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self { memory: 0, memory_cap: limits.memory, table_cap: limits.table_elements, instance_cap: limits.instances, exceeded: None }
+    }
+
+    /// The most memory that was in use.
+    pub(super) fn peak_memory(&self) -> usize {
+        self.memory
+    }
+}
+
+impl ResourceLimiter for Meter {
+    fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+        // Linear memories never shrink, so the sum of all growth is what is in use.
+        let total = self.memory.saturating_add(desired.saturating_sub(current));
+        if total > self.memory_cap {
+            self.exceeded = Some(Exceeded::Memory);
+            return Ok(false);
+        }
+        self.memory = total;
+        Ok(true)
+    }
+
+    fn table_growing(&mut self, _current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+        if desired > self.table_cap {
+            self.exceeded = Some(Exceeded::Table);
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    fn instances(&self) -> usize {
+        self.instance_cap
+    }
+
+    fn tables(&self) -> usize {
+        self.instance_cap
+    }
+
+    fn memories(&self) -> usize {
+        self.instance_cap
+    }
+}

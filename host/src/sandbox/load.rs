@@ -1,0 +1,221 @@
+//! Loading a plugin: measured, compiled or found compiled, asked what it has, and checked against what it imports.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use wasmtime::Store;
+use wasmtime::component::Component;
+
+use super::bindings::PluginWithEverythingPre;
+use super::clock::Clock;
+use super::compile::LARGEST_COMPONENT;
+use super::declaration::{Declaration, Imports, Lent};
+use super::digest::Digest;
+use super::engine::Sandbox;
+use super::failure::Failure;
+use super::limits::Limits;
+use super::state::State;
+
+/// A component that can be called. Its code is loaded at the first call.
+pub struct Plugin {
+    digest: Digest,
+    declaration: Declaration,
+    bytes: Arc<[u8]>,
+    ready: OnceLock<PluginWithEverythingPre<State>>,
+}
+
+/// A plugin that is not loaded, and why.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It cannot be read.
+    #[error("cannot read {0}: {1}")]
+    Read(PathBuf, std::io::Error),
+    /// It is larger than any honest one.
+    #[error("it has {0} bytes; at most {LARGEST_COMPONENT} are looked at")]
+    TooLarge(usize),
+    /// It is not a component, or not one that this host understands.
+    #[error("it is not a component that can be used here: {0}")]
+    Invalid(String),
+    /// It needs what this host does not have.
+    #[error("it does not fit this host: {0}")]
+    Unlinkable(String),
+    /// It did not say what tools it has.
+    #[error("its list-tools failed: {0}")]
+    ListTools(Failure),
+    /// What it says of itself is not acceptable.
+    #[error("its declaration is refused: {0}")]
+    Declaration(String),
+    /// Its component could do more than any of its tools asks for.
+    #[error("it imports {} without any of its tools asking for that", list(.0))]
+    ImportsMore(Vec<Lent>),
+    /// A fault of this program or of the machine.
+    #[error("the host failed: {0}")]
+    Host(String),
+}
+
+/// Reads a component from a file: a plain one, and no larger than any honest component is.
+pub fn read_component(path: &Path) -> Result<Arc<[u8]>, LoadError> {
+    use std::io::Read as _;
+    let problem = |error| LoadError::Read(path.to_owned(), error);
+    let metadata = std::fs::metadata(path).map_err(problem)?;
+    if !metadata.is_file() {
+        return Err(problem(std::io::Error::other("it is not a file")));
+    }
+    let mut bytes = Vec::new();
+    let most = LARGEST_COMPONENT as u64 + 1;
+    std::fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(problem)?;
+    Ok(bytes.into())
+}
+
+fn list(lent: &[Lent]) -> String {
+    lent.iter().map(|lent| lent.interface()).collect::<Vec<_>>().join(" and ")
+}
+
+impl Plugin {
+    /// The name of its content.
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    /// What it says of itself.
+    pub fn declaration(&self) -> &Declaration {
+        &self.declaration
+    }
+
+    /// The size of the component in bytes.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Ready to be instantiated, from the cache in most cases.
+    pub(super) fn ready(&self, sandbox: &Sandbox) -> Result<&PluginWithEverythingPre<State>, LoadError> {
+        if let Some(ready) = self.ready.get() {
+            return Ok(ready);
+        }
+        let component = sandbox.component(&self.digest, &self.bytes)?;
+        let ready = sandbox.link(&component)?;
+        Ok(self.ready.get_or_init(|| ready))
+    }
+}
+
+impl Sandbox {
+    /// Loads a component. The first time this compiles it, which takes from a tenth of a second to most of a minute;
+    /// `on_compile` is told before that. Blocks.
+    pub fn load(&self, bytes: Arc<[u8]>, on_compile: &dyn Fn()) -> Result<Plugin, LoadError> {
+        if bytes.len() > LARGEST_COMPONENT {
+            return Err(LoadError::TooLarge(bytes.len()));
+        }
+        let digest = Digest::of(&bytes);
+        let name = self.cache_name(&digest, "tools.json");
+        let known = self.cache.as_ref().and_then(|cache| cache.read(&name)).and_then(|json| serde_json::from_slice(&json).ok());
+        let (declaration, ready) = match known {
+            Some(declaration) => (declaration, OnceLock::new()),
+            None => {
+                if !self.is_compiled(&digest) {
+                    on_compile();
+                }
+                let component = self.component(&digest, &bytes)?;
+                let imports = Imports::of(component.component_type().imports(&self.engine).map(|(name, _)| name));
+                let ready = self.link(&component)?;
+                let declaration = self.list_tools(&ready, imports)?;
+                if let (Some(cache), Ok(json)) = (&self.cache, serde_json::to_vec(&declaration)) {
+                    // A cache that cannot be written costs time at the next start, nothing else.
+                    let _ = cache.write(&name, &json);
+                }
+                (declaration, OnceLock::from(ready))
+            }
+        };
+        let more = declaration.imported_but_not_asked();
+        if !more.is_empty() {
+            return Err(LoadError::ImportsMore(more));
+        }
+        Ok(Plugin { digest, declaration, bytes, ready })
+    }
+
+    fn cache_name(&self, digest: &Digest, kind: &str) -> String {
+        format!("{digest}-{:016x}.{kind}", self.compatibility())
+    }
+
+    fn is_compiled(&self, digest: &Digest) -> bool {
+        self.cache.as_ref().is_some_and(|cache| cache.path(&self.cache_name(digest, "cwasm")).exists())
+    }
+
+    fn component(&self, digest: &Digest, bytes: &[u8]) -> Result<Component, LoadError> {
+        let name = self.cache_name(digest, "cwasm");
+        if let Some(cache) = &self.cache
+            && cache.path(&name).exists()
+            && let Ok(component) = load_own_artefact(self, &cache.path(&name))
+        {
+            return Ok(component);
+        }
+        let compiled = self.compiler.compile(&self.engine, bytes).map_err(|error| LoadError::Invalid(error.to_string()))?;
+        if let Some(cache) = &self.cache
+            && cache.write(&name, &compiled).is_ok()
+            && let Ok(component) = load_own_artefact(self, &cache.path(&name))
+        {
+            return Ok(component);
+        }
+        load_own_bytes(self, &compiled)
+    }
+
+    fn link(&self, component: &Component) -> Result<PluginWithEverythingPre<State>, LoadError> {
+        let pre = self.linker.instantiate_pre(component).map_err(|error| LoadError::Unlinkable(format!("{error:#}")))?;
+        PluginWithEverythingPre::new(pre).map_err(|error| LoadError::Unlinkable(format!("{error:#}")))
+    }
+
+    /// Runs `list-tools` in an enclosure with nothing in it.
+    fn list_tools(&self, ready: &PluginWithEverythingPre<State>, imports: Imports) -> Result<Declaration, LoadError> {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|error| LoadError::Host(error.to_string()))?;
+        let limits = Limits::for_declaration();
+        let clock = Arc::new(Clock::start(limits.time, tokio_util::sync::CancellationToken::new()));
+        let state = State::empty(&limits, Arc::clone(&clock));
+        let mut store = self.store(state, &limits);
+        let listed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            runtime.block_on(async {
+                tokio::select! {
+                    listed = async {
+                        let instance = ready.instantiate_async(&mut store).await?;
+                        instance.cofferdam_plugin_tools().call_list_tools(&mut store).await
+                    } => Some(listed),
+                    _ = clock.stopped() => None,
+                }
+            })
+        }));
+        match listed {
+            Ok(Some(Ok(tools))) => Declaration::check(tools, imports).map_err(LoadError::Declaration),
+            Ok(Some(Err(error))) => Err(LoadError::ListTools(Failure::from_wasmtime(&error, store.data(), &limits))),
+            Ok(None) => Err(LoadError::ListTools(Failure::stopped(super::clock::Stop::Expired, &limits))),
+            Err(_) => Err(LoadError::Host("it panicked while it listed the tools of a plugin".into())),
+        }
+    }
+
+    /// A store with every limit set before anything runs in it.
+    pub(super) fn store(&self, state: State, limits: &Limits) -> Store<State> {
+        let mut store = Store::new(&self.engine, state);
+        store.limiter(|state| &mut state.meter);
+        store.set_hostcall_fuel(limits.crossing);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(|store| match store.data().clock.stop() {
+            None => Ok(wasmtime::UpdateDeadline::Continue(1)),
+            Some(_) => Ok(wasmtime::UpdateDeadline::Interrupt),
+        });
+        store
+    }
+}
+
+/// Loads machine code that this program compiled itself.
+fn load_own_artefact(sandbox: &Sandbox, path: &Path) -> Result<Component, LoadError> {
+    // SAFETY: `Cache` hands out only paths in a folder that belongs to this user alone (mode 0700, checked at start),
+    // where only `Cache::write` puts files, whole or not at all; their names carry the component's digest and everything
+    // of the engine that compiling depends on. Somebody who can write there can replace this program too.
+    #[expect(unsafe_code, reason = "loading what this program compiled; see the comment above")]
+    unsafe { Component::deserialize_file(&sandbox.engine, path) }.map_err(|error| LoadError::Host(format!("{error:#}")))
+}
+
+/// The same for code that was compiled a moment ago.
+fn load_own_bytes(sandbox: &Sandbox, compiled: &[u8]) -> Result<Component, LoadError> {
+    // SAFETY: the bytes come from this program's own compiler, through memory or through a pipe to its own child.
+    #[expect(unsafe_code, reason = "loading what this program compiled; see the comment above")]
+    unsafe { Component::deserialize(&sandbox.engine, compiled) }.map_err(|error| LoadError::Host(format!("{error:#}")))
+}

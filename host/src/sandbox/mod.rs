@@ -1,0 +1,50 @@
+//! The enclosure in which tools run: the only room that knows wasmtime.
+//!
+//! A [`Plugin`] is a component that was read, measured, compiled (or found compiled in the cache) and asked what
+//! tools it has. [`Plugin::call`] runs one call: a fresh store and instance with the grants of that one tool, dropped
+//! after any outcome. Nothing outlives a call.
+//!
+//! What a guest can reach:
+//!
+//! | import | with | without |
+//! |---|---|---|
+//! | `wasi:filesystem` | one preopen `/`, read-only or read-write by the grant | no preopen |
+//! | `wasi:cli` | captured output, 64 KiB a call; no arguments, environment or input | the same |
+//! | `wasi:sockets` | – | every operation refused |
+//! | `workspace` | walks below the workspace | refused with a denial |
+//! | `commands` | each line decided through the [`Gate`] | refused with a denial |
+//! | `progress` | always | – |
+
+mod bindings;
+mod cache;
+mod call;
+mod capture;
+mod clock;
+mod commands;
+mod compile;
+mod declaration;
+mod digest;
+mod engine;
+mod failure;
+mod gate;
+mod limits;
+mod load;
+mod output;
+mod process;
+mod progress;
+mod state;
+mod walk;
+mod workspace;
+
+pub use cache::{Cache, CacheProblem};
+pub use call::{Call, CallReport};
+pub use compile::{Compiler, compile_from_stdin};
+pub use declaration::{Declaration, DeclaredTool, Imports, Lent};
+pub use digest::Digest;
+pub use engine::{Allocation, Sandbox, SandboxError, SandboxOptions};
+pub use failure::Failure;
+pub use gate::{Gate, ProgressSink, Ruling};
+pub use limits::Limits;
+pub use load::{LoadError, Plugin, read_component};
+pub use output::{Output, Piece, Shown};
+pub use workspace::{Workspace, WorkspaceError};

@@ -1,0 +1,98 @@
+//! What a tool answered, checked.
+
+use super::bindings::exports::cofferdam::plugin::tools as wit;
+use super::limits::Limits;
+
+/// The answer of a call that went well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// For the model, in order.
+    pub content: Vec<Piece>,
+    /// For the user, if it differs.
+    pub shown: Option<Shown>,
+    /// Whether the tool left something out.
+    pub truncated: bool,
+}
+
+/// A piece of content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Text, JSON among it.
+    Text(String),
+    /// A picture.
+    Image {
+        /// One of the four types of the contract.
+        media_type: String,
+        /// The file.
+        data: Vec<u8>,
+    },
+}
+
+/// What the user sees in place of the content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// Text.
+    Text(String),
+    /// A unified diff.
+    Diff(String),
+    /// A table whose rows are as long as its header.
+    Table {
+        /// Column names.
+        header: Vec<String>,
+        /// Cells.
+        rows: Vec<Vec<String>>,
+    },
+}
+
+const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+impl Output {
+    /// Takes an answer from a guest, or says what is wrong with it.
+    pub(super) fn check(output: wit::Output, limits: &Limits) -> Result<Self, String> {
+        let mut bytes = 0_usize;
+        let mut content = Vec::with_capacity(output.content.len());
+        for piece in output.content {
+            content.push(match piece {
+                wit::Content::Text(text) => Piece::Text(text),
+                wit::Content::Json(text) => match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
+                    Ok(_) => Piece::Text(text),
+                    Err(error) => return Err(format!("the tool answered with JSON that does not parse: {error}")),
+                },
+                wit::Content::Image(image) if IMAGES.contains(&image.media_type.as_str()) => {
+                    Piece::Image { media_type: image.media_type, data: image.data }
+                }
+                wit::Content::Image(image) => {
+                    return Err(format!(
+                        "the tool answered with an image of type {:?}, which is none of {}",
+                        image.media_type,
+                        IMAGES.join(", ")
+                    ));
+                }
+            });
+            bytes = bytes.saturating_add(match content.last() {
+                Some(Piece::Text(text)) => text.len(),
+                Some(Piece::Image { data, .. }) => data.len(),
+                None => 0,
+            });
+        }
+        if bytes > limits.output {
+            return Err(format!("the tool answered with {bytes} bytes; at most {} are taken. Ask for less at a time.", limits.output));
+        }
+        Ok(Self { content, shown: output.view.map(Shown::from), truncated: output.truncated })
+    }
+}
+
+impl From<wit::View> for Shown {
+    fn from(view: wit::View) -> Self {
+        match view {
+            wit::View::Text(text) => Self::Text(text),
+            wit::View::Diff(text) => Self::Diff(text),
+            wit::View::Table(table) => {
+                let columns = table.header.len();
+                let mut rows = table.rows;
+                rows.iter_mut().for_each(|row| row.resize(columns, String::new()));
+                Self::Table { header: table.header, rows }
+            }
+        }
+    }
+}

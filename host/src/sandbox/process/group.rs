@@ -1,0 +1,50 @@
+//! The process group of a command, which ends with it.
+
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use tokio::process::Child;
+
+/// A process group that is killed when this is dropped, if not before.
+pub(super) struct Group {
+    leader: Option<Pid>,
+}
+
+impl Group {
+    pub(super) fn led_by(pid: Option<u32>) -> Self {
+        Self { leader: pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw) }
+    }
+
+    /// TERM for all, then KILL for who is left after `grace`; reaps the leader. Quick if nobody is left.
+    pub(super) async fn end(&mut self, child: &mut Child, grace: Duration) {
+        let Some(leader) = self.leader else { return };
+        if kill_process_group(leader, Signal::TERM).is_err() {
+            self.leader = None;
+            return;
+        }
+        let _ = tokio::time::timeout(grace, async {
+            // A leader that was not reaped counts as a member.
+            let _ = child.wait().await;
+            while test_kill_process_group(leader).is_ok() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+        self.kill();
+        let _ = child.wait().await;
+    }
+
+    /// Once: a number that was given back may belong to somebody else.
+    fn kill(&mut self) {
+        if let Some(leader) = self.leader.take() {
+            // An error means that nobody is left, which is what this is for.
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

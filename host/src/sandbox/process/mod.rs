@@ -1,0 +1,191 @@
+//! Running an approved command, and leaving nothing of it behind.
+//!
+//! A command runs as `sh -c LINE`, outside of WebAssembly, with the rights of the user: the approval of its line is
+//! what stands between the model and the machine. It gets no input, an environment that is built from a list, and a
+//! process group of its own, which ends with it.
+
+mod environment;
+mod group;
+mod tail;
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio_util::sync::CancellationToken;
+
+use super::workspace::Workspace;
+use crate::policy::{Effect, Permit};
+use group::Group;
+use tail::HeadAndTail;
+
+/// How long a group has to end by itself after TERM before it gets KILL; abort has to be back within a second.
+const GRACE: Duration = Duration::from_millis(300);
+/// How long the output of a command that has ended may still be on its way.
+const DRAIN: Duration = Duration::from_millis(200);
+
+/// A command that ran to an end.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) ending: Ending,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+    pub(super) duration: Duration,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    Exited(i32),
+    Killed(i32),
+    TimedOut,
+}
+
+/// Why it did not run to an end.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failed {
+    #[error("cancelled")]
+    Cancelled,
+    #[error("cannot run in {0}: {1}")]
+    Directory(String, std::io::Error),
+    #[error("cannot start sh: {0}")]
+    Start(std::io::Error),
+    #[error("the permit is for something other than a command")]
+    NotACommand,
+}
+
+/// Runs what the permit says, and nothing else.
+pub(super) async fn run(permit: &Permit, workspace: &Workspace, timeout: Duration, cancel: &CancellationToken) -> Result<Finished, Failed> {
+    let Effect::Command { line, directory } = permit.effect() else { return Err(Failed::NotACommand) };
+    let inside = workspace.dir().canonicalize(directory.for_open()).map_err(|e| Failed::Directory(directory.to_string(), e))?;
+    let started = Instant::now();
+    let mut child = tokio::process::Command::new("sh")
+        .arg("-c")
+        .arg(line)
+        .current_dir(workspace.root().join(inside))
+        .env_clear()
+        .envs(environment::for_commands(std::env::vars_os()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(Failed::Start)?;
+    // From here on every way out, a dropped future among them, ends the group.
+    let mut group = Group::led_by(child.id());
+    let mut stdout = HeadAndTail::default();
+    let mut stderr = HeadAndTail::default();
+    let mut out = child.stdout.take();
+    let mut err = child.stderr.take();
+
+    let ending = {
+        let output = async { tokio::join!(collect(&mut out, &mut stdout), collect(&mut err, &mut stderr)) };
+        tokio::pin!(output);
+        let mut open = true;
+        let deadline = tokio::time::sleep(timeout);
+        tokio::pin!(deadline);
+        let ending = loop {
+            tokio::select! {
+                _ = &mut output, if open => open = false,
+                status = child.wait() => break Some(status.map_err(Failed::Start)?),
+                () = &mut deadline => break None,
+                () = cancel.cancelled() => {
+                    group.end(&mut child, GRACE).await;
+                    return Err(Failed::Cancelled);
+                }
+            }
+        };
+        // What the command left running in its group ends now; then nobody holds the pipes open.
+        group.end(&mut child, GRACE).await;
+        if open {
+            let _ = tokio::time::timeout(DRAIN, &mut output).await;
+        }
+        ending
+    };
+    let ending = match ending {
+        None => Ending::TimedOut,
+        Some(status) => match (status.code(), status.signal()) {
+            (Some(code), _) => Ending::Exited(code),
+            (None, signal) => Ending::Killed(signal.unwrap_or_default()),
+        },
+    };
+    Ok(Finished { ending, stdout: stdout.text(), stderr: stderr.text(), duration: started.elapsed() })
+}
+
+async fn collect(stream: &mut Option<impl AsyncRead + Unpin>, into: &mut HeadAndTail) {
+    let Some(stream) = stream else { return };
+    let mut buffer = vec![0; 64 << 10];
+    // An error on the pipe ends the output like its end does.
+    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+        into.take(&buffer[..read]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Decision, Judge, Mode};
+
+    async fn run_line(line: &str, timeout: Duration, cancel: &CancellationToken) -> Result<Finished, Failed> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let workspace = Workspace::open(folder.path()).expect("it opens");
+        let effect = Effect::Command { line: line.into(), directory: workspace.parse("").expect("a path") };
+        let Decision::Allow(permit) = Judge::new(Mode::Auto, false).decide("bash", "{}", effect) else { panic!("auto allows") };
+        run(&permit, &workspace, timeout, cancel).await
+    }
+
+    async fn finished(line: &str) -> Finished {
+        run_line(line, Duration::from_secs(20), &CancellationToken::new()).await.expect("it runs")
+    }
+
+    #[tokio::test]
+    async fn r120_exit_code_and_both_streams_come_back() {
+        let done = finished("echo out; echo err >&2; exit 3").await;
+        assert_eq!((done.ending, done.stdout.as_str(), done.stderr.as_str()), (Ending::Exited(3), "out\n", "err\n"));
+        assert_eq!(finished("kill -9 $$").await.ending, Ending::Killed(9));
+        assert_eq!(finished("cat; echo no input").await.stdout, "no input\n");
+    }
+
+    #[tokio::test]
+    async fn r120_a_command_past_its_timeout_is_killed_with_its_children() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mark = folder.path().join("late");
+        let line = format!("(sleep 1; touch {}) & sleep 100", mark.display());
+        let done = run_line(&line, Duration::from_millis(100), &CancellationToken::new()).await.expect("it runs");
+        assert_eq!(done.ending, Ending::TimedOut);
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        assert!(!mark.exists(), "a child went on after the timeout");
+    }
+
+    #[tokio::test]
+    async fn r101_abort_is_back_within_a_second_even_if_term_is_ignored() {
+        let cancel = CancellationToken::new();
+        let stopper = cancel.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            stopper.cancel();
+        });
+        let started = Instant::now();
+        let result = run_line("trap '' TERM; sleep 100 & wait; sleep 100", Duration::from_secs(20), &cancel).await;
+        assert!(matches!(result, Err(Failed::Cancelled)), "{result:?}");
+        assert!(started.elapsed() < Duration::from_millis(1200), "{:?}", started.elapsed());
+    }
+
+    #[tokio::test]
+    async fn a_child_left_in_the_background_does_not_hold_the_result_back() {
+        let started = Instant::now();
+        let done = finished("sleep 100 & echo started").await;
+        assert_eq!(done.stdout, "started\n");
+        assert!(started.elapsed() < Duration::from_secs(2));
+    }
+
+    #[tokio::test]
+    async fn r095_a_flood_of_output_keeps_its_head_and_tail() {
+        let done = finished("echo first; yes | head -c 5000000; echo last").await;
+        assert!(done.stdout.starts_with("first\n") && done.stdout.ends_with("last\n"));
+        assert!(done.stdout.len() < 600_000);
+        assert!(done.stdout.contains("bytes left out"));
+    }
+}

@@ -1,0 +1,114 @@
+//! `workspace`: walking and reading many files at once, below one directory.
+
+use std::path::{Path, PathBuf};
+
+use super::bindings::cofferdam::plugin::workspace as wit;
+use super::state::{State, not_granted};
+use crate::policy::{Code, Denial, PathProblem, WorkspacePath};
+
+/// The directory that tools work in.
+#[derive(Debug)]
+pub struct Workspace {
+    root: PathBuf,
+    dir: cap_std::fs::Dir,
+}
+
+/// The directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use {path} as the workspace: {source}")]
+pub struct WorkspaceError {
+    path: PathBuf,
+    source: std::io::Error,
+}
+
+impl Workspace {
+    /// Opens a directory. What it is called later does not matter: files are opened below the open directory.
+    pub fn open(path: &Path) -> Result<Self, WorkspaceError> {
+        let problem = |source| WorkspaceError { path: path.to_owned(), source };
+        let root = path.canonicalize().map_err(problem)?;
+        let dir = cap_std::fs::Dir::open_ambient_dir(&root, cap_std::ambient_authority()).map_err(problem)?;
+        Ok(Self { root, dir })
+    }
+
+    /// Its absolute path, without links.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// For opening what lies below, and nothing else.
+    pub(super) fn dir(&self) -> &cap_std::fs::Dir {
+        &self.dir
+    }
+
+    /// The text of a small file, for the host's own use; `None` if it is not there, is not a file inside, or is larger than
+    /// `most` bytes.
+    pub fn read_small(&self, path: &str, most: u64) -> Option<String> {
+        use cap_std::fs::OpenOptionsExt as _;
+        use std::io::Read as _;
+        let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).ok()?;
+        let mut options = cap_std::fs::OpenOptions::new();
+        options.read(true).custom_flags(nonblocking);
+        let file = self.dir.open_with(path, &options).ok()?;
+        let metadata = file.metadata().ok()?;
+        if !metadata.is_file() || metadata.len() > most {
+            return None;
+        }
+        let mut text = String::new();
+        file.take(most).read_to_string(&mut text).ok()?;
+        Some(text)
+    }
+
+    /// Why a path of the workspace ends up outside of it, if it does: by a link. The sandbox refuses it anyway; this is
+    /// for an error that says what is the matter.
+    pub fn leads_out(&self, path: &WorkspacePath) -> Option<Denial> {
+        // cap-std has an error of its own for this, which is not a kind of `io::Error` and no number of the system's.
+        let error = self.dir.metadata(path.for_open()).err()?;
+        let escapes = error.raw_os_error().is_none() && error.kind() == std::io::ErrorKind::PermissionDenied;
+        escapes.then(|| {
+            Denial::fixed(
+                Code::OutsideWorkspace,
+                format!(
+                    "'{path}' is, or passes through, a symbolic link that leads out of the workspace; tools see nothing outside of it."
+                ),
+            )
+        })
+    }
+
+    /// Reads a path as a guest or a model writes it.
+    pub fn parse(&self, text: &str) -> Result<WorkspacePath, PathProblem> {
+        WorkspacePath::parse(text, Some(&self.root))
+    }
+}
+
+impl wit::Host for State {
+    fn open_walk(&mut self, options: wit::WalkOptions) -> Result<u32, wit::WorkspaceError> {
+        let Some(workspace) = &self.workspace else {
+            return Err(denied(not_granted("look at files", "read-files")));
+        };
+        self.walks.open(workspace, options)
+    }
+
+    async fn next_entries(&mut self, walk: u32, limit: u32) -> Result<Vec<wit::Entry>, wit::WorkspaceError> {
+        self.walks.next_entries(walk, limit).await
+    }
+
+    async fn next_files(&mut self, walk: u32, max_bytes: u32) -> Result<wit::Batch, wit::WorkspaceError> {
+        self.walks.next_files(walk, max_bytes).await
+    }
+
+    fn walk_problems(&mut self, walk: u32) -> Result<Vec<String>, wit::WorkspaceError> {
+        self.walks.problems(walk)
+    }
+
+    fn close_walk(&mut self, walk: u32) {
+        self.walks.close(walk);
+    }
+}
+
+pub(super) fn denied(denial: Denial) -> wit::WorkspaceError {
+    wit::WorkspaceError::Denied(denial.into())
+}
+
+pub(super) fn path_denied(problem: &PathProblem) -> Denial {
+    Denial::fixed(Code::OutsideWorkspace, problem.to_string())
+}

@@ -1,0 +1,63 @@
+//! Texts of strangers, made fit for a terminal: what a plugin, a model, a command or a file name says cannot move the
+//! cursor, change the colour, hide a part of itself or turn it around.
+
+/// On one line, cut to so many characters.
+pub fn line(text: &str, max_chars: usize) -> String {
+    let mut out = String::new();
+    for (n, c) in text.trim().chars().enumerate() {
+        if n == max_chars {
+            out.push('…');
+            break;
+        }
+        match c {
+            '\n' | '\r' | '\t' => out.push(' '),
+            c => push(&mut out, c),
+        }
+    }
+    out
+}
+
+/// With its lines and tabs, in full.
+pub fn block(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' | '\t' => out.push(c),
+            '\r' if chars.peek() == Some(&'\n') => {}
+            c => push(&mut out, c),
+        }
+    }
+    out
+}
+
+fn push(out: &mut String, c: char) {
+    if c.is_control() || is_invisible(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
+}
+
+/// Zero-width, direction-changing and tag characters.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}'
+        | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_reaches_the_terminal_unescaped() {
+        assert_eq!(line(" two\nlines\t ", 80), "two lines");
+        assert_eq!(line("\u{1b}[2J", 80), "\\u{1b}[2J");
+        assert_eq!(line("a\u{202e}b\u{9b}c\u{e0041}", 80), "a\\u{202e}b\\u{9b}c\\u{e0041}");
+        assert_eq!(line("grüße 🦀", 80), "grüße 🦀");
+        assert_eq!(line("abcdef", 3), "abc…");
+    }
+
+    #[test]
+    fn a_block_keeps_its_lines_and_nothing_that_goes_back_over_them() {
+        assert_eq!(block("a\r\nb\tc\n"), "a\nb\tc\n");
+        assert_eq!(block("safe\roverwritten\u{8}"), "safe\\u{d}overwritten\\u{8}");
+    }
+}

@@ -1,0 +1,112 @@
+//! From what a call reported to what the model is told, within a cap.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::agent::events::View;
+use crate::conversation::{Content, ResultStatus, ToolResult};
+use crate::sandbox::{Failure, Output, Piece, Shown};
+
+/// Where whole outputs are kept, and how much of them a model is shown.
+#[derive(Clone, Debug)]
+pub(super) struct Keeping {
+    /// In bytes.
+    pub(super) cap: usize,
+    /// `None`: not kept.
+    pub(super) folder: Option<PathBuf>,
+}
+
+/// Turns a report into a result and what the user is shown in its place.
+pub(super) fn to_result(report: Result<Output, Failure>, keeping: &Keeping, name: &str) -> (ToolResult, Option<View>) {
+    match report {
+        Ok(output) => {
+            let view = output.shown.map(View::from);
+            let content: Vec<Content> = output.content.into_iter().map(|piece| content(piece, keeping, name)).collect();
+            let blank = content.iter().all(|piece| matches!(piece, Content::Text(text) if text.trim().is_empty()));
+            let content = if blank { vec![Content::Text("(the tool gave no output)".into())] } else { content };
+            (ToolResult { status: ResultStatus::Ok, content }, view)
+        }
+        Err(failure) => {
+            let text = capped(failure.to_string(), keeping, name);
+            (ToolResult::error(text), None)
+        }
+    }
+}
+
+fn content(piece: Piece, keeping: &Keeping, name: &str) -> Content {
+    match piece {
+        Piece::Text(text) => Content::Text(capped(text, keeping, name)),
+        Piece::Image { media_type, data } => Content::Image { media_type, base64: base64(&data) },
+    }
+}
+
+/// Text within the cap: its head and its tail with a marker between them that says where the whole is.
+fn capped(text: String, keeping: &Keeping, name: &str) -> String {
+    if text.len() <= keeping.cap {
+        return text;
+    }
+    let kept = keeping.folder.as_deref().and_then(|folder| keep(folder, name, &text).ok());
+    let whole = match &kept {
+        Some(path) => format!("; the whole output is in {}", path.display()),
+        None => String::new(),
+    };
+    let marker = |left_out: usize| format!("\n[… {left_out} of {} bytes left out{whole} …]\n", text.len());
+    let room = keeping.cap.saturating_sub(marker(text.len()).len());
+    let head = &text[..text.floor_char_boundary(room * 2 / 3)];
+    let tail = &text[text.ceil_char_boundary(text.len() - (room - room * 2 / 3))..];
+    let left_out = text.len() - head.len() - tail.len();
+    format!("{head}{}{tail}", marker(left_out))
+}
+
+fn keep(folder: &Path, name: &str, text: &str) -> std::io::Result<PathBuf> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let mut file = tempfile::Builder::new().prefix(&format!("{name}-")).suffix(".txt").tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.keep().map(|(_, path)| path).map_err(|error| error.error)
+}
+
+impl From<Shown> for View {
+    fn from(shown: Shown) -> Self {
+        match shown {
+            Shown::Text(text) => Self::Text(text),
+            Shown::Diff(text) => Self::Diff(text),
+            Shown::Table { header, rows } => Self::Table { header, rows },
+        }
+    }
+}
+
+fn base64(data: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r095_long_output_keeps_head_and_tail_within_the_cap() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let keeping = Keeping { cap: 400, folder: Some(folder.path().to_owned()) };
+        let text = format!("HEAD{}TAIL", "ä".repeat(1000));
+        let cut = capped(text.clone(), &keeping, "bash");
+        assert!(cut.len() <= 400, "{}", cut.len());
+        assert!(cut.starts_with("HEADä") && cut.ends_with("äTAIL"));
+        let path = cut.split(" is in ").nth(1).and_then(|rest| rest.split(" …]").next()).expect("the marker names a file");
+        assert_eq!(std::fs::read_to_string(path).expect("it is there"), text);
+    }
+
+    #[test]
+    fn r095_what_fits_is_not_touched() {
+        let keeping = Keeping { cap: 10, folder: None };
+        assert_eq!(capped("0123456789".into(), &keeping, "x"), "0123456789");
+    }
+
+    #[test]
+    fn an_output_without_text_says_so() {
+        let output = Output { content: vec![Piece::Text(" \n".into())], shown: None, truncated: false };
+        let (result, _) = to_result(Ok(output), &Keeping { cap: 100, folder: None }, "x");
+        assert_eq!(result.text(), "(the tool gave no output)");
+    }
+}

@@ -1,0 +1,157 @@
+//! The arguments of a call: parsed once, validated against the tool's schema, with their paths found.
+
+use jsonschema::Validator;
+use serde_json::Value;
+
+use super::paths;
+use crate::policy::{PathProblem, WorkspacePath};
+use crate::sandbox::Workspace;
+
+/// Checks arguments for one tool.
+pub struct Arguments {
+    schema: Value,
+    validator: Validator,
+}
+
+/// Arguments that can be passed to the tool.
+#[derive(Debug)]
+pub struct Checked {
+    /// The object.
+    pub value: Value,
+    /// The paths in it, in the order of the schema.
+    pub paths: Vec<WorkspacePath>,
+}
+
+/// Why arguments are refused, for the model (R-22, R-23).
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArgumentsProblem {
+    /// Not JSON.
+    #[error("the arguments are not valid JSON: {0}. Nothing was run; send the call again with one JSON object.")]
+    Syntax(String),
+    /// More than one value.
+    #[error("the arguments are more than one JSON value, one after the other. Nothing was run; send one object per call.")]
+    Several,
+    /// Not an object.
+    #[error("the arguments are a JSON {0}, and must be an object. Nothing was run.")]
+    NotAnObject(&'static str),
+    /// Not as the schema says.
+    #[error("the arguments do not fit: {}. Nothing was run.", .0.join("; "))]
+    Schema(Vec<String>),
+    /// A path that is none of the workspace.
+    #[error("denied (outside-workspace) at {pointer}: {problem}")]
+    Path {
+        /// Where in the arguments.
+        pointer: String,
+        /// What is wrong.
+        problem: PathProblem,
+    },
+}
+
+/// More than these say nothing new.
+const MOST_PROBLEMS: usize = 5;
+
+impl Arguments {
+    /// Prepares the checks of a schema, which refers to nothing outside of itself.
+    pub fn new(schema: Value) -> Result<Self, String> {
+        let validator = jsonschema::draft202012::new(&schema).map_err(|error| error.to_string())?;
+        Ok(Self { schema, validator })
+    }
+
+    /// Checks what a model wrote. Empty text is how providers send a call without arguments; everything else must be one
+    /// object, and nothing is guessed.
+    pub fn check(&self, text: &str, workspace: &Workspace) -> Result<Checked, ArgumentsProblem> {
+        let value = parse(text)?;
+        let problems: Vec<String> = self
+            .validator
+            .iter_errors(&value)
+            .take(MOST_PROBLEMS)
+            .map(|error| {
+                let pointer = error.instance_path().to_string();
+                let message: String = error.to_string().chars().take(300).collect();
+                if pointer.is_empty() { message } else { format!("at {pointer}: {message}") }
+            })
+            .collect();
+        if !problems.is_empty() {
+            return Err(ArgumentsProblem::Schema(problems));
+        }
+        let mut found = Vec::new();
+        for (pointer, text) in paths::marked(&self.schema, &value) {
+            let path = workspace.parse(text).map_err(|problem| ArgumentsProblem::Path { pointer, problem })?;
+            found.push(path);
+        }
+        Ok(Checked { value, paths: found })
+    }
+}
+
+fn parse(text: &str) -> Result<Value, ArgumentsProblem> {
+    if text.trim().is_empty() {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let value = match values.next() {
+        Some(Ok(value)) => value,
+        Some(Err(error)) => return Err(ArgumentsProblem::Syntax(error.to_string())),
+        None => return Err(ArgumentsProblem::Syntax("nothing there".into())),
+    };
+    match values.next() {
+        None => {}
+        Some(Ok(_)) => return Err(ArgumentsProblem::Several),
+        Some(Err(error)) => return Err(ArgumentsProblem::Syntax(format!("after the first value: {error}"))),
+    }
+    match value {
+        Value::Object(_) => Ok(value),
+        Value::Null => Err(ArgumentsProblem::NotAnObject("null")),
+        Value::Bool(_) => Err(ArgumentsProblem::NotAnObject("boolean")),
+        Value::Number(_) => Err(ArgumentsProblem::NotAnObject("number")),
+        Value::String(_) => Err(ArgumentsProblem::NotAnObject("string")),
+        Value::Array(_) => Err(ArgumentsProblem::NotAnObject("array")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(text: &str) -> Result<Checked, String> {
+        let schema = json!({
+            "type": "object", "required": ["path"], "additionalProperties": false,
+            "properties": {"path": {"type": "string", "format": "workspace-path"}, "limit": {"type": "integer", "minimum": 1}},
+        });
+        let folder = tempfile::tempdir().expect("a folder");
+        let workspace = Workspace::open(folder.path()).expect("it opens");
+        Arguments::new(schema).expect("it is a schema").check(text, &workspace).map_err(|problem| problem.to_string())
+    }
+
+    #[test]
+    fn r022_each_kind_of_bad_argument_says_what_and_where() {
+        let table = [
+            ("", "\"path\" is a required property"),
+            ("{", "not valid JSON"),
+            ("[]", "a JSON array"),
+            ("\"x\"", "a JSON string"),
+            (r#"{"path": 1}"#, "at /path: 1 is not of type \"string\""),
+            (r#"{"path": "a", "limit": 0}"#, "at /limit: 0 is less than the minimum"),
+            (r#"{"path": "a", "extra": 0}"#, "'extra' was unexpected"),
+            (r#"{"path": "../../etc/passwd"}"#, "denied (outside-workspace) at /path: '../../etc/passwd' leads out"),
+            (r#"{"path": "/etc/passwd"}"#, "is an absolute path"),
+        ];
+        for (text, expected) in table {
+            let problem = check(text).expect_err(text);
+            assert!(problem.contains(expected), "{text}: {problem}");
+        }
+    }
+
+    #[test]
+    fn r023_two_objects_run_nothing() {
+        assert!(check(r#"{"path":"a"}{"path":"b"}"#).unwrap_err().contains("more than one JSON value"));
+        assert!(check(r#"{"path":"a"} trailing"#).unwrap_err().contains("after the first value"));
+    }
+
+    #[test]
+    fn good_arguments_come_with_their_paths() {
+        let checked = check(r#" {"path": "./a//b"} "#).expect("they are good");
+        assert_eq!(checked.paths[0].as_str(), "a/b");
+    }
+}

@@ -1,0 +1,159 @@
+//! Which tools there are, by name, and which plugins were not let in.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::arguments::Arguments;
+use super::tier::tier;
+use crate::agent::events::Tier;
+use crate::agent::ports::ToolDefinition;
+use crate::policy::{Capability, Grants};
+use crate::sandbox::{DeclaredTool, LoadError, Plugin, Sandbox};
+
+/// All tools of a run, in the order in which the model is told of them.
+#[derive(Default)]
+pub struct Catalog {
+    tools: Vec<Tool>,
+    refused: Vec<Refused>,
+    definitions: Vec<ToolDefinition>,
+}
+
+/// Where a plugin comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It is part of this program.
+    BuiltIn(&'static str),
+    /// It was read from a file.
+    File(PathBuf),
+}
+
+/// A tool that can be called.
+pub struct Tool {
+    /// What its plugin says of it.
+    pub declared: DeclaredTool,
+    /// Where its plugin comes from.
+    pub origin: Origin,
+    /// What it holds.
+    pub grants: Grants,
+    /// What it asks for that this host cannot lend.
+    pub not_lent: Vec<Capability>,
+    /// How its calls are ordered.
+    pub tier: Tier,
+    /// Its component.
+    pub plugin: Arc<Plugin>,
+    /// Checks its input.
+    pub arguments: Arguments,
+}
+
+/// A plugin that is not offered, and why.
+#[derive(Debug)]
+pub struct Refused {
+    /// Which.
+    pub origin: Origin,
+    /// Why.
+    pub reason: String,
+    /// Names of the tools it declares, as far as that is known.
+    pub tools: Vec<String>,
+}
+
+impl Catalog {
+    /// Loads a plugin and adds its tools, or notes why it cannot. One bad plugin does not take the others down.
+    pub fn add(&mut self, sandbox: &Sandbox, origin: Origin, bytes: Arc<[u8]>, on_compile: &dyn Fn()) {
+        match sandbox.load(bytes, on_compile) {
+            Ok(plugin) => self.add_loaded(origin, Arc::new(plugin)),
+            Err(error) => self.refuse(origin, &error),
+        }
+    }
+
+    /// Notes a plugin that could not be loaded.
+    pub fn refuse(&mut self, origin: Origin, error: &LoadError) {
+        self.refused.push(Refused { origin, reason: error.to_string(), tools: Vec::new() });
+    }
+
+    fn add_loaded(&mut self, origin: Origin, plugin: Arc<Plugin>) {
+        let names: Vec<String> = plugin.declaration().tools.iter().map(|tool| tool.name.clone()).collect();
+        let taken = names.iter().find_map(|name| self.tools.iter().find(|tool| tool.declared.name.eq_ignore_ascii_case(name)));
+        if let Some(taken) = taken {
+            let reason = format!(
+                "it has a tool named {}, and so has {}; names are unique, whatever their case. Remove one of the two",
+                taken.declared.name, taken.origin
+            );
+            self.refused.push(Refused { origin, reason, tools: names });
+            return;
+        }
+        let mut new = Vec::with_capacity(names.len());
+        for declared in &plugin.declaration().tools {
+            let arguments = match Arguments::new(declared.input_schema.clone()) {
+                Ok(arguments) => arguments,
+                Err(problem) => {
+                    let reason = format!("the input schema of {} cannot be used: {problem}", declared.name);
+                    self.refused.push(Refused { origin, reason, tools: names });
+                    return;
+                }
+            };
+            let (grants, not_lent) = Grants::for_asked(&declared.asks);
+            new.push(Tool {
+                declared: declared.clone(),
+                origin: origin.clone(),
+                grants,
+                not_lent,
+                tier: tier(declared),
+                plugin: Arc::clone(&plugin),
+                arguments,
+            });
+        }
+        self.definitions.extend(new.iter().map(|tool| ToolDefinition {
+            name: tool.declared.name.clone(),
+            description: tool.declared.description.clone(),
+            input_schema: tool.declared.input_schema.clone(),
+        }));
+        self.tools.extend(new);
+    }
+
+    /// A tool by its exact name.
+    pub fn find(&self, name: &str) -> Option<&Tool> {
+        self.tools.iter().find(|tool| tool.declared.name == name)
+    }
+
+    /// All tools, in order.
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// The plugins that were not let in.
+    pub fn refused(&self) -> &[Refused] {
+        &self.refused
+    }
+
+    /// What a model is told.
+    pub fn definitions(&self) -> &[ToolDefinition] {
+        &self.definitions
+    }
+
+    /// Why a name is not that of a tool, with the names there are.
+    pub fn unknown(&self, name: &str) -> String {
+        if let Some(refused) = self.refused.iter().find(|refused| refused.tools.iter().any(|tool| tool == name)) {
+            return format!("the tool {name} is not offered: {} was refused, since {}", refused.origin, refused.reason);
+        }
+        let shown: String = name.chars().take(64).collect();
+        let known: Vec<&str> = self.tools.iter().map(|tool| tool.declared.name.as_str()).collect();
+        format!("there is no tool named {shown:?}. The tools are: {}.", known.join(", "))
+    }
+}
+
+impl Origin {
+    /// Whether it is the file of this name.
+    pub fn is_file(&self, name: &str) -> bool {
+        matches!(self, Self::File(path) if path.as_os_str() == name)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn(name) => write!(f, "built-in {name}"),
+            Self::File(path) => write!(f, "{}", path.display()),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Running the calls of one turn.
+//!
+//! Each call leaves here with one result: refused before it ran, answered by its tool, rejected by the user, or failed.
+//! What this leaves unanswered (since the request was cancelled, or the user took over) is settled by closing the turn.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use tokio_util::sync::CancellationToken;
+
+use super::answer::{self, Keeping};
+use super::approval::{Approvals, Verdicts, lock, rejected_text};
+use super::catalog::{Catalog, Tool};
+use super::parallel::ParallelLimit;
+use super::schedule::{self, Planned, Reorder, Step, Touches};
+use super::summary;
+use crate::agent::events::{Event, Observer, Tier, View};
+use crate::agent::ports::{Ran, ToolDefinition, Tools};
+use crate::conversation::{Call, OpenTurn, ResultStatus, ToolResult};
+use crate::policy::{Effect, FileGrant};
+use crate::sandbox::{self, CallReport, Failure, Gate, Limits, Ruling, Sandbox, Workspace};
+
+/// Runs calls in their enclosures.
+pub struct Dispatcher {
+    sandbox: Arc<Sandbox>,
+    catalog: Arc<Catalog>,
+    workspace: Arc<Workspace>,
+    approvals: Arc<Approvals>,
+    settings: DispatcherSettings,
+}
+
+/// Choices of the user.
+#[derive(Clone, Debug)]
+pub struct DispatcherSettings {
+    /// How many calls run at the same time.
+    pub parallel: ParallelLimit,
+    /// How far reads are moved ahead of writes.
+    pub reorder: Reorder,
+    /// Bytes of a result that the model is shown.
+    pub output_cap: usize,
+    /// Where whole outputs are kept when they are cut.
+    pub outputs: Option<PathBuf>,
+    /// The caps of each call.
+    pub limits: Limits,
+    /// After so many rejections in a row the request ends.
+    pub rejections: u32,
+}
+
+/// A call that may run.
+struct Ready<'a> {
+    index: usize,
+    call: Call,
+    tool: &'a Tool,
+    summary: String,
+    input: String,
+    touches: Touches,
+}
+
+/// What a call came to.
+struct Done<'a> {
+    ready: Ready<'a>,
+    result: ToolResult,
+    view: Option<View>,
+    duration: Duration,
+    hand_back: bool,
+}
+
+impl Tools for Dispatcher {
+    fn definitions(&self) -> &[ToolDefinition] {
+        self.catalog.definitions()
+    }
+
+    fn run<'a>(&'a self, turn: &'a mut OpenTurn, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> BoxFuture<'a, Ran> {
+        Box::pin(self.run_calls(turn, observer, cancel))
+    }
+}
+
+impl Dispatcher {
+    /// A dispatcher for one session.
+    pub fn new(
+        sandbox: Arc<Sandbox>,
+        catalog: Arc<Catalog>,
+        workspace: Arc<Workspace>,
+        approvals: Arc<Approvals>,
+        settings: DispatcherSettings,
+    ) -> Self {
+        Self { sandbox, catalog, workspace, approvals, settings }
+    }
+
+    async fn run_calls(&self, turn: &mut OpenTurn, observer: &dyn Observer, cancel: &CancellationToken) -> Ran {
+        let mut ready: Vec<Option<Ready<'_>>> = self.prepare(turn, observer).into_iter().map(Some).collect();
+        let planned: Vec<Planned> =
+            ready.iter().flatten().map(|ready| Planned { tier: ready.tool.tier, touches: ready.touches.clone() }).collect();
+        for step in schedule::steps(&planned, self.settings.reorder) {
+            if cancel.is_cancelled() {
+                return Ran::Aborted;
+            }
+            let calls = match step {
+                Step::Together(calls) => calls,
+                Step::Alone(call) => vec![call],
+            };
+            let calls = calls.into_iter().filter_map(|i| ready.get_mut(i)?.take()).collect();
+            if self.run_together(calls, turn, observer, cancel).await {
+                return Ran::HandedBack;
+            }
+        }
+        if cancel.is_cancelled() { Ran::Aborted } else { Ran::Finished }
+    }
+
+    /// Refuses what cannot run, each with its own result, and returns the rest.
+    fn prepare(&self, turn: &mut OpenTurn, observer: &dyn Observer) -> Vec<Ready<'_>> {
+        let calls: Vec<Call> = turn.calls().map(|(call, _)| call.clone()).collect();
+        let mut ready = Vec::with_capacity(calls.len());
+        for (index, call) in calls.into_iter().enumerate() {
+            match self.check(index, call) {
+                Ok(call) => ready.push(call),
+                Err((call, problem)) => {
+                    let result = ToolResult::error(problem);
+                    let schema = self.catalog.find(call.name.trim()).map(|tool| &tool.declared.input_schema);
+                    let summary = summary::of(schema.unwrap_or(&serde_json::Value::Null), &call.arguments);
+                    observer.observe(&Event::CallFinished {
+                        call: &call,
+                        tier: None,
+                        summary: &summary,
+                        result: &result,
+                        view: None,
+                        duration: Duration::ZERO,
+                    });
+                    turn.answer(index, result);
+                }
+            }
+        }
+        ready
+    }
+
+    fn check(&self, index: usize, call: Call) -> Result<Ready<'_>, (Call, String)> {
+        let Some(tool) = self.catalog.find(call.name.trim()) else {
+            let problem = self.catalog.unknown(call.name.trim());
+            return Err((call, problem));
+        };
+        let checked = match tool.arguments.check(&call.arguments, &self.workspace) {
+            Ok(checked) => checked,
+            Err(problem) => return Err((call, problem.to_string())),
+        };
+        if let Some(problem) = checked.paths.iter().find_map(|path| self.workspace.leads_out(path)) {
+            return Err((call, problem.to_string()));
+        }
+        let touches = match (tool.grants.files, tool.grants.commands, checked.paths.is_empty()) {
+            (FileGrant::None, false, _) => Touches::Nothing,
+            (FileGrant::Read | FileGrant::ReadWrite, false, false) => Touches::Paths(checked.paths),
+            (FileGrant::Read | FileGrant::ReadWrite, false, true) | (_, true, _) => Touches::Anything,
+        };
+        let summary = summary::of(&tool.declared.input_schema, &call.arguments);
+        Ok(Ready { index, tool, summary, input: checked.value.to_string(), touches, call })
+    }
+
+    /// Runs calls side by side, in turn order as slots get free. Says whether the request goes back to the user.
+    async fn run_together<'a>(
+        &'a self,
+        calls: Vec<Ready<'a>>,
+        turn: &mut OpenTurn,
+        observer: &'a dyn Observer,
+        cancel: &'a CancellationToken,
+    ) -> bool {
+        let mut waiting = calls.into_iter();
+        let mut running = FuturesUnordered::new();
+        let mut hand_back = false;
+        loop {
+            while running.len() < self.settings.parallel.get() && !hand_back && !cancel.is_cancelled() {
+                let Some(ready) = waiting.next() else { break };
+                turn.start(ready.index);
+                observer.observe(&Event::CallStarted { call: &ready.call, tier: ready.tool.tier, summary: &ready.summary });
+                running.push(self.run_one(ready, observer, cancel));
+            }
+            let Some(done) = running.next().await else { return hand_back };
+            let finished = Event::CallFinished {
+                call: &done.ready.call,
+                tier: Some(done.ready.tool.tier),
+                summary: &done.ready.summary,
+                result: &done.result,
+                view: done.view.as_ref(),
+                duration: done.duration,
+            };
+            observer.observe(&finished);
+            turn.answer(done.ready.index, done.result);
+            hand_back |= done.hand_back;
+        }
+    }
+
+    async fn run_one<'a>(&'a self, ready: Ready<'a>, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> Done<'a> {
+        let verdicts = Arc::new(Mutex::new(Verdicts::default()));
+        let started = Instant::now();
+        let report = match self.admit(&ready, &verdicts, cancel).await {
+            Ok(()) => self.attempt(&ready, &verdicts, observer, cancel).await.result,
+            Err(failure) => Err(failure),
+        };
+        let Verdicts { permitted, rejected, waited } = std::mem::take(&mut *lock(&verdicts));
+        let duration = started.elapsed().saturating_sub(waited);
+        let (result, view, hand_back) = match rejected {
+            // Whatever the tool makes of a no, the model hears it from the host.
+            Some(rejection) => {
+                let text = rejected_text(&ready.tool.declared.name, &rejection, &permitted);
+                let enough = self.approvals.rejections_in_a_row() >= self.settings.rejections;
+                (ToolResult::with(ResultStatus::Rejected, text), None, rejection.guidance.is_none() || enough)
+            }
+            None if matches!(report, Err(Failure::Cancelled)) => (ToolResult::interrupted(), None, false),
+            None => {
+                let keeping = Keeping { cap: self.settings.output_cap, folder: self.settings.outputs.clone() };
+                let (result, view) = answer::to_result(report, &keeping, &ready.tool.declared.name);
+                (result, view, false)
+            }
+        };
+        Done { ready, result, view, duration, hand_back }
+    }
+
+    /// Asks for what has to be settled before a call starts.
+    async fn admit(&self, ready: &Ready<'_>, verdicts: &Mutex<Verdicts>, cancel: &CancellationToken) -> Result<(), Failure> {
+        let confirm = ready.tool.declared.confirm;
+        let effect = match (ready.tool.grants.files, &ready.touches) {
+            (FileGrant::ReadWrite, Touches::Paths(paths)) => Effect::Write { paths: paths.clone(), confirm },
+            (FileGrant::ReadWrite, Touches::Nothing | Touches::Anything) => Effect::Write { paths: Vec::new(), confirm },
+            (FileGrant::None | FileGrant::Read, _) if confirm => Effect::Confirmed,
+            (FileGrant::None | FileGrant::Read, _) => return Ok(()),
+        };
+        match self.approvals.rule(&ready.tool.declared.name, &ready.call.arguments, effect, cancel, verdicts).await {
+            Ruling::Permitted(_) => Ok(()),
+            Ruling::Denied(denial) => Err(Failure::Denied {
+                code: denial.code.name().to_owned(),
+                reason: denial.reason,
+                remedy: denial.remedy.map(|remedy| format!(" {remedy}")).unwrap_or_default(),
+            }),
+        }
+    }
+
+    /// Runs a call, and again if the machine lacked something for a moment and running twice cannot do harm.
+    async fn attempt(
+        &self,
+        ready: &Ready<'_>,
+        verdicts: &Arc<Mutex<Verdicts>>,
+        observer: &dyn Observer,
+        cancel: &CancellationToken,
+    ) -> CallReport {
+        let mut pause = Duration::from_millis(500);
+        let mut attempts_left = if ready.tool.tier == Tier::Write { 0 } else { 2 };
+        loop {
+            let report = self.enclosed(ready, verdicts, observer, cancel).await;
+            if attempts_left == 0 || !matches!(report.result, Err(Failure::Unavailable(_))) {
+                return report;
+            }
+            attempts_left -= 1;
+            tokio::select! {
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(Duration::from_secs(5)),
+                () = cancel.cancelled() => return report,
+            }
+        }
+    }
+
+    async fn enclosed(
+        &self,
+        ready: &Ready<'_>,
+        verdicts: &Arc<Mutex<Verdicts>>,
+        observer: &dyn Observer,
+        cancel: &CancellationToken,
+    ) -> CallReport {
+        let (lines, mut progress) = tokio::sync::mpsc::channel::<String>(8);
+        let call = sandbox::Call {
+            tool: ready.tool.declared.name.clone(),
+            input: ready.input.clone(),
+            grants: ready.tool.grants.clone(),
+            limits: self.settings.limits.clone(),
+            workspace: Arc::clone(&self.workspace),
+            gate: self.gate(ready, verdicts, cancel),
+            // A line that finds the channel full is dropped: progress is for now or never.
+            progress: Arc::new(move |line| drop(lines.try_send(line.to_owned()))),
+            cancel: cancel.clone(),
+        };
+        let running = ready.tool.plugin.call(&self.sandbox, call);
+        tokio::pin!(running);
+        loop {
+            tokio::select! {
+                report = &mut running => return report,
+                Some(message) = progress.recv() => observer.observe(&Event::CallProgress { call: &ready.call, message: &message }),
+            }
+        }
+    }
+
+    fn gate(&self, ready: &Ready<'_>, verdicts: &Arc<Mutex<Verdicts>>, cancel: &CancellationToken) -> Gate {
+        let (approvals, verdicts, cancel) = (Arc::clone(&self.approvals), Arc::clone(verdicts), cancel.clone());
+        let (tool, arguments) = (ready.tool.declared.name.clone(), ready.call.arguments.clone());
+        Arc::new(move |effect| {
+            let (approvals, verdicts, cancel) = (Arc::clone(&approvals), Arc::clone(&verdicts), cancel.clone());
+            let (tool, arguments) = (tool.clone(), arguments.clone());
+            Box::pin(async move { approvals.rule(&tool, &arguments, effect, &cancel, &verdicts).await })
+        })
+    }
+}

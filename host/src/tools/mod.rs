@@ -1,0 +1,26 @@
+//! The tools of a run: which there are, in what order they run, who is asked, and what the model is told.
+//!
+//! A [`Catalog`] maps names to tools, each with the grants it holds and the tier that follows from them. The
+//! [`Dispatcher`] takes the calls of a turn, checks their arguments, orders them by what their tools are *able* to do,
+//! runs them in their enclosures, asks where something has to be approved, and answers every call.
+
+mod answer;
+mod approval;
+mod arguments;
+mod builtin;
+mod catalog;
+mod dispatch;
+mod parallel;
+mod paths;
+mod schedule;
+mod summary;
+mod tier;
+
+pub use approval::{Answer, Approvals, Approver};
+pub use arguments::{Arguments, ArgumentsProblem};
+pub use builtin::builtin_components;
+pub use catalog::{Catalog, Origin, Refused, Tool};
+pub use dispatch::{Dispatcher, DispatcherSettings};
+pub use parallel::{InvalidParallelLimit, ParallelLimit};
+pub use schedule::Reorder;
+pub use tier::tier;

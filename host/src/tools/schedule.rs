@@ -1,0 +1,155 @@
+//! In which order the calls of one response run (R-15, R-15b). Pure: tiers and paths in, steps out.
+
+use serde::{Deserialize, Serialize};
+
+use crate::agent::events::Tier;
+use crate::policy::WorkspacePath;
+
+/// How far reads may be moved ahead of writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reorder {
+    /// Only where nobody could tell the difference: a read that follows a write in the model's order stays behind it,
+    /// unless both name their paths and the paths are disjoint.
+    #[default]
+    Safe,
+    /// All research, then all reads, then all writes.
+    Always,
+}
+
+/// What the order depends on.
+#[derive(Clone, Debug)]
+pub(super) struct Planned {
+    pub(super) tier: Tier,
+    pub(super) touches: Touches,
+}
+
+/// Which files a call may touch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Touches {
+    /// None at all: it was granted none.
+    Nothing,
+    /// These, and what lies below them.
+    Paths(Vec<WorkspacePath>),
+    /// Any.
+    Anything,
+}
+
+/// A part of the order. The numbers are places in the list of calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Side by side.
+    Together(Vec<usize>),
+    /// By itself.
+    Alone(usize),
+}
+
+/// Puts calls in order.
+pub(super) fn steps(calls: &[Planned], reorder: Reorder) -> Vec<Step> {
+    let writes: Vec<usize> = (0..calls.len()).filter(|&i| calls[i].tier == Tier::Write).collect();
+    // After how many of the writes each other call comes: behind the last one before it that it could see.
+    let behind = |i: usize| match reorder {
+        Reorder::Always => 0,
+        Reorder::Safe => {
+            let sees = |&&w: &&usize| w < i && calls[i].touches.may_meet(&calls[w].touches);
+            writes.iter().rposition(|w| sees(&w)).map_or(0, |position| position + 1)
+        }
+    };
+    let behind: Vec<usize> = (0..calls.len()).map(behind).collect();
+    let mut steps = Vec::new();
+    for round in 0..=writes.len() {
+        for tier in [Tier::Research, Tier::ReadOnly] {
+            let together: Vec<usize> = (0..calls.len()).filter(|&i| calls[i].tier == tier && behind[i] == round).collect();
+            if !together.is_empty() {
+                steps.push(Step::Together(together));
+            }
+        }
+        if let Some(&write) = writes.get(round) {
+            steps.push(Step::Alone(write));
+        }
+    }
+    steps
+}
+
+impl Touches {
+    fn may_meet(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Nothing, _) | (_, Self::Nothing) => false,
+            (Self::Anything, _) | (_, Self::Anything) => true,
+            (Self::Paths(ours), Self::Paths(theirs)) => ours.iter().any(|a| theirs.iter().any(|b| a.overlaps(b))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(word: &str) -> Planned {
+        let (tier, path) = word.split_once(' ').unwrap_or((word, "*"));
+        let tier = match tier {
+            "research" => Tier::Research,
+            "read" => Tier::ReadOnly,
+            "write" => Tier::Write,
+            _ => panic!("{word}"),
+        };
+        let touches = match path {
+            "*" => Touches::Anything,
+            "-" => Touches::Nothing,
+            path => Touches::Paths(vec![WorkspacePath::parse(path, None).unwrap()]),
+        };
+        Planned { tier, touches }
+    }
+
+    fn order(calls: &[&str], reorder: Reorder) -> String {
+        let calls: Vec<_> = calls.iter().map(|word| call(word)).collect();
+        let steps = steps(&calls, reorder).into_iter().map(|step| match step {
+            Step::Together(calls) => format!("{calls:?}"),
+            Step::Alone(call) => call.to_string(),
+        });
+        steps.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn r015_research_then_reads_then_writes_one_by_one() {
+        let calls = ["read", "write", "research", "read", "write"];
+        assert_eq!(order(&calls, Reorder::Always), "[2] [0, 3] 1 4");
+    }
+
+    #[test]
+    fn r015b_a_read_behind_a_write_stays_behind_it() {
+        assert_eq!(order(&["read", "write", "read"], Reorder::Safe), "[0] 1 [2]");
+        assert_eq!(order(&["write", "read", "read", "write", "read"], Reorder::Safe), "0 [1, 2] 3 [4]");
+    }
+
+    #[test]
+    fn r015b_unless_the_paths_are_known_and_disjoint() {
+        assert_eq!(order(&["write a", "read b"], Reorder::Safe), "[1] 0");
+        assert_eq!(order(&["write a", "read a"], Reorder::Safe), "0 [1]");
+        assert_eq!(order(&["write a/b", "read a"], Reorder::Safe), "0 [1]");
+        assert_eq!(order(&["write", "read b"], Reorder::Safe), "0 [1]");
+        assert_eq!(order(&["write a", "write b", "read a"], Reorder::Safe), "0 [2] 1");
+    }
+
+    #[test]
+    fn a_call_that_sees_no_files_never_waits() {
+        assert_eq!(order(&["write", "read -"], Reorder::Safe), "[1] 0");
+    }
+
+    #[test]
+    fn every_call_runs_exactly_once() {
+        let words = ["read", "write", "research", "read a", "write a", "read -", "write b", "read b"];
+        for reorder in [Reorder::Safe, Reorder::Always] {
+            let calls: Vec<_> = words.iter().map(|word| call(word)).collect();
+            let mut all: Vec<usize> = steps(&calls, reorder)
+                .into_iter()
+                .flat_map(|step| match step {
+                    Step::Together(calls) => calls,
+                    Step::Alone(call) => vec![call],
+                })
+                .collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..words.len()).collect::<Vec<_>>());
+        }
+    }
+}

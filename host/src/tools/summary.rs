@@ -1,0 +1,32 @@
+//! A call in a few words, for people.
+
+use serde_json::Value;
+
+/// What a call is about: the first required text of its arguments, or else its first text, or else all of them.
+pub(super) fn of(schema: &Value, arguments: &str) -> String {
+    let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(arguments) else { return arguments.trim().to_owned() };
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let first_required = required.filter_map(Value::as_str).find_map(|name| fields.get(name)?.as_str());
+    let text = first_required.or_else(|| fields.values().find_map(Value::as_str));
+    match text {
+        Some(text) => text.to_owned(),
+        None if fields.is_empty() => String::new(),
+        None => arguments.trim().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_first_required_text_says_most() {
+        let schema = json!({"required": ["pattern"]});
+        assert_eq!(of(&schema, r#"{"path": "src", "pattern": "fn main"}"#), "fn main");
+        assert_eq!(of(&json!({}), r#"{"n": 1, "path": "src"}"#), "src");
+        assert_eq!(of(&json!({}), "{}"), "");
+        assert_eq!(of(&json!({}), "{broken"), "{broken");
+    }
+}
