@@ -26,9 +26,7 @@ pub(crate) fn matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
         .dfa_size_limit(MAX_CACHE);
     // What the matcher compiles has groups around the pattern. Errors about these would puzzle the model.
     if !input.fixed_strings {
-        Parser::new()
-            .parse(&input.pattern)
-            .map_err(|error| ToolError::invalid_input("/pattern", error.to_string()))?;
+        Parser::new().parse(&input.pattern).map_err(|error| ToolError::invalid_input("/pattern", error.to_string()))?;
     }
     if !input.multiline {
         builder.line_terminator(Some(b'\n'));
@@ -68,19 +66,12 @@ mod tests {
     fn r121_a_pattern_that_does_not_compile_is_an_error_result() {
         let (pointer, message) = problem("a(b");
         assert_eq!(pointer, "/pattern");
-        assert_eq!(
-            message,
-            "regex parse error:\n    a(b\n     ^\nerror: unclosed group"
-        );
+        assert_eq!(message, "regex parse error:\n    a(b\n     ^\nerror: unclosed group");
     }
 
     #[test]
     fn a_line_break_in_a_pattern_asks_for_multiline() {
-        assert!(
-            problem(r"a\nb")
-                .1
-                .ends_with("Set `multiline` to match across lines")
-        );
+        assert!(problem(r"a\nb").1.ends_with("Set `multiline` to match across lines"));
     }
 
     #[test]

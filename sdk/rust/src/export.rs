@@ -53,8 +53,7 @@ pub fn call<T: Tool>(input: &str) -> Result<Output, ToolError> {
     let mut json = serde_json::Deserializer::from_str(input);
     let decoded = serde_path_to_error::deserialize(&mut json)
         .map_err(|error| ToolError::invalid_input(pointer(error.path()), message(error.inner())))?;
-    json.end()
-        .map_err(|error| ToolError::invalid_input("", error.to_string()))?;
+    json.end().map_err(|error| ToolError::invalid_input("", error.to_string()))?;
     T::call(decoded)
 }
 
@@ -79,9 +78,7 @@ fn pointer(path: &Path) -> String {
     for segment in path {
         match segment {
             Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
-            Segment::Map { key } => {
-                pointer.push_str(&format!("/{}", key.replace('~', "~0").replace('/', "~1")))
-            }
+            Segment::Map { key } => pointer.push_str(&format!("/{}", key.replace('~', "~0").replace('/', "~1"))),
             // An enum's variant is no step in the JSON text, and an unknown step leads nowhere.
             Segment::Enum { .. } | Segment::Unknown => {}
         }
@@ -116,14 +113,7 @@ mod tests {
         }
 
         fn call(input: Input) -> Result<Output, ToolError> {
-            Ok(Output::text(
-                input
-                    .numbers
-                    .iter()
-                    .map(|&n| u32::from(n))
-                    .sum::<u32>()
-                    .to_string(),
-            ))
+            Ok(Output::text(input.numbers.iter().map(|&n| u32::from(n)).sum::<u32>().to_string()))
         }
     }
 
@@ -135,28 +125,12 @@ mod tests {
     #[test]
     fn r22_decoding_errors_say_what_is_wrong_and_where() {
         for (input, pointer, message) in [
-            (
-                r#"{"a/b":[1,"2"]}"#,
-                "/a~1b/1",
-                "invalid type: string \"2\", expected u8",
-            ),
-            (
-                r#"{"a/b":[1],"c":0}"#,
-                "/c",
-                "unknown field `c`, expected `a/b`",
-            ),
+            (r#"{"a/b":[1,"2"]}"#, "/a~1b/1", "invalid type: string \"2\", expected u8"),
+            (r#"{"a/b":[1],"c":0}"#, "/c", "unknown field `c`, expected `a/b`"),
             ("{}", "", "missing field `a/b`"),
-            (
-                r#"{"a/b":[1]} {}"#,
-                "",
-                "trailing characters at line 1 column 13",
-            ),
+            (r#"{"a/b":[1]} {}"#, "", "trailing characters at line 1 column 13"),
         ] {
-            assert_eq!(
-                call::<Sum>(input),
-                Err(ToolError::invalid_input(pointer, message)),
-                "{input}"
-            );
+            assert_eq!(call::<Sum>(input), Err(ToolError::invalid_input(pointer, message)), "{input}");
         }
     }
 

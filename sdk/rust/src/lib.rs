@@ -75,8 +75,7 @@ pub mod workspace;
 
 pub use bindings::cofferdam::plugin::types::Denial;
 pub use bindings::exports::cofferdam::plugin::tools::{
-    Capability, Content, Hints, Image, InputProblem, Output, Table, Tool as Declaration, ToolError,
-    View,
+    Capability, Content, Hints, Image, InputProblem, Output, Table, Tool as Declaration, ToolError, View,
 };
 pub use export::{call, declare, unknown_tool};
 pub use path::WorkspacePath;

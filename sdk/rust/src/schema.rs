@@ -15,10 +15,7 @@ pub(crate) fn of<T: JsonSchema>() -> String {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
-    let mut schema = settings
-        .with_transform(RecursiveTransform(strip))
-        .into_generator()
-        .into_root_schema_for::<T>();
+    let mut schema = settings.with_transform(RecursiveTransform(strip)).into_generator().into_root_schema_for::<T>();
     schema.remove("description");
     schema.to_value().to_string()
 }
