@@ -13,6 +13,7 @@ use cofferdam::tools::{Approvals, Catalog, Dispatcher, DispatcherSettings, Origi
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
+use crate::folders;
 use crate::measure::{Line, shown};
 
 struct Nobody;
@@ -24,7 +25,7 @@ impl Observer for Nobody {
 pub(crate) fn run(runtime: &Runtime) {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("file.txt"), "a line of text\n").expect("it is written");
-    let sandbox = Arc::new(cofferdam_tests::sandbox(Allocation::Pooled));
+    let sandbox = Arc::new(folders::sandbox(Allocation::Pooled));
     let mut catalog = Catalog::default();
     for (name, component) in builtin_components() {
         catalog.add(&sandbox, Origin::BuiltIn(name), component, &|| ());
