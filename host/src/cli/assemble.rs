@@ -7,7 +7,7 @@ use super::error::CliError;
 use super::print::stderr_line;
 use crate::config::{Flags, Folders, Raw, Settings};
 use crate::model;
-use crate::sandbox::{Allocation, Cache, Compiler, Sandbox, SandboxOptions, Workspace, read_component};
+use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, Sandbox, SandboxOptions, Workspace};
 use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, builtin_components};
 
 /// Rejections in a row after which a request goes back to the user.
@@ -43,13 +43,13 @@ pub(super) fn parts(common: &Common, flags: Flags, allocation: Allocation) -> Re
     let compiler = Compiler::Process(std::env::current_exe()?);
     let sandbox = Arc::new(Sandbox::new(SandboxOptions { allocation, compiler, cache: Some(cache) })?);
     let mut catalog = Catalog::default();
-    for (name, bytes) in builtin_components() {
-        catalog.add(&sandbox, Origin::BuiltIn(name), Arc::from(bytes), &|| preparing(name));
+    for (name, component) in builtin_components() {
+        catalog.add(&sandbox, Origin::BuiltIn(name), component, &|| preparing(name));
     }
     for path in &settings.plugins {
         let origin = Origin::File(path.clone());
-        match read_component(path) {
-            Ok(bytes) => catalog.add(&sandbox, origin, bytes, &|| preparing(&path.display().to_string())),
+        match ComponentBytes::read(path) {
+            Ok(component) => catalog.add(&sandbox, origin, component, &|| preparing(&path.display().to_string())),
             Err(error) => catalog.refuse(origin, &error),
         }
     }

@@ -16,6 +16,12 @@ impl Digest {
         Self(hex(&Sha256::digest(bytes)))
     }
 
+    /// From its 64 digits, as somebody wrote them down; `None` if they are no digest.
+    pub fn parse(digits: &str) -> Option<Self> {
+        let well_formed = digits.len() == 64 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        well_formed.then(|| Self(digits.to_owned()))
+    }
+
     /// All 64 digits.
     pub fn as_str(&self) -> &str {
         &self.0

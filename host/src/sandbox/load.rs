@@ -1,5 +1,6 @@
 //! Loading a plugin: measured, compiled or found compiled, asked what it has, and checked against what it imports.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -16,11 +17,17 @@ use super::failure::Failure;
 use super::limits::Limits;
 use super::state::State;
 
+/// A component's bytes under the name of their content.
+pub struct ComponentBytes {
+    digest: Digest,
+    bytes: Cow<'static, [u8]>,
+}
+
 /// A component that can be called. Its code is loaded at the first call.
 pub struct Plugin {
     digest: Digest,
     declaration: Declaration,
-    bytes: Arc<[u8]>,
+    bytes: Cow<'static, [u8]>,
     ready: OnceLock<PluginWithEverythingPre<State>>,
 }
 
@@ -53,22 +60,35 @@ pub enum LoadError {
     Host(String),
 }
 
-/// Reads a component from a file: a plain one, and no larger than any honest component is.
-pub fn read_component(path: &Path) -> Result<Arc<[u8]>, LoadError> {
-    use std::io::Read as _;
-    let problem = |error| LoadError::Read(path.to_owned(), error);
-    let metadata = std::fs::metadata(path).map_err(problem)?;
-    if !metadata.is_file() {
-        return Err(problem(std::io::Error::other("it is not a file")));
-    }
-    let mut bytes = Vec::new();
-    let most = LARGEST_COMPONENT as u64 + 1;
-    std::fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(problem)?;
-    Ok(bytes.into())
-}
-
 fn list(lent: &[Lent]) -> String {
     lent.iter().map(|lent| lent.interface()).collect::<Vec<_>>().join(" and ")
+}
+
+impl ComponentBytes {
+    /// Of a component that is part of this program, whose digest was taken when the program was built.
+    pub fn embedded(digest: Digest, bytes: &'static [u8]) -> Self {
+        Self { digest, bytes: Cow::Borrowed(bytes) }
+    }
+
+    /// From a file: a plain one, and no larger than any honest component is.
+    pub fn read(path: &Path) -> Result<Self, LoadError> {
+        use std::io::Read as _;
+        let problem = |error| LoadError::Read(path.to_owned(), error);
+        let metadata = std::fs::metadata(path).map_err(problem)?;
+        if !metadata.is_file() {
+            return Err(problem(std::io::Error::other("it is not a file")));
+        }
+        let mut bytes = Vec::new();
+        let most = LARGEST_COMPONENT as u64 + 1;
+        std::fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(problem)?;
+        Ok(bytes.into())
+    }
+}
+
+impl From<Vec<u8>> for ComponentBytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { digest: Digest::of(&bytes), bytes: Cow::Owned(bytes) }
+    }
 }
 
 impl Plugin {
@@ -101,11 +121,11 @@ impl Plugin {
 impl Sandbox {
     /// Loads a component. The first time this compiles it, which takes from a tenth of a second to most of a minute;
     /// `on_compile` is told before that. Blocks.
-    pub fn load(&self, bytes: Arc<[u8]>, on_compile: &dyn Fn()) -> Result<Plugin, LoadError> {
+    pub fn load(&self, component: impl Into<ComponentBytes>, on_compile: &dyn Fn()) -> Result<Plugin, LoadError> {
+        let ComponentBytes { digest, bytes } = component.into();
         if bytes.len() > LARGEST_COMPONENT {
             return Err(LoadError::TooLarge(bytes.len()));
         }
-        let digest = Digest::of(&bytes);
         let name = self.cache_name(&digest, "tools.json");
         let known = self.cache.as_ref().and_then(|cache| cache.read(&name)).and_then(|json| serde_json::from_slice(&json).ok());
         let (declaration, ready) = match known {

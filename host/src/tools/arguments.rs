@@ -1,6 +1,8 @@
 //! The arguments of a call: parsed once, validated against the tool's schema, with their paths found.
 
-use jsonschema::Validator;
+use std::sync::OnceLock;
+
+use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
 use super::paths;
@@ -10,7 +12,7 @@ use crate::sandbox::Workspace;
 /// Checks arguments for one tool.
 pub struct Arguments {
     schema: Value,
-    validator: Validator,
+    validator: OnceLock<Result<Validator, String>>,
 }
 
 /// Arguments that can be passed to the tool.
@@ -37,6 +39,9 @@ pub enum ArgumentsProblem {
     /// Not as the schema says.
     #[error("the arguments do not fit: {}. Nothing was run.", .0.join("; "))]
     Schema(Vec<String>),
+    /// The tool's schema is none.
+    #[error("the tool cannot be called, since its input schema cannot be used: {0}")]
+    NoSchema(String),
     /// A path that is none of the workspace.
     #[error("denied (outside-workspace) at {pointer}: {problem}")]
     Path {
@@ -51,18 +56,25 @@ pub enum ArgumentsProblem {
 const MOST_PROBLEMS: usize = 5;
 
 impl Arguments {
-    /// Prepares the checks of a schema, which refers to nothing outside of itself.
-    pub fn new(schema: Value) -> Result<Self, String> {
-        let validator = jsonschema::draft202012::new(&schema).map_err(|error| error.to_string())?;
-        Ok(Self { schema, validator })
+    /// For a schema that refers to nothing outside of itself.
+    pub fn new(schema: Value) -> Self {
+        Self { schema, validator: OnceLock::new() }
+    }
+
+    /// The checks of the schema, prepared when they are first needed; an error if it is no schema.
+    pub(super) fn validator(&self) -> Result<&Validator, &str> {
+        // A stranger's patterns are matched in linear time, and nothing is looked up elsewhere.
+        let options = || jsonschema::draft202012::options().offline().with_pattern_options(PatternOptions::regex());
+        let prepared = || options().build(&self.schema).map_err(|error| error.to_string());
+        self.validator.get_or_init(prepared).as_ref().map_err(String::as_str)
     }
 
     /// Checks what a model wrote. Empty text is how providers send a call without arguments; everything else must be one
     /// object, and nothing is guessed.
     pub fn check(&self, text: &str, workspace: &Workspace) -> Result<Checked, ArgumentsProblem> {
         let value = parse(text)?;
-        let problems: Vec<String> = self
-            .validator
+        let validator = self.validator().map_err(|problem| ArgumentsProblem::NoSchema(problem.to_owned()))?;
+        let problems: Vec<String> = validator
             .iter_errors(&value)
             .take(MOST_PROBLEMS)
             .map(|error| {
@@ -121,7 +133,7 @@ mod tests {
         });
         let folder = tempfile::tempdir().expect("a folder");
         let workspace = Workspace::open(folder.path()).expect("it opens");
-        Arguments::new(schema).expect("it is a schema").check(text, &workspace).map_err(|problem| problem.to_string())
+        Arguments::new(schema).check(text, &workspace).map_err(|problem| problem.to_string())
     }
 
     #[test]

@@ -48,16 +48,8 @@ impl Tool for Bash {
         if input.command.trim().is_empty() {
             return Err(ToolError::invalid_input("/command", "the command is empty"));
         }
-        let directory = input
-            .directory
-            .as_ref()
-            .map_or("", WorkspacePath::as_str)
-            .to_owned();
-        let command = Command {
-            line: input.command,
-            directory,
-            timeout: input.timeout,
-        };
+        let directory = input.directory.as_ref().map_or("", WorkspacePath::below_root).to_owned();
+        let command = Command { line: input.command, directory, timeout: input.timeout };
         report::report(&commands::run(&command)?, command.timeout)
     }
 }

@@ -11,17 +11,9 @@ pub(crate) fn report(finished: &Finished, timeout: u32) -> Result<Output, ToolEr
         Ending::Exited(0) if text.is_empty() => text.push_str("(no output)"),
         Ending::Exited(0) => {}
         Ending::Exited(code) => line(&mut text, &format!("exit code {code}")),
-        Ending::Killed(signal) => line(
-            &mut text,
-            &format!("killed by signal {signal}{}", name(signal)),
-        ),
+        Ending::Killed(signal) => line(&mut text, &format!("killed by signal {signal}{}", name(signal))),
         Ending::TimedOut => {
-            line(
-                &mut text,
-                &format!(
-                    "timed out after {timeout} s; the command and all that it had started were killed"
-                ),
-            );
+            line(&mut text, &format!("timed out after {timeout} s; the command and all that it had started were killed"));
             return Err(ToolError::timed_out(text));
         }
     }
@@ -70,15 +62,7 @@ mod tests {
     use super::*;
 
     fn text(ending: Ending, stdout: &str, stderr: &str) -> Result<Output, ToolError> {
-        report(
-            &Finished {
-                ending,
-                stdout: stdout.to_owned(),
-                stderr: stderr.to_owned(),
-                duration: 0.5,
-            },
-            120,
-        )
+        report(&Finished { ending, stdout: stdout.to_owned(), stderr: stderr.to_owned(), duration: 0.5 }, 120)
     }
 
     fn output(text: &str) -> Result<Output, ToolError> {
@@ -89,37 +73,23 @@ mod tests {
     fn r120_both_streams_are_told_apart() {
         assert_eq!(text(Ending::Exited(0), "out\n", ""), output("out\n"));
         assert_eq!(text(Ending::Exited(0), "", "err\n"), output("err\n"));
-        assert_eq!(
-            text(Ending::Exited(0), "out", "err\n"),
-            output("out\nstderr:\nerr\n")
-        );
+        assert_eq!(text(Ending::Exited(0), "out", "err\n"), output("out\nstderr:\nerr\n"));
         assert_eq!(text(Ending::Exited(0), "", ""), output("(no output)"));
     }
 
     #[test]
     fn r120_the_exit_code_is_told() {
         assert_eq!(text(Ending::Exited(1), "", ""), output("exit code 1"));
-        assert_eq!(
-            text(Ending::Exited(101), "out", "err"),
-            output("out\nstderr:\nerr\nexit code 101")
-        );
-        assert_eq!(
-            text(Ending::Killed(9), "out\n", ""),
-            output("out\nkilled by signal 9 (SIGKILL)")
-        );
-        assert_eq!(
-            text(Ending::Killed(64), "", ""),
-            output("killed by signal 64")
-        );
+        assert_eq!(text(Ending::Exited(101), "out", "err"), output("out\nstderr:\nerr\nexit code 101"));
+        assert_eq!(text(Ending::Killed(9), "out\n", ""), output("out\nkilled by signal 9 (SIGKILL)"));
+        assert_eq!(text(Ending::Killed(64), "", ""), output("killed by signal 64"));
     }
 
     #[test]
     fn r120_a_timeout_is_an_error_with_the_output_so_far() {
         assert_eq!(
             text(Ending::TimedOut, "so far", ""),
-            Err(ToolError::timed_out(
-                "so far\ntimed out after 120 s; the command and all that it had started were killed"
-            ))
+            Err(ToolError::timed_out("so far\ntimed out after 120 s; the command and all that it had started were killed"))
         );
     }
 }

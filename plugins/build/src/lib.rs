@@ -12,7 +12,7 @@ mod sources;
 mod toolchain;
 
 pub use check::{Mismatch, check};
-pub use compile::{Built, build};
+pub use compile::{Built, build, scratch};
 pub use plugins::{Plugin, plugins, select};
 pub use record::{Entry, Record};
 pub use toolchain::Toolchain;

@@ -48,17 +48,10 @@ fn lines(lock: &str, direct: &BTreeSet<String>) -> Result<Vec<String>, String> {
             Some((name, rest)) => (name, rest.split(' ').next()),
             None => (dependency, None),
         };
-        let packages = by_name
-            .get(name)
-            .ok_or_else(|| format!("`{name}` is not in it"))?;
-        for package in packages
-            .iter()
-            .filter(|package| version.is_none_or(|version| version == package.version))
-        {
+        let packages = by_name.get(name).ok_or_else(|| format!("`{name}` is not in it"))?;
+        for package in packages.iter().filter(|package| version.is_none_or(|version| version == package.version)) {
             let checksum = package.checksum.as_deref().unwrap_or("-");
-            if lines.insert(format!("{} {} {checksum}", package.name, package.version))
-                && package.source.is_some()
-            {
+            if lines.insert(format!("{} {} {checksum}", package.name, package.version)) && package.source.is_some() {
                 open.extend(package.dependencies.iter().map(String::as_str));
             }
         }
@@ -99,21 +92,11 @@ mod tests {
     #[test]
     fn only_what_is_reached_counts() {
         let direct = ["a", "member"].map(str::to_owned).into();
-        assert_eq!(
-            lines(LOCK, &direct),
-            Ok(vec![
-                "a 1.0.0 aa".into(),
-                "b 2.0.0 -".into(),
-                "member 0.1.0 -".into()
-            ])
-        );
+        assert_eq!(lines(LOCK, &direct), Ok(vec!["a 1.0.0 aa".into(), "b 2.0.0 -".into(), "member 0.1.0 -".into()]));
     }
 
     #[test]
     fn a_package_that_is_not_locked_is_an_error() {
-        assert_eq!(
-            lines(LOCK, &["c".to_owned()].into()),
-            Err("`c` is not in it".into())
-        );
+        assert_eq!(lines(LOCK, &["c".to_owned()].into()), Err("`c` is not in it".into()));
     }
 }

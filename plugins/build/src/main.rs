@@ -1,15 +1,11 @@
 //! `cargo plugins`: builds the components that the host embeds, and tells whether they are up to date.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command for the terminal"
-)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command for the terminal")]
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use cofferdam_build_plugins::{Toolchain, build, check, plugins, select};
+use cofferdam_build_plugins::{Toolchain, build, check, plugins, scratch, select};
 
 /// Build the components that the host embeds from `plugins/`.
 #[derive(Debug, Parser)]
@@ -27,7 +23,7 @@ enum Command {
     Build {
         /// Names of plugins, as their directories are called; all without any.
         names: Vec<String>,
-        /// Build each a second time from scratch and record whether the bytes are the same. Slow.
+        /// Build everything a second time from scratch and record whether the bytes are the same. Slow.
         #[arg(long)]
         verify: bool,
     },
@@ -62,19 +58,12 @@ fn main() -> ExitCode {
 fn run_build(root: &Path, names: &[String], verify: bool) -> Result<(), String> {
     let selected = select(plugins(root)?, names)?;
     let toolchain = Toolchain::find(root)?;
-    println!(
-        "building {} with {}",
-        selected.len(),
-        toolchain.description()
-    );
+    println!("building {} with {}", selected.len(), toolchain.description());
+    let again = if verify { Some(scratch(root)?) } else { None };
     for plugin in selected {
-        let built = build(root, &toolchain, &plugin, verify)?;
+        let built = build(root, &toolchain, &plugin, again.as_deref())?;
         let kib = built.entry.size.div_ceil(1024);
-        let news = if built.changed {
-            "changed"
-        } else {
-            "unchanged"
-        };
+        let news = if built.changed { "changed" } else { "unchanged" };
         let reproduced = match (verify, built.entry.reproduced) {
             (false, _) => "",
             (true, true) => ", reproduced",
@@ -82,7 +71,8 @@ fn run_build(root: &Path, names: &[String], verify: bool) -> Result<(), String> 
         };
         println!("{:<16} {kib:>6} KiB  {news}{reproduced}", plugin.name);
     }
-    Ok(())
+    // The second build is of no further use, and large.
+    if verify { scratch(root).map(drop) } else { Ok(()) }
 }
 
 fn run_check(root: &Path) -> Result<(), String> {

@@ -58,58 +58,30 @@ impl Toolchain {
 
     /// For people, and for the record.
     pub fn description(&self) -> String {
-        let std = if self.debian.is_some() {
-            "std built from source with Debian's wasi-libc"
-        } else {
-            "its own std"
-        };
+        let std = if self.debian.is_some() { "std built from source with Debian's wasi-libc" } else { "its own std" };
         format!("{}, {std}", self.version)
     }
 
     fn with_std(root: &Path, rustc: PathBuf, cargo: PathBuf) -> Option<Self> {
-        let libraries = ask(
-            root,
-            &rustc,
-            &["--print", "target-libdir", "--target", TARGET],
-        )?;
+        let libraries = ask(root, &rustc, &["--print", "target-libdir", "--target", TARGET])?;
         let mut files = fs::read_dir(libraries).ok()?.flatten();
-        files
-            .any(|file| file.file_name().to_string_lossy().starts_with("libstd-"))
-            .then_some(())?;
+        files.any(|file| file.file_name().to_string_lossy().starts_with("libstd-")).then_some(())?;
         Self::new(root, rustc, cargo, None)
     }
 
     fn debian(root: &Path) -> Option<Self> {
         let needed = [DEBIAN_CARGO, DEBIAN_STD].map(PathBuf::from);
         let libc = LIBC_FILES.map(|file| Path::new(DEBIAN_LIBC).join(file));
-        needed
-            .iter()
-            .chain(&libc)
-            .all(|path| path.exists())
-            .then_some(())?;
-        let linker = DEBIAN_LINKERS
-            .map(PathBuf::from)
-            .into_iter()
-            .find(|path| path.exists());
+        needed.iter().chain(&libc).all(|path| path.exists()).then_some(())?;
+        let linker = DEBIAN_LINKERS.map(PathBuf::from).into_iter().find(|path| path.exists());
         let linker = linker.or_else(|| linker_of_rustup(root))?;
-        Self::new(
-            root,
-            DEBIAN_RUSTC.into(),
-            DEBIAN_CARGO.into(),
-            Some(Debian { linker }),
-        )
+        Self::new(root, DEBIAN_RUSTC.into(), DEBIAN_CARGO.into(), Some(Debian { linker }))
     }
 
     fn new(root: &Path, rustc: PathBuf, cargo: PathBuf, debian: Option<Debian>) -> Option<Self> {
         let sysroot = ask(root, &rustc, &["--print", "sysroot"])?.into();
         let version = ask(root, &rustc, &["--version"])?;
-        Some(Self {
-            cargo,
-            rustc,
-            sysroot,
-            version,
-            debian,
-        })
+        Some(Self { cargo, rustc, sysroot, version, debian })
     }
 }
 
@@ -118,10 +90,7 @@ impl Debian {
     /// the one that is to be on the `PATH`.
     pub(crate) fn lay_out(&self, within: &Path) -> std::io::Result<(PathBuf, PathBuf)> {
         let sysroot = within.join("sysroot");
-        let libraries = sysroot
-            .join("lib/rustlib")
-            .join(TARGET)
-            .join("lib/self-contained");
+        let libraries = sysroot.join("lib/rustlib").join(TARGET).join("lib/self-contained");
         let programs = within.join("bin");
         fs::create_dir_all(&libraries)?;
         fs::create_dir_all(&programs)?;
@@ -139,22 +108,13 @@ fn linker_of_rustup(root: &Path) -> Option<PathBuf> {
     let rustc = Path::new("rustc");
     let sysroot = PathBuf::from(ask(root, rustc, &["--print", "sysroot"])?);
     let verbose = ask(root, rustc, &["-vV"])?;
-    let host = verbose
-        .lines()
-        .find_map(|line| line.strip_prefix("host: "))?;
-    let linker = sysroot
-        .join("lib/rustlib")
-        .join(host)
-        .join("bin/gcc-ld/wasm-ld");
+    let host = verbose.lines().find_map(|line| line.strip_prefix("host: "))?;
+    let linker = sysroot.join("lib/rustlib").join(host).join("bin/gcc-ld/wasm-ld");
     linker.exists().then_some(linker)
 }
 
 fn ask(root: &Path, program: &Path, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program)
-        .args(arguments)
-        .current_dir(root)
-        .output()
-        .ok()?;
+    let output = Command::new(program).args(arguments).current_dir(root).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim().to_owned())
 }

@@ -15,11 +15,7 @@ pub(crate) fn is_utf16(bytes: &[u8]) -> bool {
 
 /// Where a file ceases to be text.
 pub(crate) fn first_nul(file: &[u8]) -> Option<usize> {
-    if is_utf16(file) {
-        None
-    } else {
-        memchr::memchr(0, file)
-    }
+    if is_utf16(file) { None } else { memchr::memchr(0, file) }
 }
 
 /// A stream that ends before its first NUL.
@@ -32,11 +28,7 @@ pub(crate) struct UntilNul<R> {
 
 impl<R: Read> UntilNul<R> {
     pub(crate) fn new(reader: R) -> Self {
-        Self {
-            reader,
-            read: 0,
-            ended: false,
-        }
+        Self { reader, read: 0, ended: false }
     }
 
     /// Where that NUL is, once it was met.

@@ -2,7 +2,7 @@
 
 use cofferdam_sdk::WorkspacePath;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// What to search for, where, and how to show it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -59,12 +59,9 @@ pub struct Input {
 }
 
 /// What a result is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[expect(
-    missing_docs,
-    reason = "said where it is used; documented variants would double the schema"
-)]
+#[expect(missing_docs, reason = "said where it is used; documented variants would double the schema")]
 pub enum OutputMode {
     #[default]
     Content,
@@ -80,10 +77,7 @@ impl Input {
     /// Lines of context before and after each match.
     pub(crate) fn context_lines(&self) -> (usize, usize) {
         match self.output_mode {
-            OutputMode::Content => (
-                self.before.max(self.context).into(),
-                self.after.max(self.context).into(),
-            ),
+            OutputMode::Content => (self.before.max(self.context).into(), self.after.max(self.context).into()),
             OutputMode::Files | OutputMode::Count => (0, 0),
         }
     }

@@ -45,12 +45,7 @@ impl Tool for Grep {
         let matcher = pattern::matcher(&input)?;
         let required = Required::of(&input).unwrap_or_default();
         let mut walk = Walk::open(&WalkOptions {
-            root: input
-                .path
-                .as_ref()
-                .filter(|path| !path.is_root())
-                .map_or("", WorkspacePath::as_str)
-                .to_owned(),
+            root: input.path.as_ref().map_or("", WorkspacePath::below_root).to_owned(),
             globs: input.glob.clone(),
             hidden: input.hidden,
             respect_ignore: !input.no_ignore,
@@ -63,11 +58,7 @@ impl Tool for Grep {
             other => other.into(),
         })?;
         let mut report = Report::new(&input, &matcher);
-        search::search(
-            &mut walk.files(BATCH),
-            &mut pattern::searcher(&input),
-            &mut report,
-        )?;
+        search::search(&mut walk.files(BATCH), &mut pattern::searcher(&input), &mut report)?;
         for problem in walk.problems()? {
             report.problem(problem);
         }

@@ -26,21 +26,12 @@ pub(crate) fn push(out: &mut String, line: &[u8], focus: impl FnOnce(&[u8]) -> u
         }
     }
     let focus = focus(line).min(line.len());
-    let before =
-        String::from_utf8_lossy(&line[boundary(line, focus.saturating_sub(bytes(BEFORE)))..focus])
-            .into_owned();
-    let start = before
-        .char_indices()
-        .rev()
-        .nth(BEFORE - 1)
-        .map_or(0, |(start, _)| start);
+    let before = String::from_utf8_lossy(&line[boundary(line, focus.saturating_sub(bytes(BEFORE)))..focus]).into_owned();
+    let start = before.char_indices().rev().nth(BEFORE - 1).map_or(0, |(start, _)| start);
     let before = &before[start..];
     let room = SHOWN - before.chars().count();
     let after: Range<usize> = focus..boundary(line, line.len().min(focus + bytes(room)));
-    let after: String = String::from_utf8_lossy(&line[after])
-        .chars()
-        .take(room)
-        .collect();
+    let after: String = String::from_utf8_lossy(&line[after]).chars().take(room).collect();
     if focus > before.len() {
         out.push('…');
     }
@@ -59,11 +50,7 @@ pub(crate) fn trim(line: &[u8]) -> &[u8] {
 
 /// The next place from `at` on where a character of UTF-8 begins.
 fn boundary(line: &[u8], at: usize) -> usize {
-    let inside = line[at..]
-        .iter()
-        .take(3)
-        .take_while(|&&byte| byte & 0xC0 == 0x80)
-        .count();
+    let inside = line[at..].iter().take(3).take_while(|&&byte| byte & 0xC0 == 0x80).count();
     at + inside
 }
 
@@ -87,25 +74,15 @@ mod tests {
     #[test]
     fn a_long_line_is_cut_around_the_match() {
         let line = format!("{}NEEDLE{}", "é".repeat(1000), "ü".repeat(1000));
-        let cut = format!(
-            "…{}NEEDLE{}… [cut from 4006 bytes]",
-            "é".repeat(100),
-            "ü".repeat(394)
-        );
+        let cut = format!("…{}NEEDLE{}… [cut from 4006 bytes]", "é".repeat(100), "ü".repeat(394));
         assert_eq!(shown(&line, 2000), cut);
     }
 
     #[test]
     fn a_long_line_is_cut_at_one_end_only_where_the_match_is_near_the_other() {
         let line = "x".repeat(501);
-        assert_eq!(
-            shown(&line, 0),
-            format!("{}… [cut from 501 bytes]", "x".repeat(500))
-        );
-        assert_eq!(
-            shown(&line, 500),
-            format!("…{} [cut from 501 bytes]", "x".repeat(101))
-        );
+        assert_eq!(shown(&line, 0), format!("{}… [cut from 501 bytes]", "x".repeat(500)));
+        assert_eq!(shown(&line, 500), format!("…{} [cut from 501 bytes]", "x".repeat(101)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use cofferdam_sdk::ToolError;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use regex_syntax::ast::parse::Parser;
 
 use crate::Input;
 
@@ -23,6 +24,10 @@ pub(crate) fn matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
         .dot_matches_new_line(input.multiline)
         .size_limit(MAX_PATTERN)
         .dfa_size_limit(MAX_CACHE);
+    // What the matcher compiles has groups around the pattern. Errors about these would puzzle the model.
+    if !input.fixed_strings {
+        Parser::new().parse(&input.pattern).map_err(|error| ToolError::invalid_input("/pattern", error.to_string()))?;
+    }
     if !input.multiline {
         builder.line_terminator(Some(b'\n'));
     }
@@ -61,16 +66,12 @@ mod tests {
     fn r121_a_pattern_that_does_not_compile_is_an_error_result() {
         let (pointer, message) = problem("a(b");
         assert_eq!(pointer, "/pattern");
-        assert!(message.contains("unclosed group"), "{message}");
+        assert_eq!(message, "regex parse error:\n    a(b\n     ^\nerror: unclosed group");
     }
 
     #[test]
     fn a_line_break_in_a_pattern_asks_for_multiline() {
-        assert!(
-            problem(r"a\nb")
-                .1
-                .ends_with("Set `multiline` to match across lines")
-        );
+        assert!(problem(r"a\nb").1.ends_with("Set `multiline` to match across lines"));
     }
 
     #[test]

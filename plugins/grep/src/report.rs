@@ -104,13 +104,7 @@ impl<'m> Report<'m> {
     /// The file is binary from this byte on and was searched up to there.
     pub(crate) fn binary_from(&mut self, byte: u64) {
         if self.in_group && self.mode == OutputMode::Content {
-            push(
-                &mut self.text,
-                format_args!(
-                    "[{}: binary from byte {byte} on, not searched further]\n",
-                    self.path
-                ),
-            );
+            push(&mut self.text, format_args!("[{}: binary from byte {byte} on, not searched further]\n", self.path));
         }
     }
 
@@ -140,35 +134,19 @@ impl<'m> Report<'m> {
                 OutputMode::Files | OutputMode::Count => ("file", "files"),
             };
             let (first, last) = (self.offset + 1, self.offset + self.shown);
-            let range = if first == last {
-                format!("{one} {first}")
-            } else {
-                format!("{many} {first} to {last}")
-            };
-            push(
-                &mut self.text,
-                format_args!(
-                    "[{range}; there are more: go on with offset {last}, or search for less]\n"
-                ),
-            );
+            let range = if first == last { format!("{one} {first}") } else { format!("{many} {first} to {last}") };
+            push(&mut self.text, format_args!("[{range}; there are more: go on with offset {last}, or search for less]\n"));
         }
         if !self.problems.is_empty() {
             let lines = self.problems.join("\n");
             push(&mut self.text, format_args!("\n[not searched:\n{lines}"));
             if self.more_problems > 0 {
-                push(
-                    &mut self.text,
-                    format_args!("\nand {} more", self.more_problems),
-                );
+                push(&mut self.text, format_args!("\nand {} more", self.more_problems));
             }
             self.text.push_str("]\n");
         }
         let output = Output::text(self.text);
-        if self.more {
-            output.truncated()
-        } else {
-            output
-        }
+        if self.more { output.truncated() } else { output }
     }
 
     /// Counts a result, and says whether it is to be shown.
@@ -187,18 +165,9 @@ impl<'m> Report<'m> {
     }
 
     /// A line with its place; `mark` is what tells matches from context.
-    fn line(
-        &self,
-        mark: char,
-        number: Option<u64>,
-        bytes: &[u8],
-        focus: impl FnOnce(&[u8]) -> usize,
-    ) -> String {
+    fn line(&self, mark: char, number: Option<u64>, bytes: &[u8], focus: impl FnOnce(&[u8]) -> usize) -> String {
         let mut text = String::with_capacity(self.path.len() + bytes.len().min(600) + 10);
-        push(
-            &mut text,
-            format_args!("{}{mark}{}{mark}", self.path, number.unwrap_or_default()),
-        );
+        push(&mut text, format_args!("{}{mark}{}{mark}", self.path, number.unwrap_or_default()));
         line::push(&mut text, bytes, focus);
         text.push('\n');
         text
@@ -229,13 +198,7 @@ impl Sink for &mut Report<'_> {
         }
         for (number, bytes) in (found.line_number().unwrap_or_default()..).zip(found.lines()) {
             let matcher = self.matcher;
-            let focus = |bytes: &[u8]| {
-                matcher
-                    .find(bytes)
-                    .ok()
-                    .flatten()
-                    .map_or(0, |found| found.start())
-            };
+            let focus = |bytes: &[u8]| matcher.find(bytes).ok().flatten().map_or(0, |found| found.start());
             let text = self.line(':', Some(number), bytes, focus);
             self.text.push_str(&text);
             if self.text.len() >= MAX_BYTES {

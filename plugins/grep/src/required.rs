@@ -31,9 +31,7 @@ pub(crate) struct Required {
 impl Required {
     /// Nothing if there is no such set, or none that is worth it.
     pub(crate) fn of(input: &Input) -> Option<Self> {
-        let escaped = input
-            .fixed_strings
-            .then(|| regex_syntax::escape(&input.pattern));
+        let escaped = input.fixed_strings.then(|| regex_syntax::escape(&input.pattern));
         let hir = ParserBuilder::new()
             .utf8(false)
             .case_insensitive(input.ignore_case)
@@ -52,10 +50,7 @@ impl Required {
     }
 
     fn one(string: &[u8]) -> Self {
-        Self {
-            strings: vec![string.to_vec()],
-            ignore_case: false,
-        }
+        Self { strings: vec![string.to_vec()], ignore_case: false }
     }
 
     fn shortest(&self) -> usize {
@@ -67,14 +62,8 @@ impl Required {
         if self.strings.len() * next.strings.len() > MAX_STRINGS {
             return None;
         }
-        let strings = self
-            .strings
-            .iter()
-            .flat_map(|a| next.strings.iter().map(|b| [a.as_slice(), b].concat()));
-        Some(Self {
-            strings: strings.collect(),
-            ignore_case: self.ignore_case || next.ignore_case,
-        })
+        let strings = self.strings.iter().flat_map(|a| next.strings.iter().map(|b| [a.as_slice(), b].concat()));
+        Some(Self { strings: strings.collect(), ignore_case: self.ignore_case || next.ignore_case })
     }
 
     /// All of these strings and all of those. Ignoring case where it was not asked for lets more files
@@ -100,10 +89,7 @@ struct Part {
 
 impl Part {
     fn exact(exact: Required) -> Self {
-        Self {
-            exact: Some(exact),
-            best: None,
-        }
+        Self { exact: Some(exact), best: None }
     }
 
     fn best(self) -> Option<Required> {
@@ -122,17 +108,11 @@ fn analyse(hir: &Hir) -> Part {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => Part::exact(Required::one(b"")),
         HirKind::Literal(literal) => Part::exact(Required::one(&literal.0)),
-        HirKind::Class(class) => Part {
-            exact: members(class),
-            best: None,
-        },
+        HirKind::Class(class) => Part { exact: members(class), best: None },
         HirKind::Capture(capture) => analyse(&capture.sub),
         // What need not occur says nothing; what occurs several times occurs at least once.
         HirKind::Repetition(repetition) if repetition.min == 0 => Part::default(),
-        HirKind::Repetition(repetition) => Part {
-            exact: None,
-            best: analyse(&repetition.sub).best(),
-        },
+        HirKind::Repetition(repetition) => Part { exact: None, best: analyse(&repetition.sub).best() },
         HirKind::Concat(parts) => sequence(parts),
         HirKind::Alternation(parts) => alternatives(parts),
     }
@@ -153,28 +133,14 @@ fn sequence(parts: &[Hir]) -> Part {
             }
         }
     }
-    if is_whole {
-        Part::exact(run)
-    } else {
-        Part {
-            exact: None,
-            best: better(best, Some(run)),
-        }
-    }
+    if is_whole { Part::exact(run) } else { Part { exact: None, best: better(best, Some(run)) } }
 }
 
 /// Each alternative must have its strings.
 fn alternatives(parts: &[Hir]) -> Part {
     let parts: Vec<Part> = parts.iter().map(analyse).collect();
     let exact = union(parts.iter().map(|part| part.exact.clone()));
-    if exact.is_some() {
-        Part { exact, best: None }
-    } else {
-        Part {
-            exact,
-            best: union(parts.into_iter().map(Part::best)),
-        }
-    }
+    if exact.is_some() { Part { exact, best: None } } else { Part { exact, best: union(parts.into_iter().map(Part::best)) } }
 }
 
 fn union(mut sets: impl Iterator<Item = Option<Required>>) -> Option<Required> {
@@ -189,47 +155,23 @@ fn union(mut sets: impl Iterator<Item = Option<Required>>) -> Option<Required> {
 fn members(class: &Class) -> Option<Required> {
     let members: Vec<char> = match class {
         Class::Unicode(class) => {
-            let size: u32 = class
-                .ranges()
-                .iter()
-                .map(|range| u32::from(range.end()) - u32::from(range.start()) + 1)
-                .sum();
-            (size <= MAX_CLASS).then(|| {
-                class
-                    .ranges()
-                    .iter()
-                    .flat_map(|range| range.start()..=range.end())
-                    .collect()
-            })
+            let size: u32 = class.ranges().iter().map(|range| u32::from(range.end()) - u32::from(range.start()) + 1).sum();
+            (size <= MAX_CLASS).then(|| class.ranges().iter().flat_map(|range| range.start()..=range.end()).collect())
         }
         Class::Bytes(class) => {
-            let size: u32 = class
-                .ranges()
-                .iter()
-                .map(|range| u32::from(range.end() - range.start()) + 1)
-                .sum();
-            let bytes = || {
-                class
-                    .ranges()
-                    .iter()
-                    .flat_map(|range| range.start()..=range.end())
-            };
-            (size <= MAX_CLASS && bytes().all(|byte| byte.is_ascii()))
-                .then(|| bytes().map(char::from).collect())
+            let size: u32 = class.ranges().iter().map(|range| u32::from(range.end() - range.start()) + 1).sum();
+            let bytes = || class.ranges().iter().flat_map(|range| range.start()..=range.end());
+            (size <= MAX_CLASS && bytes().all(|byte| byte.is_ascii())).then(|| bytes().map(char::from).collect())
         }
     }?;
     match members.as_slice() {
         [] => None,
         [upper, lower] if upper.is_ascii_uppercase() && upper.to_ascii_lowercase() == *lower => {
-            Some(Required {
-                strings: vec![lower.to_string().into_bytes()],
-                ignore_case: true,
-            })
+            Some(Required { strings: vec![lower.to_string().into_bytes()], ignore_case: true })
         }
-        _ if members.iter().all(char::is_ascii) => Some(Required {
-            strings: members.iter().map(|c| c.to_string().into_bytes()).collect(),
-            ignore_case: false,
-        }),
+        _ if members.iter().all(char::is_ascii) => {
+            Some(Required { strings: members.iter().map(|c| c.to_string().into_bytes()).collect(), ignore_case: false })
+        }
         _ => None,
     }
 }
@@ -242,23 +184,15 @@ mod tests {
     use crate::pattern;
 
     fn required(pattern: &str, ignore_case: bool) -> Option<(Vec<String>, bool)> {
-        let input = Input {
-            ignore_case,
-            ..Input::of(pattern)
-        };
+        let input = Input { ignore_case, ..Input::of(pattern) };
         Required::of(&input).map(|required| {
-            let strings = required
-                .strings
-                .into_iter()
-                .map(|string| String::from_utf8_lossy(&string).into_owned());
+            let strings = required.strings.into_iter().map(|string| String::from_utf8_lossy(&string).into_owned());
             (strings.collect(), required.ignore_case)
         })
     }
 
     fn strings(pattern: &str) -> Vec<String> {
-        required(pattern, false)
-            .map(|(strings, _)| strings)
-            .unwrap_or_default()
+        required(pattern, false).map(|(strings, _)| strings).unwrap_or_default()
     }
 
     #[test]
@@ -277,9 +211,7 @@ mod tests {
 
     #[test]
     fn what_need_not_be_there_is_not() {
-        for pattern in [
-            "", ".*", r"\w+", "a|b", "foo|.", "(foo)?", "(foo)*b", "[a-z]oo?", "x",
-        ] {
+        for pattern in ["", ".*", r"\w+", "a|b", "foo|.", "(foo)?", "(foo)*b", "[a-z]oo?", "x"] {
             assert_eq!(required(pattern, false), None, "{pattern}");
         }
     }
@@ -297,70 +229,32 @@ mod tests {
 
     #[test]
     fn plain_text_is_not_an_expression() {
-        let input = Input {
-            fixed_strings: true,
-            ..Input::of("a.*b")
-        };
+        let input = Input { fixed_strings: true, ..Input::of("a.*b") };
         assert_eq!(Required::of(&input), Some(Required::one(b"a.*b")));
     }
 
     /// Every text that matches holds what its pattern requires, for all short patterns and texts out of a few parts.
     #[test]
     fn nothing_that_matches_is_passed_over() {
-        let parts = [
-            "ab",
-            "K",
-            "s",
-            "[xy]",
-            "(?:ab|Ks)",
-            "b?",
-            "(?:xs)+",
-            ".",
-            r"\b",
-            "(?i:x)",
-            "ſ",
-            "$",
-        ];
+        let parts = ["ab", "K", "s", "[xy]", "(?:ab|Ks)", "b?", "(?:xs)+", ".", r"\b", "(?i:x)", "ſ", "$"];
         let pieces = ["a", "ab", "k", "S", "x", "Y", "\u{212A}", "ſ", "AB"];
         let mut texts = vec![String::new()];
         for _ in 0..4 {
-            let longer: Vec<String> = texts
-                .iter()
-                .flat_map(|text| pieces.iter().map(move |piece| format!("{text}{piece}")))
-                .collect();
+            let longer: Vec<String> = texts.iter().flat_map(|text| pieces.iter().map(move |piece| format!("{text}{piece}"))).collect();
             texts.extend(longer.into_iter().step_by(2));
         }
         let mut checked = 0;
         let parts = parts.as_slice();
-        let pairs = parts
-            .iter()
-            .flat_map(|a| parts.iter().map(move |b| format!("{a}{b}")));
-        let patterns = pairs.flat_map(|pair| {
-            parts
-                .iter()
-                .flat_map(move |c| [format!("{pair}{c}"), format!("{pair}|{c}b")])
-        });
-        for (pattern, ignore_case) in
-            patterns.flat_map(|pattern| [(pattern.clone(), false), (pattern, true)])
-        {
-            let input = Input {
-                ignore_case,
-                ..Input::of(&pattern)
-            };
+        let pairs = parts.iter().flat_map(|a| parts.iter().map(move |b| format!("{a}{b}")));
+        let patterns = pairs.flat_map(|pair| parts.iter().flat_map(move |c| [format!("{pair}{c}"), format!("{pair}|{c}b")]));
+        for (pattern, ignore_case) in patterns.flat_map(|pattern| [(pattern.clone(), false), (pattern, true)]) {
+            let input = Input { ignore_case, ..Input::of(&pattern) };
             let Some(required) = Required::of(&input) else {
                 continue;
             };
-            let Ok(matcher) = pattern::matcher(&input) else {
-                panic!("{pattern}")
-            };
-            for text in texts
-                .iter()
-                .filter(|text| matcher.is_match(text.as_bytes()).unwrap_or_default())
-            {
-                assert!(
-                    is_in(&required, text.as_bytes()),
-                    "{pattern} {required:?} {text}"
-                );
+            let Ok(matcher) = pattern::matcher(&input) else { panic!("{pattern}") };
+            for text in texts.iter().filter(|text| matcher.is_match(text.as_bytes()).unwrap_or_default()) {
+                assert!(is_in(&required, text.as_bytes()), "{pattern} {required:?} {text}");
                 checked += 1;
             }
         }
@@ -370,13 +264,8 @@ mod tests {
     /// As the host looks for it.
     fn is_in(required: &Required, text: &[u8]) -> bool {
         required.strings.iter().any(|string| {
-            text.windows(string.len()).any(|window| {
-                if required.ignore_case {
-                    window.eq_ignore_ascii_case(string)
-                } else {
-                    window == string.as_slice()
-                }
-            })
+            text.windows(string.len())
+                .any(|window| if required.ignore_case { window.eq_ignore_ascii_case(string) } else { window == string.as_slice() })
         })
     }
 }

@@ -10,11 +10,7 @@ use crate::binary;
 use crate::report::Report;
 
 /// Searches until there are no more files or the report wants no more.
-pub(crate) fn search<F>(
-    files: &mut Files<F>,
-    searcher: &mut Searcher,
-    report: &mut Report<'_>,
-) -> Result<(), ToolError>
+pub(crate) fn search<F>(files: &mut Files<F>, searcher: &mut Searcher, report: &mut Report<'_>) -> Result<(), ToolError>
 where
     F: FnMut() -> Result<Batch, WorkspaceError>,
 {
@@ -32,11 +28,7 @@ where
 }
 
 /// A file that came in one piece is searched where it lies, any other as a stream.
-fn search_file<F>(
-    mut file: File<'_, F>,
-    searcher: &mut Searcher,
-    report: &mut Report<'_>,
-) -> io::Result<()>
+fn search_file<F>(mut file: File<'_, F>, searcher: &mut Searcher, report: &mut Report<'_>) -> io::Result<()>
 where
     F: FnMut() -> Result<Batch, WorkspaceError>,
 {
@@ -53,9 +45,7 @@ where
         };
     }
     let mut head = Vec::new();
-    file.by_ref()
-        .take(binary::HEAD as u64)
-        .read_to_end(&mut head)?;
+    file.by_ref().take(binary::HEAD as u64).read_to_end(&mut head)?;
     if binary::first_nul(&head).is_some() {
         return Ok(());
     }
@@ -84,28 +74,14 @@ mod tests {
         for (path, bytes) in files {
             let mut chunks: Vec<&[u8]> = bytes.chunks(piece).collect();
             let last = chunks.pop().unwrap_or_default();
-            for (chunk, more) in chunks
-                .into_iter()
-                .map(|chunk| (chunk, true))
-                .chain([(last, false)])
-            {
+            for (chunk, more) in chunks.into_iter().map(|chunk| (chunk, true)).chain([(last, false)]) {
                 let length = u32::try_from(chunk.len()).unwrap_or(u32::MAX);
-                let piece = FilePiece {
-                    path: (*path).to_owned(),
-                    length,
-                    more,
-                };
-                batches.push(Batch {
-                    pieces: vec![piece],
-                    data: chunk.to_vec(),
-                });
+                let piece = FilePiece { path: (*path).to_owned(), length, more };
+                batches.push(Batch { pieces: vec![piece], data: chunk.to_vec() });
             }
         }
         let mut batches = batches.into_iter();
-        let end = || Batch {
-            pieces: Vec::new(),
-            data: Vec::new(),
-        };
+        let end = || Batch { pieces: Vec::new(), data: Vec::new() };
         let mut files = Files::new(move || Ok(batches.next().unwrap_or_else(end)));
         let matcher = match pattern::matcher(input) {
             Ok(matcher) => matcher,
@@ -113,9 +89,7 @@ mod tests {
         };
         let mut report = Report::new(input, &matcher);
         assert!(search(&mut files, &mut pattern::searcher(input), &mut report).is_ok());
-        let Output {
-            content, truncated, ..
-        } = report.output();
+        let Output { content, truncated, .. } = report.output();
         match content.as_slice() {
             [Content::Text(text)] => (text.clone(), truncated),
             other => panic!("{other:?}"),
@@ -135,88 +109,44 @@ mod tests {
         text
     }
 
-    const FILES: [(&str, &[u8]); 3] = [
-        ("a", b"one\ntwo\nthree\nfour\nfive\nsix\n"),
-        ("b/c", b"two\r\n"),
-        ("d", b"nothing"),
-    ];
+    const FILES: [(&str, &[u8]); 3] = [("a", b"one\ntwo\nthree\nfour\nfive\nsix\n"), ("b/c", b"two\r\n"), ("d", b"nothing")];
 
     #[test]
     fn matches_have_path_and_line() {
-        assert_eq!(
-            text(&Input::of("two|six"), &FILES),
-            "a:2:two\na:6:six\nb/c:1:two\n"
-        );
+        assert_eq!(text(&Input::of("two|six"), &FILES), "a:2:two\na:6:six\nb/c:1:two\n");
     }
 
     #[test]
     fn context_stands_apart_and_groups_have_breaks_between_them() {
-        let input = Input {
-            context: 1,
-            ..Input::of("two|six")
-        };
-        assert_eq!(
-            text(&input, &FILES),
-            "a-1-one\na:2:two\na-3-three\n--\na-5-five\na:6:six\n--\nb/c:1:two\n"
-        );
-        let input = Input {
-            after: 1,
-            ..Input::of("two|three")
-        };
-        assert_eq!(
-            text(&input, &FILES),
-            "a:2:two\na:3:three\na-4-four\n--\nb/c:1:two\n"
-        );
+        let input = Input { context: 1, ..Input::of("two|six") };
+        assert_eq!(text(&input, &FILES), "a-1-one\na:2:two\na-3-three\n--\na-5-five\na:6:six\n--\nb/c:1:two\n");
+        let input = Input { after: 1, ..Input::of("two|three") };
+        assert_eq!(text(&input, &FILES), "a:2:two\na:3:three\na-4-four\n--\nb/c:1:two\n");
     }
 
     #[test]
     fn files_and_counts() {
-        let files = Input {
-            output_mode: OutputMode::Files,
-            ..Input::of("o")
-        };
+        let files = Input { output_mode: OutputMode::Files, ..Input::of("o") };
         assert_eq!(text(&files, &FILES), "a\nb/c\nd\n");
-        let count = Input {
-            output_mode: OutputMode::Count,
-            ..Input::of("o")
-        };
+        let count = Input { output_mode: OutputMode::Count, ..Input::of("o") };
         assert_eq!(text(&count, &FILES), "a:3\nb/c:1\nd:1\n");
     }
 
     #[test]
     fn r121_results_are_capped_and_can_be_paged_through() {
         for (mode, pages) in [
-            (
-                OutputMode::Content,
-                [
-                    "a:1:one\na:2:two\n",
-                    "a:4:four\nb/c:1:two\n",
-                    "d:1:nothing\n",
-                ],
-            ),
+            (OutputMode::Content, ["a:1:one\na:2:two\n", "a:4:four\nb/c:1:two\n", "d:1:nothing\n"]),
             (OutputMode::Files, ["a\nb/c\n", "d\n", ""]),
             (OutputMode::Count, ["a:3\nb/c:1\n", "d:1\n", ""]),
         ] {
             for (page, expected) in pages.into_iter().enumerate() {
                 let offset = u32::try_from(page * 2).unwrap_or_default();
-                let input = Input {
-                    output_mode: mode,
-                    limit: 2,
-                    offset,
-                    ..Input::of("o")
-                };
+                let input = Input { output_mode: mode, limit: 2, offset, ..Input::of("o") };
                 let (text, truncated) = grep(&input, &FILES);
-                assert_eq!(
-                    truncated,
-                    pages.get(page + 1).is_some_and(|next| !next.is_empty()),
-                    "{text}"
-                );
+                assert_eq!(truncated, pages.get(page + 1).is_some_and(|next| !next.is_empty()), "{text}");
                 if truncated {
                     assert!(text.starts_with(expected), "{text}");
-                    assert!(
-                        text.contains(&format!("go on with offset {}", offset + 2)),
-                        "{text}"
-                    );
+                    assert!(text.contains(&format!("go on with offset {}", offset + 2)), "{text}");
                 } else if !expected.is_empty() {
                     assert_eq!(text, expected);
                 }
@@ -226,42 +156,22 @@ mod tests {
 
     #[test]
     fn context_of_matches_that_are_not_shown_is_not_shown() {
-        let one = Input {
-            context: 1,
-            limit: 1,
-            ..Input::of("two|six")
-        };
-        assert!(
-            grep(&one, &FILES)
-                .0
-                .starts_with("a-1-one\na:2:two\na-3-three\n[match 1;")
-        );
+        let one = Input { context: 1, limit: 1, ..Input::of("two|six") };
+        assert!(grep(&one, &FILES).0.starts_with("a-1-one\na:2:two\na-3-three\n[match 1;"));
         let next = Input { offset: 1, ..one };
-        assert!(
-            grep(&next, &FILES)
-                .0
-                .starts_with("a-5-five\na:6:six\n[match 2;"),
-            "{:?}",
-            grep(&next, &FILES)
-        );
+        assert!(grep(&next, &FILES).0.starts_with("a-5-five\na:6:six\n[match 2;"), "{:?}", grep(&next, &FILES));
     }
 
     #[test]
     fn no_matches_are_said_plainly() {
         assert_eq!(text(&Input::of("seven"), &FILES), "No matches.");
-        let past = Input {
-            offset: 9,
-            ..Input::of("two")
-        };
+        let past = Input { offset: 9, ..Input::of("two") };
         assert_eq!(text(&past, &FILES), "No more matches: there are 2 in all.");
     }
 
     #[test]
     fn multiline_matches_span_lines() {
-        let input = Input {
-            multiline: true,
-            ..Input::of("two.three")
-        };
+        let input = Input { multiline: true, ..Input::of("two.three") };
         assert_eq!(text(&input, &FILES), "a:2:two\na:3:three\n");
     }
 
@@ -270,26 +180,14 @@ mod tests {
         let mut late = b"one\n".repeat(20_000);
         late.extend(b"two\n\0one\n");
         let files: [(&str, &[u8]); 3] = [("a", b"\0one\n"), ("b", b"one\nx\0one\n"), ("c", &late)];
-        let input = Input {
-            output_mode: OutputMode::Count,
-            ..Input::of("one")
-        };
+        let input = Input { output_mode: OutputMode::Count, ..Input::of("one") };
         assert_eq!(text(&input, &files), "c:20000\n");
-        assert_eq!(
-            text(&Input::of("two"), &files),
-            "c:20001:two\n[c: binary from byte 80004 on, not searched further]\n"
-        );
+        assert_eq!(text(&Input::of("two"), &files), "c:20001:two\n[c: binary from byte 80004 on, not searched further]\n");
     }
 
     #[test]
     fn byte_order_marks_are_understood() {
-        let wide = |text: &str| -> Vec<u8> {
-            "\u{FEFF}"
-                .chars()
-                .chain(text.chars())
-                .flat_map(|c| (c as u16).to_le_bytes())
-                .collect()
-        };
+        let wide = |text: &str| -> Vec<u8> { "\u{FEFF}".chars().chain(text.chars()).flat_map(|c| (c as u16).to_le_bytes()).collect() };
         let (utf8, utf16) = ("\u{FEFF}one\n", wide("zero\none\n"));
         let files = [("a", utf8.as_bytes()), ("b", &utf16)];
         assert_eq!(text(&Input::of("^one"), &files), "a:1:one\nb:2:one\n");
@@ -305,15 +203,8 @@ mod tests {
     #[test]
     fn the_output_is_capped_in_bytes_too() {
         let lines = format!("{}\n", "x".repeat(400)).repeat(2000);
-        let input = Input {
-            limit: 2000,
-            ..Input::of("x")
-        };
+        let input = Input { limit: 2000, ..Input::of("x") };
         let (text, truncated) = grep_pieces(&input, &[("a", lines.as_bytes())], usize::MAX);
-        assert!(
-            truncated && text.len() < (256 << 10) + 1000,
-            "{}",
-            text.len()
-        );
+        assert!(truncated && text.len() < (256 << 10) + 1000, "{}", text.len());
     }
 }

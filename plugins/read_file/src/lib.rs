@@ -52,11 +52,7 @@ impl Tool for ReadFile {
     fn call(input: Input) -> Result<Output, ToolError> {
         let path = &input.path;
         let file = File::open(path).map_err(ToolError::io("read", path))?;
-        if file
-            .metadata()
-            .map_err(ToolError::io("read", path))?
-            .is_dir()
-        {
+        if file.metadata().map_err(ToolError::io("read", path))?.is_dir() {
             return Err(ToolError::failed(format!(
                 "`{path}` is a directory. Use a tool that lists or searches directories, then read one of its files."
             )));

@@ -41,11 +41,7 @@ pub(crate) struct Lines<R> {
 
 impl<R: Read> Lines<R> {
     pub(crate) fn new(reader: R) -> Self {
-        Self {
-            reader,
-            buffer: vec![0; FIRST_READ],
-            unread: 0..0,
-        }
+        Self { reader, buffer: vec![0; FIRST_READ], unread: 0..0 }
     }
 
     /// The file's first bytes, before anything was read: [`HEAD`] of them if it has as many.
@@ -81,9 +77,7 @@ impl<R: Read> Lines<R> {
                 self.consume(length);
             } else {
                 let last = usize::try_from(lines - skipped - 1).unwrap_or(usize::MAX);
-                let length = memchr::memchr_iter(b'\n', chunk)
-                    .nth(last)
-                    .map_or(chunk.len(), |end| end + 1);
+                let length = memchr::memchr_iter(b'\n', chunk).nth(last).map_or(chunk.len(), |end| end + 1);
                 self.consume(length);
                 skipped = lines;
             }
@@ -194,19 +188,11 @@ mod tests {
 
     #[test]
     fn lines_end_with_a_newline_or_the_file() -> io::Result<()> {
-        for (text, expected) in [
-            ("", &[][..]),
-            ("a", &["a"]),
-            ("a\n", &["a"]),
-            ("a\r\nb\r\n", &["a", "b"]),
-            ("\n\na\rb\r", &["", "", "a\rb\r"]),
-        ] {
+        for (text, expected) in
+            [("", &[][..]), ("a", &["a"]), ("a\n", &["a"]), ("a\r\nb\r\n", &["a", "b"]), ("\n\na\rb\r", &["", "", "a\rb\r"])]
+        {
             assert_eq!(lines(Lines::new(text.as_bytes()))?, expected, "{text:?}");
-            assert_eq!(
-                lines(Lines::new(Bytewise(text.as_bytes())))?,
-                expected,
-                "{text:?}"
-            );
+            assert_eq!(lines(Lines::new(Bytewise(text.as_bytes())))?, expected, "{text:?}");
         }
         Ok(())
     }
@@ -246,10 +232,7 @@ mod tests {
     #[test]
     fn the_rest_is_counted_up_to_a_point() -> io::Result<()> {
         let text = "x\n".repeat(100_000) + "x";
-        assert_eq!(
-            Lines::new(text.as_bytes()).rest(1 << 20)?,
-            Rest::Lines(100_001)
-        );
+        assert_eq!(Lines::new(text.as_bytes()).rest(1 << 20)?, Rest::Lines(100_001));
         assert_eq!(Lines::new(text.as_bytes()).rest(1 << 10)?, Rest::Unknown);
         Ok(())
     }

@@ -45,10 +45,7 @@ mod tests {
 
     #[test]
     fn r28_submit_confirms_with_the_trimmed_summary() {
-        assert_eq!(
-            call::<Submit>(r#"{"summary":" Fixed it.\n"}"#),
-            Ok(Output::text("Submitted: Fixed it."))
-        );
+        assert_eq!(call::<Submit>(r#"{"summary":" Fixed it.\n"}"#), Ok(Output::text("Submitted: Fixed it.")));
     }
 
     #[test]

@@ -11,11 +11,7 @@ impl Command {
 
     /// A line for `sh -c`, of at most 128 KiB, to be run in the root of the workspace.
     pub fn new(line: impl Into<String>) -> Self {
-        Self {
-            line: line.into(),
-            directory: String::new(),
-            timeout: Self::DEFAULT_TIMEOUT,
-        }
+        Self { line: line.into(), directory: String::new(), timeout: Self::DEFAULT_TIMEOUT }
     }
 }
 

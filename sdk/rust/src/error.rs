@@ -9,10 +9,7 @@ impl ToolError {
     /// The input fits the schema and still makes no sense. `pointer` is a JSON pointer such as `/lines/0`, empty for
     /// the whole input.
     pub fn invalid_input(pointer: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::InvalidInput(InputProblem {
-            pointer: pointer.into(),
-            message: message.into(),
-        })
+        Self::InvalidInput(InputProblem { pointer: pointer.into(), message: message.into() })
     }
 
     /// What the call is about does not exist.
@@ -43,15 +40,11 @@ impl ToolError {
             let subject = format!("cannot {action} `{path}`");
             match error.kind() {
                 io::ErrorKind::NotFound => Self::NotFound(format!("{subject}: it does not exist")),
-                io::ErrorKind::PermissionDenied => Self::Failed(format!(
-                    "{subject}: neither this tool's grants nor the file's permissions may be exceeded"
-                )),
-                io::ErrorKind::IsADirectory => {
-                    Self::Failed(format!("{subject}: it is a directory"))
+                io::ErrorKind::PermissionDenied => {
+                    Self::Failed(format!("{subject}: it is outside of the workspace, or the policy or the file's permissions forbid it"))
                 }
-                io::ErrorKind::NotADirectory => {
-                    Self::NotFound(format!("{subject}: a part of the path is not a directory"))
-                }
+                io::ErrorKind::IsADirectory => Self::Failed(format!("{subject}: it is a directory")),
+                io::ErrorKind::NotADirectory => Self::NotFound(format!("{subject}: a part of the path is not a directory")),
                 _ => Self::Failed(format!("{subject}: {error}")),
             }
         }

@@ -51,11 +51,9 @@ pub fn declare<T: Tool>() -> Declaration {
 /// Calls a tool with the JSON text of its input, as the host does.
 pub fn call<T: Tool>(input: &str) -> Result<Output, ToolError> {
     let mut json = serde_json::Deserializer::from_str(input);
-    let decoded = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        ToolError::invalid_input(pointer(error.path()), error.inner().to_string())
-    })?;
-    json.end()
-        .map_err(|error| ToolError::invalid_input("", error.to_string()))?;
+    let decoded = serde_path_to_error::deserialize(&mut json)
+        .map_err(|error| ToolError::invalid_input(pointer(error.path()), message(error.inner())))?;
+    json.end().map_err(|error| ToolError::invalid_input("", error.to_string()))?;
     T::call(decoded)
 }
 
@@ -65,15 +63,22 @@ pub fn unknown_tool(name: &str) -> ToolError {
     ToolError::not_found(format!("this plugin has no tool `{name}`"))
 }
 
+/// What is wrong. Where it is in the text matters only if the text is no JSON; otherwise the pointer says it.
+fn message(error: &serde_json::Error) -> String {
+    let mut message = error.to_string();
+    if let (true, Some(end)) = (error.is_data(), message.rfind(" at line ")) {
+        message.truncate(end);
+    }
+    message
+}
+
 /// The JSON pointer (RFC 6901) to the place where decoding failed.
 fn pointer(path: &Path) -> String {
     let mut pointer = String::new();
     for segment in path {
         match segment {
             Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
-            Segment::Map { key } => {
-                pointer.push_str(&format!("/{}", key.replace('~', "~0").replace('/', "~1")))
-            }
+            Segment::Map { key } => pointer.push_str(&format!("/{}", key.replace('~', "~0").replace('/', "~1"))),
             // An enum's variant is no step in the JSON text, and an unknown step leads nowhere.
             Segment::Enum { .. } | Segment::Unknown => {}
         }
@@ -108,21 +113,7 @@ mod tests {
         }
 
         fn call(input: Input) -> Result<Output, ToolError> {
-            Ok(Output::text(
-                input
-                    .numbers
-                    .iter()
-                    .map(|&n| u32::from(n))
-                    .sum::<u32>()
-                    .to_string(),
-            ))
-        }
-    }
-
-    fn problem(input: &str) -> String {
-        match call::<Sum>(input) {
-            Err(ToolError::InvalidInput(problem)) => problem.pointer,
-            other => panic!("{other:?}"),
+            Ok(Output::text(input.numbers.iter().map(|&n| u32::from(n)).sum::<u32>().to_string()))
         }
     }
 
@@ -132,10 +123,15 @@ mod tests {
     }
 
     #[test]
-    fn r22_decoding_errors_point_into_the_input() {
-        assert_eq!(problem(r#"{"a/b":[1,"2"]}"#), "/a~1b/1");
-        assert_eq!(problem(r#"{"a/b":[1]} {}"#), "");
-        assert_eq!(problem("{}"), "");
+    fn r22_decoding_errors_say_what_is_wrong_and_where() {
+        for (input, pointer, message) in [
+            (r#"{"a/b":[1,"2"]}"#, "/a~1b/1", "invalid type: string \"2\", expected u8"),
+            (r#"{"a/b":[1],"c":0}"#, "/c", "unknown field `c`, expected `a/b`"),
+            ("{}", "", "missing field `a/b`"),
+            (r#"{"a/b":[1]} {}"#, "", "trailing characters at line 1 column 13"),
+        ] {
+            assert_eq!(call::<Sum>(input), Err(ToolError::invalid_input(pointer, message)), "{input}");
+        }
     }
 
     #[test]

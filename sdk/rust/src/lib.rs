@@ -39,8 +39,7 @@
 //! }
 //!
 //! export_tools!(CountWords);
-//! # assert_eq!(words("two words"), 2);
-//! # fn main() {}
+//! # fn main() { assert_eq!(words("two words"), 2); }
 //! ```
 //!
 //! Its `Cargo.toml` has `crate-type = ["cdylib", "rlib"]` (the second is for tests) and depends on this crate,
@@ -76,8 +75,7 @@ pub mod workspace;
 
 pub use bindings::cofferdam::plugin::types::Denial;
 pub use bindings::exports::cofferdam::plugin::tools::{
-    Capability, Content, Hints, Image, InputProblem, Output, Table, Tool as Declaration, ToolError,
-    View,
+    Capability, Content, Hints, Image, InputProblem, Output, Table, Tool as Declaration, ToolError, View,
 };
 pub use export::{call, declare, unknown_tool};
 pub use path::WorkspacePath;

@@ -12,19 +12,13 @@ impl Output {
     pub fn json(value: &impl serde::Serialize) -> Result<Self, crate::ToolError> {
         match serde_json::to_string(value) {
             Ok(text) => Ok(Self::content(vec![Content::Json(text)])),
-            Err(error) => Err(crate::ToolError::failed(format!(
-                "the answer is not JSON: {error}"
-            ))),
+            Err(error) => Err(crate::ToolError::failed(format!("the answer is not JSON: {error}"))),
         }
     }
 
     /// Several pieces, in the order in which the model sees them.
     pub fn content(content: Vec<Content>) -> Self {
-        Self {
-            content,
-            view: None,
-            truncated: false,
-        }
+        Self { content, view: None, truncated: false }
     }
 
     /// Shows the user something else than the model.
@@ -44,13 +38,7 @@ impl Output {
 
 impl View {
     /// A table; each row has as many cells as the header.
-    pub fn table<H: Into<String>>(
-        header: impl IntoIterator<Item = H>,
-        rows: Vec<Vec<String>>,
-    ) -> Self {
-        Self::Table(Table {
-            header: header.into_iter().map(Into::into).collect(),
-            rows,
-        })
+    pub fn table<H: Into<String>>(header: impl IntoIterator<Item = H>, rows: Vec<Vec<String>>) -> Self {
+        Self::Table(Table { header: header.into_iter().map(Into::into).collect(), rows })
     }
 }

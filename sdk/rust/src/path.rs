@@ -21,9 +21,12 @@ impl WorkspacePath {
         &self.0
     }
 
-    /// Whether this is the workspace itself.
-    pub fn is_root(&self) -> bool {
-        matches!(self.0.trim_end_matches('/'), "" | ".")
+    /// As the lent interfaces want it: the workspace itself, which a model may call `.` or `./`, is the empty string.
+    pub fn below_root(&self) -> &str {
+        match self.0.trim_end_matches('/') {
+            "" | "." => "",
+            _ => &self.0,
+        }
     }
 }
 

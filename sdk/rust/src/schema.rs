@@ -3,35 +3,45 @@
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
+use serde_json::Value;
 
 /// The schema of `T` as JSON text.
 ///
 /// Each token of it is sent with every request to the model, so what says nothing to a model goes: the names of Rust
-/// types, the width of integers, the schema's own address. The struct's documentation goes too; the tool has
+/// types, the width of integers, the schema's own address, defaults that are empty. The struct's documentation goes too; the tool has
 /// a description.
 pub(crate) fn of<T: JsonSchema>() -> String {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
-    let mut schema = settings
-        .with_transform(RecursiveTransform(strip))
-        .into_generator()
-        .into_root_schema_for::<T>();
+    let mut schema = settings.with_transform(RecursiveTransform(strip)).into_generator().into_root_schema_for::<T>();
     schema.remove("description");
     schema.to_value().to_string()
 }
 
 fn strip(schema: &mut Schema) {
     schema.remove("title");
-    let format = schema.get("format").and_then(|format| format.as_str());
-    if format.is_some_and(|format| {
-        format.starts_with("int")
-            || format.starts_with("uint")
-            || format == "float"
-            || format == "double"
-    }) {
+    let format = schema.get("format").and_then(Value::as_str);
+    if format.is_some_and(is_width) {
         schema.remove("format");
+    }
+    if schema.get("default").is_some_and(is_nothing) {
+        schema.remove("default");
+    }
+}
+
+fn is_width(format: &str) -> bool {
+    matches!(format, "float" | "double") || format.starts_with("int") || format.starts_with("uint")
+}
+
+/// What everyone takes for granted where nothing is said.
+fn is_nothing(default: &Value) -> bool {
+    match default {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Array(values) => values.is_empty(),
+        Value::String(_) | Value::Number(_) | Value::Object(_) => false,
     }
 }
 
@@ -48,7 +58,10 @@ mod tests {
         /// Where.
         path: WorkspacePath,
         /// Elsewhere.
+        #[schemars(default)]
         other: Option<WorkspacePath>,
+        #[schemars(default)]
+        flag: bool,
         #[schemars(default, range(min = 1, max = 9))]
         title: u32,
     }
@@ -61,6 +74,7 @@ mod tests {
                 r#"{"type":"object","additionalProperties":false,"properties":{"#,
                 r#""path":{"type":"string","format":"workspace-path","description":"Where."},"#,
                 r#""other":{"type":["string","null"],"format":"workspace-path","description":"Elsewhere."},"#,
+                r#""flag":{"type":"boolean"},"#,
                 r#""title":{"type":"integer","default":0,"minimum":1,"maximum":9}},"required":["path"]}"#,
             )
         );

@@ -17,9 +17,7 @@
 
 mod files;
 
-pub use crate::bindings::cofferdam::plugin::workspace::{
-    Batch, Entry, EntryKind, FilePiece, WalkOptions, WorkspaceError,
-};
+pub use crate::bindings::cofferdam::plugin::workspace::{Batch, Entry, EntryKind, FilePiece, WalkOptions, WorkspaceError};
 pub use files::{File, Files};
 
 use crate::ToolError;
@@ -37,9 +35,7 @@ pub struct Walk {
 impl Walk {
     /// Starts a walk.
     pub fn open(options: &WalkOptions) -> Result<Self, WorkspaceError> {
-        Ok(Self {
-            id: host::open_walk(options)?,
-        })
+        Ok(Self { id: host::open_walk(options)? })
     }
 
     /// Everything that is left of the walk, directories and links included.
@@ -62,10 +58,7 @@ impl Walk {
     }
 
     /// The files that are left of the walk, with their contents, about `max_bytes` (64 KiB to 2 MiB) in memory at once.
-    pub fn files(
-        &mut self,
-        max_bytes: u32,
-    ) -> Files<impl FnMut() -> Result<Batch, WorkspaceError> + '_> {
+    pub fn files(&mut self, max_bytes: u32) -> Files<impl FnMut() -> Result<Batch, WorkspaceError> + '_> {
         Files::new(move || host::next_files(self.id, max_bytes))
     }
 
@@ -102,9 +95,7 @@ impl From<WorkspaceError> for ToolError {
             WorkspaceError::NotFound(message) => Self::NotFound(message),
             WorkspaceError::InvalidGlob(message) => Self::invalid_input("", message),
             WorkspaceError::Denied(denial) => Self::Denied(denial),
-            WorkspaceError::InvalidWalk(message) | WorkspaceError::Failed(message) => {
-                Self::Failed(message)
-            }
+            WorkspaceError::InvalidWalk(message) | WorkspaceError::Failed(message) => Self::Failed(message),
         }
     }
 }

@@ -1,0 +1,97 @@
+//! Single calls.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use cofferdam::policy::Mode;
+use cofferdam::sandbox::{Allocation, Call, Limits, Plugin, Ruling, Sandbox, Workspace};
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+use crate::folders;
+use crate::measure::{Line, against, alone};
+
+/// A sandbox, the built-in plugins, and a folder to work in.
+pub(crate) struct Bench {
+    pub(crate) sandbox: Arc<Sandbox>,
+    pub(crate) workspace: Arc<Workspace>,
+    plugins: Vec<(&'static str, Arc<Plugin>)>,
+}
+
+impl Bench {
+    pub(crate) fn new(allocation: Allocation, folder: &std::path::Path) -> Self {
+        let sandbox = Arc::new(folders::sandbox(allocation));
+        let load = |(name, component)| (name, Arc::new(sandbox.load(component, &|| ()).expect("it loads")));
+        let plugins = cofferdam::tools::builtin_components().map(load).collect();
+        Self { sandbox, workspace: Arc::new(Workspace::open(folder).expect("it opens")), plugins }
+    }
+
+    /// Calls a built-in tool; the result has to be good.
+    pub(crate) fn call(&self, runtime: &Runtime, tool: &str, input: &str) -> String {
+        let (_, plugin) = self.plugins.iter().find(|(name, _)| *name == tool).expect("it is built in");
+        let declared = plugin.declaration().tools.iter().find(|declared| declared.name == tool).expect("it has that name");
+        let call = Call {
+            tool: tool.to_owned(),
+            input: input.to_owned(),
+            grants: cofferdam::policy::Grants::for_asked(&declared.asks).0,
+            limits: Limits::default(),
+            workspace: Arc::clone(&self.workspace),
+            gate: Arc::new(|effect| {
+                let decision = cofferdam::policy::Judge::new(Mode::Auto, false).decide("bash", "", effect);
+                let cofferdam::policy::Decision::Allow(permit) = decision else { panic!("auto allows") };
+                Box::pin(async { Ruling::Permitted(permit) })
+            }),
+            progress: Arc::new(|_| ()),
+            cancel: CancellationToken::new(),
+        };
+        let output = runtime.block_on(plugin.call(&self.sandbox, call)).result.expect("the call is good");
+        match output.content.into_iter().next() {
+            Some(cofferdam::sandbox::Piece::Text(text)) => text,
+            _ => String::new(),
+        }
+    }
+}
+
+pub(crate) fn run(runtime: &Runtime) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file.txt");
+    std::fs::write(&file, "a line of text\n".repeat(20)).expect("it is written");
+    for (allocation, name) in [(Allocation::Pooled, "pooled"), (Allocation::OnDemand, "on demand")] {
+        let bench = Bench::new(allocation, folder.path());
+        let line = format!("submit, {name}");
+        alone(&Line { name: &line, target: "≤ 35 µs + a thread hop" }, 30, 100, || drop(bench.call(runtime, "submit", "{}")));
+        let line = format!("read_file, {name} (native: read_to_string)");
+        let read = || drop(bench.call(runtime, "read_file", r#"{"path":"file.txt"}"#));
+        against(&Line { name: &line, target: "" }, 300, read, || drop(std::fs::read_to_string(&file)));
+        let line = format!("bash `true`, {name} (native: sh -c true)");
+        let bash = || drop(bench.call(runtime, "bash", r#"{"command":"true"}"#));
+        let native = || drop(Command::new("sh").args(["-c", "true"]).output());
+        against(&Line { name: &line, target: "" }, 50, bash, native);
+    }
+    let hop = || runtime.block_on(async { tokio::task::spawn_blocking(|| ()).await.expect("it runs") });
+    alone(&Line { name: "the thread hop alone", target: "" }, 30, 100, hop);
+}
+
+/// The program as its user starts it.
+pub(crate) fn cold() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("file.txt"), "a line of text\n").expect("it is written");
+    let program = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cofferdam"));
+        command.current_dir(folder.path()).envs(folders::own_folders(folder.path()));
+        command
+    };
+    let native = || drop(Command::new("cat").arg("file.txt").current_dir(folder.path()).output());
+    let cases: [(&str, &[&str], &str); 3] = [
+        ("tools list (native: cat)", &["tools", "list"], "≤ 10 ms"),
+        ("tools call submit (native: cat)", &["tools", "call", "submit", "{}"], "≤ 4 ms"),
+        ("tools call read_file (native: cat)", &["tools", "call", "read_file", r#"{"path":"file.txt"}"#], "≤ 4 ms"),
+    ];
+    for (name, arguments, target) in cases {
+        let run = || {
+            let output = program().args(arguments).output().expect("it starts");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        };
+        against(&Line { name, target }, 30, run, native);
+    }
+}

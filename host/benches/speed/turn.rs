@@ -1,0 +1,72 @@
+//! The host's own cost of a turn, with a model that answers at once.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use cofferdam::agent::events::{Event, Observer};
+use cofferdam::agent::{Agent, Outcome, RequestId, TurnLimit};
+use cofferdam::conversation::Transcript;
+use cofferdam::model::Replay;
+use cofferdam::policy::Mode;
+use cofferdam::sandbox::{Allocation, Limits, Workspace};
+use cofferdam::tools::{Approvals, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder, builtin_components};
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+use crate::folders;
+use crate::measure::{Line, shown};
+
+struct Nobody;
+
+impl Observer for Nobody {
+    fn observe(&self, _: &Event<'_>) {}
+}
+
+pub(crate) fn run(runtime: &Runtime) {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("file.txt"), "a line of text\n").expect("it is written");
+    let sandbox = Arc::new(folders::sandbox(Allocation::Pooled));
+    let mut catalog = Catalog::default();
+    for (name, component) in builtin_components() {
+        catalog.add(&sandbox, Origin::BuiltIn(name), component, &|| ());
+    }
+    let settings = DispatcherSettings {
+        parallel: ParallelLimit::of_this_machine(),
+        reorder: Reorder::Safe,
+        output_cap: 100 << 10,
+        outputs: None,
+        limits: Limits::default(),
+        rejections: 3,
+    };
+    let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));
+    let approvals = Arc::new(Approvals::new(Mode::Auto, None));
+    let dispatcher = Dispatcher::new(sandbox, Arc::new(catalog), workspace, approvals, settings);
+    for turns in [10_u32, 100, 1000] {
+        let script = script(turns);
+        let samples = (0..5).map(|_| {
+            let model = Replay::parse(&script).expect("it is a recording");
+            let turn_limit = TurnLimit::new(turns + 1).expect("it is a limit");
+            let agent = Agent { model: &model, tools: &dispatcher, observer: &Nobody, system: String::new(), turn_limit };
+            let started = Instant::now();
+            let outcome = runtime
+                .block_on(async { agent.request(&RequestId::new(0), &mut Transcript::new(), "go", &CancellationToken::new()).await });
+            assert!(matches!(outcome, Outcome::Answered { .. }), "{outcome:?}");
+            started.elapsed() / turns
+        });
+        let name = format!("one of {turns} turns in a request");
+        shown(&Line { name: &name, target: "does not grow" }, samples.collect());
+    }
+}
+
+fn script(turns: u32) -> String {
+    use std::fmt::Write as _;
+    let mut script = String::from("{\"cofferdam_recording\": 1}\n");
+    for turn in 0..turns {
+        let _ = writeln!(
+            script,
+            r#"{{"blocks": [{{"call": {{"id": "c{turn}", "name": "read_file", "arguments": {{"path": "file.txt"}}}}}}]}}"#
+        );
+    }
+    script.push_str(r#"{"blocks": [{"text": "done"}]}"#);
+    script
+}

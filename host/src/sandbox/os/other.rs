@@ -1,0 +1,13 @@
+//! macOS and other systems. The compiling process: time of the processor is enforced by the kernel; memory is not, since
+//! `RLIMIT_AS` is advice there. The parent still ends the process when its time is up.
+
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+/// Bounds this process for good.
+pub(in crate::sandbox) fn limit_compiler(time: Duration, _memory: u64) -> std::io::Result<()> {
+    let seconds = Some(time.as_secs());
+    setrlimit(Resource::Cpu, Rlimit { current: seconds, maximum: seconds })?;
+    Ok(())
+}
