@@ -7,6 +7,7 @@ mod abort;
 mod answers;
 mod approval;
 mod beside;
+mod circles;
 mod command_line;
 mod demo;
 mod dialog;

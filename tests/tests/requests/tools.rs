@@ -85,7 +85,6 @@ fn r022_a_bad_call_fails_with_its_reason() {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn r121_grep_finds_what_ripgrep_finds() {
     let code = "use std::fs;\n\nfn main() {\n    fs::read(\"x\");\n}\n";
     let home = home()
