@@ -120,7 +120,9 @@ impl Dispatcher {
             match self.check(index, call) {
                 Ok(call) => ready.push(call),
                 Err((call, problem)) => {
-                    let result = ToolResult::error(problem);
+                    let mut result = ToolResult::error(problem);
+                    let remark = lock(&self.repetition).remark(call.name.trim(), &call.arguments, &result);
+                    result.content.extend(remark.map(Content::Text));
                     let schema = self.catalog.find(call.name.trim()).map(|tool| &tool.declared.input_schema);
                     let summary = summary::of(schema.unwrap_or(&serde_json::Value::Null), &call.arguments);
                     observer.observe(&Event::CallFinished {
