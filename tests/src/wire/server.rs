@@ -281,4 +281,16 @@ mod tests {
     fn a_script_that_is_not_played_to_its_end_fails_the_test() {
         drop(Provider::OpenAi.serve([says("never asked for")]));
     }
+
+    #[test]
+    #[should_panic(expected = "the first message is not the system prompt")]
+    fn r060_a_body_that_breaks_a_rule_fails_the_test() {
+        let server = Provider::OpenAi.serve([says("Fine.")]);
+        let body = r#"{"model": "m", "stream": true, "messages": [{"role": "user", "content": "u"}]}"#;
+        let mut client = TcpStream::connect(server.address).expect("it listens");
+        let head = format!("POST /v1/chat/completions HTTP/1.1\r\nauthorization: Bearer sk-\r\ncontent-length: {}\r\n\r\n", body.len());
+        client.write_all((head + body).as_bytes()).expect("it reads");
+        server.wait_for_requests(1);
+        drop(server);
+    }
 }
