@@ -149,7 +149,7 @@ impl Dispatcher {
             Ok(checked) => checked,
             Err(problem) => return Err((call, problem.to_string())),
         };
-        if let Some(problem) = checked.paths.iter().find_map(|path| self.workspace.leads_out(path)) {
+        if let Some(problem) = checked.paths.iter().find_map(|path| self.workspace.refusal(path)) {
             return Err((call, problem.to_string()));
         }
         let touches = match (tool.grants.files, tool.grants.commands, checked.paths.is_empty()) {

@@ -3,9 +3,9 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub(super) use linux::limit_compiler;
+pub(super) use linux::{hide_from_own_user, limit_compiler};
 
 #[cfg(not(target_os = "linux"))]
 mod other;
 #[cfg(not(target_os = "linux"))]
-pub(super) use other::limit_compiler;
+pub(super) use other::{hide_from_own_user, limit_compiler};
