@@ -41,7 +41,7 @@ impl<'i> Listing<'i> {
             EntryKind::File => writeln!(self.text, "{path}  {}", size::human(entry.size)),
             EntryKind::Symlink => match leads_to(&entry.path) {
                 Some(target) => writeln!(self.text, "{path} -> {}", one_line(&target)),
-                None => writeln!(self.text, "{path} -> (outside of the workspace)"),
+                None => writeln!(self.text, "{path} -> (an absolute path, which tools cannot follow)"),
             },
             EntryKind::Other => writeln!(self.text, "{path}  (neither file nor directory)"),
         };
@@ -125,7 +125,8 @@ mod tests {
             entry("out", EntryKind::Symlink),
             entry("pipe", EntryKind::Other),
         ];
-        let expected = "dir/\ndir/file  1.5K\nin -> a/b\nout -> (outside of the workspace)\npipe  (neither file nor directory)\n";
+        let expected =
+            "dir/\ndir/file  1.5K\nin -> a/b\nout -> (an absolute path, which tools cannot follow)\npipe  (neither file nor directory)\n";
         assert_eq!(list(&input(5), &entries), (expected.to_owned(), false));
     }
 

@@ -99,7 +99,8 @@ fn ambiguous(change: &Change<'_>, numbers: &[usize], overlaps: bool) -> ToolErro
             )
         } else {
             format!(
-                "it is in `{path}` {count} times, at lines {}. Nothing was changed. Add lines around it until it is there once, or set `replace_all`",
+                "it is in `{path}` {count} times, at {} {}. Nothing was changed. Add lines around it until it is there once, or set `replace_all`",
+                if numbers.first() == numbers.last() { "line" } else { "lines" },
                 lines::numbers(numbers)
             )
         },

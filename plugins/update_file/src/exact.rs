@@ -35,13 +35,13 @@ pub(crate) fn find<'o>(text: &str, old: &'o str) -> Option<Found<'o>> {
 mod tests {
     use super::*;
 
-    fn places(text: &str, old: &str) -> Vec<Range<usize>> {
-        find(text, old).map(|found| found.places).unwrap_or_default()
+    fn places(text: &str, old: &str) -> Vec<(usize, usize)> {
+        find(text, old).map(|found| found.places).unwrap_or_default().into_iter().map(|place| (place.start, place.end)).collect()
     }
 
     #[test]
     fn every_place_is_found_in_order() {
-        assert_eq!(places("abcabc", "bc"), [1..3, 4..6]);
+        assert_eq!(places("abcabc", "bc"), [(1, 3), (4, 6)]);
         assert_eq!(places("abc", "x"), []);
     }
 
@@ -53,13 +53,13 @@ mod tests {
 
     #[test]
     fn r118_line_endings_need_not_be_the_file_s() {
-        assert_eq!(places("a\r\nb\r\n", "a\nb\n"), [0..6]);
-        assert_eq!(places("a\nb\n", "a\r\nb"), [0..3]);
+        assert_eq!(places("a\r\nb\r\n", "a\nb\n"), [(0, 6)]);
+        assert_eq!(places("a\nb\n", "a\r\nb"), [(0, 3)]);
     }
 
     #[test]
     fn r118_a_line_ending_is_never_cut_in_two() {
-        assert_eq!(places("a\r\nb", "\nb"), [1..4]);
+        assert_eq!(places("a\r\nb", "\nb"), [(1, 4)]);
         assert_eq!(places("a\r\nb", "a\r"), []);
     }
 }

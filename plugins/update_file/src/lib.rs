@@ -65,11 +65,12 @@ export_tools!(UpdateFile);
 
 fn summary(path: &WorkspacePath, before: &str, edit: &Edit) -> String {
     let mut summary = match edit.lines.as_slice() {
-        [line] => format!("updated {path} at line {line}"),
+        [line] => {
+            let (removed, added) = diff::changed_lines(before, &edit.text);
+            format!("updated {path} at line {line} (+{added} -{removed} lines)")
+        }
         lines => format!("updated {path}: replaced {} occurrences, at lines {}", lines.len(), lines::numbers(lines)),
     };
-    let (removed, added) = diff::changed_lines(before, &edit.text);
-    summary.push_str(&format!(" (+{added} -{removed} lines)"));
     if edit.loosely {
         summary.push_str(
             "; old_text differed from the file in spaces at the beginnings or ends of lines, and new_text was indented as the file is",
@@ -98,7 +99,7 @@ mod tests {
         let edit = |text: &str, lines: &[usize], loosely| Edit { text: text.to_owned(), lines: lines.to_vec(), loosely };
         assert_eq!(summary(&"f".into(), "a\nb\n", &edit("a\nc\nd\n", &[2], false)), "updated f at line 2 (+2 -1 lines)");
         let many = summary(&"f".into(), "a\na\n", &edit("b\nb\n", &[1, 2], false));
-        assert_eq!(many, "updated f: replaced 2 occurrences, at lines 1 and 2 (+2 -2 lines)");
+        assert_eq!(many, "updated f: replaced 2 occurrences, at lines 1 and 2");
         assert!(summary(&"f".into(), "#!/bin/sh\n", &edit("", &[1], true)).ends_with("(chmod +x)"));
     }
 }

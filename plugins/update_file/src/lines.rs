@@ -17,7 +17,14 @@ impl Line<'_> {
     }
 }
 
-pub(crate) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
+/// All of them; a file of ten megabytes may have ten million, which fit into memory only if they are counted first.
+pub(crate) fn collect(text: &str) -> Vec<Line<'_>> {
+    let mut all = Vec::with_capacity(text.matches('\n').count() + 1);
+    all.extend(lines(text));
+    all
+}
+
+fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     let mut start = 0;
     text.split_inclusive('\n').map(move |line| {
         let body = line.strip_suffix('\n').unwrap_or(line);
@@ -41,9 +48,11 @@ pub(crate) fn numbers_of(text: &str, places: impl Iterator<Item = usize>) -> Vec
         .collect()
 }
 
-/// Numbers in words, not too many of them.
+/// Numbers in words, not too many of them, and each once.
 pub(crate) fn numbers(numbers: &[usize]) -> String {
     const SHOWN: usize = 10;
+    let mut numbers = numbers.to_vec();
+    numbers.dedup();
     let shown: Vec<String> = numbers.iter().take(SHOWN).map(ToString::to_string).collect();
     match (shown.split_last(), numbers.len().saturating_sub(SHOWN)) {
         (Some((last, [])), 0) => last.clone(),
@@ -67,6 +76,7 @@ mod tests {
     fn numbers_are_counted_and_told() {
         assert_eq!(numbers_of("a\nb\n\nc", [0, 2, 2, 5].into_iter()), [1, 2, 2, 4]);
         assert_eq!(numbers(&[1]), "1");
+        assert_eq!(numbers(&[1, 1, 2]), "1 and 2");
         assert_eq!(numbers(&[1, 2, 3]), "1, 2 and 3");
         assert_eq!(numbers(&(1..=12).collect::<Vec<_>>()), "1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more");
     }

@@ -25,7 +25,7 @@ pub(crate) fn explain(text: &str, change: &Change<'_>) -> ToolError {
         message.push_str(". It begins with line numbers, which are not part of the file: leave them and the tabs after them out");
         return ToolError::invalid_input("/old_text", message);
     }
-    let all: Vec<Line<'_>> = lines::lines(text).collect();
+    let all = lines::collect(text);
     let wanted: Vec<&str> = change.old.lines().map(str::trim).collect();
     match by_equal_lines(&all, &wanted).or_else(|| by_similar_line(&all, &wanted)) {
         Some(start) => {

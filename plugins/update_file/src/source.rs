@@ -10,6 +10,10 @@ pub(crate) const MAX_BYTES: usize = 10_000_000;
 
 /// The text of a file that may be changed.
 pub(crate) fn read(path: &WorkspacePath) -> Result<String, ToolError> {
+    // The host shows the path without them, and by way of a link they lead elsewhere than it seems.
+    if path.as_str().split('/').any(|part| part == "..") {
+        return Err(ToolError::invalid_input("/path", format!("`{path}` has `..` in it; give the path without")));
+    }
     let metadata = fs::symlink_metadata(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => ToolError::not_found(format!("`{path}` does not exist. Use write_file to create it.")),
         _ => ToolError::io("update", path)(error),
@@ -86,6 +90,7 @@ mod tests {
         symlink("file", below("link"))?;
         assert!(refusal("link").contains("symbolic link to `file`"));
         assert!(refusal("none").contains("write_file"));
+        assert!(matches!(read(&below("dir/../file")), Err(ToolError::InvalidInput(_))));
         assert_eq!(read(&below("file")).as_deref(), Ok("text"));
         Ok(())
     }

@@ -15,6 +15,10 @@ pub(crate) fn create(path: &WorkspacePath, content: &[u8]) -> Result<(), ToolErr
     if matches!(name, "" | "." | "..") {
         return Err(ToolError::invalid_input("/path", format!("`{path}` names a directory; give the path of the new file")));
     }
+    // The host shows the path without them, and by way of a link they lead elsewhere than it seems.
+    if path.as_str().split('/').any(|part| part == "..") {
+        return Err(ToolError::invalid_input("/path", format!("`{path}` has `..` in it; give the path without")));
+    }
     let mut file = open_new(path)?;
     let written = content.chunks(CHUNK).try_for_each(|chunk| file.write_all(chunk));
     drop(file);
@@ -112,8 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_can_only_be_a_directory_is_refused() {
-        for path in ["", ".", "a/", "a/..", "./"] {
+    fn a_path_that_is_not_plainly_a_file_is_refused() {
+        for path in ["", ".", "a/", "a/..", "./", "a/../b"] {
             assert!(matches!(create(&path.into(), b""), Err(ToolError::InvalidInput(_))), "{path}");
         }
     }

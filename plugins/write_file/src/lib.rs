@@ -34,19 +34,27 @@ impl Tool for WriteFile {
         let Input { path, content } = input;
         create::create(&path, content.as_bytes())?;
         let lines = content.lines().count();
-        let plural = if lines == 1 { "line" } else { "lines" };
-        let summary = format!("wrote {lines} {plural} ({} bytes) to {path}", content.len());
+        let summary = format!("wrote {} ({}) to {path}", counted(lines, "line"), counted(content.len(), "byte"));
         Ok(Output::text(summary).with_view(View::Diff(diff::of_new(path.as_str(), &content))))
     }
 }
 
 export_tools!(WriteFile);
 
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 #[cfg(test)]
 mod tests {
     use cofferdam_sdk::declare;
 
     use super::*;
+
+    #[test]
+    fn one_is_counted_as_one() {
+        assert_eq!((counted(1, "line"), counted(0, "byte")), ("1 line".to_owned(), "0 bytes".to_owned()));
+    }
 
     #[test]
     fn it_asks_for_writing_and_nothing_else() {

@@ -13,7 +13,7 @@ pub(super) fn apply(text: &str, change: &Change<'_>) -> Result<Option<Edit>, Too
     let new = endings::to_lf(change.new);
     let ends_line = old.ends_with('\n');
     let wanted: Vec<&str> = old.strip_suffix('\n').unwrap_or(&old).split('\n').collect();
-    let all: Vec<Line<'_>> = lines::lines(text).collect();
+    let all = lines::collect(text);
     let found = windows(&all, &wanted);
     let start = match found.as_slice() {
         [] => return Ok(None),
