@@ -53,6 +53,20 @@ impl OpenTurn {
         Ok(Self { blocks, stop: response.stop, usage: response.usage })
     }
 
+    /// The response that it came from, with the ids as they are now.
+    pub fn response(&self) -> Response {
+        let blocks = self
+            .blocks
+            .iter()
+            .map(|block| match block {
+                OpenBlock::Said(Block::Text(text)) => ResponseBlock::Text(text.clone()),
+                OpenBlock::Said(Block::Reasoning(reasoning)) => ResponseBlock::Reasoning(reasoning.clone()),
+                OpenBlock::Said(Block::Call(AnsweredCall { call, .. })) | OpenBlock::Asked(call, _) => ResponseBlock::Call(call.clone()),
+            })
+            .collect();
+        Response { blocks, stop: self.stop.clone(), usage: self.usage }
+    }
+
     /// The calls in the model's order; a call's place in this order is what [`start`](Self::start) and
     /// [`answer`](Self::answer) take.
     pub fn calls(&self) -> impl Iterator<Item = (&Call, &Slot)> {
@@ -145,6 +159,15 @@ mod tests {
         turn.answer(0, ToolResult::error("no such file"));
         let turn = turn.close("unused");
         assert_eq!(turn.calls().next().map(|answered| answered.result.text()), Some("no such file".into()));
+    }
+
+    #[test]
+    fn a_turn_can_be_opened_again_from_its_response() {
+        let mut response = response_with_calls(2);
+        response.blocks.insert(0, ResponseBlock::Text("Let me look.".into()));
+        let mut turn = OpenTurn::new(response.clone()).expect("it has calls");
+        turn.answer(0, ToolResult::ok("done"));
+        assert_eq!(turn.response(), response);
     }
 
     #[test]

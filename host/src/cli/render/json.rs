@@ -109,7 +109,11 @@ pub(super) fn line(event: &Event<'_>) -> Option<Value> {
             line
         }
         Event::Notice(text) => json!({"type": "notice", "text": text}),
-        Event::Delta(Delta::CallBegun(_)) | Event::Answered(_) | Event::RequestFinished { .. } => return None,
+        Event::Delta(Delta::CallBegun(_))
+        | Event::Answered(_)
+        | Event::CallsProposed(_)
+        | Event::TurnFinished(_)
+        | Event::RequestFinished { .. } => return None,
     })
 }
 
