@@ -9,6 +9,8 @@ use super::{Call, Response, ResponseBlock, StopReason, ToolResult, Turn, Usage, 
 #[must_use = "an open turn belongs into the transcript: close it"]
 pub struct OpenTurn {
     blocks: Vec<OpenBlock>,
+    /// Where among the blocks each call is.
+    places: Vec<usize>,
     stop: StopReason,
     usage: Usage,
 }
@@ -41,7 +43,7 @@ impl OpenTurn {
             ResponseBlock::Call(call) => Some(&mut call.id),
             ResponseBlock::Text(_) | ResponseBlock::Reasoning(_) => None,
         }));
-        let blocks = response
+        let blocks: Vec<OpenBlock> = response
             .blocks
             .into_iter()
             .map(|block| match block {
@@ -50,7 +52,9 @@ impl OpenTurn {
                 ResponseBlock::Call(call) => OpenBlock::Asked(call, Slot::Waiting),
             })
             .collect();
-        Ok(Self { blocks, stop: response.stop, usage: response.usage })
+        let is_call = |(place, block)| matches!(block, &OpenBlock::Asked(..)).then_some(place);
+        let places = blocks.iter().enumerate().filter_map(is_call).collect();
+        Ok(Self { blocks, places, stop: response.stop, usage: response.usage })
     }
 
     /// The response that it came from, with the ids as they are now.
@@ -119,14 +123,19 @@ impl OpenTurn {
         Turn::with_calls(blocks, self.stop, self.usage)
     }
 
+    /// How far a call is; `None` if there is no such call.
+    pub fn progress(&self, index: usize) -> Option<&Slot> {
+        match self.blocks.get(*self.places.get(index)?)? {
+            OpenBlock::Asked(_, slot) => Some(slot),
+            OpenBlock::Said(_) => None,
+        }
+    }
+
     fn slot(&mut self, index: usize) -> Option<&mut Slot> {
-        self.blocks
-            .iter_mut()
-            .filter_map(|block| match block {
-                OpenBlock::Asked(_, slot) => Some(slot),
-                OpenBlock::Said(_) => None,
-            })
-            .nth(index)
+        match self.blocks.get_mut(*self.places.get(index)?)? {
+            OpenBlock::Asked(_, slot) => Some(slot),
+            OpenBlock::Said(_) => None,
+        }
     }
 }
 
