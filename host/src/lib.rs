@@ -9,6 +9,7 @@
 //! - [`tools`]: which tools there are, in what order they run, who is asked, and what the model is told.
 //! - [`policy`]: what tools ask for, what they are given, and the one function that decides.
 //! - [`sandbox`]: the enclosure; the only room that knows wasmtime.
+//! - [`session`]: what was said and done, kept on the disk while it happens.
 //! - [`config`]: what the user chose, as written and as meant.
 //! - [`cli`]: the commands; the only room that prints.
 
@@ -19,5 +20,6 @@ pub mod conversation;
 pub mod model;
 pub mod policy;
 pub mod sandbox;
+pub mod session;
 pub mod shown;
 pub mod tools;

@@ -31,6 +31,24 @@ pub fn block(text: &str) -> String {
     out
 }
 
+/// JSON that says the same without a character that could do anything to a terminal.
+pub fn json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => out.push(c),
+            c if c.is_control() || is_invisible(c) => {
+                let mut units = [0; 2];
+                for unit in c.encode_utf16(&mut units) {
+                    out.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 fn push(out: &mut String, c: char) {
     if c.is_control() || is_invisible(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
 }
@@ -53,6 +71,14 @@ mod tests {
         assert_eq!(line("a\u{202e}b\u{9b}c\u{e0041}", 80), "a\\u{202e}b\\u{9b}c\\u{e0041}");
         assert_eq!(line("grüße 🦀", 80), "grüße 🦀");
         assert_eq!(line("abcdef", 3), "abc…");
+    }
+
+    #[test]
+    fn json_says_the_same() {
+        let text = "a\u{202e}\u{9b}\u{7f}\u{e0041}🦀\u{1b}\n\"";
+        let shown = json(&serde_json::to_string_pretty(&[text]).expect("it is data"));
+        assert!(shown.chars().all(|c| c == '\n' || !(c.is_control() || is_invisible(c))), "{shown}");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&shown).expect("it is JSON"), [text]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::ports::Delta;
-use crate::conversation::{Call, ToolResult, Turn};
+use crate::conversation::{Call, OpenTurn, ToolResult, Turn};
 
 /// Someone who watches. Watching cannot fail, and cannot change what happens.
 pub trait Observer: Send + Sync {
@@ -33,7 +33,9 @@ pub enum Event<'a> {
     Delta(Delta<'a>),
     /// A turn without calls is complete: its text is final.
     Answered(&'a Turn),
-    /// A call begins.
+    /// The model asks for calls. None of them has begun.
+    CallsProposed(&'a OpenTurn),
+    /// A call is about to run: whoever writes this down has done so before the call can have any effect.
     CallStarted {
         /// The call.
         call: &'a Call,
@@ -64,6 +66,8 @@ pub enum Event<'a> {
         /// Without the time spent waiting for approval.
         duration: Duration,
     },
+    /// A turn, as it goes into the transcript: with calls, an answer, or the text that arrived before a failure.
+    TurnFinished(&'a Turn),
     /// Something the user should know.
     Notice(&'a str),
     /// The request is over.

@@ -73,18 +73,19 @@ impl Agent<'_> {
                     None => was_empty = true,
                 },
                 Said::Calls(turn) if tool_choice == ToolChoice::None => {
-                    transcript.record(turn.close("the limit on tool turns is reached"));
+                    self.record(transcript, turn.close("the limit on tool turns is reached"));
                     return finished(transcript.last_turn().map(Turn::text).unwrap_or_default(), tool_choice, &budget);
                 }
                 Said::CutOff(turn) => {
                     self.observer.observe(&Event::Notice("The response ran into the limit on output; its calls were not run."));
-                    transcript.record(turn.close("the response was cut off by the limit on output, and the call may be incomplete"));
+                    self.record(transcript, turn.close("the response was cut off by the limit on output, and the call may be incomplete"));
                     budget.spend();
                     was_empty = false;
                 }
                 Said::Calls(mut turn) => {
+                    self.observer.observe(&Event::CallsProposed(&turn));
                     let ran = self.tools.run(&mut turn, self.observer, cancel).await;
-                    transcript.record(turn.close(ran.reason()));
+                    self.record(transcript, turn.close(ran.reason()));
                     match ran {
                         Ran::Finished => {}
                         Ran::HandedBack => return Outcome::Rejected,
@@ -95,7 +96,7 @@ impl Agent<'_> {
                 }
                 Said::Failed { partial, outcome } => {
                     if let Some(turn) = partial {
-                        transcript.record(turn);
+                        self.record(transcript, turn);
                     }
                     return outcome;
                 }
@@ -116,8 +117,13 @@ impl Agent<'_> {
         }
         let text = turn.text();
         self.observer.observe(&Event::Answered(&turn));
-        transcript.record(turn);
+        self.record(transcript, turn);
         finished(text, tool_choice, budget)
+    }
+
+    fn record(&self, transcript: &mut Transcript, turn: Turn) {
+        self.observer.observe(&Event::TurnFinished(&turn));
+        transcript.record(turn);
     }
 }
 

@@ -18,6 +18,7 @@ use crate::tools::ParallelLimit;
     after_help = "Examples:\n  \
         cofferdam demo                                a recorded conversation with live tools; needs nothing\n  \
         cofferdam run \"Why does the test fail?\"       works on the current folder\n  \
+        cofferdam run --continue \"And now fix it\"     goes on where the last one ended\n  \
         cofferdam tools call grep '{\"pattern\":\"TODO\"}'  one tool in its sandbox, without a model\n  \
         cofferdam doctor                              what this machine can enforce, and which model answers"
 )]
@@ -32,6 +33,8 @@ pub(super) struct Args {
 pub(super) enum Command {
     /// Work on a task
     Run(RunArgs),
+    /// List, show, export and delete what was said and done
+    Sessions(SessionsArgs),
     /// Play a recorded conversation on a sample project, with live sandboxed tools
     Demo(DemoArgs),
     /// See the tools, and call one without a model
@@ -69,6 +72,8 @@ pub(super) struct Common {
     cofferdam run --model ollama:qwen3-coder \"Explain this project\"\n  \
     cofferdam run --base-url http://localhost:8000/v1 --model openai:my-model \"…\"\n  \
     git diff | cofferdam run - --output json\n  \
+    cofferdam run --continue \"Now add a test for it\"\n  \
+    cofferdam run --resume 5f0c \"…\"                  `cofferdam sessions list` shows the names\n  \
     cofferdam run --record session.jsonl \"…\"      then: cofferdam run --model replay:session.jsonl \"…\"\n\n\
     Exit codes: 0 answered, 3 limit of turns, 4 empty, 5 rejected, 6 timed out, 7 provider error, 8 overflow,\n\
     70 internal error, 78 configuration, 130 aborted.")]
@@ -79,6 +84,8 @@ pub(super) struct RunArgs {
     pub(super) model: ModelArgs,
     #[command(flatten)]
     pub(super) calls: CallArgs,
+    #[command(flatten)]
+    pub(super) session: SessionChoice,
     /// After so many turns with calls the model has to answer [default: 40]
     #[arg(long, value_name = "N")]
     pub(super) max_tool_iterations: Option<TurnLimit>,
@@ -99,6 +106,21 @@ pub(super) struct ModelArgs {
     /// The address of the provider's API, for any server that speaks its protocol [env: COFFERDAM_BASE_URL]
     #[arg(long, value_name = "URL")]
     pub(super) base_url: Option<String>,
+}
+
+/// Where what is said and done is kept.
+#[derive(Clone, Debug, Default, ClapArgs)]
+#[group(multiple = false)]
+pub(super) struct SessionChoice {
+    /// Go on with the newest session of this project
+    #[arg(long = "continue", short = 'c')]
+    pub(super) newest: bool,
+    /// Go on with the session whose name begins so
+    #[arg(long, value_name = "ID")]
+    pub(super) resume: Option<String>,
+    /// Keep no record of what is said and done
+    #[arg(long)]
+    pub(super) no_session: bool,
 }
 
 /// How calls run.
@@ -171,6 +193,53 @@ pub(super) enum ToolsCommand {
         /// The whole result as JSON
         #[arg(long)]
         json: bool,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    cofferdam sessions list                  those of this project, newest first\n  \
+    cofferdam sessions list --all --json     those of all projects, for a program\n  \
+    cofferdam sessions show 5f0c             a session is named by any unique beginning\n  \
+    cofferdam sessions export 5f0c > said.json\n  \
+    cofferdam sessions delete 5f0c\n\n\
+    A request is recorded unless it says --no-session. Sessions are in $XDG_STATE_HOME/cofferdam/sessions, for your eyes only.")]
+pub(super) struct SessionsArgs {
+    #[command(subcommand)]
+    pub(super) command: SessionsCommand,
+    /// The sessions of all projects, not of this one alone
+    #[arg(long, global = true)]
+    pub(super) all: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SessionsCommand {
+    /// List sessions, newest first
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what was said and done in a session
+    Show {
+        /// The beginning of its name
+        id: String,
+        /// Its requests as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the whole transcript of a session as JSON
+    Export {
+        /// The beginning of its name
+        id: String,
+    },
+    /// Delete a session for good
+    Delete {
+        /// The beginning of its name
+        id: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
     },
 }
 

@@ -7,6 +7,7 @@ use super::print::stderr_line;
 use crate::config::{ConfigError, NoHome, SettingsError};
 use crate::model::{ModelChoiceError, RecordError};
 use crate::sandbox::{CacheProblem, SandboxError, WorkspaceError};
+use crate::session::SessionError;
 
 /// An error with an exit code.
 #[derive(Debug)]
@@ -61,5 +62,6 @@ from! {
     RecordError => new,
     SandboxError => new,
     WorkspaceError => new,
+    SessionError => new,
     std::io::Error => new,
 }

@@ -12,6 +12,7 @@ mod interrupt;
 mod print;
 mod render;
 mod run;
+mod sessions;
 mod tools;
 
 use std::process::ExitCode;
@@ -25,6 +26,7 @@ pub fn run() -> ExitCode {
     let Args { command, common } = Args::parse();
     let done = match command {
         Command::Run(args) => run::run(&common, args),
+        Command::Sessions(args) => sessions::run(&common, &args),
         Command::Demo(args) => demo::run(&common, &args),
         Command::Tools(args) => tools::run(&common, args),
         Command::Doctor => doctor::run(&common),

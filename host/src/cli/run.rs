@@ -12,12 +12,13 @@ use super::dialog::TerminalDialog;
 use super::error::{CliError, Done};
 use super::print::{stderr_line, stdout_line};
 use super::render::{Renderer, report};
-use super::{exit, interrupt};
+use super::{exit, interrupt, sessions};
+use crate::agent::events::Observer;
 use crate::agent::ports::Model;
 use crate::agent::{Agent, RequestId, SystemPrompt};
-use crate::conversation::Transcript;
 use crate::model;
 use crate::sandbox::{Allocation, Workspace};
+use crate::session::{Recording, Session};
 use crate::shown;
 use crate::tools::{Approver, Reorder};
 
@@ -44,7 +45,8 @@ fn start(common: &Common, args: RunArgs) -> Done {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(async {
         let model = connect(&parts, args.record.as_deref()).await?;
-        request(&parts, &workspace, model.as_ref(), &prompt, args.output).await
+        let session = sessions::open(&args.session, &parts, &workspace)?;
+        request(&parts, &workspace, model.as_ref(), session, &prompt, args.output).await
     });
     // A thread that waits for an answer in a dialog that is gone must not hold the process back.
     runtime.shutdown_background();
@@ -76,25 +78,33 @@ async fn connect(parts: &Parts, record: Option<&std::path::Path>) -> Result<Box<
     })
 }
 
-/// Runs one request and tells how it ended.
-pub(super) async fn request(parts: &Parts, workspace: &Arc<Workspace>, model: &dyn Model, prompt: &str, output: Output) -> Done {
+/// Runs one request and tells how it ended. Without a session it begins from nothing and leaves nothing.
+pub(super) async fn request(
+    parts: &Parts,
+    workspace: &Arc<Workspace>,
+    model: &dyn Model,
+    session: Option<Session>,
+    prompt: &str,
+    output: Output,
+) -> Done {
     let renderer = Arc::new(Renderer::new(output));
+    let (mut transcript, journal) = session.map_or_else(Default::default, |session| (session.transcript, Some(session.journal)));
+    let session_id = journal.as_ref().map(|journal| journal.id().clone());
+    let recording = journal.map(|journal| Recording::new(journal, renderer.as_ref()));
+    let observer: &dyn Observer = match &recording {
+        Some(recording) => recording,
+        None => renderer.as_ref(),
+    };
     let approver: Option<Arc<dyn Approver>> = TerminalDialog::at_this_terminal(&renderer);
     let dispatcher = parts.dispatcher(workspace, approver);
     let cancel = CancellationToken::new();
     interrupt::watch(cancel.clone())?;
-    let agent = Agent {
-        model,
-        tools: &dispatcher,
-        observer: renderer.as_ref(),
-        system: system_prompt(parts, workspace),
-        turn_limit: parts.settings.turn_limit,
-    };
+    let agent =
+        Agent { model, tools: &dispatcher, observer, system: system_prompt(parts, workspace), turn_limit: parts.settings.turn_limit };
     let id = RequestId::new(random());
-    let mut transcript = Transcript::new();
     let outcome = agent.request(&id, &mut transcript, prompt, &cancel).await;
     let code = exit::code(&outcome);
-    let report = report(&id, &outcome, code, model.info(), &transcript, renderer.calls());
+    let report = report(&id, session_id.as_ref(), &outcome, code, model.info(), &transcript, renderer.calls());
     match output {
         Output::Text => stderr_line(&report.in_words()),
         Output::Json | Output::StreamJson => {

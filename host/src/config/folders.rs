@@ -36,6 +36,11 @@ impl Folders {
         &self.cache
     }
 
+    /// What was said and done.
+    pub fn sessions(&self) -> PathBuf {
+        self.state.join("sessions")
+    }
+
     /// Whole outputs of tools that were cut for the model.
     pub fn outputs(&self) -> PathBuf {
         self.state.join("outputs")

@@ -1,6 +1,6 @@
 //! Names of calls, and making them distinct within a response.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -33,18 +33,20 @@ impl fmt::Display for CallId {
 /// (`[a-zA-Z0-9_-]`, at most 64 characters) are rewritten to it.
 pub fn distinct_ids<'a>(ids: impl IntoIterator<Item = &'a mut CallId>) {
     let mut taken = HashSet::new();
+    // Where to go on counting for an id that many calls want.
+    let mut next_suffix: HashMap<String, usize> = HashMap::new();
     for (position, id) in ids.into_iter().enumerate() {
         let mut wanted: String = id.0.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_' || *c == '-').take(64).collect();
         if wanted.is_empty() {
             wanted = format!("call_{}", position + 1);
         }
         let mut candidate = wanted.clone();
-        let mut suffix = 2_usize;
         while taken.contains(&candidate) {
+            let suffix = next_suffix.entry(wanted.clone()).or_insert(2);
             let tail = format!("_{suffix}");
             let keep = wanted.len().min(64 - tail.len());
             candidate = format!("{}{tail}", &wanted[..keep]);
-            suffix += 1;
+            *suffix += 1;
         }
         taken.insert(candidate.clone());
         id.0 = candidate;

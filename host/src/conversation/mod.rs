@@ -6,11 +6,15 @@
 //! an [`OpenTurn`]; the only way from there into the transcript is [`OpenTurn::close`], which answers
 //! whatever is still unanswered.
 //!
+//! A transcript that is read from somewhere comes in through [`Transcript::assemble`], which mends what a file can say and a
+//! transcript cannot.
+//!
 //! This room is pure: no I/O, no clock, no provider. How a transcript looks on the wire of a provider is
 //! the business of the `model` room.
 
 mod ids;
 mod open_turn;
+mod repair;
 mod response;
 mod result;
 mod transcript;

@@ -9,6 +9,8 @@ use super::{Call, Response, ResponseBlock, StopReason, ToolResult, Turn, Usage, 
 #[must_use = "an open turn belongs into the transcript: close it"]
 pub struct OpenTurn {
     blocks: Vec<OpenBlock>,
+    /// Where among the blocks each call is.
+    places: Vec<usize>,
     stop: StopReason,
     usage: Usage,
 }
@@ -41,7 +43,7 @@ impl OpenTurn {
             ResponseBlock::Call(call) => Some(&mut call.id),
             ResponseBlock::Text(_) | ResponseBlock::Reasoning(_) => None,
         }));
-        let blocks = response
+        let blocks: Vec<OpenBlock> = response
             .blocks
             .into_iter()
             .map(|block| match block {
@@ -50,7 +52,23 @@ impl OpenTurn {
                 ResponseBlock::Call(call) => OpenBlock::Asked(call, Slot::Waiting),
             })
             .collect();
-        Ok(Self { blocks, stop: response.stop, usage: response.usage })
+        let is_call = |(place, block)| matches!(block, &OpenBlock::Asked(..)).then_some(place);
+        let places = blocks.iter().enumerate().filter_map(is_call).collect();
+        Ok(Self { blocks, places, stop: response.stop, usage: response.usage })
+    }
+
+    /// The response that it came from, with the ids as they are now.
+    pub fn response(&self) -> Response {
+        let blocks = self
+            .blocks
+            .iter()
+            .map(|block| match block {
+                OpenBlock::Said(Block::Text(text)) => ResponseBlock::Text(text.clone()),
+                OpenBlock::Said(Block::Reasoning(reasoning)) => ResponseBlock::Reasoning(reasoning.clone()),
+                OpenBlock::Said(Block::Call(AnsweredCall { call, .. })) | OpenBlock::Asked(call, _) => ResponseBlock::Call(call.clone()),
+            })
+            .collect();
+        Response { blocks, stop: self.stop.clone(), usage: self.usage }
     }
 
     /// The calls in the model's order; a call's place in this order is what [`start`](Self::start) and
@@ -105,14 +123,19 @@ impl OpenTurn {
         Turn::with_calls(blocks, self.stop, self.usage)
     }
 
+    /// How far a call is; `None` if there is no such call.
+    pub fn progress(&self, index: usize) -> Option<&Slot> {
+        match self.blocks.get(*self.places.get(index)?)? {
+            OpenBlock::Asked(_, slot) => Some(slot),
+            OpenBlock::Said(_) => None,
+        }
+    }
+
     fn slot(&mut self, index: usize) -> Option<&mut Slot> {
-        self.blocks
-            .iter_mut()
-            .filter_map(|block| match block {
-                OpenBlock::Asked(_, slot) => Some(slot),
-                OpenBlock::Said(_) => None,
-            })
-            .nth(index)
+        match self.blocks.get_mut(*self.places.get(index)?)? {
+            OpenBlock::Asked(_, slot) => Some(slot),
+            OpenBlock::Said(_) => None,
+        }
     }
 }
 
@@ -145,6 +168,15 @@ mod tests {
         turn.answer(0, ToolResult::error("no such file"));
         let turn = turn.close("unused");
         assert_eq!(turn.calls().next().map(|answered| answered.result.text()), Some("no such file".into()));
+    }
+
+    #[test]
+    fn a_turn_can_be_opened_again_from_its_response() {
+        let mut response = response_with_calls(2);
+        response.blocks.insert(0, ResponseBlock::Text("Let me look.".into()));
+        let mut turn = OpenTurn::new(response.clone()).expect("it has calls");
+        turn.answer(0, ToolResult::ok("done"));
+        assert_eq!(turn.response(), response);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::CallId;
 
 /// One complete response of a model.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Response {
     /// In the order in which the model produced them.
     pub blocks: Vec<ResponseBlock>,
@@ -37,7 +37,8 @@ impl Response {
 }
 
 /// A part of a response.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ResponseBlock {
     /// Text for the user.
     Text(String),

@@ -3,17 +3,19 @@
 use serde::{Deserialize, Serialize};
 
 use super::Turn;
+use super::repair::Found;
 
 /// A conversation: exchanges from the oldest to the newest. It holds no system prompt; that is added to
 /// each request to a model.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[serde(from = "Found")]
 pub struct Transcript {
     exchanges: Vec<Exchange>,
 }
 
 /// What the user said, and the assistant's turns that followed. Since a turn only ever follows a user's
 /// word, a history that starts with the assistant cannot be written down.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Exchange {
     prompt: String,
     turns: Vec<Turn>,
@@ -29,18 +31,20 @@ impl Transcript {
     pub fn begin(&mut self, prompt: impl Into<String>) {
         let prompt = prompt.into();
         if !prompt.trim().is_empty() {
-            self.exchanges.push(Exchange { prompt, turns: Vec::new() });
+            self.exchanges.push(Exchange::begun(prompt));
         }
     }
 
     /// Adds a turn to the newest exchange. Without any exchange there is nothing it could answer, and it is dropped.
     pub fn record(&mut self, turn: Turn) {
         let Some(exchange) = self.exchanges.last_mut() else { return };
-        match exchange.turns.last_mut() {
-            // Nothing stands between them on the wire, where two assistant messages in a row are an error.
-            Some(last) if !last.has_calls() => last.absorb(turn),
-            _ => exchange.turns.push(turn),
-        }
+        let is_said = exchange.turns.last().is_some_and(|last| !last.has_calls());
+        exchange.follow(turn, is_said);
+    }
+
+    /// Exchanges that keep the rules.
+    pub(super) fn of(exchanges: Vec<Exchange>) -> Self {
+        Self { exchanges }
     }
 
     /// From the oldest to the newest.
@@ -60,6 +64,20 @@ impl Transcript {
 }
 
 impl Exchange {
+    /// One that begins with these words, which are not blank.
+    pub(super) fn begun(prompt: String) -> Self {
+        Self { prompt, turns: Vec::new() }
+    }
+
+    /// Adds a turn. `is_said` tells that there is one before it without calls: nothing stands between the two on the wire,
+    /// where two assistant messages in a row are an error, so they become one.
+    pub(super) fn follow(&mut self, turn: Turn, is_said: bool) {
+        match self.turns.last_mut() {
+            Some(last) if is_said => last.absorb(turn),
+            Some(_) | None => self.turns.push(turn),
+        }
+    }
+
     /// What the user said, exactly; not blank.
     pub fn prompt(&self) -> &str {
         &self.prompt

@@ -2,15 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::repair::FoundTurn;
 use super::{Call, Reasoning, Response, ResponseBlock, StopReason, ToolResult, Usage};
 
 /// One response of the model with the results of its calls. It has content: text that is not blank, or a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "FoundTurn")]
 pub struct Turn {
     blocks: Vec<Block>,
     stop: StopReason,
     usage: Usage,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     interrupted: bool,
 }
 
@@ -37,10 +39,10 @@ pub struct AnsweredCall {
 
 impl Turn {
     /// A turn of these blocks without the blank ones, or none if nothing but thinking remains.
-    fn from_blocks(blocks: Vec<Block>, stop: StopReason, usage: Usage) -> Option<Self> {
+    pub(super) fn from_blocks(blocks: Vec<Block>, stop: StopReason, usage: Usage, interrupted: bool) -> Option<Self> {
         let blocks: Vec<Block> = blocks.into_iter().filter(|block| !is_blank(block)).collect();
         let has_content = blocks.iter().any(|block| matches!(block, Block::Text(_) | Block::Call(_)));
-        has_content.then_some(Self { blocks, stop, usage, interrupted: false })
+        has_content.then_some(Self { blocks, stop, usage, interrupted })
     }
 
     /// A turn of blocks with at least one call among them: it has content, whatever else is blank.
@@ -59,15 +61,13 @@ impl Turn {
                 ResponseBlock::Call(_) => return None,
             });
         }
-        Self::from_blocks(blocks, response.stop, response.usage)
+        Self::from_blocks(blocks, response.stop, response.usage, false)
     }
 
     /// What was received of a response before it broke off: its text, marked as interrupted.
     /// Thinking is left out, since a provider accepts only complete thinking.
     pub fn interrupted_text(text: String) -> Option<Self> {
-        let mut turn = Self::from_blocks(vec![Block::Text(text)], StopReason::Other("interrupted".into()), Usage::default())?;
-        turn.interrupted = true;
-        Some(turn)
+        Self::from_blocks(vec![Block::Text(text)], StopReason::Other("interrupted".into()), Usage::default(), true)
     }
 
     /// The parts, in the model's order.

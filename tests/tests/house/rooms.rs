@@ -7,12 +7,13 @@ use super::sources::{Source, host};
 /// Each room with the rooms it may import. `main` and `lib` name everything and do nothing.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("agent", &["conversation"]),
-    ("cli", &["agent", "config", "conversation", "model", "policy", "sandbox", "shown", "tools"]),
+    ("cli", &["agent", "config", "conversation", "model", "policy", "sandbox", "session", "shown", "tools"]),
     ("config", &["agent", "policy", "tools"]),
     ("conversation", &[]),
     ("model", &["agent", "conversation", "shown"]),
     ("policy", &[]),
     ("sandbox", &["policy"]),
+    ("session", &["agent", "conversation"]),
     ("shown", &[]),
     ("tools", &["agent", "conversation", "policy", "sandbox"]),
 ];

@@ -7,6 +7,7 @@ use crate::agent::events::{Event, Tier};
 use crate::agent::ports::{Delta, ModelInfo};
 use crate::agent::{Outcome, RequestId};
 use crate::conversation::{ResultStatus, Transcript, Usage};
+use crate::session::SessionId;
 
 /// A call that finished.
 #[derive(Clone, Debug, Serialize)]
@@ -37,6 +38,8 @@ pub(in crate::cli) struct Report<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     request: String,
+    /// Null if it is not recorded.
+    session: Option<&'a SessionId>,
     outcome: &'static str,
     exit_code: u8,
     text: Option<&'a str>,
@@ -52,6 +55,7 @@ pub(in crate::cli) struct Report<'a> {
 /// Sums a request up. The transcript holds this request as its last exchange.
 pub(in crate::cli) fn report<'a>(
     request: &RequestId,
+    session: Option<&'a SessionId>,
     outcome: &'a Outcome,
     exit_code: u8,
     model: &'a ModelInfo,
@@ -72,6 +76,7 @@ pub(in crate::cli) fn report<'a>(
     Report {
         kind: "result",
         request: request.to_string(),
+        session,
         outcome: outcome.kind(),
         exit_code,
         text: outcome.text(),
@@ -109,7 +114,11 @@ pub(super) fn line(event: &Event<'_>) -> Option<Value> {
             line
         }
         Event::Notice(text) => json!({"type": "notice", "text": text}),
-        Event::Delta(Delta::CallBegun(_)) | Event::Answered(_) | Event::RequestFinished { .. } => return None,
+        Event::Delta(Delta::CallBegun(_))
+        | Event::Answered(_)
+        | Event::CallsProposed(_)
+        | Event::TurnFinished(_)
+        | Event::RequestFinished { .. } => return None,
     })
 }
 
@@ -127,6 +136,7 @@ impl Report<'_> {
         if let Some(cost) = self.cost {
             words.push(format!("${cost:.4}"));
         }
+        words.extend(self.session.map(|id| format!("session {id}")));
         console::style(words.join(" · ")).dim().for_stderr().to_string()
     }
 }

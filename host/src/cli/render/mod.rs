@@ -70,7 +70,13 @@ impl Observer for Renderer {
     fn observe(&self, event: &Event<'_>) {
         match &mut *self.face() {
             Face::Text(text) => text.observe(event),
-            Face::Json(calls) => calls.extend(CallSummary::of(event)),
+            Face::Json(calls) => {
+                calls.extend(CallSummary::of(event));
+                // The one object at the end has no room for it.
+                if let Event::Notice(text) = event {
+                    super::print::stderr_line(&crate::shown::line(text, 400));
+                }
+            }
             Face::StreamJson(calls) => {
                 calls.extend(CallSummary::of(event));
                 if let Some(line) = json::line(event) {

@@ -73,7 +73,10 @@ impl Text {
         match event {
             Event::TurnStarted { .. } => self.spin(),
             Event::Delta(Delta::Text(text)) => self.text(text),
-            Event::Delta(Delta::Reasoning(_) | Delta::CallBegun(_)) | Event::RequestStarted { .. } => {}
+            Event::Delta(Delta::Reasoning(_) | Delta::CallBegun(_))
+            | Event::RequestStarted { .. }
+            | Event::CallsProposed(_)
+            | Event::TurnFinished(_) => {}
             Event::Delta(Delta::Retry { attempt, pause, reason }) => {
                 let reason = shown::line(reason, 300);
                 self.say(&format!(

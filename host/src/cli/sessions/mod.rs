@@ -1,0 +1,89 @@
+//! `cofferdam sessions`, and the session of a request.
+
+mod delete;
+mod export;
+mod list;
+mod show;
+
+use std::time::SystemTime;
+
+use super::args::{Common, SessionChoice, SessionsArgs, SessionsCommand};
+use super::assemble::{Parts, model_settings};
+use super::error::{CliError, Done};
+use super::print::stderr_line;
+use crate::config::Folders;
+use crate::sandbox::Workspace;
+use crate::session::{Entry, Redact, Saved, Scope, Session, Store};
+use crate::shown;
+
+pub(super) fn run(common: &Common, args: &SessionsArgs) -> Done {
+    let store = Store::new(Folders::of_this_user()?.sessions());
+    // Those of all projects can be had from anywhere.
+    let workspace = if args.all { None } else { Some(Workspace::open(&common.workspace)?) };
+    let scope = workspace.as_ref().map_or(Scope::All, |workspace| Scope::Project(workspace.root()));
+    match &args.command {
+        SessionsCommand::List { json } => list::run(&store.list(scope)?, args.all, *json),
+        SessionsCommand::Show { id, json } => show::run(&store.find(scope, id)?, *json),
+        SessionsCommand::Export { id } => export::run(&store.find(scope, id)?),
+        SessionsCommand::Delete { id, yes } => delete::run(&store.find(scope, id)?, *yes),
+    }
+}
+
+/// The session that a request belongs to. One that was asked for has to be had; where a new one cannot be begun, the
+/// request does without.
+pub(super) fn open(choice: &SessionChoice, parts: &Parts, workspace: &Workspace) -> Result<Option<Session>, CliError> {
+    let store = Store::new(parts.folders.sessions());
+    let root = workspace.root();
+    let SessionChoice { newest, resume, no_session } = choice;
+    Ok(match (resume, newest) {
+        (Some(prefix), _) => Some(store.find(Scope::Project(root), prefix)?.resume(root, redact(parts))?),
+        (None, true) => Some(store.newest(root)?.resume(root, redact(parts))?),
+        (None, false) if *no_session => None,
+        (None, false) => match store.create(root, redact(parts)) {
+            Ok(session) => Some(session),
+            Err(error) => {
+                stderr_line(&shown::line(&format!("warning: this request is not recorded: {error}"), 600));
+                None
+            }
+        },
+    })
+}
+
+/// Takes every key out that this program knows of.
+fn redact(parts: &Parts) -> Redact {
+    let secrets = model_settings(&parts.settings).secrets();
+    Box::new(move |text| secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text)))
+}
+
+/// How the last request of a session ended, in a word.
+fn ending(saved: &Saved) -> &str {
+    match saved.requests.last() {
+        None => "empty",
+        Some(request) => request.ended.as_ref().map_or("unfinished", |ended| ended.outcome.as_str()),
+    }
+}
+
+/// Where it belongs, if that was written down.
+fn workspace_of(saved: &Saved) -> Option<&str> {
+    saved.header.as_ref().map(|header| header.workspace.as_str())
+}
+
+/// For people, in their time zone.
+fn local_time(time: SystemTime) -> String {
+    jiff::Timestamp::try_from(time)
+        .map_or_else(|_| "?".into(), |time| time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string())
+}
+
+/// A session as JSON, without what was said in it beyond the first words.
+fn summary(entry: &Entry, saved: &Saved) -> serde_json::Value {
+    serde_json::json!({
+        "id": entry.id,
+        "workspace": workspace_of(saved),
+        "created": saved.header.as_ref().map(|header| &header.created),
+        "changed": jiff::Timestamp::try_from(entry.changed).ok().map(|time| time.to_string()),
+        "requests": saved.requests.len(),
+        "turns": saved.turns(),
+        "prompt": saved.requests.first().map(|request| &request.prompt),
+        "ended": saved.requests.last().and_then(|request| request.ended.as_ref()),
+    })
+}

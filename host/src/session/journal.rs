@@ -1,0 +1,136 @@
+//! The file of a session, and writing to it.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use super::fold::{Saved, Unreadable};
+use super::record::{Header, Record};
+use super::{SessionError, SessionId};
+
+/// Takes the secrets out of a text.
+pub type Redact = Box<dyn Fn(&str) -> String + Send + Sync>;
+
+/// A session that this process writes, and no other: the file is locked while this lives.
+pub struct Journal {
+    id: SessionId,
+    file: Locked,
+    /// The length of what was written whole.
+    whole: u64,
+    redact: Redact,
+}
+
+/// A file with its lock. No child process inherits the descriptor, and the lock is given back by name, so that one which
+/// is just being started does not hold it either.
+pub(super) struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing the file would do, but for such a child.
+        drop(self.0.unlock());
+    }
+}
+
+impl Journal {
+    /// Begins a session in a new file.
+    pub(super) fn create(path: &Path, header: &Header, redact: Redact) -> Result<Self, SessionError> {
+        let failed = || SessionError::io(path);
+        let file = OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path).map_err(failed())?;
+        let file = lock(file, path, &header.id)?;
+        let mut journal = Self { id: header.id.clone(), file, whole: 0, redact };
+        journal.begin(header).map_err(failed())?;
+        Ok(journal)
+    }
+
+    /// Goes on with a session. A torn last line is taken off the file before anything is added to it.
+    pub(super) fn open(path: &Path, id: &SessionId, workspace: &str, redact: Redact) -> Result<(Self, Saved), SessionError> {
+        let failed = || SessionError::io(path);
+        let file = OpenOptions::new().read(true).append(true).open(path).map_err(failed())?;
+        let file = lock(file, path, id)?;
+        let saved = read(&file.0, path)?;
+        if file.0.metadata().map_err(failed())?.len() > saved.whole {
+            file.0.set_len(saved.whole).map_err(failed())?;
+        }
+        let mut journal = Self { id: id.clone(), file, whole: saved.whole, redact };
+        if saved.header.is_none() {
+            journal.begin(&Header::new(id.clone(), workspace.to_owned())).map_err(failed())?;
+        }
+        Ok((journal, saved))
+    }
+
+    /// The session's name.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    fn begin(&mut self, header: &Header) -> io::Result<()> {
+        let line = serde_json::to_string(header)?;
+        self.write(&format!("{line}\n"))?;
+        self.sync()
+    }
+
+    /// Adds a record. A record that fails leaves no trace, as far as that can be had.
+    pub(super) fn append(&mut self, record: &Record) -> io::Result<()> {
+        let line = record.line(&*self.redact)?;
+        self.write(&line)
+    }
+
+    /// Returns once everything that was added is on the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.0.sync_data()
+    }
+
+    /// One call of `write` for a line, unless the disk is full in the middle of it: then the part is taken back.
+    fn write(&mut self, line: &str) -> io::Result<()> {
+        let written = self.file.0.write_all(line.as_bytes());
+        match written {
+            Ok(()) => self.whole += line.len() as u64,
+            // Should this fail too, the part is a torn line, and reading passes over it.
+            Err(_) => drop(self.file.0.set_len(self.whole)),
+        }
+        written
+    }
+
+    /// In place of the file, for a test.
+    #[cfg(test)]
+    pub(super) fn replace_file(&mut self, file: File) {
+        self.file = Locked(file);
+    }
+}
+
+/// Deletes a session that nobody writes.
+pub(super) fn delete(path: &Path, id: &SessionId) -> Result<(), SessionError> {
+    let file = OpenOptions::new().append(true).open(path).map_err(SessionError::io(path))?;
+    let _locked = lock(file, path, id)?;
+    std::fs::remove_file(path).map_err(SessionError::io(path))
+}
+
+/// Reads a session, which may be written meanwhile.
+pub(super) fn look(path: &Path) -> Result<Saved, SessionError> {
+    let file = File::open(path).map_err(SessionError::io(path))?;
+    read(&file, path)
+}
+
+fn read(mut file: &File, path: &Path) -> Result<Saved, SessionError> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(SessionError::io(path))?;
+    Saved::read(&bytes).map_err(|unreadable| match unreadable {
+        Unreadable::Newer { version } => SessionError::Newer { path: path.to_owned(), version },
+        Unreadable::Damaged { line, problem } => SessionError::Damaged { path: path.to_owned(), line, problem },
+    })
+}
+
+pub(super) fn lock(file: File, path: &Path, id: &SessionId) -> Result<Locked, SessionError> {
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(SessionError::InUse(id.clone())),
+        Err(TryLockError::Error(error)) => return Err(SessionError::io(path)(error)),
+    }
+    // Whoever had the lock before may have deleted the file; what is written to it now would be nowhere.
+    let file = Locked(file);
+    match file.0.metadata().map_err(SessionError::io(path))?.nlink() {
+        0 => Err(SessionError::Gone(id.clone())),
+        _ => Ok(file),
+    }
+}

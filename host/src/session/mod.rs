@@ -1,0 +1,27 @@
+//! Sessions: what was said and done, kept on the disk while it happens.
+//!
+//! A session is a [`Journal`], a file that is only ever appended to. What goes into it is what the loop tells everyone who
+//! watches, so the loop knows nothing of it: [`Recording`] stands between the loop and the other watchers, and writes each
+//! thing down before it passes it on. A call is therefore on record before it runs. Reading a journal folds its
+//! records into a transcript, by the same steps in which the live one came about; what a crash left open is closed as an
+//! abort would close it, and nothing is run again.
+//!
+//! The format is described in `record.rs`. Where journals are, and how they are found, is [`Store`].
+
+mod error;
+mod fold;
+mod id;
+mod journal;
+mod observer;
+mod record;
+mod store;
+#[cfg(test)]
+mod test_run;
+
+pub use error::SessionError;
+pub use fold::{Ended, Request, Saved};
+pub use id::SessionId;
+pub use journal::{Journal, Redact};
+pub use observer::Recording;
+pub use record::Header;
+pub use store::{Entry, Scope, Session, Store};

@@ -1,0 +1,163 @@
+//! The format of a session: JSON Lines, written in the order in which things happen and never changed.
+//!
+//! The first line says what the file is. Keys that this version does not know are kept and exported:
+//! ```json
+//! {"cofferdam_session": 1, "id": "5f0c…", "created": "2026-01-31T12:00:00.123Z", "workspace": "/home/me/project"}
+//! ```
+//! Each further line is a record, an object with one key, its kind:
+//! ```json
+//! {"request": {"id": "0a1b2c3d", "prompt": "Fix the test.", "at": "2026-01-31T12:00:00.124Z"}}
+//! {"response": {"blocks": [{"text": "I look."}, {"call": {"id": "c1", "name": "grep", "arguments": "{…}"}}], "stop": "calls", "usage": {…}}}
+//! {"started": {"call": 0}}
+//! {"finished": {"call": 0, "result": {"status": "ok", "content": [{"text": "…"}]}}}
+//! {"closed": {"rest": []}}
+//! {"turn": {"blocks": [{"text": "Done."}], "stop": "end", "usage": {…}}}
+//! {"outcome": {"kind": "answered", "at": "2026-01-31T12:00:09.001Z"}}
+//! ```
+//! A `response` asks for calls and opens a turn; `started` and `finished` name a call by its place in it; `closed` ends the
+//! turn, with the results of calls that have none by then. A `turn` is one that was complete when it was written: an
+//! answer, text that broke off, or calls that were not let run.
+//!
+//! A line without its newline was torn by a crash, and is dropped. Any other line that cannot be read, or cannot follow the
+//! one before it, makes the whole file unreadable: what is missing might matter. The version changes when a reader of
+//! this one would misunderstand; a kind that it does not know is a misunderstanding, a key that it does not know is not.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::SessionId;
+use crate::agent::Outcome;
+use crate::conversation::{Response, ToolResult, Turn};
+
+/// The version that this program writes, and the newest it reads.
+pub(super) const VERSION: u32 = 1;
+
+/// The first line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    cofferdam_session: u32,
+    /// The session's name.
+    pub id: SessionId,
+    /// When it began.
+    pub created: String,
+    /// The absolute path of the workspace in which it began.
+    pub workspace: String,
+    /// What a later version may have added (R-110).
+    #[serde(flatten)]
+    unknown: Map<String, Value>,
+}
+
+impl Header {
+    /// For a session that begins now.
+    pub(super) fn new(id: SessionId, workspace: String) -> Self {
+        Self { cofferdam_session: VERSION, id, created: now(), workspace, unknown: Map::new() }
+    }
+}
+
+/// As much of the first line as every version has.
+#[derive(Debug, Deserialize)]
+pub(super) struct AnyHeader {
+    pub(super) cofferdam_session: u32,
+}
+
+/// Any further line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Record {
+    /// The user said something.
+    Request { id: String, prompt: String, at: String },
+    /// The model asks for calls.
+    Response(Response),
+    /// A call is about to run.
+    Started { call: usize },
+    /// A call has its result.
+    Finished { call: usize, result: ToolResult },
+    /// The open turn is complete, with what its other calls came to.
+    Closed { rest: Vec<(usize, ToolResult)> },
+    /// A whole turn.
+    Turn(Turn),
+    /// The request is over.
+    Outcome {
+        kind: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+        at: String,
+    },
+}
+
+impl Record {
+    pub(super) fn request(id: &str, prompt: &str) -> Self {
+        Self::Request { id: id.to_owned(), prompt: prompt.to_owned(), at: now() }
+    }
+
+    /// The text of an answer is in its turn already.
+    pub(super) fn outcome(outcome: &Outcome) -> Self {
+        let message = match outcome {
+            Outcome::ProviderError { message } | Outcome::Overflow { message } | Outcome::InternalError { message } => {
+                Some(message.clone())
+            }
+            Outcome::Answered { .. }
+            | Outcome::Limit { .. }
+            | Outcome::Empty
+            | Outcome::Rejected
+            | Outcome::Aborted
+            | Outcome::TimedOut { .. } => None,
+        };
+        Self::Outcome { kind: outcome.kind().to_owned(), message, at: now() }
+    }
+
+    /// The line with its newline, with every text passed through `redact` (R-114): before it becomes JSON, since there a
+    /// secret may look different, and texts only, since a key of the format is no secret.
+    pub(super) fn line(&self, redact: &dyn Fn(&str) -> String) -> serde_json::Result<String> {
+        let mut value = serde_json::to_value(self)?;
+        each_text(&mut value, redact);
+        Ok(format!("{value}\n"))
+    }
+}
+
+fn each_text(value: &mut Value, change: &dyn Fn(&str) -> String) {
+    match value {
+        Value::String(text) => *text = change(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| each_text(value, change)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| each_text(value, change)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Now, to the millisecond, in UTC.
+fn now() -> String {
+    let now = jiff::Timestamp::now();
+    jiff::Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conversation::{Call, CallId, ResponseBlock};
+
+    #[test]
+    fn r114_secrets_are_taken_out_of_texts_and_never_out_of_the_format() {
+        let call = Call { id: CallId::new("c1"), name: "bash".into(), arguments: r#"{"command":"echo a\"b"}"#.into() };
+        let blocks = vec![ResponseBlock::Text("the a\"b of it".into()), ResponseBlock::Call(call)];
+        let record = Record::Response(Response { blocks, ..Response::default() });
+        for (secret, gone) in [("a\"b", true), ("response", false), ("blocks", false)] {
+            let line = record.line(&|text| text.replace(secret, "[key redacted]")).expect("it is data");
+            assert_eq!(line.contains("the [key redacted] of it"), gone, "{line}");
+            assert!(matches!(serde_json::from_str(&line), Ok(Record::Response(_))), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_record_is_one_line_whatever_is_in_it() {
+        let line = Record::request("0a1b2c3d", "one\ntwo\r\n\u{2028}three\u{0}").line(&str::to_owned).expect("it is data");
+        assert_eq!(line.matches('\n').count(), 1);
+        assert!(line.ends_with("}\n"));
+    }
+
+    #[test]
+    fn r110_unknown_keys_of_the_header_survive() {
+        let text = r#"{"cofferdam_session":1,"id":"0123456789ab","created":"then","workspace":"/w","colour":{"a":1}}"#;
+        let header: Header = serde_json::from_str(text).expect("a header");
+        assert_eq!(serde_json::to_string(&header).expect("it is data"), text);
+    }
+}
