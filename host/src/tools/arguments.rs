@@ -72,7 +72,7 @@ impl Arguments {
     /// Checks what a model wrote. Empty text is how providers send a call without arguments; everything else must be one
     /// object, and nothing is guessed.
     pub fn check(&self, text: &str, workspace: &Workspace) -> Result<Checked, ArgumentsProblem> {
-        let value = parse(text)?;
+        let mut value = parse(text)?;
         let validator = self.validator().map_err(|problem| ArgumentsProblem::NoSchema(problem.to_owned()))?;
         let problems: Vec<String> = validator
             .iter_errors(&value)
@@ -88,10 +88,18 @@ impl Arguments {
         }
         let mut found = Vec::new();
         for (pointer, text) in paths::marked(&self.schema, &value) {
-            let path = workspace.parse(text).map_err(|problem| ArgumentsProblem::Path { pointer, problem })?;
-            found.push(path);
+            match workspace.parse(text) {
+                Ok(path) => found.push((pointer, path)),
+                Err(problem) => return Err(ArgumentsProblem::Path { pointer, problem }),
+            }
         }
-        Ok(Checked { value, paths: found })
+        // The tool gets the path that is shown and decided on: `a/../b` is `b`, even where `a` is a link to elsewhere.
+        for (pointer, path) in &found {
+            if let Some(text) = value.pointer_mut(pointer) {
+                *text = Value::String(path.for_open().to_owned());
+            }
+        }
+        Ok(Checked { value, paths: found.into_iter().map(|(_, path)| path).collect() })
     }
 }
 
@@ -165,5 +173,13 @@ mod tests {
     fn good_arguments_come_with_their_paths() {
         let checked = check(r#" {"path": "./a//b"} "#).expect("they are good");
         assert_eq!(checked.paths[0].as_str(), "a/b");
+    }
+
+    #[test]
+    fn r042_the_tool_gets_the_path_that_was_decided_on() {
+        for (written, passed_on) in [("link/../b", "b"), ("./a//b/", "a/b"), ("", "."), ("a/..", ".")] {
+            let checked = check(&json!({"path": written}).to_string()).expect("it is a path");
+            assert_eq!(checked.value, json!({"path": passed_on}), "{written}");
+        }
     }
 }

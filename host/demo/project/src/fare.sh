@@ -1,4 +1,3 @@
-#!/bin/sh
 # Prints the fare in cents: fare.sh ADULTS CHILDREN CARS
 ADULT=450
 CHILD=255
