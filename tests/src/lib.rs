@@ -1,29 +1,5 @@
-//! What the tests and benchmarks share.
+//! What the tests share.
 
-use std::path::{Path, PathBuf};
-
-use cofferdam::sandbox::{Allocation, Cache, Compiler, Sandbox, SandboxOptions};
-
-/// A sandbox that compiles in this process and keeps what it compiled in the folder of the build, so that tests compile
-/// each component once.
-pub fn sandbox(allocation: Allocation) -> Sandbox {
-    let cache = Cache::open(&shared_cache()).expect("the folder is this user's");
-    Sandbox::new(SandboxOptions { allocation, compiler: Compiler::InProcess, cache: Some(cache) }).expect("the engine starts")
-}
-
-/// The environment of a program under test: folders of its own, and the one cache of all tests.
-pub fn own_folders(home: &Path) -> [(&'static str, PathBuf); 4] {
-    let cache_home = shared_cache().parent().map(Path::to_owned).unwrap_or_default();
-    [
-        ("HOME", home.to_owned()),
-        ("XDG_CONFIG_HOME", home.join("config")),
-        ("XDG_STATE_HOME", home.join("state")),
-        ("XDG_CACHE_HOME", cache_home),
-    ]
-}
-
-fn shared_cache() -> PathBuf {
-    let program = std::env::current_exe().expect("it has a path");
-    let target = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").exists()).map(Path::to_owned);
-    target.unwrap_or_else(std::env::temp_dir).join("test-cache").join("cofferdam")
-}
+pub mod program;
+pub mod terminal;
+pub mod wire;

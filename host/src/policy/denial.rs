@@ -23,6 +23,8 @@ pub enum Code {
     NotGranted,
     /// A path is not below the workspace.
     OutsideWorkspace,
+    /// It is neither a file nor a directory.
+    SpecialFile,
     /// The mode does not allow it.
     Mode,
     /// It needs an approval, and nobody can be asked.
@@ -39,6 +41,7 @@ impl Code {
         match self {
             Self::NotGranted => "not-granted",
             Self::OutsideWorkspace => "outside-workspace",
+            Self::SpecialFile => "special-file",
             Self::Mode => "mode",
             Self::NobodyToAsk => "nobody-to-ask",
             Self::RejectedByUser => "rejected-by-user",

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Resource, Rlimit, setrlimit};
 use wasmtime::Engine;
 
 use super::engine::{Allocation, Sandbox, SandboxOptions};
+use super::os;
 
 /// The largest component that is looked at. The largest in use, CPython's, has 18 MiB.
 pub(super) const LARGEST_COMPONENT: usize = 64 << 20;
@@ -95,9 +95,7 @@ fn in_a_process(program: &PathBuf, component: &[u8]) -> Result<Vec<u8>, CompileE
 /// The other side of [`Compiler::Process`]: reads a component from standard input, writes machine code to standard
 /// output. It bounds itself before it reads anything.
 pub fn compile_from_stdin() -> Result<(), String> {
-    let bound = |resource, value| setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) });
-    bound(Resource::Cpu, 2 * TIME.as_secs()).map_err(|error| format!("cannot limit its own time: {error}"))?;
-    bound(Resource::As, MEMORY).map_err(|error| format!("cannot limit its own memory: {error}"))?;
+    os::limit_compiler(2 * TIME, MEMORY).map_err(|error| format!("cannot limit itself: {error}"))?;
     let mut component = Vec::new();
     let most = LARGEST_COMPONENT as u64 + 1;
     std::io::stdin().lock().take(most).read_to_end(&mut component).map_err(|error| error.to_string())?;

@@ -8,6 +8,7 @@ use wasmtime::{Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, 
 use super::bindings::cofferdam::plugin as lent;
 use super::cache::Cache;
 use super::compile::Compiler;
+use super::os;
 use super::state::State;
 
 /// How often a running guest is looked at. A call is late by no more than this.
@@ -64,6 +65,8 @@ impl Sandbox {
         lent::commands::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
         lent::progress::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
         tick(engine.weak())?;
+        // Now and not before: the pool has opened what it needs of /proc/self.
+        os::hide_from_own_user();
         Ok(Self { engine, linker, cache: options.cache, compiler: options.compiler })
     }
 

@@ -29,6 +29,7 @@ mod failure;
 mod gate;
 mod limits;
 mod load;
+mod os;
 mod output;
 mod process;
 mod progress;

@@ -58,20 +58,26 @@ impl Workspace {
         Some(text)
     }
 
-    /// Why a path of the workspace ends up outside of it, if it does: by a link. The sandbox refuses it anyway; this is
-    /// for an error that says what is the matter.
-    pub fn leads_out(&self, path: &WorkspacePath) -> Option<Denial> {
-        // cap-std has an error of its own for this, which is not a kind of `io::Error` and no number of the system's.
-        let error = self.dir.metadata(path.for_open()).err()?;
-        let escapes = error.raw_os_error().is_none() && error.kind() == std::io::ErrorKind::PermissionDenied;
-        escapes.then(|| {
-            Denial::fixed(
+    /// Why a path of the workspace is refused although it reads well: since a link in it leads out, or since it is a FIFO,
+    /// a socket or a device. The sandbox refuses the first anyway; this is for an error that says what is the matter. The
+    /// second would make an open wait for as long as nobody writes.
+    pub fn refusal(&self, path: &WorkspacePath) -> Option<Denial> {
+        match self.dir.metadata(path.for_open()) {
+            Ok(metadata) if metadata.is_file() || metadata.is_dir() => None,
+            Ok(_) => Some(Denial::fixed(
+                Code::SpecialFile,
+                format!("'{path}' is a FIFO, a socket or a device; tools work on files and directories."),
+            )),
+            // cap-std has an error of its own for a way out, which is no number of the system's.
+            Err(error) if error.raw_os_error().is_none() && error.kind() == std::io::ErrorKind::PermissionDenied => Some(Denial::fixed(
                 Code::OutsideWorkspace,
                 format!(
                     "'{path}' is, or passes through, a symbolic link that leads out of the workspace; tools see nothing outside of it."
                 ),
-            )
-        })
+            )),
+            // Whatever else it is, the tool meets it too and can say more about it.
+            Err(_) => None,
+        }
     }
 
     /// Reads a path as a guest or a model writes it.
@@ -111,4 +117,24 @@ pub(super) fn denied(denial: Denial) -> wit::WorkspaceError {
 
 pub(super) fn path_denied(problem: &PathProblem) -> Denial {
     Denial::fixed(Code::OutsideWorkspace, problem.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r123_links_that_lead_out_and_special_files_are_refused_with_the_reason() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let workspace = Workspace::open(folder.path()).expect("it opens");
+        std::os::unix::fs::symlink("/etc/passwd", folder.path().join("out")).expect("it is made");
+        std::fs::write(folder.path().join("file"), "").expect("it is written");
+        std::os::unix::fs::symlink("file", folder.path().join("in")).expect("it is made");
+        let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).expect("it is bound");
+        let code = |path| workspace.refusal(&workspace.parse(path).expect("it reads well")).map(|denial| denial.code);
+        assert_eq!(code("out"), Some(Code::OutsideWorkspace));
+        assert_eq!(code("out/more"), Some(Code::OutsideWorkspace));
+        assert_eq!(code("socket"), Some(Code::SpecialFile));
+        assert_eq!([code("file"), code("in"), code(""), code("missing")], [None, None, None, None]);
+    }
 }

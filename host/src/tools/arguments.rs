@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use jsonschema::Validator;
+use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
 use super::paths;
@@ -63,7 +63,9 @@ impl Arguments {
 
     /// The checks of the schema, prepared when they are first needed; an error if it is no schema.
     pub(super) fn validator(&self) -> Result<&Validator, &str> {
-        let prepared = || jsonschema::draft202012::new(&self.schema).map_err(|error| error.to_string());
+        // A stranger's patterns are matched in linear time, and nothing is looked up elsewhere.
+        let options = || jsonschema::draft202012::options().offline().with_pattern_options(PatternOptions::regex());
+        let prepared = || options().build(&self.schema).map_err(|error| error.to_string());
         self.validator.get_or_init(prepared).as_ref().map_err(String::as_str)
     }
 

@@ -5,9 +5,13 @@ use crate::sandbox::{ComponentBytes, Digest};
 
 const RECORD: &str = include_str!("../../embedded/record.json");
 
-const COMPONENTS: [(&str, &[u8]); 4] = [
+const COMPONENTS: [(&str, &[u8]); 8] = [
     ("read_file", include_bytes!("../../embedded/read_file.wasm")),
+    ("list_dir", include_bytes!("../../embedded/list_dir.wasm")),
+    ("glob", include_bytes!("../../embedded/glob.wasm")),
     ("grep", include_bytes!("../../embedded/grep.wasm")),
+    ("write_file", include_bytes!("../../embedded/write_file.wasm")),
+    ("update_file", include_bytes!("../../embedded/update_file.wasm")),
     ("bash", include_bytes!("../../embedded/bash.wasm")),
     ("submit", include_bytes!("../../embedded/submit.wasm")),
 ];

@@ -15,11 +15,12 @@ use super::answer::{self, Keeping};
 use super::approval::{Approvals, Verdicts, lock, rejected_text};
 use super::catalog::{Catalog, Tool};
 use super::parallel::ParallelLimit;
+use super::repetition::Repetition;
 use super::schedule::{self, Planned, Reorder, Step, Touches};
 use super::summary;
 use crate::agent::events::{Event, Observer, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
-use crate::conversation::{Call, OpenTurn, ResultStatus, ToolResult};
+use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
 use crate::policy::{Effect, FileGrant};
 use crate::sandbox::{self, CallReport, Failure, Gate, Limits, Ruling, Sandbox, Workspace};
 
@@ -30,6 +31,7 @@ pub struct Dispatcher {
     workspace: Arc<Workspace>,
     approvals: Arc<Approvals>,
     settings: DispatcherSettings,
+    repetition: Mutex<Repetition>,
 }
 
 /// Choices of the user.
@@ -87,7 +89,7 @@ impl Dispatcher {
         approvals: Arc<Approvals>,
         settings: DispatcherSettings,
     ) -> Self {
-        Self { sandbox, catalog, workspace, approvals, settings }
+        Self { sandbox, catalog, workspace, approvals, settings, repetition: Mutex::default() }
     }
 
     async fn run_calls(&self, turn: &mut OpenTurn, observer: &dyn Observer, cancel: &CancellationToken) -> Ran {
@@ -118,7 +120,9 @@ impl Dispatcher {
             match self.check(index, call) {
                 Ok(call) => ready.push(call),
                 Err((call, problem)) => {
-                    let result = ToolResult::error(problem);
+                    let mut result = ToolResult::error(problem);
+                    let remark = lock(&self.repetition).remark(call.name.trim(), &call.arguments, &result);
+                    result.content.extend(remark.map(Content::Text));
                     let schema = self.catalog.find(call.name.trim()).map(|tool| &tool.declared.input_schema);
                     let summary = summary::of(schema.unwrap_or(&serde_json::Value::Null), &call.arguments);
                     observer.observe(&Event::CallFinished {
@@ -145,7 +149,7 @@ impl Dispatcher {
             Ok(checked) => checked,
             Err(problem) => return Err((call, problem.to_string())),
         };
-        if let Some(problem) = checked.paths.iter().find_map(|path| self.workspace.leads_out(path)) {
+        if let Some(problem) = checked.paths.iter().find_map(|path| self.workspace.refusal(path)) {
             return Err((call, problem.to_string()));
         }
         let touches = match (tool.grants.files, tool.grants.commands, checked.paths.is_empty()) {
@@ -175,7 +179,9 @@ impl Dispatcher {
                 observer.observe(&Event::CallStarted { call: &ready.call, tier: ready.tool.tier, summary: &ready.summary });
                 running.push(self.run_one(ready, observer, cancel));
             }
-            let Some(done) = running.next().await else { return hand_back };
+            let Some(mut done) = running.next().await else { return hand_back };
+            let remark = lock(&self.repetition).remark(&done.ready.call.name, &done.ready.call.arguments, &done.result);
+            done.result.content.extend(remark.map(Content::Text));
             let finished = Event::CallFinished {
                 call: &done.ready.call,
                 tier: Some(done.ready.tool.tier),

@@ -12,6 +12,7 @@ mod catalog;
 mod dispatch;
 mod parallel;
 mod paths;
+mod repetition;
 mod schedule;
 mod summary;
 mod tier;

@@ -26,6 +26,9 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("clap::", &["cli"]),
     ("indicatif::", &["cli"]),
     ("std::process::exit", &["cli"]),
+    // Where these are made is where it is decided.
+    ("Permit { effect", &["policy"]),
+    ("Question { tool", &["policy"]),
     ("println!", &[]),
     ("eprintln!", &[]),
 ];

@@ -1,1 +1,40 @@
-//! TBD
+//! The program against scripted providers: whole requests from the command line to the wire and back, under the rules
+//! that the names of the tests begin with.
+
+#![expect(clippy::expect_used, reason = "what a test cannot set up, it cannot test")]
+
+mod abort;
+mod answers;
+mod approval;
+mod beside;
+mod circles;
+mod command_line;
+mod demo;
+mod dialog;
+mod failures;
+mod history;
+mod limit;
+mod order;
+mod recording;
+mod refused;
+mod streams;
+mod submit;
+mod tools;
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use cofferdam_tests::program::Home;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
+
+/// A home for one test.
+fn home() -> Home {
+    static CACHE: OnceLock<PathBuf> = OnceLock::new();
+    let cache = CACHE.get_or_init(|| {
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled-tools");
+        Home::prepare_cache(PROGRAM, &cache);
+        cache
+    });
+    Home::new(PROGRAM, cache)
+}

@@ -187,7 +187,7 @@ impl Text {
             && !text.is_empty()
         {
             let text = if self.live { shown::block(text) } else { text.to_owned() };
-            stdout_line(&text);
+            stdout_line(text.strip_suffix('\n').unwrap_or(&text));
         }
         let problem = match outcome {
             Outcome::Answered { .. } => return,

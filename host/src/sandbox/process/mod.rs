@@ -60,7 +60,9 @@ pub(super) async fn run(permit: &Permit, workspace: &Workspace, timeout: Duratio
     let Effect::Command { line, directory } = permit.effect() else { return Err(Failed::NotACommand) };
     let inside = workspace.dir().canonicalize(directory.for_open()).map_err(|e| Failed::Directory(directory.to_string(), e))?;
     let started = Instant::now();
-    let mut child = tokio::process::Command::new("sh")
+    // By its full name: looking it up in the PATH that is passed on would make this a fork of the whole process, which costs
+    // milliseconds, where a spawn would do.
+    let mut child = tokio::process::Command::new("/bin/sh")
         .arg("-c")
         .arg(line)
         .current_dir(workspace.root().join(inside))

@@ -58,7 +58,7 @@ mod tests {
     fn r095_the_gap_is_counted_exactly() {
         let mut kept = HeadAndTail::default();
         kept.take(&vec![b'a'; HALF]);
-        kept.take(&vec![b'b'; 10]);
+        kept.take(&[b'b'; 10]);
         kept.take(&vec![b'c'; 3 * HALF]);
         kept.take(b"end");
         let text = kept.text();

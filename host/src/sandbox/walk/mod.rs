@@ -1,5 +1,5 @@
-//! Walks through the workspace. Each has a thread of its own that reads ahead, so that the host reads while the guest
-//! searches; the channel between them holds two batches, which bounds the memory.
+//! Walks through the workspace. They read ahead on threads of their own, so that the host reads while the guest searches;
+//! the channels between them are short, which bounds the memory.
 
 mod files;
 mod options;
@@ -37,7 +37,7 @@ struct Walk {
 enum Stage {
     Planned(Box<Plan>),
     Entries(mpsc::Receiver<Vec<Entry>>, Vec<Entry>),
-    Files(mpsc::Receiver<Batch>),
+    Files(files::Ahead),
     Over,
 }
 
@@ -53,8 +53,11 @@ impl Problems {
         }
     }
 
+    /// In an order that does not depend on which thread was faster.
     fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        lines.sort_unstable();
+        lines
     }
 }
 
@@ -106,13 +109,10 @@ impl Walks {
         let walk = self.find(walk)?;
         if let Stage::Planned(_) = walk.stage {
             let Stage::Planned(plan) = std::mem::replace(&mut walk.stage, Stage::Over) else { return Ok(empty_batch()) };
-            let (sender, receiver) = mpsc::channel(2);
-            let problems = walk.problems.clone();
-            spawn("walk-files", move || files::read(&plan, max_bytes, &problems, &sender))?;
-            walk.stage = Stage::Files(receiver);
+            walk.stage = Stage::Files(files::Ahead::start(*plan, max_bytes, walk.problems.clone())?);
         }
         match &mut walk.stage {
-            Stage::Files(receiver) => Ok(receiver.recv().await.unwrap_or_else(empty_batch)),
+            Stage::Files(ahead) => Ok(ahead.next().await.unwrap_or_else(empty_batch)),
             Stage::Entries(..) => Err(WorkspaceError::InvalidWalk("this walk hands out entries, not files".into())),
             Stage::Planned(_) | Stage::Over => Ok(empty_batch()),
         }

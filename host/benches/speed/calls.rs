@@ -8,6 +8,7 @@ use cofferdam::sandbox::{Allocation, Call, Limits, Plugin, Ruling, Sandbox, Work
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
+use crate::folders;
 use crate::measure::{Line, against, alone};
 
 /// A sandbox, the built-in plugins, and a folder to work in.
@@ -19,7 +20,7 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new(allocation: Allocation, folder: &std::path::Path) -> Self {
-        let sandbox = Arc::new(cofferdam_tests::sandbox(allocation));
+        let sandbox = Arc::new(folders::sandbox(allocation));
         let load = |(name, component)| (name, Arc::new(sandbox.load(component, &|| ()).expect("it loads")));
         let plugins = cofferdam::tools::builtin_components().map(load).collect();
         Self { sandbox, workspace: Arc::new(Workspace::open(folder).expect("it opens")), plugins }
@@ -76,8 +77,8 @@ pub(crate) fn cold() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("file.txt"), "a line of text\n").expect("it is written");
     let program = || {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cofferdam-under-test"));
-        command.current_dir(folder.path()).envs(cofferdam_tests::own_folders(folder.path()));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cofferdam"));
+        command.current_dir(folder.path()).envs(folders::own_folders(folder.path()));
         command
     };
     let native = || drop(Command::new("cat").arg("file.txt").current_dir(folder.path()).output());

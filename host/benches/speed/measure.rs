@@ -15,7 +15,11 @@ pub(crate) fn title(text: &str) {
 /// One thing alone: the median of `rounds` measurements, each of `times` runs.
 pub(crate) fn alone(line: &Line<'_>, rounds: usize, times: u32, mut run: impl FnMut()) {
     run();
-    let samples = (0..rounds).map(|_| sample(times, &mut run)).collect();
+    shown(line, (0..rounds).map(|_| sample(times, &mut run)).collect());
+}
+
+/// What was measured elsewhere.
+pub(crate) fn shown(line: &Line<'_>, samples: Vec<Duration>) {
     println!("{:44} {:>12} {:>12} {:>8}   {}", line.name, words(median(samples)), "", "", line.target);
 }
 

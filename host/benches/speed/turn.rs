@@ -1,6 +1,7 @@
 //! The host's own cost of a turn, with a model that answers at once.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use cofferdam::agent::events::{Event, Observer};
 use cofferdam::agent::{Agent, Outcome, RequestId, TurnLimit};
@@ -12,7 +13,8 @@ use cofferdam::tools::{Approvals, Catalog, Dispatcher, DispatcherSettings, Origi
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use crate::measure::{Line, alone};
+use crate::folders;
+use crate::measure::{Line, shown};
 
 struct Nobody;
 
@@ -23,7 +25,7 @@ impl Observer for Nobody {
 pub(crate) fn run(runtime: &Runtime) {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("file.txt"), "a line of text\n").expect("it is written");
-    let sandbox = Arc::new(cofferdam_tests::sandbox(Allocation::Pooled));
+    let sandbox = Arc::new(folders::sandbox(Allocation::Pooled));
     let mut catalog = Catalog::default();
     for (name, component) in builtin_components() {
         catalog.add(&sandbox, Origin::BuiltIn(name), component, &|| ());
@@ -41,24 +43,20 @@ pub(crate) fn run(runtime: &Runtime) {
     let dispatcher = Dispatcher::new(sandbox, Arc::new(catalog), workspace, approvals, settings);
     for turns in [10_u32, 100, 1000] {
         let script = script(turns);
-        let name = format!("in a request of {turns} turns, each");
-        alone(&Line { name: &name, target: "does not grow" }, 3, 1, || {
+        let samples = (0..5).map(|_| {
             let model = Replay::parse(&script).expect("it is a recording");
             let turn_limit = TurnLimit::new(turns + 1).expect("it is a limit");
             let agent = Agent { model: &model, tools: &dispatcher, observer: &Nobody, system: String::new(), turn_limit };
-            let mut transcript = Transcript::new();
-            let request = agent.request(&RequestId::new(0), &mut transcript, "go", &CancellationToken::new());
-            let started = std::time::Instant::now();
-            let outcome = runtime.block_on(request);
+            let started = Instant::now();
+            let outcome = runtime
+                .block_on(async { agent.request(&RequestId::new(0), &mut Transcript::new(), "go", &CancellationToken::new()).await });
             assert!(matches!(outcome, Outcome::Answered { .. }), "{outcome:?}");
-            LAST.store(u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX), std::sync::atomic::Ordering::Relaxed);
+            started.elapsed() / turns
         });
-        let nanos = LAST.load(std::sync::atomic::Ordering::Relaxed);
-        println!("    that is {:.1} µs for one turn", std::time::Duration::from_nanos(nanos).as_secs_f64() * 1e6 / f64::from(turns));
+        let name = format!("one of {turns} turns in a request");
+        shown(&Line { name: &name, target: "does not grow" }, samples.collect());
     }
 }
-
-static LAST: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
 fn script(turns: u32) -> String {
     use std::fmt::Write as _;

@@ -5,7 +5,10 @@
 //!
 //! `cargo bench -- small` leaves out the big tree.
 
+#![expect(clippy::print_stdout, clippy::expect_used, reason = "a benchmark prints, and stops at what it did not expect")]
+
 mod calls;
+mod folders;
 mod measure;
 mod search;
 mod turn;

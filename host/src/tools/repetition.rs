@@ -1,0 +1,58 @@
+//! Noticing that a model goes in circles (R-11). It only ever adds a remark: what ends loops is correct history.
+
+use serde_json::Value;
+
+use crate::conversation::ToolResult;
+
+/// So many times in a row the same call with the same result say that nothing new will come of it.
+const CIRCLES: u32 = 3;
+
+/// The last call, and how often it came in a row.
+#[derive(Debug, Default)]
+pub(super) struct Repetition {
+    last: Option<(String, Value, ToolResult)>,
+    times: u32,
+}
+
+impl Repetition {
+    /// Takes note of a call; the remark that belongs to its result, if one does.
+    pub(super) fn remark(&mut self, tool: &str, arguments: &str, result: &ToolResult) -> Option<String> {
+        // As a value, so that spaces and the order of keys make no difference.
+        let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| Value::String(arguments.to_owned()));
+        let same = self.last.as_ref().is_some_and(|(t, a, r)| t == tool && *a == arguments && r == result);
+        self.times = if same { self.times.saturating_add(1) } else { 1 };
+        if !same {
+            self.last = Some((tool.to_owned(), arguments, result.clone()));
+        }
+        (self.times >= CIRCLES).then(|| {
+            format!(
+                "[Remark of the host: this is the same call with the same result, {} times in a row. Repeating it will not change that; \
+                 try something else, or tell the user what is in the way.]",
+                self.times
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r011_the_third_same_call_with_the_same_result_gets_a_remark() {
+        let mut repetition = Repetition::default();
+        let same = ToolResult::ok("a");
+        assert_eq!(repetition.remark("grep", r#"{"a":1,"b":2}"#, &same), None);
+        assert_eq!(repetition.remark("grep", r#"{ "b": 2, "a": 1 }"#, &same), None);
+        assert!(repetition.remark("grep", r#"{"a":1,"b":2}"#, &same).is_some_and(|remark| remark.contains("3 times")));
+    }
+
+    #[test]
+    fn r011_another_result_begins_anew() {
+        let mut repetition = Repetition::default();
+        for text in ["a", "a", "b", "a", "a"] {
+            assert_eq!(repetition.remark("grep", "{}", &ToolResult::ok(text)), None, "{text}");
+        }
+        assert!(repetition.remark("grep", "{}", &ToolResult::ok("a")).is_some());
+    }
+}

@@ -1,0 +1,308 @@
+//! The program as a user runs it, in a home of its own: nothing of the machine but `PATH` gets in.
+
+#![expect(clippy::expect_used, reason = "a harness that does not work fails the test that needs it")]
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::wire::Server;
+
+/// How long a run may take before it counts as hanging.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often something is looked at that cannot be waited for.
+pub(crate) const GLANCE: Duration = Duration::from_millis(10);
+
+/// A user with an empty home and a workspace.
+#[derive(Debug)]
+pub struct Home {
+    folder: TempDir,
+    program: PathBuf,
+    cache: PathBuf,
+}
+
+impl Home {
+    /// Compiles the tools into a folder that all homes of a run can share: each compiling takes seconds.
+    pub fn prepare_cache(program: &str, cache: &Path) {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(cache).expect("the cache folder can be made");
+        let prepared = Self::new(program, cache).run(&["tools", "list"]);
+        assert_eq!(prepared.code, 0, "the tools cannot be compiled: {prepared:?}");
+    }
+
+    /// A new one.
+    pub fn new(program: &str, cache: &Path) -> Self {
+        let folder = TempDir::new().expect("a folder can be made");
+        for name in ["workspace", "temp"] {
+            fs::create_dir(folder.path().join(name)).expect("a folder can be made");
+        }
+        Self { folder, program: program.into(), cache: cache.into() }
+    }
+
+    /// The home folder itself.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The folder that tools see.
+    pub fn workspace(&self) -> PathBuf {
+        self.path().join("workspace")
+    }
+
+    /// With a file in the workspace.
+    #[must_use]
+    pub fn with(self, path: &str, text: impl AsRef<[u8]>) -> Self {
+        self.write(&format!("workspace/{path}"), text);
+        self
+    }
+
+    /// Writes a file, relative to the home folder.
+    pub fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        let path = self.path().join(path);
+        fs::create_dir_all(path.parent().expect("it has a parent")).expect("the folder can be made");
+        fs::write(path, text).expect("the file can be written");
+    }
+
+    /// Whether there is something at this path of the workspace.
+    pub fn has(&self, path: &str) -> bool {
+        self.workspace().join(path).exists()
+    }
+
+    /// The program with these arguments, in the workspace.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        self.furnish(&mut command);
+        command.args(args);
+        command
+    }
+
+    /// A task for the model behind this server.
+    pub fn task(&self, server: &Server, args: &[&str]) -> Command {
+        let mut command = self.command(&["run", "The task.", "--model", server.provider().model(), "--base-url", &server.base_url()]);
+        command.args(args).env(server.provider().key_variable(), server.key());
+        command
+    }
+
+    /// Environment and folder for a program that runs in this home.
+    pub fn furnish(&self, command: &mut Command) {
+        command.env_clear().current_dir(self.workspace()).env("HOME", self.path()).env("TMPDIR", self.path().join("temp"));
+        for folder in ["config", "data", "state"] {
+            command.env(format!("XDG_{}_HOME", folder.to_uppercase()), self.path().join(folder));
+        }
+        command.env("XDG_CACHE_HOME", &self.cache);
+        if let Some(path) = std::env::var_os("PATH") {
+            command.env("PATH", path);
+        }
+    }
+
+    /// Runs the program to its end.
+    pub fn run(&self, args: &[&str]) -> Ran {
+        self.start(self.command(args)).wait()
+    }
+
+    /// Has a task done and asks for the report. Whatever happens, the key stays where it belongs.
+    pub fn ask(&self, server: &Server, args: &[&str]) -> Ran {
+        let mut command = self.task(server, args);
+        command.args(["--output", "json"]);
+        let ran = self.start(command).wait();
+        self.assert_keeps_secret(server.key(), &ran);
+        ran
+    }
+
+    /// Starts a command of this home.
+    pub fn start(&self, command: Command) -> Running {
+        let mut child = without_terminal(&command).spawn().expect("the program starts");
+        let stdout = Pipe::new(child.stdout.take().expect("it is piped"));
+        let stderr = Pipe::new(child.stderr.take().expect("it is piped"));
+        Running { child, started: Instant::now(), stdout: Some(stdout), stderr: Some(stderr) }
+    }
+
+    /// Neither what a run printed nor a file that it left behind holds this text.
+    pub fn assert_keeps_secret(&self, secret: &str, ran: &Ran) {
+        assert!(!ran.stdout.contains(secret) && !ran.stderr.contains(secret), "the key is shown: {ran:?}");
+        for path in files(self.path()) {
+            let bytes = fs::read(&path).unwrap_or_default();
+            let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+            assert!(!found, "the key is in {}", path.display());
+        }
+    }
+}
+
+/// In a session of its own it does not find the terminal of whoever runs the tests, and so has nobody to ask.
+fn without_terminal(command: &Command) -> Command {
+    let mut wrapped = Command::new("setsid");
+    wrapped.arg(command.get_program()).args(command.get_args()).env_clear();
+    wrapped.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    wrapped.current_dir(command.get_current_dir().expect("it has a folder"));
+    wrapped.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    wrapped
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => found.extend(files(&entry.path())),
+            Ok(kind) if kind.is_file() => found.push(entry.path()),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What comes out of a pipe, while it comes.
+#[derive(Debug)]
+struct Pipe {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Pipe {
+    fn new(mut from: impl Read + Send + 'static) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let to = Arc::clone(&bytes);
+        let reader = std::thread::spawn(move || {
+            let mut chunk = [0; 4096];
+            while let Ok(count @ 1..) = from.read(&mut chunk) {
+                to.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&chunk[..count]);
+            }
+        });
+        Self { bytes, reader }
+    }
+
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+
+    fn into_text(self) -> String {
+        self.reader.join().expect("it is read");
+        let bytes = std::mem::take(&mut *self.bytes.lock().unwrap_or_else(PoisonError::into_inner));
+        String::from_utf8(bytes).expect("all output is text")
+    }
+}
+
+/// A run that goes on; one that is dropped is killed.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    started: Instant,
+    stdout: Option<Pipe>,
+    stderr: Option<Pipe>,
+}
+
+impl Running {
+    /// Ctrl-C.
+    pub fn interrupt(&self) {
+        kill_process(pid(&self.child), Signal::INT).expect("it runs");
+    }
+
+    /// Waits until a text is on standard output.
+    #[track_caller]
+    pub fn wait_for_stdout(&self, text: &str) {
+        let so_far = || self.stdout.as_ref().map(Pipe::so_far).unwrap_or_default();
+        wait_until(&format!("{text:?} is on standard output"), || so_far().contains(text));
+    }
+
+    /// Waits for its end.
+    pub fn wait(mut self) -> Ran {
+        let code = wait(&mut self.child);
+        let text = |pipe: Option<Pipe>| pipe.map(Pipe::into_text).unwrap_or_default();
+        let (stdout, stderr) = (text(self.stdout.take()), text(self.stderr.take()));
+        let ran = Ran { code: code.unwrap_or(-1), stdout, stderr, time: self.started.elapsed() };
+        assert!(code.is_some(), "it did not end by itself: {ran:?}");
+        ran
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+pub(crate) fn pid(child: &Child) -> Pid {
+    Pid::from_child(child)
+}
+
+/// The exit code; `None` if it had to be killed, or something else killed it.
+pub(crate) fn wait(child: &mut Child) -> Option<i32> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = child.try_wait().expect("it is a child") {
+            return status.code();
+        }
+        if Instant::now() > deadline {
+            drop(child.kill());
+            drop(child.wait());
+            return None;
+        }
+        std::thread::sleep(GLANCE);
+    }
+}
+
+/// A run that is over.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// Its exit code.
+    pub code: i32,
+    /// All of it.
+    pub stdout: String,
+    /// All of it.
+    pub stderr: String,
+    /// From start to end.
+    pub time: Duration,
+}
+
+impl Ran {
+    /// The JSON objects on standard output, one for each line.
+    pub fn lines(&self) -> Vec<Value> {
+        let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line:?}: {self:?}"));
+        self.stdout.lines().map(parse).collect()
+    }
+
+    /// The report, which is the last line.
+    pub fn report(&self) -> Value {
+        self.lines().pop().unwrap_or_else(|| panic!("there is no report: {self:?}"))
+    }
+
+    /// Demands an outcome with its exit code, and gives the report.
+    #[track_caller]
+    pub fn ended(&self, outcome: &str, code: i32) -> Value {
+        let report = self.report();
+        assert!(report["outcome"] == outcome && self.code == code, "not {outcome} with exit code {code}: {self:?}");
+        assert_eq!(report["exit_code"], code, "the report agrees with the exit code");
+        report
+    }
+
+    /// Demands an answer.
+    #[track_caller]
+    pub fn answered(&self, text: &str) {
+        assert_eq!(self.ended("answered", 0)["text"], text);
+    }
+}
+
+/// The command lines of all processes that have this text in them.
+pub fn processes_with(text: &str) -> Vec<String> {
+    let command_line = |entry: fs::DirEntry| fs::read(entry.path().join("cmdline")).ok();
+    let all = fs::read_dir("/proc").expect("there is a /proc").flatten().filter_map(command_line);
+    all.map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " ")).filter(|line| line.contains(text)).collect()
+}
+
+/// Waits until something is true.
+#[track_caller]
+pub fn wait_until(what: &str, is_true: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_true() {
+        assert!(Instant::now() < deadline, "it does not come to this: {what}");
+        std::thread::sleep(GLANCE);
+    }
+}

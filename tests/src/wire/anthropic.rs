@@ -1,0 +1,114 @@
+//! Messages, as a server sends them and as a request holds them.
+
+use serde_json::{Value, json};
+
+use super::Seen;
+use super::script::{Block, Said, Stop, pieces};
+
+/// The events of a response before its end, and those of its end.
+pub(super) fn events(said: &Said, number: usize) -> (Vec<String>, Vec<String>) {
+    let usage = said.usage.map_or(json!({}), |(input, _)| json!({"input_tokens": input, "output_tokens": 1}));
+    let message = json!({
+        "id": format!("msg_{number}"), "type": "message", "role": "assistant", "content": [], "model": "scripted", "stop_reason": null,
+        "stop_sequence": null, "usage": usage,
+    });
+    let mut before = vec![event("message_start", json!({"message": message})), event("ping", json!({}))];
+    let mut count = 0;
+    for (index, block) in said.blocks.iter().enumerate() {
+        let begin = |block: Value| event("content_block_start", json!({"index": index, "content_block": block}));
+        let delta =
+            |kind: &str, key: &str, piece: &str| event("content_block_delta", json!({"index": index, "delta": {"type": kind, key: piece}}));
+        match block {
+            Block::Text(text) => {
+                before.push(begin(json!({"type": "text", "text": ""})));
+                before.extend(pieces(text).iter().map(|piece| delta("text_delta", "text", piece)));
+            }
+            Block::Thinking(text) => {
+                before.push(begin(json!({"type": "thinking", "thinking": "", "signature": ""})));
+                before.extend(pieces(text).iter().map(|piece| delta("thinking_delta", "thinking", piece)));
+                before.push(delta("signature_delta", "signature", &format!("signature-{number}")));
+            }
+            Block::Call { id, name, arguments } => {
+                count += 1;
+                let id = id.clone().unwrap_or_else(|| format!("toolu_{number}_{count}"));
+                before.push(begin(json!({"type": "tool_use", "id": id, "name": name, "input": {}})));
+                before.push(delta("input_json_delta", "partial_json", ""));
+                before.extend(pieces(arguments).iter().map(|piece| delta("input_json_delta", "partial_json", piece)));
+            }
+        }
+        before.push(event("content_block_stop", json!({"index": index})));
+    }
+    let stop = match said.stop {
+        Some(Stop::Length) => "max_tokens",
+        None if count == 0 => "end_turn",
+        None => "tool_use",
+    };
+    let usage = said.usage.map_or(json!({}), |(_, output)| json!({"output_tokens": output}));
+    let end = vec![
+        event("message_delta", json!({"delta": {"stop_reason": stop, "stop_sequence": null}, "usage": usage})),
+        event("message_stop", json!({})),
+    ];
+    (before, end)
+}
+
+fn event(kind: &str, mut data: Value) -> String {
+    data["type"] = kind.into();
+    format!("event: {kind}\ndata: {data}\n\n")
+}
+
+pub(super) fn error_event(kind: &str, message: &str) -> String {
+    event("error", json!({"error": {"type": kind, "message": message}}))
+}
+
+pub(super) fn error(kind: &str, message: &str) -> Value {
+    json!({"type": "error", "error": {"type": kind, "message": message}})
+}
+
+fn messages(body: &Value) -> &[Value] {
+    body["messages"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn blocks(message: &Value) -> &[Value] {
+    message["content"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+pub(super) fn system(body: &Value) -> String {
+    body["system"].as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()).collect()
+}
+
+pub(super) fn tools(body: &Value) -> Vec<String> {
+    body["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect()
+}
+
+/// The results of the newest assistant message.
+pub(super) fn results(body: &Value) -> Vec<Seen> {
+    let seen = |block: &Value| Seen {
+        id: block["tool_use_id"].as_str().unwrap_or_default().to_owned(),
+        text: blocks(block).iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        is_error: block["is_error"] == true,
+    };
+    messages(body).last().map(blocks).unwrap_or_default().iter().filter(|block| block["type"] == "tool_result").map(seen).collect()
+}
+
+pub(super) fn user_texts(body: &Value) -> Vec<String> {
+    let users = messages(body).iter().filter(|message| message["role"] == "user").flat_map(blocks);
+    users.filter(|block| block["type"] == "text").filter_map(|block| block["text"].as_str()).map(str::to_owned).collect()
+}
+
+/// All that was said, piece by piece, without what belongs to one request only: a note, and the marks for the cache.
+pub(super) fn pieces_of_history(body: &Value, note: &str) -> Vec<Value> {
+    let mut pieces = Vec::new();
+    for message in messages(body) {
+        for block in blocks(message) {
+            let mut block = block.clone();
+            if let Some(fields) = block.as_object_mut() {
+                fields.remove("cache_control");
+            }
+            pieces.push(json!({"role": message["role"], "block": block}));
+        }
+    }
+    if pieces.last().is_some_and(|last| last["block"]["text"] == note) {
+        pieces.pop();
+    }
+    pieces
+}

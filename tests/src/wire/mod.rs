@@ -1,0 +1,78 @@
+//! Providers that play a script over real TCP, in their true wire formats, and judge every request they get.
+//!
+//! A test writes what the model says ([`says`], [`calls`], …), hands it to a [`Server`], and runs the program against it.
+//! When the server goes away, each body it received has to pass its provider's validator, no body may hold the key, each
+//! request has to begin with what the one before it held, and the script has to be played to its end.
+
+#![expect(clippy::expect_used, reason = "a harness that does not work fails the test that needs it")]
+
+mod anthropic;
+mod history;
+mod http;
+mod openai;
+mod request;
+mod script;
+mod server;
+pub mod validate_anthropic;
+pub mod validate_openai;
+
+pub use request::{Request, Seen};
+pub use script::{Cut, Reply, Stop, calls, fails, hangs, nothing, raw, says};
+pub use server::Server;
+
+/// Whose format is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// Chat completions.
+    OpenAi,
+    /// Messages.
+    Anthropic,
+}
+
+/// What holds for one provider has to hold for the other.
+pub fn both() -> [Provider; 2] {
+    [Provider::OpenAi, Provider::Anthropic]
+}
+
+impl Provider {
+    /// Plays these replies, one for each request.
+    pub fn serve(self, replies: impl IntoIterator<Item = Reply>) -> Server {
+        Server::start(self, replies.into_iter().collect())
+    }
+
+    /// For `--model`.
+    pub fn model(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai:scripted",
+            Self::Anthropic => "anthropic:claude-sonnet-5-5",
+        }
+    }
+
+    /// The environment variable of its key.
+    pub fn key_variable(self) -> &'static str {
+        match self {
+            Self::OpenAi => "OPENAI_API_KEY",
+            Self::Anthropic => "ANTHROPIC_API_KEY",
+        }
+    }
+}
+
+/// What is wrong with a body, in words.
+#[derive(Debug, Default)]
+struct Problems(Vec<String>);
+
+impl Problems {
+    fn unless(&mut self, fine: bool, problem: impl FnOnce() -> String) {
+        if !fine {
+            self.0.push(problem());
+        }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 64 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
+fn has_text(value: &serde_json::Value) -> bool {
+    value.as_str().is_some_and(|text| !text.trim().is_empty())
+}

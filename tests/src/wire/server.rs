@@ -1,0 +1,296 @@
+//! The server.
+
+use std::collections::VecDeque;
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::script::{Answer, Ending};
+use super::{Cut, Provider, Reply, Request, anthropic, history, http, openai, validate_anthropic, validate_openai};
+
+/// How long a test waits for something that has to happen.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a connection that says nothing looks away.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// Plays a script; one that is dropped judges what it heard.
+#[derive(Debug)]
+pub struct Server {
+    provider: Provider,
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    key: String,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    script: VecDeque<Reply>,
+    requests: Vec<Request>,
+    surplus: usize,
+    released: bool,
+    over: bool,
+}
+
+impl Server {
+    pub(super) fn start(provider: Provider, script: VecDeque<Reply>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("it is bound");
+        let key = format!("sk-scripted-{}-{}", address.port(), std::process::id());
+        let shared = Arc::new(Shared { key, state: Mutex::new(State { script, ..State::default() }), changed: Condvar::new() });
+        let accepting = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if accepting.state().over {
+                    return;
+                }
+                let Ok(stream) = stream else { continue };
+                let shared = Arc::clone(&accepting);
+                std::thread::spawn(move || shared.serve(stream, provider));
+            }
+        });
+        Self { provider, address, shared }
+    }
+
+    /// Whose format it speaks.
+    pub fn provider(&self) -> Provider {
+        self.provider
+    }
+
+    /// For `--base-url`.
+    pub fn base_url(&self) -> String {
+        match self.provider {
+            Provider::OpenAi => format!("http://{}/v1", self.address),
+            Provider::Anthropic => format!("http://{}", self.address),
+        }
+    }
+
+    /// The key that it wants. No other place than a header may ever hold it.
+    pub fn key(&self) -> &str {
+        &self.shared.key
+    }
+
+    /// What arrived so far.
+    pub fn requests(&self) -> Vec<Request> {
+        self.shared.state().requests.clone()
+    }
+
+    /// The only request.
+    pub fn request(&self) -> Request {
+        let [request] = self.requests().try_into().expect("there is exactly one request");
+        request
+    }
+
+    /// The newest request.
+    pub fn last_request(&self) -> Request {
+        self.requests().pop().expect("there is a request")
+    }
+
+    /// Waits until so many requests have arrived.
+    pub fn wait_for_requests(&self, count: usize) {
+        self.shared.wait_until(|state| state.requests.len() >= count, &format!("request {count} does not arrive"));
+    }
+
+    /// Lets replies go out that wait for it.
+    pub fn release(&self) {
+        self.shared.state().released = true;
+        self.shared.changed.notify_all();
+    }
+
+    fn judge(&self) {
+        let state = self.shared.state();
+        for (number, request) in state.requests.iter().enumerate() {
+            let problems = match self.provider {
+                Provider::OpenAi => validate_openai::problems(request),
+                Provider::Anthropic => validate_anthropic::problems(request),
+            };
+            assert!(problems.is_empty(), "{:?}, request {}: {problems:#?}\n{:#}", self.provider, number + 1, request.body);
+            assert!(!request.body.to_string().contains(self.key()), "request {} holds the key:\n{:#}", number + 1, request.body);
+        }
+        if let Err(problem) = history::check(&state.requests) {
+            panic!("{:?}: {problem}", self.provider);
+        }
+        let (played, left) = (state.requests.len(), state.script.len());
+        assert_eq!(state.surplus, 0, "{:?}: the script was over, and more was asked for: {:#?}", self.provider, state.requests);
+        assert_eq!(left, 0, "{:?}: {played} replies were asked for, and {left} are left: {:#?}", self.provider, state.requests);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.state().over = true;
+        self.shared.changed.notify_all();
+        // Wakes the thread that accepts, so that it sees that it is over.
+        drop(TcpStream::connect(self.address));
+        if !std::thread::panicking() {
+            self.judge();
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_until(&self, is_true: impl Fn(&State) -> bool, otherwise: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut state = self.state();
+        while !is_true(&state) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "{otherwise}: {:#?}", state.requests);
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn serve(&self, mut stream: TcpStream, provider: Provider) {
+        stream.set_nodelay(true).expect("it is a socket");
+        while let Some(request) = http::read_request(&mut stream, provider) {
+            let (reply, number) = {
+                let mut state = self.state();
+                state.requests.push(request);
+                let reply = state.script.pop_front();
+                state.surplus += usize::from(reply.is_none());
+                (reply, state.requests.len())
+            };
+            self.changed.notify_all();
+            let over = super::fails(400, "invalid_request_error", "the script is over");
+            let stays_open = self.answer(&mut stream, provider, &reply.unwrap_or(over), number);
+            if !stays_open.unwrap_or(false) {
+                let _ = stream.shutdown(std::net::Shutdown::Write);
+                // Reading to the end keeps the kernel from resetting what was written.
+                let _ = stream.set_read_timeout(Some(GLANCE));
+                let _ = stream.read_to_end(&mut Vec::new());
+                return;
+            }
+        }
+    }
+
+    /// Says whether the connection can serve another request.
+    fn answer(&self, stream: &mut TcpStream, provider: Provider, reply: &Reply, number: usize) -> io::Result<bool> {
+        if reply.waits {
+            self.wait_until(|state| state.released || state.over, "nobody releases the reply");
+        }
+        let mut headers = reply.headers.clone();
+        match &reply.answer {
+            Answer::Silence => self.keep_silent(stream),
+            Answer::Raw(bytes) => {
+                stream.write_all(bytes)?;
+                return Ok(false);
+            }
+            Answer::Failure { status, kind, message } => {
+                let body = match provider {
+                    Provider::OpenAi => openai::error(kind, message),
+                    Provider::Anthropic => anthropic::error(kind, message),
+                };
+                let body = body.to_string();
+                headers.push(("content-type", "application/json".into()));
+                headers.push(("content-length", body.len().to_string()));
+                stream.write_all((http::head(*status, &headers) + &body).as_bytes())?;
+                return Ok(true);
+            }
+            Answer::Stream { said, ending } => {
+                let (mut events, end) = match provider {
+                    Provider::OpenAi => openai::events(said, number),
+                    Provider::Anthropic => anthropic::events(said, number),
+                };
+                match ending {
+                    Ending::Whole => events.extend(end),
+                    Ending::Disconnect => drop(events.pop()),
+                    Ending::Missing | Ending::Silence => {}
+                    Ending::Error { kind, message } => events.push(match provider {
+                        Provider::OpenAi => openai::error_event(kind, message),
+                        Provider::Anthropic => anthropic::error_event(kind, message),
+                    }),
+                }
+                headers.push(("content-type", "text/event-stream; charset=utf-8".into()));
+                headers.push(("transfer-encoding", "chunked".into()));
+                stream.write_all(http::head(200, &headers).as_bytes())?;
+                for piece in cut(&events, reply) {
+                    http::write_chunk(stream, &piece)?;
+                }
+                match ending {
+                    Ending::Whole | Ending::Missing => {
+                        stream.write_all(b"0\r\n\r\n")?;
+                        return Ok(true);
+                    }
+                    Ending::Silence => self.keep_silent(stream),
+                    Ending::Disconnect | Ending::Error { .. } => {}
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Until the client goes away, or the test is over.
+    fn keep_silent(&self, stream: &mut TcpStream) {
+        let _ = stream.set_read_timeout(Some(GLANCE));
+        while !self.state().over {
+            match stream.read(&mut [0; 64]) {
+                Ok(0) => return,
+                Err(error) if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => return,
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+}
+
+/// The bytes of all events, in the pieces in which they travel.
+fn cut(events: &[String], reply: &Reply) -> Vec<Vec<u8>> {
+    let events: Vec<String> = events.iter().map(|event| if reply.crlf { event.replace('\n', "\r\n") } else { event.clone() }).collect();
+    match reply.cut {
+        Cut::Events => events.into_iter().map(String::into_bytes).collect(),
+        Cut::Nowhere => vec![events.concat().into_bytes()],
+        Cut::Bytes => events.concat().bytes().map(|byte| vec![byte]).collect(),
+        Cut::InCharacters => {
+            let mut pieces = vec![Vec::new()];
+            for byte in events.concat().bytes() {
+                pieces.last_mut().expect("it is never empty").push(byte);
+                if byte >= 0xC0 {
+                    pieces.push(Vec::new());
+                }
+            }
+            pieces
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::says;
+    use super::*;
+
+    #[test]
+    fn a_cut_goes_through_characters_and_loses_nothing() {
+        let events = ["data: grün 日本\n\n".to_owned()];
+        let reply = says("").cut(Cut::InCharacters).crlf();
+        let pieces = cut(&events, &reply);
+        assert_eq!(pieces.len(), 4);
+        assert!(pieces.iter().all(|piece| std::str::from_utf8(piece).is_err()));
+        assert_eq!(pieces.concat(), "data: grün 日本\r\n\r\n".as_bytes());
+    }
+
+    #[test]
+    #[should_panic(expected = "and 1 are left")]
+    fn a_script_that_is_not_played_to_its_end_fails_the_test() {
+        drop(Provider::OpenAi.serve([says("never asked for")]));
+    }
+
+    #[test]
+    #[should_panic(expected = "the first message is not the system prompt")]
+    fn r060_a_body_that_breaks_a_rule_fails_the_test() {
+        let server = Provider::OpenAi.serve([says("Fine.")]);
+        let body = r#"{"model": "m", "stream": true, "messages": [{"role": "user", "content": "u"}]}"#;
+        let mut client = TcpStream::connect(server.address).expect("it listens");
+        let head = format!("POST /v1/chat/completions HTTP/1.1\r\nauthorization: Bearer sk-\r\ncontent-length: {}\r\n\r\n", body.len());
+        client.write_all((head + body).as_bytes()).expect("it reads");
+        server.wait_for_requests(1);
+        drop(server);
+    }
+}

@@ -1,0 +1,103 @@
+//! Ctrl-C, wherever it comes.
+
+use std::time::{Duration, Instant};
+
+use cofferdam_tests::program::{Running, processes_with, wait_until};
+use cofferdam_tests::wire::{Server, both, calls, fails, hangs, says};
+use serde_json::{Value, json};
+
+use super::home;
+
+/// The rule says one second; a loaded machine gets some more.
+const PROMPTLY: Duration = Duration::from_secs(3);
+
+/// Interrupts a run, which then has to end at once and to say so.
+#[track_caller]
+fn interrupt(running: Running) -> Value {
+    let asked = Instant::now();
+    running.interrupt();
+    let ran = running.wait();
+    assert!(asked.elapsed() < PROMPTLY, "it took {:?}: {ran:?}", asked.elapsed());
+    ran.ended("aborted", 130)
+}
+
+/// A duration for `sleep` that no other process has.
+fn unique(server: &Server) -> String {
+    format!("100.{}", server.key().replace(|c: char| !c.is_ascii_digit(), ""))
+}
+
+/// Runs a command line that sleeps, and interrupts it in its sleep.
+fn interrupt_asleep(command: impl Fn(&str) -> String) {
+    for provider in both() {
+        let home = home();
+        // The server is a second one only to have a number of its own.
+        let numbers = provider.serve([]);
+        let sleep = format!("sleep {}", unique(&numbers));
+        let after = json!({"command": "touch ran-after"});
+        let server = provider.serve([calls("bash", json!({"command": command(&sleep)})).call("bash", after)]);
+        let running = home.start(home.task(&server, &["--mode", "auto", "--output", "json"]));
+        let asleep = || processes_with(&sleep).into_iter().any(|line| line.starts_with("sleep"));
+        wait_until("the command sleeps", asleep);
+        let report = interrupt(running);
+        assert_eq!(processes_with(&sleep), [""; 0], "nothing of it is left");
+        // what happened is in the conversation.
+        assert_eq!(report["turns"], 1);
+        assert!(!home.has("ran-after"));
+    }
+}
+
+#[test]
+fn r101_a_command_that_runs_is_ended() {
+    interrupt_asleep(str::to_owned);
+}
+
+#[test]
+fn r101_a_command_that_ignores_signals_is_killed_with_its_children() {
+    interrupt_asleep(|sleep| format!("trap '' TERM INT; (trap '' TERM; {sleep}) & {sleep}; {sleep}"));
+}
+
+#[test]
+fn r100_while_text_is_streaming() {
+    for provider in both() {
+        let home = home();
+        let server = provider.serve([says("The first words").then_hangs()]);
+        let running = home.start(home.task(&server, &["--output", "stream-json"]));
+        running.wait_for_stdout("The fir");
+        // partial text is kept once.
+        assert_eq!(interrupt(running)["turns"], 1);
+    }
+}
+
+#[test]
+fn r100_while_arguments_are_streaming() {
+    for provider in both() {
+        let home = home();
+        let server = provider.serve([says("Now").call("bash", json!({"command": "touch ran"})).then_hangs()]);
+        let running = home.start(home.task(&server, &["--mode", "auto", "--output", "stream-json"]));
+        running.wait_for_stdout("Now");
+        interrupt(running);
+        assert!(!home.has("ran"));
+    }
+}
+
+#[test]
+fn r100_while_the_provider_is_silent() {
+    for provider in both() {
+        let home = home();
+        let server = provider.serve([hangs()]);
+        let running = home.start(home.task(&server, &["--output", "json"]));
+        server.wait_for_requests(1);
+        assert_eq!(interrupt(running)["turns"], 0);
+    }
+}
+
+#[test]
+fn r100_while_waiting_for_the_next_attempt() {
+    for provider in both() {
+        let home = home();
+        let server = provider.serve([fails(429, "rate_limit_error", "slow down").header("retry-after", 50)]);
+        let running = home.start(home.task(&server, &["--output", "stream-json"]));
+        running.wait_for_stdout("\"retry\"");
+        interrupt(running);
+    }
+}

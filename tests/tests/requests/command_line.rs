@@ -1,0 +1,112 @@
+//! The command line itself: help, completions, and what is refused before anything starts.
+
+use cofferdam_tests::wire::both;
+use serde_json::json;
+
+use super::home;
+
+#[test]
+fn help_names_every_command_and_shows_examples() {
+    let ran = home().run(&["--help"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for word in ["run", "demo", "tools", "doctor", "completions", "Examples:", "cofferdam demo"] {
+        assert!(ran.stdout.contains(word), "{word}: {}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains("compile-component"), "{}", ran.stdout);
+}
+
+#[test]
+fn every_command_has_help() {
+    for command in
+        [&["run"][..], &["demo"], &["tools"], &["tools", "list"], &["tools", "show"], &["tools", "call"], &["doctor"], &["completions"]]
+    {
+        let ran = home().run(&[command, &["--help"]].concat());
+        assert!(ran.code == 0 && ran.stdout.contains("Usage:"), "{command:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn r132_run_tells_its_exit_codes() {
+    let help = home().run(&["run", "--help"]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for code in ["0 answered", "3 limit", "4 empty", "5 rejected", "7 provider error", "78 configuration", "130 aborted"] {
+        assert!(help.contains(code), "{code}: {help}");
+    }
+}
+
+#[test]
+fn completions_are_there_for_each_shell() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let ran = home().run(&["completions", shell]);
+        assert!(ran.code == 0 && ran.stdout.contains("cofferdam"), "{shell}: {ran:?}");
+    }
+}
+
+#[test]
+fn r018_bad_values_of_flags_are_refused_with_a_reason() {
+    let table = [
+        (["--max-parallel", "0"], "'0'"),
+        (["--max-parallel", "-1"], "-1"),
+        (["--max-parallel", "many"], "many"),
+        (["--max-parallel", "65"], "65"),
+        (["--max-tool-iterations", "0"], "use a whole number from 1 up"),
+        (["--mode", "yolo"], "use ask, plan, auto-edit or auto"),
+        (["--no-such-flag", "x"], "--no-such-flag"),
+    ];
+    for (args, expected) in table {
+        let ran = home().run(&[&["run", "The task."], &args[..]].concat());
+        assert!(ran.code == 2 && ran.stderr.contains(expected) && ran.stdout.is_empty(), "{args:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn r018_a_bad_limit_in_the_environment_is_refused() {
+    let home = home();
+    let mut command = home.command(&["tools", "list"]);
+    command.env("COFFERDAM_MAX_PARALLEL", "none");
+    let ran = home.start(command).wait();
+    assert!(ran.code == 78 && ran.stderr.contains("COFFERDAM_MAX_PARALLEL"), "{ran:?}");
+}
+
+#[test]
+fn an_unknown_key_of_the_configuration_is_an_error_with_its_place() {
+    let home = home();
+    home.write("config/cofferdam/config.toml", "mode = \"ask\"\n\n[dispatch]\nmax_paralel = 2\n");
+    let place = format!("{}:4:1: unknown field `max_paralel`", home.path().join("config/cofferdam/config.toml").display());
+    let ran = home.run(&["tools", "list"]);
+    assert!(ran.code == 78 && ran.stderr.contains(&place), "{ran:?}");
+}
+
+#[test]
+fn r132_what_does_not_start_is_reported_as_json_too() {
+    let home = home();
+    home.write("config/cofferdam/config.toml", "mode = \"yolo\"\n");
+    for output in ["json", "stream-json"] {
+        let report = home.run(&["run", "The task.", "--model", "replay:none", "--output", output]).ended("not-started", 78);
+        assert!(report["error"].as_str().is_some_and(|error| error.contains("config.toml:1:8")), "{report}");
+    }
+}
+
+#[test]
+fn without_a_model_every_way_to_one_is_told() {
+    let home = home();
+    // An address with nobody behind it keeps a model server of this machine out of the test.
+    let ran = home.run(&["run", "The task.", "--base-url", "http://127.0.0.1:1/v1"]);
+    assert!(ran.code == 78 && ran.stderr.contains("no model is named"), "{ran:?}");
+}
+
+#[test]
+fn an_empty_task_is_refused() {
+    let ran = home().run(&["run", " \n", "--model", "replay:none"]);
+    assert!(ran.code == 1 && ran.stderr.contains("the task is empty"), "{ran:?}");
+}
+
+#[test]
+fn r018_a_flag_wins_over_the_configuration() {
+    let [provider, _] = both();
+    let home = home();
+    home.write("config/cofferdam/config.toml", "mode = \"plan\"\nmax_tool_iterations = 1\n");
+    let touch = || cofferdam_tests::wire::calls("bash", json!({"command": "touch ran"}));
+    let server = provider.serve([touch(), touch(), cofferdam_tests::wire::says("Done.")]);
+    home.ask(&server, &["--mode", "auto", "--max-tool-iterations", "5"]).answered("Done.");
+    assert!(home.has("ran"));
+}

@@ -1,0 +1,34 @@
+//! The demo, from its first line to its last.
+
+use super::home;
+
+/// Without what differs from run to run: times, the folder, and which of several parallel calls ended first.
+fn steady(text: &str) -> String {
+    let mut lines: Vec<String> = text.lines().map(without_time).collect();
+    let is_call = |line: &String| line.starts_with("  ✓");
+    for group in lines.chunk_by_mut(|a, b| is_call(a) && is_call(b)) {
+        group.sort();
+    }
+    lines.join("\n")
+}
+
+fn without_time(line: &str) -> String {
+    if line.contains("/cofferdam-demo-") {
+        return "[the sample project]".to_owned();
+    }
+    match line.split_once("read-only, ").or(line.split_once("write, ")) {
+        Some((before, time)) => {
+            let tier = line[before.len()..line.len() - time.len()].to_owned();
+            format!("{before}{tier}[time]")
+        }
+        None => line.to_owned(),
+    }
+}
+
+#[test]
+fn the_demo_shows_parallel_reads_refusals_a_command_and_an_answer() {
+    let ran = home().run(&["demo", "--fast"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    insta::assert_snapshot!("stderr", steady(&ran.stderr));
+    insta::assert_snapshot!("stdout", ran.stdout);
+}

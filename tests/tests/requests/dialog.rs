@@ -1,0 +1,210 @@
+//! The approval dialog, at a terminal.
+
+use std::fs::{self, File};
+
+use cofferdam_tests::program::{Home, Ran};
+use cofferdam_tests::terminal::Terminal;
+use cofferdam_tests::wire::{Reply, Server, both, calls, says};
+use serde_json::json;
+
+use super::home;
+
+/// A task at a terminal. Its report goes to a file.
+struct Sitting {
+    home: Home,
+    terminal: Terminal,
+}
+
+impl Sitting {
+    fn begin(server: &Server) -> Self {
+        let home = home();
+        let report = File::create(home.path().join("report.json")).expect("it can be made");
+        let terminal = Terminal::start(&home.task(server, &["--output", "json"]), Some(report));
+        Self { home, terminal }
+    }
+
+    /// Waits for the question about a command, and for the place to answer it.
+    #[track_caller]
+    fn is_asked(&mut self, command: &str) {
+        self.terminal.wait_for("wants to run this command");
+        self.terminal.wait_for(command);
+        self.terminal.wait_for("\n> ");
+    }
+
+    #[track_caller]
+    fn end(&mut self) -> Ran {
+        let code = self.terminal.wait();
+        let stdout = fs::read_to_string(self.home.path().join("report.json")).expect("it is there");
+        Ran { code, stdout, stderr: self.terminal.screen(), time: std::time::Duration::ZERO }
+    }
+}
+
+fn bash(command: &str) -> Reply {
+    calls("bash", json!({"command": command}))
+}
+
+#[test]
+fn r038_one_runs_it_and_enter_alone_does_not() {
+    for provider in both() {
+        let server = provider.serve([bash("touch ran"), says("Touched.")]);
+        let mut sitting = Sitting::begin(&server);
+        sitting.is_asked("touch ran");
+        for no_answer in ["\n", "y\n", " \n", "11\n"] {
+            sitting.terminal.types(no_answer);
+            sitting.terminal.wait_for("Type 1, 2 or 3, and Enter.");
+            sitting.terminal.wait_for("> ");
+            assert!(!sitting.home.has("ran"), "{no_answer:?} approved it");
+        }
+        sitting.terminal.types("1\n");
+        sitting.end().answered("Touched.");
+        assert!(sitting.home.has("ran"));
+    }
+}
+
+#[test]
+fn r039_two_approves_the_scope_that_is_shown_and_nothing_else() {
+    for provider in both() {
+        let server = provider.serve([bash("git init --quiet one"), bash("git init --quiet two"), bash("git status"), says("Done.")]);
+        let mut sitting = Sitting::begin(&server);
+        sitting.is_asked("git init --quiet one");
+        assert!(sitting.terminal.screen().contains("don't ask again in this session for commands that begin with `git init`"));
+        sitting.terminal.types("2\n");
+        // The second is covered; the next question is about the third.
+        sitting.is_asked("git status");
+        assert!(sitting.home.has("one/.git") && sitting.home.has("two/.git"));
+        assert!(!sitting.terminal.screen().contains("git init --quiet two"), "it was asked about:\n{}", sitting.terminal.screen());
+        sitting.terminal.types("1\n");
+        sitting.end().answered("Done.");
+    }
+}
+
+#[test]
+fn r039_a_line_that_cannot_be_understood_has_no_scope() {
+    let [provider, _] = both();
+    let server = provider.serve([bash("true; touch ran"), says("Touched.")]);
+    let mut sitting = Sitting::begin(&server);
+    sitting.is_asked("true; touch ran");
+    sitting.terminal.types("2\n");
+    sitting.terminal.wait_for("Type 1 or 3, and Enter.");
+    assert!(!sitting.home.has("ran"));
+    sitting.terminal.types("1\n");
+    sitting.end().answered("Touched.");
+}
+
+#[test]
+fn r044_guidance_stands_whole_in_the_result_of_its_own_call_and_nowhere_else() {
+    let guidance = ["Not that one.", "  Use `mkdir -p` instead;", "and \"quote\" the name: Grüße."];
+    for provider in both() {
+        let both_calls = bash("touch first").call("bash", json!({"command": "touch second"}));
+        let server = provider.serve([both_calls, says("As you like.")]);
+        let mut sitting = Sitting::begin(&server);
+        sitting.is_asked("touch first");
+        sitting.terminal.types("3\n");
+        for line in guidance {
+            sitting.terminal.wait_for("| ");
+            sitting.terminal.types(&format!("{line}\n"));
+        }
+        sitting.terminal.types("\n");
+        // the other call has its own verdict.
+        sitting.is_asked("touch second");
+        sitting.terminal.types("1\n");
+        sitting.end().answered("As you like.");
+
+        let request = server.last_request();
+        let [first, second] = request.results().try_into().expect("there are two results");
+        let words = guidance.join("\n");
+        assert!(
+            first.is_error && first.text.contains(&words) && first.text.contains("bash") && first.text.contains("not carried out"),
+            "{first:?}"
+        );
+        assert!(!second.is_error, "{second:?}");
+        // once, and not as a message of the user.
+        assert_eq!(request.count(&words), 1);
+        assert_eq!(request.user_texts(), ["The task."]);
+        assert!(!sitting.home.has("first") && sitting.home.has("second"));
+    }
+}
+
+#[test]
+fn r045_no_without_guidance_ends_the_request() {
+    for provider in both() {
+        // Another request would find the script over.
+        let server = provider.serve([bash("touch first").call("bash", json!({"command": "touch second"}))]);
+        let mut sitting = Sitting::begin(&server);
+        sitting.is_asked("touch first");
+        sitting.terminal.types("3\n\n");
+        sitting.end().ended("rejected", 5);
+        assert!(!sitting.home.has("first") && !sitting.home.has("second"));
+    }
+}
+
+#[test]
+fn r048_three_rejections_in_a_row_end_the_request() {
+    for provider in both() {
+        let server = provider.serve([bash("touch a"), bash("touch b"), bash("touch c")]);
+        let mut sitting = Sitting::begin(&server);
+        for name in ["a", "b", "c"] {
+            sitting.is_asked(&format!("touch {name}"));
+            sitting.terminal.types("3\nno, and again no\n\n");
+        }
+        sitting.end().ended("rejected", 5);
+    }
+}
+
+#[test]
+fn r038_what_was_typed_before_the_question_is_no_answer_to_it() {
+    for provider in both() {
+        let server = provider.serve([bash("touch ran").when_released()]);
+        let mut sitting = Sitting::begin(&server);
+        server.wait_for_requests(1);
+        sitting.terminal.types("1\n2\n");
+        // The terminal itself shows what is typed, as soon as it has it.
+        sitting.terminal.wait_for("2\r\n");
+        server.release();
+        sitting.is_asked("touch ran");
+        sitting.terminal.types("3\n\n");
+        sitting.end().ended("rejected", 5);
+        assert!(!sitting.home.has("ran"));
+    }
+}
+
+#[test]
+fn r100_ctrl_c_in_the_dialog_stops_the_request() {
+    for provider in both() {
+        let server = provider.serve([bash("touch ran")]);
+        let mut sitting = Sitting::begin(&server);
+        sitting.is_asked("touch ran");
+        sitting.terminal.types("\u{3}");
+        sitting.end().ended("aborted", 130);
+        assert!(!sitting.home.has("ran"));
+    }
+}
+
+#[test]
+fn r042_control_characters_hide_nothing_from_the_user() {
+    let [provider, _] = both();
+    let server = provider.serve([bash("touch ran #\r\u{1b}[2K\u{202e}echo harmless"), says("No.")]);
+    let mut sitting = Sitting::begin(&server);
+    sitting.is_asked("touch ran #\\u{d}\\u{1b}[2K\\u{202e}echo harmless");
+    sitting.terminal.types("3\nno\n\n");
+    sitting.end().answered("No.");
+}
+
+#[test]
+fn r130_at_a_terminal_each_text_is_shown_once() {
+    for provider in both() {
+        let home = home();
+        let server = provider.serve([says("First I try it.").call("bash", json!({"command": "echo tried"})), says("It works: Grüße.\n")]);
+        let mut terminal = Terminal::start(&home.task(&server, &[]), None);
+        terminal.wait_for("First I try it.");
+        terminal.wait_for("\n> ");
+        terminal.types("1\n");
+        assert_eq!(terminal.wait(), 0, "{}", terminal.screen());
+        terminal.wait_for("It works: Grüße.\r\n");
+        let screen = terminal.screen();
+        for text in ["First I try it.", "It works: Grüße."] {
+            assert_eq!(screen.matches(text).count(), 1, "{text}:\n{screen}");
+        }
+        assert!(screen.contains("✓ bash echo tried"), "{screen}");
+    }
+}

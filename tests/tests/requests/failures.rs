@@ -1,0 +1,151 @@
+//! Providers that fail, and what the user is told.
+
+use std::time::Duration;
+
+use cofferdam_tests::wire::{Reply, both, calls, fails, nothing, raw, says};
+use serde_json::json;
+
+use super::home;
+
+fn busy() -> Reply {
+    fails(429, "rate_limit_error", "slow down").header("retry-after", 0)
+}
+
+#[test]
+fn r083_a_stream_without_its_end_is_an_error() {
+    let cut = [|reply: Reply| reply.breaks_off(), |reply: Reply| reply.without_end()];
+    for (provider, cut) in both().into_iter().flat_map(|provider| cut.map(|cut| (provider, cut))) {
+        // Text was shown, so it is not sent again: that would be a second request.
+        let server = provider.serve([cut(says("Half of the answer"))]);
+        let report = home().ask(&server, &[]).ended("provider-error", 7);
+        // what had come of it is kept, once.
+        assert_eq!((&report["text"], &report["turns"]), (&json!(null), &json!(1)));
+        assert!(report["error"].as_str().is_some_and(|error| error.contains("127.0.0.1")), "{report}");
+    }
+}
+
+#[test]
+fn r083_calls_of_a_stream_without_its_end_are_not_run() {
+    let cut = [|reply: Reply| reply.breaks_off(), |reply: Reply| reply.without_end()];
+    for (provider, cut) in both().into_iter().flat_map(|provider| cut.map(|cut| (provider, cut))) {
+        let home = home();
+        let server = provider.serve([cut(calls("bash", json!({"command": "touch ran"})))]);
+        home.ask(&server, &["--mode", "auto"]).ended("provider-error", 7);
+        assert!(!home.has("ran"));
+    }
+}
+
+#[test]
+fn r084_an_error_within_a_stream_is_an_error() {
+    for provider in both() {
+        let server = provider.serve([says("Half").then_error("overloaded_error", "Overloaded, sorry")]);
+        let report = home().ask(&server, &[]).ended("provider-error", 7);
+        assert!(report["error"].as_str().is_some_and(|error| error.contains("Overloaded, sorry")), "{report}");
+    }
+}
+
+#[test]
+fn r084_an_error_before_anything_was_shown_is_tried_again() {
+    for provider in both() {
+        let server = provider.serve([nothing().then_error("overloaded_error", "Overloaded"), says("Here I am.")]);
+        home().ask(&server, &[]).answered("Here I am.");
+    }
+}
+
+#[test]
+fn r084_an_error_that_stays_is_not_tried_again() {
+    for provider in both() {
+        let server = provider.serve([nothing().then_error("invalid_request_error", "No such thing")]);
+        home().ask(&server, &[]).ended("provider-error", 7);
+    }
+}
+
+#[test]
+fn r085_trouble_that_passes_costs_nothing_but_time() {
+    for provider in both() {
+        let home = home();
+        let server = provider.serve([busy(), fails(503, "api_error", "starting"), says("Here I am.")]);
+        let ran = home.start(home.task(&server, &["--output", "stream-json"])).wait();
+        ran.answered("Here I am.");
+        assert_eq!(ran.lines().iter().filter(|line| line["type"] == "retry").count(), 2, "{ran:?}");
+        let bodies: Vec<_> = server.requests().into_iter().map(|request| request.body).collect();
+        assert!(bodies[0] == bodies[1] && bodies[1] == bodies[2]);
+    }
+}
+
+#[test]
+fn r085_a_connection_that_breaks_at_once_is_tried_again() {
+    for provider in both() {
+        let server = provider.serve([raw(b""), says("Here I am.")]);
+        home().ask(&server, &[]).answered("Here I am.");
+    }
+}
+
+#[test]
+fn r085_after_three_attempts_it_is_given_up() {
+    for provider in both() {
+        let server = provider.serve([busy(), busy(), busy()]);
+        let report = home().ask(&server, &[]).ended("provider-error", 7);
+        let error = report["error"].as_str().unwrap_or_default();
+        assert!(error.contains("slow down") && error.contains("given up after 3 attempts"), "{error}");
+    }
+}
+
+#[test]
+fn r085_what_will_not_pass_is_not_tried_again() {
+    let table = [
+        (400, "max_tokens is wrong", "refused the request"),
+        (401, "bad key", "did not accept the key"),
+        (404, "no such model", "Check the model's name"),
+    ];
+    for (provider, (status, message, expected)) in both().into_iter().flat_map(|provider| table.map(|row| (provider, row))) {
+        let server = provider.serve([fails(status, "invalid_request_error", message)]);
+        let report = home().ask(&server, &[]).ended("provider-error", 7);
+        let error = report["error"].as_str().unwrap_or_default();
+        assert!(error.contains(expected) && error.contains(message), "{status}: {error}");
+    }
+}
+
+#[test]
+fn r085_a_pause_that_is_too_long_is_not_made() {
+    for provider in both() {
+        let server = provider.serve([fails(429, "rate_limit_error", "tomorrow").header("retry-after", 86_400)]);
+        let ran = home().ask(&server, &[]);
+        ran.ended("provider-error", 7);
+        assert!(ran.time < Duration::from_secs(30), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_web_page_in_place_of_an_api_points_at_the_address() {
+    for provider in both() {
+        let server = provider.serve([raw(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<!doctype html><title>Welcome</title>")]);
+        let report = home().ask(&server, &[]).ended("provider-error", 7);
+        assert!(
+            report["error"].as_str().is_some_and(|error| error.contains("a web page") && error.contains("Check the base URL")),
+            "{report}"
+        );
+    }
+}
+
+#[test]
+fn r132_a_failure_leaves_standard_output_to_the_answer_that_there_is_not() {
+    for provider in both() {
+        let home = home();
+        let server = provider.serve([fails(400, "invalid_request_error", "no")]);
+        let ran = home.start(home.task(&server, &[])).wait();
+        assert_eq!((ran.code, ran.stdout.as_str()), (7, ""));
+        assert!(ran.stderr.contains("the model did not answer"), "{ran:?}");
+    }
+}
+
+#[test]
+fn r103_results_of_earlier_turns_are_counted_when_a_later_one_fails() {
+    for provider in both() {
+        let home = home();
+        let server = provider.serve([calls("bash", json!({"command": "touch ran"})), fails(400, "invalid_request_error", "no")]);
+        let report = home.ask(&server, &["--mode", "auto"]).ended("provider-error", 7);
+        assert_eq!((&report["turns"], &report["calls"][0]["status"]), (&json!(1), &json!("ok")));
+        assert!(home.has("ran"));
+    }
+}

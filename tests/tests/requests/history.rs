@@ -1,0 +1,115 @@
+//! What the model is sent back: everything, once, in order.
+
+use cofferdam_tests::wire::{Provider, Request, Server, both, calls, nothing, says};
+use serde_json::{Value, json};
+
+use super::home;
+
+/// Three reads at once, a command, a submit, an answer.
+fn eventful(provider: Provider) -> Server {
+    provider.serve([
+        nothing()
+            .thinks("It could be anywhere.")
+            .text("I look everywhere at once.\n")
+            .call("read_file", json!({"path": "a.txt"}))
+            .call("read_file", json!({"path": "sub/b.txt"}))
+            .call("grep", json!({"pattern": "need.e"})),
+        calls("bash", json!({"command": "cat a.txt sub/b.txt | wc -l"})),
+        says("That is all.").call("submit", json!({"summary": "Counted the lines."})),
+        says("There are **two** lines."),
+    ])
+}
+
+fn requests(provider: Provider) -> Vec<Request> {
+    let home = home().with("a.txt", "hay\n").with("sub/b.txt", "a needle\n");
+    let server = eventful(provider);
+    home.ask(&server, &["--mode", "auto"]).answered("There are **two** lines.");
+    server.requests()
+}
+
+/// The body without what other tests look at: the system prompt and the tools' descriptions.
+fn shortened(request: &Request) -> String {
+    let mut body = request.body.clone();
+    body["tools"] = request.tools().into();
+    match request.provider {
+        Provider::OpenAi => body["messages"][0]["content"] = "[system prompt]".into(),
+        Provider::Anthropic => body["system"][0]["text"] = "[system prompt]".into(),
+    }
+    format!("{body:#}")
+}
+
+#[test]
+fn r081_the_whole_body_for_openai() {
+    insta::assert_snapshot!("openai", shortened(requests(Provider::OpenAi).last().expect("there are four")));
+}
+
+#[test]
+fn r081_the_whole_body_for_anthropic() {
+    insta::assert_snapshot!("anthropic", shortened(requests(Provider::Anthropic).last().expect("there are four")));
+}
+
+#[test]
+fn r009_a_turn_adds_the_message_as_produced_and_one_result_for_each_call() {
+    let requests = requests(Provider::OpenAi);
+    let messages = |at: usize| requests[at].body["messages"].as_array().cloned().unwrap_or_default();
+    for turn in 1..requests.len() {
+        assert_eq!(messages(turn)[..messages(turn - 1).len()], messages(turn - 1));
+    }
+    let roles: Vec<Value> = messages(3).iter().map(|message| message["role"].clone()).collect();
+    assert_eq!(roles, ["system", "user", "assistant", "tool", "tool", "tool", "assistant", "tool", "assistant", "tool"]);
+    assert_eq!(messages(3)[2]["content"], "I look everywhere at once.\n");
+}
+
+#[test]
+fn r009_thinking_goes_back_where_the_provider_needs_it() {
+    let requests = requests(Provider::Anthropic);
+    let first = &requests[3].body["messages"][1]["content"];
+    let kinds: Vec<Value> = first.as_array().into_iter().flatten().map(|block| block["type"].clone()).collect();
+    assert_eq!(kinds, ["thinking", "text", "tool_use", "tool_use", "tool_use"]);
+    assert_eq!(first[0], json!({"type": "thinking", "thinking": "It could be anywhere.", "signature": "signature-1"}));
+}
+
+#[test]
+fn r050_every_call_has_one_result_right_after_it() {
+    for provider in both() {
+        let requests = requests(provider);
+        let texts: Vec<Vec<String>> =
+            requests.iter().map(|request| request.results().into_iter().map(|result| result.text).collect()).collect();
+        let expected: [&[&str]; 4] = [&[], &["1\thay", "1\ta needle", "sub/b.txt:1:a needle"], &["2"], &["Submitted: Counted the lines."]];
+        for (texts, expected) in texts.iter().zip(expected) {
+            assert_eq!(texts.iter().map(|text| text.trim()).collect::<Vec<_>>(), expected, "{provider:?}");
+        }
+    }
+}
+
+#[test]
+fn r055_the_users_words_stand_once_and_results_are_no_words_of_theirs() {
+    for provider in both() {
+        for request in requests(provider) {
+            assert_eq!(request.user_texts(), ["The task."], "{provider:?}");
+        }
+    }
+}
+
+#[test]
+fn r093_the_system_prompt_names_the_place_the_order_and_the_guide() {
+    for provider in both() {
+        let home = home().with("AGENTS.md", "Indent with tabs.\n");
+        let server = provider.serve([calls("read_file", json!({"path": "AGENTS.md"})), says("Read.")]);
+        home.ask(&server, &[]).answered("Read.");
+        let workspace = home.workspace().canonicalize().expect("it is there");
+        for request in server.requests() {
+            let system = request.system();
+            for part in [&*workspace.to_string_lossy(), std::env::consts::OS, "a read that you place after a write", "Indent with tabs."] {
+                assert!(system.contains(part), "{part:?} is not in {system}");
+            }
+        }
+    }
+}
+
+#[test]
+fn r092_tools_come_in_a_stable_order() {
+    let tools = |provider| requests(provider).iter().map(Request::tools).collect::<Vec<_>>();
+    let all: Vec<Vec<String>> = both().into_iter().flat_map(tools).collect();
+    assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "{all:?}");
+}

@@ -1,0 +1,56 @@
+//! Streams in every shape in which they may arrive.
+
+use cofferdam_tests::wire::{Cut, both, nothing, says};
+use serde_json::json;
+
+use super::home;
+
+const ANSWER: &str = "Grüße!\n\n- 日本語 \u{1f30a}\r\n- \"quoted\" \\ back\tslash\n";
+
+#[test]
+fn r088_however_the_bytes_are_cut_the_text_and_the_arguments_are_whole() {
+    let shapes = [Cut::Events, Cut::Nowhere, Cut::Bytes, Cut::InCharacters].into_iter().flat_map(|cut| [(cut, false), (cut, true)]);
+    for (provider, (cut, crlf)) in both().into_iter().flat_map(|provider| shapes.clone().map(move |shape| (provider, shape))) {
+        let home = home().with("Äpfel/日本.txt", "süß\n").with("b.txt", "second\n");
+        let shape = |reply: cofferdam_tests::wire::Reply| if crlf { reply.cut(cut).crlf() } else { reply.cut(cut) };
+        let read =
+            says("Ich lese „alles“.").call("read_file", json!({"path": "Äpfel/日本.txt"})).call("read_file", json!({"path": "b.txt"}));
+        let server = provider.serve([shape(read), shape(says(ANSWER))]);
+        home.ask(&server, &[]).answered(ANSWER);
+        let texts: Vec<String> = server.last_request().results().into_iter().map(|result| result.text).collect();
+        assert!(
+            texts.len() == 2 && texts[0].contains("süß") && texts[1].contains("second"),
+            "{provider:?}, {cut:?}, crlf {crlf}: {texts:?}"
+        );
+        assert_eq!(server.last_request().count("Ich lese „alles“."), 1, "{provider:?}, {cut:?}, crlf {crlf}");
+    }
+}
+
+#[test]
+fn r090_thinking_is_not_part_of_the_answer() {
+    for provider in both() {
+        let home = home();
+        let server = provider.serve([nothing().thinks("Let me think.").text("The answer.")]);
+        let ran = home.start(home.task(&server, &["--output", "stream-json"])).wait();
+        ran.answered("The answer.");
+        let thought: String = ran
+            .lines()
+            .iter()
+            .filter(|line| line["type"] == "reasoning")
+            .filter_map(|line| line["text"].as_str().map(str::to_owned))
+            .collect();
+        assert_eq!(thought, "Let me think.");
+    }
+}
+
+#[test]
+fn r091_usage_is_summed_and_what_is_unknown_is_not_zero() {
+    for provider in both() {
+        let server = provider.serve([nothing().call("submit", json!({})).usage(Some((1_000, 20))), says("Done.").usage(Some((1_100, 7)))]);
+        let report = home().ask(&server, &[]).ended("answered", 0);
+        assert_eq!((&report["usage"]["input"], &report["usage"]["output"]), (&json!(2_100), &json!(27)), "{provider:?}");
+        let server = provider.serve([says("Done.").usage(None)]);
+        let report = home().ask(&server, &[]).ended("answered", 0);
+        assert_eq!((&report["usage"]["input"], &report["cost"]), (&json!(null), &json!(null)), "{provider:?}");
+    }
+}

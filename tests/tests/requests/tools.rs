@@ -1,0 +1,107 @@
+//! `cofferdam tools`: the same sandbox without a model.
+
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::home;
+
+#[test]
+fn tools_list_tells_tier_and_power() {
+    let ran = home().run(&["tools", "list"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    insta::assert_snapshot!(ran.stdout);
+}
+
+#[test]
+fn r014_the_tier_follows_from_the_grants() {
+    let list: Value = serde_json::from_str(&home().run(&["tools", "list", "--json"]).stdout).expect("it is JSON");
+    for tool in list["tools"].as_array().into_iter().flatten() {
+        let can_change = tool["grants"]["files"] == "read-write" || tool["grants"]["commands"] == true;
+        assert_eq!(tool["tier"] == "write", can_change, "{tool}");
+    }
+    assert_eq!(list["refused"], json!([]));
+}
+
+#[test]
+fn tools_show_holds_everything_that_decides() {
+    let shown: Value = serde_json::from_str(&home().run(&["tools", "show", "read_file", "--json"]).stdout).expect("it is JSON");
+    for key in ["name", "origin", "digest", "size", "description", "tier", "asks", "grants", "not_lent", "imports", "input_schema"] {
+        assert!(shown.get(key).is_some(), "{key} is missing in {shown:#}");
+    }
+    assert_eq!((&shown["name"], &shown["tier"], &shown["asks"]), (&json!("read_file"), &json!("read-only"), &json!(["read-files"])));
+    assert_eq!(home().run(&["tools", "show", "no_such_tool"]).code, 1);
+}
+
+#[test]
+fn tools_call_runs_a_tool_without_a_model() {
+    let home = home().with("a.txt", "one\ntwo\n");
+    let ran = home.run(&["tools", "call", "read_file", r#"{"path": "a.txt", "offset": 2}"#]);
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "     2\ttwo\n", ""));
+    let ran = home.run(&["tools", "call", "read_file", r#"{"path": "a.txt"}"#, "--json"]);
+    assert_eq!((&ran.lines()[0]["status"], &ran.lines()[0]["tool"]), (&json!("ok"), &json!("read_file")));
+}
+
+#[test]
+fn r123_no_path_leaves_the_workspace() {
+    let home = home();
+    home.write("secret.txt", "outside\n");
+    symlink(home.path().join("secret.txt"), home.workspace().join("link.txt")).expect("it can be made");
+    symlink(home.path(), home.workspace().join("up")).expect("it can be made");
+    let table = [
+        ("../secret.txt", "denied (outside-workspace)"),
+        ("../../etc/passwd", "denied (outside-workspace)"),
+        ("/etc/passwd", "is an absolute path"),
+        ("link.txt", "denied (outside-workspace)"),
+        ("up/secret.txt", "denied (outside-workspace)"),
+    ];
+    for (path, expected) in table {
+        let ran = home.run(&["tools", "call", "read_file", &json!({"path": path}).to_string()]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{path}: {ran:?}");
+        assert!(ran.stderr.contains(expected), "{path}: {ran:?}");
+    }
+    let ran = home.run(&["tools", "call", "grep", r#"{"pattern": "outside", "no_ignore": true, "hidden": true}"#]);
+    assert!(!ran.stdout.contains("secret.txt") && !ran.stdout.contains("link.txt"), "{ran:?}");
+}
+
+#[test]
+fn r041_a_command_needs_the_mode_that_allows_it() {
+    let home = home();
+    let ran = home.run(&["tools", "call", "bash", r#"{"command": "touch ran"}"#]);
+    assert!(ran.code == 1 && ran.stderr.contains("denied (nobody-to-ask)") && !home.has("ran"), "{ran:?}");
+    let ran = home.run(&["tools", "call", "bash", r#"{"command": "touch ran; echo done"}"#, "--mode", "auto"]);
+    assert!(ran.code == 0 && ran.stdout == "done\n" && home.has("ran"), "{ran:?}");
+}
+
+#[test]
+fn r022_a_bad_call_fails_with_its_reason() {
+    for (tool, input, expected) in
+        [("no_such_tool", "{}", "there is no tool named"), ("grep", "{", "not valid JSON"), ("grep", "{}", "required")]
+    {
+        let ran = home().run(&["tools", "call", tool, input]);
+        assert!(ran.code == 1 && ran.stderr.contains(expected) && ran.stdout.is_empty(), "{ran:?}");
+    }
+}
+
+#[test]
+fn r121_grep_finds_what_ripgrep_finds() {
+    let code = "use std::fs;\n\nfn main() {\n    fs::read(\"x\");\n}\n";
+    let home = home()
+        .with("src/main.rs", code)
+        .with("src/bin/other.rs", code)
+        .with("src/lib.rs", "// no fn main here? yes: fn main\n")
+        .with("b.txt", "no such line\n")
+        .with(".hidden/main.rs", code)
+        .with("target/main.rs", code)
+        .with("image.bin", b"fn main\0\x01")
+        .with(".ignore", "target/\n");
+    let ours = home.run(&["tools", "call", "grep", r#"{"pattern": "fn main"}"#]);
+    let mut ripgrep = Command::new("rg");
+    home.furnish(&mut ripgrep);
+    match ripgrep.args(["--no-heading", "-n", "--sort", "path", "fn main"]).output() {
+        Ok(theirs) => assert_eq!(ours.stdout, String::from_utf8_lossy(&theirs.stdout)),
+        Err(error) => eprintln!("skipped, since rg is not there: {error}"),
+    }
+    assert_eq!(ours.code, 0, "{ours:?}");
+}
