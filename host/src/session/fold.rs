@@ -216,7 +216,7 @@ mod tests {
         for cut in 0..=bytes.len() {
             let saved = Saved::read(&bytes[..cut]).unwrap_or_else(|problem| panic!("cut at {cut}: {problem:?}"));
             assert_eq!(validate(&saved.transcript), Ok(()), "cut at {cut}");
-            assert!(saved.whole as usize <= cut && saved.requests.len() >= last.requests.len(), "cut at {cut}");
+            assert!(saved.whole <= cut as u64 && saved.requests.len() >= last.requests.len(), "cut at {cut}");
             // Nothing that was durable goes away with what is torn after it.
             if cut == 0 || bytes[cut - 1] != b'\n' {
                 assert_eq!(saved.transcript, last.transcript, "cut at {cut}");

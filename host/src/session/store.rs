@@ -260,7 +260,7 @@ mod tests {
         let (here, there) = (create(&store, "/a/project"), create(&store, "/b/project"));
         let ids = |scope| store.list(scope).expect("readable").into_iter().map(|entry| entry.id).collect::<Vec<_>>();
         assert_eq!(ids(Scope::Project(Path::new("/a/project"))), [here]);
-        assert_eq!(ids(Scope::Project(Path::new("/b/project"))), [there.clone()]);
+        assert_eq!(ids(Scope::Project(Path::new("/b/project"))), std::slice::from_ref(&there));
         assert_eq!(ids(Scope::Project(Path::new("/c"))), []);
         assert_eq!(ids(Scope::All).len(), 2);
         let not_here = store.find(Scope::Project(Path::new("/a/project")), there.as_str());

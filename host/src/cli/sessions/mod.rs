@@ -81,7 +81,6 @@ fn summary(entry: &Entry, saved: &Saved) -> serde_json::Value {
         "workspace": workspace_of(saved),
         "created": saved.header.as_ref().map(|header| &header.created),
         "changed": jiff::Timestamp::try_from(entry.changed).ok().map(|time| time.to_string()),
-        "requests": saved.requests.len(),
         "turns": saved.turns(),
         "prompt": saved.requests.first().map(|request| &request.prompt),
         "ended": saved.requests.last().and_then(|request| request.ended.as_ref()),
