@@ -1,1 +1,3 @@
 //! TBD
+
+mod smoke;
