@@ -10,11 +10,14 @@
 //!
 //! A [`House`] is a host with guests in it, as the command line would put it together.
 
+#![expect(clippy::expect_used, reason = "a harness has nobody to return an error to")]
+
 mod approver;
 mod component;
 mod describe;
 mod house;
 mod module;
+pub mod nested;
 
 pub use approver::Scripted;
 pub use component::{Guest, encode};
