@@ -1,6 +1,7 @@
 //! Why a call did not do what was asked: by the tool's own word, by running into a wall, or by a fault of the host.
 
 use wasmtime::Trap;
+use wasmtime::component::ResourceTableError;
 
 use super::bindings::exports::cofferdam::plugin::tools as wit;
 use super::clock::Stop;
@@ -95,6 +96,13 @@ impl Failure {
                 return Self::LimitExceeded(format!("it needs a table of more than {} elements", limits.table_elements));
             }
             None => {}
+        }
+        if let Some(ResourceTableError::Full) = error.downcast_ref::<ResourceTableError>() {
+            return Self::LimitExceeded(format!("it holds more than {} handles to files, streams and the like", limits.handles));
+        }
+        // wasmtime keeps the type of this error to itself; a test of the enclosure notices when the words change.
+        if error.root_cause().to_string().contains("fuel allocated for hostcalls") {
+            return Self::LimitExceeded(format!("it handed over more than {} MiB at once", limits.crossing >> 20));
         }
         let what = match error.downcast_ref::<Trap>() {
             Some(Trap::StackOverflow) => "its stack overflowed".to_owned(),

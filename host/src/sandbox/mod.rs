@@ -33,6 +33,7 @@ mod os;
 mod output;
 mod process;
 mod progress;
+mod schema;
 mod state;
 mod walk;
 mod workspace;

@@ -1,1 +1,48 @@
-//! TBD
+//! What hostile guests try, and what becomes of it. Each test loads a guest of `tests/guests` into a host that is put together
+//! like the program, calls it by the road of a model's call, and then calls a good tool in the same process.
+//!
+//! | module | area |
+//! |---|---|
+//! | `time` | guests that do not come back: in the call, at start, in `list-tools`, in the allocator, after the answer, asleep |
+//! | `memory` | memory, tables, instances and stack, with both ways to allocate |
+//! | `answers` | answers that are too large, malformed or made to be expensive; crashes |
+//! | `floods` | progress, output, handles and timers without end |
+//! | `world` | what a guest without grants sees: no files, variables, arguments, input or network |
+//! | `loading` | what is no component, fits no host, or changes on disk; the compiler and its cache |
+//! | `declarations` | names, descriptions and schemas; plugins that change their mind |
+//! | `power` | imports that nobody asked for, and tools that borrow from their siblings |
+//! | `files` | paths, links, FIFOs, and writing with a grant to read |
+//! | `walks` | hostile options, foreign roots, what a walk leaves out |
+//! | `commands` | what is approved is what runs; refusals, limits, directories |
+//! | `order` | parallel reads, single writes, cancelling, guests that hold on to every core |
+//! | `text` | what reaches a terminal |
+//! | `complete` | no guest is without a test |
+
+#![expect(clippy::expect_used, reason = "the helpers of tests are tests too")]
+
+mod answers;
+mod commands;
+mod complete;
+mod declarations;
+mod files;
+mod floods;
+mod loading;
+mod memory;
+mod order;
+mod power;
+mod text;
+mod time;
+mod walks;
+mod world;
+
+use cofferdam::sandbox::Allocation;
+
+/// Both ways to allocate: limits have to hold with either.
+const ALLOCATIONS: [Allocation; 2] = [Allocation::OnDemand, Allocation::Pooled];
+
+/// Asserts that a text holds a part, and shows it if not.
+#[track_caller]
+fn assert_says(text: &str, part: &str) {
+    let shown: String = text.chars().take(600).collect();
+    assert!(text.contains(part), "not said: {part:?}\nin: {shown}");
+}

@@ -1,0 +1,324 @@
+//! A host with guests in it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use cofferdam::agent::events::{Event, Observer, Tier};
+use cofferdam::agent::ports::{Ran, Tools as _};
+use cofferdam::conversation::{Call, CallId, Content, OpenTurn, Response, ResponseBlock, ResultStatus};
+use cofferdam::policy::Mode;
+use cofferdam::sandbox::{Allocation, Compiler, Limits, Sandbox, SandboxOptions, Workspace};
+use cofferdam::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder};
+use tokio_util::sync::CancellationToken;
+
+use super::component::Guest;
+
+/// What a house is to be like.
+pub struct Plan {
+    guests: Vec<(Origin, Arc<[u8]>)>,
+    sandbox: Option<Arc<Sandbox>>,
+    allocation: Allocation,
+    limits: Limits,
+    mode: Mode,
+    approver: Option<Arc<dyn Approver>>,
+    parallel: usize,
+    reorder: Reorder,
+    output_cap: usize,
+}
+
+/// A host with plugins, a workspace of its own, and one that is known to be good.
+pub struct House {
+    catalog: Arc<Catalog>,
+    dispatcher: Dispatcher,
+    runtime: Option<tokio::runtime::Runtime>,
+    folder: tempfile::TempDir,
+}
+
+/// What came of a call.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// How it ended.
+    pub status: ResultStatus,
+    /// All text of the result.
+    pub text: String,
+    /// The result.
+    pub content: Vec<Content>,
+}
+
+/// What came of a turn.
+#[derive(Debug)]
+pub struct TurnReport {
+    /// In the order of the calls.
+    pub answers: Vec<Answered>,
+    /// How it ended.
+    pub ran: Ran,
+    /// What happened, in order: `start ID`, `finish ID`, `progress ID MESSAGE`.
+    pub log: Vec<String>,
+    /// How long it took.
+    pub took: Duration,
+    /// How long it took after it was cancelled, if it was.
+    pub after_cancel: Option<Duration>,
+}
+
+/// One engine for all houses of a process, as in the program: what one guest breaks, the others would notice.
+pub fn shared_sandbox(allocation: Allocation) -> Arc<Sandbox> {
+    static ON_DEMAND: OnceLock<Arc<Sandbox>> = OnceLock::new();
+    static POOLED: OnceLock<Arc<Sandbox>> = OnceLock::new();
+    let shared = match allocation {
+        Allocation::OnDemand => &ON_DEMAND,
+        Allocation::Pooled => &POOLED,
+    };
+    let make = || {
+        let options = SandboxOptions { allocation, compiler: Compiler::InProcess, cache: None };
+        Arc::new(Sandbox::new(options).expect("the engine can be made"))
+    };
+    Arc::clone(shared.get_or_init(make))
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            guests: Vec::new(),
+            sandbox: None,
+            allocation: Allocation::OnDemand,
+            limits: Limits { time: Duration::from_secs(10), memory: 64 << 20, ..Limits::default() },
+            mode: Mode::Auto,
+            approver: None,
+            parallel: 4,
+            reorder: Reorder::Safe,
+            output_cap: 60_000,
+        }
+    }
+}
+
+impl Plan {
+    /// With a guest.
+    pub fn guest(self, guest: &Guest) -> Self {
+        let origin = Origin::File(PathBuf::from(format!("{}.wasm", guest.name())));
+        self.component(origin, guest.component())
+    }
+
+    /// With a component.
+    pub fn component(mut self, origin: Origin, bytes: impl Into<Arc<[u8]>>) -> Self {
+        self.guests.push((origin, bytes.into()));
+        self
+    }
+
+    /// In an engine of its own.
+    pub fn sandbox(self, sandbox: Arc<Sandbox>) -> Self {
+        Self { sandbox: Some(sandbox), ..self }
+    }
+
+    /// With memory from there.
+    pub fn allocation(self, allocation: Allocation) -> Self {
+        Self { allocation, ..self }
+    }
+
+    /// With other limits.
+    pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(&mut self.limits);
+        self
+    }
+
+    /// With a limit on time in milliseconds.
+    pub fn millis(self, millis: u64) -> Self {
+        self.limits(|limits| limits.time = Duration::from_millis(millis))
+    }
+
+    /// In a mode other than `auto`.
+    pub fn mode(self, mode: Mode) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// With somebody who is asked, about everything.
+    pub fn asking(self, approver: &Arc<impl Approver + 'static>) -> Self {
+        let approver: Arc<dyn Approver> = approver.clone();
+        Self { approver: Some(approver), mode: Mode::Ask, ..self }
+    }
+
+    /// With so many calls at the same time.
+    pub fn parallel(self, parallel: usize) -> Self {
+        Self { parallel, ..self }
+    }
+
+    /// With reads moved ahead of writes like this.
+    pub fn reorder(self, reorder: Reorder) -> Self {
+        Self { reorder, ..self }
+    }
+
+    /// With so many bytes of each result for the model.
+    pub fn output_cap(self, output_cap: usize) -> Self {
+        Self { output_cap, ..self }
+    }
+
+    /// Loads all plugins. Not from within a task: loading blocks.
+    pub fn build(self) -> House {
+        let folder = tempfile::tempdir().expect("a folder");
+        let sandbox = self.sandbox.unwrap_or_else(|| shared_sandbox(self.allocation));
+        let mut catalog = Catalog::default();
+        let good = Guest::named("good").component();
+        for (origin, bytes) in self.guests.into_iter().chain([(Origin::BuiltIn("good"), good.into())]) {
+            catalog.add(&sandbox, origin, bytes, &|| {});
+        }
+        let catalog = Arc::new(catalog);
+        let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));
+        let settings = DispatcherSettings {
+            parallel: ParallelLimit::new(self.parallel).expect("a limit"),
+            reorder: self.reorder,
+            output_cap: self.output_cap,
+            outputs: None,
+            limits: self.limits,
+            rejections: 3,
+        };
+        let approvals = Arc::new(Approvals::new(self.mode, self.approver));
+        let dispatcher = Dispatcher::new(sandbox, Arc::clone(&catalog), workspace, approvals, settings);
+        // One thread for everything that is not in a call: a call that held it up would be noticed.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        House { catalog, dispatcher, runtime: Some(runtime), folder }
+    }
+}
+
+impl House {
+    /// With one guest and nothing special.
+    pub fn with(guest: &Guest) -> Self {
+        Plan::default().guest(guest).build()
+    }
+
+    /// The workspace.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Puts a file into the workspace.
+    pub fn write(&self, path: &str, content: &str) {
+        let path = self.folder().join(path);
+        std::fs::create_dir_all(path.parent().expect("it is below the workspace")).expect("a folder");
+        std::fs::write(path, content).expect("it can be written");
+    }
+
+    /// The tools.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Why a plugin was not let in: all of them that were not.
+    pub fn refusals(&self) -> Vec<&str> {
+        self.catalog.refused().iter().map(|refused| refused.reason.as_str()).collect()
+    }
+
+    /// Why the only plugin that was not let in was not.
+    pub fn refusal(&self) -> &str {
+        let [reason] = self.refusals()[..] else { panic!("not one refusal: {:?}", self.refusals()) };
+        reason
+    }
+
+    /// One call.
+    pub fn call(&self, tool: &str, arguments: &str) -> Answered {
+        self.turn(&[(tool, arguments)]).answers.remove(0)
+    }
+
+    /// One call that ends in an error, whose text is returned.
+    pub fn fails(&self, tool: &str, arguments: &str) -> String {
+        let answered = self.call(tool, arguments);
+        assert_eq!(answered.status, ResultStatus::Error, "{}", shorten(&answered.text));
+        answered.text
+    }
+
+    /// One call that goes well, whose text is returned.
+    pub fn answers(&self, tool: &str, arguments: &str) -> String {
+        let answered = self.call(tool, arguments);
+        assert_eq!(answered.status, ResultStatus::Ok, "{}", shorten(&answered.text));
+        answered.text
+    }
+
+    /// The calls of one turn, named `0`, `1`, ….
+    pub fn turn(&self, calls: &[(&str, &str)]) -> TurnReport {
+        self.turn_cancelled(calls, None)
+    }
+
+    /// The same, cancelled after a while.
+    pub fn turn_cancelled(&self, calls: &[(&str, &str)], cancel_after: Option<Duration>) -> TurnReport {
+        let runtime = self.runtime.as_ref().expect("it is there until the end");
+        runtime.block_on(async {
+            let blocks = calls.iter().enumerate().map(|(n, (name, arguments))| {
+                let id = CallId::new(n.to_string());
+                ResponseBlock::Call(Call { id, name: (*name).to_owned(), arguments: (*arguments).to_owned() })
+            });
+            let response = Response { blocks: blocks.collect(), ..Response::default() };
+            let mut turn = OpenTurn::new(response).expect("it has calls");
+            let log = Log::default();
+            let cancel = CancellationToken::new();
+            let started = Instant::now();
+            let mut cancelled = None;
+            let ran = {
+                let running = self.dispatcher.run(&mut turn, &log, &cancel);
+                tokio::pin!(running);
+                match cancel_after {
+                    None => running.await,
+                    Some(after) => {
+                        tokio::select! {
+                            ran = &mut running => ran,
+                            () = tokio::time::sleep(after) => {
+                                cancelled = Some(Instant::now());
+                                cancel.cancel();
+                                running.await
+                            }
+                        }
+                    }
+                }
+            };
+            let took = started.elapsed();
+            let after_cancel = cancelled.map(|cancelled| cancelled.elapsed());
+            let turn = turn.close("the turn was over");
+            let answers = turn.calls().map(|answered| Answered {
+                status: answered.result.status,
+                text: answered.result.text(),
+                content: answered.result.content.clone(),
+            });
+            let answers = answers.collect();
+            TurnReport { answers, ran, log: log.0.into_inner().unwrap_or_else(PoisonError::into_inner), took, after_cancel }
+        })
+    }
+
+    /// The tier of a tool.
+    pub fn tier(&self, tool: &str) -> Tier {
+        self.catalog.find(tool).unwrap_or_else(|| panic!("{tool}: {:?}", self.refusals())).tier
+    }
+
+    /// The host works: a tool that is known to be good answers as it should.
+    #[track_caller]
+    pub fn assert_is_fine(&self) {
+        let answered = self.call("good", r#"{"text":"still here"}"#);
+        assert_eq!((answered.status, answered.text.as_str()), (ResultStatus::Ok, "still here"));
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        // Without waiting for calls that were left behind.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn shorten(text: &str) -> String {
+    text.chars().take(500).collect()
+}
+
+/// Writes down what happens.
+#[derive(Default)]
+struct Log(Mutex<Vec<String>>);
+
+impl Observer for Log {
+    fn observe(&self, event: &Event<'_>) {
+        let line = match event {
+            Event::CallStarted { call, .. } => format!("start {}", call.id),
+            Event::CallFinished { call, .. } => format!("finish {}", call.id),
+            Event::CallProgress { call, message } => format!("progress {} {message}", call.id),
+            _ => return,
+        };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+}
