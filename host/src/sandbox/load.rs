@@ -85,6 +85,24 @@ impl ComponentBytes {
     }
 }
 
+impl AsRef<[u8]> for ComponentBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl From<Arc<[u8]>> for ComponentBytes {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        bytes.to_vec().into()
+    }
+}
+
+impl std::fmt::Debug for ComponentBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ComponentBytes").field("digest", &self.digest).field("size", &self.bytes.len()).finish()
+    }
+}
+
 impl From<Vec<u8>> for ComponentBytes {
     fn from(bytes: Vec<u8>) -> Self {
         Self { digest: Digest::of(&bytes), bytes: Cow::Owned(bytes) }

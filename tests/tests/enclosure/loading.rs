@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cofferdam::sandbox::{Allocation, Cache, Compiler, Plugin, Sandbox, SandboxOptions, read_component};
+use cofferdam::sandbox::{Allocation, Cache, Compiler, ComponentBytes, Plugin, Sandbox, SandboxOptions};
 use cofferdam::tools::Origin;
 use cofferdam_tests::guests::{Guest, House, Plan, Tool};
 
@@ -98,12 +98,12 @@ fn a_component_that_is_replaced_on_disk_is_not_the_one_that_was_loaded() {
     for cache in [None, Some(cache)] {
         std::fs::write(&path, &before).expect("it can be written");
         let sandbox = sandbox(Compiler::InProcess, cache);
-        let bytes = read_component(&path).expect("it can be read");
-        let house = Plan::default().component(Origin::File(path.clone()), bytes).sandbox(Arc::clone(&sandbox)).build();
+        let bytes = ComponentBytes::read(&path).expect("it can be read");
+        let house = Plan::default().component(Origin::File(path.clone()), bytes.as_ref()).sandbox(Arc::clone(&sandbox)).build();
         std::fs::write(&path, &after).expect("it can be written");
         assert_eq!(house.answers("plugin", "{}"), "before");
-        let bytes = read_component(&path).expect("it can be read");
-        let house = Plan::default().component(Origin::File(path.clone()), bytes).sandbox(sandbox).build();
+        let bytes = ComponentBytes::read(&path).expect("it can be read");
+        let house = Plan::default().component(Origin::File(path.clone()), bytes.as_ref()).sandbox(sandbox).build();
         assert_eq!(house.answers("plugin", "{}"), "after");
         house.assert_is_fine();
     }
@@ -112,12 +112,12 @@ fn a_component_that_is_replaced_on_disk_is_not_the_one_that_was_loaded() {
 #[test]
 fn only_plain_files_are_read() {
     let folder = tempfile::tempdir().expect("a folder");
-    assert_says(&read_component(folder.path()).expect_err("a folder").to_string(), "it is not a file");
-    assert_says(&read_component(std::path::Path::new("/dev/zero")).expect_err("a device").to_string(), "it is not a file");
+    assert_says(&ComponentBytes::read(folder.path()).expect_err("a folder").to_string(), "it is not a file");
+    assert_says(&ComponentBytes::read(std::path::Path::new("/dev/zero")).expect_err("a device").to_string(), "it is not a file");
     let fifo = folder.path().join("fifo");
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("it is made");
-    assert_says(&read_component(&fifo).expect_err("a FIFO").to_string(), "it is not a file");
-    assert!(read_component(&folder.path().join("none")).is_err());
+    assert_says(&ComponentBytes::read(&fifo).expect_err("a FIFO").to_string(), "it is not a file");
+    assert!(ComponentBytes::read(&folder.path().join("none")).is_err());
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_damaged_cache_is_made_anew() {
     let place = folder.path().join("cache");
     let load = || -> Plugin {
         let cache = Cache::open(&place).expect("it opens");
-        sandbox(Compiler::InProcess, Some(cache)).load(other().component().into(), &|| {}).expect("it loads")
+        sandbox(Compiler::InProcess, Some(cache)).load(other().component(), &|| {}).expect("it loads")
     };
     assert_eq!(load().declaration().tools[0].name, "other");
     for damage in [&b""[..], b"garbage", b"{}"] {

@@ -10,7 +10,16 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use cofferdam::conversation::{ResultStatus, Transcript, validate};
-use cofferdam_tests::own_folders;
+
+/// The folders of a user, with one cache of compiled tools for all users of this test.
+fn own_folders(home: &Path) -> [(&'static str, PathBuf); 4] {
+    [
+        ("HOME", home.to_owned()),
+        ("XDG_CONFIG_HOME", home.join("config")),
+        ("XDG_STATE_HOME", home.join("state")),
+        ("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("sessions-cache")),
+    ]
+}
 
 /// A user with folders of their own and one project.
 struct User {
