@@ -71,24 +71,34 @@ impl Output {
                 None => 0,
             });
         }
+        let shown = output.view.map(shown).transpose()?;
+        bytes = bytes.saturating_add(shown.as_ref().map_or(0, Shown::bytes));
         if bytes > limits.output {
             return Err(format!("the tool answered with {bytes} bytes; at most {} are taken. Ask for less at a time.", limits.output));
         }
-        Ok(Self { content, shown: output.view.map(Shown::from), truncated: output.truncated })
+        Ok(Self { content, shown, truncated: output.truncated })
     }
 }
 
-impl From<wit::View> for Shown {
-    fn from(view: wit::View) -> Self {
-        match view {
-            wit::View::Text(text) => Self::Text(text),
-            wit::View::Diff(text) => Self::Diff(text),
-            wit::View::Table(table) => {
-                let columns = table.header.len();
-                let mut rows = table.rows;
-                rows.iter_mut().for_each(|row| row.resize(columns, String::new()));
-                Self::Table { header: table.header, rows }
-            }
+/// Takes a view as it is. Nothing is added to it: a few thousand rows without cells under a few thousand columns are small
+/// for the guest that hands them over, and gigabytes once they are filled up.
+fn shown(view: wit::View) -> Result<Shown, String> {
+    match view {
+        wit::View::Text(text) => Ok(Shown::Text(text)),
+        wit::View::Diff(text) => Ok(Shown::Diff(text)),
+        wit::View::Table(wit::Table { header, rows }) => match rows.iter().find(|row| row.len() != header.len()) {
+            Some(row) => Err(format!("the tool answered with a table that has a row of {} cells under {} columns", row.len(), header.len())),
+            None if header.is_empty() => Err("the tool answered with a table that has no columns".into()),
+            None => Ok(Shown::Table { header, rows }),
+        },
+    }
+}
+
+impl Shown {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Diff(text) => text.len(),
+            Self::Table { header, rows } => rows.iter().flatten().chain(header).map(String::len).sum(),
         }
     }
 }

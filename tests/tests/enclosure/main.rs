@@ -20,6 +20,7 @@
 
 #![expect(clippy::expect_used, reason = "the helpers of tests are tests too")]
 
+mod answers;
 mod floods;
 
 use cofferdam::sandbox::Allocation;

@@ -1,0 +1,10 @@
+;; Says a word to the model and three mebibytes to the user.
+(func $call (result i32)
+  (local $answer i32)
+  (drop (memory.grow (i32.const 128)))
+  (local.set $answer (call $text @"short"))
+  (i32.store8 offset=12 (local.get $answer) (i32.const 1))
+  (i32.store8 offset=16 (local.get $answer) (i32.const 0))
+  (i32.store offset=20 (local.get $answer) (i32.const 1048576))
+  (i32.store offset=24 (local.get $answer) (i32.const 3145728))
+  (local.get $answer))
