@@ -78,6 +78,10 @@ impl Approvals {
         cancel: &CancellationToken,
         verdicts: &Mutex<Verdicts>,
     ) -> Ruling {
+        // A guest that takes no for no answer does not get to ask again.
+        if lock(verdicts).rejected.is_some() {
+            return Ruling::Denied(Denial::fixed(Code::RejectedByUser, "the user has rejected this call."));
+        }
         let asked = Instant::now();
         let ruling = self.decide(tool, arguments, effect, cancel, verdicts).await;
         lock(verdicts).waited += asked.elapsed();

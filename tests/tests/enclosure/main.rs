@@ -21,6 +21,7 @@
 #![expect(clippy::expect_used, reason = "the helpers of tests are tests too")]
 
 mod answers;
+mod commands;
 mod floods;
 
 use cofferdam::sandbox::Allocation;

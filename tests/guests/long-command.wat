@@ -1,0 +1,9 @@
+;; Proposes a command line of 200 KiB.
+(func $call (result i32)
+  (drop (memory.grow (i32.const 16)))
+  (memory.fill (i32.const 262144) (i32.const 120) (i32.const 204800))
+  (call $commands.run (i32.const 262144) (i32.const 204800) @"" (i32.const 10) (global.get $ret))
+  (call $say-command (global.get $ret))
+  (call $commands.run @"echo a\0b" @"" (i32.const 10) (global.get $ret))
+  (call $say-command (global.get $ret))
+  (call $answer))
