@@ -23,6 +23,7 @@
 mod answers;
 mod commands;
 mod floods;
+mod walks;
 
 use cofferdam::sandbox::Allocation;
 

@@ -18,6 +18,9 @@ const MOST_GLOBS: usize = 256;
 const MOST_REQUIRED: usize = 64;
 const REQUIRED_BYTES: usize = 4 << 10;
 
+/// Never visited, by the contract.
+const GIT: &str = ".git";
+
 /// What a walk will visit.
 pub(super) struct Plan {
     pub(super) workspace: Arc<Workspace>,
@@ -35,6 +38,9 @@ pub(super) struct Found {
 impl Plan {
     pub(super) fn new(workspace: &Arc<Workspace>, options: WalkOptions) -> Result<Self, WorkspaceError> {
         let root = workspace.parse(&options.root).map_err(|problem| denied(path_denied(&problem)))?;
+        if root.as_str().split('/').any(|part| part == GIT) {
+            return Err(WorkspaceError::Failed(format!("{root}: walks never visit {GIT}")));
+        }
         // Through the open directory, so that a link that leads out is an error here and not a place to start from.
         if let Err(error) = workspace.dir().metadata(root.for_open()) {
             return Err(WorkspaceError::NotFound(format!("{root}: {error}")));
@@ -51,7 +57,7 @@ impl Plan {
             .follow_links(false)
             .max_depth(options.max_depth.and_then(|depth| usize::try_from(depth).ok()))
             .overrides(overrides(workspace.root(), &options.globs)?)
-            .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git")
+            .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != GIT)
             .sort_by_file_name(std::ffi::OsStr::cmp);
         let required = required(&options.required, options.required_ignore_case)?;
         Ok(Self { workspace: Arc::clone(workspace), required, builder })

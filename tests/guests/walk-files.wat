@@ -1,0 +1,20 @@
+;; Says the names and all contents that a walk through files hands over.
+(func $call (result i32)
+  (local $at i32) (local $i i32) (local $walk i32)
+  (call $workspace.open-walk (call $argument) (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (global.get $ret))
+  (if (i32.load8_u (global.get $ret)) (then (call $say-walk-error (global.get $ret)) (return (call $answer))))
+  (local.set $walk (i32.load offset=4 (global.get $ret)))
+  (loop $batch
+    (call $workspace.next-files (local.get $walk) (i32.const 0xffffffff) (global.get $ret))
+    (if (i32.load8_u (global.get $ret)) (then (call $say-walk-error (global.get $ret)) (return (call $answer))))
+    (local.set $at (i32.load offset=4 (global.get $ret)))
+    (local.set $i (i32.load offset=8 (global.get $ret)))
+    (if (i32.eqz (local.get $i)) (then (return (call $answer))))
+    (loop $next
+      (call $say @"file ") (call $say-pair (local.get $at)) (call $say @"\n")
+      (local.set $at (i32.add (local.get $at) (i32.const 16)))
+      (local.set $i (i32.sub (local.get $i) (i32.const 1)))
+      (br_if $next (local.get $i)))
+    (call $say-pair (i32.add (global.get $ret) (i32.const 12)))
+    (br $batch))
+  unreachable)
