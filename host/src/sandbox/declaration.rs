@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bindings::exports::cofferdam::plugin::tools as wit;
+use super::schema;
 use crate::policy::Capability;
 
 /// A plugin's tools and what its component imports.
@@ -96,8 +97,6 @@ impl Imports {
 const MOST_TOOLS: usize = 64;
 const LONGEST_NAME: usize = 64;
 const LONGEST_DESCRIPTION: usize = 16 << 10;
-const LARGEST_SCHEMA: usize = 64 << 10;
-const DEEPEST_SCHEMA: usize = 64;
 
 impl Declaration {
     /// Takes what `list-tools` answered, or says what is wrong with it.
@@ -136,7 +135,7 @@ fn check_tool(tool: wit::Tool) -> Result<DeclaredTool, String> {
     if tool.description.len() > LONGEST_DESCRIPTION {
         return Err(format!("the description of {name} is longer than {LONGEST_DESCRIPTION} bytes"));
     }
-    let input_schema = check_schema(&tool.input_schema).map_err(|problem| format!("the input schema of {name} {problem}"))?;
+    let input_schema = schema::check(&tool.input_schema).map_err(|problem| format!("the input schema of {name} {problem}"))?;
     Ok(DeclaredTool {
         description: tool.description,
         input_schema,
@@ -145,43 +144,6 @@ fn check_tool(tool: wit::Tool) -> Result<DeclaredTool, String> {
         confirm: tool.hints.contains(wit::Hints::CONFIRM),
         name,
     })
-}
-
-fn check_schema(text: &str) -> Result<Value, String> {
-    if text.len() > LARGEST_SCHEMA {
-        return Err(format!("is longer than {LARGEST_SCHEMA} bytes"));
-    }
-    // The parser itself stops at 128 levels.
-    let schema: Value = serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
-    if depth(&schema) > DEEPEST_SCHEMA {
-        return Err(format!("is deeper than {DEEPEST_SCHEMA} levels"));
-    }
-    if schema.get("type").and_then(Value::as_str) != Some("object") {
-        return Err("is not of type object".into());
-    }
-    if let Some(reference) = foreign_reference(&schema) {
-        return Err(format!("refers to another document: {reference:?}"));
-    }
-    Ok(schema)
-}
-
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
-        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
-    }
-}
-
-fn foreign_reference(value: &Value) -> Option<&str> {
-    match value {
-        Value::Array(items) => items.iter().find_map(foreign_reference),
-        Value::Object(fields) => fields.iter().find_map(|(key, value)| match (key.as_str(), value) {
-            ("$ref" | "$dynamicRef", Value::String(target)) if !target.starts_with('#') => Some(target.as_str()),
-            _ => foreign_reference(value),
-        }),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
-    }
 }
 
 impl From<wit::Capability> for Capability {
@@ -225,16 +187,6 @@ mod tests {
         }
         assert!(problem(vec![tool("read", OBJECT), tool("READ", OBJECT)]).contains("twice"));
         assert!(problem(vec![]).contains("0 tools"));
-    }
-
-    #[test]
-    fn a_schema_cannot_reach_out_or_go_deep() {
-        assert!(problem(vec![tool("a", r#"{"type":"object","properties":{"x":{"$ref":"http://x"}}}"#)]).contains("another document"));
-        let deep = format!(r#"{{"type":"object","properties":{}1{}}}"#, "[".repeat(80), "]".repeat(80));
-        assert!(problem(vec![tool("a", &deep)]).contains("deeper"));
-        let deeper = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
-        assert!(problem(vec![tool("a", &deeper)]).contains("not JSON"));
-        assert!(problem(vec![tool("a", r#"{"type":"string"}"#)]).contains("type object"));
     }
 
     #[test]

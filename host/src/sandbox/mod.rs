@@ -32,6 +32,7 @@ mod load;
 mod output;
 mod process;
 mod progress;
+mod schema;
 mod state;
 mod walk;
 mod workspace;

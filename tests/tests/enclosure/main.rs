@@ -22,6 +22,7 @@
 
 mod answers;
 mod commands;
+mod declarations;
 mod floods;
 mod walks;
 
