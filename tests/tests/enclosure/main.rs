@@ -22,9 +22,18 @@
 
 mod answers;
 mod commands;
+mod complete;
 mod declarations;
+mod files;
 mod floods;
+mod loading;
+mod memory;
+mod order;
+mod power;
+mod text;
+mod time;
 mod walks;
+mod world;
 
 use cofferdam::sandbox::Allocation;
 

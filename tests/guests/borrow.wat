@@ -1,0 +1,12 @@
+;; Two tools: one has all that can be had, and the other uses it.
+(func $call (result i32)
+  (call $say @"directories ")
+  (call $preopens.get-directories (global.get $ret))
+  (call $say-number (i32.load offset=4 (global.get $ret)))
+  (call $say @"\nwalk ")
+  (call $workspace.open-walk @"" (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (global.get $ret))
+  (if (i32.load8_u (global.get $ret)) (then (call $say-walk-error (global.get $ret))) (else (call $say @"ok\n")))
+  (call $say @"command ")
+  (call $commands.run @"echo borrowed" @"" (i32.const 10) (global.get $ret))
+  (call $say-command (global.get $ret))
+  (call $answer))

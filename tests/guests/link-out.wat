@@ -1,0 +1,11 @@
+;; May write, makes a relative link that leads out, and reads through it.
+(func $call (result i32)
+  (local $root i32)
+  (local.set $root (call $root))
+  (call $filesystem.symlink-at (local.get $root) @"../{{outside}}" @"link" (global.get $ret))
+  (call $say @"symlink ") (call $say-done (global.get $ret))
+  (call $filesystem.open-at (local.get $root) (i32.const 1) @"link/secret" (i32.const 0) (i32.const 1) (global.get $ret))
+  (call $say @"\nread ") (call $say-result (global.get $ret))
+  (call $filesystem.open-at (local.get $root) (i32.const 1) @"link/new" (i32.const 1) (i32.const 3) (global.get $ret))
+  (call $say @"\nwrite ") (call $say-result (global.get $ret))
+  (call $answer))

@@ -1,0 +1,4 @@
+;; Never answers.
+(func $call (result i32)
+  (loop $again (br $again))
+  unreachable)

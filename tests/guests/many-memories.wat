@@ -1,0 +1,2 @@
+;; Has a hundred memories.
+{{memories}}

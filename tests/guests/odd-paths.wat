@@ -1,0 +1,11 @@
+;; Opens paths that no text of JSON holds: with a NUL byte, and of 100,000 bytes.
+(func $call (result i32)
+  (local $root i32)
+  (local.set $root (call $root))
+  (call $filesystem.open-at (local.get $root) (i32.const 1) @"file\0../../etc/passwd" (i32.const 0) (i32.const 1) (global.get $ret))
+  (call $say @"nul ") (call $say-result (global.get $ret))
+  (drop (memory.grow (i32.const 16)))
+  (memory.fill (i32.const 262144) (i32.const 120) (i32.const 100000))
+  (call $filesystem.open-at (local.get $root) (i32.const 1) (i32.const 262144) (i32.const 100000) (i32.const 0) (i32.const 1) (global.get $ret))
+  (call $say @"\nlong ") (call $say-result (global.get $ret))
+  (call $answer))

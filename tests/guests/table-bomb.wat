@@ -1,0 +1,2 @@
+;; Has a table of ten million elements.
+(table 10000000 funcref)

@@ -1,0 +1,4 @@
+;; Imports what no host has.
+(func $call (result i32)
+  (call $this.ask)
+  (call $text @"asked"))

@@ -1,0 +1,166 @@
+//! Paths, links, FIFOs, and writing with a grant to read.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::Duration;
+
+use cofferdam::policy::Capability;
+use cofferdam_tests::guests::{Guest, House, Plan, Tool};
+use rustix::fs::{CWD, FileType, mknodat};
+
+use crate::assert_says;
+
+/// What is in a folder, for comparing.
+fn listing(folder: &Path) -> Vec<String> {
+    let mut all: Vec<String> = std::fs::read_dir(folder)
+        .expect("it is there")
+        .map(|entry| entry.expect("it is there"))
+        .map(|entry| format!("{} {:?}", entry.file_name().display(), std::fs::read_to_string(entry.path()).ok()))
+        .collect();
+    all.sort();
+    all
+}
+
+/// A folder next to the workspaces, with a secret in it.
+fn outside() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("secret"), "secret").expect("it can be written");
+    folder
+}
+
+fn open_path() -> Guest {
+    Guest::named("open-path").asking(&[Capability::ReadFiles])
+}
+
+fn open(house: &House, path: &str) -> String {
+    house.answers("open_path", &serde_json::json!({ "path": path }).to_string())
+}
+
+#[test]
+fn r014_a_grant_to_read_changes_nothing() {
+    let house = House::with(&Guest::named("write-with-a-read-grant").asking(&[Capability::ReadFiles]));
+    house.write("file", "content");
+    std::fs::create_dir(house.folder().join("dir")).expect("a folder");
+    let before = listing(house.folder());
+    let text = house.answers("write_with_a_read_grant", "{}");
+    assert_eq!(text.lines().count(), 13, "{text}");
+    // `open-to-mutate` may hand out a directory, with which nothing can be done either.
+    for line in text.lines().filter(|line| !line.starts_with("open-to-mutate")) {
+        assert!(line.contains(" error "), "{line}\n{text}");
+    }
+    assert_eq!(listing(house.folder()), before);
+    house.assert_is_fine();
+}
+
+#[test]
+fn r123_no_path_leads_out_through_wasi() {
+    let outside = outside();
+    let house = House::with(&open_path());
+    house.write("inside/file", "content");
+    let name = outside.path().file_name().expect("it has one").to_string_lossy().into_owned();
+    symlink(outside.path(), house.folder().join("absolute")).expect("a link");
+    symlink(format!("../{name}"), house.folder().join("relative")).expect("a link");
+    symlink("../absolute", house.folder().join("inside/twice")).expect("a link");
+    symlink("/proc/self/root", house.folder().join("root")).expect("a link");
+    symlink("loop", house.folder().join("loop")).expect("a link");
+    symlink("inside/file", house.folder().join("good")).expect("a link");
+    assert_eq!(open(&house, "inside/file"), "read content");
+    assert_eq!(open(&house, "good"), "read content");
+    assert_eq!(open(&house, "./inside/../good"), "read content");
+    let climbing = format!("../{name}/secret");
+    let deep = format!("inside/{}etc/passwd", "../".repeat(40));
+    let absolute = outside.path().join("secret").display().to_string();
+    let paths = [
+        "..", "../", &climbing, &deep, &absolute, "/etc/passwd", "/proc/self/root/etc/passwd", "//etc/passwd", "absolute/secret",
+        "absolute", "relative/secret", "inside/twice/secret", "root/etc/passwd", "loop", "inside/file/", "inside/file/..", "",
+        "absolute/../inside/file/../../..", "inside/../../x",
+    ];
+    for path in paths {
+        let text = open(&house, path);
+        assert!(text.starts_with("error "), "{path}: {text}");
+    }
+    house.assert_is_fine();
+}
+
+#[test]
+fn r123_odd_paths_are_errors() {
+    let house = House::with(&Guest::named("odd-paths").asking(&[Capability::ReadFiles]));
+    house.write("file", "content");
+    let text = house.answers("odd_paths", "{}");
+    println!("{text}");
+    assert!(text.lines().count() == 2 && text.lines().all(|line| line.contains(" error ")), "{text}");
+    house.assert_is_fine();
+}
+
+#[test]
+fn r123_a_path_that_leads_out_is_refused_before_the_call_where_the_schema_marks_it() {
+    let schema = r#"{"type":"object","properties":{"path":{"type":"string","format":"workspace-path"}}}"#;
+    let outside = outside();
+    let house = House::with(&Guest::named("open-path").tools([Tool::named("open_path").taking(schema).asking(&[Capability::ReadFiles])]));
+    symlink(outside.path(), house.folder().join("link")).expect("a link");
+    for (path, says) in [("../x", "leads out of the workspace"), ("/etc/passwd", "absolute path"), ("link/secret", "symbolic link that leads out"), ("a\\u0000b", "NUL")]
+    {
+        let text = house.fails("open_path", &format!(r#"{{"path":"{path}"}}"#));
+        assert_says(&text, "denied (outside-workspace)");
+        assert_says(&text, says);
+    }
+}
+
+#[test]
+fn r123_writing_stays_inside() {
+    let outside = outside();
+    let house = House::with(&Guest::named("break-out").asking(&[Capability::WriteFiles]));
+    house.write("file", "content");
+    symlink(outside.path(), house.folder().join("out")).expect("a link");
+    let text = house.answers("break_out", "{}");
+    assert_eq!(text.lines().count(), 8, "{text}");
+    for line in text.lines() {
+        assert!(line.contains(" error "), "{line}\n{text}");
+    }
+    assert_eq!(listing(outside.path()), ["secret Some(\"secret\")"]);
+    assert!(!house.folder().with_file_name("new").exists() && !house.folder().with_file_name("file").exists());
+    house.assert_is_fine();
+}
+
+#[test]
+fn r123_a_link_that_a_guest_makes_leads_nowhere() {
+    let outside = outside();
+    let name = outside.path().file_name().expect("it has one").to_string_lossy().into_owned();
+    let house = House::with(&Guest::named("link-out").with("{{outside}}", &name).asking(&[Capability::WriteFiles]));
+    let text = house.answers("link_out", "{}");
+    println!("{text}");
+    assert_says(&text, "\nread error ");
+    assert_says(&text, "\nwrite error ");
+    assert_eq!(listing(outside.path()), ["secret Some(\"secret\")"]);
+    house.assert_is_fine();
+}
+
+#[test]
+fn a_hard_link_to_an_outside_file_reads_as_an_inside_file() {
+    // Nobody can tell the two apart; only somebody outside of the enclosure can make one.
+    let house = House::with(&open_path());
+    let beside = tempfile::tempdir().expect("a folder");
+    std::fs::write(beside.path().join("file"), "linked").expect("it can be written");
+    std::fs::hard_link(beside.path().join("file"), house.folder().join("linked")).expect("a link");
+    assert_eq!(open(&house, "linked"), "read linked");
+}
+
+#[test]
+fn r098_a_fifo_does_not_hold_the_request_up() {
+    let house = Plan::default().guest(&open_path()).millis(300).build();
+    mknodat(CWD, house.folder().join("fifo"), FileType::Fifo, 0o600.into(), 0).expect("it is made");
+    let report = house.turn(&[("open_path", r#"{"path":"fifo"}"#)]);
+    println!("{:?} {:?}", report.answers, report.took);
+    assert!(report.took < Duration::from_secs(3), "{:?}", report.took);
+    house.assert_is_fine();
+}
+
+#[test]
+fn a_folder_and_a_device_are_no_files() {
+    let house = House::with(&open_path());
+    std::fs::create_dir(house.folder().join("dir")).expect("a folder");
+    symlink("/dev/zero", house.folder().join("zero")).expect("a link");
+    assert!(open(&house, "dir").starts_with("error "));
+    assert!(open(&house, "zero").starts_with("error "));
+    house.assert_is_fine();
+}

@@ -1,0 +1,158 @@
+//! What is no component, fits no host, or changes on disk; the compiler and its cache.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cofferdam::sandbox::{Allocation, Cache, Compiler, Plugin, Sandbox, SandboxOptions, read_component};
+use cofferdam::tools::Origin;
+use cofferdam_tests::guests::{Guest, House, Plan, Tool};
+
+use crate::assert_says;
+
+fn loaded(bytes: impl Into<Arc<[u8]>>) -> House {
+    Plan::default().component(Origin::File("given.wasm".into()), bytes).build()
+}
+
+fn sandbox(compiler: Compiler, cache: Option<Cache>) -> Arc<Sandbox> {
+    Arc::new(Sandbox::new(SandboxOptions { allocation: Allocation::OnDemand, compiler, cache }).expect("it can be made"))
+}
+
+fn other() -> Guest {
+    Guest::named("good").tools([Tool::named("other")])
+}
+
+#[test]
+fn bytes_that_are_no_component_are_not_offered() {
+    let component = other().component();
+    let mut flipped = component.clone();
+    for place in (40..flipped.len()).step_by(97) {
+        flipped[place] ^= 0x55;
+    }
+    let table: [(&str, Vec<u8>); 6] = [
+        ("nothing", Vec::new()),
+        ("garbage", b"\x7fELF this is no component".to_vec()),
+        ("half", component[..component.len() / 2].to_vec()),
+        ("all but the last byte", component[..component.len() - 1].to_vec()),
+        ("flipped", flipped),
+        ("a core module", other().module()),
+    ];
+    for (what, bytes) in table {
+        let house = loaded(bytes);
+        println!("{what}: {}", house.refusal());
+        assert_says(house.refusal(), "it is not a component that can be used here");
+        assert_eq!(house.catalog().tools().len(), 1, "{what}");
+        house.assert_is_fine();
+    }
+}
+
+#[test]
+fn a_component_for_another_version_of_the_contract_is_not_offered() {
+    let house = loaded(other().for_version("0.2.0").component());
+    println!("{}", house.refusal());
+    assert_says(house.refusal(), "it does not fit this host");
+    assert_says(house.refusal(), "cofferdam:plugin/");
+    house.assert_is_fine();
+    // A later version that only adds is fine.
+    let house = loaded(other().for_version("0.1.7").component());
+    assert!(house.refusals().is_empty(), "{:?}", house.refusals());
+    assert_eq!(house.answers("other", r#"{"text":"x"}"#), "x");
+}
+
+#[test]
+fn an_import_that_this_host_does_not_have_is_named() {
+    let house = House::with(&Guest::named("unknown-import"));
+    assert_says(house.refusal(), "it does not fit this host");
+    assert_says(house.refusal(), "nobody:knows/this@1.0.0");
+    house.assert_is_fine();
+}
+
+#[test]
+fn a_component_of_nothing_is_not_offered() {
+    let house = loaded(wat::parse_str("(component)").expect("it is one"));
+    assert_says(house.refusal(), "cofferdam:plugin/tools");
+    house.assert_is_fine();
+}
+
+#[test]
+fn a_large_function_is_compiled_in_time() {
+    // Small enough for a test, and large enough that an algorithm of the square of it would show.
+    let body = "(local.set $x (i64.add (i64.mul (local.get $x) (local.get $x)) (i64.const 7)))\n".repeat(8_000);
+    let source = format!(
+        "(func $call (result i32) (local $x i64)\n(if (i64.eq (local.get $x) (i64.const 1)) (then\n{body}))\n(call $text @\"compiled\"))"
+    );
+    let started = Instant::now();
+    let house = House::with(&Guest::made_of("large-function", &source));
+    assert_eq!(house.answers("large_function", "{}"), "compiled");
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    house.assert_is_fine();
+}
+
+#[test]
+fn a_component_that_is_replaced_on_disk_is_not_the_one_that_was_loaded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("plugin.wasm");
+    let before = Guest::made_of("plugin", r#"(func $call (result i32) (call $text @"before"))"#).component();
+    let after = Guest::made_of("plugin", r#"(func $call (result i32) (call $text @"after"))"#).component();
+    let cache = Cache::open(&folder.path().join("cache")).expect("it opens");
+    for cache in [None, Some(cache)] {
+        std::fs::write(&path, &before).expect("it can be written");
+        let sandbox = sandbox(Compiler::InProcess, cache);
+        let bytes = read_component(&path).expect("it can be read");
+        let house = Plan::default().component(Origin::File(path.clone()), bytes).sandbox(Arc::clone(&sandbox)).build();
+        std::fs::write(&path, &after).expect("it can be written");
+        assert_eq!(house.answers("plugin", "{}"), "before");
+        let bytes = read_component(&path).expect("it can be read");
+        let house = Plan::default().component(Origin::File(path.clone()), bytes).sandbox(sandbox).build();
+        assert_eq!(house.answers("plugin", "{}"), "after");
+        house.assert_is_fine();
+    }
+}
+
+#[test]
+fn only_plain_files_are_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    assert_says(&read_component(folder.path()).expect_err("a folder").to_string(), "it is not a file");
+    assert_says(&read_component(std::path::Path::new("/dev/zero")).expect_err("a device").to_string(), "it is not a file");
+    let fifo = folder.path().join("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("it is made");
+    assert_says(&read_component(&fifo).expect_err("a FIFO").to_string(), "it is not a file");
+    assert!(read_component(&folder.path().join("none")).is_err());
+}
+
+#[test]
+fn a_damaged_cache_is_made_anew() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join("cache");
+    let load = || -> Plugin {
+        let cache = Cache::open(&place).expect("it opens");
+        sandbox(Compiler::InProcess, Some(cache)).load(other().component().into(), &|| {}).expect("it loads")
+    };
+    assert_eq!(load().declaration().tools[0].name, "other");
+    for damage in [&b""[..], b"garbage", b"{}"] {
+        let files: Vec<PathBuf> = std::fs::read_dir(&place).expect("it is there").map(|file| file.expect("it is").path()).collect();
+        assert_eq!(files.len(), 2, "{files:?}");
+        for file in files {
+            std::fs::write(file, damage).expect("it can be written");
+        }
+        assert_eq!(load().declaration().tools[0].name, "other");
+    }
+}
+
+#[test]
+fn a_compiler_that_fails_is_a_plugin_that_is_not_offered() {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_cofferdam-under-test"));
+    let sandbox_of = |program: &str| sandbox(Compiler::Process(program.into()), None);
+    let good = sandbox(Compiler::Process(program), None);
+    let house = Plan::default().guest(&other()).sandbox(Arc::clone(&good)).build();
+    assert_eq!(house.answers("other", r#"{"text":"compiled elsewhere"}"#), "compiled elsewhere");
+    let house = Plan::default().component(Origin::File("bad.wasm".into()), *b"garbage").sandbox(good).build();
+    assert_says(house.refusal(), "it is not a component that can be used here");
+    house.assert_is_fine();
+    for (program, says) in [("/bin/false", "the compiler ended with exit status: 1"), ("/nowhere", "the compiler cannot be run")] {
+        let house = Plan::default().guest(&other()).sandbox(sandbox_of(program)).build();
+        assert_says(house.refusals()[0], says);
+    }
+    let house = Plan::default().guest(&other()).sandbox(sandbox_of("/bin/true")).build();
+    println!("{}", house.refusals()[0]);
+}

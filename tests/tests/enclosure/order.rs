@@ -1,0 +1,166 @@
+//! Parallel reads, single writes, cancelling, guests that hold on to every core.
+
+use std::time::Duration;
+
+use cofferdam::agent::events::Tier;
+use cofferdam::agent::ports::Ran;
+use cofferdam::conversation::ResultStatus;
+use cofferdam::policy::Capability;
+use cofferdam::tools::Reorder;
+use cofferdam_tests::guests::{Guest, Plan, Tool, TurnReport};
+
+use crate::{ALLOCATIONS, assert_says};
+
+/// Tools that sleep and answer: one that may read, one that may write.
+fn busy() -> Guest {
+    let read = Tool::named("read").asking(&[Capability::ReadFiles]);
+    let write = Tool::named("write").asking(&[Capability::WriteFiles]);
+    Guest::named("busy").tools([read, write, Tool::named("blind")])
+}
+
+/// The most calls that were running at the same time.
+fn most_at_once(report: &TurnReport) -> usize {
+    let mut running = 0_usize;
+    let mut most = 0;
+    for line in &report.log {
+        match line.split(' ').next() {
+            Some("start") => running += 1,
+            Some("finish") => running -= 1,
+            _ => {}
+        }
+        most = most.max(running);
+    }
+    most
+}
+
+const SLEEPS: [&str; 6] = [r#"{"ms":"250"}"#, r#"{"ms":"50"}"#, r#"{"ms":"151"}"#, r#"{"ms":"52"}"#, r#"{"ms":"101"}"#, r#"{"ms":"53"}"#];
+
+#[test]
+fn r017_reads_run_together_up_to_the_limit_and_r019_results_stay_in_order() {
+    for allocation in ALLOCATIONS {
+        for limit in [1, 2, 4] {
+            let house = Plan::default().guest(&busy()).allocation(allocation).parallel(limit).build();
+            assert_eq!(house.tier("read"), Tier::ReadOnly);
+            let report = house.turn(&SLEEPS.map(|arguments| ("read", arguments)));
+            assert_eq!(most_at_once(&report), limit, "{:?}", report.log);
+            let texts: Vec<_> = report.answers.iter().map(|answered| answered.text.as_str()).collect();
+            assert_eq!(texts, ["250", "50", "151", "52", "101", "53"]);
+            let starts: Vec<_> = report.log.iter().filter(|line| line.starts_with("start")).collect();
+            assert_eq!(starts, ["start 0", "start 1", "start 2", "start 3", "start 4", "start 5"], "first come, first served");
+        }
+    }
+}
+
+#[test]
+fn r017_a_free_slot_is_taken_at_once() {
+    let house = Plan::default().guest(&busy()).parallel(2).build();
+    let report = house.turn(&[("read", r#"{"ms":"600"}"#), ("read", r#"{"ms":"50"}"#), ("read", r#"{"ms":"50"}"#), ("read", r#"{"ms":"50"}"#)]);
+    assert_eq!(report.log.last().map(String::as_str), Some("finish 0"), "{:?}", report.log);
+}
+
+#[test]
+fn r015_writes_run_one_by_one_in_the_models_order() {
+    let house = Plan::default().guest(&busy()).build();
+    let report = house.turn(&SLEEPS.map(|arguments| ("write", arguments)));
+    let expected: Vec<String> = (0..6).flat_map(|n| [format!("start {n}"), format!("finish {n}")]).collect();
+    assert_eq!(report.log, expected);
+}
+
+#[test]
+fn r015_reads_go_before_writes_only_where_nobody_can_tell() {
+    let calls = [("write", r#"{"ms":"20"}"#), ("read", r#"{"ms":"20"}"#), ("blind", r#"{"ms":"20"}"#)];
+    for (reorder, starts) in [(Reorder::Safe, ["2", "0", "1"]), (Reorder::Always, ["1", "2", "0"])] {
+        let house = Plan::default().guest(&busy()).reorder(reorder).build();
+        let report = house.turn(&calls);
+        let order: Vec<_> = report.log.iter().filter_map(|line| line.strip_prefix("start ")).collect();
+        assert_eq!(order, starts, "{reorder:?}");
+    }
+}
+
+#[test]
+fn r014_a_tool_that_wants_to_run_alone_does() {
+    let house = Plan::default().guest(&Guest::named("busy").tools([Tool::named("busy").exclusive()])).build();
+    let report = house.turn(&[("busy", r#"{"ms":"50"}"#), ("busy", r#"{"ms":"50"}"#)]);
+    assert_eq!(report.log, ["start 0", "finish 0", "start 1", "finish 1"]);
+}
+
+#[test]
+fn r020_a_crash_hides_no_sibling() {
+    let house = Plan::default().guest(&Guest::named("divide-by-zero")).guest(&busy()).build();
+    let report = house.turn(&[("divide_by_zero", "{}"), ("read", r#"{"ms":"100"}"#), ("divide_by_zero", "{}"), ("none", "{}"), ("good", r#"{"text":"x"}"#)]);
+    let statuses: Vec<_> = report.answers.iter().map(|answered| answered.status).collect();
+    assert_eq!(statuses, [ResultStatus::Error, ResultStatus::Ok, ResultStatus::Error, ResultStatus::Error, ResultStatus::Ok]);
+}
+
+#[test]
+fn r101_endless_calls_on_every_core_leave_the_others_alone() {
+    for allocation in ALLOCATIONS {
+        let spin = Guest::named("loop-in-call");
+        let house = Plan::default().guest(&spin).allocation(allocation).millis(1500).parallel(8).build();
+        let cores = std::thread::available_parallelism().map_or(2, usize::from).min(6);
+        let mut calls = vec![("loop_in_call", "{}"); cores];
+        calls.push(("good", r#"{"text":"me too"}"#));
+        let report = house.turn(&calls);
+        let last = calls.len() - 1;
+        assert_eq!(report.answers[last].text, "me too");
+        let finished: Vec<_> = report.log.iter().filter_map(|line| line.strip_prefix("finish ")).collect();
+        assert_eq!(finished[0], last.to_string(), "it did not wait for the others");
+        for answered in &report.answers[..last] {
+            assert_says(&answered.text, "it ran longer than its 1.5 seconds");
+        }
+        house.assert_is_fine();
+    }
+}
+
+#[test]
+fn r101_cancelling_is_back_within_a_second() {
+    for allocation in ALLOCATIONS {
+        for guest in ["loop-in-call", "sleep-an-hour", "loop-in-realloc"] {
+            let house = Plan::default().guest(&Guest::named(guest)).allocation(allocation).build();
+            let tool = guest.replace('-', "_");
+            let report = house.turn_cancelled(&[(&tool, "{}"), (&tool, "{}"), ("good", r#"{"text":"x"}"#)], Some(Duration::from_millis(200)));
+            assert_eq!(report.ran, Ran::Aborted);
+            let after = report.after_cancel.expect("it was cancelled");
+            assert!(after < Duration::from_secs(1), "{guest}: {after:?}");
+            assert_eq!(report.answers[0].status, ResultStatus::Interrupted);
+            assert_eq!(report.answers[2].status, ResultStatus::Ok);
+            house.assert_is_fine();
+        }
+    }
+}
+
+#[test]
+fn r050_what_was_not_started_says_so() {
+    let house = Plan::default().guest(&Guest::named("sleep-an-hour")).parallel(1).build();
+    let report = house.turn_cancelled(&[("sleep_an_hour", "{}"), ("sleep_an_hour", "{}")], Some(Duration::from_millis(100)));
+    assert_eq!(report.answers[0].status, ResultStatus::Interrupted);
+    assert_eq!(report.answers[1].status, ResultStatus::NotRun);
+}
+
+#[test]
+fn r022_arguments_that_do_not_fit_run_nothing() {
+    let schema = r#"{"type":"object","required":["text"],"additionalProperties":false,"properties":{"text":{"type":"string"}}}"#;
+    let house = Plan::default().guest(&Guest::named("good").tools([Tool::named("strict").taking(schema)])).build();
+    let deep = format!(r#"{{"text":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    let table = [
+        ("", "\"text\" is a required property"),
+        ("{}", "\"text\" is a required property"),
+        ("[]", "must be an object"),
+        ("{\"text\":\"a\"}{\"text\":\"b\"}", "more than one JSON value"),
+        ("{\"text\":\"a\"", "not valid JSON"),
+        (r#"{"text":7}"#, "at /text: 7 is not of type \"string\""),
+        (r#"{"text":"a","more":1}"#, "'more' was unexpected"),
+        (&deep, "not valid JSON"),
+        (r#"{"text":"\ud800"}"#, "not valid JSON"),
+    ];
+    for (arguments, says) in table {
+        let report = house.turn(&[("strict", arguments)]);
+        assert_says(&report.answers[0].text, says);
+        assert_eq!(report.answers[0].status, ResultStatus::Error);
+        assert_eq!(report.log, ["finish 0"], "it was started: {arguments:.80}");
+    }
+    assert_says(&house.fails("Strict", "{}"), "there is no tool named \"Strict\"");
+    assert_says(&house.fails("\u{1b}[2J", "{}"), "there is no tool named \"\\u{1b}[2J\"");
+    assert_eq!(house.answers(" strict\n", r#"{"text":"trimmed"}"#), "trimmed");
+    house.assert_is_fine();
+}
