@@ -91,7 +91,9 @@ fn shown(view: wit::View) -> Result<Shown, String> {
         wit::View::Text(text) => Ok(Shown::Text(text)),
         wit::View::Diff(text) => Ok(Shown::Diff(text)),
         wit::View::Table(wit::Table { header, rows }) => match rows.iter().find(|row| row.len() != header.len()) {
-            Some(row) => Err(format!("the tool answered with a table that has a row of {} cells under {} columns", row.len(), header.len())),
+            Some(row) => {
+                Err(format!("the tool answered with a table that has a row of {} cells under {} columns", row.len(), header.len()))
+            }
             None if header.is_empty() => Err("the tool answered with a table that has no columns".into()),
             None => Ok(Shown::Table { header, rows }),
         },

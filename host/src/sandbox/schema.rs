@@ -69,7 +69,9 @@ impl<'s> References<'s> {
                     add(match (key.as_str(), field) {
                         ("$ref", Value::String(target)) => self.follow(target)?,
                         // Both give references another meaning than the one that is counted here.
-                        ("$dynamicRef" | "$recursiveRef", Value::String(target)) if !target.starts_with('#') => return Err(foreign(target)),
+                        ("$dynamicRef" | "$recursiveRef", Value::String(target)) if !target.starts_with('#') => {
+                            return Err(foreign(target));
+                        }
                         ("$dynamicRef" | "$recursiveRef" | "$anchor" | "$dynamicAnchor", Value::String(_)) => {
                             return Err(format!("uses {key}; only references by path are understood, such as \"#/$defs/name\""));
                         }
@@ -127,7 +129,12 @@ mod tests {
 
     #[test]
     fn references_within_are_fine_as_long_as_they_end() {
-        assert!(check(r##"{"type":"object","$defs":{"p":{"type":"string"}},"properties":{"a":{"$ref":"#/$defs/p"},"b":{"$ref":"#/$defs/p"}}}"##).is_ok());
+        assert!(
+            check(
+                r##"{"type":"object","$defs":{"p":{"type":"string"}},"properties":{"a":{"$ref":"#/$defs/p"},"b":{"$ref":"#/$defs/p"}}}"##
+            )
+            .is_ok()
+        );
         let circles = [
             r##"{"type":"object","$ref":"#"}"##,
             r##"{"type":"object","properties":{"a":{"$ref":"#"}}}"##,

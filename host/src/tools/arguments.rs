@@ -52,6 +52,8 @@ pub enum ArgumentsProblem {
     },
 }
 
+/// Bytes of a compiled pattern: `\w{1,64}` needs less.
+const LARGEST_PATTERN: usize = 1 << 20;
 /// More than these say nothing new.
 const MOST_PROBLEMS: usize = 5;
 
@@ -63,8 +65,10 @@ impl Arguments {
 
     /// The checks of the schema, prepared when they are first needed; an error if it is no schema.
     pub(super) fn validator(&self) -> Result<&Validator, &str> {
-        // A stranger's patterns are matched in linear time, and nothing is looked up elsewhere.
-        let options = || jsonschema::draft202012::options().offline().with_pattern_options(PatternOptions::regex());
+        // Linear in the length of the text, whatever the pattern; the default engine goes back over it, for half a minute with
+        // a thousand patterns and twenty letters. A pattern that looks around or back is refused when the plugin is loaded.
+        let patterns = || PatternOptions::regex().size_limit(LARGEST_PATTERN).dfa_size_limit(LARGEST_PATTERN);
+        let options = || jsonschema::draft202012::options().offline().with_pattern_options(patterns());
         let prepared = || options().build(&self.schema).map_err(|error| error.to_string());
         self.validator.get_or_init(prepared).as_ref().map_err(String::as_str)
     }

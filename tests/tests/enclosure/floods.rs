@@ -39,7 +39,6 @@ fn r098_handles_to_files_are_counted() {
     let guest = Guest::named("many-handles").asking(&[Capability::ReadFiles]);
     let house = Plan::default().guest(&guest).limits(|limits| limits.handles = 200).build();
     let text = house.fails("many_handles", "{}");
-    println!("{text}");
     assert_says(&text, "the tool was stopped: it holds more than 200 handles");
     house.assert_is_fine();
     let house = House::with(&guest);
@@ -58,7 +57,6 @@ fn r098_timers_are_counted() {
 fn r098_random_bytes_are_counted() {
     let house = House::with(&Guest::named("huge-random"));
     let text = house.fails("huge_random", "{}");
-    println!("{text}");
     assert_says(&text, "requested len 1099511627776 exceeds limit 1048576");
     house.assert_is_fine();
 }

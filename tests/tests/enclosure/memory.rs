@@ -39,7 +39,6 @@ fn r098_a_guest_with_many_memories_is_not_offered() {
     for allocation in ALLOCATIONS {
         let guest = Guest::named("many-memories").with("{{memories}}", &memories);
         let house = Plan::default().guest(&guest).allocation(allocation).build();
-        println!("{}", house.refusal());
         assert_says(house.refusal(), "memor");
         house.assert_is_fine();
     }
@@ -49,7 +48,6 @@ fn r098_a_guest_with_many_memories_is_not_offered() {
 fn r098_a_table_bomb_is_not_offered() {
     for allocation in ALLOCATIONS {
         let house = Plan::default().guest(&Guest::named("table-bomb")).allocation(allocation).build();
-        println!("{}", house.refusal());
         assert_says(house.refusal(), "table");
         house.assert_is_fine();
     }
@@ -72,7 +70,6 @@ fn r098_a_component_of_many_instances_is_not_offered() {
     for allocation in ALLOCATIONS {
         let plan = Plan::default().component(Origin::File("many.wasm".into()), component.clone()).allocation(allocation);
         let house = plan.build();
-        println!("{}", house.refusal());
         assert_says(house.refusal(), "instances");
         house.assert_is_fine();
     }
@@ -93,7 +90,6 @@ fn r105_a_stack_overflow_ends_the_call_and_nothing_else() {
 fn r105_a_guest_cannot_call_the_host_from_within_its_allocator() {
     let house = House::with(&Guest::named("re-entry"));
     let text = house.fails("re_entry", "{}");
-    println!("{text}");
     assert_says(&text, "cannot leave component instance");
     house.assert_is_fine();
 }

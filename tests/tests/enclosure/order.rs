@@ -54,7 +54,8 @@ fn r017_reads_run_together_up_to_the_limit_and_r019_results_stay_in_order() {
 #[test]
 fn r017_a_free_slot_is_taken_at_once() {
     let house = Plan::default().guest(&busy()).parallel(2).build();
-    let report = house.turn(&[("read", r#"{"ms":"600"}"#), ("read", r#"{"ms":"50"}"#), ("read", r#"{"ms":"50"}"#), ("read", r#"{"ms":"50"}"#)]);
+    let report =
+        house.turn(&[("read", r#"{"ms":"600"}"#), ("read", r#"{"ms":"50"}"#), ("read", r#"{"ms":"50"}"#), ("read", r#"{"ms":"50"}"#)]);
     assert_eq!(report.log.last().map(String::as_str), Some("finish 0"), "{:?}", report.log);
 }
 
@@ -87,7 +88,13 @@ fn r014_a_tool_that_wants_to_run_alone_does() {
 #[test]
 fn r020_a_crash_hides_no_sibling() {
     let house = Plan::default().guest(&Guest::named("divide-by-zero")).guest(&busy()).build();
-    let report = house.turn(&[("divide_by_zero", "{}"), ("read", r#"{"ms":"100"}"#), ("divide_by_zero", "{}"), ("none", "{}"), ("good", r#"{"text":"x"}"#)]);
+    let report = house.turn(&[
+        ("divide_by_zero", "{}"),
+        ("read", r#"{"ms":"100"}"#),
+        ("divide_by_zero", "{}"),
+        ("none", "{}"),
+        ("good", r#"{"text":"x"}"#),
+    ]);
     let statuses: Vec<_> = report.answers.iter().map(|answered| answered.status).collect();
     assert_eq!(statuses, [ResultStatus::Error, ResultStatus::Ok, ResultStatus::Error, ResultStatus::Error, ResultStatus::Ok]);
 }
@@ -118,7 +125,8 @@ fn r101_cancelling_is_back_within_a_second() {
         for guest in ["loop-in-call", "sleep-an-hour", "loop-in-realloc"] {
             let house = Plan::default().guest(&Guest::named(guest)).allocation(allocation).build();
             let tool = guest.replace('-', "_");
-            let report = house.turn_cancelled(&[(&tool, "{}"), (&tool, "{}"), ("good", r#"{"text":"x"}"#)], Some(Duration::from_millis(200)));
+            let report =
+                house.turn_cancelled(&[(&tool, "{}"), (&tool, "{}"), ("good", r#"{"text":"x"}"#)], Some(Duration::from_millis(200)));
             assert_eq!(report.ran, Ran::Aborted);
             let after = report.after_cancel.expect("it was cancelled");
             assert!(after < Duration::from_secs(1), "{guest}: {after:?}");

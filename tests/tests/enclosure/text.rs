@@ -26,7 +26,10 @@ fn what_a_guest_says_is_shown_escaped() {
 
 #[test]
 fn r095_what_the_model_sees_is_cut_to_the_cap() {
-    let guest = Guest::made_of("long", "(func $call (result i32) (memory.fill (i32.const 65536) (i32.const 120) (i32.const 60000)) (call $text (i32.const 65536) (i32.const 60000)))");
+    let guest = Guest::made_of(
+        "long",
+        "(func $call (result i32) (memory.fill (i32.const 65536) (i32.const 120) (i32.const 60000)) (call $text (i32.const 65536) (i32.const 60000)))",
+    );
     let house = Plan::default().guest(&guest).output_cap(5000).build();
     let text = house.answers("long", "{}");
     assert!(text.len() <= 5000 && text.contains("of 60000 bytes left out"), "{}", text.len());

@@ -48,7 +48,6 @@ fn globs_that_are_costly_end_with_the_call() {
     let house = walk(&Options { globs: 256, glob, ..PLAIN });
     house.write(&"abcdefgh".repeat(20), "");
     let report = house.turn(&[("walk", r#"{"root":""}"#)]);
-    println!("{:?} {}", report.took, report.answers[0].text);
     assert!(report.took < Duration::from_secs(12), "{:?}", report.took);
     house.assert_is_fine();
 }
@@ -91,7 +90,6 @@ fn a_walk_passes_over_git_links_and_what_is_no_file() {
     assert_eq!(text, "file .hidden\nfile file\nhidden contentplain content");
     for root in ["fifo", "link", ".git", "sub/.git"] {
         let text = house.answers("walk_files", &format!(r#"{{"root":"{root}"}}"#));
-        println!("{root}: {text}");
         assert!(!text.contains("secret content") && !text.contains("token") && !text.contains("a hook"), "{root}: {text}");
     }
     house.assert_is_fine();
