@@ -88,6 +88,9 @@ impl Failure {
         if let Some(stop) = state.clock.stop() {
             return Self::stopped(stop, limits);
         }
+        if error.is::<wasmtime::PoolConcurrencyLimitError>() {
+            return Self::Unavailable("as many calls run as there is room for".into());
+        }
         match state.meter.exceeded {
             Some(Exceeded::Memory) => {
                 return Self::LimitExceeded(format!("it needs more than its {} MiB of memory", limits.memory >> 20));

@@ -17,6 +17,10 @@ use super::failure::Failure;
 use super::limits::Limits;
 use super::state::State;
 
+/// The kind of a kept declaration. The number goes up with every change to what a declaration is checked for, so that one
+/// that was checked for less is not taken for good.
+const DECLARATION: &str = "tools-2.json";
+
 /// A component's bytes under the name of their content.
 pub struct ComponentBytes {
     digest: Digest,
@@ -144,7 +148,7 @@ impl Sandbox {
         if bytes.len() > LARGEST_COMPONENT {
             return Err(LoadError::TooLarge(bytes.len()));
         }
-        let name = self.cache_name(&digest, "tools.json");
+        let name = self.cache_name(&digest, DECLARATION);
         let known = self.cache.as_ref().and_then(|cache| cache.read(&name)).and_then(|json| serde_json::from_slice(&json).ok());
         let (declaration, ready) = match known {
             Some(declaration) => (declaration, OnceLock::new()),
