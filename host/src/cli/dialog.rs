@@ -57,7 +57,10 @@ fn describe(question: &Question) -> String {
         }
         Effect::Write { paths, .. } => {
             let paths: Vec<String> = paths.iter().map(|path| shown::line(path.as_str(), 400)).collect();
-            (format!("{tool} wants to write to {}. Its arguments:", paths.join(", ")), shown::block(&question.arguments))
+            // Not "wants to write to": the grant is for the whole workspace, and the arguments are what the call says of itself.
+            let what =
+                format!("{tool} wants to run with the workspace open for writing; its call names {}. Its arguments:", paths.join(", "));
+            (what, shown::block(&question.arguments))
         }
         Effect::Confirmed => (format!("{tool} wants to be confirmed. Its arguments:"), shown::block(&question.arguments)),
     };
@@ -134,6 +137,17 @@ mod tests {
           2  yes, and don't ask again in this session for commands that begin with `cargo test`
           3  no; you can say what to do instead
         ");
+    }
+
+    #[test]
+    fn r042_a_write_is_shown_as_what_it_is_allowed_and_not_as_what_it_claims() {
+        let paths = vec![WorkspacePath::parse("src/a.rs", None).unwrap()];
+        let effect = Effect::Write { paths, confirm: false };
+        let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("patch", r#"{"path":"src/a.rs"}"#, effect) else {
+            panic!("not asked")
+        };
+        let text = console::strip_ansi_codes(&describe(&question)).into_owned();
+        assert!(text.contains("patch wants to run with the workspace open for writing; its call names src/a.rs."), "{text}");
     }
 
     #[test]
