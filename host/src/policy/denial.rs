@@ -25,6 +25,14 @@ pub enum Code {
     OutsideWorkspace,
     /// It is neither a file nor a directory.
     SpecialFile,
+    /// The content of this file is kept from tools.
+    Hidden,
+    /// Tools may not change this path.
+    Protected,
+    /// The file has another name, which may be outside of the workspace.
+    HardLink,
+    /// A call may not change so much.
+    TooMuch,
     /// The mode does not allow it.
     Mode,
     /// It needs an approval, and nobody can be asked.
@@ -42,6 +50,10 @@ impl Code {
             Self::NotGranted => "not-granted",
             Self::OutsideWorkspace => "outside-workspace",
             Self::SpecialFile => "special-file",
+            Self::Hidden => "hidden",
+            Self::Protected => "protected",
+            Self::HardLink => "hard-link",
+            Self::TooMuch => "too-much",
             Self::Mode => "mode",
             Self::NobodyToAsk => "nobody-to-ask",
             Self::RejectedByUser => "rejected-by-user",

@@ -83,10 +83,9 @@ impl Judge {
         let mode = match (self.mode, effect) {
             (Mode::Plan, Effect::Command { .. } | Effect::Write { .. }) => Verdict::Deny,
             (Mode::Auto, Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed) => Verdict::Allow,
-            (Mode::AutoEdit, Effect::Write { confirm: false, .. }) => Verdict::Allow,
+            (Mode::AutoEdit, Effect::Write { .. }) => Verdict::Allow,
             (Mode::Ask | Mode::AutoEdit, Effect::Command { .. })
             | (Mode::Ask, Effect::Write { .. })
-            | (Mode::AutoEdit, Effect::Write { confirm: true, .. })
             | (Mode::Ask | Mode::AutoEdit | Mode::Plan, Effect::Confirmed) => Verdict::Ask,
         };
         let remembered = self.approved.iter().any(|scope| scope.covers(tool, effect));
@@ -105,7 +104,7 @@ enum Verdict {
 
 #[cfg(test)]
 mod tests {
-    use super::super::WorkspacePath;
+    use super::super::{Act, Change, Changes, Content, WorkspacePath};
     use super::*;
 
     fn command(line: &str) -> Effect {
@@ -113,7 +112,9 @@ mod tests {
     }
 
     fn write(path: &str) -> Effect {
-        Effect::Write { paths: vec![WorkspacePath::parse(path, None).unwrap()], confirm: false }
+        let after = Content { size: 1, digest: "0".into() };
+        let change = Change { path: WorkspacePath::parse(path, None).unwrap(), act: Act::Create { after }, diff: None };
+        Effect::Write { changes: Changes::new(vec![change]) }
     }
 
     fn word(decision: &Decision) -> &'static str {
@@ -152,6 +153,21 @@ mod tests {
         assert_eq!(word(&judge.decide("bash", "{}", command("git status --short"))), "allow");
         assert_eq!(word(&judge.decide("bash", "{}", command("git status; curl x"))), "ask");
         assert_eq!(word(&judge.decide("write_file", "{}", write("git status"))), "ask");
+    }
+
+    #[test]
+    fn r039_a_scope_for_writes_is_the_paths_that_really_change() {
+        let mut judge = Judge::new(Mode::Ask, true);
+        let Decision::Ask(question) = judge.decide("write_file", "{}", write("src/a")) else { panic!("not asked") };
+        assert_eq!(question.scope.as_ref().map(ToString::to_string).as_deref(), Some("write_file writing src/a"));
+        let _ = judge.approve_scope(question);
+        assert_eq!(word(&judge.decide("write_file", "{}", write("src/a"))), "allow");
+        assert_eq!(word(&judge.decide("write_file", "{}", write("src/ab"))), "ask");
+        assert_eq!(word(&judge.decide("other", "{}", write("src/a"))), "ask");
+        let path = WorkspacePath::parse("src/a", None).unwrap();
+        let delete = Changes::new(vec![Change { path, act: Act::Delete { before: 1 }, diff: None }]);
+        let Decision::Ask(question) = judge.decide("write_file", "{}", Effect::Write { changes: delete }) else { panic!("not asked") };
+        assert_eq!(question.scope, None, "a deletion is asked each time");
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! Where nobody can be asked, what would be asked is denied.
 
 mod capability;
+mod changes;
 mod command_line;
 mod denial;
 mod effect;
@@ -20,8 +21,10 @@ mod grants;
 mod judge;
 mod mode;
 mod path;
+mod protected;
 
 pub use capability::Capability;
+pub use changes::{Act, Change, Changes, Content};
 pub use command_line::{CommandScope, SimpleCommand};
 pub use denial::{Code, Denial};
 pub use effect::{Effect, Question, Scope};
@@ -29,3 +32,4 @@ pub use grants::{FileGrant, Grants};
 pub use judge::{Decision, Judge, Permit};
 pub use mode::{Mode, UnknownMode};
 pub use path::{PathProblem, WorkspacePath};
+pub use protected::{BadPattern, Protected, ProtectedPaths};

@@ -9,13 +9,15 @@ use super::bindings::exports::cofferdam::plugin::tools as wit;
 use super::clock::{Clock, Stop};
 use super::engine::Sandbox;
 use super::failure::Failure;
+use super::files::{Touched, Used};
 use super::gate::{Gate, ProgressSink};
 use super::limits::Limits;
 use super::load::Plugin;
 use super::output::Output;
+use super::stage::Staged;
 use super::state::State;
 use super::workspace::Workspace;
-use crate::policy::Grants;
+use crate::policy::{Denial, Grants};
 
 /// Everything that one call is and may do.
 pub struct Call {
@@ -48,6 +50,12 @@ pub struct CallReport {
     pub memory: usize,
     /// What the guest wrote to its standard output and standard error.
     pub log: String,
+    /// Which files it has touched.
+    pub touched: Touched,
+    /// What it was refused although it was granted. WASI has no words for that, so that the tool cannot tell.
+    pub denials: Vec<Denial>,
+    /// What it would change, if it ended well and wrote anything. Nothing has changed yet.
+    pub staged: Option<Staged>,
 }
 
 /// A call that does not react to being stopped sits in a system call that does not return, such as opening a dead
@@ -93,10 +101,7 @@ impl Plugin {
             Ok(ready) => ready,
             Err(error) => return report(clock, Err(Failure::Host(error.to_string()))),
         };
-        let state = match State::granted(&limits, Arc::clone(clock), &grants, &workspace, gate, progress) {
-            Ok(state) => state,
-            Err(error) => return report(clock, Err(Failure::Unavailable(format!("the workspace cannot be opened: {error:#}")))),
-        };
+        let state = State::granted(&limits, Arc::clone(clock), &grants, &workspace, gate, progress);
         let mut store = sandbox.store(state, &limits);
         let answer: Result<wasmtime::Result<Result<wit::Output, wit::ToolError>>, Stop> = tokio::select! {
             answer = async {
@@ -105,18 +110,28 @@ impl Plugin {
             } => Ok(answer),
             stop = clock.stopped() => Err(stop),
         };
-        let result = match answer {
+        let mut result = match answer {
             Ok(Ok(Ok(output))) => Output::check(output, &limits).map_err(Failure::BadAnswer),
             Ok(Ok(Err(error))) => Err(error.into()),
             Ok(Err(error)) => Err(Failure::from_wasmtime(&error, store.data(), &limits)),
             Err(stop) => Err(Failure::stopped(stop, &limits)),
         };
-        let state = store.data();
+        // With the store goes everything that could still write.
+        let mut state = store.into_data();
+        let Used { stage, denials, touched } = std::mem::take(&mut state.files).over();
+        let staged = match stage.filter(|stage| result.is_ok() && !stage.is_empty()).map(|stage| stage.finish(&workspace)) {
+            Some(Ok(staged)) => Some(staged).filter(|staged| !staged.changes().is_empty()),
+            Some(Err(error)) => {
+                result = Err(Failure::LimitExceeded(error.to_string()));
+                None
+            }
+            None => None,
+        };
         let log = [state.stdout.text(), state.stderr.text()].concat();
-        CallReport { result, active: clock.counted(), memory: state.meter.peak_memory(), log }
+        CallReport { result, active: clock.counted(), memory: state.meter.peak_memory(), log, touched, denials, staged }
     }
 }
 
 fn report(clock: &Clock, result: Result<Output, Failure>) -> CallReport {
-    CallReport { result, active: clock.counted(), memory: 0, log: String::new() }
+    CallReport { result, active: clock.counted(), memory: 0, log: String::new(), touched: Touched::default(), denials: Vec::new(), staged: None }
 }

@@ -8,13 +8,14 @@
 //!
 //! | import | with | without |
 //! |---|---|---|
-//! | `wasi:filesystem` | one preopen `/`, read-only or read-write by the grant | no preopen |
+//! | `wasi:filesystem` | one preopen `/`: what is read is there, what is written is written aside (see `files` and `stage`) | no preopen |
 //! | `wasi:cli` | captured output, 64 KiB a call; no arguments, environment or input | the same |
 //! | `wasi:sockets` | – | every operation refused |
 //! | `workspace` | walks below the workspace | refused with a denial |
 //! | `commands` | each line decided through the [`Gate`] | refused with a denial |
 //! | `progress` | always | – |
 
+mod below;
 mod bindings;
 mod cache;
 mod call;
@@ -26,6 +27,7 @@ mod declaration;
 mod digest;
 mod engine;
 mod failure;
+mod files;
 mod gate;
 mod limits;
 mod load;
@@ -34,6 +36,7 @@ mod output;
 mod process;
 mod progress;
 mod schema;
+mod stage;
 mod state;
 mod walk;
 mod workspace;
@@ -45,8 +48,10 @@ pub use declaration::{Declaration, DeclaredTool, Imports, Lent};
 pub use digest::Digest;
 pub use engine::{Allocation, Sandbox, SandboxError, SandboxOptions};
 pub use failure::Failure;
+pub use files::Touched;
 pub use gate::{Gate, ProgressSink, Ruling};
 pub use limits::Limits;
 pub use load::{ComponentBytes, LoadError, Plugin};
 pub use output::{Output, Piece, Shown};
+pub use stage::{CommitError, Entry, History, HistoryError, Staged};
 pub use workspace::{Workspace, WorkspaceError};

@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use super::bindings::cofferdam::plugin::workspace as wit;
+use super::files::Guard;
 use super::state::{State, not_granted};
-use crate::policy::{Code, Denial, PathProblem, WorkspacePath};
+use crate::policy::{Code, Denial, PathProblem, ProtectedPaths, WorkspacePath};
 
 /// The directory that tools work in.
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
     dir: cap_std::fs::Dir,
+    guard: Guard,
 }
 
 /// The directory cannot be used.
@@ -27,7 +29,17 @@ impl Workspace {
         let problem = |source| WorkspaceError { path: path.to_owned(), source };
         let root = path.canonicalize().map_err(problem)?;
         let dir = cap_std::fs::Dir::open_ambient_dir(&root, cap_std::ambient_authority()).map_err(problem)?;
-        Ok(Self { root, dir })
+        Ok(Self { root, dir, guard: Guard::default() })
+    }
+
+    /// With other paths hidden and protected than those of the program's own list.
+    pub fn protecting(self, paths: ProtectedPaths) -> Self {
+        Self { guard: Guard::new(paths), ..self }
+    }
+
+    /// What is refused whatever was granted.
+    pub(super) fn guard(&self) -> &Guard {
+        &self.guard
     }
 
     /// Its absolute path, without links.
