@@ -106,6 +106,21 @@ impl Approvals {
         }
     }
 
+    /// The mode in force.
+    pub fn mode(&self) -> Mode {
+        lock(&self.judge).mode()
+    }
+
+    /// From now on another mode is in force, for calls that are under way too.
+    pub fn set_mode(&self, mode: Mode) {
+        lock(&self.judge).set_mode(mode);
+    }
+
+    /// A new request begins: what was rejected in the one before it does not count against it.
+    pub fn request_begins(&self) {
+        self.rejections_in_a_row.store(0, Ordering::Relaxed);
+    }
+
     /// How often the user said no since they last said yes.
     pub(super) fn rejections_in_a_row(&self) -> u32 {
         self.rejections_in_a_row.load(Ordering::Relaxed)
