@@ -41,6 +41,8 @@ pub enum Code {
     RejectedByUser,
     /// The request was cancelled.
     Cancelled,
+    /// It has to be on record, and cannot be put there.
+    NotRecorded,
 }
 
 impl Code {
@@ -58,6 +60,7 @@ impl Code {
             Self::NobodyToAsk => "nobody-to-ask",
             Self::RejectedByUser => "rejected-by-user",
             Self::Cancelled => "cancelled",
+            Self::NotRecorded => "not-recorded",
         }
     }
 }
