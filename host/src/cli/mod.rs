@@ -2,6 +2,7 @@
 
 mod args;
 mod assemble;
+mod changes;
 mod completions;
 mod demo;
 mod dialog;

@@ -119,7 +119,8 @@ impl Changes {
     /// The smallest path that holds everything that is written, apart from directories made on the way.
     pub fn common(&self) -> Option<WorkspacePath> {
         let files = || self.0.iter().filter(|change| change.act != Act::CreateDirectory);
-        let mut paths = if files().next().is_some() { files().map(|change| &change.path).collect() } else { self.paths().collect::<Vec<_>>() };
+        let mut paths =
+            if files().next().is_some() { files().map(|change| &change.path).collect() } else { self.paths().collect::<Vec<_>>() };
         let first = paths.pop()?.clone();
         paths.into_iter().try_fold(first, |common, path| common.common_with(path))
     }

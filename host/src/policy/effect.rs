@@ -59,9 +59,7 @@ impl Effect {
     pub fn scope(&self, tool: &str) -> Option<Scope> {
         match self {
             Self::Command { line, .. } => SimpleCommand::parse(line).map(|command| Scope::Command(command.scope())),
-            Self::Write { changes } if changes.only_write() => {
-                changes.common().map(|path| Scope::Write { tool: tool.to_owned(), path })
-            }
+            Self::Write { changes } if changes.only_write() => changes.common().map(|path| Scope::Write { tool: tool.to_owned(), path }),
             Self::Write { .. } => None,
             Self::Confirmed => None,
         }
@@ -74,7 +72,8 @@ impl Scope {
         match (self, effect) {
             (Self::Command(scope), Effect::Command { line, .. }) => scope.covers(line),
             (Self::Write { tool: approved, path }, Effect::Write { changes }) => {
-                let covers = |change: &Change| change.act == Act::CreateDirectory && path.is_within(&change.path) || change.path.is_within(path);
+                let covers =
+                    |change: &Change| change.act == Act::CreateDirectory && path.is_within(&change.path) || change.path.is_within(path);
                 approved == tool && changes.only_write() && changes.iter().all(covers)
             }
             (Self::Command(_), Effect::Write { .. } | Effect::Confirmed)

@@ -179,6 +179,17 @@ impl ProtectedPaths {
         Ok(self)
     }
 
+    /// One name of each pattern, with its `*` and `?`: a path of which no part is like one of these is not protected.
+    pub fn names(&self) -> impl Iterator<Item = String> + '_ {
+        let all = self.pinned.iter().chain(&self.read_only).chain(&self.hidden);
+        all.filter_map(|pattern| {
+            pattern.0.iter().rev().find_map(|part| match part {
+                Part::AnyParts => None,
+                Part::Name(name) => Some(name.iter().collect()),
+            })
+        })
+    }
+
     /// Whether and how a path is protected; the strictest of all that applies.
     pub fn of(&self, path: &WorkspacePath) -> Option<Protected> {
         self.of_parts(path.as_str().split('/'))

@@ -61,7 +61,15 @@ pub struct CallReport {
 impl CallReport {
     /// Of a call that was not let start.
     pub fn without_a_run(failure: Failure) -> Self {
-        Self { result: Err(failure), active: Duration::ZERO, memory: 0, log: String::new() }
+        Self {
+            result: Err(failure),
+            active: Duration::ZERO,
+            memory: 0,
+            log: String::new(),
+            touched: Touched::default(),
+            denials: Vec::new(),
+            staged: None,
+        }
     }
 }
 
@@ -85,7 +93,7 @@ impl Plugin {
             };
             match ready {
                 Ok(()) => runtime.block_on(plugin.run(&sandbox, call, &on_thread)),
-                Err(error) => report(&on_thread, Err(Failure::Host(error.to_string()))),
+                Err(error) => report(&on_thread, Failure::Host(error.to_string())),
             }
         });
         let stuck = async {
@@ -96,9 +104,9 @@ impl Plugin {
         tokio::select! {
             joined = &mut running => joined.unwrap_or_else(|error| {
                 let what = if error.is_panic() { "it panicked during the call" } else { "the call was dropped" };
-                report(&clock, Err(Failure::Host(what.into())))
+                report(&clock, Failure::Host(what.into()))
             }),
-            stop = stuck => report(&clock, Err(Failure::stopped(stop, &limits))),
+            stop = stuck => report(&clock, Failure::stopped(stop, &limits)),
         }
     }
 
@@ -106,7 +114,7 @@ impl Plugin {
         let Call { tool, input, grants, limits, workspace, gate, progress, cancel: _ } = call;
         let ready = match self.ready(sandbox) {
             Ok(ready) => ready,
-            Err(error) => return report(clock, Err(Failure::Host(error.to_string()))),
+            Err(error) => return report(clock, Failure::Host(error.to_string())),
         };
         let state = State::granted(&limits, Arc::clone(clock), &grants, &workspace, gate, progress);
         let mut store = sandbox.store(state, &limits);
@@ -139,6 +147,6 @@ impl Plugin {
     }
 }
 
-fn report(clock: &Clock, result: Result<Output, Failure>) -> CallReport {
-    CallReport { result, active: clock.counted(), memory: 0, log: String::new(), touched: Touched::default(), denials: Vec::new(), staged: None }
+fn report(clock: &Clock, failure: Failure) -> CallReport {
+    CallReport { active: clock.counted(), ..CallReport::without_a_run(failure) }
 }

@@ -60,11 +60,7 @@ impl State {
         let stdout = Capture::new(limits.log);
         let stderr = Capture::new(limits.log);
         let mut wasi = WasiCtx::builder();
-        wasi.stdout(stdout.clone())
-            .stderr(stderr.clone())
-            .allow_tcp(false)
-            .allow_udp(false)
-            .max_random_size(limits.random);
+        wasi.stdout(stdout.clone()).stderr(stderr.clone()).allow_tcp(false).allow_udp(false).max_random_size(limits.random);
         let mut state = Self::around(wasi.build(), stdout, stderr, limits, clock);
         state.files = Files::granted(workspace, grants.files);
         state.workspace = (grants.files != FileGrant::None).then(|| Arc::clone(workspace));

@@ -231,7 +231,8 @@ pub(super) fn rejected_text(tool: &str, rejection: &Rejection, before: &[Effect]
         for effect in before {
             let _ = match effect {
                 Effect::Command { line, .. } => write!(text, "\n- ran `{line}`"),
-                Effect::Write { .. } | Effect::Confirmed => write!(text, "\n- was allowed to start"),
+                Effect::Write { changes } => changes.iter().try_for_each(|change| write!(text, "\n- {change}")),
+                Effect::Confirmed => write!(text, "\n- was allowed to start"),
             };
         }
         text.push('\n');

@@ -18,12 +18,13 @@ use super::ledger::{Ended, Subject};
 use super::parallel::ParallelLimit;
 use super::repetition::Repetition;
 use super::schedule::{self, Planned, Reorder, Step, Touches};
+use super::settle::{self, Settling, denied};
 use super::summary;
 use crate::agent::events::{Event, Observer, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
-use crate::policy::{Denial, Effect, FileGrant};
-use crate::sandbox::{self, CallReport, Failure, Gate, Limits, Ruling, Sandbox, Workspace};
+use crate::policy::{Effect, FileGrant};
+use crate::sandbox::{self, CallReport, Failure, Gate, History, Limits, Ruling, Sandbox, Workspace};
 
 /// Runs calls in their enclosures.
 pub struct Dispatcher {
@@ -33,6 +34,7 @@ pub struct Dispatcher {
     approvals: Arc<Approvals>,
     settings: DispatcherSettings,
     repetition: Mutex<Repetition>,
+    settling: Settling,
 }
 
 /// Choices of the user.
@@ -91,7 +93,13 @@ impl Dispatcher {
         approvals: Arc<Approvals>,
         settings: DispatcherSettings,
     ) -> Self {
-        Self { sandbox, catalog, workspace, approvals, settings, repetition: Mutex::default() }
+        Self { sandbox, catalog, workspace, approvals, settings, repetition: Mutex::default(), settling: Settling::default() }
+    }
+
+    /// With a place where what was there before a change is kept, to be had back.
+    #[must_use]
+    pub fn keeping(self, history: Arc<History>) -> Self {
+        Self { settling: Settling { history: Some(history) }, ..self }
     }
 
     async fn run_calls(&self, turn: &mut OpenTurn, observer: &dyn Observer, cancel: &CancellationToken) -> Ran {
@@ -152,7 +160,7 @@ impl Dispatcher {
             Ok(checked) => checked,
             Err(problem) => return Err((call, problem.to_string())),
         };
-        if let Some(problem) = checked.paths.iter().find_map(|path| self.workspace.refusal(path)) {
+        if let Some(problem) = checked.paths.iter().find_map(|path| self.workspace.refusal(path, tool.grants.files)) {
             return Err((call, problem.to_string()));
         }
         let touches = match (tool.grants.files, tool.grants.commands, checked.paths.is_empty()) {
@@ -203,10 +211,12 @@ impl Dispatcher {
     async fn run_one<'a>(&'a self, ready: Ready<'a>, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> Done<'a> {
         let verdicts = Arc::new(Mutex::new(Verdicts::default()));
         let started = Instant::now();
-        let CallReport { result: report, active, memory, log } = match self.admit(&ready, &verdicts, cancel).await {
+        let mut report = match self.admit(&ready, &verdicts, cancel).await {
             Ok(()) => self.attempt(&ready, &verdicts, observer, cancel).await,
             Err(failure) => CallReport::without_a_run(failure),
         };
+        let changes = self.settling.settle(&mut report, &ready.subject, &self.approvals, cancel, &verdicts).await;
+        let CallReport { result: report, active, memory, log, touched, denials, staged: _ } = report;
         let verdicts = std::mem::take(&mut *lock(&verdicts));
         let wall = started.elapsed();
         let duration = wall.saturating_sub(verdicts.waited);
@@ -234,8 +244,10 @@ impl Dispatcher {
             None if matches!(report, Err(Failure::Cancelled)) => (ToolResult::interrupted(), None, false),
             None => {
                 let keeping = Keeping { cap: self.settings.output_cap, folder: self.settings.outputs.clone() };
-                let (result, view) = answer::to_result(report, &keeping, &ready.tool.declared.name);
-                (result, view, false)
+                let (mut result, view) = answer::to_result(report, &keeping, &ready.tool.declared.name);
+                settle::remark(&mut result, &denials, !touched.written.is_empty());
+                // What has really changed, whatever the tool says.
+                (result, changes.map(|changes| View::Diff(changes.diff())).or(view), false)
             }
         };
         ended.status = result.status;
@@ -243,17 +255,13 @@ impl Dispatcher {
         Done { ready, result, view, duration, hand_back }
     }
 
-    /// Asks for what has to be settled before a call starts.
+    /// Asks for what has to be settled before a call starts; its effects are decided on when they are known.
     async fn admit(&self, ready: &Ready<'_>, verdicts: &Mutex<Verdicts>, cancel: &CancellationToken) -> Result<(), Failure> {
         self.approvals.ready().map_err(denied)?;
-        let confirm = ready.tool.declared.confirm;
-        let effect = match (ready.tool.grants.files, &ready.touches) {
-            (FileGrant::ReadWrite, Touches::Paths(paths)) => Effect::Write { paths: paths.clone(), confirm },
-            (FileGrant::ReadWrite, Touches::Nothing | Touches::Anything) => Effect::Write { paths: Vec::new(), confirm },
-            (FileGrant::None | FileGrant::Read, _) if confirm => Effect::Confirmed,
-            (FileGrant::None | FileGrant::Read, _) => return Ok(()),
-        };
-        match self.approvals.rule(&ready.subject, effect, cancel, verdicts).await {
+        if !ready.tool.declared.confirm {
+            return Ok(());
+        }
+        match self.approvals.rule(&ready.subject, Effect::Confirmed, cancel, verdicts).await {
             Ruling::Permitted(_) => Ok(()),
             Ruling::Denied(denial) => Err(denied(denial)),
         }
@@ -319,13 +327,5 @@ impl Dispatcher {
             let subject = Arc::clone(&subject);
             Box::pin(async move { approvals.rule(&subject, effect, &cancel, &verdicts).await })
         })
-    }
-}
-
-fn denied(denial: Denial) -> Failure {
-    Failure::Denied {
-        code: denial.code.name().to_owned(),
-        reason: denial.reason,
-        remedy: denial.remedy.map(|remedy| format!(" {remedy}")).unwrap_or_default(),
     }
 }

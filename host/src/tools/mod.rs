@@ -15,6 +15,7 @@ mod parallel;
 mod paths;
 mod repetition;
 mod schedule;
+mod settle;
 mod summary;
 mod tier;
 

@@ -52,7 +52,8 @@ enum Opened {
 impl Files {
     /// Opens what a path leads to.
     fn open(&mut self, from: &str, path: &str, follow: bool, oflags: OpenFlags, flags: DescriptorFlags) -> Result<Opened, Problem> {
-        let unsupported = DescriptorFlags::FILE_INTEGRITY_SYNC | DescriptorFlags::DATA_INTEGRITY_SYNC | DescriptorFlags::REQUESTED_WRITE_SYNC;
+        let unsupported =
+            DescriptorFlags::FILE_INTEGRITY_SYNC | DescriptorFlags::DATA_INTEGRITY_SYNC | DescriptorFlags::REQUESTED_WRITE_SYNC;
         if flags.intersects(unsupported) {
             return Err(ErrorCode::Unsupported.into());
         }

@@ -1,13 +1,16 @@
 //! What is refused although it was granted: hidden content, protected paths, files that have another name.
 
 use cap_std::fs::{Metadata, MetadataExt as _};
+use regex::bytes::{Regex, RegexBuilder};
 
 use crate::policy::{Code, Denial, Protected, ProtectedPaths, WorkspacePath};
 
 /// Decides on places.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::sandbox) struct Guard {
     paths: ProtectedPaths,
+    /// Finds the few names that may be protected: a search asks about every file.
+    names: Option<Regex>,
 }
 
 /// What a call is about to do to a place.
@@ -19,10 +22,18 @@ pub(in crate::sandbox) enum Doing {
     Changing,
 }
 
+impl Default for Guard {
+    fn default() -> Self {
+        Self::new(ProtectedPaths::default())
+    }
+}
+
 impl Guard {
     /// With this list of paths.
     pub(in crate::sandbox) fn new(paths: ProtectedPaths) -> Self {
-        Self { paths }
+        let names: Vec<String> = paths.names().map(|name| regex::escape(&name).replace(r"\*", ".*").replace(r"\?", ".")).collect();
+        let names = RegexBuilder::new(&format!("^(?:{})$", names.join("|"))).unicode(false).case_insensitive(true).build().ok();
+        Self { paths, names }
     }
 
     /// Whether the content of a file may be read.
@@ -30,7 +41,9 @@ impl Guard {
         match self.of(place) {
             Some(Protected::Hidden) => Err(Denial::fixed(
                 Code::Hidden,
-                format!("'{place}' may hold secrets by its name, and its content is kept from tools. Ask the user if you need something of it."),
+                format!(
+                    "'{place}' may hold secrets by its name, and its content is kept from tools. Ask the user if you need something of it."
+                ),
             )),
             Some(Protected::ReadOnly | Protected::Pinned) | None => Ok(()),
         }
@@ -60,10 +73,48 @@ impl Guard {
     }
 
     fn of(&self, place: &str) -> Option<Protected> {
+        // Some file systems ignore letters that are not ASCII, so that such a name may be like any other.
+        let may_be = |part: &str| !part.is_ascii() || self.names.as_ref().is_none_or(|names| names.is_match(part.as_bytes()));
+        if !place.split('/').any(may_be) {
+            return None;
+        }
         // What is at a place is a path already; a name that is none is judged by its parts.
         match WorkspacePath::parse(place, None) {
             Ok(path) => self.paths.of(&path),
             Err(_) => self.paths.of_parts(place.split('/')),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_quick_look_at_names_overlooks_nothing() {
+        let guard = Guard::default();
+        let paths = ProtectedPaths::default();
+        let protected =
+            [".env", "a/.ENV.local", ".git", "x/.git/hooks/y", ".Git/Config", "k/server.key", ".aws/x", ".ba\u{17f}hrc", ".g\u{200c}it"];
+        for place in protected {
+            let slow = paths.of_parts(place.split('/'));
+            assert!(slow.is_some() && guard.of(place) == slow, "{place}");
+        }
+        for place in ["", "src/main.rs", ".environment", "git/hooks", "grüße"] {
+            assert_eq!(guard.of(place), None, "{place}");
+        }
+        assert!(guard.names.is_some());
+    }
+
+    #[test]
+    fn what_is_hidden_is_not_read_and_what_is_protected_is_not_changed() {
+        let guard = Guard::default();
+        let code = |denied: Result<(), Denial>| denied.err().map(|denial| denial.code);
+        assert_eq!(code(guard.reading(".env")), Some(Code::Hidden));
+        assert_eq!(code(guard.reading(".git/config")), None);
+        assert_eq!(code(guard.changing(".git/hooks/x", Doing::Changing)), Some(Code::Protected));
+        assert_eq!(code(guard.changing(".git", Doing::Changing)), Some(Code::Protected));
+        assert_eq!(code(guard.changing(".git", Doing::MakeDirectory)), None);
+        assert_eq!(code(guard.changing("src/a", Doing::Changing)), None);
     }
 }

@@ -16,10 +16,7 @@ use crate::sandbox::state::State;
 pub(super) struct Listing(std::vec::IntoIter<Result<(String, Kind), Problem>>);
 
 /// Hands out a listing.
-pub(super) fn push(
-    table: &mut ResourceTable,
-    names: Vec<Result<(String, Kind), Problem>>,
-) -> FsResult<Resource<ReaddirIterator>> {
+pub(super) fn push(table: &mut ResourceTable, names: Vec<Result<(String, Kind), Problem>>) -> FsResult<Resource<ReaddirIterator>> {
     let listing = table.push(Listing(names.into_iter()))?;
     Ok(Resource::new_own(listing.rep()))
 }

@@ -74,6 +74,11 @@ impl Files {
         Used { stage: self.view.and_then(View::into_stage), denials: self.denials, touched: self.touched }
     }
 
+    /// For what is touched by other ways.
+    pub(super) fn touched(&mut self) -> &mut Touched {
+        &mut self.touched
+    }
+
     /// Takes bytes from the call's budget.
     fn take(&mut self, bytes: u64) -> Result<(), Problem> {
         let view = self.writable()?;

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use cap_std::fs::{Dir, Metadata};
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
+use super::change::special;
+use super::guard::Doing;
 use super::problem::Problem;
+use crate::policy::{Denial, FileGrant};
 use crate::sandbox::below::{self, Kind};
 use crate::sandbox::stage::{Aside, Stage};
 use crate::sandbox::workspace::Workspace;
@@ -66,6 +69,38 @@ impl View {
 
     pub(super) fn root(&self) -> &Dir {
         self.workspace.dir()
+    }
+
+    /// What would be said to a tool with this grant that opens a path, if that can be said before.
+    pub(in crate::sandbox) fn refusal(&self, path: &str, grant: FileGrant) -> Option<Denial> {
+        let place = match self.find("", path, true) {
+            Ok(Found { node: Some(node), place, .. }) if node.kind() == Kind::Directory => return self.hidden(&place),
+            Ok(Found { node: Some(node), place, .. }) if node.kind() == Kind::Special => {
+                return match special(&place) {
+                    Problem::Denied(_, denial) => Some(denial),
+                    Problem::Code(_) | Problem::Io(_) => None,
+                };
+            }
+            Ok(Found { place, .. }) => place,
+            Err(Problem::Denied(_, denial)) => return Some(denial),
+            // Its parents are not there either. Whatever else it is, the tool meets it too and can say more about it.
+            Err(Problem::Code(_) | Problem::Io(_)) => path.to_owned(),
+        };
+        match grant {
+            FileGrant::None => None,
+            FileGrant::Read => self.hidden(&place),
+            FileGrant::ReadWrite => self.workspace.guard().changing(&place, Doing::Changing).err(),
+        }
+    }
+
+    /// The place that a path leads to, if anything is there.
+    pub(in crate::sandbox) fn place(&self, path: &str) -> Result<Option<String>, Problem> {
+        let found = self.find("", path, true)?;
+        Ok(found.node.map(|_| found.place))
+    }
+
+    fn hidden(&self, place: &str) -> Option<Denial> {
+        self.workspace.guard().reading(place).err()
     }
 
     /// Follows a path from a directory, with the links in it; the link at its end only if `follow`.

@@ -29,7 +29,9 @@ pub enum CommitError {
     #[error("the permit is for other changes; nothing was changed")]
     NotPermitted,
     /// Somebody else changed something in the meantime.
-    #[error("'{0}' was changed by somebody else since this call looked at it, so nothing was changed. Look at it again and repeat the call.")]
+    #[error(
+        "'{0}' was changed by somebody else since this call looked at it, so nothing was changed. Look at it again and repeat the call."
+    )]
     Changed(String),
     /// The content is not the one that was approved.
     #[error("the new content of '{0}' changed after it was shown, so nothing was changed")]
@@ -46,7 +48,9 @@ pub enum CommitError {
     #[error("{0}; nothing was changed")]
     History(#[from] HistoryError),
     /// It went wrong, and so did undoing it.
-    #[error("'{place}' cannot be written ({source}), and what was changed before that cannot be undone ({undo}); what was there is kept in {kept}")]
+    #[error(
+        "'{place}' cannot be written ({source}), and what was changed before that cannot be undone ({undo}); what was there is kept in {kept}"
+    )]
     HalfDone {
         /// Where it went wrong.
         place: String,
@@ -106,7 +110,10 @@ fn carry_out(root: &Dir, steps: &[Step], record: &mut Record) -> At<()> {
         move |source: io::Error| (place, source)
     };
     for step in steps.iter().rev() {
-        let goes = !matches!((&step.was, &step.becomes), (Was::File(_) | Was::Link(_), Becomes::File { .. } | Becomes::Link(_)) | (Was::Directory(..), Becomes::Directory));
+        let goes = !matches!(
+            (&step.was, &step.becomes),
+            (Was::File(_) | Was::Link(_), Becomes::File { .. } | Becomes::Link(_)) | (Was::Directory(..), Becomes::Directory)
+        );
         if goes {
             remove(root, &step.place, &step.was).map_err(at(&step.place))?;
         }

@@ -121,7 +121,10 @@ impl History {
             let words = format!("a change by {} to {}", record.written.tool, paths.join(", "));
             match record.roll_back(root) {
                 Ok(()) => format!("{words} was interrupted and has been taken back"),
-                Err(error) => format!("{words} was interrupted and cannot be taken back ({error}); what was there is in {}", record.folder().display()),
+                Err(error) => format!(
+                    "{words} was interrupted and cannot be taken back ({error}); what was there is in {}",
+                    record.folder().display()
+                ),
             }
         });
         taken_back.collect()

@@ -117,7 +117,10 @@ impl Record {
         }
         let written: Written = serde_json::from_slice(&std::fs::read(path)?)?;
         if written.version != VERSION {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, format!("it has the format {}, and this program knows {VERSION}", written.version)));
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                format!("it has the format {}, and this program knows {VERSION}", written.version),
+            ));
         }
         Ok(Self { folder, written })
     }

@@ -133,7 +133,8 @@ impl Step {
             (Was::Nothing, Becomes::Nothing) | (Was::Directory(..), Becomes::Directory) => true,
             (Was::Link(old), Becomes::Link(new)) => old == new,
             (Was::File(stamp), Becomes::File { data, digest: new, .. }) => {
-                stamp.size == data.metadata()?.len() && below::open(root, &self.place).is_ok_and(|(mut file, _)| digest(&mut file).is_ok_and(|old| old == *new))
+                stamp.size == data.metadata()?.len()
+                    && below::open(root, &self.place).is_ok_and(|(mut file, _)| digest(&mut file).is_ok_and(|old| old == *new))
             }
             (Was::Nothing | Was::File(_) | Was::Directory(..) | Was::Link(_) | Was::Special, _) => false,
         })
