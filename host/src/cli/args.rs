@@ -35,6 +35,8 @@ pub(super) enum Command {
     Run(RunArgs),
     /// List, show, export and delete what was said and done
     Sessions(SessionsArgs),
+    /// Take back the last change that a tool made to files of this project
+    Undo(UndoArgs),
     /// Play a recorded conversation on a sample project, with live sandboxed tools
     Demo(DemoArgs),
     /// See the tools, and call one without a model
@@ -142,6 +144,26 @@ pub(super) enum Output {
     Json,
     /// A JSON object a line, as things happen
     StreamJson,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    cofferdam undo --list       what can be taken back, the newest first\n  \
+    cofferdam undo              takes the newest change back; once more for the one before it\n  \
+    cofferdam undo --force      even if the files were changed since\n\n\
+    The last 20 changes of each project are kept, in $XDG_STATE_HOME/cofferdam/undo, for your eyes only. What commands\n\
+    changed is not among them.\n\n\
+    Exit code: 0 if it was taken back, 1 if there is nothing to take back, or files were changed since.")]
+pub(super) struct UndoArgs {
+    /// List what can be taken back, and change nothing
+    #[arg(long)]
+    pub(super) list: bool,
+    /// Put back what was there even where files were changed since; those changes are lost
+    #[arg(long, conflicts_with = "list")]
+    pub(super) force: bool,
+    /// As JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -7,7 +7,7 @@ use super::error::CliError;
 use super::print::stderr_line;
 use crate::config::{Flags, Folders, Raw, Settings};
 use crate::model;
-use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, Sandbox, SandboxOptions, Workspace};
+use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, History, Sandbox, SandboxOptions, Workspace};
 use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, builtin_components};
 
 /// Rejections in a row after which a request goes back to the user.
@@ -73,6 +73,17 @@ impl Parts {
             rejections: REJECTIONS,
         };
         Dispatcher::new(Arc::clone(&self.sandbox), Arc::clone(&self.catalog), Arc::clone(workspace), approvals, settings)
+            .keeping(self.history(workspace))
+    }
+
+    /// What was there before tools changed it. What a crash has left half done is taken back now.
+    fn history(&self, workspace: &Workspace) -> Arc<History> {
+        let history = History::of(&self.folders.undo(), workspace);
+        let recovered = history.recover(workspace).unwrap_or_else(|error| vec![error.to_string()]);
+        for line in recovered {
+            stderr_line(&crate::shown::line(&format!("warning: {line}"), 1000));
+        }
+        Arc::new(history)
     }
 
     /// Tells of plugins that were not let in; a run goes on without them.

@@ -6,7 +6,7 @@ use super::exit;
 use super::print::stderr_line;
 use crate::config::{ConfigError, NoHome, SettingsError};
 use crate::model::{ModelChoiceError, RecordError};
-use crate::sandbox::{CacheProblem, SandboxError, WorkspaceError};
+use crate::sandbox::{CacheProblem, HistoryError, SandboxError, WorkspaceError};
 use crate::session::SessionError;
 
 /// An error with an exit code.
@@ -60,6 +60,7 @@ from! {
     CacheProblem => configuration,
     ModelChoiceError => configuration,
     RecordError => new,
+    HistoryError => new,
     SandboxError => new,
     WorkspaceError => new,
     SessionError => new,

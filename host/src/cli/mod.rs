@@ -15,6 +15,7 @@ mod render;
 mod run;
 mod sessions;
 mod tools;
+mod undo;
 
 use std::process::ExitCode;
 
@@ -28,6 +29,7 @@ pub fn run() -> ExitCode {
     let done = match command {
         Command::Run(args) => run::run(&common, args),
         Command::Sessions(args) => sessions::run(&common, &args),
+        Command::Undo(args) => undo::run(&common, &args),
         Command::Demo(args) => demo::run(&common, &args),
         Command::Tools(args) => tools::run(&common, args),
         Command::Doctor => doctor::run(&common),

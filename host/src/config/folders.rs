@@ -41,6 +41,11 @@ impl Folders {
         self.state.join("sessions")
     }
 
+    /// What was there before tools changed it.
+    pub fn undo(&self) -> PathBuf {
+        self.state.join("undo")
+    }
+
     /// Whole outputs of tools that were cut for the model.
     pub fn outputs(&self) -> PathBuf {
         self.state.join("outputs")

@@ -167,8 +167,11 @@ pub(super) fn read_link(root: &Dir, place: &str) -> io::Result<String> {
 /// The names in a directory, in no order. A name that is no text is an error in its place.
 pub(super) fn list(root: &Dir, place: &str) -> io::Result<Vec<io::Result<(String, Kind)>>> {
     let directory = directory(root, place)?;
+    // What was opened for what is in it need not be open for reading.
+    let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let listed = rustix::fs::Dir::new(rustix::fs::openat(&directory, ".", how, Mode::empty())?)?;
     let mut names = Vec::new();
-    for entry in rustix::fs::Dir::read_from(&directory)? {
+    for entry in listed {
         let entry = entry?;
         let name = match entry.file_name().to_str() {
             Ok("." | "..") => continue,

@@ -8,7 +8,7 @@ use cofferdam::agent::events::{Event, Observer, Tier};
 use cofferdam::agent::ports::{Ran, Tools as _};
 use cofferdam::conversation::{Call, CallId, Content, OpenTurn, Response, ResponseBlock, ResultStatus};
 use cofferdam::policy::Mode;
-use cofferdam::sandbox::{Allocation, Compiler, Limits, Sandbox, SandboxOptions, Workspace};
+use cofferdam::sandbox::{Allocation, Compiler, History, Limits, Sandbox, SandboxOptions, Workspace};
 use cofferdam::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder};
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +33,9 @@ pub struct House {
     dispatcher: Dispatcher,
     runtime: Option<tokio::runtime::Runtime>,
     folder: tempfile::TempDir,
+    workspace: Arc<Workspace>,
+    history: Arc<History>,
+    state: tempfile::TempDir,
 }
 
 /// What came of a call.
@@ -172,10 +175,13 @@ impl Plan {
             rejections: 3,
         };
         let approvals = Arc::new(Approvals::new(self.mode, self.approver));
-        let dispatcher = Dispatcher::new(sandbox, Arc::clone(&catalog), workspace, approvals, settings);
+        let state = tempfile::tempdir().expect("a folder");
+        let history = Arc::new(History::of(state.path(), &workspace));
+        let dispatcher =
+            Dispatcher::new(sandbox, Arc::clone(&catalog), Arc::clone(&workspace), approvals, settings).keeping(Arc::clone(&history));
         // One thread for everything that is not in a call: a call that held it up would be noticed.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        House { catalog, dispatcher, runtime: Some(runtime), folder }
+        House { catalog, dispatcher, runtime: Some(runtime), folder, workspace, history, state: state }
     }
 }
 
@@ -188,6 +194,21 @@ impl House {
     /// The workspace.
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// The workspace, opened.
+    pub fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    /// What was there before each change.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Where that is kept.
+    pub fn state(&self) -> &Path {
+        self.state.path()
     }
 
     /// Puts a file into the workspace.

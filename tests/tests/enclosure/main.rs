@@ -12,6 +12,9 @@
 //! | `declarations` | names, descriptions and schemas; plugins that change their mind |
 //! | `power` | imports that nobody asked for, and tools that borrow from their siblings |
 //! | `files` | paths, links, FIFOs, and writing with a grant to read |
+//! | `hidden` | secrets and files that other programs run, by every way that leads to them |
+//! | `staged` | what is written aside: shown as it is, made real as a whole or not at all |
+//! | `undo` | having back what was there |
 //! | `walks` | hostile options, foreign roots, what a walk leaves out |
 //! | `commands` | what is approved is what runs; refusals, limits, directories |
 //! | `order` | parallel reads, single writes, cancelling, guests that hold on to every core |
@@ -26,12 +29,15 @@ mod complete;
 mod declarations;
 mod files;
 mod floods;
+mod hidden;
 mod loading;
 mod memory;
 mod order;
 mod power;
+mod staged;
 mod text;
 mod time;
+mod undo;
 mod walks;
 mod world;
 

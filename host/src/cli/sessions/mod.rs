@@ -69,7 +69,7 @@ fn workspace_of(saved: &Saved) -> Option<&str> {
 }
 
 /// For people, in their time zone.
-fn local_time(time: SystemTime) -> String {
+pub(super) fn local_time(time: SystemTime) -> String {
     jiff::Timestamp::try_from(time)
         .map_or_else(|_| "?".into(), |time| time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string())
 }

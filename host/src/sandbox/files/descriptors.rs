@@ -257,7 +257,7 @@ impl HostDescriptor for State {
         let found = self.files.stat(&from, &path, false);
         match self.done(found)?.1 {
             // Where an absolute link leads is none of the guest's business.
-            Node::Link(target) if target.starts_with('/') => self.done(Err(Problem::leads_out(&path))),
+            Node::Link(target) if target.starts_with('/') => self.done(Err(Problem::link_leads_out(&path))),
             Node::Link(target) => Ok(target),
             Node::There(..) | Node::Aside(..) => Err(ErrorCode::Invalid.into()),
         }

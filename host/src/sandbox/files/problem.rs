@@ -26,7 +26,14 @@ impl Problem {
         }
     }
 
-    /// A path that leads out.
+    /// A link that leads out, or a path through one.
+    pub(in crate::sandbox) fn link_leads_out(path: &str) -> Self {
+        let reason =
+            format!("'{path}' is, or passes through, a symbolic link that leads out of the workspace; tools see nothing outside of it.");
+        Self::Denied(ErrorCode::NotPermitted, Denial::fixed(Code::OutsideWorkspace, reason))
+    }
+
+    /// A path that leads out by its own words.
     pub(in crate::sandbox) fn leads_out(path: &str) -> Self {
         let reason = format!("'{path}' leads out of the workspace; tools see nothing outside of it.");
         Self::Denied(ErrorCode::NotPermitted, Denial::fixed(Code::OutsideWorkspace, reason))

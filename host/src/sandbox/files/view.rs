@@ -118,11 +118,11 @@ impl View {
             return Err(Problem::leads_out(path));
         }
         let as_directory = matches!(path.rsplit('/').next(), Some("" | "." | ".."));
-        self.at_once(from, path, follow, as_directory).map_or_else(|| self.step_by_step(from, path, follow, as_directory), Ok)
+        self.at_once(from, path, as_directory).map_or_else(|| self.step_by_step(from, path, follow, as_directory), Ok)
     }
 
     /// Most paths have no link in them and name what is there.
-    fn at_once(&self, from: &str, path: &str, follow: bool, as_directory: bool) -> Option<Found> {
+    fn at_once(&self, from: &str, path: &str, as_directory: bool) -> Option<Found> {
         if self.stage.as_ref().is_some_and(|stage| !stage.is_empty()) {
             return None;
         }
@@ -136,9 +136,11 @@ impl View {
         }
         let metadata = below::look(self.root(), &place).ok()?;
         match Kind::of(&metadata) {
-            Kind::Link if follow || as_directory => None,
             Kind::Link => None,
-            kind => Some(Found { place, node: Some(Node::There(kind, metadata)), as_directory }),
+            Kind::File | Kind::Special if as_directory => None,
+            kind @ (Kind::File | Kind::Special | Kind::Directory) => {
+                Some(Found { place, node: Some(Node::There(kind, metadata)), as_directory })
+            }
         }
     }
 
@@ -156,7 +158,7 @@ impl View {
             }
             if part == ".." {
                 if place.is_empty() {
-                    return Err(Problem::leads_out(path));
+                    return Err(if links > 0 { Problem::link_leads_out(path) } else { Problem::leads_out(path) });
                 }
                 place = below::split(&place).0.to_owned();
                 node = self.node(&place)?;
@@ -179,7 +181,8 @@ impl View {
                 None => target.clone(),
                 // An absolute link into the workspace stays in it.
                 Some(_) => {
-                    let inside = std::path::Path::new(target).strip_prefix(self.workspace.root()).map_err(|_| Problem::leads_out(path))?;
+                    let inside =
+                        std::path::Path::new(target).strip_prefix(self.workspace.root()).map_err(|_| Problem::link_leads_out(path))?;
                     place = String::new();
                     inside.to_string_lossy().into_owned()
                 }
