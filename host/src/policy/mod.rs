@@ -12,20 +12,36 @@
 //!
 //! Where nobody can be asked, what would be asked is denied.
 
+mod act;
 mod capability;
+mod caps;
 mod command_line;
 mod denial;
 mod effect;
 mod grants;
 mod judge;
+mod layer;
 mod mode;
 mod path;
+mod pattern;
+mod place;
+mod profile;
+mod resolved;
+mod verdict;
 
-pub use capability::Capability;
+pub use act::{Act, Kind};
+pub use capability::{Capability, CapabilityKind};
+pub use caps::{Cap, Caps, OutOfRange};
 pub use command_line::{CommandScope, SimpleCommand};
 pub use denial::{Code, Denial};
 pub use effect::{Effect, Question, Scope};
 pub use grants::{FileGrant, Grants};
 pub use judge::{Decision, Judge, Permit};
+pub use layer::{Layer, Lending, Level, Pattern, Rule, Subject, ToolId};
 pub use mode::{Mode, UnknownMode};
 pub use path::{PathProblem, WorkspacePath};
+pub use pattern::{BadPattern, CommandPattern, HostAddress, HostPattern, Match, PathPattern};
+pub use place::{Place, PolicyError};
+pub use profile::{Profile, UnknownProfile};
+pub use resolved::{Policy, Voice};
+pub use verdict::{Because, Finding, RuleRef, Verdict};
