@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Finding, Place};
+use super::{Capability, Finding, Place};
 
 /// Why something was refused, for the model and for the user alike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,6 +39,8 @@ pub enum Code {
     RejectedByUser,
     /// The request was cancelled.
     Cancelled,
+    /// It has to be on record, and cannot be put there.
+    NotRecorded,
 }
 
 impl Code {
@@ -53,6 +55,7 @@ impl Code {
             Self::NobodyToAsk => "nobody-to-ask",
             Self::RejectedByUser => "rejected-by-user",
             Self::Cancelled => "cancelled",
+            Self::NotRecorded => "not-recorded",
         }
     }
 }
@@ -66,6 +69,13 @@ impl Denial {
     /// A refusal that nothing lifts.
     pub fn fixed(code: Code, reason: impl Into<String>) -> Self {
         Self { code, reason: reason.into(), remedy: None, place: None }
+    }
+
+    /// A refusal for a tool that is not given what it asks for.
+    pub fn withheld(tool: &str, capability: &Capability, place: &Place) -> Self {
+        let reason = format!("{tool} may not {capability}: {place} withholds that.");
+        let remedy = format!("The user can change that in {}.", place.file);
+        Self { code: Code::Policy, reason, remedy: Some(remedy), place: Some(place.clone()) }
     }
 
     /// A refusal that follows from what was found about something, which names rule, file and line.

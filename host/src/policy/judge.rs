@@ -48,12 +48,20 @@ impl Judge {
     /// The same, with rules.
     #[must_use]
     pub fn under(self, policy: Arc<Policy>) -> Self {
-        Self { policy, ..self }
+        let mut judge = Self { policy, ..self };
+        judge.set_mode(judge.mode);
+        judge
     }
 
     /// The mode in force.
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// From now on another mode is in force, or the nearest stricter one that the policy leaves. What was approved stays
+    /// approved, as far as the mode asks at all.
+    pub fn set_mode(&mut self, mode: Mode) {
+        self.mode = self.policy.nearest(mode).unwrap_or(Mode::Plan);
     }
 
     /// Decides on one effect of one call.
@@ -210,6 +218,26 @@ mod tests {
         assert_eq!(word(&judge.decide("write_file", "{}", write("docs/a"))), "deny");
         let both = Effect::Write { paths: vec![path("src/a"), path("docs/a")], confirm: false };
         assert_eq!(word(&judge.decide("write_file", "{}", both)), "deny");
+    }
+
+    #[test]
+    fn a_mode_that_is_chosen_later_decides_from_then_on() {
+        let mut judge = Judge::new(Mode::Ask, true);
+        let words = [Mode::Plan, Mode::AutoEdit, Mode::Auto, Mode::Ask].map(|mode| {
+            judge.set_mode(mode);
+            (word(&judge.decide("bash", "{}", command("ls"))), word(&judge.decide("write_file", "{}", write("a"))))
+        });
+        assert_eq!(words, [("deny", "deny"), ("ask", "allow"), ("allow", "allow"), ("ask", "ask")]);
+    }
+
+    #[test]
+    fn a_mode_that_the_policy_forbids_does_not_come_into_force() {
+        let mut judge = under("modes = [\"plan\", \"ask\"]", Mode::Auto, true);
+        assert_eq!(judge.mode(), Mode::Ask);
+        judge.set_mode(Mode::AutoEdit);
+        assert_eq!(judge.mode(), Mode::Ask);
+        judge.set_mode(Mode::Plan);
+        assert_eq!(judge.mode(), Mode::Plan);
     }
 
     #[test]

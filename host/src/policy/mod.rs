@@ -10,7 +10,9 @@
 //! | `auto-edit` | allowed | writes allowed, commands asked |
 //! | `auto` | allowed | allowed |
 //!
-//! Where nobody can be asked, what would be asked is denied.
+//! That is what the mode makes of acts that no rule is about. Rules come from policy files, each a [`Layer`], and from
+//! ready-made [`Profile`]s; [`Policy`] puts them together, and says how. Where nobody can be asked, what would be asked is
+//! denied.
 
 mod act;
 mod capability;
@@ -26,6 +28,7 @@ mod path;
 mod pattern;
 mod place;
 mod profile;
+mod protected;
 mod resolved;
 mod verdict;
 
@@ -40,8 +43,9 @@ pub use judge::{Decision, Judge, Permit};
 pub use layer::{Layer, Lending, Level, Pattern, Rule, Subject, ToolId};
 pub use mode::{Mode, UnknownMode};
 pub use path::{PathProblem, WorkspacePath};
-pub use pattern::{BadPattern, CommandPattern, HostAddress, HostPattern, Match, PathPattern};
+pub use pattern::{CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem};
 pub use place::{Place, PolicyError};
 pub use profile::{Profile, UnknownProfile};
+pub use protected::{BadPattern, Protected, ProtectedPaths};
 pub use resolved::{Policy, Voice};
 pub use verdict::{Because, Finding, RuleRef, Verdict};

@@ -39,6 +39,8 @@ pub struct Layer {
     pub rules: Vec<Rule>,
     /// Where a list `allow` is present, however empty.
     pub lists: BTreeMap<Kind, Place>,
+    /// What is hidden or kept from changes besides the built-in list, and what of that list is not.
+    pub protected: Protecting,
     /// What tools may be given.
     pub lending: Vec<Lending>,
     /// The largest caps that may be chosen, for all tools or for one.
@@ -86,6 +88,19 @@ pub enum Subject {
     Name(String),
     /// By the SHA-256 of its component.
     Digest(String),
+}
+
+/// Patterns of [`ProtectedPaths`](super::ProtectedPaths), which hold at any depth and for every tool and command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Protecting {
+    /// Not to be read.
+    pub hidden: Vec<String>,
+    /// Not to be changed.
+    pub read_only: Vec<String>,
+    /// To be read although its name is that of a secret. Of a project nobody trusts this does not count.
+    pub shown: Vec<String>,
+    /// Patterns of the built-in list that do not hold. Of a project nobody trusts this does not count.
+    pub writable: Vec<String>,
 }
 
 /// What a tool may be given of what it asks for.

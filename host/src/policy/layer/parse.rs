@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use toml::Spanned;
 
-use super::raw::{RawCaps, RawEntry, RawLayer, RawList, RawRules, RawTool};
-use super::{Layer, Lending, Level, Pattern, Rule, Subject, ToolId};
-use crate::policy::pattern::{BadPattern, CommandPattern, HostAddress, HostPattern, Match, PathPattern};
-use crate::policy::{Act, Caps, Kind, Place, PolicyError, RuleRef, Verdict, WorkspacePath};
+use super::raw::{RawCaps, RawEntry, RawLayer, RawList, RawProtected, RawRules, RawTool};
+use super::{Layer, Lending, Level, Pattern, Protecting, Rule, Subject, ToolId};
+use crate::policy::pattern::{CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem};
+use crate::policy::{Act, Caps, Kind, Place, PolicyError, ProtectedPaths, RuleRef, Verdict, WorkspacePath};
 
 /// What rules are tried on when they bring no tool of their own.
 const SOME_TOOL: &str = "some_tool";
@@ -43,7 +43,7 @@ impl Reader<'_> {
     fn layer(&self, raw: RawLayer) -> Parsed<Layer> {
         let mut rules = Vec::new();
         let mut lists = BTreeMap::new();
-        let read = RawRules { allow: raw.read.allow, ask: None, deny: raw.read.deny };
+        let read = RawRules { deny: raw.read.deny, ..RawRules::default() };
         for (kind, section) in [(Kind::Commands, raw.commands), (Kind::Read, read), (Kind::Write, raw.write), (Kind::Fetch, raw.fetch)] {
             if let Some(list) = &section.allow {
                 lists.insert(kind, self.place(&list.span()));
@@ -66,7 +66,8 @@ impl Reader<'_> {
         }
         let profile = raw.profile.map(|profile| (*profile.get_ref(), self.place(&profile.span())));
         let modes = raw.modes.map(|modes| (modes.get_ref().iter().copied().collect(), self.place(&modes.span())));
-        Ok(Layer { level: self.level, file: self.file.to_owned(), profile, modes, rules, lists, lending, maxima })
+        let protected = self.protecting(raw.protected)?;
+        Ok(Layer { level: self.level, file: self.file.to_owned(), profile, modes, rules, lists, protected, lending, maxima })
     }
 
     fn list(&self, kind: Kind, verdict: Verdict, list: Option<RawList>) -> Parsed<Vec<Rule>> {
@@ -79,7 +80,10 @@ impl Reader<'_> {
         if methods.is_some() && kind != Kind::Fetch {
             return Err(self.error(&span, format!("`methods` has no meaning in [{}]", kind.section())));
         }
-        let bad = |problem: BadPattern| self.error(&span, problem);
+        if kind == Kind::Read && tool.is_some() {
+            return Err(self.error(&span, "what one tool may not read, none may: leave out `tool`"));
+        }
+        let bad = |problem: PatternProblem| self.error(&span, problem);
         let pattern = match kind {
             Kind::Commands => Pattern::Command(CommandPattern::parse(&text).map_err(bad)?),
             Kind::Read => Pattern::Read(PathPattern::parse(&text).map_err(bad)?),
@@ -103,6 +107,27 @@ impl Reader<'_> {
             }
         }
         Ok(rule)
+    }
+
+    fn protecting(&self, raw: RawProtected) -> Parsed<Protecting> {
+        let read = |list: Vec<Spanned<String>>| {
+            let read = |text: Spanned<String>| {
+                let pattern = [text.get_ref().clone()];
+                ProtectedPaths::default().and_hidden(&pattern).map_err(|problem| self.error(&text.span(), problem))?;
+                Ok(text.into_inner())
+            };
+            list.into_iter().map(read).collect::<Parsed<Vec<String>>>()
+        };
+        let default = ProtectedPaths::default();
+        if let Some(unknown) = raw.writable.iter().find(|text| !default.names_read_only(text.get_ref())) {
+            return Err(self.error(&unknown.span(), "this is no pattern of the built-in list; `cofferdam policy show` shows it"));
+        }
+        Ok(Protecting {
+            hidden: read(raw.hidden)?,
+            read_only: read(raw.read_only)?,
+            shown: read(raw.shown)?,
+            writable: read(raw.writable)?,
+        })
     }
 
     fn tool_rule(&self, subject: &Subject, tool: &RawTool) -> Option<Rule> {

@@ -21,6 +21,7 @@ pub(super) struct RawLayer {
     pub(super) read: RawReadRules,
     pub(super) write: RawRules,
     pub(super) fetch: RawRules,
+    pub(super) protected: RawProtected,
     pub(super) tools: BTreeMap<Spanned<String>, RawTool>,
     pub(super) limits: RawCaps,
 }
@@ -34,12 +35,21 @@ pub(super) struct RawRules {
     pub(super) deny: Option<RawList>,
 }
 
-/// `[read]`: a tool that reads cannot wait for an answer.
+/// `[read]`: a tool that reads cannot wait for an answer, so there is only one.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct RawReadRules {
-    pub(super) allow: Option<RawList>,
     pub(super) deny: Option<RawList>,
+}
+
+/// `[protected]`
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RawProtected {
+    pub(super) hidden: Vec<Spanned<String>>,
+    pub(super) read_only: Vec<Spanned<String>>,
+    pub(super) shown: Vec<Spanned<String>>,
+    pub(super) writable: Vec<Spanned<String>>,
 }
 
 pub(super) type RawList = Spanned<Vec<Spanned<RawEntry>>>;

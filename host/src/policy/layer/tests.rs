@@ -21,6 +21,9 @@ fn everything_that_is_not_understood_is_an_error_with_its_place() {
         ("[commands]\nallow = [{ tool = \"bash\" }]", "p.toml:2:10: an empty pattern covers nothing"),
         ("[commands]\nallow = [{ pattern = \"ls\", tool = \"b\u{430}sh\" }]", "p.toml:2:10: \"b\u{430}sh\" is no tool"),
         ("[read]\nask = []", "p.toml:2:1: unknown field `ask`"),
+        ("[read]\ndeny = [{ pattern = \"a\", tool = \"grep\" }]", "p.toml:2:9: what one tool may not read"),
+        ("[protected]\nhidden = [\"ok\", \"/etc\"]", "p.toml:2:17: '/etc' is no pattern"),
+        ("[protected]\nwritable = [\".nope\"]", "p.toml:2:13: this is no pattern of the built-in list"),
         ("[write]\ndeny = [\"../x\"]", "p.toml:2:9: `../x` is no pattern for paths"),
         ("[fetch]\ndeny = [\"https://x.org\"]", "p.toml:2:9: `https://x.org` is no pattern for hosts: leave out the scheme"),
         ("[tools.bash]\nuse = \"never\"", "p.toml:2:7: unknown variant `never`"),
@@ -71,6 +74,9 @@ allow = ["ls *", {{ pattern = "make", tool = "bash" }}]
 ask = ["git push *"]
 [read]
 deny = ["**/*.pem"]
+[protected]
+hidden = ["secrets"]
+writable = [".vscode"]
 [fetch]
 allow = [{{ pattern = "docs.rs", methods = ["GET"] }}]
 [tools.word_count]

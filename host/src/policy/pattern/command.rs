@@ -12,7 +12,7 @@
 //! that `*` allows no pipe and no `;`. Under `ask` and `deny` a line that is more than words is searched: a command in it
 //! that the pattern covers counts, and anything else *might* run what the pattern names, which is enough to ask.
 
-use super::{BadPattern, Match, chars, glob, leans_strict};
+use super::{Match, PatternProblem, chars, glob, leans_strict};
 use crate::policy::{SimpleCommand, Verdict};
 
 /// A pattern for command lines.
@@ -25,17 +25,17 @@ pub struct CommandPattern {
 
 impl CommandPattern {
     /// Reads a pattern.
-    pub fn parse(text: &str) -> Result<Self, BadPattern> {
+    pub fn parse(text: &str) -> Result<Self, PatternProblem> {
         let unstarred = text.replace('*', "x");
         if text.trim().is_empty() {
-            return Err(BadPattern("an empty pattern covers nothing; `*` covers every command".into()));
+            return Err(PatternProblem("an empty pattern covers nothing; `*` covers every command".into()));
         }
         if SimpleCommand::parse(&unstarred).is_none() {
             let reason = match unstarred.chars().find(|c| !SimpleCommand::is_plain(*c)) {
                 Some(c) => format!("{c:?} is more than plain words, which is all that patterns for commands are made of"),
                 None => "a word that sets a variable comes before the program".to_owned(),
             };
-            return Err(BadPattern(format!("no command is covered by `{text}`: {reason}")));
+            return Err(PatternProblem(format!("no command is covered by `{text}`: {reason}")));
         }
         let mut words: Vec<String> = text.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
         let open = words.last().is_some_and(|word| word == "*");
@@ -77,7 +77,7 @@ impl CommandPattern {
         let enough = if self.open { words.len() >= self.words.len() } else { words.len() == self.words.len() };
         enough
             && self.words.iter().zip(words).enumerate().all(|(n, (ours, theirs))| {
-                let matches = |theirs: &str| glob(&chars(ours, false), &chars(theirs, false));
+                let matches = |theirs: &str| glob(&chars(ours), &chars(theirs));
                 let name = theirs.rsplit('/').next().unwrap_or(theirs);
                 matches(theirs) || (n == 0 && by_any_path && matches(name))
             })

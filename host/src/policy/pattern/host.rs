@@ -14,7 +14,7 @@
 use core::net::IpAddr;
 use std::fmt;
 
-use super::{BadPattern, Match, leans_strict};
+use super::{Match, PatternProblem, leans_strict};
 use crate::policy::Verdict;
 
 const HTTPS: u16 = 443;
@@ -48,8 +48,8 @@ enum Exact {
 
 impl HostPattern {
     /// Reads a pattern.
-    pub fn parse(text: &str) -> Result<Self, BadPattern> {
-        let bad = |reason: String| BadPattern(format!("`{text}` is no pattern for hosts: {reason}"));
+    pub fn parse(text: &str) -> Result<Self, PatternProblem> {
+        let bad = |reason: String| PatternProblem(format!("`{text}` is no pattern for hosts: {reason}"));
         let (host, port) = split(text).map_err(bad)?;
         if host == "*" {
             return Ok(Self { host: Host::Any, port });
@@ -87,8 +87,8 @@ impl HostPattern {
 
 impl HostAddress {
     /// Reads `host` or `host:port`; without a port it is that of HTTPS.
-    pub fn parse(text: &str) -> Result<Self, BadPattern> {
-        let bad = |reason: String| BadPattern(format!("`{text}` is no host: {reason}"));
+    pub fn parse(text: &str) -> Result<Self, PatternProblem> {
+        let bad = |reason: String| PatternProblem(format!("`{text}` is no host: {reason}"));
         let (host, port) = split(text).map_err(bad)?;
         Ok(Self { host: exact(host).map_err(bad)?, port: port.unwrap_or(HTTPS) })
     }

@@ -30,7 +30,7 @@ impl Match {
 /// A text is no pattern, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct BadPattern(pub(super) String);
+pub struct PatternProblem(pub(super) String);
 
 /// Which way a rule leans when a pattern can be read in two ways: an `allow` covers the least, the others the most.
 fn leans_strict(verdict: Verdict) -> bool {
@@ -67,8 +67,8 @@ fn glob(pattern: &[char], text: &[char]) -> bool {
     pattern[p..].iter().all(|&c| c == '*')
 }
 
-fn chars(text: &str, fold: bool) -> Vec<char> {
-    if fold { text.chars().flat_map(char::to_lowercase).collect() } else { text.chars().collect() }
+fn chars(text: &str) -> Vec<char> {
+    text.chars().collect()
 }
 
 #[cfg(test)]
@@ -80,13 +80,13 @@ mod tests {
         let table =
             [("", "", true), ("*", "", true), ("a*c", "abbc", true), ("a*c", "ab", false), ("a?c", "abc", true), ("*a*a", "aba", true)];
         for (pattern, text, expected) in table {
-            assert_eq!(glob(&chars(pattern, false), &chars(text, false)), expected, "{pattern} on {text}");
+            assert_eq!(glob(&chars(pattern), &chars(text)), expected, "{pattern} on {text}");
         }
     }
 
     #[test]
     fn a_glob_of_many_stars_ends() {
         let (pattern, text) = ("*a".repeat(200), "a".repeat(20_000) + "b");
-        assert!(!glob(&chars(&pattern, false), &chars(&text, false)));
+        assert!(!glob(&chars(&pattern), &chars(&text)));
     }
 }

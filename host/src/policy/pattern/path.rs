@@ -10,7 +10,8 @@
 //! `*` and `?` stay within a component; `**` is a whole one and stands for any number of them. Under `ask` and `deny` the
 //! case of letters does not count, since some file systems do not count it either; under `allow` it does.
 
-use super::{BadPattern, Match, chars, glob, leans_strict};
+use super::{Match, PatternProblem, glob, leans_strict};
+use crate::policy::protected::folded;
 use crate::policy::{Verdict, WorkspacePath};
 
 /// A pattern for paths.
@@ -21,8 +22,8 @@ pub struct PathPattern {
 
 impl PathPattern {
     /// Reads a pattern.
-    pub fn parse(text: &str) -> Result<Self, BadPattern> {
-        let bad = |reason: &str| Err(BadPattern(format!("`{text}` is no pattern for paths: {reason}")));
+    pub fn parse(text: &str) -> Result<Self, PatternProblem> {
+        let bad = |reason: &str| Err(PatternProblem(format!("`{text}` is no pattern for paths: {reason}")));
         let trimmed = text.strip_prefix("./").unwrap_or(text);
         if trimmed.is_empty() {
             return bad("it is empty; `**` covers everything");
@@ -52,8 +53,9 @@ impl PathPattern {
     /// How far a path falls under this pattern, in a rule with this verdict.
     pub fn matches(&self, path: &WorkspacePath, verdict: Verdict) -> Match {
         let fold = !leans_strict(verdict);
-        let parts: Vec<Vec<char>> = path.as_str().split('/').filter(|part| !part.is_empty()).map(|part| chars(part, fold)).collect();
-        let ours: Vec<Vec<char>> = self.components.iter().map(|component| chars(component, fold)).collect();
+        let form = |part: &str| if fold { folded(part).chars().collect() } else { part.chars().collect() };
+        let parts: Vec<Vec<char>> = path.as_str().split('/').filter(|part| !part.is_empty()).map(form).collect();
+        let ours: Vec<Vec<char>> = self.components.iter().map(|component| form(component)).collect();
         if covers(&ours, &parts) {
             return Match::Yes;
         }
@@ -61,6 +63,15 @@ impl PathPattern {
         let literal = ours.iter().take_while(|part| !part.iter().any(|c| "*?".contains(*c))).count();
         let above = fold && parts.len() < literal && ours.iter().zip(&parts).all(|(ours, theirs)| ours == theirs);
         if above { Match::Perhaps } else { Match::No }
+    }
+}
+
+impl PathPattern {
+    /// Whether it covers a path, or something above it, whose parts are folded already.
+    pub(in crate::policy) fn covers_folded(&self, parts: &[String]) -> bool {
+        let parts: Vec<Vec<char>> = parts.iter().map(|part| part.chars().collect()).collect();
+        let ours: Vec<Vec<char>> = self.components.iter().map(|component| folded(component).chars().collect()).collect();
+        (1..=parts.len()).any(|to| covers(&ours, &parts[..to]))
     }
 }
 

@@ -12,9 +12,9 @@
 
 use std::collections::BTreeMap;
 
-use super::layer::{Layer, Level, Rule, Subject, ToolId};
+use super::layer::{Layer, Level, Pattern, Rule, Subject, ToolId};
 use super::pattern::Match;
-use super::{Act, Because, Capability, Caps, Finding, Kind, Mode, Place, Verdict};
+use super::{Act, Because, Capability, Caps, Finding, Kind, Mode, Place, ProtectedPaths, Verdict};
 
 /// The policy of a run. The default says nothing and leaves everything to the mode.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -84,11 +84,7 @@ impl Policy {
         let mut allowed = None;
         for voice in [Voice::System, Voice::Stranger, Voice::User] {
             match (self.listed(voice, id, act), voice) {
-                (Listed::No(because), _) => {
-                    // A tool that reads cannot wait for an answer.
-                    let verdict = if act.kind() == Kind::Read { Verdict::Deny } else { Verdict::Ask };
-                    return Finding { verdict, because };
-                }
+                (Listed::No(because), _) => return Finding { verdict: Verdict::Ask, because },
                 (Listed::Yes(because), Voice::System | Voice::User) => allowed = Some(because),
                 (Listed::Yes(_), Voice::Stranger) | (Listed::NoList, _) => {}
             }
@@ -143,6 +139,17 @@ impl Policy {
         let about_it = |subject: &Option<Subject>| subject.as_ref().is_none_or(|subject| subject.means(id));
         let maxima = self.layers.iter().flat_map(|(_, layer)| &layer.maxima).filter(|(subject, _)| about_it(subject));
         chosen.at_most(&maxima.fold(Caps::default(), |all, (_, caps)| all.smaller(caps)))
+    }
+
+    /// What nobody reads or changes, whatever was granted.
+    pub fn protected(&self) -> ProtectedPaths {
+        self.layers.iter().fold(ProtectedPaths::default(), |paths, (voice, layer)| {
+            let unread = layer.rules.iter().filter_map(|rule| match &rule.pattern {
+                Pattern::Read(pattern) => Some(pattern.clone()),
+                Pattern::Command(_) | Pattern::Write(_) | Pattern::Fetch { .. } | Pattern::Tool => None,
+            });
+            paths.and_under(&layer.protected, *voice != Voice::Stranger).and_unread(unread)
+        })
     }
 
     fn rules(&self) -> impl Iterator<Item = (Voice, &Rule)> {

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::policy::WorkspacePath;
 use crate::policy::pattern::HostAddress;
+use crate::policy::{Protected, WorkspacePath};
 
 fn layer(level: Level, text: &str) -> Layer {
     Layer::parse(level, &format!("{level}.toml"), text).unwrap_or_else(|error| panic!("{error}"))
@@ -112,8 +112,16 @@ fn reading_is_allowed_or_denied_and_never_asked() {
     let deny = policy("", "[read]\ndeny = [\"secrets/**\"]", "");
     assert_eq!(deny.find(Mode::Ask, "grep", &Act::Read(&path("Secrets/key"))).verdict, Verdict::Deny);
     assert_eq!(deny.find(Mode::Ask, "grep", &Act::Read(&path("src/a"))).verdict, Verdict::Allow);
-    let only = policy("", "[read]\nallow = [\"src/**\"]", "");
-    assert_eq!(only.find(Mode::Auto, "grep", &Act::Read(&path("docs/a"))).verdict, Verdict::Deny);
+    for project in ["", "[protected]\nshown = [\"*.pem\"]\nwritable = [\".vscode\"]"] {
+        let protected = policy("", "[read]\ndeny = [\"secrets/**\"]\n[protected]\nhidden = [\"*.sqlite\"]", project).protected();
+        let of = |text: &str| protected.of(&path(text));
+        for hidden in ["secrets", "Secrets/key", "a/b.sqlite", "tls/server.pem"] {
+            assert_eq!(of(hidden), Some(Protected::Hidden), "{hidden}");
+        }
+        assert_eq!((of(".vscode/x"), of("a/secrets")), (Some(Protected::ReadOnly), None));
+    }
+    let user = policy("", "[protected]\nshown = [\"tests/*.pem\"]\nwritable = [\".vscode\"]", "").protected();
+    assert_eq!((user.of(&path("tests/a.pem")), user.of(&path(".vscode/x"))), (None, None));
 }
 
 #[test]
