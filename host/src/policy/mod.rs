@@ -40,7 +40,7 @@ pub use denial::{Code, Denial};
 pub use effect::{Effect, Question, Scope};
 pub use grants::{FileGrant, Grants};
 pub use judge::{Decision, Judge, Permit};
-pub use layer::{Layer, Lending, Level, Pattern, Rule, Subject, ToolId};
+pub use layer::{Layer, Lending, Level, Pattern, Placed, Protecting, Rule, Subject, ToolId};
 pub use mode::{Mode, UnknownMode};
 pub use path::{PathProblem, WorkspacePath};
 pub use pattern::{CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem};

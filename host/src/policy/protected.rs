@@ -6,7 +6,7 @@
 //! Letters are compared without case, and without the characters that some file systems ignore, so that `.GIT/Hooks`
 //! is `.git/hooks`. What lies below a match is protected like the match itself.
 
-use super::layer::Protecting;
+use super::layer::{Placed, Protecting};
 use super::{PathPattern, WorkspacePath};
 
 /// How a path is protected, the strictest last.
@@ -186,7 +186,7 @@ impl ProtectedPaths {
     /// patterns were understood when it was read.
     #[must_use]
     pub(super) fn and_under(mut self, protecting: &Protecting, may_loosen: bool) -> Self {
-        let parsed = |texts: &[String]| all(texts).unwrap_or_default();
+        let parsed = |placed: &[Placed]| placed.iter().filter_map(|placed| Pattern::parse(&placed.text).ok()).collect::<Vec<_>>();
         self.read_only.extend(parsed(&protecting.read_only));
         self.hidden.extend(parsed(&protecting.hidden));
         if may_loosen {
@@ -202,6 +202,12 @@ impl ProtectedPaths {
     pub(super) fn and_unread(mut self, patterns: impl Iterator<Item = PathPattern>) -> Self {
         self.unread.extend(patterns);
         self
+    }
+
+    /// Whether one pattern covers a path, or something above it.
+    pub(super) fn covered_by(pattern: &Placed, path: &WorkspacePath) -> bool {
+        let alone = Self { pinned: vec![], read_only: vec![], hidden: vec![], shown: vec![], unread: vec![] };
+        alone.and_hidden(std::slice::from_ref(&pattern.text)).is_ok_and(|alone| alone.of(path).is_some())
     }
 
     /// Whether a text is a pattern of what cannot be changed.

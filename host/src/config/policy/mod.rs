@@ -121,6 +121,11 @@ impl PolicyPlaces {
         Ok(loaded)
     }
 
+    /// Where the policy file of the project is, or would be.
+    pub fn project_path(&self) -> Option<PathBuf> {
+        self.project.as_deref().map(project_path)
+    }
+
     /// The policy file of the project, if there is one.
     pub fn project_file(&self) -> Result<Option<ProjectPolicy>, PolicyFileError> {
         let Some(root) = &self.project else { return Ok(None) };

@@ -94,13 +94,22 @@ pub enum Subject {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Protecting {
     /// Not to be read.
-    pub hidden: Vec<String>,
+    pub hidden: Vec<Placed>,
     /// Not to be changed.
-    pub read_only: Vec<String>,
+    pub read_only: Vec<Placed>,
     /// To be read although its name is that of a secret. Of a project nobody trusts this does not count.
-    pub shown: Vec<String>,
+    pub shown: Vec<Placed>,
     /// Patterns of the built-in list that do not hold. Of a project nobody trusts this does not count.
-    pub writable: Vec<String>,
+    pub writable: Vec<Placed>,
+}
+
+/// A pattern that was understood, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// As written.
+    pub text: String,
+    /// Where.
+    pub place: Place,
 }
 
 /// What a tool may be given of what it asks for.

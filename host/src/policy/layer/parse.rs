@@ -6,7 +6,7 @@ use std::ops::Range;
 use toml::Spanned;
 
 use super::raw::{RawCaps, RawEntry, RawLayer, RawList, RawProtected, RawRules, RawTool};
-use super::{Layer, Lending, Level, Pattern, Protecting, Rule, Subject, ToolId};
+use super::{Layer, Lending, Level, Pattern, Placed, Protecting, Rule, Subject, ToolId};
 use crate::policy::pattern::{CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem};
 use crate::policy::{Act, Caps, Kind, Place, PolicyError, ProtectedPaths, RuleRef, Verdict, WorkspacePath};
 
@@ -114,9 +114,9 @@ impl Reader<'_> {
             let read = |text: Spanned<String>| {
                 let pattern = [text.get_ref().clone()];
                 ProtectedPaths::default().and_hidden(&pattern).map_err(|problem| self.error(&text.span(), problem))?;
-                Ok(text.into_inner())
+                Ok(Placed { place: self.place(&text.span()), text: text.into_inner() })
             };
-            list.into_iter().map(read).collect::<Parsed<Vec<String>>>()
+            list.into_iter().map(read).collect::<Parsed<Vec<Placed>>>()
         };
         let default = ProtectedPaths::default();
         if let Some(unknown) = raw.writable.iter().find(|text| !default.names_read_only(text.get_ref())) {

@@ -12,9 +12,9 @@
 
 use std::collections::BTreeMap;
 
-use super::layer::{Layer, Level, Pattern, Rule, Subject, ToolId};
+use super::layer::{Layer, Level, Pattern, Placed, Rule, Subject, ToolId};
 use super::pattern::Match;
-use super::{Act, Because, Capability, Caps, Finding, Kind, Mode, Place, ProtectedPaths, Verdict};
+use super::{Act, Because, Capability, Caps, Finding, Kind, Mode, Place, Protected, ProtectedPaths, Verdict, WorkspacePath};
 
 /// The policy of a run. The default says nothing and leaves everything to the mode.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -150,6 +150,16 @@ impl Policy {
             });
             paths.and_under(&layer.protected, *voice != Voice::Stranger).and_unread(unread)
         })
+    }
+
+    /// Whether and how a path is protected, and the pattern of a policy file that says so; none for one of the built-in list.
+    pub fn protects(&self, path: &WorkspacePath) -> Option<(Protected, Option<&Placed>)> {
+        let protected = self.protected().of(path)?;
+        let patterns = self.layers.iter().flat_map(|(_, layer)| match protected {
+            Protected::Hidden => &layer.protected.hidden,
+            Protected::ReadOnly | Protected::Pinned => &layer.protected.read_only,
+        });
+        Some((protected, patterns.into_iter().find(|pattern| ProtectedPaths::covered_by(pattern, path))))
     }
 
     fn rules(&self) -> impl Iterator<Item = (Voice, &Rule)> {
