@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::args::Common;
 use super::error::CliError;
 use super::print::stderr_line;
-use crate::config::{Flags, Folders, PolicyPlaces, PolicySource, Raw, Settings};
+use crate::config::{Flags, Folders, PolicyPlaces, Raw, Settings};
 use crate::model;
 use crate::policy::{Mode, Policy};
 use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, Sandbox, SandboxOptions, Workspace};
@@ -20,7 +20,6 @@ pub(super) struct Parts {
     pub(super) folders: Folders,
     pub(super) sandbox: Arc<Sandbox>,
     pub(super) catalog: Arc<Catalog>,
-    pub(super) policy_sources: Vec<PolicySource>,
 }
 
 /// Reads the configuration and the flags.
@@ -58,7 +57,7 @@ pub(super) fn parts(common: &Common, flags: Flags, allocation: Allocation) -> Re
             Err(error) => catalog.refuse(origin, &error),
         }
     }
-    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), policy_sources: policy.sources })
+    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog) })
 }
 
 /// The mode that comes into force: the chosen one, or the nearest stricter one that the policy leaves. One that was asked

@@ -127,7 +127,7 @@ impl Raw {
         let mut every = read(&self.limits);
         if let (None, Some(bytes)) = (every.get(Cap::ShownBytes), self.dispatch.output_cap.and_then(|bytes| u64::try_from(bytes).ok())) {
             // The older name of the same thing; what it may be is said elsewhere.
-            drop(every.set(Cap::ShownBytes, bytes));
+            let _ = every.set(Cap::ShownBytes, bytes);
         }
         ChosenCaps { every, by_tool: self.tools.iter().map(|(name, tool)| (name.clone(), read(&tool.limits))).collect() }
     }

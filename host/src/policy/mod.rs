@@ -14,10 +14,10 @@
 //! ready-made [`Profile`]s; [`Policy`] puts them together, and says how. Where nobody can be asked, what would be asked is
 //! denied.
 
-mod act;
 mod capability;
 mod caps;
 mod command_line;
+mod deed;
 mod denial;
 mod effect;
 mod grants;
@@ -32,10 +32,10 @@ mod protected;
 mod resolved;
 mod verdict;
 
-pub use act::{Act, Kind};
 pub use capability::{Capability, CapabilityKind};
 pub use caps::{Cap, Caps, OutOfRange};
 pub use command_line::{CommandScope, SimpleCommand};
+pub use deed::{Deed, Kind};
 pub use denial::{Code, Denial};
 pub use effect::{Effect, Question, Scope};
 pub use grants::{FileGrant, Grants};

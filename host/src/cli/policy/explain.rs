@@ -8,7 +8,7 @@ use crate::cli::args::{CallArgs, Common, ExplainArgs, ModelArgs};
 use crate::cli::error::{CliError, Done};
 use crate::cli::print::stdout_line;
 use crate::cli::{assemble, exit};
-use crate::policy::{Act, CapabilityKind, Finding, HostAddress, Kind, Mode, Place, Policy, Protected, Verdict, WorkspacePath};
+use crate::policy::{CapabilityKind, Deed, Finding, HostAddress, Kind, Mode, Place, Policy, Protected, Verdict, WorkspacePath};
 use crate::sandbox::Allocation;
 use crate::shown;
 use crate::tools::Tool;
@@ -32,12 +32,12 @@ pub(super) fn run(common: &Common, args: &ExplainArgs) -> Done {
     let write: Vec<WorkspacePath> = args.write.iter().map(path).collect::<Result<_, _>>()?;
     let hosts: Vec<HostAddress> = args.fetch.iter().map(host).collect::<Result<_, _>>()?;
     let method = args.method.to_ascii_uppercase();
-    let mut acts: Vec<Act<'_>> = args.command.iter().map(|line| Act::Command(line)).collect();
-    acts.extend(read.iter().map(Act::Read));
-    acts.extend(write.iter().map(|path| Act::Write(Some(path))));
-    acts.extend(hosts.iter().map(|host| Act::Fetch { host, method: &method }));
+    let mut acts: Vec<Deed<'_>> = args.command.iter().map(|line| Deed::Command(line)).collect();
+    acts.extend(read.iter().map(Deed::Read));
+    acts.extend(write.iter().map(|path| Deed::Write(Some(path))));
+    acts.extend(hosts.iter().map(|host| Deed::Fetch { host, method: &method }));
     if acts.is_empty() {
-        acts.push(Act::Use);
+        acts.push(Deed::Use);
     }
     let told: Vec<Told> = acts.iter().map(|act| tell(tool, parts.catalog.policy(), parts.settings.mode, act)).collect();
     for told in &told {
@@ -47,7 +47,7 @@ pub(super) fn run(common: &Common, args: &ExplainArgs) -> Done {
     Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
-fn tell(tool: &Tool, policy: &Policy, mode: Mode, act: &Act<'_>) -> Told {
+fn tell(tool: &Tool, policy: &Policy, mode: Mode, act: &Deed<'_>) -> Told {
     let act_words = act.to_string();
     if let Some(denial) = &tool.forbidden {
         let change = denial.remedy.clone().unwrap_or_default();
@@ -70,7 +70,7 @@ fn tell(tool: &Tool, policy: &Policy, mode: Mode, act: &Act<'_>) -> Told {
 }
 
 /// What an act takes, and why the tool does not have it.
-fn not_held(tool: &Tool, act: &Act<'_>) -> Option<(String, String, Option<Place>)> {
+fn not_held(tool: &Tool, act: &Deed<'_>) -> Option<(String, String, Option<Place>)> {
     let enough: &[CapabilityKind] = match act.kind() {
         Kind::Commands => &[CapabilityKind::RunCommands],
         Kind::Read => &[CapabilityKind::ReadFiles, CapabilityKind::WriteFiles],
@@ -96,11 +96,11 @@ fn not_held(tool: &Tool, act: &Act<'_>) -> Option<(String, String, Option<Place>
 }
 
 /// Whether a path is kept from everybody.
-fn protected(policy: &Policy, act: &Act<'_>) -> Option<(String, String, Option<Place>)> {
+fn protected(policy: &Policy, act: &Deed<'_>) -> Option<(String, String, Option<Place>)> {
     let (path, reads) = match act {
-        Act::Read(path) => (*path, true),
-        Act::Write(Some(path)) => (*path, false),
-        Act::Command(_) | Act::Write(None) | Act::Fetch { .. } | Act::Use => return None,
+        Deed::Read(path) => (*path, true),
+        Deed::Write(Some(path)) => (*path, false),
+        Deed::Command(_) | Deed::Write(None) | Deed::Fetch { .. } | Deed::Use => return None,
     };
     let (protected, by) = policy.protects(path)?;
     let (what, key) = match (protected, reads) {

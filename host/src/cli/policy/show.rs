@@ -46,7 +46,9 @@ fn page(loaded: &LoadedPolicy) -> String {
 fn section(page: &mut String, title: &str, lines: Vec<String>) {
     if !lines.is_empty() {
         let _ = writeln!(page, "\n{title}");
-        lines.iter().for_each(|line| drop(writeln!(page, "  {line}")));
+        lines.iter().for_each(|line| {
+            let _ = writeln!(page, "  {line}");
+        });
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::*;
-use crate::policy::{Act, Mode, Verdict};
+use crate::policy::{Deed, Mode, Verdict};
 
 struct Machine {
     folder: tempfile::TempDir,
@@ -47,7 +47,7 @@ impl Machine {
     }
 
     fn on_ls(&self) -> Verdict {
-        self.places().load(None).unwrap().policy.find(Mode::Ask, "bash", &Act::Command("ls")).verdict
+        self.places().load(None).unwrap().policy.find(Mode::Ask, "bash", &Deed::Command("ls")).verdict
     }
 }
 
@@ -141,7 +141,7 @@ fn a_project_counts_once_its_very_content_was_trusted() {
     machine.write(PROJECT_FILE, ALLOW);
     fs::rename(machine.path("project"), machine.path("copy")).unwrap();
     let copy = PolicyPlaces { project: Some(machine.path("copy").canonicalize().unwrap()), ..places.clone() };
-    assert_eq!(copy.load(None).unwrap().policy.find(Mode::Ask, "bash", &Act::Command("ls")).verdict, Verdict::Ask);
+    assert_eq!(copy.load(None).unwrap().policy.find(Mode::Ask, "bash", &Deed::Command("ls")).verdict, Verdict::Ask);
     fs::rename(machine.path("copy"), machine.path("project")).unwrap();
     assert_eq!(machine.on_ls(), Verdict::Allow);
     assert!(trust.revoke(&file.path) && !trust.revoke(&file.path));

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::capability::CapabilityKind;
 use super::pattern::{CommandPattern, HostPattern, Match, PathPattern};
-use super::{Act, Caps, Kind, Mode, Place, Profile, RuleRef, Verdict};
+use super::{Caps, Deed, Kind, Mode, Place, Profile, RuleRef, Verdict};
 
 /// Whose file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -145,30 +145,32 @@ impl Subject {
 
 impl Rule {
     /// How far an act of a tool falls under this rule.
-    pub fn matches(&self, tool: ToolId<'_>, act: &Act<'_>) -> Match {
+    pub fn matches(&self, tool: ToolId<'_>, act: &Deed<'_>) -> Match {
         if self.tool.as_ref().is_some_and(|subject| !subject.means(tool)) {
             return Match::No;
         }
         let verdict = self.written.verdict;
         match (&self.pattern, act) {
-            (Pattern::Command(pattern), Act::Command(line)) => pattern.matches(line, verdict),
-            (Pattern::Read(pattern), Act::Read(path)) | (Pattern::Write(pattern), Act::Write(Some(path))) => pattern.matches(path, verdict),
-            (Pattern::Write(_), Act::Write(None)) if verdict == Verdict::Allow => Match::No,
-            (Pattern::Write(_), Act::Write(None)) => Match::Perhaps,
-            (Pattern::Fetch { host, methods }, Act::Fetch { host: at, method }) => {
+            (Pattern::Command(pattern), Deed::Command(line)) => pattern.matches(line, verdict),
+            (Pattern::Read(pattern), Deed::Read(path)) | (Pattern::Write(pattern), Deed::Write(Some(path))) => {
+                pattern.matches(path, verdict)
+            }
+            (Pattern::Write(_), Deed::Write(None)) if verdict == Verdict::Allow => Match::No,
+            (Pattern::Write(_), Deed::Write(None)) => Match::Perhaps,
+            (Pattern::Fetch { host, methods }, Deed::Fetch { host: at, method }) => {
                 let by_method = methods.as_ref().is_none_or(|methods| methods.contains(*method));
                 if by_method { host.matches(at, verdict) } else { Match::No }
             }
             // Whoever asks about a tool means what it does to the world, and reading does nothing to it; a tool that is
             // denied is denied its reading too.
-            (Pattern::Tool, Act::Read(_)) => {
+            (Pattern::Tool, Deed::Read(_)) => {
                 if verdict == Verdict::Deny {
                     Match::Yes
                 } else {
                     Match::No
                 }
             }
-            (Pattern::Tool, Act::Command(_) | Act::Write(_) | Act::Fetch { .. } | Act::Use) => Match::Yes,
+            (Pattern::Tool, Deed::Command(_) | Deed::Write(_) | Deed::Fetch { .. } | Deed::Use) => Match::Yes,
             (Pattern::Command(_) | Pattern::Read(_) | Pattern::Write(_) | Pattern::Fetch { .. }, _) => Match::No,
         }
     }

@@ -8,7 +8,7 @@ use toml::Spanned;
 use super::raw::{RawCaps, RawEntry, RawLayer, RawList, RawProtected, RawRules, RawTool};
 use super::{Layer, Lending, Level, Pattern, Placed, Protecting, Rule, Subject, ToolId};
 use crate::policy::pattern::{CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem};
-use crate::policy::{Act, Caps, Kind, Place, PolicyError, ProtectedPaths, RuleRef, Verdict, WorkspacePath};
+use crate::policy::{Caps, Deed, Kind, Place, PolicyError, ProtectedPaths, RuleRef, Verdict, WorkspacePath};
 
 /// What rules are tried on when they bring no tool of their own.
 const SOME_TOOL: &str = "some_tool";
@@ -176,16 +176,16 @@ fn covers(rule: &Rule, example: &str) -> Result<bool, String> {
         Some(Subject::Every | Subject::Name(_)) | None => None,
     };
     let path = |text: &str| WorkspacePath::parse(text, None).map_err(|problem| format!("in a test of the rule: {problem}"));
-    let on = |act: Act<'_>| Ok(rule.matches(ToolId { name, digest }, &act) == Match::Yes);
+    let on = |act: Deed<'_>| Ok(rule.matches(ToolId { name, digest }, &act) == Match::Yes);
     match rule.written.kind {
-        Kind::Commands => on(Act::Command(example)),
-        Kind::Read => on(Act::Read(&path(example)?)),
-        Kind::Write => on(Act::Write(Some(&path(example)?))),
+        Kind::Commands => on(Deed::Command(example)),
+        Kind::Read => on(Deed::Read(&path(example)?)),
+        Kind::Write => on(Deed::Write(Some(&path(example)?))),
         Kind::Fetch => {
             let (method, host) = example.split_once(' ').unwrap_or(("GET", example));
             let host = HostAddress::parse(host).map_err(|problem| format!("in a test of the rule: {problem}"))?;
-            on(Act::Fetch { host: &host, method })
+            on(Deed::Fetch { host: &host, method })
         }
-        Kind::Use => on(Act::Use),
+        Kind::Use => on(Deed::Use),
     }
 }

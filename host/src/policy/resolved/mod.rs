@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use super::layer::{Layer, Level, Pattern, Placed, Rule, Subject, ToolId};
 use super::pattern::Match;
-use super::{Act, Because, Capability, Caps, Finding, Kind, Mode, Place, Protected, ProtectedPaths, Verdict, WorkspacePath};
+use super::{Because, Capability, Caps, Deed, Finding, Kind, Mode, Place, Protected, ProtectedPaths, Verdict, WorkspacePath};
 
 /// The policy of a run. The default says nothing and leaves everything to the mode.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,7 +69,7 @@ impl Policy {
     }
 
     /// The answer for one act of a tool.
-    pub fn find(&self, mode: Mode, tool: &str, act: &Act<'_>) -> Finding {
+    pub fn find(&self, mode: Mode, tool: &str, act: &Deed<'_>) -> Finding {
         let id = ToolId { name: tool, digest: self.digests.get(tool).map(String::as_str) };
         if let Some(finding) = self.strict(id, act, Verdict::Deny, Match::Yes) {
             return finding;
@@ -96,18 +96,18 @@ impl Policy {
     }
 
     /// The strictest answer for several acts, all of which will happen.
-    pub fn find_all(&self, mode: Mode, tool: &str, acts: &[Act<'_>]) -> Finding {
+    pub fn find_all(&self, mode: Mode, tool: &str, acts: &[Deed<'_>]) -> Finding {
         let findings = acts.iter().map(|act| self.find(mode, tool, act));
         // The first of the strictest; of equals, one that may not be remembered.
         let strictness = |finding: &Finding| (finding.verdict, !finding.may_be_remembered());
         let strictest = findings.reduce(|a, b| if strictness(&b) > strictness(&a) { b } else { a });
-        strictest.unwrap_or_else(|| by_mode(mode, &Act::Use))
+        strictest.unwrap_or_else(|| by_mode(mode, &Deed::Use))
     }
 
     /// Whether a rule wants every run of a tool asked, or forbids it.
     pub fn on_tool(&self, tool: &str) -> Option<Finding> {
         let id = ToolId { name: tool, digest: self.digests.get(tool).map(String::as_str) };
-        self.strict(id, &Act::Use, Verdict::Deny, Match::Yes).or_else(|| self.strict(id, &Act::Use, Verdict::Ask, Match::Yes))
+        self.strict(id, &Deed::Use, Verdict::Deny, Match::Yes).or_else(|| self.strict(id, &Deed::Use, Verdict::Ask, Match::Yes))
     }
 
     /// The list that keeps a mode from being chosen, if one does.
@@ -168,7 +168,7 @@ impl Policy {
 
     /// What a rule with this verdict that covers an act at least so far makes of it. The project's own files come last, so
     /// that of several reasons the weightier one is told.
-    fn strict(&self, tool: ToolId<'_>, act: &Act<'_>, verdict: Verdict, at_least: Match) -> Option<Finding> {
+    fn strict(&self, tool: ToolId<'_>, act: &Deed<'_>, verdict: Verdict, at_least: Match) -> Option<Finding> {
         let covering = self.rules().filter(|(_, rule)| rule.written.verdict == verdict && rule.matches(tool, act) >= at_least);
         let (_, rule) = covering.min_by_key(|(voice, _)| *voice)?;
         let written = rule.written.clone();
@@ -178,7 +178,7 @@ impl Policy {
         })
     }
 
-    fn listed(&self, voice: Voice, tool: ToolId<'_>, act: &Act<'_>) -> Listed {
+    fn listed(&self, voice: Voice, tool: ToolId<'_>, act: &Deed<'_>) -> Listed {
         let ours = || self.rules().filter(|(whose, rule)| *whose == voice && rule.written.verdict == Verdict::Allow);
         if let Some((_, rule)) = ours().find(|(_, rule)| rule.matches(tool, act) == Match::Yes) {
             return Listed::Yes(Because::Rule(rule.written.clone()));
@@ -189,7 +189,7 @@ impl Policy {
 }
 
 /// What a mode makes of an act that no rule is about.
-fn by_mode(mode: Mode, act: &Act<'_>) -> Finding {
+fn by_mode(mode: Mode, act: &Deed<'_>) -> Finding {
     let verdict = match (mode, act.kind()) {
         (_, Kind::Read) => return Finding { verdict: Verdict::Allow, because: Because::Reading },
         (Mode::Auto, Kind::Commands | Kind::Write | Kind::Fetch | Kind::Use) | (Mode::AutoEdit, Kind::Write) => Verdict::Allow,

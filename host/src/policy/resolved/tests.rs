@@ -18,7 +18,7 @@ fn policy(system: &str, user: &str, project: &str) -> Policy {
 }
 
 fn on(policy: &Policy, mode: Mode, line: &str) -> Verdict {
-    policy.find(mode, "bash", &Act::Command(line)).verdict
+    policy.find(mode, "bash", &Deed::Command(line)).verdict
 }
 
 const ALLOW: &str = r#"[commands]
@@ -96,12 +96,12 @@ fn rules_can_be_about_one_tool_by_name_or_digest() {
     let text = format!("[tools.bash]\nuse = \"deny\"\n[tools.\"sha256:{digest}\"]\nuse = \"ask\"");
     let mut policy = policy("", &text, "");
     policy.know("other", &digest);
-    let used = |tool: &str| policy.find(Mode::Auto, tool, &Act::Use).verdict;
+    let used = |tool: &str| policy.find(Mode::Auto, tool, &Deed::Use).verdict;
     assert_eq!((used("bash"), used("other"), used("third")), (Verdict::Deny, Verdict::Ask, Verdict::Allow));
     assert_eq!(policy.on_tool("third"), None);
     // Who denies a tool denies it its reading too; who asks about it does not ask about reading.
     let path = WorkspacePath::parse("a", None).unwrap();
-    let reads = |tool: &str| policy.find(Mode::Auto, tool, &Act::Read(&path)).verdict;
+    let reads = |tool: &str| policy.find(Mode::Auto, tool, &Deed::Read(&path)).verdict;
     assert_eq!((reads("bash"), reads("other")), (Verdict::Deny, Verdict::Allow));
 }
 
@@ -109,8 +109,8 @@ fn rules_can_be_about_one_tool_by_name_or_digest() {
 fn reading_is_allowed_or_denied_and_never_asked() {
     let path = |text: &str| WorkspacePath::parse(text, None).unwrap();
     let deny = policy("", "[read]\ndeny = [\"secrets/**\"]", "");
-    assert_eq!(deny.find(Mode::Ask, "grep", &Act::Read(&path("Secrets/key"))).verdict, Verdict::Deny);
-    assert_eq!(deny.find(Mode::Ask, "grep", &Act::Read(&path("src/a"))).verdict, Verdict::Allow);
+    assert_eq!(deny.find(Mode::Ask, "grep", &Deed::Read(&path("Secrets/key"))).verdict, Verdict::Deny);
+    assert_eq!(deny.find(Mode::Ask, "grep", &Deed::Read(&path("src/a"))).verdict, Verdict::Allow);
     for project in ["", "[protected]\nshown = [\"*.pem\"]\nwritable = [\".vscode\"]"] {
         let protected = policy("", "[read]\ndeny = [\"secrets/**\"]\n[protected]\nhidden = [\"*.sqlite\"]", project).protected();
         let of = |text: &str| protected.of(&path(text));
@@ -126,10 +126,10 @@ fn reading_is_allowed_or_denied_and_never_asked() {
 #[test]
 fn where_a_write_goes_is_not_known_rules_about_writing_ask() {
     let rule = policy("", "[write]\ndeny = [\"secrets/**\"]", "");
-    assert_eq!(rule.find(Mode::Auto, "patch", &Act::Write(None)).verdict, Verdict::Ask);
-    assert_eq!(policy("", "", "").find(Mode::Auto, "patch", &Act::Write(None)).verdict, Verdict::Allow);
+    assert_eq!(rule.find(Mode::Auto, "patch", &Deed::Write(None)).verdict, Verdict::Ask);
+    assert_eq!(policy("", "", "").find(Mode::Auto, "patch", &Deed::Write(None)).verdict, Verdict::Allow);
     let allow = policy("", "[write]\nallow = [\"**\"]", "");
-    assert_eq!(allow.find(Mode::Ask, "patch", &Act::Write(None)).verdict, Verdict::Ask);
+    assert_eq!(allow.find(Mode::Ask, "patch", &Deed::Write(None)).verdict, Verdict::Ask);
 }
 
 #[test]
@@ -139,7 +139,7 @@ allow = ["docs.rs", { pattern = "*.example.com", methods = ["get"], match = ["a.
 deny = ["evil.example.com"]"#;
     let policy = policy("", text, "");
     let found =
-        |host: &str, method| policy.find(Mode::Auto, "web", &Act::Fetch { host: &HostAddress::parse(host).unwrap(), method }).verdict;
+        |host: &str, method| policy.find(Mode::Auto, "web", &Deed::Fetch { host: &HostAddress::parse(host).unwrap(), method }).verdict;
     assert_eq!(found("docs.rs", "POST"), Verdict::Allow);
     assert_eq!(found("a.example.com", "GET"), Verdict::Allow);
     assert_eq!(found("a.example.com", "POST"), Verdict::Ask);
@@ -204,10 +204,10 @@ const PATHS: [&str; 5] = ["x", "x/y", "z", "z/y", "X/Y"];
 /// Every answer of a policy that these tests look at, in one order.
 fn answers(policy: &Policy) -> Vec<Finding> {
     let paths = PATHS.map(|text| WorkspacePath::parse(text, None).unwrap());
-    let mut acts: Vec<Act<'_>> = LINES.iter().map(|line| Act::Command(line)).collect();
-    acts.extend(paths.iter().map(|path| Act::Write(Some(path))));
-    acts.extend(paths.iter().map(Act::Read));
-    acts.extend([Act::Write(None), Act::Use]);
+    let mut acts: Vec<Deed<'_>> = LINES.iter().map(|line| Deed::Command(line)).collect();
+    acts.extend(paths.iter().map(|path| Deed::Write(Some(path))));
+    acts.extend(paths.iter().map(Deed::Read));
+    acts.extend([Deed::Write(None), Deed::Use]);
     let all = Mode::ALL.into_iter().flat_map(|mode| acts.iter().map(move |act| policy.find(mode, "bash", act)));
     all.collect()
 }

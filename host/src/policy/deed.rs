@@ -25,7 +25,7 @@ pub enum Kind {
 
 /// One act, to be held against the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act<'a> {
+pub enum Deed<'a> {
     /// Running this line.
     Command(&'a str),
     /// Reading this file or folder.
@@ -56,7 +56,7 @@ impl Kind {
     }
 }
 
-impl Act<'_> {
+impl Deed<'_> {
     /// Its kind.
     pub fn kind(&self) -> Kind {
         match self {
@@ -69,7 +69,7 @@ impl Act<'_> {
     }
 }
 
-impl fmt::Display for Act<'_> {
+impl fmt::Display for Deed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(line) => write!(f, "run `{line}`"),
@@ -84,15 +84,15 @@ impl fmt::Display for Act<'_> {
 
 impl Effect {
     /// The acts that an effect consists of. All of them have to be allowed.
-    pub fn acts(&self) -> Vec<Act<'_>> {
+    pub fn acts(&self) -> Vec<Deed<'_>> {
         match self {
-            Self::Command { line, .. } => vec![Act::Command(line)],
+            Self::Command { line, .. } => vec![Deed::Command(line)],
             Self::Write { paths, confirm } => {
-                let unknown = paths.is_empty().then_some(Act::Write(None));
-                let known = paths.iter().map(|path| Act::Write(Some(path)));
-                known.chain(unknown).chain(confirm.then_some(Act::Use)).collect()
+                let unknown = paths.is_empty().then_some(Deed::Write(None));
+                let known = paths.iter().map(|path| Deed::Write(Some(path)));
+                known.chain(unknown).chain(confirm.then_some(Deed::Use)).collect()
             }
-            Self::Confirmed => vec![Act::Use],
+            Self::Confirmed => vec![Deed::Use],
         }
     }
 }
