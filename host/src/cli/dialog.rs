@@ -55,7 +55,7 @@ fn describe(question: &Question) -> (String, Option<Described>) {
             let place = if directory.as_str().is_empty() { String::new() } else { format!(" in {}", shown::line(directory.as_str(), 400)) };
             (format!("{tool} wants to run this command{place}, outside of the sandbox, with your rights:"), shown::block(line))
         }
-        Effect::Write { changes } => {
+        Effect::Write { changes, .. } => {
             let described = changes::describe(changes);
             let text = described.text.clone();
             whole = Some(described);
@@ -144,7 +144,8 @@ mod tests {
         let after = Content { size: 4, digest: "0".into() };
         let diff = Some("--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-old\n+new\n".to_owned());
         let path = WorkspacePath::parse("src/a.rs", None).unwrap();
-        let effect = Effect::Write { changes: Changes::new(vec![Change { path, act: Act::Modify { before: 4, after }, diff }]) };
+        let effect =
+            Effect::Write { changes: Changes::new(vec![Change { path, act: Act::Modify { before: 4, after }, diff }]), confirm: false };
         let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("patch", r#"{"path":"elsewhere"}"#, effect) else {
             panic!("not asked")
         };

@@ -21,6 +21,8 @@ pub enum Effect {
     Write {
         /// Never empty: what changes nothing needs no permit.
         changes: Changes,
+        /// The tool, or a rule about it, wants each of its calls confirmed.
+        confirm: bool,
     },
     /// Run a tool that wants to be confirmed each time, whatever it can do.
     Confirmed,
@@ -59,7 +61,9 @@ impl Effect {
     pub fn scope(&self, tool: &str) -> Option<Scope> {
         match self {
             Self::Command { line, .. } => SimpleCommand::parse(line).map(|command| Scope::Command(command.scope())),
-            Self::Write { changes } if changes.only_write() => changes.common().map(|path| Scope::Write { tool: tool.to_owned(), path }),
+            Self::Write { changes, confirm: false } if changes.only_write() => {
+                changes.common().map(|path| Scope::Write { tool: tool.to_owned(), path })
+            }
             Self::Write { .. } => None,
             Self::Confirmed => None,
         }
@@ -71,10 +75,10 @@ impl Scope {
     pub fn covers(&self, tool: &str, effect: &Effect) -> bool {
         match (self, effect) {
             (Self::Command(scope), Effect::Command { line, .. }) => scope.covers(line),
-            (Self::Write { tool: approved, path }, Effect::Write { changes }) => {
+            (Self::Write { tool: approved, path }, Effect::Write { changes, confirm }) => {
                 let covers =
                     |change: &Change| change.act == Act::CreateDirectory && path.is_within(&change.path) || change.path.is_within(path);
-                approved == tool && changes.only_write() && changes.iter().all(covers)
+                !confirm && approved == tool && changes.only_write() && changes.iter().all(covers)
             }
             (Self::Command(_), Effect::Write { .. } | Effect::Confirmed)
             | (Self::Write { .. }, Effect::Command { .. } | Effect::Confirmed) => false,

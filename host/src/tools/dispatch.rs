@@ -23,7 +23,7 @@ use super::summary;
 use crate::agent::events::{Event, Observer, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
-use crate::policy::{Effect, FileGrant};
+use crate::policy::{Cap, Effect, FileGrant};
 use crate::sandbox::{self, CallReport, Failure, Gate, History, Limits, Ruling, Sandbox, Workspace};
 
 /// Runs calls in their enclosures.
@@ -156,6 +156,9 @@ impl Dispatcher {
             let problem = self.catalog.unknown(call.name.trim());
             return Err((call, problem));
         };
+        if let Some(denial) = &tool.forbidden {
+            return Err((call, denial.to_string()));
+        }
         let checked = match tool.arguments.check(&call.arguments, &self.workspace) {
             Ok(checked) => checked,
             Err(problem) => return Err((call, problem.to_string())),
@@ -215,7 +218,7 @@ impl Dispatcher {
             Ok(()) => self.attempt(&ready, &verdicts, observer, cancel).await,
             Err(failure) => CallReport::without_a_run(failure),
         };
-        let changes = self.settling.settle(&mut report, &ready.subject, &self.approvals, cancel, &verdicts).await;
+        let changes = self.settling.settle(&mut report, ready.tool, &ready.subject, &self.approvals, (cancel, &verdicts)).await;
         let CallReport { result: report, active, memory, log, touched, denials, staged: _ } = report;
         let verdicts = std::mem::take(&mut *lock(&verdicts));
         let wall = started.elapsed();
@@ -243,7 +246,8 @@ impl Dispatcher {
             }
             None if matches!(report, Err(Failure::Cancelled)) => (ToolResult::interrupted(), None, false),
             None => {
-                let keeping = Keeping { cap: self.settings.output_cap, folder: self.settings.outputs.clone() };
+                let cap = ready.tool.caps.get(Cap::ShownBytes).and_then(|bytes| usize::try_from(bytes).ok());
+                let keeping = Keeping { cap: cap.unwrap_or(self.settings.output_cap), folder: self.settings.outputs.clone() };
                 let (mut result, view) = answer::to_result(report, &keeping, &ready.tool.declared.name);
                 settle::remark(&mut result, &denials, !touched.written.is_empty());
                 // What has really changed, whatever the tool says.
@@ -258,7 +262,10 @@ impl Dispatcher {
     /// Asks for what has to be settled before a call starts; its effects are decided on when they are known.
     async fn admit(&self, ready: &Ready<'_>, verdicts: &Mutex<Verdicts>, cancel: &CancellationToken) -> Result<(), Failure> {
         self.approvals.ready().map_err(denied)?;
-        if !ready.tool.declared.confirm {
+        // What writes is confirmed with what it writes. Commands are asked one by one anyway; a rule that wants the tool asked
+        // has each of them asked.
+        let now = ready.tool.grants.files != FileGrant::ReadWrite && (!ready.tool.grants.commands || ready.tool.declared.confirm);
+        if !ready.tool.confirm || !now {
             return Ok(());
         }
         match self.approvals.rule(&ready.subject, Effect::Confirmed, cancel, verdicts).await {
@@ -302,7 +309,7 @@ impl Dispatcher {
             tool: ready.tool.declared.name.clone(),
             input: ready.input.clone(),
             grants: ready.tool.grants.clone(),
-            limits: self.settings.limits.clone(),
+            limits: self.settings.limits.clone().with(&ready.tool.caps),
             workspace: Arc::clone(&self.workspace),
             gate: self.gate(ready, verdicts, cancel),
             // A line that finds the channel full is dropped: progress is for now or never.

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
 use super::approval::{Approvals, Verdicts};
+use super::catalog::Tool;
 use super::ledger::Subject;
 use crate::conversation::{Content, ResultStatus, ToolResult};
-use crate::policy::{Changes, Denial, Effect};
+use crate::policy::{Changes, Denial, Effect, FileGrant};
 use crate::sandbox::{CallReport, CommitError, Failure, History, Ruling};
 
 /// Makes changes real.
@@ -23,14 +24,21 @@ impl Settling {
     pub(super) async fn settle(
         &self,
         report: &mut CallReport,
+        tool: &Tool,
         subject: &Subject,
         approvals: &Approvals,
-        cancel: &CancellationToken,
-        verdicts: &Mutex<Verdicts>,
+        (cancel, verdicts): (&CancellationToken, &Mutex<Verdicts>),
     ) -> Option<Changes> {
-        let staged = report.staged.take()?;
+        let Some(staged) = report.staged.take() else {
+            // A tool that wants to be confirmed is, even if it turns out to change nothing: before anybody hears of it.
+            let unconfirmed = tool.confirm && tool.grants.files == FileGrant::ReadWrite && report.result.is_ok();
+            if unconfirmed && let Ruling::Denied(denial) = approvals.rule(subject, Effect::Confirmed, cancel, verdicts).await {
+                report.result = Err(denied(denial));
+            }
+            return None;
+        };
         let changes = staged.changes().clone();
-        let effect = Effect::Write { changes: changes.clone() };
+        let effect = Effect::Write { changes: changes.clone(), confirm: tool.confirm };
         let permit = match approvals.rule(subject, effect, cancel, verdicts).await {
             Ruling::Permitted(permit) => permit,
             Ruling::Denied(denial) => {

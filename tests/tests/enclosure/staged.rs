@@ -28,7 +28,7 @@ fn content(folder: &Path, path: &str) -> Option<String> {
 /// What was asked about.
 fn changes(question: &Question) -> &Changes {
     match &question.effect {
-        Effect::Write { changes } => changes,
+        Effect::Write { changes, .. } => changes,
         Effect::Command { .. } | Effect::Confirmed => panic!("something else was asked: {question:?}"),
     }
 }

@@ -31,8 +31,11 @@ impl Default for Guard {
 impl Guard {
     /// With this list of paths.
     pub(in crate::sandbox) fn new(paths: ProtectedPaths) -> Self {
-        let names: Vec<String> = paths.names().map(|name| regex::escape(&name).replace(r"\*", ".*").replace(r"\?", ".")).collect();
-        let names = RegexBuilder::new(&format!("^(?:{})$", names.join("|"))).unicode(false).case_insensitive(true).build().ok();
+        let names = paths.names().unwrap_or_default();
+        let tells = !names.is_empty();
+        let names: Vec<String> = names.iter().map(|name| regex::escape(name).replace(r"\*", ".*").replace(r"\?", ".")).collect();
+        let names =
+            RegexBuilder::new(&format!("^(?:{})$", names.join("|"))).unicode(false).case_insensitive(true).build().ok().filter(|_| tells);
         Self { paths, names }
     }
 
@@ -42,7 +45,7 @@ impl Guard {
             Some(Protected::Hidden) => Err(Denial::fixed(
                 Code::Hidden,
                 format!(
-                    "'{place}' may hold secrets by its name, and its content is kept from tools. Ask the user if you need something of it."
+                    "'{place}' is hidden: its content is kept from tools, since by its name it may hold secrets, or by the policy. Ask the user if you need something of it."
                 ),
             )),
             Some(Protected::ReadOnly | Protected::Pinned) | None => Ok(()),
@@ -55,7 +58,7 @@ impl Guard {
             (None, _) | (Some(Protected::Pinned), Doing::MakeDirectory) => return Ok(()),
             (Some(Protected::Pinned), Doing::Changing) => "holds files that other programs run, and stays where it is",
             (Some(Protected::ReadOnly), _) => "is run or obeyed by other programs, and tools may not change it",
-            (Some(Protected::Hidden), _) => "may hold secrets by its name, and tools may not change it",
+            (Some(Protected::Hidden), _) => "is hidden, and tools may not change it",
         };
         Err(Denial::fixed(Code::Protected, format!("'{place}' {what}. The user can do it by hand.")))
     }

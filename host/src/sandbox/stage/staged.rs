@@ -71,7 +71,7 @@ impl Staged {
     /// Makes the changes, all or none. What was there is kept in the history, under the name of the tool.
     pub fn commit(self, permit: Permit, tool: &str, history: Option<&History>) -> Result<(), CommitError> {
         match permit.effect() {
-            Effect::Write { changes } if *changes == self.changes => {}
+            Effect::Write { changes, .. } if *changes == self.changes => {}
             Effect::Write { .. } | Effect::Command { .. } | Effect::Confirmed => return Err(CommitError::NotPermitted),
         }
         commit::commit(&self.workspace, &self.steps, tool, history)
