@@ -125,10 +125,6 @@ mod tests {
     use super::super::{Act, Change, Changes, Content, Layer, Level, WorkspacePath};
     use super::*;
 
-    fn path(text: &str) -> WorkspacePath {
-        WorkspacePath::parse(text, None).unwrap()
-    }
-
     fn command(line: &str) -> Effect {
         Effect::Command { line: line.into(), directory: WorkspacePath::parse("", None).unwrap() }
     }

@@ -7,16 +7,15 @@ use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::filesystem::types::{DirectoryEntry, HostDirectoryEntryStream};
 use wasmtime_wasi::p2::{FsResult, ReaddirIterator};
 
-use super::problem::Problem;
 use super::stat;
-use crate::sandbox::below::Kind;
+use super::view::Named;
 use crate::sandbox::state::State;
 
 /// Names that have not been taken yet.
-pub(super) struct Listing(std::vec::IntoIter<Result<(String, Kind), Problem>>);
+pub(super) struct Listing(std::vec::IntoIter<Named>);
 
 /// Hands out a listing.
-pub(super) fn push(table: &mut ResourceTable, names: Vec<Result<(String, Kind), Problem>>) -> FsResult<Resource<ReaddirIterator>> {
+pub(super) fn push(table: &mut ResourceTable, names: Vec<Named>) -> FsResult<Resource<ReaddirIterator>> {
     let listing = table.push(Listing(names.into_iter()))?;
     Ok(Resource::new_own(listing.rep()))
 }

@@ -27,6 +27,9 @@ pub(in crate::sandbox) struct View {
     pub(super) stage: Option<Stage>,
 }
 
+/// A name in a directory and what it stands for, or why it cannot be told.
+pub(super) type Named = Result<(String, Kind), Problem>;
+
 /// What is at a place.
 #[derive(Debug)]
 pub(super) enum Node {
@@ -216,7 +219,7 @@ impl View {
     }
 
     /// The names in a directory, in their order.
-    pub(super) fn list(&self, place: &str) -> Result<Vec<Result<(String, Kind), Problem>>, Problem> {
+    pub(super) fn list(&self, place: &str) -> Result<Vec<Named>, Problem> {
         let mut names = BTreeMap::new();
         let mut errors = Vec::new();
         let there = self.stage.as_ref().is_none_or(|stage| stage.at(place).is_none() && !stage.is_cut_off(place));
