@@ -7,7 +7,9 @@
 mod folders;
 mod raw;
 mod settings;
+mod timeout;
 
 pub use folders::{Folders, NoHome};
 pub use raw::{ConfigError, Raw};
 pub use settings::{Flags, Provider, Settings, SettingsError};
+pub use timeout::{InvalidTimeout, Timeout};

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::agent::Interventions;
 use crate::policy::Mode;
 use crate::tools::Reorder;
 
@@ -17,12 +18,45 @@ pub struct Raw {
     pub mode: Option<Mode>,
     /// Turns with calls in one request.
     pub max_tool_iterations: Option<u32>,
+    /// How long one request may be at work.
+    pub timeout_seconds: Option<u64>,
     /// Components to load besides the built-in ones; relative to this file.
     pub plugins: Vec<PathBuf>,
     /// How calls run.
     pub dispatch: RawDispatch,
+    /// Which remarks the host may make to the model.
+    pub interventions: RawInterventions,
     /// How the model is reached.
     pub provider: RawProvider,
+}
+
+/// `[interventions]`: each is on or off.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RawInterventions {
+    /// The limit on turns is reached.
+    pub limit: Option<bool>,
+    /// A response was empty.
+    pub empty: Option<bool>,
+    /// Several responses in a row were cut off.
+    pub unproductive: Option<bool>,
+    /// From time to time, to look back.
+    pub react: Option<bool>,
+    /// The same call gave the same result again.
+    pub repetition: Option<bool>,
+}
+
+impl RawInterventions {
+    /// With the defaults for what is not said.
+    pub(super) fn resolve(&self) -> Interventions {
+        let Interventions { limit, empty, unproductive, react } = Interventions::default();
+        Interventions {
+            limit: self.limit.unwrap_or(limit),
+            empty: self.empty.unwrap_or(empty),
+            unproductive: self.unproductive.unwrap_or(unproductive),
+            react: self.react.unwrap_or(react),
+        }
+    }
 }
 
 /// `[dispatch]`

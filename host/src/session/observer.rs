@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::journal::Journal;
 use super::record::Record;
-use crate::agent::events::{Event, Observer, Tier};
+use crate::agent::events::{Event, Fitting, Observer, Tier};
 use crate::conversation::{Call, CallId, OpenTurn, Turn};
 
 /// Writes a request into a journal and passes every event on to whoever else watches.
@@ -92,10 +92,14 @@ impl State {
             Event::TurnFinished(turn) => {
                 (self.open.take().map_or_else(|| Record::Turn((*turn).clone()), |open| open.closed(turn)), Durable::Now)
             }
+            Event::Fitting(Fitting::Summarised { summary, usage, .. }) => (Record::compacted(summary, *usage), Durable::Now),
             Event::RequestFinished { outcome } => (Record::outcome(outcome), Durable::Now),
-            Event::TurnStarted { .. } | Event::Delta(_) | Event::Answered(_) | Event::CallProgress { .. } | Event::Notice(_) => {
-                return None;
-            }
+            Event::TurnStarted { .. }
+            | Event::Fitting(Fitting::Pruned(_) | Fitting::Summarising)
+            | Event::Delta(_)
+            | Event::Answered(_)
+            | Event::CallProgress { .. }
+            | Event::Notice(_) => return None,
         })
     }
 

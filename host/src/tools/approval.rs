@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use crate::agent::ActiveTime;
 use crate::policy::{Code, Decision, Denial, Effect, Judge, Mode, Permit, Question};
 use crate::sandbox::Ruling;
 
@@ -38,6 +39,7 @@ pub struct Approvals {
     /// Held while a dialog is open, so that there is one at a time.
     dialog: tokio::sync::Mutex<()>,
     rejections_in_a_row: AtomicU32,
+    time: ActiveTime,
 }
 
 /// What became of the effects of one call.
@@ -61,7 +63,18 @@ impl Approvals {
     /// Approvals in a mode, with somebody to ask or without.
     pub fn new(mode: Mode, approver: Option<Arc<dyn Approver>>) -> Self {
         let judge = Judge::new(mode, approver.is_some());
-        Self { judge: Mutex::new(judge), approver, dialog: tokio::sync::Mutex::new(()), rejections_in_a_row: AtomicU32::new(0) }
+        Self {
+            judge: Mutex::new(judge),
+            approver,
+            dialog: tokio::sync::Mutex::new(()),
+            rejections_in_a_row: AtomicU32::new(0),
+            time: ActiveTime::default(),
+        }
+    }
+
+    /// Stands still while a dialog is open.
+    pub(super) fn time(&self) -> &ActiveTime {
+        &self.time
     }
 
     /// How often the user said no since they last said yes.
@@ -107,6 +120,7 @@ impl Approvals {
         let Some(approver) = &self.approver else {
             return Ruling::Denied(Denial::fixed(Code::NobodyToAsk, "there is nobody to ask."));
         };
+        let _waits_for_the_user = self.time.pause();
         let answer = tokio::select! {
             answer = approver.ask(&question) => answer,
             () = cancel.cancelled() => return Ruling::Denied(Denial::fixed(Code::Cancelled, "the user stopped the request.")),

@@ -20,7 +20,7 @@ fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
     let (transcript, tools) = (eventful(), two_tools());
     let request = ModelRequest {
         system: "You are careful.",
-        transcript: &transcript,
+        conversation: transcript.sent(),
         note: Some("Be brief."),
         tools: &tools,
         tool_choice: ToolChoice::None,
