@@ -6,7 +6,7 @@
 use super::{AnsweredCall, Block, Content, Reasoning, ToolResult};
 
 /// What a message costs beside its text.
-pub(super) const PER_MESSAGE: u64 = 8;
+const PER_MESSAGE: u64 = 8;
 
 /// What a picture costs, roughly, at the sizes that tools produce.
 const PER_PICTURE: u64 = 1_500;
@@ -24,6 +24,11 @@ pub fn prompt(prompt: &str) -> u64 {
 /// The tokens of a turn with its results.
 pub(super) fn blocks(blocks: &[Block]) -> u64 {
     PER_MESSAGE + blocks.iter().map(block).sum::<u64>()
+}
+
+/// Two messages that become one.
+pub(super) fn joined(first: u64, second: u64) -> u64 {
+    (first + second).saturating_sub(PER_MESSAGE)
 }
 
 fn block(block: &Block) -> u64 {

@@ -127,7 +127,7 @@ impl Turn {
         self.blocks.extend(next.blocks);
         self.stop = next.stop;
         self.usage = self.usage.plus(next.usage);
-        self.tokens += next.tokens;
+        self.tokens = estimate::joined(self.tokens, next.tokens);
         self.interrupted = next.interrupted;
     }
 }

@@ -33,6 +33,8 @@ pub enum Code {
     RejectedByUser,
     /// The request was cancelled.
     Cancelled,
+    /// It has to be on record, and cannot be put there.
+    NotRecorded,
 }
 
 impl Code {
@@ -46,6 +48,7 @@ impl Code {
             Self::NobodyToAsk => "nobody-to-ask",
             Self::RejectedByUser => "rejected-by-user",
             Self::Cancelled => "cancelled",
+            Self::NotRecorded => "not-recorded",
         }
     }
 }
