@@ -137,3 +137,70 @@ impl Agent<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::BoxFuture;
+
+    use super::super::events::Observer;
+    use super::super::ports::{Delta, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, Ran, ToolDefinition, Tools};
+    use super::super::time::ActiveTime;
+    use super::super::{Interventions, RequestId, TurnLimit};
+    use super::*;
+    use crate::conversation::test_kit::broken;
+    use crate::conversation::{OpenTurn, Response};
+
+    /// A model that must not be asked, and tools that must not run.
+    struct Untouched(ModelInfo, ActiveTime);
+
+    impl Model for Untouched {
+        fn info(&self) -> &ModelInfo {
+            &self.0
+        }
+
+        fn respond<'a>(
+            &'a self,
+            _: ModelRequest<'a>,
+            _: &'a mut (dyn FnMut(Delta<'_>) + Send),
+            _: &'a CancellationToken,
+        ) -> BoxFuture<'a, Result<Response, ModelError>> {
+            Box::pin(async { Err(ModelError::new(ModelErrorKind::Rejected, "the model was asked")) })
+        }
+    }
+
+    impl Tools for Untouched {
+        fn definitions(&self) -> &[ToolDefinition] {
+            &[]
+        }
+
+        fn time(&self) -> &ActiveTime {
+            &self.1
+        }
+
+        fn run<'a>(&'a self, _: &'a mut OpenTurn, _: &'a dyn Observer, _: &'a CancellationToken) -> BoxFuture<'a, Ran> {
+            Box::pin(async { Ran::Finished })
+        }
+    }
+
+    impl Observer for Untouched {
+        fn observe(&self, _: &Event<'_>) {}
+    }
+
+    #[tokio::test]
+    async fn r060_a_conversation_that_breaks_a_rule_is_never_sent() {
+        let info = ModelInfo { provider: "p".into(), model: "m".into(), context_window: 100_000 };
+        let untouched = Untouched(info, ActiveTime::default());
+        let agent = Agent {
+            model: &untouched,
+            tools: &untouched,
+            observer: &untouched,
+            system: String::new(),
+            turn_limit: TurnLimit::default(),
+            time_limit: None,
+            interventions: Interventions::default(),
+        };
+        let outcome = agent.request(&RequestId::new(1), &mut broken(), "Go on.", &CancellationToken::new()).await;
+        let Outcome::InternalError { message } = outcome else { panic!("{outcome:?}") };
+        assert!(message.contains("exchange 1, turn 0: the prompt is blank") && message.contains("\"exchanges\""), "{message}");
+    }
+}

@@ -2,6 +2,7 @@
 //!
 //! This room knows neither WebAssembly nor HTTP nor a terminal. What it needs from them are the traits in [`ports`];
 //! what it tells them are the [`events`]. How a request can end is one list, [`Outcome`].
+#![doc = include_str!("LIFECYCLE.md")]
 
 mod ask;
 mod budget;

@@ -99,7 +99,7 @@ pub(super) async fn request(
     let approver: Option<Arc<dyn Approver>> = TerminalDialog::at_this_terminal(&renderer);
     let dispatcher = parts.dispatcher(workspace, approver);
     let cancel = CancellationToken::new();
-    interrupt::watch(cancel.clone())?;
+    interrupt::watch(cancel.clone(), recording.as_ref().map(Recording::last_words))?;
     let agent = Agent {
         model,
         tools: &dispatcher,

@@ -1,6 +1,6 @@
 //! Conversations for tests, in a line each.
 
-use super::{Call, CallId, OpenTurn, Response, ResponseBlock, ResultStatus, ToolResult, Transcript, Turn};
+use super::{Call, CallId, Exchange, OpenTurn, Response, ResponseBlock, ResultStatus, ToolResult, Transcript, Turn};
 
 /// An answer.
 pub(crate) fn said(text: &str) -> Turn {
@@ -33,4 +33,9 @@ pub(crate) fn conversation(exchanges: &[(&str, Vec<Turn>)]) -> Transcript {
         turns.iter().cloned().for_each(|turn| transcript.record(turn));
     }
     transcript
+}
+
+/// One that breaks a rule, as only this room could make it.
+pub(crate) fn broken() -> Transcript {
+    Transcript::of(vec![Exchange::begun(" ".into())])
 }

@@ -106,7 +106,7 @@ pub(super) fn pieces_of_history(body: &Value) -> Vec<Piece> {
                 fields.remove("cache_control");
             }
             let is_user = message["role"] == "user";
-            pieces.push(match (block["type"].as_str(), is_user) {
+            let piece = match (block["type"].as_str(), is_user) {
                 (Some("text"), true) => match (pieces.last_mut(), block["text"].as_str().unwrap_or_default()) {
                     (_, note) if note.starts_with(NOTE) => continue,
                     // What the user's side says in one go is one piece, as in the other format.
@@ -124,7 +124,8 @@ pub(super) fn pieces_of_history(body: &Value) -> Vec<Piece> {
                     Piece::Result { whole: block, frame, is_left_out }
                 }
                 _ => Piece::Other(json!({"role": message["role"], "block": block})),
-            });
+            };
+            pieces.push(piece);
         }
     }
     pieces
