@@ -114,6 +114,7 @@ impl Agent<'_> {
                 note: note.as_deref(),
                 tools: self.tools.definitions(),
                 tool_choice: course.choice(),
+                is_shown_live: self.observer.is_live(),
             };
             match ask(self.model, request, self.observer, cancel).await {
                 Heard::Said(said, counted) => {

@@ -115,7 +115,7 @@ impl Model for Recorder {
 
 /// What was asked, in a form that tells two requests apart and nothing else.
 fn summary(request: &ModelRequest<'_>) -> Value {
-    let ModelRequest { system, conversation, note, tools, tool_choice: _ } = request;
+    let ModelRequest { system, conversation, note, tools, tool_choice: _, is_shown_live: _ } = request;
     let tools: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     let mut exchanges = Vec::new();
     let mut turns = 0;
