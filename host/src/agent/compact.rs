@@ -61,8 +61,14 @@ impl Agent<'_> {
         let room = self.room();
         let mut task = Transcript::new();
         task.begin(summarise::task(transcript, place, transcript.scale().undo(room.limit)));
-        let request =
-            ModelRequest { system: summarise::SYSTEM, conversation: task.sent(), note: None, tools: &[], tool_choice: ToolChoice::None };
+        let request = ModelRequest {
+            system: summarise::SYSTEM,
+            conversation: task.sent(),
+            note: None,
+            tools: &[],
+            tool_choice: ToolChoice::None,
+            is_shown_live: false,
+        };
         // Its text is nobody's answer; that it takes another attempt is worth knowing.
         let mut on_delta = |delta: Delta<'_>| {
             if matches!(delta, Delta::Retry { .. }) {

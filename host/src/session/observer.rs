@@ -150,7 +150,8 @@ impl State {
                 self.is_under_way = false;
                 (Record::outcome(outcome), Durable::Now)
             }
-            Event::TurnStarted { .. } => {
+            // After a pause a response begins anew.
+            Event::TurnStarted { .. } | Event::Delta(Delta::Retry { .. }) => {
                 self.partial.clear();
                 return None;
             }
@@ -159,7 +160,7 @@ impl State {
                 return None;
             }
             Event::Fitting(Fitting::Pruned(_) | Fitting::Summarising)
-            | Event::Delta(Delta::Reasoning(_) | Delta::CallBegun(_) | Delta::Retry { .. })
+            | Event::Delta(Delta::Reasoning(_) | Delta::CallBegun(_))
             | Event::Answered(_)
             | Event::CallProgress { .. }
             | Event::Notice(_) => return None,
