@@ -223,3 +223,14 @@ pub(super) fn two_tools() -> Vec<crate::agent::ports::ToolDefinition> {
     };
     vec![tool("list_dir", "Lists a folder."), tool("bash", "")]
 }
+
+/// A conversation whose oldest turn is summarised and whose oldest result is left out.
+pub(super) fn shortened() -> Transcript {
+    use crate::conversation::test_kit::{conversation, said, worked};
+    use crate::conversation::{Place, Pruning};
+
+    let mut transcript = conversation(&[("One.", vec![worked(4_000), worked(4_000)]), ("Two.", vec![said("Yes.")]), ("Three.", vec![])]);
+    assert!(transcript.summarise(transcript.summary_until(Place { exchange: 0, turn: 1 }, "It began.".into())));
+    assert!(transcript.prune(Pruning { protected: 0, least_gain: 1 }).is_some());
+    transcript
+}

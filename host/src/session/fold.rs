@@ -329,6 +329,47 @@ mod tests {
     }
 
     #[test]
+    fn r012_turns_come_in_one_order_and_nothing_else_is_read() {
+        let head = "{\"cofferdam_session\":1,\"id\":\"0123456789ab\",\"created\":\"\",\"workspace\":\"/w\"}\n";
+        let request = "{\"request\":{\"id\":\"1\",\"prompt\":\"go\",\"at\":\"\"}}\n";
+        let usage = "{\"input\":null,\"output\":null,\"cached_input\":null,\"cache_write\":null}";
+        let call = "{\"call\":{\"id\":\"a\",\"name\":\"read\",\"arguments\":\"\"}}";
+        let response = format!("{{\"response\":{{\"blocks\":[{call}],\"stop\":\"calls\",\"usage\":{usage}}}}}\n");
+        let turn = "{\"turn\":{\"blocks\":[{\"text\":\"hi\"}]}}\n";
+        let (started, finished, closed) = (
+            "{\"started\":{\"call\":0}}\n",
+            "{\"finished\":{\"call\":0,\"result\":{\"status\":\"ok\",\"content\":[]}}}\n",
+            "{\"closed\":{\"rest\":[]}}\n",
+        );
+        let outcome = "{\"outcome\":{\"kind\":\"answered\",\"at\":\"\"}}\n";
+        let summary = |exchange: usize, turn: usize| {
+            format!(
+                "{{\"compacted\":{{\"text\":\"s\",\"until\":{{\"exchange\":{exchange},\"turn\":{turn}}},\"turns\":1,\"tokens\":9,\"at\":\"\"}}}}\n"
+            )
+        };
+        let read = |records: &[&str]| Saved::read([&[head], records].concat().concat().as_bytes()).map(|_| ());
+        let whole = [request, &response, started, finished, closed, &summary(0, 1), turn, outcome, &summary(1, 0)];
+        assert_eq!(read(&whole), Ok(()));
+        let bad: [&[&str]; 12] = [
+            &[turn],
+            &[&response],
+            &[request, started],
+            &[request, finished],
+            &[request, closed],
+            &[request, &response, turn],
+            &[request, &response, &response],
+            &[request, &response, outcome],
+            &[request, &response, started, started],
+            &[request, &response, &summary(0, 1)],
+            &[request, turn, outcome, turn],
+            &[request, turn, &summary(0, 1), &summary(0, 1)],
+        ];
+        for records in bad {
+            assert!(matches!(read(records), Err(Unreadable::Damaged { .. })), "{records:?}");
+        }
+    }
+
+    #[test]
     fn r110_a_newer_version_is_refused_whatever_else_it_says() {
         let read = |text: &str| Saved::read(text.as_bytes()).map(|_| ());
         assert_eq!(read("{\"cofferdam_session\":2,\"name\":7}\n{\"unheard\":1}\n"), Err(Unreadable::Newer { version: 2 }));

@@ -20,6 +20,7 @@ mod order;
 mod outcomes;
 mod recording;
 mod refused;
+mod soup;
 mod streams;
 mod submit;
 mod tools;
