@@ -75,13 +75,20 @@ fn compare(earlier: &[Piece], later: &[Piece], was_summarised: bool) -> Result<(
         (Piece::User(a), Some(Piece::User(b))) => b.ends_with(a.as_str()) || a.ends_with(b.as_str()),
         _ => false,
     };
-    let follows = (0..=earlier.len()).any(|cut| {
+    let fresh = |tail: &[Piece]| {
+        // What is new begins with a new response, and nothing of what was there comes back as new.
+        !matches!(tail.first(), Some(Piece::Result { .. }))
+            && !tail.iter().any(|piece| matches!(piece, Piece::Other(_)) && earlier.contains(piece))
+    };
+    let is_rest = |kept: &[Piece]| begins_with(&rest[1..], kept).is_ok() && fresh(&rest[1 + kept.len()..]);
+    // Cut before a prompt, within an exchange, or after everything; never between a call and its result.
+    let follows = (0..=earlier.len()).filter(|cut| !matches!(earlier.get(*cut), Some(Piece::Result { .. }))).any(|cut| {
         let kept = &earlier[cut..];
-        // Cut before a prompt, within an exchange, or after everything.
         let prompt_before = earlier[..cut].iter().rev().find(|piece| matches!(piece, Piece::User(_)));
-        let whole = kept.first().is_some_and(|piece| is_prompt(piece, rest)) && begins_with(&rest[1..], &kept[1..]).is_ok();
-        let within = prompt_before.is_some_and(|piece| is_prompt(piece, rest)) && begins_with(&rest[1..], kept).is_ok();
-        whole || within || (kept.is_empty() && matches!(rest.first(), Some(Piece::User(_))))
+        let whole = kept.first().is_some_and(|piece| is_prompt(piece, rest)) && is_rest(&kept[1..]);
+        let within = prompt_before.is_some_and(|piece| is_prompt(piece, rest)) && is_rest(kept);
+        let after = kept.is_empty() && matches!(rest.first(), Some(Piece::User(_))) && is_rest(&[]);
+        whole || within || after
     });
     if follows { Ok(()) } else { Err("what comes after the summary is not the rest of what was there".into()) }
 }
