@@ -80,7 +80,8 @@ fn compare(earlier: &[Piece], later: &[Piece], was_summarised: bool) -> Result<(
         !matches!(tail.first(), Some(Piece::Result { .. }))
             && !tail.iter().any(|piece| matches!(piece, Piece::Other(_)) && earlier.contains(piece))
     };
-    let is_rest = |kept: &[Piece]| begins_with(&rest[1..], kept).is_ok() && fresh(&rest[1 + kept.len()..]);
+    let said = rest.get(1..).unwrap_or_default();
+    let is_rest = |kept: &[Piece]| begins_with(said, kept).is_ok() && fresh(&said[kept.len()..]);
     // Cut before a prompt, within an exchange, or after everything; never between a call and its result.
     let follows = (0..=earlier.len()).filter(|cut| !matches!(earlier.get(*cut), Some(Piece::Result { .. }))).any(|cut| {
         let kept = &earlier[cut..];
