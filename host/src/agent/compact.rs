@@ -33,7 +33,8 @@ pub enum Compacted {
 }
 
 impl Agent<'_> {
-    /// Summarises what was said, however little it is, but for the newest turns.
+    /// Summarises what was said, however little it is, but for the newest turns. A session keeps it if the observer
+    /// is one that records; in a request or between two makes no difference.
     pub async fn compact(&self, transcript: &mut Transcript, cancel: &CancellationToken) -> Compacted {
         let keep = self.room().keep.min(transcript.scale().apply(transcript.sent_tokens()) / 4);
         self.compact_keeping(keep, keep, transcript, cancel).await

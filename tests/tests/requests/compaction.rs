@@ -186,13 +186,8 @@ fn r065_r066_old_results_are_left_out_and_kept() {
 fn estimates_are_corrected_by_what_the_provider_counts() {
     for provider in both() {
         let home = long_home();
-        // Two files are far from filling the window, says the host; the provider counts three times as much.
-        let server = provider.serve([
-            reads("alpha").usage(Some((9_000, 10))),
-            reads("beta").usage(Some((33_000, 10))),
-            sum("They read alpha."),
-            says("Done."),
-        ]);
+        // Two files are far from filling the window, by the host's estimate; the provider counts twice as much.
+        let server = provider.serve([reads("alpha"), reads("beta").usage(Some((20_000, 10))), sum("They read both."), says("Done.")]);
         home.ask(&server, &[]).answered("Done.");
         assert!(is_summariser(&server, 2));
     }
