@@ -215,9 +215,10 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    use super::super::test_run::{Notices, Script, WORKSPACE, calls, only, request, said};
+    use super::super::test_run::{Notices, Script, WORKSPACE, calls, compact, only, request, said};
     use super::super::{Session, Store};
     use super::*;
+    use crate::agent::Compacted;
     use crate::conversation::{Response, ResponseBlock, ResultStatus};
 
     fn store(folder: &Path) -> (Store, Session) {
@@ -303,6 +304,32 @@ mod tests {
             let statuses: Vec<_> = turn.calls().map(|answered| answered.result.status).collect();
             let of_calls = [ResultStatus::Ok, ResultStatus::Interrupted, ResultStatus::NotRun];
             assert_eq!(statuses, if turn.has_calls() { of_calls.to_vec() } else { Vec::new() });
+        }
+    }
+
+    #[tokio::test]
+    async fn r073_a_summary_can_be_had_at_any_length_tells_what_it_removed_and_is_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (store, mut session) = store(folder.path());
+        let again = || only(&store).resume(Path::new(WORKSPACE), Box::new(str::to_owned)).expect("nobody has it");
+        assert_eq!(compact(session.journal, &mut session.transcript, &Script::new([])).await, Compacted::Nothing);
+        let long = "a long path ".repeat(50);
+        let script = Script::new([calls("I look.", &[("read", &long)]), calls("And again.", &[("read", "b")]), said("Done.")]);
+        request(again().journal, &mut session.transcript, "Look.", &script, &Notices::default()).await;
+        let whole = session.transcript.clone();
+
+        let done = compact(again().journal, &mut session.transcript, &Script::new([said("They looked.")])).await;
+        let Compacted::Done { turns, before, after } = done else { panic!("{done:?}") };
+        assert!(turns >= 1 && before > 250 && after < before / 2, "{turns} turns: {before} became {after}");
+        assert_eq!(session.transcript.exchanges(), whole.exchanges());
+        assert_eq!(only(&store).look().expect("it is whole").transcript, session.transcript);
+        assert_eq!(again().transcript.sent_tokens(), session.transcript.sent_tokens());
+
+        // what fails changes nothing.
+        for reply in [said(" "), said(&"no shorter ".repeat(500)), calls("", &[("read", "c")])] {
+            let failed = compact(again().journal, &mut session.transcript, &Script::new([reply])).await;
+            assert!(matches!(failed, Compacted::Failed { .. } | Compacted::Nothing), "{failed:?}");
+            assert_eq!(only(&store).look().expect("it is whole").transcript, session.transcript);
         }
     }
 
