@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::ledger::{Decided, Ended, Ground, Ledger, Ruled, Subject, Unrecorded};
 use crate::agent::ActiveTime;
 use crate::conversation::Call;
-use crate::policy::{Code, Decision, Denial, Effect, Judge, Mode, Permit, Question};
+use crate::policy::{Code, Decision, Denial, Effect, Judge, Mode, Permit, Policy, Question};
 use crate::sandbox::Ruling;
 
 /// Denials of one call that get a record each: a guest can ask for what it does not get as fast as it runs.
@@ -87,6 +87,14 @@ impl Approvals {
     /// Stands still while a dialog is open.
     pub(super) fn time(&self) -> &ActiveTime {
         &self.time
+    }
+
+    /// With rules, which hold from now on.
+    #[must_use]
+    pub fn under(mut self, policy: Arc<Policy>) -> Self {
+        let judge = self.judge.get_mut().unwrap_or_else(PoisonError::into_inner);
+        *judge = Judge::new(judge.mode(), self.approver.is_some()).under(policy);
+        self
     }
 
     /// With somebody who keeps account of what calls do.

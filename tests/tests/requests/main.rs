@@ -18,12 +18,14 @@ mod interventions;
 mod limit;
 mod order;
 mod outcomes;
+mod policy;
 mod recording;
 mod refused;
 mod soup;
 mod streams;
 mod submit;
 mod tools;
+mod trust;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
