@@ -173,6 +173,7 @@ impl Plan {
             outputs: None,
             limits: self.limits,
             rejections: 3,
+            repetition: true,
         };
         let approvals = Arc::new(Approvals::new(self.mode, self.approver));
         let state = tempfile::tempdir().expect("a folder");
