@@ -19,6 +19,7 @@ mod descriptors;
 mod guard;
 mod listing;
 mod metered;
+mod open;
 mod problem;
 mod stat;
 mod touched;
