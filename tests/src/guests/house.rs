@@ -182,7 +182,7 @@ impl Plan {
             Dispatcher::new(sandbox, Arc::clone(&catalog), Arc::clone(&workspace), approvals, settings).keeping(Arc::clone(&history));
         // One thread for everything that is not in a call: a call that held it up would be noticed.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        House { catalog, dispatcher, runtime: Some(runtime), folder, workspace, history, state: state }
+        House { catalog, dispatcher, runtime: Some(runtime), folder, workspace, history, state }
     }
 }
 
