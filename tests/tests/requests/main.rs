@@ -14,6 +14,7 @@ mod dialog;
 mod failures;
 mod history;
 mod limit;
+mod lock;
 mod order;
 mod policy;
 mod recording;
