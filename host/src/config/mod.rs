@@ -5,10 +5,12 @@
 //! that does not parse, or has a key nobody knows, is an error with its line and column; nothing starts with half of one.
 
 mod folders;
+mod interventions;
 mod lock_file;
 mod policy;
 mod raw;
 mod settings;
+mod timeout;
 
 pub use folders::{Folders, NoHome};
 pub use lock_file::{LockFile, LockProblem};
@@ -17,3 +19,4 @@ pub use policy::{
 };
 pub use raw::{ConfigError, Raw};
 pub use settings::{Flags, Provider, Settings, SettingsError};
+pub use timeout::{InvalidTimeout, Timeout};
