@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::agent::TurnLimit;
+use crate::authoring::{Language, PluginName};
 use crate::config::Flags;
 use crate::policy::Mode;
 use crate::tools::ParallelLimit;
@@ -39,6 +40,8 @@ pub(super) enum Command {
     Demo(DemoArgs),
     /// See the tools, and call one without a model
     Tools(ToolsArgs),
+    /// Write, build, test and inspect plugins
+    Plugin(PluginArgs),
     /// Tell what this machine can enforce, which model is reachable, and where things are kept
     Doctor,
     /// Print completions for a shell
@@ -191,6 +194,54 @@ pub(super) enum ToolsCommand {
         #[command(flatten)]
         calls: CallArgs,
         /// The whole result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    cofferdam plugin new word_count --lang python    a folder with a tool that works\n  \
+    cd word_count && cofferdam plugin build          word_count.wasm\n  \
+    cofferdam plugin test                            your cases.json, and what every tool has to stand\n  \
+    cofferdam plugin inspect word_count.wasm         what it asks for, what it would be granted, and why\n  \
+    cofferdam run --plugin word_count.wasm \"…\"      an agent that has it")]
+pub(super) struct PluginArgs {
+    #[command(subcommand)]
+    pub(super) command: PluginCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PluginCommand {
+    /// Begin a plugin from a template
+    New {
+        /// Its name, and that of its first tool
+        name: PluginName,
+        /// rust, python, javascript, c or go
+        #[arg(long = "lang", value_name = "LANGUAGE")]
+        language: Language,
+    },
+    /// Build the component of a plugin with the toolchain of its language
+    Build {
+        /// The folder of the plugin
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+    },
+    /// Run a plugin's cases, and the checks that every component has to pass
+    #[command(after_help = "Exit code: 0 if all passed, 1 if not. The format of cases.json is in the file that `plugin new` writes.")]
+    Test {
+        /// The folder of the plugin, or a component
+        #[arg(default_value = ".")]
+        subject: PathBuf,
+        /// The cases, if not `cases.json` in the folder
+        #[arg(long, value_name = "FILE.json")]
+        cases: Option<PathBuf>,
+    },
+    /// Show what a component is and could do, as the basis of a decision
+    Inspect {
+        /// The component
+        file: PathBuf,
+        /// As JSON
         #[arg(long)]
         json: bool,
     },

@@ -36,12 +36,17 @@ pub(super) fn settings(common: &Common, flags: Flags) -> Result<(Settings, Folde
     Ok((settings, folders))
 }
 
+/// Sets up the sandbox, with the cache of this user.
+pub(super) fn sandbox(allocation: Allocation) -> Result<Sandbox, CliError> {
+    let cache = Cache::open(Folders::of_this_user()?.cache())?;
+    let compiler = Compiler::Process(std::env::current_exe()?);
+    Ok(Sandbox::new(SandboxOptions { allocation, compiler, cache: Some(cache) })?)
+}
+
 /// Sets up the sandbox and loads all plugins.
 pub(super) fn parts(common: &Common, flags: Flags, allocation: Allocation) -> Result<Parts, CliError> {
     let (settings, folders) = settings(common, flags)?;
-    let cache = Cache::open(folders.cache())?;
-    let compiler = Compiler::Process(std::env::current_exe()?);
-    let sandbox = Arc::new(Sandbox::new(SandboxOptions { allocation, compiler, cache: Some(cache) })?);
+    let sandbox = Arc::new(sandbox(allocation)?);
     let mut catalog = Catalog::default();
     for (name, component) in builtin_components() {
         catalog.add(&sandbox, Origin::BuiltIn(name), component, &|| preparing(name));

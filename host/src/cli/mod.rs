@@ -9,6 +9,7 @@ mod doctor;
 mod error;
 mod exit;
 mod interrupt;
+mod plugin;
 mod print;
 mod render;
 mod run;
@@ -29,6 +30,7 @@ pub fn run() -> ExitCode {
         Command::Sessions(args) => sessions::run(&common, &args),
         Command::Demo(args) => demo::run(&common, &args),
         Command::Tools(args) => tools::run(&common, args),
+        Command::Plugin(args) => plugin::run(&common, args),
         Command::Doctor => doctor::run(&common),
         Command::Completions { shell } => completions::run(shell),
         Command::CompileComponent => return exit::of_compiler(crate::sandbox::compile_from_stdin()),

@@ -36,6 +36,11 @@ impl Folders {
         &self.cache
     }
 
+    /// What builds plugins, as far as it was installed for that.
+    pub fn toolchains(&self) -> PathBuf {
+        self.cache.join("toolchains")
+    }
+
     /// What was said and done.
     pub fn sessions(&self) -> PathBuf {
         self.state.join("sessions")
