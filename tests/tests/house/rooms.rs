@@ -7,7 +7,8 @@ use super::sources::{Source, host};
 /// Each room with the rooms it may import. `main` and `lib` name everything and do nothing.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("agent", &["conversation"]),
-    ("cli", &["agent", "config", "conversation", "model", "policy", "sandbox", "session", "shown", "tools"]),
+    ("authoring", &["policy", "sandbox"]),
+    ("cli", &["agent", "authoring", "config", "conversation", "model", "policy", "sandbox", "session", "shown", "tools"]),
     ("config", &["agent", "policy", "tools"]),
     ("conversation", &[]),
     ("model", &["agent", "conversation", "shown"]),
@@ -25,6 +26,8 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("reqwest::", &["model"]),
     ("clap::", &["cli"]),
     ("indicatif::", &["cli"]),
+    ("wit_bindgen_", &["authoring"]),
+    ("wit_component::", &["authoring"]),
     ("std::process::exit", &["cli"]),
     // Where these are made is where it is decided.
     ("Permit { effect", &["policy"]),

@@ -15,7 +15,7 @@ pub enum Check {
     UnicodePath,
     /// Text of all scripts, and of characters that are no letters, is taken.
     UnicodeText,
-    /// A megabyte of text is taken, or refused.
+    /// A quarter of a megabyte of text is taken, or refused: more than a model writes, less than an answer may hold.
     BigInput,
     /// A file of eight megabytes is read, or refused.
     BigFile,
@@ -48,7 +48,7 @@ impl fmt::Display for Check {
             Self::WithoutGrants => "without grants it fails as a tool does",
             Self::UnicodePath => "a file with a name in another script",
             Self::UnicodeText => "text in all scripts",
-            Self::BigInput => "a megabyte of input",
+            Self::BigInput => "a quarter of a megabyte of input",
             Self::BigFile => "a file of eight megabytes",
             Self::MissingPath => "a path to nothing is an error",
             Self::DirectoryPath => "a directory where a file belongs",

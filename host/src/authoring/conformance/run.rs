@@ -17,7 +17,7 @@ type Files = BTreeMap<String, FileContent>;
 type Input = Map<String, Value>;
 type Problem = Option<String>;
 
-const BIG_INPUT: usize = 1 << 20;
+const BIG_INPUT: usize = 256 << 10;
 const BIG_FILE: usize = 8 << 20;
 const SCRIPTS: &str = "ünïcode 漢字 עברית 🦀 e\u{301} \u{200d}\u{feff}\u{1} end";
 const FILE_IN_ANOTHER_SCRIPT: &str = "ünï 漢字/ファイル 🦀.txt";
