@@ -5,9 +5,16 @@
 //! that does not parse, or has a key nobody knows, is an error with its line and column; nothing starts with half of one.
 
 mod folders;
+mod interventions;
+mod policy;
 mod raw;
 mod settings;
+mod timeout;
 
 pub use folders::{Folders, NoHome};
+pub use policy::{
+    FileProblem, LoadedPolicy, Owner, PolicyFileError, PolicyPlaces, PolicySource, ProjectPolicy, SourceState, Trust, TrustError,
+};
 pub use raw::{ConfigError, Raw};
 pub use settings::{Flags, Provider, Settings, SettingsError};
+pub use timeout::{InvalidTimeout, Timeout};
