@@ -13,6 +13,7 @@ mod print;
 mod render;
 mod run;
 mod sessions;
+mod spent;
 mod tools;
 
 use std::process::ExitCode;

@@ -27,7 +27,7 @@ mod sse;
 #[cfg(test)]
 mod test_server;
 #[cfg(test)]
-mod vectors;
+mod test_vectors;
 mod wire;
 
 pub use choice::{Choice, ModelChoiceError, ModelSpec, Provider, Settings, choose};

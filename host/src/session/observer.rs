@@ -81,7 +81,7 @@ impl State {
 
     fn record(&mut self, event: &Event<'_>) -> Option<(Record, Durable)> {
         Some(match event {
-            Event::RequestStarted { request, prompt } => (Record::request(request, prompt), Durable::Later),
+            Event::RequestStarted { request, prompt, model } => (Record::request(request, prompt, model), Durable::Later),
             Event::CallsProposed(turn) => {
                 self.open = Some(Open::of(turn));
                 (Record::Response(turn.response()), Durable::Later)
