@@ -1,7 +1,7 @@
 //! A request that is stopped at each of the points of R-100, and goes on in a new process, with either provider.
 
 use cofferdam_tests::guests::Guest;
-use cofferdam_tests::program::Running;
+use cofferdam_tests::program::{Running, wait_until};
 use cofferdam_tests::terminal::Terminal;
 use cofferdam_tests::wire::{Provider, Reply, Request, Server, both, calls, fails, hangs, nothing, says};
 use serde_json::json;
@@ -59,7 +59,8 @@ const POINTS: &[Point] = &[
         args: &[],
         when: When::InTheDialog("touch ran"),
         text: None,
-        results: &["was not run", "was not run"],
+        // The first one's tool was at work, up to its question.
+        results: &["interrupted", "was not run"],
     },
     Point {
         name: "in parallel tools",
@@ -146,7 +147,7 @@ fn go_on(user: &User, provider: Provider, prompt: &str) -> Request {
 }
 
 #[test]
-fn r063_r100_stopped_anywhere_a_session_goes_on_with_either_provider() {
+fn r063_r099_r100_r102_stopped_anywhere_a_session_goes_on_with_either_provider() {
     let directions = both().into_iter().flat_map(|first| both().map(|second| (first, second)));
     for (point, (first, second)) in POINTS.iter().flat_map(|point| directions.clone().map(move |direction| (point, direction))) {
         let place = format!("{}, {first:?}, then {second:?}", point.name);
@@ -214,5 +215,21 @@ fn r090_thinking_goes_back_to_whose_it_is_and_to_nobody_else() {
             assert_eq!(asked.count(thought), expected, "{first:?}, then {second:?}: {thought} in {:#}", asked.body);
         }
         assert_eq!(every_result(&asked).len(), 1);
+    }
+}
+
+#[test]
+fn r107_a_second_ctrl_c_leaves_and_what_happened_is_saved() {
+    for provider in both() {
+        let user = User::new();
+        let stubborn = "trap '' TERM; touch begun; while true; do sleep 0.1; done";
+        let server = provider.serve([calls("bash", bash("echo first")), calls("bash", bash(stubborn))]);
+        let running = user.home.start(user.home.task(&server, &["--mode", "auto", "--output", "stream-json"]));
+        wait_until("the command runs", || user.home.has("begun"));
+        running.interrupt();
+        running.interrupt();
+        assert_eq!(running.wait().code, 130);
+        let results = every_result(&go_on(&user, provider, "What happened?"));
+        assert!(results.len() == 2 && results[0].contains("first") && results[1].contains("interrupted"), "{results:?}");
     }
 }
