@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use cofferdam_tests::wire::{both, nothing, says};
+use serde_json::json;
 
 use super::home;
 
