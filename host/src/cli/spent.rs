@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::conversation::{Turn, Usage};
+use crate::conversation::{Exchange, Turn, Usage};
 use crate::model;
 
 /// Tokens and dollars.
@@ -14,12 +14,21 @@ pub(super) struct Spent {
 }
 
 impl Spent {
-    /// For these turns of a model, each at its own price: long input may be dearer. Without the model's name the price is
-    /// unknown.
-    pub(super) fn on(turns: &[Turn], model: Option<&str>) -> Self {
-        let usage = turns.iter().fold(Usage::default(), |sum, turn| sum.plus(turn.usage()));
-        let cost: Option<f64> = turns.iter().map(|turn| model::cost(turn.usage(), model?)).sum();
-        Self { usage, cost: cost.map(round) }
+    /// For a request to a model. Without the model's name the price is unknown.
+    pub(super) fn on(exchange: &Exchange, model: Option<&str>) -> Self {
+        let overhead = Some(exchange.overhead()).filter(|overhead| *overhead != Usage::default());
+        Self::on_calls(exchange.turns().iter().map(Turn::usage).chain(overhead), model)
+    }
+
+    /// For these calls of a model, each at its own price: long input may be dearer.
+    fn on_calls(usages: impl Iterator<Item = Usage> + Clone, model: Option<&str>) -> Self {
+        let cost: Option<f64> = usages.clone().map(|usage| model::cost(usage, model?)).sum();
+        Self { usage: usages.fold(Usage::default(), Usage::plus), cost: cost.map(round) }
+    }
+
+    /// Of a request that never began.
+    pub(super) fn nothing() -> Self {
+        Self { usage: Usage::default(), cost: None }
     }
 
     /// All of it. What of one part is unknown is unknown of the whole.
@@ -48,30 +57,30 @@ fn round(dollars: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversation::{Response, ResponseBlock};
 
-    fn turn(input: u64, cached: Option<u64>) -> Turn {
-        let usage = Usage { input: Some(input), output: Some(100), cached_input: cached, cache_write: None };
-        let response = Response { blocks: vec![ResponseBlock::Text("Said.".into())], usage, ..Response::default() };
-        Turn::without_calls(response).expect("it has text")
+    fn used(input: u64, cached: Option<u64>) -> Usage {
+        Usage { input: Some(input), output: Some(100), cached_input: cached, cache_write: None }
+    }
+
+    fn on(usages: &[Usage], model: Option<&str>) -> Spent {
+        Spent::on_calls(usages.iter().copied(), model)
     }
 
     #[test]
     fn r097_each_turn_has_its_price_and_the_session_their_sum() {
-        let turns = [turn(200_000, None), turn(200_000, Some(100_000))];
+        let calls = [used(200_000, None), used(200_000, Some(100_000))];
         // Together they are beyond what the price of this model holds for; each alone is not.
-        let spent = Spent::on(&turns, Some("gpt-6-sol"));
+        let spent = on(&calls, Some("gpt-6-sol"));
         assert_eq!(spent.in_words(), ["400000 tokens in (100000 cached), 200 out", "$0.6220"]);
         assert_eq!(Spent::sum([spent, spent]).in_words(), ["800000 tokens in (200000 cached), 400 out", "$1.2440"]);
     }
 
     #[test]
     fn r097_what_is_unknown_is_said_to_be() {
-        let spent = Spent::on(&[turn(10, None)], Some("llama3"));
+        let spent = on(&[used(10, None)], Some("llama3"));
         assert_eq!(spent.in_words(), ["10 tokens in, 100 out", "cost unknown"]);
-        assert_eq!(Spent::sum([spent, Spent::on(&[turn(10, None)], Some("gpt-4o"))]).cost, None);
-        assert_eq!(Spent::on(&[turn(10, None)], None).cost, None);
-        let unknown = Turn::interrupted_text("Half".into()).expect("it has text");
-        assert_eq!(Spent::on(&[unknown], Some("gpt-4o")).in_words(), [""; 0]);
+        assert_eq!(Spent::sum([spent, on(&[used(10, None)], Some("gpt-4o"))]).cost, None);
+        assert_eq!(on(&[used(10, None)], None).cost, None);
+        assert_eq!(on(&[Usage::default()], Some("gpt-4o")).in_words(), [""; 0]);
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::agent::events::{Event, Tier};
+use crate::agent::events::{Event, Fitting, Tier};
 use crate::agent::ports::{Delta, ModelInfo};
 use crate::agent::{Outcome, RequestId};
 use crate::cli::spent::Spent;
@@ -83,7 +83,7 @@ pub(in crate::cli) fn report<'a>(
         model,
         turns: turns.len(),
         calls,
-        spent: Spent::on(turns, Some(&model.model)),
+        spent: transcript.exchanges().last().map_or_else(Spent::nothing, |exchange| Spent::on(exchange, Some(&model.model))),
     }
 }
 
@@ -94,6 +94,11 @@ pub(super) fn line(event: &Event<'_>) -> Option<Value> {
             json!({"type": "request_started", "request": request, "prompt": prompt, "model": model})
         }
         Event::TurnStarted { turn } => json!({"type": "turn_started", "turn": turn}),
+        Event::Fitting(Fitting::Pruned(pruned)) => json!({"type": "pruned", "results": pruned.results, "tokens": pruned.tokens}),
+        Event::Fitting(Fitting::Summarising) => json!({"type": "summarising"}),
+        Event::Fitting(Fitting::Summarised { summary, tokens: (before, after), usage }) => {
+            json!({"type": "summarised", "turns": summary.turns, "tokens_before": before, "tokens_after": after, "usage": usage})
+        }
         Event::Delta(Delta::Text(text)) => json!({"type": "text", "text": text}),
         Event::Delta(Delta::Reasoning(text)) => json!({"type": "reasoning", "text": text}),
         Event::Delta(Delta::Retry { attempt, pause, reason }) => {

@@ -94,5 +94,5 @@ fn summary(entry: &Entry, saved: &Saved) -> serde_json::Value {
 /// What each request used.
 fn spent(saved: &Saved) -> impl Iterator<Item = Spent> {
     let all = saved.requests.iter().zip(saved.transcript.exchanges());
-    all.map(|(request, exchange)| Spent::on(exchange.turns(), request.model.as_deref()))
+    all.map(|(request, exchange)| Spent::on(exchange, request.model.as_deref()))
 }

@@ -49,6 +49,13 @@ fn text(entry: &Entry, saved: &Saved) -> String {
         let all = [count(spent.len(), "request"), count(saved.turns(), "turn")].into_iter().chain(Spent::sum(spent).in_words());
         lines.extend([String::new(), style(format!("in all: {}", all.collect::<Vec<_>>().join(" · "))).dim().to_string()]);
     }
+    if let Some(summary) = saved.transcript.summary() {
+        lines.push(String::new());
+        lines.push(
+            style(format!("(The oldest turns, {} of them, are sent to the model as this summary.)", summary.turns)).dim().to_string(),
+        );
+        lines.push(shown::block(summary.text.trim()));
+    }
     lines.join("\n")
 }
 
