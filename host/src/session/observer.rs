@@ -288,7 +288,7 @@ mod tests {
             let folder = tempfile::tempdir().expect("a folder");
             let (store, session) = store(folder.path());
             let recording = Recording::new(session.journal, &Nobody);
-            recording.observe(&Event::RequestStarted { request: "1", prompt: "Go." });
+            recording.observe(&Event::RequestStarted { request: "1", prompt: "Go.", model: "m" });
             events.iter().for_each(|event| recording.observe(event));
             recording.last_words().write();
             // What the request still does while the program leaves comes too late.
