@@ -28,6 +28,8 @@ pub enum Event<'a> {
         request: &'a str,
         /// What the user said.
         prompt: &'a str,
+        /// Who answers, as its provider names it.
+        model: &'a str,
     },
     /// The model is asked, for the nth time in this request.
     TurnStarted {

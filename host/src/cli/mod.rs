@@ -15,6 +15,7 @@ mod print;
 mod render;
 mod run;
 mod sessions;
+mod spent;
 mod tools;
 mod trust;
 

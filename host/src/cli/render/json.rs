@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::agent::events::{Event, Fitting, Tier};
 use crate::agent::ports::{Delta, ModelInfo};
 use crate::agent::{Outcome, RequestId};
-use crate::conversation::{Exchange, ResultStatus, Transcript, Usage};
+use crate::cli::spent::Spent;
+use crate::conversation::{ResultStatus, Transcript};
 use crate::session::SessionId;
 
 /// A call that finished.
@@ -47,9 +48,8 @@ pub(in crate::cli) struct Report<'a> {
     model: &'a ModelInfo,
     turns: usize,
     calls: Vec<CallSummary>,
-    pub(in crate::cli) usage: Usage,
-    /// In US dollars; null if a price or a usage is not known.
-    pub(in crate::cli) cost: Option<f64>,
+    #[serde(flatten)]
+    pub(in crate::cli) spent: Spent,
 }
 
 /// Sums a request up. The transcript holds this request as its last exchange.
@@ -63,7 +63,6 @@ pub(in crate::cli) fn report<'a>(
     calls: Vec<CallSummary>,
 ) -> Report<'a> {
     let turns = transcript.exchanges().last().map(|exchange| exchange.turns()).unwrap_or_default();
-    let usage = transcript.exchanges().last().map(Exchange::usage).unwrap_or_default();
     let error = match outcome {
         Outcome::ProviderError { message } | Outcome::Overflow { message } | Outcome::InternalError { message } => Some(message.as_str()),
         Outcome::Answered { .. }
@@ -84,15 +83,16 @@ pub(in crate::cli) fn report<'a>(
         model,
         turns: turns.len(),
         calls,
-        usage,
-        cost: crate::model::cost(usage, &model.model),
+        spent: transcript.exchanges().last().map_or_else(Spent::nothing, |exchange| Spent::on(exchange, Some(&model.model))),
     }
 }
 
 /// An event as a line; some are of no use to a program.
 pub(super) fn line(event: &Event<'_>) -> Option<Value> {
     Some(match event {
-        Event::RequestStarted { request, prompt } => json!({"type": "request_started", "request": request, "prompt": prompt}),
+        Event::RequestStarted { request, prompt, model } => {
+            json!({"type": "request_started", "request": request, "prompt": prompt, "model": model})
+        }
         Event::TurnStarted { turn } => json!({"type": "turn_started", "turn": turn}),
         Event::Fitting(Fitting::Pruned(pruned)) => json!({"type": "pruned", "results": pruned.results, "tokens": pruned.tokens}),
         Event::Fitting(Fitting::Summarising) => json!({"type": "summarising"}),
@@ -135,17 +135,13 @@ impl Report<'_> {
         if failed > 0 {
             words.push(format!("{failed} not done"));
         }
-        if let (Some(input), Some(output)) = (self.usage.input, self.usage.output) {
-            words.push(format!("{input} tokens in, {output} out"));
-        }
-        if let Some(cost) = self.cost {
-            words.push(format!("${cost:.4}"));
-        }
+        words.extend(self.spent.in_words());
         words.extend(self.session.map(|id| format!("session {id}")));
         console::style(words.join(" · ")).dim().for_stderr().to_string()
     }
 }
 
-fn count(number: usize, noun: &str) -> String {
+/// A number of things.
+pub(in crate::cli) fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }

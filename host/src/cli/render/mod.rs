@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use super::args::Output;
 use crate::agent::events::{Event, Observer};
 
-pub(super) use json::{CallSummary, report};
+pub(super) use json::{CallSummary, count, report};
 
 /// Shows events.
 pub(super) struct Renderer {

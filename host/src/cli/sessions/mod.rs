@@ -11,6 +11,7 @@ use super::args::{Common, SessionChoice, SessionsArgs, SessionsCommand};
 use super::assemble::{Parts, model_settings};
 use super::error::{CliError, Done};
 use super::print::stderr_line;
+use super::spent::Spent;
 use crate::config::Folders;
 use crate::sandbox::Workspace;
 use crate::session::{Entry, Redact, Saved, Scope, Session, Store};
@@ -76,6 +77,7 @@ fn local_time(time: SystemTime) -> String {
 
 /// A session as JSON, without what was said in it beyond the first words.
 fn summary(entry: &Entry, saved: &Saved) -> serde_json::Value {
+    let spent = Spent::sum(spent(saved));
     serde_json::json!({
         "id": entry.id,
         "workspace": workspace_of(saved),
@@ -84,5 +86,13 @@ fn summary(entry: &Entry, saved: &Saved) -> serde_json::Value {
         "turns": saved.turns(),
         "prompt": saved.requests.first().map(|request| &request.prompt),
         "ended": saved.requests.last().and_then(|request| request.ended.as_ref()),
+        "usage": spent.usage,
+        "cost": spent.cost,
     })
+}
+
+/// What each request used.
+fn spent(saved: &Saved) -> impl Iterator<Item = Spent> {
+    let all = saved.requests.iter().zip(saved.transcript.exchanges());
+    all.map(|(request, exchange)| Spent::on(exchange, request.model.as_deref()))
 }
