@@ -2,6 +2,7 @@
 
 mod args;
 mod assemble;
+mod chat;
 mod completions;
 mod demo;
 mod dialog;
@@ -17,7 +18,7 @@ mod tools;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
 use args::{Args, Command};
 
@@ -25,13 +26,16 @@ use args::{Args, Command};
 pub fn run() -> ExitCode {
     let Args { command, common } = Args::parse();
     let done = match command {
-        Command::Run(args) => run::run(&common, args),
-        Command::Sessions(args) => sessions::run(&common, &args),
-        Command::Demo(args) => demo::run(&common, &args),
-        Command::Tools(args) => tools::run(&common, args),
-        Command::Doctor => doctor::run(&common),
-        Command::Completions { shell } => completions::run(shell),
-        Command::CompileComponent => return exit::of_compiler(crate::sandbox::compile_from_stdin()),
+        None if chat::is_possible() => chat::run(&common, args::ChatArgs::default()),
+        None => return exit::help(args::Args::command()),
+        Some(Command::Chat(args)) => chat::run(&common, args),
+        Some(Command::Run(args)) => run::run(&common, args),
+        Some(Command::Sessions(args)) => sessions::run(&common, &args),
+        Some(Command::Demo(args)) => demo::run(&common, &args),
+        Some(Command::Tools(args)) => tools::run(&common, args),
+        Some(Command::Doctor) => doctor::run(&common),
+        Some(Command::Completions { shell }) => completions::run(shell),
+        Some(Command::CompileComponent) => return exit::of_compiler(crate::sandbox::compile_from_stdin()),
     };
     done.unwrap_or_else(|error| error.report())
 }

@@ -25,6 +25,8 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("reqwest::", &["model"]),
     ("clap::", &["cli"]),
     ("indicatif::", &["cli"]),
+    ("reedline::", &["cli"]),
+    ("crossterm::", &["cli"]),
     ("std::process::exit", &["cli"]),
     // Where these are made is where it is decided.
     ("Permit { effect", &["policy"]),
