@@ -126,7 +126,7 @@ mod tests {
     fn emphasis_is_seen_and_stars_that_are_stars_are_not() {
         let cases = [
             ("a **b** c", "  ..b..  "),
-            ("a *b* c _d_", "  .i.  .i."),
+            ("a *b* c _d_", "  .i.   .i."),
             ("`**x**` **y**", ".ccccc. ..b.."),
             ("# Head *x*", ".bbbbbb.b."),
             ("- item", ".     "),

@@ -252,7 +252,23 @@ mod tests {
     #[test]
     fn prose_is_wrapped_between_words_and_code_is_not() {
         let rows: Vec<String> = rows(Look::Styled, TEXT, 3, 40).iter().map(|row| console::strip_ansi_codes(row).into_owned()).collect();
-        insta::assert_snapshot!(rows.join("\n"), @"");
+        insta::assert_snapshot!(rows.join("\n"), @r#"
+        # Fares
+
+        The **fare** of a family is
+        `sum(adults) + half` and *never* more
+        than that, whatever src/**/*.rs says.
+
+        - one point that is so long that it has
+          to go on in a second row
+        - 日本語の長い文章はここで折り返されま
+          すがどこで折り返されるのでしょうか
+
+        ```rust
+        fn main() { println!("a line of code that is longer than the screen is wide"); }
+        ```
+        Done.
+        "#);
     }
 
     #[test]
