@@ -10,11 +10,13 @@ mod doctor;
 mod error;
 mod exit;
 mod interrupt;
+mod policy;
 mod print;
 mod render;
 mod run;
 mod sessions;
 mod tools;
+mod trust;
 
 use std::process::ExitCode;
 
@@ -33,6 +35,8 @@ pub fn run() -> ExitCode {
         Some(Command::Sessions(args)) => sessions::run(&common, &args),
         Some(Command::Demo(args)) => demo::run(&common, &args),
         Some(Command::Tools(args)) => tools::run(&common, args),
+        Some(Command::Policy(args)) => policy::run(&common, args.command),
+        Some(Command::Trust(args)) => trust::run(&common, &args),
         Some(Command::Doctor) => doctor::run(&common),
         Some(Command::Completions { shell }) => completions::run(shell),
         Some(Command::CompileComponent) => return exit::of_compiler(crate::sandbox::compile_from_stdin()),

@@ -29,7 +29,7 @@ impl Talk<'_> {
     pub(super) fn act(&mut self, command: Command) -> Then {
         let said = match command {
             Command::Help => Ok(help()),
-            Command::Mode(mode) => Ok(self.mode(mode)),
+            Command::Mode(mode) => self.mode(mode),
             Command::Model(None) => Ok(self.this_model()),
             Command::Model(Some(spec)) => self.choose_model(&spec),
             Command::Tools => Ok(tools::list::text(&self.parts.catalog)),
@@ -48,8 +48,11 @@ impl Talk<'_> {
         Then::GoOn
     }
 
-    fn mode(&self, mode: Option<Mode>) -> String {
+    fn mode(&self, mode: Option<Mode>) -> Said {
         if let Some(mode) = mode {
+            if let Some(place) = self.parts.catalog.policy().forbids(mode) {
+                return Err(CliError::new(format!("{place}: the policy does not leave mode `{mode}`")));
+            }
             self.approvals.set_mode(mode);
         }
         let mode = self.approvals.mode();
@@ -59,7 +62,7 @@ impl Talk<'_> {
             Mode::AutoEdit => "writes are allowed, commands are asked",
             Mode::Auto => "commands and writes are allowed without asking",
         };
-        format!("mode {mode}: {words}")
+        Ok(format!("mode {mode}: {words}"))
     }
 
     fn this_model(&self) -> String {

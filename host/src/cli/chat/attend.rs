@@ -13,7 +13,6 @@ use super::question::{self, Asked};
 use super::signals::Signals;
 use super::view::{Scene, View};
 use crate::conversation::Turn;
-use crate::tools::Approvals;
 
 /// How long a key is waited for before something else is looked at.
 const GLANCE: Duration = Duration::from_millis(40);
@@ -41,7 +40,8 @@ pub(super) enum Then {
 pub(super) struct Attention<'a> {
     pub(super) view: &'a View,
     pub(super) questions: &'a mpsc::Receiver<Asked>,
-    pub(super) approvals: &'a Approvals,
+    /// The user pressed the key that changes the mode.
+    pub(super) cycle_mode: &'a dyn Fn(),
     pub(super) signals: &'a Signals,
     pub(super) cancel: &'a CancellationToken,
     /// A turn was added to the conversation.
@@ -108,7 +108,7 @@ impl Attention<'_> {
             Key::Interrupt if self.cancel.is_cancelled() => *leaving = leaving.or(Some(Instant::now() + GRACE)),
             Key::Interrupt => self.stop(),
             Key::CycleMode => {
-                self.approvals.set_mode(self.approvals.mode().next());
+                (self.cycle_mode)();
                 self.view.set_status((self.status)());
             }
             Key::Enter => self.queue(words),

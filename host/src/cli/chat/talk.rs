@@ -24,6 +24,7 @@ use crate::cli::assemble::Parts;
 use crate::cli::run::{random, system_prompt};
 use crate::cli::sessions::show::said_and_done;
 use crate::conversation::Transcript;
+use crate::policy::Mode;
 use crate::sandbox::Workspace;
 use crate::session::{Recording, Session};
 use crate::shown;
@@ -56,7 +57,7 @@ impl<'a> Talk<'a> {
     ) -> Self {
         let (asker, questions) = Asker::new();
         let asker: Arc<dyn Approver> = Arc::new(asker);
-        let approvals = Arc::new(Approvals::new(parts.settings.mode, Some(Arc::clone(&asker))));
+        let approvals = Arc::new(parts.approvals(Some(Arc::clone(&asker))));
         let mut meter = Meter::default();
         meter.set_beside(&system_prompt(parts, &workspace), parts.catalog.definitions());
         let (view, transcript, meter) = (View::new(), Transcript::new(), RefCell::new(meter));
@@ -88,7 +89,8 @@ impl<'a> Talk<'a> {
 
     pub(super) fn begin_with(&mut self, transcript: Transcript, record: Record) {
         let mode = self.approvals.mode();
-        self.approvals = Arc::new(Approvals::new(mode, Some(Arc::clone(&self.asker))));
+        self.approvals = Arc::new(self.parts.approvals(Some(Arc::clone(&self.asker))));
+        self.approvals.set_mode(mode);
         self.meter.borrow_mut().set_conversation(&transcript);
         self.transcript = transcript;
         self.record = record;
@@ -100,7 +102,7 @@ impl<'a> Talk<'a> {
         while !self.signals.leave() {
             let line = if words.queued.is_empty() {
                 let begun = words.typed.take();
-                match keyboard.prompt(&begun, &|| self.status(), &|| self.approvals.set_mode(self.approvals.mode().next()))? {
+                match keyboard.prompt(&begun, &|| self.status(), &|| self.cycle_mode())? {
                     Entered::Line(line) => line,
                     Entered::Leave => return Ok(LEFT),
                 }
@@ -131,6 +133,14 @@ impl<'a> Talk<'a> {
         self.meter.borrow().status(self.approvals.mode(), self.model.info())
     }
 
+    /// The next mode that the policy leaves.
+    fn cycle_mode(&self) {
+        let all = std::iter::successors(Some(self.approvals.mode().next()), |mode| Some(mode.next())).take(Mode::ALL.len());
+        if let Some(mode) = all.into_iter().find(|mode| self.parts.catalog.policy().forbids(*mode).is_none()) {
+            self.approvals.set_mode(mode);
+        }
+    }
+
     fn request(&mut self, keyboard: &mut Keyboard, prompt: &str, words: &mut Words) -> Then {
         self.approvals.request_begins();
         let (journal, warning) = self.record.take(self.parts, &self.workspace);
@@ -152,7 +162,7 @@ impl<'a> Talk<'a> {
             let attention = Attention {
                 view: &self.view,
                 questions: &self.questions,
-                approvals: &self.approvals,
+                cycle_mode: &|| self.cycle_mode(),
                 signals: self.signals,
                 cancel: &cancel,
                 on_turn: &|turn| self.meter.borrow_mut().turn(turn, &model.info().model),
