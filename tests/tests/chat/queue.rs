@@ -34,7 +34,8 @@ fn r133_no_unknown_command_is_queued_and_a_known_one_is_done_in_its_turn() {
     chat.is_running();
     chat.says("/nothing");
     chat.terminal.wait_to_see_text("there is no command /nothing.");
-    chat.says("/mode plan");
+    // It stays where it can be mended.
+    chat.says("\u{15}/mode plan");
     chat.terminal.wait_to_see_text("next › /mode plan");
     server.release();
     chat.terminal.wait_to_see_text("mode plan: commands and writes are denied");

@@ -26,7 +26,7 @@ fn help_names_every_command_and_tab_completes_it() {
     let server = provider.serve([]);
     let mut chat = Chat::with(&server, &[]);
     let help = chat.asks("/help");
-    for name in ["/help", "/mode", "/model", "/tools", "/context", "/cost", "/resume", "/clear", "/export", "/quit"] {
+    for name in ["/help", "/mode", "/model", "/tools", "/context", "/cost", "/compact", "/resume", "/clear", "/export", "/quit"] {
         assert!(help.contains(&format!("  {name} ")), "{name}: {help}");
     }
     chat.types("/cont\t");
@@ -110,7 +110,9 @@ fn r131_context_tokens_and_cost_can_be_had() {
     let seen = chat.asks("Hello?");
     assert!(seen.contains("ask · claude-sonnet-5-5 · context "), "{seen}");
     assert!(seen.contains("of 1M · 250k tokens in, 1k out · $0.5100"), "{seen}");
-    assert!(chat.asks("/cost").contains("1 turns, 250000 tokens in"));
+    chat.says("/cost");
+    chat.terminal.wait_to_see_text("1 turns, 250000 tokens in");
+    chat.is_ready();
     assert!(chat.asks("/tools").contains("read-only"));
     chat.leaves();
 }
@@ -128,7 +130,7 @@ fn resume_lists_sessions_and_goes_on_with_one() {
         let mut chat = chat.then_with(&server, &[]);
         chat.asks("How many legs?");
         let list = chat.asks("/resume");
-        let row = |words: &str| list.lines().find(|line| line.ends_with(words)).expect("it is listed").to_owned();
+        let row = |words: &str| list.lines().rev().find(|line| line.ends_with(words)).expect("it is listed").to_owned();
         let id = row("Which colour?").split(' ').next().expect("a name").to_owned();
         let own = row("How many legs?").split(' ').next().expect("a name").to_owned();
         assert!(chat.asks("/resume ffffzz").contains("no session begins with"));
@@ -177,6 +179,36 @@ fn export_writes_the_conversation_and_overwrites_nothing() {
     let said: serde_json::Value = serde_json::from_str(&said).expect("it is JSON");
     let transcript: cofferdam::conversation::Transcript = serde_json::from_value(said["transcript"].clone()).expect("a transcript");
     assert_eq!(transcript.exchanges()[0].prompt(), "What is there?");
-    assert!(chat.asks("/export said.json").contains("cannot write said.json"));
+    chat.says("/export said.json");
+    chat.terminal.wait_to_see_text("cannot write said.json");
+    chat.is_ready();
+    chat.leaves();
+}
+
+#[test]
+fn r073_compact_puts_a_summary_in_place_of_what_was_said() {
+    let [provider, _] = both();
+    let server = provider.serve([]);
+    let home = super::home();
+    let long = "long words ".repeat(800);
+    let lines: Vec<String> =
+        [&long, &long, "They spoke of words."].iter().map(|text| json!({"blocks": [{"text": text}]}).to_string()).collect();
+    home.write("recording.jsonl", format!("{{\"cofferdam_recording\": 1, \"model\": \"m\"}}\n{}\n", lines.join("\n")));
+    let model = format!("replay:{}", home.path().join("recording.jsonl").display());
+    let mut chat = Chat::at_home(home, &server, &[], cofferdam_tests::terminal::Window { rows: 40, columns: 100 });
+    chat.says(&format!("/model {model}"));
+    chat.terminal.wait_to_see_text("from now on: replay:m");
+    chat.is_ready();
+    assert!(chat.asks("/compact").contains("nothing yet that a summary could stand for"));
+    for prompt in ["One.", "Two."] {
+        chat.says(prompt);
+        chat.terminal.wait_to_see("the answer", |seen| seen.contains("long words") && !super::is_running(seen));
+        chat.is_ready();
+    }
+    chat.says("/compact");
+    let seen = chat.terminal.wait_to_see_text("turns are now a summary: about ");
+    assert!(!seen.contains("They spoke of words."), "{seen}");
+    chat.is_ready();
+    assert!(chat.journals().concat().contains("They spoke of words."));
     chat.leaves();
 }

@@ -14,7 +14,7 @@ const PROMPTLY: Duration = Duration::from_secs(5);
 #[test]
 fn r101_esc_and_ctrl_c_stop_a_stream_and_the_prompt_is_back() {
     for (provider, key) in both().into_iter().zip([ESC, CTRL_C]) {
-        let server = provider.serve([says("The first words").then_hangs(), hangs(), says("Here again.")]);
+        let server = provider.serve([says("The first words").then_hangs(), hangs()]);
         let mut chat = Chat::with(&server, &[]);
         for (n, text) in ["The fir", ""].into_iter().enumerate() {
             chat.says("Go.");
@@ -26,7 +26,8 @@ fn r101_esc_and_ctrl_c_stop_a_stream_and_the_prompt_is_back() {
             chat.is_ready();
             assert!(asked.elapsed() < PROMPTLY, "{:?}", asked.elapsed());
         }
-        assert!(chat.asks("Are you there?").contains("Here again."));
+        // what came of the first is part of the second, once.
+        assert_eq!(server.last_request().count("The first"), 1);
         chat.leaves();
     }
 }

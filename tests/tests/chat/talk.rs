@@ -52,24 +52,20 @@ fn a_prompt_can_have_many_lines() {
 #[test]
 fn r099_each_outcome_is_told_and_the_chat_goes_on() {
     for provider in both() {
-        let server = provider.serve([
-            nothing(),
-            nothing(),
-            fails(400, "invalid_request_error", "no such thing"),
-            bash("true"),
-            says("I stop here."),
-            says("Still here."),
-        ]);
-        let mut chat = Chat::with(&server, &["--mode", "auto", "--max-tool-iterations", "1"]);
-        assert!(chat.asks("One").contains("! the model gave no answer, twice in a row."));
-        assert!(chat.asks("Two").contains("! the model did not answer:"));
-        let seen = chat.asks("Three");
-        assert!(seen.contains("I stop here.") && seen.contains("! stopped after 1 turns with calls."), "{seen}");
-        assert!(chat.asks("Four").contains("Still here."));
-        let journal = chat.journals().concat();
-        let outcomes = ["empty", "provider-error", "limit", "answered"];
-        assert!(outcomes.iter().all(|outcome| journal.contains(&format!("\"kind\":\"{outcome}\""))), "{journal}");
-        chat.leaves();
+        let outcomes = [
+            (vec![nothing(), nothing()], "! the model gave no answer, twice in a row.", "empty"),
+            (vec![fails(400, "invalid_request_error", "no such thing")], "! the model did not answer:", "provider-error"),
+            (vec![bash("true"), says("I stop here.")], "! stopped after 1 turns with calls.", "limit"),
+        ];
+        for (replies, words, outcome) in outcomes {
+            let server = provider.serve(replies);
+            let mut chat = Chat::with(&server, &["--mode", "auto", "--max-tool-iterations", "1"]);
+            assert!(chat.asks("Go.").contains(words), "{}", chat.terminal.sees());
+            assert!(chat.asks("/cost").contains("since this chat began"));
+            let journal = chat.journals().concat();
+            assert!(journal.contains(&format!("\"kind\":\"{outcome}\"")), "{journal}");
+            chat.leaves();
+        }
     }
 }
 

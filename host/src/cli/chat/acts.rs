@@ -5,8 +5,9 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::attend::Then;
+use super::attend::{Then, Words};
 use super::commands::{Command, help};
+use super::keyboard::Keyboard;
 use super::meter::{count, percent};
 use super::record::Record;
 use super::talk::Talk;
@@ -26,7 +27,7 @@ type Said = Result<String, CliError>;
 
 impl Talk<'_> {
     /// Does what a command says.
-    pub(super) fn act(&mut self, command: Command) -> Then {
+    pub(super) fn act(&mut self, command: Command, keyboard: &mut Keyboard, words: &mut Words) -> Then {
         let said = match command {
             Command::Help => Ok(help()),
             Command::Mode(mode) => self.mode(mode),
@@ -35,6 +36,7 @@ impl Talk<'_> {
             Command::Tools => Ok(tools::list::text(&self.parts.catalog)),
             Command::Context => Ok(self.context()),
             Command::Cost => Ok(self.cost()),
+            Command::Compact => return self.compact(keyboard, words),
             Command::Resume(None) => self.sessions(),
             Command::Resume(Some(id)) => self.resume(id),
             Command::Clear => Ok(self.clear()),

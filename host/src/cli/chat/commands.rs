@@ -15,6 +15,7 @@ pub(super) enum Command {
     Tools,
     Context,
     Cost,
+    Compact,
     /// List sessions, or go on with the one whose name begins so.
     Resume(Option<String>),
     Clear,
@@ -35,13 +36,14 @@ pub(super) enum Meaning {
 }
 
 /// Name, arguments, and what it does.
-const COMMANDS: [(&str, &str, &str); 10] = [
+const COMMANDS: [(&str, &str, &str); 11] = [
     ("/help", "", "this list"),
     ("/mode", "[ask|plan|auto-edit|auto]", "what is allowed without asking; Shift-Tab changes it too, but never to auto"),
     ("/model", "[SPEC]", "which model answers, such as openai:NAME"),
     ("/tools", "", "the tools and what they may touch"),
     ("/context", "", "what the conversation takes of the model's window"),
     ("/cost", "", "tokens and money of this chat"),
+    ("/compact", "", "put a summary in place of what was said, to make room"),
     ("/resume", "[ID]", "go on with another session of this project; without a name, list them"),
     ("/clear", "", "begin a new session; the old one is kept"),
     ("/export", "[FILE]", "write the conversation to a file as JSON"),
@@ -70,6 +72,7 @@ pub(super) fn meaning(line: &str) -> Meaning {
         ("/tools", "") => Command::Tools,
         ("/context", "") => Command::Context,
         ("/cost", "") => Command::Cost,
+        ("/compact", "") => Command::Compact,
         ("/resume", "") => Command::Resume(None),
         ("/resume", id) => Command::Resume(Some(id.to_owned())),
         ("/clear", "") => Command::Clear,

@@ -1,8 +1,8 @@
 //! What the conversation takes: of the model's window, in tokens, in money.
 
 use crate::agent::ports::{ModelInfo, ToolDefinition};
-use crate::conversation::{Transcript, Turn, Usage};
-use crate::model::{cost, estimate};
+use crate::conversation::{Transcript, Turn, Usage, estimate};
+use crate::model::cost;
 use crate::policy::Mode;
 
 /// Counts as a chat goes on. What a provider does not tell stays unknown.
@@ -30,9 +30,9 @@ impl Meter {
     /// What comes with each request.
     pub(super) fn set_beside(&mut self, system: &str, tools: &[ToolDefinition]) {
         let tool = |tool: &ToolDefinition| {
-            estimate::text(&tool.name) + estimate::text(&tool.description) + estimate::text(&tool.input_schema.to_string())
+            estimate::text(&tool.name) + estimate::prompt(&tool.description) + estimate::text(&tool.input_schema.to_string())
         };
-        self.beside = estimate::text(system) + tools.iter().map(tool).sum::<u64>();
+        self.beside = estimate::prompt(system) + tools.iter().map(tool).sum::<u64>();
     }
 
     /// Another model counts in its own way.
@@ -42,23 +42,26 @@ impl Meter {
 
     /// The conversation as it is now. The newest turn of which the provider told what it read tells how far estimates are off.
     pub(super) fn set_conversation(&mut self, transcript: &Transcript) {
-        self.said = estimate::transcript(transcript);
+        self.said = transcript.sent_tokens();
         let turns: Vec<&Turn> = transcript.exchanges().iter().flat_map(|exchange| exchange.turns()).collect();
-        let Some(newest) = turns.iter().rposition(|turn| turn.usage().input.is_some()) else { return };
-        let since: u64 = turns[newest..].iter().map(|turn| estimate::turn(turn)).sum();
-        self.scale.learn(self.beside + self.said.saturating_sub(since), turns[newest].usage().input.unwrap_or_default());
+        let newest = turns.iter().rposition(|turn| turn.usage().input.is_some());
+        // A summary that was made after that turn has changed what is sent.
+        if let (Some(newest), None) = (newest, transcript.summary()) {
+            let since: u64 = turns[newest..].iter().map(|turn| turn.tokens()).sum();
+            self.scale.learn(self.beside + self.said.saturating_sub(since), turns[newest].usage().input.unwrap_or_default());
+        }
     }
 
     /// The user said something.
     pub(super) fn prompt(&mut self, prompt: &str) {
-        self.said += estimate::text(prompt);
+        self.said += estimate::prompt(prompt);
     }
 
     /// A turn was added to the conversation.
     pub(super) fn turn(&mut self, turn: &Turn, model: &str) {
         let usage = turn.usage();
         self.scale.learn(self.beside + self.said, usage.input.unwrap_or_default());
-        self.said += estimate::turn(turn);
+        self.said += turn.tokens();
         self.usage = self.usage.plus(usage);
         self.turns += 1;
         match cost(usage, model) {

@@ -19,16 +19,29 @@ use super::view::{MARK, Scene, View};
 use super::{LEFT, remark, told, tty};
 use crate::agent::events::Observer;
 use crate::agent::ports::{Model, Tools as _};
-use crate::agent::{Agent, Outcome, RequestId};
+use crate::agent::{Agent, Compacted, Outcome, RequestId};
 use crate::cli::assemble::Parts;
 use crate::cli::run::{random, system_prompt};
 use crate::cli::sessions::show::said_and_done;
 use crate::conversation::Transcript;
 use crate::policy::Mode;
 use crate::sandbox::Workspace;
-use crate::session::{Recording, Session};
+use crate::session::{LastWords, Recording, Session};
 use crate::shown;
 use crate::tools::{Approvals, Approver};
+
+/// What the model is to do.
+#[derive(Clone, Copy)]
+enum Work<'a> {
+    Prompt(&'a str),
+    Compact,
+}
+
+/// What came of it.
+enum Came {
+    Ended(Outcome),
+    Compacted(Compacted),
+}
 
 /// Everything that a conversation is made of.
 pub(super) struct Talk<'a> {
@@ -114,7 +127,7 @@ impl<'a> Talk<'a> {
             match commands::meaning(&line) {
                 Meaning::Nothing => {}
                 Meaning::Mistake(problem) => self.view.say(&told(&problem)),
-                Meaning::Command(command) => match self.act(command) {
+                Meaning::Command(command) => match self.act(command, keyboard, &mut words) {
                     Then::GoOn => {}
                     Then::Leave => return Ok(LEFT),
                 },
@@ -143,6 +156,34 @@ impl<'a> Talk<'a> {
 
     fn request(&mut self, keyboard: &mut Keyboard, prompt: &str, words: &mut Words) -> Then {
         self.approvals.request_begins();
+        self.meter.borrow_mut().prompt(prompt);
+        let (came, then) = self.work(Work::Prompt(prompt), keyboard, words);
+        if let Came::Ended(outcome) = came {
+            self.ended(&outcome, words);
+        }
+        then
+    }
+
+    /// Summarises what was said.
+    pub(super) fn compact(&mut self, keyboard: &mut Keyboard, words: &mut Words) -> Then {
+        const NOTHING: &str = "there is nothing yet that a summary could stand for";
+        if self.transcript.is_empty() {
+            self.view.say(&remark(NOTHING));
+            return Then::GoOn;
+        }
+        let (came, then) = self.work(Work::Compact, keyboard, words);
+        match came {
+            // What was removed has been told by the event.
+            Came::Compacted(Compacted::Done { .. }) | Came::Ended(_) => {}
+            Came::Compacted(Compacted::Nothing) => self.view.say(&remark(NOTHING)),
+            Came::Compacted(Compacted::Failed { message }) => self.view.say(&told(&format!("there is no summary: {message}"))),
+            Came::Compacted(Compacted::Aborted) => self.view.say(&told("stopped. The conversation is as it was.")),
+        }
+        then
+    }
+
+    /// Has the model work, and attends to it.
+    fn work(&mut self, work: Work<'_>, keyboard: &mut Keyboard, words: &mut Words) -> (Came, Then) {
         let (journal, warning) = self.record.take(self.parts, &self.workspace);
         if let Some(warning) = warning {
             self.view.say(&told(&warning));
@@ -150,15 +191,27 @@ impl<'a> Talk<'a> {
         let dispatcher = self.parts.dispatcher_with(&self.workspace, Arc::clone(&self.approvals));
         let system = system_prompt(self.parts, &self.workspace);
         self.meter.borrow_mut().set_beside(&system, dispatcher.definitions());
-        self.meter.borrow_mut().prompt(prompt);
         let recording = journal.map(|journal| Recording::new(journal, &self.view));
+        let last_words = recording.as_ref().map(Recording::last_words);
         let observer: &dyn Observer = recording.as_ref().map_or(&self.view, |recording| recording);
-        let model = self.model.as_ref();
-        let agent = Agent { model, tools: &dispatcher, observer, system, turn_limit: self.parts.settings.turn_limit };
+        let (model, settings) = (self.model.as_ref(), &self.parts.settings);
+        let agent = Agent {
+            model,
+            tools: &dispatcher,
+            observer,
+            system,
+            turn_limit: settings.turn_limit,
+            time_limit: settings.time_limit,
+            interventions: settings.interventions,
+        };
         let (id, cancel) = (RequestId::new(random()), CancellationToken::new());
         let (runtime, mut transcript) = (self.runtime, std::mem::take(&mut self.transcript));
-        let (outcome, then) = std::thread::scope(|scope| {
-            let request = scope.spawn(|| runtime.block_on(agent.request(&id, &mut transcript, prompt, &cancel)));
+        let working = async |transcript: &mut Transcript| match work {
+            Work::Prompt(prompt) => Came::Ended(agent.request(&id, transcript, prompt, &cancel).await),
+            Work::Compact => Came::Compacted(agent.compact(transcript, &cancel).await),
+        };
+        let (came, then) = std::thread::scope(|scope| {
+            let request = scope.spawn(|| runtime.block_on(working(&mut transcript)));
             let attention = Attention {
                 view: &self.view,
                 questions: &self.questions,
@@ -171,8 +224,9 @@ impl<'a> Talk<'a> {
             };
             let then = attention.attend(keyboard, words);
             if !request.is_finished() {
+                last_words.iter().for_each(LastWords::write);
                 tty::give_back();
-                #[expect(clippy::exit, reason = "the user wants to leave, and the request did not end in time; what it did is on record")]
+                #[expect(clippy::exit, reason = "the user wants to leave, the request did not end in time, and everything is saved")]
                 std::process::exit(130);
             }
             (request.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), then)
@@ -181,8 +235,7 @@ impl<'a> Talk<'a> {
         self.transcript = transcript;
         self.record.give_back(recording.and_then(Recording::into_journal));
         self.meter.borrow_mut().set_conversation(&self.transcript);
-        self.ended(&outcome, words);
-        then
+        (came, then)
     }
 
     /// Tells how a request ended. Unless it ended well, what was queued is not sent by itself.

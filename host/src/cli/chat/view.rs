@@ -9,7 +9,7 @@ use console::style;
 use super::line::Line;
 use super::prose::{Look, Prose};
 use super::screen::{self, Rows, Screen};
-use crate::agent::events::{Event, Observer};
+use crate::agent::events::{Event, Fitting, Observer};
 use crate::agent::ports::Delta;
 use crate::cli::render::lines::{self, Finished};
 use crate::conversation::Turn;
@@ -104,6 +104,9 @@ impl View {
         }
         let was_asking = matches!(state.scene, Scene::Asking { .. });
         state.scene = scene;
+        if state.scene == Scene::Still {
+            state.progress = None;
+        }
         if was_asking && !matches!(state.scene, Scene::Asking { .. }) {
             for line in std::mem::take(&mut state.kept) {
                 state.screen.settle(&line);
@@ -175,6 +178,11 @@ impl State {
                     self.say(line);
                 }
             }
+            Event::Fitting(Fitting::Summarising) => self.progress = Some("summarising the conversation".to_owned()),
+            Event::Fitting(Fitting::Summarised { summary, tokens: (before, after), .. }) => {
+                self.progress = None;
+                self.say(lines::summarised(summary.turns, *before, *after));
+            }
             Event::Notice(text) => self.say(lines::notice(text)),
             Event::TurnStarted { .. } => self.seen = false,
             Event::TurnFinished(turn) => {
@@ -192,6 +200,7 @@ impl State {
                 self.progress = None;
             }
             Event::Delta(Delta::Reasoning(_) | Delta::CallBegun(_))
+            | Event::Fitting(Fitting::Pruned(_))
             | Event::RequestStarted { .. }
             | Event::Answered(_)
             | Event::CallsProposed(_) => {}

@@ -71,6 +71,12 @@ pub(in crate::cli) fn retry(attempt: u32, pause: Duration, reason: &str) -> Stri
     format!("{} {words}", style("!").yellow().for_stderr())
 }
 
+/// The oldest part of the conversation became a summary.
+pub(in crate::cli) fn summarised(turns: usize, before: u64, after: u64) -> String {
+    let facts = format!("  {turns} turns are now a summary: about {before} tokens became {after}");
+    style(facts).dim().for_stderr().to_string()
+}
+
 /// Something the user should know.
 pub(in crate::cli) fn notice(text: &str) -> String {
     format!("{} {}", style("!").yellow().for_stderr(), shown::line(text, 400))

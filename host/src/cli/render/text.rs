@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::json::CallSummary;
 use super::lines::{self, Finished};
 use crate::agent::Outcome;
-use crate::agent::events::Event;
+use crate::agent::events::{Event, Fitting};
 use crate::agent::ports::Delta;
 use crate::cli::print::{stderr_line, stdout_line, stdout_piece};
 use crate::shown;
@@ -77,6 +77,15 @@ impl Text {
             | Event::TurnFinished(_) => {}
             Event::Delta(Delta::Retry { attempt, pause, reason }) => {
                 self.say(&lines::retry(*attempt, *pause, reason));
+            }
+            Event::Fitting(Fitting::Pruned(_)) => {}
+            Event::Fitting(Fitting::Summarising) => {
+                if let Some(spinner) = &self.spinner {
+                    spinner.set_message("summarising the conversation");
+                }
+            }
+            Event::Fitting(Fitting::Summarised { summary, tokens: (before, after), .. }) => {
+                self.say(&lines::summarised(summary.turns, *before, *after));
             }
             Event::CallStarted { call, summary, .. } => {
                 self.running.push((call.id.to_string(), lines::what(call, summary)));
