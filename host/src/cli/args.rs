@@ -15,8 +15,8 @@ use crate::tools::ParallelLimit;
 #[command(
     name = "cofferdam",
     version,
-    arg_required_else_help = true,
     after_help = "Examples:\n  \
+        cofferdam                                     a conversation about the current folder, at a terminal\n  \
         cofferdam demo                                a recorded conversation with live tools; needs nothing\n  \
         cofferdam run \"Why does the test fail?\"       works on the current folder\n  \
         cofferdam run --continue \"And now fix it\"     goes on where the last one ended\n  \
@@ -24,8 +24,9 @@ use crate::tools::ParallelLimit;
         cofferdam doctor                              what this machine can enforce, and which model answers"
 )]
 pub(super) struct Args {
+    /// What to do; at a terminal, without any, a conversation
     #[command(subcommand)]
-    pub(super) command: Command,
+    pub(super) command: Option<Command>,
     #[command(flatten)]
     pub(super) common: Common,
 }
@@ -34,6 +35,8 @@ pub(super) struct Args {
 pub(super) enum Command {
     /// Work on a task
     Run(RunArgs),
+    /// Talk, at a terminal; what `cofferdam` alone does there
+    Chat(ChatArgs),
     /// List, show, export and delete what was said and done
     Sessions(SessionsArgs),
     /// Play a recorded conversation on a sample project, with live sandboxed tools
@@ -125,6 +128,24 @@ pub(super) struct RunArgs {
     /// Write what the model answers to a file that `--model replay:FILE` plays
     #[arg(long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    cofferdam chat --continue                     goes on where the last session of this project ended\n  \
+    cofferdam chat --mode plan                    looks and talks, and changes nothing\n  \
+    cofferdam chat --model ollama:qwen3-coder\n\n\
+    /help at the prompt lists the commands. Exit codes: 0 left, 130 left by Ctrl-C during a request.")]
+pub(super) struct ChatArgs {
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
+    #[command(flatten)]
+    pub(super) calls: CallArgs,
+    #[command(flatten)]
+    pub(super) session: SessionChoice,
+    /// After so many turns with calls in one request the model has to answer [default: 40]
+    #[arg(long, value_name = "N")]
+    pub(super) max_tool_iterations: Option<TurnLimit>,
 }
 
 /// Which model.

@@ -36,7 +36,7 @@ impl Approver for TerminalDialog {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
             let _quiet = self.renderer.pause();
-            let (text, has_scope) = (describe(question), question.scope.is_some());
+            let (text, has_scope) = (describe(question, THIS_REQUEST), question.scope.is_some());
             let terminal = Arc::clone(&self.terminal);
             // If the request is cancelled meanwhile, the thread stays behind with its read; the process is about to end.
             tokio::task::spawn_blocking(move || converse(&terminal, &text, has_scope)).await.unwrap_or(Answer::No { guidance: None })
@@ -44,8 +44,15 @@ impl Approver for TerminalDialog {
     }
 }
 
+/// For how long "don't ask again" holds, in words.
+pub(super) const THIS_REQUEST: &str = "in this request";
+pub(super) const THIS_CHAT: &str = "in this chat";
+
+/// Asks for guidance.
+pub(super) const INSTEAD: &str = "What should it do instead? An empty line ends; at once, it ends the request.";
+
 /// The question with everything to decide by, escaped and in full.
-fn describe(question: &Question) -> String {
+pub(super) fn describe(question: &Question, how_long: &str) -> String {
     let tool = shown::line(&question.tool, 64);
     let (what, detail) = match &question.effect {
         Effect::Command { line, directory } => {
@@ -66,7 +73,7 @@ fn describe(question: &Question) -> String {
     };
     let indented: String = detail.lines().map(|line| format!("    {line}\n")).collect();
     let scope = match &question.scope {
-        Some(scope) => format!("  2  yes, and don't ask again in this session for {}\n", shown::line(&scope.to_string(), 200)),
+        Some(scope) => format!("  2  yes, and don't ask again {how_long} for {}\n", shown::line(&scope.to_string(), 200)),
         None => String::new(),
     };
     format!(
@@ -94,7 +101,7 @@ fn converse(terminal: &Mutex<BufReader<File>>, text: &str, has_scope: bool) -> A
 }
 
 fn guidance(terminal: &mut BufReader<File>) -> Option<String> {
-    stderr_line("What should it do instead? End with an empty line; an empty line at once ends the request.");
+    stderr_line(INSTEAD);
     let mut lines = Vec::new();
     loop {
         stderr_piece("| ");
@@ -122,7 +129,7 @@ mod tests {
     fn question(line: &str) -> String {
         let effect = Effect::Command { line: line.into(), directory: WorkspacePath::parse("", None).unwrap() };
         let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("bash", "{}", effect) else { panic!("not asked") };
-        console::strip_ansi_codes(&describe(&question)).into_owned()
+        console::strip_ansi_codes(&describe(&question, THIS_REQUEST)).into_owned()
     }
 
     #[test]
@@ -134,7 +141,7 @@ mod tests {
             cargo test --release
 
           1  yes, this once
-          2  yes, and don't ask again in this session for commands that begin with `cargo test`
+          2  yes, and don't ask again in this request for commands that begin with `cargo test`
           3  no; you can say what to do instead
         ");
     }
@@ -146,7 +153,7 @@ mod tests {
         let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("patch", r#"{"path":"src/a.rs"}"#, effect) else {
             panic!("not asked")
         };
-        let text = console::strip_ansi_codes(&describe(&question)).into_owned();
+        let text = console::strip_ansi_codes(&describe(&question, THIS_REQUEST)).into_owned();
         assert!(text.contains("patch wants to run with the workspace open for writing; its call names src/a.rs."), "{text}");
     }
 

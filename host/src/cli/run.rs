@@ -66,7 +66,7 @@ fn prompt(given: &str) -> Result<String, CliError> {
     Ok(text)
 }
 
-async fn connect(parts: &Parts, record: Option<&std::path::Path>) -> Result<Box<dyn Model>, CliError> {
+pub(super) async fn connect(parts: &Parts, record: Option<&std::path::Path>) -> Result<Box<dyn Model>, CliError> {
     let settings = model_settings(&parts.settings);
     let choice = model::choose(parts.settings.model.as_deref(), &settings).await?;
     if let Some(remark) = &choice.remark {
@@ -123,7 +123,7 @@ pub(super) async fn request(
     Ok(ExitCode::from(code))
 }
 
-fn system_prompt(parts: &Parts, workspace: &Workspace) -> String {
+pub(super) fn system_prompt(parts: &Parts, workspace: &Workspace) -> String {
     let prompt = SystemPrompt {
         workspace: workspace.root().display().to_string(),
         os: std::env::consts::OS.to_owned(),
@@ -135,7 +135,7 @@ fn system_prompt(parts: &Parts, workspace: &Workspace) -> String {
 }
 
 /// Bits that differ from one request to the next; nothing depends on their being hard to guess.
-fn random() -> u32 {
+pub(super) fn random() -> u32 {
     use std::hash::{BuildHasher as _, RandomState};
     let bits = RandomState::new().hash_one(std::process::id());
     u32::try_from(bits >> 32).unwrap_or_default()

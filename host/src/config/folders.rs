@@ -56,6 +56,11 @@ impl Folders {
         self.state.join("sessions")
     }
 
+    /// What was typed at the prompt.
+    pub fn prompt_history(&self) -> PathBuf {
+        self.state.join("prompts.jsonl")
+    }
+
     /// Whole outputs of tools that were cut for the model.
     pub fn outputs(&self) -> PathBuf {
         self.state.join("outputs")

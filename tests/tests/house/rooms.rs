@@ -28,6 +28,8 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("indicatif::", &["cli"]),
     ("wit_bindgen_", &["authoring"]),
     ("wit_component::", &["authoring"]),
+    ("reedline::", &["cli"]),
+    ("crossterm::", &["cli"]),
     ("std::process::exit", &["cli"]),
     // Where these are made is where it is decided.
     ("Permit { effect", &["policy"]),

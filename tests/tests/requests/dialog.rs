@@ -67,7 +67,7 @@ fn r039_two_approves_the_scope_that_is_shown_and_nothing_else() {
         let server = provider.serve([bash("git init --quiet one"), bash("git init --quiet two"), bash("git status"), says("Done.")]);
         let mut sitting = Sitting::begin(&server);
         sitting.is_asked("git init --quiet one");
-        assert!(sitting.terminal.screen().contains("don't ask again in this session for commands that begin with `git init`"));
+        assert!(sitting.terminal.screen().contains("don't ask again in this request for commands that begin with `git init`"));
         sitting.terminal.types("2\n");
         // The second is covered; the next question is about the third.
         sitting.is_asked("git status");

@@ -1,6 +1,7 @@
 //! Showing what happens, in one of three ways. Watching never fails and never changes what happens.
 
 mod json;
+pub(super) mod lines;
 mod text;
 
 use std::sync::Mutex;

@@ -1,9 +1,9 @@
 //! `cofferdam sessions`, and the session of a request.
 
 mod delete;
-mod export;
-mod list;
-mod show;
+pub(super) mod export;
+pub(super) mod list;
+pub(super) mod show;
 
 use std::time::SystemTime;
 
@@ -33,25 +33,34 @@ pub(super) fn run(common: &Common, args: &SessionsArgs) -> Done {
 /// The session that a request belongs to. One that was asked for has to be had; where a new one cannot be begun, the
 /// request does without.
 pub(super) fn open(choice: &SessionChoice, parts: &Parts, workspace: &Workspace) -> Result<Option<Session>, CliError> {
-    let store = Store::new(parts.folders.sessions());
-    let root = workspace.root();
-    let SessionChoice { newest, resume, no_session } = choice;
-    Ok(match (resume, newest) {
-        (Some(prefix), _) => Some(store.find(Scope::Project(root), prefix)?.resume(root, redact(parts))?),
-        (None, true) => Some(store.newest(root)?.resume(root, redact(parts))?),
-        (None, false) if *no_session => None,
-        (None, false) => match store.create(root, redact(parts)) {
-            Ok(session) => Some(session),
-            Err(error) => {
-                stderr_line(&shown::line(&format!("warning: this request is not recorded: {error}"), 600));
-                None
-            }
-        },
+    Ok(match resumed(choice, parts, workspace)? {
+        Some(session) => Some(session),
+        None if choice.no_session => None,
+        None => begun(parts, workspace).map_err(|warning| stderr_line(&warning)).ok(),
     })
 }
 
+/// The session that goes on, if one was asked for.
+pub(super) fn resumed(choice: &SessionChoice, parts: &Parts, workspace: &Workspace) -> Result<Option<Session>, CliError> {
+    let store = Store::new(parts.folders.sessions());
+    let root = workspace.root();
+    let entry = match (&choice.resume, choice.newest) {
+        (Some(prefix), _) => store.find(Scope::Project(root), prefix)?,
+        (None, true) => store.newest(root)?,
+        (None, false) => return Ok(None),
+    };
+    Ok(Some(entry.resume(root, redact(parts))?))
+}
+
+/// A new session, or what to tell the user if none can be begun.
+pub(super) fn begun(parts: &Parts, workspace: &Workspace) -> Result<Session, String> {
+    Store::new(parts.folders.sessions())
+        .create(workspace.root(), redact(parts))
+        .map_err(|error| shown::line(&format!("warning: this is not recorded: {error}"), 600))
+}
+
 /// Takes every key out that this program knows of.
-fn redact(parts: &Parts) -> Redact {
+pub(super) fn redact(parts: &Parts) -> Redact {
     let secrets = model_settings(&parts.settings).secrets();
     Box::new(move |text| secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text)))
 }

@@ -59,7 +59,8 @@ fn text(entry: &Entry, saved: &Saved) -> String {
     lines.join("\n")
 }
 
-fn said_and_done(exchange: &Exchange) -> Vec<String> {
+/// An exchange in lines.
+pub(in crate::cli) fn said_and_done(exchange: &Exchange) -> Vec<String> {
     let mut lines: Vec<String> =
         shown::block(exchange.prompt()).lines().map(|line| style(format!("> {line}")).bold().to_string()).collect();
     for block in exchange.turns().iter().flat_map(|turn| turn.blocks()) {
