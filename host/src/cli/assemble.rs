@@ -5,10 +5,11 @@ use std::sync::Arc;
 use super::args::Common;
 use super::error::CliError;
 use super::print::stderr_line;
+use crate::audit::Audit;
 use crate::config::{Flags, Folders, Raw, Settings};
 use crate::model;
 use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, Sandbox, SandboxOptions, Workspace};
-use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, builtin_components};
+use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, builtin_components};
 
 /// Rejections in a row after which a request goes back to the user.
 const REJECTIONS: u32 = 3;
@@ -58,8 +59,17 @@ pub(super) fn parts(common: &Common, flags: Flags, allocation: Allocation) -> Re
 
 impl Parts {
     /// A dispatcher for a workspace, with approvals of its own.
-    pub(super) fn dispatcher(&self, workspace: &Arc<Workspace>, approver: Option<Arc<dyn Approver>>) -> Dispatcher {
-        self.dispatcher_with(workspace, Arc::new(Approvals::new(self.settings.mode, approver)))
+    pub(super) fn dispatcher(&self, workspace: &Arc<Workspace>, approvals: Approvals) -> Dispatcher {
+        self.dispatcher_with(workspace, Arc::new(approvals))
+    }
+
+    /// Approvals in the mode of the settings, which tell the audit log what is decided and done.
+    pub(super) fn approvals(&self, approver: Option<Arc<dyn Approver>>, audit: Option<&Arc<Audit>>) -> Approvals {
+        let approvals = Approvals::new(self.settings.mode, approver);
+        match audit {
+            Some(audit) => approvals.recorded_by(Arc::clone(audit) as Arc<dyn Ledger>),
+            None => approvals,
+        }
     }
 
     /// A dispatcher for a workspace, with approvals that outlive it.

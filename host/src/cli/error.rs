@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use super::exit;
 use super::print::stderr_line;
+use crate::audit::AuditError;
 use crate::config::{ConfigError, NoHome, SettingsError};
 use crate::model::{ModelChoiceError, RecordError};
 use crate::sandbox::{CacheProblem, SandboxError, WorkspaceError};
@@ -63,5 +64,6 @@ from! {
     SandboxError => new,
     WorkspaceError => new,
     SessionError => new,
+    AuditError => new,
     std::io::Error => new,
 }

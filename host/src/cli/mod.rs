@@ -2,6 +2,7 @@
 
 mod args;
 mod assemble;
+mod audit;
 mod completions;
 mod demo;
 mod dialog;
@@ -27,6 +28,7 @@ pub fn run() -> ExitCode {
     let done = match command {
         Command::Run(args) => run::run(&common, args),
         Command::Sessions(args) => sessions::run(&common, &args),
+        Command::Audit(args) => audit::run(&args),
         Command::Demo(args) => demo::run(&common, &args),
         Command::Tools(args) => tools::run(&common, args),
         Command::Doctor => doctor::run(&common),

@@ -10,4 +10,4 @@ mod settings;
 
 pub use folders::{Folders, NoHome};
 pub use raw::{ConfigError, Raw};
-pub use settings::{Flags, Provider, Settings, SettingsError};
+pub use settings::{AuditSettings, Flags, Provider, Settings, SettingsError};

@@ -23,6 +23,8 @@ pub struct Raw {
     pub dispatch: RawDispatch,
     /// How the model is reached.
     pub provider: RawProvider,
+    /// The audit log.
+    pub audit: RawAudit,
 }
 
 /// `[dispatch]`
@@ -35,6 +37,16 @@ pub struct RawDispatch {
     pub reorder: Option<Reorder>,
     /// Bytes of a result that the model is shown.
     pub output_cap: Option<usize>,
+}
+
+/// `[audit]`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RawAudit {
+    /// Whether a log is kept; it is, unless this says otherwise.
+    pub enabled: Option<bool>,
+    /// Whether nothing may happen without its record.
+    pub required: bool,
 }
 
 /// `[provider]`

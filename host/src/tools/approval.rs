@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::ledger::{Decided, Ended, Ground, Ledger, Ruled, Subject, Unrecorded};
+use super::ledger::{Change, Decided, Ended, Ground, Ledger, Ruled, Subject, Unrecorded};
 use crate::conversation::Call;
 use crate::policy::{Code, Decision, Denial, Effect, Judge, Mode, Permit, Question};
 use crate::sandbox::Ruling;
@@ -113,6 +113,10 @@ impl Approvals {
 
     /// From now on another mode is in force, for calls that are under way too.
     pub fn set_mode(&self, mode: Mode) {
+        if let Some(ledger) = &self.ledger {
+            // Should this be lost where it may not be, then nothing is done on the strength of it either.
+            drop(ledger.changed(&Change::Mode(mode)));
+        }
         lock(&self.judge).set_mode(mode);
     }
 

@@ -20,6 +20,9 @@ pub trait Ledger: Send + Sync {
     /// and may be.
     fn decided(&self, subject: &Subject, decided: &Decided) -> Result<Option<u64>, Unrecorded>;
 
+    /// What will be allowed changes. An error is for what needs its record; the mode itself is in each decision that rests on it.
+    fn changed(&self, change: &Change<'_>) -> Result<(), Unrecorded>;
+
     /// A call that ran has its result.
     fn ended(&self, subject: &Subject, ended: &Ended);
 
@@ -49,6 +52,22 @@ pub struct Subject {
     pub tier: Tier,
     /// What it may touch.
     pub grants: Grants,
+}
+
+/// Something that changes what will be allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change<'a> {
+    /// The user chose another mode.
+    Mode(Mode),
+    /// The user approved everything of this scope for the session.
+    Scope(&'a Scope),
+    /// The user trusted a file.
+    Trust {
+        /// The file.
+        path: &'a str,
+        /// The SHA-256 of its content.
+        digest: &'a str,
+    },
 }
 
 /// What was decided on an effect.

@@ -7,7 +7,8 @@ use super::sources::{Source, host};
 /// Each room with the rooms it may import. `main` and `lib` name everything and do nothing.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("agent", &["conversation"]),
-    ("cli", &["agent", "config", "conversation", "model", "policy", "sandbox", "session", "shown", "tools"]),
+    ("audit", &["agent", "conversation", "policy", "session", "tools"]),
+    ("cli", &["agent", "audit", "config", "conversation", "model", "policy", "sandbox", "session", "shown", "tools"]),
     ("config", &["agent", "policy", "tools"]),
     ("conversation", &[]),
     ("model", &["agent", "conversation", "shown"]),

@@ -50,7 +50,7 @@ pub(super) fn open(choice: &SessionChoice, parts: &Parts, workspace: &Workspace)
 }
 
 /// Takes every key out that this program knows of.
-fn redact(parts: &Parts) -> Redact {
+pub(super) fn redact(parts: &Parts) -> Redact {
     let secrets = model_settings(&parts.settings).secrets();
     Box::new(move |text| secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text)))
 }
