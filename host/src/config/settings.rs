@@ -70,6 +70,8 @@ pub struct Provider {
     pub reasoning_effort: Option<String>,
     /// Lets a key travel unencrypted to another machine.
     pub allow_plain_http: bool,
+    /// If a response does not begin for so long, it is given up.
+    pub first_event_timeout: Option<Duration>,
     /// Without any event for so long, a response is given up.
     pub idle_timeout: Option<Duration>,
 }
@@ -92,6 +94,9 @@ pub enum SettingsError {
     /// `[audit]`
     #[error("[audit] in the configuration: a log that is required cannot be off; remove `enabled = false` or `required = true`")]
     AuditOff,
+    /// A key of `[provider]`
+    #[error("provider.{0} in the configuration: 0 seconds are no time to answer in; use 1 or more")]
+    Patience(&'static str),
 }
 
 /// A hundred KiB are about 25,000 tokens: much for one result, and little enough for every window in use.
@@ -128,9 +133,17 @@ impl Settings {
                 max_output: raw.provider.max_output,
                 reasoning_effort: raw.provider.reasoning_effort,
                 allow_plain_http: raw.provider.allow_plain_http,
-                idle_timeout: raw.provider.idle_timeout_seconds.map(Duration::from_secs),
+                first_event_timeout: patience("first_event_timeout_seconds", raw.provider.first_event_timeout_seconds)?,
+                idle_timeout: patience("idle_timeout_seconds", raw.provider.idle_timeout_seconds)?,
             },
         })
+    }
+}
+
+fn patience(key: &'static str, seconds: Option<u64>) -> Result<Option<Duration>, SettingsError> {
+    match seconds {
+        Some(0) => Err(SettingsError::Patience(key)),
+        seconds => Ok(seconds.map(Duration::from_secs)),
     }
 }
 
@@ -172,6 +185,14 @@ mod tests {
         assert_eq!(audit("[audit]\nrequired = true"), Ok((true, true)));
         assert_eq!(audit("[audit]\nenabled = false"), Ok((false, false)));
         assert!(audit("[audit]\nenabled = false\nrequired = true").unwrap_err().contains("cannot be off"));
+    }
+
+    #[test]
+    fn r086_patience_is_configurable_and_not_nothing() {
+        let provider = |file| resolve(Flags::default(), &[], file).map(|s| (s.provider.first_event_timeout, s.provider.idle_timeout));
+        let both = "[provider]\nfirst_event_timeout_seconds = 300\nidle_timeout_seconds = 5";
+        assert_eq!(provider(both), Ok((Some(Duration::from_secs(300)), Some(Duration::from_secs(5)))));
+        assert!(provider("[provider]\nidle_timeout_seconds = 0").unwrap_err().starts_with("provider.idle_timeout_seconds"));
     }
 
     #[test]
