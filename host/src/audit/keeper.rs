@@ -200,6 +200,10 @@ impl Observer for Watching<'_> {
         }
         self.then.observe(event);
     }
+
+    fn is_live(&self) -> bool {
+        self.then.is_live()
+    }
 }
 
 #[cfg(test)]
