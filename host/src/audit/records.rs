@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::conversation::Call;
-use crate::policy::Effect;
+use crate::policy::{Because, Effect, Finding, Place, Verdict};
 use crate::tools::{Decided, Ended, Ground, Origin, Ruled, Subject};
 
 /// The version of the format.
@@ -21,7 +21,10 @@ pub(super) fn decided(subject: &Subject, decided: &Decided) -> Fields {
     let mut fields = acting(subject);
     let (word, by) = match &decided.ruled {
         Ruled::Allowed(ground) => ("allow", self::ground(ground)),
-        Ruled::Denied(denial) => ("deny", json!({"code": denial.code, "reason": cut(&denial.reason, LONGEST_WORDS)})),
+        Ruled::Denied(denial) => (
+            "deny",
+            json!({"code": denial.code, "place": denial.place.as_ref().map(Place::to_string), "reason": cut(&denial.reason, LONGEST_WORDS)}),
+        ),
     };
     let mut effect = json!(decided.effect);
     if let (Ruled::Denied(_), Effect::Command { line, .. }) = (&decided.ruled, &decided.effect) {
@@ -33,9 +36,23 @@ pub(super) fn decided(subject: &Subject, decided: &Decided) -> Fields {
 
 fn ground(ground: &Ground) -> Value {
     match ground {
-        Ground::Standing(mode) => json!({"mode": mode}),
+        Ground::Standing(finding) => standing(finding),
         Ground::User => json!({"user": "once"}),
         Ground::UserForScope(scope) => json!({"user": "scope", "scope": scope}),
+    }
+}
+
+/// What a rule or the mode allows; what it would ask was approved before.
+fn standing(finding: &Finding) -> Value {
+    let because = match &finding.because {
+        Because::Rule(rule) | Because::Perhaps(rule) => json!({"rule": rule.text, "place": rule.place.to_string()}),
+        Because::NotListed(kind, place) => json!({"not_listed": kind, "place": place.to_string()}),
+        Because::Mode(mode) => json!({"mode": mode}),
+        Because::Reading => json!({"reading": "allowed"}),
+    };
+    match finding.verdict {
+        Verdict::Allow => because,
+        Verdict::Ask | Verdict::Deny => json!({"user": "earlier", "asked": because}),
     }
 }
 

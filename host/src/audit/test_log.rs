@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Audit, Begin, Store};
 use crate::agent::events::Tier;
 use crate::conversation::ResultStatus;
-use crate::policy::{Effect, FileGrant, Grants, Mode, WorkspacePath};
+use crate::policy::{Because, Effect, FileGrant, Finding, Grants, Mode, Verdict, WorkspacePath};
 use crate::sandbox::Digest;
 use crate::tools::{Decided, Ended, Ground, Origin, Ruled, Subject};
 
@@ -51,7 +51,7 @@ pub(super) fn allowed(line: &str) -> Decided {
     let directory = WorkspacePath::parse("src", None).expect("a path");
     Decided {
         effect: Effect::Command { line: line.into(), directory },
-        ruled: Ruled::Allowed(Ground::Standing(Mode::Auto)),
+        ruled: Ruled::Allowed(Ground::Standing(Finding { verdict: Verdict::Allow, because: Because::Mode(Mode::Auto) })),
         waited: Duration::ZERO,
     }
 }

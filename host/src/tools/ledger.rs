@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{Origin, Tool};
 use crate::agent::events::Tier;
 use crate::conversation::{Call, ResultStatus};
-use crate::policy::{Code, Denial, Effect, Grants, Mode, Scope};
+use crate::policy::{Code, Denial, Effect, Finding, Grants, Mode, Scope};
 use crate::sandbox::Digest;
 
 /// Keeps account.
@@ -93,8 +93,8 @@ pub enum Ruled {
 /// What a permission rests on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ground {
-    /// The mode allows it, or the user approved its like before in this session.
-    Standing(Mode),
+    /// A rule or the mode; where these say that it is asked, the user approved its like before in this session.
+    Standing(Finding),
     /// The user said yes, this once.
     User,
     /// The user said yes, and to all of this scope in this session.

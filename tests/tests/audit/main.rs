@@ -109,6 +109,21 @@ fn what_was_refused_is_on_record_too() {
 }
 
 #[test]
+fn r036_the_rule_that_decided_is_on_record_with_its_place() {
+    let user = User::new();
+    user.home.write("config/cofferdam/policy.toml", "[commands]\ndeny = [\"touch *\"]\nallow = [\"echo *\"]\n");
+    for command in ["touch x", "echo y"] {
+        user.run(&["tools", "call", "bash", &json!({"command": command}).to_string()]);
+    }
+    let records = user.records(&["--tool", "bash"]);
+    let decided: Vec<_> = records.iter().filter(|record| record["kind"] == "decided").collect();
+    let told = |n: usize| (decided[n]["decision"].as_str().expect("a word"), decided[n]["by"]["place"].as_str().expect("a place"));
+    assert!(matches!(told(0), ("deny", place) if place.ends_with("policy.toml:2:9")), "{decided:?}");
+    assert!(matches!(told(1), ("allow", place) if place.ends_with("policy.toml:3:10")), "{decided:?}");
+    assert_eq!(decided[1]["by"]["rule"], "echo *");
+}
+
+#[test]
 fn verify_names_the_first_record_that_was_changed() {
     let user = User::new();
     for name in ["a", "b"] {

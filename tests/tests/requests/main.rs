@@ -15,11 +15,13 @@ mod failures;
 mod history;
 mod limit;
 mod order;
+mod policy;
 mod recording;
 mod refused;
 mod streams;
 mod submit;
 mod tools;
+mod trust;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

@@ -13,7 +13,7 @@ use super::print::stderr_line;
 use super::sessions::redact;
 use crate::audit::{Audit, Begin, Inspected, Store, inspect};
 use crate::config::Folders;
-use crate::sandbox::Workspace;
+use crate::sandbox::{Digest, Workspace};
 use crate::session::SessionId;
 use crate::shown;
 
@@ -50,7 +50,7 @@ pub(super) fn begin(
         session,
         workspace: workspace.root().display().to_string(),
         mode: parts.settings.mode,
-        policy: None,
+        policy: Some(Digest::of(format!("{:?}", parts.catalog.policy()).as_bytes()).to_string()),
         model,
         command_sandbox: "none".into(),
         required: settings.required,
