@@ -96,6 +96,7 @@ fn effect(record: &Record) -> String {
 fn by(record: &Record) -> String {
     let Some(by) = record.get("by").and_then(Value::as_object) else { return "nobody".into() };
     by.iter()
+        .filter(|(_, value)| !value.is_null())
         .map(|(key, value)| format!("{key} {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
         .collect::<Vec<_>>()
         .join(", ")
