@@ -99,6 +99,7 @@ impl Parts {
             outputs: Some(self.folders.outputs()),
             limits: crate::sandbox::Limits::default(),
             rejections: REJECTIONS,
+            repetition: self.settings.repetition,
         };
         Dispatcher::new(Arc::clone(&self.sandbox), Arc::clone(&self.catalog), Arc::clone(workspace), approvals, settings)
     }

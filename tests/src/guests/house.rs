@@ -170,6 +170,7 @@ impl Plan {
             outputs: None,
             limits: self.limits,
             rejections: 3,
+            repetition: true,
         };
         let approvals = Arc::new(Approvals::new(self.mode, self.approver));
         let dispatcher = Dispatcher::new(sandbox, Arc::clone(&catalog), workspace, approvals, settings);
