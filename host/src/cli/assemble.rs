@@ -6,11 +6,12 @@ use super::admission::{Admission, Door};
 use super::args::Common;
 use super::error::CliError;
 use super::print::stderr_line;
+use crate::audit::Audit;
 use crate::config::{Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
 use crate::model;
 use crate::policy::{Mode, Policy};
 use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, Sandbox, SandboxOptions, Workspace};
-use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, builtin_components};
+use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, builtin_components};
 
 /// Rejections in a row after which a request goes back to the user.
 const REJECTIONS: u32 = 3;
@@ -101,13 +102,17 @@ pub(super) fn mode_under(policy: &Policy, flag: Option<Mode>, chosen: Mode) -> R
 
 impl Parts {
     /// A dispatcher for a workspace, with approvals of its own.
-    pub(super) fn dispatcher(&self, workspace: &Arc<Workspace>, approver: Option<Arc<dyn Approver>>) -> Dispatcher {
-        self.dispatcher_with(workspace, Arc::new(self.approvals(approver)))
+    pub(super) fn dispatcher(&self, workspace: &Arc<Workspace>, approvals: Approvals) -> Dispatcher {
+        self.dispatcher_with(workspace, Arc::new(approvals))
     }
 
-    /// Approvals under the policy, in the mode of the settings.
-    pub(super) fn approvals(&self, approver: Option<Arc<dyn Approver>>) -> Approvals {
-        Approvals::new(self.settings.mode, approver).under(Arc::clone(self.catalog.policy()))
+    /// Approvals under the policy, in the mode of the settings, which tell the audit log what is decided and done.
+    pub(super) fn approvals(&self, approver: Option<Arc<dyn Approver>>, audit: Option<&Arc<Audit>>) -> Approvals {
+        let approvals = Approvals::new(self.settings.mode, approver).under(Arc::clone(self.catalog.policy()));
+        match audit {
+            Some(audit) => approvals.recorded_by(Arc::clone(audit) as Arc<dyn Ledger>),
+            None => approvals,
+        }
     }
 
     /// A dispatcher for a workspace, with approvals that outlive it.

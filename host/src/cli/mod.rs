@@ -4,6 +4,7 @@ mod admission;
 mod args;
 mod ask;
 mod assemble;
+mod audit;
 mod chat;
 mod completions;
 mod demo;
@@ -38,6 +39,7 @@ pub fn run() -> ExitCode {
         Some(Command::Chat(args)) => chat::run(&common, args),
         Some(Command::Run(args)) => run::run(&common, args),
         Some(Command::Sessions(args)) => sessions::run(&common, &args),
+        Some(Command::Audit(args)) => audit::run(&args),
         Some(Command::Demo(args)) => demo::run(&common, &args),
         Some(Command::Tools(args)) => tools::run(&common, args),
         Some(Command::Plugin(args)) => plugin::run(&common, args),

@@ -12,8 +12,8 @@ use super::dialog::TerminalDialog;
 use super::error::{CliError, Done};
 use super::print::{stderr_line, stdout_line};
 use super::render::{Renderer, report};
-use super::{exit, interrupt, sessions};
-use crate::agent::events::Observer;
+use super::{audit, exit, interrupt, sessions};
+use crate::agent::events::{Event, Observer};
 use crate::agent::ports::Model;
 use crate::agent::{Agent, RequestId, SystemPrompt};
 use crate::config::Flags;
@@ -96,8 +96,17 @@ pub(super) async fn request(
         Some(recording) => recording,
         None => renderer.as_ref(),
     };
+    let info = model.info();
+    let told = Arc::clone(&renderer);
+    let notify = move |text: &str| told.observe(&Event::Notice(text));
+    let audit = audit::begin(parts, workspace, session_id.as_ref(), Some(format!("{}:{}", info.provider, info.model)), notify)?;
+    let watching = audit.as_ref().map(|audit| audit.watching(observer));
+    let observer: &dyn Observer = match &watching {
+        Some(watching) => watching,
+        None => observer,
+    };
     let approver: Option<Arc<dyn Approver>> = TerminalDialog::at_this_terminal(&renderer);
-    let dispatcher = parts.dispatcher(workspace, approver);
+    let dispatcher = parts.dispatcher(workspace, parts.approvals(approver, audit.as_ref()));
     let cancel = CancellationToken::new();
     interrupt::watch(cancel.clone(), recording.as_ref().map(Recording::last_words))?;
     let agent = Agent {

@@ -61,6 +61,11 @@ impl Folders {
         self.state.join("prompts.jsonl")
     }
 
+    /// What was decided and done.
+    pub fn audit(&self) -> PathBuf {
+        self.state.join("audit")
+    }
+
     /// Whole outputs of tools that were cut for the model.
     pub fn outputs(&self) -> PathBuf {
         self.state.join("outputs")

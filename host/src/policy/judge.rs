@@ -79,6 +79,11 @@ impl Judge {
         }
     }
 
+    /// What rules and mode say of an effect, whatever was approved.
+    pub fn find(&self, tool: &str, effect: &Effect) -> Finding {
+        self.policy.find_all(self.mode, tool, &effect.acts())
+    }
+
     /// The user's yes to a question.
     pub fn approve(&self, question: Question) -> Permit {
         Permit { effect: question.effect }

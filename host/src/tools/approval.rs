@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::ledger::{Decided, Ended, Ground, Ledger, Ruled, Subject, Unrecorded};
+use super::ledger::{Change, Decided, Ended, Ground, Ledger, Ruled, Subject, Unrecorded};
 use crate::agent::ActiveTime;
 use crate::conversation::Call;
 use crate::policy::{Code, Decision, Denial, Effect, Judge, Mode, Permit, Policy, Question};
@@ -129,6 +129,10 @@ impl Approvals {
 
     /// From now on another mode is in force, for calls that are under way too.
     pub fn set_mode(&self, mode: Mode) {
+        if let Some(ledger) = &self.ledger {
+            // Should this be lost where it may not be, then nothing is done on the strength of it either.
+            drop(ledger.changed(&Change::Mode(mode)));
+        }
         lock(&self.judge).set_mode(mode);
     }
 
@@ -188,7 +192,10 @@ impl Approvals {
         cancel: &CancellationToken,
         verdicts: &Mutex<Verdicts>,
     ) -> Result<(Permit, Ground), Denial> {
-        let standing = |permit| Ok((permit, Ground::Standing(lock(&self.judge).mode())));
+        let standing = |permit: Permit| {
+            let finding = lock(&self.judge).find(&subject.tool, permit.effect());
+            Ok((permit, Ground::Standing(finding)))
+        };
         let first = lock(&self.judge).decide(&subject.tool, &subject.arguments, effect.clone());
         match first {
             Decision::Allow(permit) => return standing(permit),

@@ -25,7 +25,7 @@ pub use arguments::{Arguments, ArgumentsProblem};
 pub use builtin::builtin_components;
 pub use catalog::{Catalog, ChosenCaps, Origin, Refused, Tool};
 pub use dispatch::{Dispatcher, DispatcherSettings};
-pub use ledger::{Decided, Ended, Ground, Ledger, Ruled, Subject, Unrecorded};
+pub use ledger::{Change, Decided, Ended, Ground, Ledger, Ruled, Subject, Unrecorded};
 pub use parallel::{InvalidParallelLimit, ParallelLimit};
 pub use schedule::Reorder;
 pub use tier::tier;

@@ -7,8 +7,9 @@ use super::sources::{Source, host};
 /// Each room with the rooms it may import. `main` and `lib` name everything and do nothing.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("agent", &["conversation"]),
+    ("audit", &["agent", "conversation", "policy", "session", "tools"]),
     ("authoring", &["policy", "sandbox"]),
-    ("cli", &["agent", "authoring", "config", "conversation", "model", "policy", "sandbox", "session", "shown", "tools"]),
+    ("cli", &["agent", "audit", "authoring", "config", "conversation", "model", "policy", "sandbox", "session", "shown", "tools"]),
     ("config", &["agent", "policy", "tools"]),
     ("conversation", &[]),
     ("model", &["agent", "conversation", "shown"]),
