@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::ports::Delta;
-use crate::conversation::{Call, OpenTurn, ToolResult, Turn};
+use crate::conversation::{Call, OpenTurn, ToolResult, Turn, Usage};
 
 /// Someone who watches. Watching cannot fail, and cannot change what happens.
 pub trait Observer: Send + Sync {
@@ -50,6 +50,13 @@ pub enum Event<'a> {
         call: &'a Call,
         /// One line.
         message: &'a str,
+    },
+    /// A sub-agent that works for a running call has finished a turn, which costs what the turn of anybody costs.
+    SubAgentTurn {
+        /// The call.
+        call: &'a Call,
+        /// What the turn took.
+        usage: Usage,
     },
     /// A call has its result.
     CallFinished {

@@ -9,10 +9,12 @@ pub mod events;
 mod outcome;
 pub mod ports;
 mod request;
+mod sub_agents;
 mod submit;
 mod system_prompt;
 
 pub use budget::{DEFAULT_MAX_TURNS, InvalidTurnLimit, TurnLimit};
 pub use outcome::Outcome;
 pub use request::{Agent, RequestId};
+pub use sub_agents::{SUB_AGENT_TURNS, SubAgentMaker};
 pub use system_prompt::SystemPrompt;

@@ -17,6 +17,7 @@ use crate::agent::events::Observer;
 use crate::agent::ports::Model;
 use crate::agent::{Agent, RequestId, SystemPrompt};
 use crate::model;
+use crate::policy::Mode;
 use crate::sandbox::{Allocation, Workspace};
 use crate::session::{Recording, Session};
 use crate::shown;
@@ -121,6 +122,7 @@ fn system_prompt(parts: &Parts, workspace: &Workspace) -> String {
         os: std::env::consts::OS.to_owned(),
         date: jiff::Zoned::now().date().to_string(),
         reads_wait_for_writes: parts.settings.reorder == Reorder::Safe,
+        plan_mode: parts.settings.mode == Mode::Plan,
         guide: workspace.read_small("AGENTS.md", LARGEST_GUIDE),
     };
     prompt.render()

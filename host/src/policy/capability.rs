@@ -18,10 +18,12 @@ pub enum Capability {
     Fetch(Vec<String>),
     /// Read these environment variables.
     ReadEnvironment(Vec<String>),
-    /// Hand a task to a sub-agent.
+    /// Hand a task to a sub-agent, which can change nothing.
     Delegate,
     /// Keep state between the calls of a session.
     KeepState,
+    /// Show the user a plan, whose approval ends plan mode.
+    PresentPlan,
 }
 
 impl fmt::Display for Capability {
@@ -34,6 +36,7 @@ impl fmt::Display for Capability {
             Self::ReadEnvironment(names) => write!(f, "read the environment variables {}", names.join(", ")),
             Self::Delegate => f.write_str("hand tasks to a sub-agent"),
             Self::KeepState => f.write_str("keep state between calls"),
+            Self::PresentPlan => f.write_str("present a plan"),
         }
     }
 }

@@ -33,6 +33,10 @@ pub enum Code {
     RejectedByUser,
     /// The request was cancelled.
     Cancelled,
+    /// The call has done it as often as one call may.
+    TooMany,
+    /// There is no sub-agent to hand a task to.
+    NoSubAgent,
 }
 
 impl Code {
@@ -46,6 +50,8 @@ impl Code {
             Self::NobodyToAsk => "nobody-to-ask",
             Self::RejectedByUser => "rejected-by-user",
             Self::Cancelled => "cancelled",
+            Self::TooMany => "too-many",
+            Self::NoSubAgent => "no-sub-agent",
         }
     }
 }

@@ -32,6 +32,8 @@ impl Permit {
 #[derive(Debug)]
 pub struct Judge {
     mode: Mode,
+    /// What was in force before plan mode, and is again once a plan is accepted.
+    before_plan: Mode,
     someone_to_ask: bool,
     approved: Vec<Scope>,
 }
@@ -39,7 +41,7 @@ pub struct Judge {
 impl Judge {
     /// A judge that has approved nothing yet. Without someone to ask, what would be asked is denied.
     pub fn new(mode: Mode, someone_to_ask: bool) -> Self {
-        Self { mode, someone_to_ask, approved: Vec::new() }
+        Self { mode, before_plan: Mode::default(), someone_to_ask, approved: Vec::new() }
     }
 
     /// The mode in force.
@@ -47,41 +49,51 @@ impl Judge {
         self.mode
     }
 
+    /// Another mode, by the user's word: at the terminal, or by accepting a plan.
+    pub fn set_mode(&mut self, mode: Mode) {
+        if self.mode != Mode::Plan {
+            self.before_plan = self.mode;
+        }
+        self.mode = mode;
+    }
+
     /// Decides on one effect of one call.
     pub fn decide(&self, tool: &str, arguments: &str, effect: Effect) -> Decision {
+        let effect = match effect {
+            Effect::Plan { text, then: _ } => Effect::Plan { text, then: self.before_plan },
+            Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed => effect,
+        };
         match self.verdict(tool, &effect) {
             Verdict::Allow => Decision::Allow(Permit { effect }),
             Verdict::Ask if self.someone_to_ask => {
                 let scope = effect.scope(tool);
                 Decision::Ask(Question { tool: tool.to_owned(), arguments: arguments.to_owned(), effect, scope })
             }
-            Verdict::Ask => Decision::Deny(Denial::new(
-                Code::NobodyToAsk,
-                format!("{tool} needs an approval for this, and there is no terminal to ask at."),
-                "The user can start again with `--mode auto`, or at a terminal.",
-            )),
-            Verdict::Deny => Decision::Deny(Denial::new(
-                Code::Mode,
-                format!("in mode `{}` nothing is changed and no command runs.", self.mode),
-                "The user can choose another mode.",
-            )),
+            Verdict::Ask => Decision::Deny(nobody_to_ask(tool, &effect)),
+            Verdict::Deny => Decision::Deny(self.against_the_mode(&effect)),
         }
     }
 
-    /// The user's yes to a question.
-    pub fn approve(&self, question: Question) -> Permit {
+    /// The user's yes to a question. To a plan it ends plan mode.
+    pub fn approve(&mut self, question: Question) -> Permit {
+        if let Effect::Plan { then, .. } = question.effect {
+            self.set_mode(then);
+        }
         Permit { effect: question.effect }
     }
 
     /// The user's yes to a question and to all that falls under its scope, for this session.
-    pub fn approve_scope(&mut self, question: Question) -> Permit {
-        self.approved.extend(question.scope);
-        Permit { effect: question.effect }
+    pub fn approve_scope(&mut self, mut question: Question) -> Permit {
+        self.approved.extend(question.scope.take());
+        self.approve(question)
     }
 
     fn verdict(&self, tool: &str, effect: &Effect) -> Verdict {
         let mode = match (self.mode, effect) {
             (Mode::Plan, Effect::Command { .. } | Effect::Write { .. }) => Verdict::Deny,
+            // Whoever can accept a plan is asked in plan mode, whatever came before it; elsewhere there is nothing to accept.
+            (Mode::Plan, Effect::Plan { .. }) => Verdict::Ask,
+            (Mode::Ask | Mode::AutoEdit | Mode::Auto, Effect::Plan { .. }) => Verdict::Deny,
             (Mode::Auto, Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed) => Verdict::Allow,
             (Mode::AutoEdit, Effect::Write { confirm: false, .. }) => Verdict::Allow,
             (Mode::Ask | Mode::AutoEdit, Effect::Command { .. })
@@ -94,6 +106,36 @@ impl Judge {
             Verdict::Ask if remembered => Verdict::Allow,
             verdict => verdict,
         }
+    }
+
+    fn against_the_mode(&self, effect: &Effect) -> Denial {
+        match effect {
+            Effect::Plan { .. } => Denial::new(
+                Code::Mode,
+                format!("the session is in mode `{}` and not in plan mode, so there is no plan to accept.", self.mode),
+                "Go on with the work itself.",
+            ),
+            Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed => Denial::new(
+                Code::Mode,
+                format!("in mode `{}` nothing is changed and no command runs.", self.mode),
+                "The user can choose another mode.",
+            ),
+        }
+    }
+}
+
+fn nobody_to_ask(tool: &str, effect: &Effect) -> Denial {
+    match effect {
+        Effect::Plan { .. } => Denial::new(
+            Code::NobodyToAsk,
+            "a plan is accepted by the user, and there is no terminal to ask at.",
+            "Give the plan as your answer; the user can read it there and start again in another mode.",
+        ),
+        Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed => Denial::new(
+            Code::NobodyToAsk,
+            format!("{tool} needs an approval for this, and there is no terminal to ask at."),
+            "The user can start again with `--mode auto`, or at a terminal.",
+        ),
     }
 }
 
@@ -156,11 +198,45 @@ mod tests {
 
     #[test]
     fn r042_approving_once_approves_once() {
-        let judge = Judge::new(Mode::Ask, true);
+        let mut judge = Judge::new(Mode::Ask, true);
         let Decision::Ask(question) = judge.decide("bash", "{}", command("git status")) else { panic!("not asked") };
         let permit = judge.approve(question);
         assert_eq!(permit.effect(), &command("git status"));
         assert_eq!(word(&judge.decide("bash", "{}", command("git status"))), "ask");
+    }
+
+    fn plan(then: Mode) -> Effect {
+        Effect::Plan { text: "1. Mend it.".into(), then }
+    }
+
+    #[test]
+    fn r126_an_accepted_plan_brings_back_the_mode_before_and_no_other() {
+        for (before, after) in [(None, Mode::Ask), (Some(Mode::AutoEdit), Mode::AutoEdit), (Some(Mode::Auto), Mode::Auto)] {
+            let mut judge = Judge::new(before.unwrap_or(Mode::Plan), true);
+            judge.set_mode(Mode::Plan);
+            judge.set_mode(Mode::Plan);
+            // What the proposer says of it counts for nothing.
+            let Decision::Ask(question) = judge.decide("present_plan", "{}", plan(Mode::Auto)) else { panic!("not asked") };
+            assert_eq!((&question.effect, &question.scope), (&plan(after), &None));
+            assert_eq!(judge.mode(), Mode::Plan, "asking changes nothing");
+            assert_eq!(judge.approve(question).effect(), &plan(after));
+            assert_eq!(judge.mode(), after);
+        }
+    }
+
+    #[test]
+    fn r126_a_plan_outside_of_plan_mode_is_denied() {
+        for mode in [Mode::Ask, Mode::AutoEdit, Mode::Auto] {
+            let Decision::Deny(denial) = Judge::new(mode, true).decide("present_plan", "{}", plan(mode)) else { panic!("{mode}") };
+            assert!(denial.to_string().contains("not in plan mode"), "{denial}");
+        }
+    }
+
+    #[test]
+    fn r126_a_plan_that_nobody_can_accept_is_to_be_the_answer() {
+        let Decision::Deny(denial) = Judge::new(Mode::Plan, false).decide("present_plan", "{}", plan(Mode::Ask)) else { panic!() };
+        assert_eq!(denial.code, Code::NobodyToAsk);
+        assert!(denial.to_string().contains("as your answer"), "{denial}");
     }
 
     #[test]

@@ -93,7 +93,7 @@ impl State {
                 (self.open.take().map_or_else(|| Record::Turn((*turn).clone()), |open| open.closed(turn)), Durable::Now)
             }
             Event::RequestFinished { outcome } => (Record::outcome(outcome), Durable::Now),
-            Event::TurnStarted { .. } | Event::Delta(_) | Event::Answered(_) | Event::CallProgress { .. } | Event::Notice(_) => {
+            Event::TurnStarted { .. } | Event::Delta(_) | Event::Answered(_) | Event::CallProgress { .. } | Event::SubAgentTurn { .. } | Event::Notice(_) => {
                 return None;
             }
         })

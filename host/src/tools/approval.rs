@@ -55,6 +55,8 @@ pub(super) struct Verdicts {
 #[derive(Clone, Debug)]
 pub(super) struct Rejection {
     pub(super) guidance: Option<String>,
+    /// It was a plan that the user did not accept.
+    pub(super) of_a_plan: bool,
 }
 
 impl Approvals {
@@ -107,6 +109,7 @@ impl Approvals {
         let Some(approver) = &self.approver else {
             return Ruling::Denied(Denial::fixed(Code::NobodyToAsk, "there is nobody to ask."));
         };
+        let of_a_plan = matches!(question.effect, Effect::Plan { .. });
         let answer = tokio::select! {
             answer = approver.ask(&question) => answer,
             () = cancel.cancelled() => return Ruling::Denied(Denial::fixed(Code::Cancelled, "the user stopped the request.")),
@@ -121,7 +124,7 @@ impl Approvals {
                     Some(words) => format!("the user said no, and: {words}"),
                     None => "the user said no.".to_owned(),
                 };
-                lock(verdicts).rejected = Some(Rejection { guidance });
+                lock(verdicts).rejected = Some(Rejection { guidance, of_a_plan });
                 Ruling::Denied(Denial::fixed(Code::RejectedByUser, reason))
             }
         }
@@ -137,6 +140,9 @@ impl Approvals {
 pub(super) fn rejected_text(tool: &str, rejection: &Rejection, before: &[Effect]) -> String {
     use std::fmt::Write as _;
     let mut text = match &rejection.guidance {
+        _ if rejection.of_a_plan => {
+            format!("The user did not accept the plan of this call of {tool}. Plan mode goes on: change nothing, and do not assume that it succeeded.")
+        }
         Some(_) => format!("The user rejected this call of {tool}. It was not carried out; do not assume that it succeeded."),
         None => format!("This call of {tool} was cancelled by the user. It was not carried out; do not assume that it succeeded."),
     };
@@ -146,6 +152,7 @@ pub(super) fn rejected_text(tool: &str, rejection: &Rejection, before: &[Effect]
             let _ = match effect {
                 Effect::Command { line, .. } => write!(text, "\n- ran `{line}`"),
                 Effect::Write { .. } | Effect::Confirmed => write!(text, "\n- was allowed to start"),
+                Effect::Plan { .. } => write!(text, "\n- had a plan accepted"),
             };
         }
         text.push('\n');

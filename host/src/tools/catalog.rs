@@ -110,6 +110,15 @@ impl Catalog {
         self.tools.extend(new);
     }
 
+    /// The tools that can only read: those of a sub-agent.
+    pub fn reading(&self) -> Self {
+        let reading = |tool: &&Tool| tool.tier == Tier::ReadOnly;
+        let tools: Vec<Tool> = self.tools.iter().filter(reading).map(Tool::again).collect();
+        let named = |definition: &&ToolDefinition| tools.iter().any(|tool| tool.declared.name == definition.name);
+        let definitions = self.definitions.iter().filter(named).cloned().collect();
+        Self { tools, refused: Vec::new(), definitions }
+    }
+
     /// A tool by its exact name.
     pub fn find(&self, name: &str) -> Option<&Tool> {
         self.tools.iter().find(|tool| tool.declared.name == name)
@@ -138,6 +147,21 @@ impl Catalog {
         let shown: String = name.chars().take(64).collect();
         let known: Vec<&str> = self.tools.iter().map(|tool| tool.declared.name.as_str()).collect();
         format!("there is no tool named {shown:?}. The tools are: {}.", known.join(", "))
+    }
+}
+
+impl Tool {
+    /// The same tool for another catalog.
+    fn again(&self) -> Self {
+        Self {
+            declared: self.declared.clone(),
+            origin: self.origin.clone(),
+            grants: self.grants.clone(),
+            not_lent: self.not_lent.clone(),
+            tier: self.tier,
+            plugin: Arc::clone(&self.plugin),
+            arguments: Arguments::new(self.declared.input_schema.clone()),
+        }
     }
 }
 

@@ -8,16 +8,21 @@ use crate::sandbox::DeclaredTool;
 /// component imports for another of its tools answers this one with a refusal. So its own asking settles its tier, and
 /// its hints can only make it stricter: a tool that lies about itself ends up alone and asked, never the other way round.
 pub fn tier(tool: &DeclaredTool) -> Tier {
-    let asked = tool.asks.iter().map(of_asking).max().unwrap_or(Tier::ReadOnly);
-    if tool.exclusive || tool.confirm { Tier::Write } else { asked }
+    if tool.exclusive || tool.confirm || tool.asks.iter().any(can_change_something) {
+        Tier::Write
+    } else if tool.asks.contains(&Capability::Delegate) {
+        Tier::Research
+    } else {
+        Tier::ReadOnly
+    }
 }
 
-fn of_asking(capability: &Capability) -> Tier {
+fn can_change_something(capability: &Capability) -> bool {
     match capability {
-        Capability::Delegate => Tier::Research,
-        Capability::ReadFiles | Capability::ReadEnvironment(_) | Capability::KeepState => Tier::ReadOnly,
-        // A request can change something at the other end, and nobody here can know.
-        Capability::WriteFiles | Capability::RunCommands | Capability::Fetch(_) => Tier::Write,
+        Capability::ReadFiles | Capability::ReadEnvironment(_) | Capability::KeepState | Capability::Delegate => false,
+        // A request can change something at the other end, and nobody here can know. A plan that is accepted changes the
+        // mode, so that what stands behind it has to wait for it.
+        Capability::WriteFiles | Capability::RunCommands | Capability::Fetch(_) | Capability::PresentPlan => true,
     }
 }
 
@@ -43,7 +48,10 @@ mod tests {
             (tool(&[Capability::ReadFiles], false), Tier::ReadOnly),
             (tool(&[Capability::ReadFiles], true), Tier::Write),
             (tool(&[Capability::Delegate], false), Tier::Research),
-            (tool(&[Capability::Delegate, Capability::ReadFiles], false), Tier::ReadOnly),
+            (tool(&[Capability::Delegate, Capability::ReadFiles], false), Tier::Research),
+            (tool(&[Capability::Delegate, Capability::RunCommands], false), Tier::Write),
+            (tool(&[Capability::KeepState], false), Tier::ReadOnly),
+            (tool(&[Capability::PresentPlan], false), Tier::Write),
             (tool(&[Capability::WriteFiles], false), Tier::Write),
             (tool(&[Capability::RunCommands], false), Tier::Write),
             (tool(&[Capability::Fetch(vec!["example.com".into()])], false), Tier::Write),

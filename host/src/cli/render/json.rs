@@ -113,6 +113,7 @@ pub(super) fn line(event: &Event<'_>) -> Option<Value> {
             }
             line
         }
+        Event::SubAgentTurn { call, usage } => json!({"type": "sub_agent_turn", "id": call.id, "usage": usage}),
         Event::Notice(text) => json!({"type": "notice", "text": text}),
         Event::Delta(Delta::CallBegun(_))
         | Event::Answered(_)

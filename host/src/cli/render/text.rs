@@ -76,6 +76,7 @@ impl Text {
             Event::Delta(Delta::Reasoning(_) | Delta::CallBegun(_))
             | Event::RequestStarted { .. }
             | Event::CallsProposed(_)
+            | Event::SubAgentTurn { .. }
             | Event::TurnFinished(_) => {}
             Event::Delta(Delta::Retry { attempt, pause, reason }) => {
                 let reason = shown::line(reason, 300);
