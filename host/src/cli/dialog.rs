@@ -78,10 +78,7 @@ fn describe(question: &Question) -> String {
         Some(scope) => format!("  2  yes, and don't ask again in this session for {}\n", shown::line(&scope.to_string(), 200)),
         None => String::new(),
     };
-    format!(
-        "\n{} {what}\n\n{indented}\n  1  {yes}\n{scope}  3  {no}",
-        style("?").yellow().bold().for_stderr()
-    )
+    format!("\n{} {what}\n\n{indented}\n  1  {yes}\n{scope}  3  {no}", style("?").yellow().bold().for_stderr())
 }
 
 fn converse(terminal: &Mutex<BufReader<File>>, text: &str, has_scope: bool) -> Answer {

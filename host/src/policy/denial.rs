@@ -37,6 +37,8 @@ pub enum Code {
     TooMany,
     /// There is no sub-agent to hand a task to.
     NoSubAgent,
+    /// It has to be on record, and cannot be put there.
+    NotRecorded,
 }
 
 impl Code {
@@ -52,6 +54,7 @@ impl Code {
             Self::Cancelled => "cancelled",
             Self::TooMany => "too-many",
             Self::NoSubAgent => "no-sub-agent",
+            Self::NotRecorded => "not-recorded",
         }
     }
 }

@@ -49,7 +49,8 @@ impl Judge {
         self.mode
     }
 
-    /// Another mode, by the user's word: at the terminal, or by accepting a plan.
+    /// From now on another mode is in force, by the user's word. What was approved stays approved, as far as the mode asks at
+    /// all.
     pub fn set_mode(&mut self, mode: Mode) {
         if self.mode != Mode::Plan {
             self.before_plan = self.mode;
@@ -74,18 +75,23 @@ impl Judge {
         }
     }
 
-    /// The user's yes to a question. To a plan it ends plan mode.
-    pub fn approve(&mut self, question: Question) -> Permit {
-        if let Effect::Plan { then, .. } = question.effect {
-            self.set_mode(then);
-        }
+    /// The user's yes to a question.
+    pub fn approve(&self, question: Question) -> Permit {
         Permit { effect: question.effect }
     }
 
     /// The user's yes to a question and to all that falls under its scope, for this session.
-    pub fn approve_scope(&mut self, mut question: Question) -> Permit {
-        self.approved.extend(question.scope.take());
-        self.approve(question)
+    pub fn approve_scope(&mut self, question: Question) -> Permit {
+        self.approved.extend(question.scope);
+        Permit { effect: question.effect }
+    }
+
+    /// Does what is the judge's own to do about a permit: an accepted plan ends plan mode.
+    pub fn carry_out(&mut self, permit: &Permit) {
+        match permit.effect {
+            Effect::Plan { then, .. } => self.set_mode(then),
+            Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed => {}
+        }
     }
 
     fn verdict(&self, tool: &str, effect: &Effect) -> Verdict {
@@ -198,7 +204,7 @@ mod tests {
 
     #[test]
     fn r042_approving_once_approves_once() {
-        let mut judge = Judge::new(Mode::Ask, true);
+        let judge = Judge::new(Mode::Ask, true);
         let Decision::Ask(question) = judge.decide("bash", "{}", command("git status")) else { panic!("not asked") };
         let permit = judge.approve(question);
         assert_eq!(permit.effect(), &command("git status"));
@@ -219,8 +225,9 @@ mod tests {
             let Decision::Ask(question) = judge.decide("present_plan", "{}", plan(Mode::Auto)) else { panic!("not asked") };
             assert_eq!((&question.effect, &question.scope), (&plan(after), &None));
             assert_eq!(judge.mode(), Mode::Plan, "asking changes nothing");
-            assert_eq!(judge.approve(question).effect(), &plan(after));
-            assert_eq!(judge.mode(), after);
+            let permit = judge.approve(question);
+            judge.carry_out(&permit);
+            assert_eq!((permit.effect(), judge.mode()), (&plan(after), after));
         }
     }
 
@@ -237,6 +244,16 @@ mod tests {
         let Decision::Deny(denial) = Judge::new(Mode::Plan, false).decide("present_plan", "{}", plan(Mode::Ask)) else { panic!() };
         assert_eq!(denial.code, Code::NobodyToAsk);
         assert!(denial.to_string().contains("as your answer"), "{denial}");
+    }
+
+    #[test]
+    fn a_mode_that_is_chosen_later_decides_from_then_on() {
+        let mut judge = Judge::new(Mode::Ask, true);
+        let words = [Mode::Plan, Mode::AutoEdit, Mode::Auto, Mode::Ask].map(|mode| {
+            judge.set_mode(mode);
+            (word(&judge.decide("bash", "{}", command("ls"))), word(&judge.decide("write_file", "{}", write("a"))))
+        });
+        assert_eq!(words, [("deny", "deny"), ("ask", "allow"), ("allow", "allow"), ("ask", "ask")]);
     }
 
     #[test]

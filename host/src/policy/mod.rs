@@ -20,6 +20,7 @@ mod grants;
 mod judge;
 mod mode;
 mod path;
+mod protected;
 
 pub use capability::Capability;
 pub use command_line::{CommandScope, SimpleCommand};
@@ -29,3 +30,4 @@ pub use grants::{FileGrant, Grants};
 pub use judge::{Decision, Judge, Permit};
 pub use mode::{Mode, UnknownMode};
 pub use path::{PathProblem, WorkspacePath};
+pub use protected::{BadPattern, Protected, ProtectedPaths};

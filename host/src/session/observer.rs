@@ -43,6 +43,11 @@ impl<'a> Recording<'a> {
     pub fn new(journal: Journal, then: &'a dyn Observer) -> Self {
         Self { state: Mutex::new(State { journal: Some(journal), open: None }), then }
     }
+
+    /// Gives the journal back for the next request; `None` if it could not be written any more.
+    pub fn into_journal(self) -> Option<Journal> {
+        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).journal
+    }
 }
 
 impl Observer for Recording<'_> {
@@ -93,7 +98,12 @@ impl State {
                 (self.open.take().map_or_else(|| Record::Turn((*turn).clone()), |open| open.closed(turn)), Durable::Now)
             }
             Event::RequestFinished { outcome } => (Record::outcome(outcome), Durable::Now),
-            Event::TurnStarted { .. } | Event::Delta(_) | Event::Answered(_) | Event::CallProgress { .. } | Event::SubAgentTurn { .. } | Event::Notice(_) => {
+            Event::TurnStarted { .. }
+            | Event::Delta(_)
+            | Event::Answered(_)
+            | Event::CallProgress { .. }
+            | Event::SubAgentTurn { .. }
+            | Event::Notice(_) => {
                 return None;
             }
         })

@@ -79,9 +79,7 @@ impl Tasks {
 async fn work(by: &SubAgents, task: Task, observer: &dyn Observer, cancel: &CancellationToken) {
     let delegated = match by {
         SubAgents::By(delegate) => told(delegate.delegate(&task.text, observer, cancel).await),
-        SubAgents::NoModel => {
-            Delegated::Denied(Denial::fixed(Code::NoSubAgent, "there is no model here that could work on a task."))
-        }
+        SubAgents::NoModel => Delegated::Denied(Denial::fixed(Code::NoSubAgent, "there is no model here that could work on a task.")),
         SubAgents::TooDeep => Delegated::Denied(Denial::new(
             Code::NoSubAgent,
             "this is a sub-agent, and a sub-agent has none of its own.",
