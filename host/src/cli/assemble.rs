@@ -5,10 +5,12 @@ use std::sync::Arc;
 use super::args::Common;
 use super::error::CliError;
 use super::print::stderr_line;
+use crate::agent::ports::{Model, Tools};
+use crate::agent::{SUB_AGENT_TURNS, SubAgentMaker, TurnLimit};
 use crate::config::{Flags, Folders, Raw, Settings};
 use crate::model;
 use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, Sandbox, SandboxOptions, Workspace};
-use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, builtin_components};
+use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, SubAgents, builtin_components};
 
 /// Rejections in a row after which a request goes back to the user.
 const REJECTIONS: u32 = 3;
@@ -64,15 +66,39 @@ impl Parts {
 
     /// A dispatcher for a workspace, with approvals that outlive it.
     pub(super) fn dispatcher_with(&self, workspace: &Arc<Workspace>, approvals: Arc<Approvals>) -> Dispatcher {
-        let settings = DispatcherSettings {
+        let (sandbox, catalog) = (Arc::clone(&self.sandbox), Arc::clone(&self.catalog));
+        Dispatcher::new(sandbox, catalog, Arc::clone(workspace), approvals, self.dispatcher_settings())
+    }
+
+    /// Who works on tasks that tools hand over: sub-agents of this model, which have the tools that can only read, and the
+    /// approvals of whoever they work for, though there is nothing to approve.
+    pub(super) fn sub_agents(
+        &self,
+        workspace: &Arc<Workspace>,
+        approvals: &Arc<Approvals>,
+        model: &Arc<dyn Model>,
+        system: String,
+    ) -> Result<SubAgents, CliError> {
+        let (sandbox, catalog) = (Arc::clone(&self.sandbox), Arc::new(self.catalog.reading()));
+        let (workspace, approvals, settings) = (Arc::clone(workspace), Arc::clone(approvals), self.dispatcher_settings());
+        let tools = move || -> Box<dyn Tools> {
+            let (sandbox, catalog, workspace) = (Arc::clone(&sandbox), Arc::clone(&catalog), Arc::clone(&workspace));
+            let dispatcher = Dispatcher::new(sandbox, catalog, workspace, Arc::clone(&approvals), settings.clone());
+            Box::new(dispatcher.with_sub_agents(SubAgents::TooDeep))
+        };
+        let turn_limit = TurnLimit::new(SUB_AGENT_TURNS).map_err(|error| CliError::new(error.to_string()))?;
+        Ok(SubAgents::By(Arc::new(SubAgentMaker { model: Arc::clone(model), tools: Box::new(tools), system, turn_limit })))
+    }
+
+    fn dispatcher_settings(&self) -> DispatcherSettings {
+        DispatcherSettings {
             parallel: self.settings.parallel,
             reorder: self.settings.reorder,
             output_cap: self.settings.output_cap,
             outputs: Some(self.folders.outputs()),
             limits: crate::sandbox::Limits::default(),
             rejections: REJECTIONS,
-        };
-        Dispatcher::new(Arc::clone(&self.sandbox), Arc::clone(&self.catalog), Arc::clone(workspace), approvals, settings)
+        }
     }
 
     /// Tells of plugins that were not let in; a run goes on without them.

@@ -34,7 +34,7 @@ pub struct Dispatcher {
     approvals: Arc<Approvals>,
     settings: DispatcherSettings,
     repetition: Mutex<Repetition>,
-    notebooks: Notebooks,
+    notebooks: Arc<Notebooks>,
     sub_agents: SubAgents,
 }
 
@@ -101,8 +101,14 @@ impl Dispatcher {
         approvals: Arc<Approvals>,
         settings: DispatcherSettings,
     ) -> Self {
-        let (repetition, notebooks, sub_agents) = (Mutex::default(), Notebooks::default(), SubAgents::NoModel);
+        let (repetition, notebooks, sub_agents) = (Mutex::default(), Arc::default(), SubAgents::NoModel);
         Self { sandbox, catalog, workspace, approvals, settings, repetition, notebooks, sub_agents }
+    }
+
+    /// With what tools kept before, in the same session.
+    #[must_use]
+    pub fn with_notebooks(self, notebooks: Arc<Notebooks>) -> Self {
+        Self { notebooks, ..self }
     }
 
     /// With somebody who works on tasks that tools hand over.

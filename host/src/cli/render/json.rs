@@ -52,7 +52,7 @@ pub(in crate::cli) struct Report<'a> {
     pub(in crate::cli) cost: Option<f64>,
 }
 
-/// Sums a request up. The transcript holds this request as its last exchange.
+/// Sums a request up. The transcript holds this request as its last exchange; what sub-agents took comes on top.
 pub(in crate::cli) fn report<'a>(
     request: &RequestId,
     session: Option<&'a SessionId>,
@@ -60,10 +60,11 @@ pub(in crate::cli) fn report<'a>(
     exit_code: u8,
     model: &'a ModelInfo,
     transcript: &Transcript,
+    sub_agents: Usage,
     calls: Vec<CallSummary>,
 ) -> Report<'a> {
     let turns = transcript.exchanges().last().map(|exchange| exchange.turns()).unwrap_or_default();
-    let usage = turns.iter().fold(Usage::default(), |sum, turn| sum.plus(turn.usage()));
+    let usage = turns.iter().fold(sub_agents, |sum, turn| sum.plus(turn.usage()));
     let error = match outcome {
         Outcome::ProviderError { message } | Outcome::Overflow { message } | Outcome::InternalError { message } => Some(message.as_str()),
         Outcome::Answered { .. }
