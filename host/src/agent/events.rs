@@ -12,6 +12,11 @@ use crate::conversation::{Call, OpenTurn, ToolResult, Turn, Usage};
 pub trait Observer: Send + Sync {
     /// Called for each event, in order, from the task that causes it: return soon.
     fn observe(&self, event: &Event<'_>);
+
+    /// Whether somebody is shown a response before it is whole. What nobody has seen may still begin anew.
+    fn is_live(&self) -> bool {
+        true
+    }
 }
 
 /// Something that happened.

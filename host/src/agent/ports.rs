@@ -17,8 +17,8 @@ pub trait Model: Send + Sync {
     fn info(&self) -> &ModelInfo;
 
     /// One response to a conversation. Deltas are handed over as they arrive; the response holds the same text in
-    /// full. Retries happen in here, and only as long as nothing was handed over. With `cancel` it ends within
-    /// a moment, as [`ModelErrorKind::Aborted`].
+    /// full. Retries happen in here, and only as long as nothing was shown. With `cancel` it ends within a moment,
+    /// as [`ModelErrorKind::Aborted`].
     fn respond<'a>(
         &'a self,
         request: ModelRequest<'a>,
@@ -51,6 +51,8 @@ pub struct ModelRequest<'a> {
     pub tools: &'a [ToolDefinition],
     /// Whether the model may call them.
     pub tool_choice: ToolChoice,
+    /// Whether deltas are shown as they come. Where they are not, a response that broke off may begin anew.
+    pub is_shown_live: bool,
 }
 
 /// Whether a model may call tools.
@@ -82,7 +84,7 @@ pub enum Delta<'a> {
     Reasoning(&'a str),
     /// The model begins to write a call of this tool.
     CallBegun(&'a str),
-    /// Nothing has come yet, and the request is sent again after a pause.
+    /// The request is sent again after a pause. If anything came before, nobody saw it, and it counts no more.
     Retry {
         /// The attempt that failed, from 1.
         attempt: u32,

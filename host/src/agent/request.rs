@@ -107,7 +107,8 @@ impl Agent<'_> {
 
     async fn ask(&self, transcript: &Transcript, tool_choice: ToolChoice, note: Option<&str>, cancel: &CancellationToken) -> Said {
         let tools = self.tools.definitions();
-        let request = ModelRequest { system: &self.system, transcript, note, tools, tool_choice };
+        let is_shown_live = self.observer.is_live();
+        let request = ModelRequest { system: &self.system, transcript, note, tools, tool_choice, is_shown_live };
         ask(self.model, request, self.observer, cancel).await
     }
 

@@ -118,6 +118,9 @@ pub(super) fn model_settings(settings: &Settings) -> model::Settings {
     all.max_output = provider.max_output;
     all.reasoning_effort = provider.reasoning_effort.clone();
     all.allow_plain_http = provider.allow_plain_http;
+    if let Some(first_event) = provider.first_event_timeout {
+        all.timing.first_event = first_event;
+    }
     if let Some(idle) = provider.idle_timeout {
         all.timing.idle = idle;
     }

@@ -51,6 +51,8 @@ pub struct RawProvider {
     pub reasoning_effort: Option<String>,
     /// Lets a key travel unencrypted to another machine.
     pub allow_plain_http: bool,
+    /// If a response does not begin for so long, it is given up.
+    pub first_event_timeout_seconds: Option<u64>,
     /// Without any event for so long, a response is given up.
     pub idle_timeout_seconds: Option<u64>,
 }

@@ -59,6 +59,8 @@ pub struct Provider {
     pub reasoning_effort: Option<String>,
     /// Lets a key travel unencrypted to another machine.
     pub allow_plain_http: bool,
+    /// If a response does not begin for so long, it is given up.
+    pub first_event_timeout: Option<Duration>,
     /// Without any event for so long, a response is given up.
     pub idle_timeout: Option<Duration>,
 }
@@ -78,6 +80,9 @@ pub enum SettingsError {
     /// `dispatch.output_cap`
     #[error("dispatch.output_cap in the configuration: {0} bytes are too few to say anything; use 1000 or more")]
     OutputCap(usize),
+    /// A key of `[provider]`
+    #[error("provider.{0} in the configuration: 0 seconds are no time to answer in; use 1 or more")]
+    Patience(&'static str),
 }
 
 /// A hundred KiB are about 25,000 tokens: much for one result, and little enough for every window in use.
@@ -109,9 +114,17 @@ impl Settings {
                 max_output: raw.provider.max_output,
                 reasoning_effort: raw.provider.reasoning_effort,
                 allow_plain_http: raw.provider.allow_plain_http,
-                idle_timeout: raw.provider.idle_timeout_seconds.map(Duration::from_secs),
+                first_event_timeout: patience("first_event_timeout_seconds", raw.provider.first_event_timeout_seconds)?,
+                idle_timeout: patience("idle_timeout_seconds", raw.provider.idle_timeout_seconds)?,
             },
         })
+    }
+}
+
+fn patience(key: &'static str, seconds: Option<u64>) -> Result<Option<Duration>, SettingsError> {
+    match seconds {
+        Some(0) => Err(SettingsError::Patience(key)),
+        seconds => Ok(seconds.map(Duration::from_secs)),
     }
 }
 
@@ -144,6 +157,14 @@ mod tests {
         assert!(from_env.unwrap_err().starts_with("COFFERDAM_MAX_PARALLEL: '0'"));
         let from_file = resolve(Flags::default(), &[], "[dispatch]\nmax_parallel = 0");
         assert!(from_file.unwrap_err().starts_with("dispatch.max_parallel"));
+    }
+
+    #[test]
+    fn r086_patience_is_configurable_and_not_nothing() {
+        let provider = |file| resolve(Flags::default(), &[], file).map(|s| (s.provider.first_event_timeout, s.provider.idle_timeout));
+        let both = "[provider]\nfirst_event_timeout_seconds = 300\nidle_timeout_seconds = 5";
+        assert_eq!(provider(both), Ok((Some(Duration::from_secs(300)), Some(Duration::from_secs(5)))));
+        assert!(provider("[provider]\nidle_timeout_seconds = 0").unwrap_err().starts_with("provider.idle_timeout_seconds"));
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl Model for Recorder {
 
 /// What was asked, in a form that tells two requests apart and nothing else.
 fn summary(request: &ModelRequest<'_>) -> Value {
-    let ModelRequest { system, transcript, note, tools, tool_choice: _ } = request;
+    let ModelRequest { system, transcript, note, tools, tool_choice: _, is_shown_live: _ } = request;
     let tools: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     let asked = json!({"system": system, "transcript": transcript, "note": note, "tools": tools});
     let digest = Sha256::digest(asked.to_string());

@@ -161,7 +161,7 @@ pub(super) fn in_words(delta: Delta<'_>) -> String {
 
 /// A request with nothing but a transcript.
 pub(super) fn hello(transcript: &Transcript) -> ModelRequest<'_> {
-    ModelRequest { system: "", transcript, note: None, tools: &[], tool_choice: ToolChoice::Auto }
+    ModelRequest { system: "", transcript, note: None, tools: &[], tool_choice: ToolChoice::Auto, is_shown_live: true }
 }
 
 /// As patient as a test can be.

@@ -32,12 +32,14 @@ pub(super) enum Progress {
 pub(super) struct Hand<'a> {
     on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
     text: String,
+    /// Whether what is passed on is seen, and so cannot be taken back.
+    shows: bool,
     used: bool,
 }
 
 impl<'a> Hand<'a> {
-    pub(super) fn new(on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send)) -> Self {
-        Self { on_delta, text: String::new(), used: false }
+    pub(super) fn new(on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send), shows: bool) -> Self {
+        Self { on_delta, text: String::new(), shows, used: false }
     }
 
     /// Passes on a piece of the response; empty ones are none.
@@ -46,20 +48,21 @@ impl<'a> Hand<'a> {
             Delta::Text("") | Delta::Reasoning("") => return,
             Delta::Text(text) => {
                 self.text.push_str(text);
-                self.used = true;
+                self.used = self.shows;
             }
-            Delta::Reasoning(_) | Delta::CallBegun(_) => self.used = true,
-            Delta::Retry { .. } => {}
+            Delta::Reasoning(_) | Delta::CallBegun(_) => self.used = self.shows,
+            // The response begins anew.
+            Delta::Retry { .. } => self.text.clear(),
         }
         (self.on_delta)(delta);
     }
 
-    /// Whether anything of the response was passed on, after which it cannot begin anew.
+    /// Whether anything of the response was shown, after which it cannot begin anew.
     pub(super) fn is_used(&self) -> bool {
         self.used
     }
 
-    /// The text that was passed on.
+    /// The text that was passed on, of the last attempt.
     pub(super) fn into_text(self) -> String {
         self.text
     }

@@ -58,6 +58,10 @@ impl Observer for Recording<'_> {
         }
         self.then.observe(event);
     }
+
+    fn is_live(&self) -> bool {
+        self.then.is_live()
+    }
 }
 
 impl State {

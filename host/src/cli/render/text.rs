@@ -52,6 +52,10 @@ impl Text {
         }
     }
 
+    pub(super) fn is_live(&self) -> bool {
+        self.live
+    }
+
     pub(super) fn calls(&self) -> &[CallSummary] {
         &self.calls
     }

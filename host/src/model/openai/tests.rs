@@ -24,6 +24,7 @@ fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
         note: Some("Be brief."),
         tools: &tools,
         tool_choice: ToolChoice::None,
+        is_shown_live: true,
     };
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
     let expected = json!({
@@ -118,7 +119,7 @@ fn read(chunks: &[Value]) -> Read {
     let place = Place { provider: "OpenAI", host: "h".into(), key_name: "K", key: None };
     let mut deltas = Vec::new();
     let mut on_delta = |delta: Delta<'_>| deltas.push(in_words(delta));
-    let mut hand = Hand::new(&mut on_delta);
+    let mut hand = Hand::new(&mut on_delta, true);
     let mut stream = Stream::new(&place);
     let mut outcome = Ok(Progress::More);
     for chunk in chunks {
