@@ -20,6 +20,7 @@ mod plan_mode;
 mod recording;
 mod refused;
 mod research;
+mod ripgrep;
 mod streams;
 mod submit;
 mod tools;
