@@ -108,7 +108,7 @@ pub(super) async fn request(
     let id = RequestId::new(random());
     let outcome = agent.request(&id, &mut transcript, prompt, &cancel).await;
     let code = exit::code(&outcome);
-    let report = report(&id, session_id.as_ref(), &outcome, code, model.info(), &transcript, renderer.sub_agents(), renderer.calls());
+    let report = report(&id, session_id.as_ref(), &outcome, code, model.info(), &transcript, &renderer);
     match output {
         Output::Text => stderr_line(&report.in_words()),
         Output::Json | Output::StreamJson => {

@@ -118,7 +118,8 @@ impl Server {
         }
         for conversation in state.conversations.iter().collect::<BTreeSet<_>>() {
             let of_it = |(_, of): &(&Request, &Option<String>)| of == &conversation;
-            let requests: Vec<Request> = state.requests.iter().zip(&state.conversations).filter(of_it).map(|(request, _)| request.clone()).collect();
+            let requests: Vec<Request> =
+                state.requests.iter().zip(&state.conversations).filter(of_it).map(|(request, _)| request.clone()).collect();
             if let Err(problem) = history::check(&requests) {
                 panic!("{:?}: {problem}", self.provider);
             }

@@ -68,7 +68,8 @@ fn r124_a_sub_agent_begins_with_its_task_and_has_the_tools_that_read() {
         assert_eq!(first.user_texts(), ["Answer this question about the code in the workspace:\n\nWhat is in a?\n"]);
         assert!(first.system().starts_with("You are a sub-agent."), "{}", first.system());
         let tools = first.tools();
-        for (tool, is_there) in [("read_file", true), ("grep", true), ("bash", false), ("write_file", false), ("research_codebase", false)] {
+        for (tool, is_there) in [("read_file", true), ("grep", true), ("bash", false), ("write_file", false), ("research_codebase", false)]
+        {
             assert_eq!(tools.iter().any(|name| name == tool), is_there, "{tool}: {tools:?}");
         }
         // What it calls all the same is refused, and the mode does not matter.
@@ -105,7 +106,10 @@ fn r124_a_sub_agent_has_a_cap_of_its_own() {
         let ran = home.ask(&server, &["--max-tool-iterations", "1"]);
         assert_eq!(ran.ended("limit", 3)["text"], "Done.");
         let [result] = server.last_request().results().try_into().expect("one result");
-        assert!(!result.is_error && result.text.starts_with("The sea, as far as I got.\n\n[The sub-agent ran into its limit of"), "{result:?}");
+        assert!(
+            !result.is_error && result.text.starts_with("The sea, as far as I got.\n\n[The sub-agent ran into its limit of"),
+            "{result:?}"
+        );
         let last = of(&server, "in a?").pop().expect("it asked");
         assert!(!last.lets_call());
     }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::Renderer;
 use crate::agent::events::{Event, Tier};
 use crate::agent::ports::{Delta, ModelInfo};
 use crate::agent::{Outcome, RequestId};
@@ -60,11 +61,10 @@ pub(in crate::cli) fn report<'a>(
     exit_code: u8,
     model: &'a ModelInfo,
     transcript: &Transcript,
-    sub_agents: Usage,
-    calls: Vec<CallSummary>,
+    renderer: &Renderer,
 ) -> Report<'a> {
     let turns = transcript.exchanges().last().map(|exchange| exchange.turns()).unwrap_or_default();
-    let usage = turns.iter().fold(sub_agents, |sum, turn| sum.plus(turn.usage()));
+    let usage = turns.iter().fold(renderer.sub_agents(), |sum, turn| sum.plus(turn.usage()));
     let error = match outcome {
         Outcome::ProviderError { message } | Outcome::Overflow { message } | Outcome::InternalError { message } => Some(message.as_str()),
         Outcome::Answered { .. }
@@ -84,7 +84,7 @@ pub(in crate::cli) fn report<'a>(
         error,
         model,
         turns: turns.len(),
-        calls,
+        calls: renderer.calls(),
         usage,
         cost: crate::model::cost(usage, &model.model),
     }
