@@ -21,7 +21,7 @@ use crate::policy::Mode;
 use crate::sandbox::{Allocation, Workspace};
 use crate::session::{Recording, Session};
 use crate::shown;
-use crate::tools::{Approvals, Approver, Reorder};
+use crate::tools::{Approver, Reorder};
 
 /// The largest guide file that goes into the system prompt.
 const LARGEST_GUIDE: u64 = 64 << 10;
@@ -97,7 +97,7 @@ pub(super) async fn request(
         None => renderer.as_ref(),
     };
     let approver: Option<Arc<dyn Approver>> = TerminalDialog::at_this_terminal(&renderer);
-    let approvals = Arc::new(Approvals::new(parts.settings.mode, approver));
+    let approvals = Arc::new(parts.approvals(approver));
     let system = system_prompt(parts, workspace);
     let sub_agents = parts.sub_agents(workspace, &approvals, model, system.render_for_sub_agent())?;
     let dispatcher = parts.dispatcher_with(workspace, approvals).with_sub_agents(sub_agents);

@@ -5,9 +5,13 @@
 //! that does not parse, or has a key nobody knows, is an error with its line and column; nothing starts with half of one.
 
 mod folders;
+mod policy;
 mod raw;
 mod settings;
 
 pub use folders::{Folders, NoHome};
+pub use policy::{
+    FileProblem, LoadedPolicy, Owner, PolicyFileError, PolicyPlaces, PolicySource, ProjectPolicy, SourceState, Trust, TrustError,
+};
 pub use raw::{ConfigError, Raw};
 pub use settings::{Flags, Provider, Settings, SettingsError};

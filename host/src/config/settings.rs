@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::raw::Raw;
 use crate::agent::{InvalidTurnLimit, TurnLimit};
-use crate::policy::Mode;
-use crate::tools::{InvalidParallelLimit, ParallelLimit, Reorder};
+use crate::policy::{Mode, Profile};
+use crate::tools::{ChosenCaps, InvalidParallelLimit, ParallelLimit, Reorder};
 
 /// What was said on the command line.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +21,8 @@ pub struct Flags {
     pub max_tool_iterations: Option<TurnLimit>,
     /// `--max-parallel`
     pub max_parallel: Option<ParallelLimit>,
+    /// `--profile`
+    pub profile: Option<Profile>,
     /// `--plugin`, each time it was given.
     pub plugins: Vec<PathBuf>,
 }
@@ -32,6 +34,10 @@ pub struct Settings {
     pub model: Option<String>,
     /// What is allowed without asking.
     pub mode: Mode,
+    /// The ready-made policy to build on, if one was chosen here.
+    pub profile: Option<Profile>,
+    /// The caps of calls, as far as they were chosen.
+    pub caps: ChosenCaps,
     /// Turns with calls in one request.
     pub turn_limit: TurnLimit,
     /// Calls at the same time.
@@ -101,6 +107,8 @@ impl Settings {
             return Err(SettingsError::OutputCap(output_cap));
         }
         Ok(Self {
+            caps: raw.caps(),
+            profile: flags.profile.or(raw.profile),
             model: flags.model.or_else(|| env("COFFERDAM_MODEL")).or(raw.model),
             mode: flags.mode.or(raw.mode).unwrap_or_default(),
             turn_limit: flags.max_tool_iterations.or(turns_key).unwrap_or_default(),
@@ -157,6 +165,16 @@ mod tests {
         assert!(from_env.unwrap_err().starts_with("COFFERDAM_MAX_PARALLEL: '0'"));
         let from_file = resolve(Flags::default(), &[], "[dispatch]\nmax_parallel = 0");
         assert!(from_file.unwrap_err().starts_with("dispatch.max_parallel"));
+    }
+
+    #[test]
+    fn r095_caps_are_chosen_for_all_tools_and_for_one() {
+        use crate::policy::Cap;
+        let file = "[limits]\nseconds = 30\n[tools.grep.limits]\nshown_bytes = 2000\n[dispatch]\noutput_cap = 5000";
+        let caps = resolve(Flags::default(), &[], file).map(|settings| settings.caps).expect("it resolves");
+        assert_eq!((caps.every.get(Cap::Seconds), caps.every.get(Cap::ShownBytes)), (Some(30), Some(5000)));
+        let grep = caps.by_tool["grep"].or(&caps.every);
+        assert_eq!((grep.get(Cap::Seconds), grep.get(Cap::ShownBytes)), (Some(30), Some(2000)));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The one function that decides.
 
-use super::{Code, Denial, Effect, Mode, Question, Scope};
+use std::sync::Arc;
+
+use super::{Because, Code, Denial, Effect, Finding, Mode, Policy, Question, Scope, Verdict};
 
 /// What becomes of an effect.
 #[derive(Debug)]
@@ -27,21 +29,30 @@ impl Permit {
     }
 }
 
-/// Decides on effects, by the mode and by what the user approved in this session. The approvals live here, in memory,
-/// and nowhere else (R-40).
+/// Decides on effects, by the policy, the mode and what the user approved in this session. The approvals live here, in
+/// memory, and nowhere else (R-40).
 #[derive(Debug)]
 pub struct Judge {
     mode: Mode,
     /// What was in force before plan mode, and is again once a plan is accepted.
     before_plan: Mode,
+    policy: Arc<Policy>,
     someone_to_ask: bool,
     approved: Vec<Scope>,
 }
 
 impl Judge {
-    /// A judge that has approved nothing yet. Without someone to ask, what would be asked is denied.
+    /// A judge that has approved nothing yet and knows no rules. Without someone to ask, what would be asked is denied.
     pub fn new(mode: Mode, someone_to_ask: bool) -> Self {
-        Self { mode, before_plan: Mode::default(), someone_to_ask, approved: Vec::new() }
+        Self { mode, before_plan: Mode::default(), policy: Arc::default(), someone_to_ask, approved: Vec::new() }
+    }
+
+    /// The same, with rules.
+    #[must_use]
+    pub fn under(self, policy: Arc<Policy>) -> Self {
+        let mut judge = Self { policy, ..self };
+        judge.set_mode(judge.mode);
+        judge
     }
 
     /// The mode in force.
@@ -49,29 +60,30 @@ impl Judge {
         self.mode
     }
 
-    /// From now on another mode is in force, by the user's word. What was approved stays approved, as far as the mode asks at
-    /// all.
+    /// From now on another mode is in force, or the nearest stricter one that the policy leaves. What was approved stays
+    /// approved, as far as the mode asks at all.
     pub fn set_mode(&mut self, mode: Mode) {
         if self.mode != Mode::Plan {
             self.before_plan = self.mode;
         }
-        self.mode = mode;
+        self.mode = self.policy.nearest(mode).unwrap_or(Mode::Plan);
     }
 
     /// Decides on one effect of one call.
     pub fn decide(&self, tool: &str, arguments: &str, effect: Effect) -> Decision {
-        let effect = match effect {
-            Effect::Plan { text, then: _ } => Effect::Plan { text, then: self.before_plan },
-            Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed => effect,
-        };
-        match self.verdict(tool, &effect) {
+        if let Effect::Plan { text, then: _ } = effect {
+            return self.decide_plan(tool, arguments, text);
+        }
+        let finding = self.policy.find_all(self.mode, tool, &effect.acts());
+        match finding.verdict {
             Verdict::Allow => Decision::Allow(Permit { effect }),
+            Verdict::Ask if finding.may_be_remembered() && self.remembers(tool, &effect) => Decision::Allow(Permit { effect }),
             Verdict::Ask if self.someone_to_ask => {
-                let scope = effect.scope(tool);
+                let scope = effect.scope(tool).filter(|_| finding.may_be_remembered());
                 Decision::Ask(Question { tool: tool.to_owned(), arguments: arguments.to_owned(), effect, scope })
             }
-            Verdict::Ask => Decision::Deny(nobody_to_ask(tool, &effect)),
-            Verdict::Deny => Decision::Deny(self.against_the_mode(&effect)),
+            Verdict::Ask => Decision::Deny(nobody_to_ask(tool, &finding)),
+            Verdict::Deny => Decision::Deny(denied(tool, &effect, &finding)),
         }
     }
 
@@ -94,67 +106,72 @@ impl Judge {
         }
     }
 
-    fn verdict(&self, tool: &str, effect: &Effect) -> Verdict {
-        let mode = match (self.mode, effect) {
-            (Mode::Plan, Effect::Command { .. } | Effect::Write { .. }) => Verdict::Deny,
-            // Whoever can accept a plan is asked in plan mode, whatever came before it; elsewhere there is nothing to accept.
-            (Mode::Plan, Effect::Plan { .. }) => Verdict::Ask,
-            (Mode::Ask | Mode::AutoEdit | Mode::Auto, Effect::Plan { .. }) => Verdict::Deny,
-            (Mode::Auto, Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed) => Verdict::Allow,
-            (Mode::AutoEdit, Effect::Write { confirm: false, .. }) => Verdict::Allow,
-            (Mode::Ask | Mode::AutoEdit, Effect::Command { .. })
-            | (Mode::Ask, Effect::Write { .. })
-            | (Mode::AutoEdit, Effect::Write { confirm: true, .. })
-            | (Mode::Ask | Mode::AutoEdit | Mode::Plan, Effect::Confirmed) => Verdict::Ask,
-        };
-        let remembered = self.approved.iter().any(|scope| scope.covers(tool, effect));
-        match mode {
-            Verdict::Ask if remembered => Verdict::Allow,
-            verdict => verdict,
-        }
-    }
-
-    fn against_the_mode(&self, effect: &Effect) -> Denial {
-        match effect {
-            Effect::Plan { .. } => Denial::new(
+    /// A plan is accepted in plan mode, by whoever can be asked, whatever came before it; elsewhere there is nothing to accept.
+    fn decide_plan(&self, tool: &str, arguments: &str, text: String) -> Decision {
+        let then = self.policy.nearest(self.before_plan).unwrap_or(Mode::Plan);
+        let denial = if self.mode != Mode::Plan {
+            Denial::new(
                 Code::Mode,
                 format!("the session is in mode `{}` and not in plan mode, so there is no plan to accept.", self.mode),
                 "Go on with the work itself.",
-            ),
-            Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed => Denial::new(
+            )
+        } else if then == Mode::Plan {
+            Denial::new(
                 Code::Mode,
-                format!("in mode `{}` nothing is changed and no command runs.", self.mode),
-                "The user can choose another mode.",
-            ),
+                "the policy leaves no mode but plan mode, so there is nothing that a plan could lead to.",
+                "Give the plan as your answer.",
+            )
+        } else if !self.someone_to_ask {
+            Denial::new(
+                Code::NobodyToAsk,
+                "a plan is accepted by the user, and there is no terminal to ask at.",
+                "Give the plan as your answer; the user can read it there and start again in another mode.",
+            )
+        } else {
+            let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
+            return Decision::Ask(Question { tool, arguments, effect: Effect::Plan { text, then }, scope: None });
+        };
+        Decision::Deny(denial)
+    }
+
+    fn remembers(&self, tool: &str, effect: &Effect) -> bool {
+        self.approved.iter().any(|scope| scope.covers(tool, effect))
+    }
+}
+
+fn nobody_to_ask(tool: &str, finding: &Finding) -> Denial {
+    match &finding.because {
+        Because::Mode(_) | Because::Reading => Denial::new(
+            Code::NobodyToAsk,
+            format!("{tool} needs an approval for this, and there is no terminal to ask at."),
+            finding.what_would_change_it(),
+        ),
+        Because::Rule(_) | Because::Perhaps(_) | Because::NotListed(..) => {
+            Denial::found(Code::NobodyToAsk, &format!("{tool} needs an approval for this, and there is no terminal to ask at"), finding)
         }
     }
 }
 
-fn nobody_to_ask(tool: &str, effect: &Effect) -> Denial {
-    match effect {
-        Effect::Plan { .. } => Denial::new(
-            Code::NobodyToAsk,
-            "a plan is accepted by the user, and there is no terminal to ask at.",
-            "Give the plan as your answer; the user can read it there and start again in another mode.",
-        ),
-        Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed => Denial::new(
-            Code::NobodyToAsk,
-            format!("{tool} needs an approval for this, and there is no terminal to ask at."),
-            "The user can start again with `--mode auto`, or at a terminal.",
-        ),
+fn denied(tool: &str, effect: &Effect, finding: &Finding) -> Denial {
+    match &finding.because {
+        Because::Mode(mode) => {
+            Denial::new(Code::Mode, format!("in mode `{mode}` nothing is changed and no command runs."), finding.what_would_change_it())
+        }
+        Because::Rule(_) | Because::Perhaps(_) | Because::NotListed(..) | Because::Reading => {
+            let what: Vec<String> = effect.acts().iter().map(ToString::to_string).collect();
+            Denial::found(Code::Policy, &format!("{tool} may not {}", what.join(", ")), finding)
+        }
     }
-}
-
-enum Verdict {
-    Allow,
-    Ask,
-    Deny,
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::WorkspacePath;
+    use super::super::{Layer, Level, WorkspacePath};
     use super::*;
+
+    fn path(text: &str) -> WorkspacePath {
+        WorkspacePath::parse(text, None).unwrap()
+    }
 
     fn command(line: &str) -> Effect {
         Effect::Command { line: line.into(), directory: WorkspacePath::parse("", None).unwrap() }
@@ -211,6 +228,62 @@ mod tests {
         assert_eq!(word(&judge.decide("bash", "{}", command("git status"))), "ask");
     }
 
+    fn under(text: &str, mode: Mode, someone: bool) -> Judge {
+        let mut policy = Policy::default();
+        policy.add(Layer::parse(Level::User, "p.toml", text).unwrap());
+        Judge::new(mode, someone).under(Arc::new(policy))
+    }
+
+    #[test]
+    fn r036_a_denial_names_rule_file_and_line_and_what_would_change_it() {
+        let judge = under("[commands]\ndeny = [\"git push *\"]", Mode::Auto, true);
+        let Decision::Deny(denial) = judge.decide("bash", "{}", command("git push -f")) else { panic!("not denied") };
+        insta::assert_snapshot!(denial, @"denied (policy): bash may not run `git push -f`: the rule deny `git push *` of [commands] at p.toml:2:9 covers it. The user can change that rule in p.toml; no other rule overrides it.");
+        assert_eq!(denial.place.map(|place| (place.file, place.line)), Some(("p.toml".into(), 2)));
+        let judge = under("[commands]\nask = [\"git push *\"]", Mode::Auto, false);
+        let Decision::Deny(denial) = judge.decide("bash", "{}", command("git push -f")) else { panic!("not denied") };
+        insta::assert_snapshot!(denial, @"denied (nobody-to-ask): bash needs an approval for this, and there is no terminal to ask at: the rule ask `git push *` of [commands] at p.toml:2:8 covers it. The user can change that rule in p.toml; no other rule overrides it.");
+    }
+
+    #[test]
+    fn r039_what_a_rule_wants_asked_is_asked_each_time() {
+        let mut judge = under("[commands]\nask = [\"git push *\"]", Mode::Auto, true);
+        judge.approved.extend(command("git push").scope("bash"));
+        let Decision::Ask(question) = judge.decide("bash", "{}", command("git push")) else { panic!("not asked") };
+        assert_eq!(question.scope, None);
+    }
+
+    #[test]
+    fn r037_a_rule_allows_without_asking() {
+        let judge = under("[commands]\nallow = [\"git status *\"]\n[write]\nallow = [\"src/**\"]", Mode::Ask, false);
+        assert_eq!(word(&judge.decide("bash", "{}", command("git status -s"))), "allow");
+        assert_eq!(word(&judge.decide("bash", "{}", command("git status; x"))), "deny");
+        assert_eq!(word(&judge.decide("write_file", "{}", write("src/a"))), "allow");
+        assert_eq!(word(&judge.decide("write_file", "{}", write("docs/a"))), "deny");
+        let both = Effect::Write { paths: vec![path("src/a"), path("docs/a")], confirm: false };
+        assert_eq!(word(&judge.decide("write_file", "{}", both)), "deny");
+    }
+
+    #[test]
+    fn a_mode_that_is_chosen_later_decides_from_then_on() {
+        let mut judge = Judge::new(Mode::Ask, true);
+        let words = [Mode::Plan, Mode::AutoEdit, Mode::Auto, Mode::Ask].map(|mode| {
+            judge.set_mode(mode);
+            (word(&judge.decide("bash", "{}", command("ls"))), word(&judge.decide("write_file", "{}", write("a"))))
+        });
+        assert_eq!(words, [("deny", "deny"), ("ask", "allow"), ("allow", "allow"), ("ask", "ask")]);
+    }
+
+    #[test]
+    fn a_mode_that_the_policy_forbids_does_not_come_into_force() {
+        let mut judge = under("modes = [\"plan\", \"ask\"]", Mode::Auto, true);
+        assert_eq!(judge.mode(), Mode::Ask);
+        judge.set_mode(Mode::AutoEdit);
+        assert_eq!(judge.mode(), Mode::Ask);
+        judge.set_mode(Mode::Plan);
+        assert_eq!(judge.mode(), Mode::Plan);
+    }
+
     fn plan(then: Mode) -> Effect {
         Effect::Plan { text: "1. Mend it.".into(), then }
     }
@@ -247,13 +320,18 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_that_is_chosen_later_decides_from_then_on() {
-        let mut judge = Judge::new(Mode::Ask, true);
-        let words = [Mode::Plan, Mode::AutoEdit, Mode::Auto, Mode::Ask].map(|mode| {
-            judge.set_mode(mode);
-            (word(&judge.decide("bash", "{}", command("ls"))), word(&judge.decide("write_file", "{}", write("a"))))
-        });
-        assert_eq!(words, [("deny", "deny"), ("ask", "allow"), ("allow", "allow"), ("ask", "ask")]);
+    fn r126_a_plan_leads_no_further_than_the_policy_goes() {
+        for (modes, then) in [("\"plan\", \"ask\"", Some(Mode::Ask)), ("\"plan\"", None)] {
+            let mut judge = Judge::new(Mode::Auto, true);
+            judge.set_mode(Mode::Plan);
+            let mut policy = Policy::default();
+            policy.add(Layer::parse(Level::User, "p.toml", &format!("modes = [{modes}]")).unwrap());
+            let asked = match judge.under(Arc::new(policy)).decide("present_plan", "{}", plan(Mode::Auto)) {
+                Decision::Ask(Question { effect: Effect::Plan { then, .. }, .. }) => Some(then),
+                Decision::Ask(_) | Decision::Allow(_) | Decision::Deny(_) => None,
+            };
+            assert_eq!(asked, then, "{modes}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::ledger::{Decided, Ended, Ground, Ledger, Ruled, Subject, Unrecorded};
 use crate::conversation::Call;
-use crate::policy::{Code, Decision, Denial, Effect, Judge, Mode, Permit, Question};
+use crate::policy::{Code, Decision, Denial, Effect, Judge, Mode, Permit, Policy, Question};
 use crate::sandbox::Ruling;
 
 /// Denials of one call that get a record each: a guest can ask for what it does not get as fast as it runs.
@@ -81,6 +81,14 @@ impl Approvals {
     pub fn new(mode: Mode, approver: Option<Arc<dyn Approver>>) -> Self {
         let judge = Mutex::new(Judge::new(mode, approver.is_some()));
         Self { judge, approver, dialog: tokio::sync::Mutex::new(()), rejections_in_a_row: AtomicU32::new(0), ledger: None }
+    }
+
+    /// With rules, which hold from now on.
+    #[must_use]
+    pub fn under(mut self, policy: Arc<Policy>) -> Self {
+        let judge = self.judge.get_mut().unwrap_or_else(PoisonError::into_inner);
+        *judge = Judge::new(judge.mode(), self.approver.is_some()).under(policy);
+        self
     }
 
     /// With somebody who keeps account of what calls do.

@@ -23,7 +23,7 @@ use super::summary;
 use crate::agent::events::{Event, Observer, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
-use crate::policy::{Denial, Effect, FileGrant};
+use crate::policy::{Cap, Denial, Effect, FileGrant};
 use crate::sandbox::{self, CallReport, Failure, Gate, Limits, Notebooks, Ruling, Sandbox, Workspace};
 
 /// Runs calls in their enclosures.
@@ -170,6 +170,9 @@ impl Dispatcher {
             let problem = self.catalog.unknown(call.name.trim());
             return Err((call, problem));
         };
+        if let Some(denial) = &tool.forbidden {
+            return Err((call, denial.to_string()));
+        }
         let checked = match tool.arguments.check(&call.arguments, &self.workspace) {
             Ok(checked) => checked,
             Err(problem) => return Err((call, problem.to_string())),
@@ -257,7 +260,8 @@ impl Dispatcher {
             }
             None if matches!(report, Err(Failure::Cancelled)) => (ToolResult::interrupted(), None, false),
             None => {
-                let keeping = Keeping { cap: self.settings.output_cap, folder: self.settings.outputs.clone() };
+                let cap = ready.tool.caps.get(Cap::ShownBytes).and_then(|bytes| usize::try_from(bytes).ok());
+                let keeping = Keeping { cap: cap.unwrap_or(self.settings.output_cap), folder: self.settings.outputs.clone() };
                 let (result, view) = answer::to_result(report, &keeping, &ready.tool.declared.name);
                 (result, view, false)
             }
@@ -270,11 +274,14 @@ impl Dispatcher {
     /// Asks for what has to be settled before a call starts.
     async fn admit(&self, ready: &Ready<'_>, verdicts: &Mutex<Verdicts>, cancel: &CancellationToken) -> Result<(), Failure> {
         self.approvals.ready().map_err(denied)?;
-        let confirm = ready.tool.declared.confirm;
+        let confirm = ready.tool.confirm;
         let effect = match (ready.tool.grants.files, &ready.touches) {
             (FileGrant::ReadWrite, Touches::Paths(paths)) => Effect::Write { paths: paths.clone(), confirm },
             (FileGrant::ReadWrite, Touches::Nothing | Touches::Anything) => Effect::Write { paths: Vec::new(), confirm },
-            (FileGrant::None | FileGrant::Read, _) if confirm => Effect::Confirmed,
+            // Commands are asked one by one anyway; a rule that wants the tool asked has each of them asked.
+            (FileGrant::None | FileGrant::Read, _) if confirm && (!ready.tool.grants.commands || ready.tool.declared.confirm) => {
+                Effect::Confirmed
+            }
             (FileGrant::None | FileGrant::Read, _) => return Ok(()),
         };
         match self.approvals.rule(&ready.subject, effect, cancel, verdicts).await {
@@ -319,7 +326,7 @@ impl Dispatcher {
             tool: ready.tool.declared.name.clone(),
             input: ready.input.clone(),
             grants: ready.tool.grants.clone(),
-            limits: self.settings.limits.clone(),
+            limits: self.settings.limits.clone().with(&ready.tool.caps),
             workspace: Arc::clone(&self.workspace),
             gate: self.gate(ready, verdicts, cancel),
             notebook: self.notebooks.of(ready.tool.plugin.digest(), &ready.tool.declared.name),

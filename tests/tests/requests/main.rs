@@ -17,6 +17,7 @@ mod limit;
 mod notes;
 mod order;
 mod plan_mode;
+mod policy;
 mod recording;
 mod refused;
 mod research;
@@ -24,6 +25,7 @@ mod ripgrep;
 mod streams;
 mod submit;
 mod tools;
+mod trust;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
