@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::budget::TurnLimit;
 use super::events::Observer;
+use super::interventions::Interventions;
 use super::ports::{Delegate, Model, Tools, Worked};
 use super::request::{Agent, RequestId};
 use crate::conversation::Transcript;
@@ -36,6 +37,9 @@ impl Delegate for SubAgentMaker {
                 observer,
                 system: self.system.clone(),
                 turn_limit: self.turn_limit,
+                // It ends with the request that it works for, which has a limit.
+                time_limit: None,
+                interventions: Interventions::default(),
             };
             let mut transcript = Transcript::default();
             // Nobody needs to tell it from others: what it does is told as that of the call that it works for.

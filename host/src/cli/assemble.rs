@@ -121,6 +121,7 @@ impl Parts {
             outputs: Some(self.folders.outputs()),
             limits: crate::sandbox::Limits::default(),
             rejections: REJECTIONS,
+            repetition: self.settings.repetition,
         }
     }
 

@@ -16,6 +16,7 @@ use super::{exit, interrupt, sessions};
 use crate::agent::events::Observer;
 use crate::agent::ports::Model;
 use crate::agent::{Agent, RequestId, SystemPrompt};
+use crate::config::Flags;
 use crate::model;
 use crate::policy::Mode;
 use crate::sandbox::{Allocation, Workspace};
@@ -39,7 +40,7 @@ pub(super) fn run(common: &Common, args: RunArgs) -> Done {
 
 fn start(common: &Common, args: RunArgs) -> Done {
     let prompt = prompt(&args.prompt)?;
-    let flags = common.flags(args.model, args.calls, args.max_tool_iterations);
+    let flags = Flags { timeout: args.timeout, ..common.flags(args.model, args.calls, args.max_tool_iterations) };
     let parts = assemble::parts(common, flags, Allocation::Pooled)?;
     parts.warn_of_refused();
     let workspace = Arc::new(Workspace::open(&common.workspace)?);
@@ -102,9 +103,16 @@ pub(super) async fn request(
     let sub_agents = parts.sub_agents(workspace, &approvals, model, system.render_for_sub_agent())?;
     let dispatcher = parts.dispatcher_with(workspace, approvals).with_sub_agents(sub_agents);
     let cancel = CancellationToken::new();
-    interrupt::watch(cancel.clone())?;
-    let agent =
-        Agent { model: model.as_ref(), tools: &dispatcher, observer, system: system.render(), turn_limit: parts.settings.turn_limit };
+    interrupt::watch(cancel.clone(), recording.as_ref().map(Recording::last_words))?;
+    let agent = Agent {
+        model: model.as_ref(),
+        tools: &dispatcher,
+        observer,
+        system: system.render(),
+        turn_limit: parts.settings.turn_limit,
+        time_limit: parts.settings.time_limit,
+        interventions: parts.settings.interventions,
+    };
     let id = RequestId::new(random());
     let outcome = agent.request(&id, &mut transcript, prompt, &cancel).await;
     let code = exit::code(&outcome);

@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Outcome;
-use crate::agent::events::{Event, Observer};
+use crate::agent::events::{Event, Fitting, Observer};
 use crate::agent::ports::{Delegate, Worked};
 use crate::conversation::Call;
 use crate::policy::{Code, Denial};
@@ -126,8 +126,12 @@ impl Observer for Relay<'_> {
                 self.to.observe(&Event::CallProgress { call: self.call, message: message.trim_end() });
             }
             Event::TurnFinished(turn) => self.to.observe(&Event::SubAgentTurn { call: self.call, usage: turn.usage() }),
+            Event::Fitting(Fitting::Summarised { usage, .. }) => {
+                self.to.observe(&Event::SubAgentTurn { call: self.call, usage: *usage });
+            }
             Event::RequestStarted { .. }
             | Event::TurnStarted { .. }
+            | Event::Fitting(Fitting::Pruned(_) | Fitting::Summarising)
             | Event::Delta(_)
             | Event::Answered(_)
             | Event::CallsProposed(_)

@@ -20,6 +20,7 @@ use super::parallel::ParallelLimit;
 use super::repetition::Repetition;
 use super::schedule::{self, Planned, Reorder, Step, Touches};
 use super::summary;
+use crate::agent::ActiveTime;
 use crate::agent::events::{Event, Observer, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
@@ -53,6 +54,8 @@ pub struct DispatcherSettings {
     pub limits: Limits,
     /// After so many rejections in a row the request ends.
     pub rejections: u32,
+    /// Whether the same call with the same result again is remarked on.
+    pub repetition: bool,
 }
 
 /// A call that may run.
@@ -85,6 +88,10 @@ impl Ready<'_> {
 impl Tools for Dispatcher {
     fn definitions(&self) -> &[ToolDefinition] {
         self.catalog.definitions()
+    }
+
+    fn time(&self) -> &ActiveTime {
+        self.approvals.time()
     }
 
     fn run<'a>(&'a self, turn: &'a mut OpenTurn, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> BoxFuture<'a, Ran> {
@@ -146,8 +153,8 @@ impl Dispatcher {
                 Err((call, problem)) => {
                     self.approvals.refused(&call, &problem);
                     let mut result = ToolResult::error(problem);
-                    let remark = lock(&self.repetition).remark(call.name.trim(), &call.arguments, &result);
-                    result.content.extend(remark.map(Content::Text));
+                    let remark = self.remark(&call, &result);
+                    result.content.extend(remark);
                     let schema = self.catalog.find(call.name.trim()).map(|tool| &tool.declared.input_schema);
                     let summary = summary::of(schema.unwrap_or(&serde_json::Value::Null), &call.arguments);
                     observer.observe(&Event::CallFinished {
@@ -163,6 +170,11 @@ impl Dispatcher {
             }
         }
         ready
+    }
+
+    fn remark(&self, call: &Call, result: &ToolResult) -> Option<Content> {
+        let remark = || lock(&self.repetition).remark(call.name.trim(), &call.arguments, result);
+        self.settings.repetition.then(remark).flatten().map(Content::Text)
     }
 
     fn check(&self, index: usize, call: Call) -> Result<Ready<'_>, (Call, String)> {
@@ -211,8 +223,8 @@ impl Dispatcher {
                 running.push(self.run_one(ready, observer, cancel));
             }
             let Some(mut done) = running.next().await else { return hand_back };
-            let remark = lock(&self.repetition).remark(&done.ready.call.name, &done.ready.call.arguments, &done.result);
-            done.result.content.extend(remark.map(Content::Text));
+            let remark = self.remark(&done.ready.call, &done.result);
+            done.result.content.extend(remark);
             let finished = Event::CallFinished {
                 call: &done.ready.call,
                 tier: Some(done.ready.tool.tier),

@@ -177,6 +177,7 @@ impl Plan {
             outputs: None,
             limits: self.limits,
             rejections: 3,
+            repetition: true,
         };
         let approvals = Arc::new(Approvals::new(self.mode, self.approver));
         let dispatcher = Dispatcher::new(sandbox, Arc::clone(&catalog), workspace, approvals, settings).with_sub_agents(self.sub_agents);
