@@ -60,6 +60,13 @@ pub enum Event<'a> {
         /// One line.
         message: &'a str,
     },
+    /// A sub-agent that works for a running call has finished a turn, which costs what the turn of anybody costs.
+    SubAgentTurn {
+        /// The call.
+        call: &'a Call,
+        /// What the turn took.
+        usage: Usage,
+    },
     /// A call has its result.
     CallFinished {
         /// The call.

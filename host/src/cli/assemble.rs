@@ -6,12 +6,14 @@ use super::admission::{Admission, Door};
 use super::args::Common;
 use super::error::CliError;
 use super::print::stderr_line;
+use crate::agent::ports::{Model, Tools};
+use crate::agent::{SUB_AGENT_TURNS, SubAgentMaker, TurnLimit};
 use crate::audit::Audit;
 use crate::config::{Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
 use crate::model;
 use crate::policy::{Mode, Policy};
 use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, Sandbox, SandboxOptions, Workspace};
-use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, builtin_components};
+use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, SubAgents, builtin_components};
 
 /// Rejections in a row after which a request goes back to the user.
 const REJECTIONS: u32 = 3;
@@ -117,7 +119,32 @@ impl Parts {
 
     /// A dispatcher for a workspace, with approvals that outlive it.
     pub(super) fn dispatcher_with(&self, workspace: &Arc<Workspace>, approvals: Arc<Approvals>) -> Dispatcher {
-        let settings = DispatcherSettings {
+        let (sandbox, catalog) = (Arc::clone(&self.sandbox), Arc::clone(&self.catalog));
+        Dispatcher::new(sandbox, catalog, Arc::clone(workspace), approvals, self.dispatcher_settings())
+    }
+
+    /// Who works on tasks that tools hand over: sub-agents of this model, which have the tools that can only read, and the
+    /// approvals of whoever they work for, though there is nothing to approve.
+    pub(super) fn sub_agents(
+        &self,
+        workspace: &Arc<Workspace>,
+        approvals: &Arc<Approvals>,
+        model: &Arc<dyn Model>,
+        system: String,
+    ) -> SubAgents {
+        let (sandbox, catalog) = (Arc::clone(&self.sandbox), Arc::new(self.catalog.reading()));
+        let (workspace, approvals, settings) = (Arc::clone(workspace), Arc::clone(approvals), self.dispatcher_settings());
+        let tools = move || -> Box<dyn Tools> {
+            let (sandbox, catalog, workspace) = (Arc::clone(&sandbox), Arc::clone(&catalog), Arc::clone(&workspace));
+            let dispatcher = Dispatcher::new(sandbox, catalog, workspace, Arc::clone(&approvals), settings.clone());
+            Box::new(dispatcher.with_sub_agents(SubAgents::TooDeep))
+        };
+        let turn_limit = TurnLimit::new(SUB_AGENT_TURNS).unwrap_or_default();
+        SubAgents::By(Arc::new(SubAgentMaker { model: Arc::clone(model), tools: Box::new(tools), system, turn_limit }))
+    }
+
+    fn dispatcher_settings(&self) -> DispatcherSettings {
+        DispatcherSettings {
             parallel: self.settings.parallel,
             reorder: self.settings.reorder,
             output_cap: self.settings.output_cap,
@@ -125,8 +152,7 @@ impl Parts {
             limits: crate::sandbox::Limits::default(),
             rejections: REJECTIONS,
             repetition: self.settings.repetition,
-        };
-        Dispatcher::new(Arc::clone(&self.sandbox), Arc::clone(&self.catalog), Arc::clone(workspace), approvals, settings)
+        }
     }
 
     /// Tells of plugins that were not let in; a run goes on without them.

@@ -70,16 +70,22 @@ pub(super) fn describe(question: &Question, how_long: &str) -> String {
             (what, shown::block(&question.arguments))
         }
         Effect::Confirmed => (format!("{tool} wants to be confirmed. Its arguments:"), shown::block(&question.arguments)),
+        Effect::Plan { text, .. } => (format!("{tool} presents this plan:"), shown::block(text)),
+    };
+    let (yes, no) = match &question.effect {
+        Effect::Plan { then, .. } => {
+            (format!("yes, carry it out; plan mode ends, and the mode is `{then}` from then on"), "no; you can say what to change")
+        }
+        Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed => {
+            ("yes, this once".to_owned(), "no; you can say what to do instead")
+        }
     };
     let indented: String = detail.lines().map(|line| format!("    {line}\n")).collect();
     let scope = match &question.scope {
         Some(scope) => format!("  2  yes, and don't ask again {how_long} for {}\n", shown::line(&scope.to_string(), 200)),
         None => String::new(),
     };
-    format!(
-        "\n{} {what}\n\n{indented}\n  1  yes, this once\n{scope}  3  no; you can say what to do instead",
-        style("?").yellow().bold().for_stderr()
-    )
+    format!("\n{} {what}\n\n{indented}\n  1  {yes}\n{scope}  3  {no}", style("?").yellow().bold().for_stderr())
 }
 
 fn converse(terminal: &Mutex<BufReader<File>>, text: &str, has_scope: bool) -> Answer {
@@ -155,6 +161,22 @@ mod tests {
         };
         let text = console::strip_ansi_codes(&describe(&question, THIS_REQUEST)).into_owned();
         assert!(text.contains("patch wants to run with the workspace open for writing; its call names src/a.rs."), "{text}");
+    }
+
+    #[test]
+    fn r126_a_plan_is_shown_in_full_with_the_mode_that_follows() {
+        let effect = Effect::Plan { text: "1. Read\n2. Mend \u{1b}[2J".into(), then: Mode::Auto };
+        let Decision::Ask(question) = Judge::new(Mode::Plan, true).decide("present_plan", "{}", effect) else { panic!("not asked") };
+        insta::assert_snapshot!(console::strip_ansi_codes(&describe(&question)), @r"
+
+        ? present_plan presents this plan:
+
+            1. Read
+            2. Mend \u{1b}[2J
+
+          1  yes, carry it out; plan mode ends, and the mode is `ask` from then on
+          3  no; you can say what to change
+        ");
     }
 
     #[test]

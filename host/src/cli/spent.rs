@@ -20,6 +20,11 @@ impl Spent {
         Self::on_calls(exchange.turns().iter().map(Turn::usage).chain(overhead), model)
     }
 
+    /// For calls of a model of which only the sum is known.
+    pub(super) fn of(usage: Usage, model: Option<&str>) -> Self {
+        Self::on_calls(std::iter::once(usage), model)
+    }
+
     /// For these calls of a model, each at its own price: long input may be dearer.
     fn on_calls(usages: impl Iterator<Item = Usage> + Clone, model: Option<&str>) -> Self {
         let cost: Option<f64> = usages.clone().map(|usage| model::cost(usage, model?)).sum();

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{CommandScope, SimpleCommand, WorkspacePath};
+use super::{CommandScope, Mode, SimpleCommand, WorkspacePath};
 
 /// An act that needs a permit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -26,6 +26,13 @@ pub enum Effect {
     },
     /// Run a tool that wants to be confirmed each time, whatever it can do.
     Confirmed,
+    /// Accept this plan, and so leave plan mode.
+    Plan {
+        /// The plan, in Markdown.
+        text: String,
+        /// The mode that is in force afterwards. Whoever proposes the plan has no say in it: the judge puts it in.
+        then: Mode,
+    },
 }
 
 /// An effect that somebody has to decide on, with everything to decide by.
@@ -66,7 +73,7 @@ impl Effect {
                 [path] if !path.as_str().is_empty() => Some(Scope::Write { tool: tool.to_owned(), path: path.clone() }),
                 _ => None,
             },
-            Self::Confirmed => None,
+            Self::Confirmed | Self::Plan { .. } => None,
         }
     }
 }
@@ -79,8 +86,8 @@ impl Scope {
             (Self::Write { tool: approved, path }, Effect::Write { paths, confirm }) => {
                 !confirm && approved == tool && !paths.is_empty() && paths.iter().all(|p| p.is_within(path))
             }
-            (Self::Command(_), Effect::Write { .. } | Effect::Confirmed)
-            | (Self::Write { .. }, Effect::Command { .. } | Effect::Confirmed) => false,
+            (Self::Command(_), Effect::Write { .. } | Effect::Confirmed | Effect::Plan { .. })
+            | (Self::Write { .. }, Effect::Command { .. } | Effect::Confirmed | Effect::Plan { .. }) => false,
         }
     }
 }

@@ -9,9 +9,10 @@ use super::bindings::exports::cofferdam::plugin::tools as wit;
 use super::clock::{Clock, Stop};
 use super::engine::Sandbox;
 use super::failure::Failure;
-use super::gate::{Gate, ProgressSink};
+use super::gate::{Delegation, Gate, ProgressSink};
 use super::limits::Limits;
 use super::load::Plugin;
+use super::notebook::Notebook;
 use super::output::Output;
 use super::state::State;
 use super::workspace::Workspace;
@@ -33,6 +34,10 @@ pub struct Call {
     pub gate: Gate,
     /// Who hears of progress.
     pub progress: ProgressSink,
+    /// What the tool keeps between its calls.
+    pub notebook: Notebook,
+    /// Who works on tasks that it hands over.
+    pub delegation: Delegation,
     /// Ends the call from outside.
     pub cancel: CancellationToken,
 }
@@ -95,13 +100,13 @@ impl Plugin {
     }
 
     async fn run(&self, sandbox: &Sandbox, call: Call, clock: &Arc<Clock>) -> CallReport {
-        let Call { tool, input, grants, limits, workspace, gate, progress, cancel: _ } = call;
         let ready = match self.ready(sandbox) {
             Ok(ready) => ready,
             Err(error) => return report(clock, Err(Failure::Host(error.to_string()))),
         };
-        let state = match State::granted(&limits, Arc::clone(clock), &grants, &workspace, gate, progress) {
-            Ok(state) => state,
+        let limits = call.limits.clone();
+        let (state, tool, input) = match State::granted(&call, Arc::clone(clock)) {
+            Ok(state) => (state, call.tool, call.input),
             Err(error) => return report(clock, Err(Failure::Unavailable(format!("the workspace cannot be opened: {error:#}")))),
         };
         let mut store = sandbox.store(state, &limits);

@@ -163,6 +163,7 @@ impl State {
             | Event::Delta(Delta::Reasoning(_) | Delta::CallBegun(_))
             | Event::Answered(_)
             | Event::CallProgress { .. }
+            | Event::SubAgentTurn { .. }
             | Event::Notice(_) => return None,
         })
     }

@@ -9,7 +9,7 @@ use cofferdam::agent::ports::{Ran, Tools as _};
 use cofferdam::conversation::{Call, CallId, Content, OpenTurn, Response, ResponseBlock, ResultStatus};
 use cofferdam::policy::Mode;
 use cofferdam::sandbox::{Allocation, Compiler, Limits, Sandbox, SandboxOptions, Workspace};
-use cofferdam::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder};
+use cofferdam::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder, SubAgents};
 use tokio_util::sync::CancellationToken;
 
 use super::component::Guest;
@@ -25,6 +25,7 @@ pub struct Plan {
     parallel: usize,
     reorder: Reorder,
     output_cap: usize,
+    sub_agents: SubAgents,
 }
 
 /// A host with plugins, a workspace of its own, and one that is known to be good.
@@ -88,6 +89,7 @@ impl Default for Plan {
             parallel: 4,
             reorder: Reorder::Safe,
             output_cap: 60_000,
+            sub_agents: SubAgents::NoModel,
         }
     }
 }
@@ -152,6 +154,11 @@ impl Plan {
         Self { output_cap, ..self }
     }
 
+    /// With somebody who works on tasks.
+    pub fn sub_agents(self, sub_agents: SubAgents) -> Self {
+        Self { sub_agents, ..self }
+    }
+
     /// Loads all plugins. Not from within a task: loading blocks.
     pub fn build(self) -> House {
         let folder = tempfile::tempdir().expect("a folder");
@@ -173,7 +180,7 @@ impl Plan {
             repetition: true,
         };
         let approvals = Arc::new(Approvals::new(self.mode, self.approver));
-        let dispatcher = Dispatcher::new(sandbox, Arc::clone(&catalog), workspace, approvals, settings);
+        let dispatcher = Dispatcher::new(sandbox, Arc::clone(&catalog), workspace, approvals, settings).with_sub_agents(self.sub_agents);
         // One thread for everything that is not in a call: a call that held it up would be noticed.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         House { catalog, dispatcher, runtime: Some(runtime), folder }

@@ -86,7 +86,7 @@ impl Talk<'_> {
             )));
         }
         let _entered = self.runtime.enter();
-        self.model = model::connect(&spec, &settings)?;
+        self.model = model::connect(&spec, &settings)?.into();
         self.meter.borrow_mut().forget_scale();
         Ok(format!("from now on: {}", self.this_model()))
     }

@@ -17,10 +17,13 @@ use super::record::Record;
 use super::signals::Signals;
 use super::view::{MARK, Scene, View};
 use super::{LEFT, remark, told, tty};
-use crate::agent::events::Observer;
+use crate::agent::events::{Event, Observer};
 use crate::agent::ports::{Model, Tools as _};
 use crate::agent::{Agent, Compacted, Outcome, RequestId};
+use crate::audit::Audit;
 use crate::cli::assemble::Parts;
+use crate::cli::audit;
+use crate::cli::error::CliError;
 use crate::cli::run::{random, system_prompt};
 use crate::cli::sessions::show::said_and_done;
 use crate::conversation::Transcript;
@@ -28,7 +31,7 @@ use crate::policy::Mode;
 use crate::sandbox::Workspace;
 use crate::session::{LastWords, Recording, Session};
 use crate::shown;
-use crate::tools::{Approvals, Approver};
+use crate::tools::{Approvals, Approver, Ledger};
 
 /// What the model is to do.
 #[derive(Clone, Copy)]
@@ -41,6 +44,8 @@ enum Work<'a> {
 enum Came {
     Ended(Outcome),
     Compacted(Compacted),
+    /// Nothing is done without a record of it, and there is none.
+    Unrecorded,
 }
 
 /// Everything that a conversation is made of.
@@ -48,10 +53,12 @@ pub(super) struct Talk<'a> {
     pub(super) parts: &'a Parts,
     pub(super) workspace: Arc<Workspace>,
     pub(super) runtime: &'a Runtime,
-    pub(super) model: Box<dyn Model>,
-    pub(super) view: View,
+    pub(super) model: Arc<dyn Model>,
+    pub(super) view: Arc<View>,
     pub(super) transcript: Transcript,
     pub(super) record: Record,
+    /// Begun with the first request, as the record is.
+    audit: Option<Arc<Audit>>,
     pub(super) meter: RefCell<Meter>,
     pub(super) approvals: Arc<Approvals>,
     asker: Arc<dyn Approver>,
@@ -64,17 +71,18 @@ impl<'a> Talk<'a> {
         parts: &'a Parts,
         workspace: Arc<Workspace>,
         runtime: &'a Runtime,
-        model: Box<dyn Model>,
+        model: Arc<dyn Model>,
         record: Record,
         signals: &'a Signals,
     ) -> Self {
         let (asker, questions) = Asker::new();
         let asker: Arc<dyn Approver> = Arc::new(asker);
-        let approvals = Arc::new(parts.approvals(Some(Arc::clone(&asker))));
+        let approvals = Arc::new(parts.approvals(Some(Arc::clone(&asker)), None));
         let mut meter = Meter::default();
-        meter.set_beside(&system_prompt(parts, &workspace), parts.catalog.definitions());
-        let (view, transcript, meter) = (View::new(), Transcript::new(), RefCell::new(meter));
-        Self { parts, workspace, runtime, model, view, transcript, record, meter, approvals, asker, questions, signals }
+        meter.set_beside(&system_prompt(parts, &workspace, parts.settings.mode).render(), parts.catalog.definitions());
+        let (view, transcript, meter) = (Arc::new(View::new()), Transcript::new(), RefCell::new(meter));
+        let audit = None;
+        Self { parts, workspace, runtime, model, view, transcript, record, audit, meter, approvals, asker, questions, signals }
     }
 
     pub(super) fn greet(&self) {
@@ -102,7 +110,8 @@ impl<'a> Talk<'a> {
 
     pub(super) fn begin_with(&mut self, transcript: Transcript, record: Record) {
         let mode = self.approvals.mode();
-        self.approvals = Arc::new(self.parts.approvals(Some(Arc::clone(&self.asker))));
+        self.approvals = Arc::new(self.parts.approvals(Some(Arc::clone(&self.asker)), None));
+        self.audit = None;
         self.approvals.set_mode(mode);
         self.meter.borrow_mut().set_conversation(&transcript);
         self.transcript = transcript;
@@ -174,12 +183,26 @@ impl<'a> Talk<'a> {
         let (came, then) = self.work(Work::Compact, keyboard, words);
         match came {
             // What was removed has been told by the event.
-            Came::Compacted(Compacted::Done { .. }) | Came::Ended(_) => {}
+            Came::Compacted(Compacted::Done { .. }) | Came::Ended(_) | Came::Unrecorded => {}
             Came::Compacted(Compacted::Nothing) => self.view.say(&remark(NOTHING)),
             Came::Compacted(Compacted::Failed { message }) => self.view.say(&told(&format!("there is no summary: {message}"))),
             Came::Compacted(Compacted::Aborted) => self.view.say(&told("stopped. The conversation is as it was.")),
         }
         then
+    }
+
+    /// The audit log of this conversation, under the name of its session.
+    fn begin_audit(&mut self) -> Result<(), CliError> {
+        if self.audit.is_none() {
+            let (info, view) = (self.model.info(), Arc::clone(&self.view));
+            let model = Some(format!("{}:{}", info.provider, info.model));
+            let notify = move |text: &str| view.observe(&Event::Notice(text));
+            self.audit = audit::begin(self.parts, &self.workspace, self.record.id(), model, notify)?;
+            if let Some(audit) = &self.audit {
+                self.approvals.record_by(Arc::clone(audit) as Arc<dyn Ledger>);
+            }
+        }
+        Ok(())
     }
 
     /// Has the model work, and attends to it.
@@ -188,12 +211,22 @@ impl<'a> Talk<'a> {
         if let Some(warning) = warning {
             self.view.say(&told(&warning));
         }
-        let dispatcher = self.parts.dispatcher_with(&self.workspace, Arc::clone(&self.approvals));
-        let system = system_prompt(self.parts, &self.workspace);
+        if let Err(error) = self.begin_audit() {
+            self.view.say(&told(error.message()));
+            self.record.give_back(journal);
+            return (Came::Unrecorded, Then::GoOn);
+        }
+        let prompt = system_prompt(self.parts, &self.workspace, self.approvals.mode());
+        let sub_agents = self.parts.sub_agents(&self.workspace, &self.approvals, &self.model, prompt.render_for_sub_agent());
+        let dispatcher = self.parts.dispatcher_with(&self.workspace, Arc::clone(&self.approvals)).with_sub_agents(sub_agents);
+        let system = prompt.render();
         self.meter.borrow_mut().set_beside(&system, dispatcher.definitions());
-        let recording = journal.map(|journal| Recording::new(journal, &self.view));
+        let recording = journal.map(|journal| Recording::new(journal, self.view.as_ref()));
         let last_words = recording.as_ref().map(Recording::last_words);
-        let observer: &dyn Observer = recording.as_ref().map_or(&self.view, |recording| recording);
+        let observer: &dyn Observer = recording.as_ref().map_or(self.view.as_ref(), |recording| recording);
+        let audit = self.audit.clone();
+        let watching = audit.as_ref().map(|audit| audit.watching(observer));
+        let observer: &dyn Observer = watching.as_ref().map_or(observer, |watching| watching);
         let (model, settings) = (self.model.as_ref(), &self.parts.settings);
         let agent = Agent {
             model,

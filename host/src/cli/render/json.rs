@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::Renderer;
 use crate::agent::events::{Event, Fitting, Tier};
 use crate::agent::ports::{Delta, ModelInfo};
 use crate::agent::{Outcome, RequestId};
@@ -52,7 +53,7 @@ pub(in crate::cli) struct Report<'a> {
     pub(in crate::cli) spent: Spent,
 }
 
-/// Sums a request up. The transcript holds this request as its last exchange.
+/// Sums a request up. The transcript holds this request as its last exchange; what sub-agents took comes on top.
 pub(in crate::cli) fn report<'a>(
     request: &RequestId,
     session: Option<&'a SessionId>,
@@ -60,9 +61,14 @@ pub(in crate::cli) fn report<'a>(
     exit_code: u8,
     model: &'a ModelInfo,
     transcript: &Transcript,
-    calls: Vec<CallSummary>,
+    renderer: &Renderer,
 ) -> Report<'a> {
     let turns = transcript.exchanges().last().map(|exchange| exchange.turns()).unwrap_or_default();
+    let own = transcript.exchanges().last().map_or_else(Spent::nothing, |exchange| Spent::on(exchange, Some(&model.model)));
+    let spent = match renderer.sub_agents() {
+        nothing if nothing == Usage::default() => own,
+        theirs => Spent::sum([own, Spent::of(theirs, Some(&model.model))]),
+    };
     let error = match outcome {
         Outcome::ProviderError { message } | Outcome::Overflow { message } | Outcome::InternalError { message } => Some(message.as_str()),
         Outcome::Answered { .. }
@@ -82,8 +88,8 @@ pub(in crate::cli) fn report<'a>(
         error,
         model,
         turns: turns.len(),
-        calls,
-        spent: transcript.exchanges().last().map_or_else(Spent::nothing, |exchange| Spent::on(exchange, Some(&model.model))),
+        calls: renderer.calls(),
+        spent,
     }
 }
 
@@ -118,6 +124,7 @@ pub(super) fn line(event: &Event<'_>) -> Option<Value> {
             }
             line
         }
+        Event::SubAgentTurn { call, usage } => json!({"type": "sub_agent_turn", "id": call.id, "usage": usage}),
         Event::Notice(text) => json!({"type": "notice", "text": text}),
         Event::Delta(Delta::CallBegun(_))
         | Event::Answered(_)

@@ -74,6 +74,7 @@ impl Text {
             Event::Delta(Delta::Reasoning(_) | Delta::CallBegun(_))
             | Event::RequestStarted { .. }
             | Event::CallsProposed(_)
+            | Event::SubAgentTurn { .. }
             | Event::TurnFinished(_) => {}
             Event::Delta(Delta::Retry { attempt, pause, reason }) => {
                 self.say(&lines::retry(*attempt, *pause, reason));
