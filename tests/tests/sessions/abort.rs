@@ -59,8 +59,8 @@ const POINTS: &[Point] = &[
         args: &[],
         when: When::InTheDialog("touch ran"),
         text: None,
-        // The first one's tool was at work, up to its question.
-        results: &["interrupted", "was not run"],
+        // The first one's tool was at work, up to its question: it hears of the stop, or is interrupted before it does.
+        results: &["", "was not run"],
     },
     Point {
         name: "in parallel tools",
