@@ -104,11 +104,7 @@ fn a_tool_that_cannot_stand_it_is_told_what_it_did() {
     let table = [
         (yes(), "declares the same each time, and knows no other name", "it answers to the name `not_yes`"),
         (Guest::named("divide-by-zero"), "declares the same each time, and knows no other name", "the tool crashed"),
-        (
-            yes().asking(&[Capability::ReadFiles]),
-            "without grants it fails as a tool does",
-            "it says that it worked",
-        ),
+        (yes().asking(&[Capability::ReadFiles]), "without grants it fails as a tool does", "it says that it worked"),
         (Guest::named("divide-by-zero").tools([Tool::named("t").taking(text)]), "text in all scripts", "the tool crashed"),
         (Guest::named("divide-by-zero").tools([Tool::named("t").taking(text)]), "a quarter of a megabyte of input", "the tool crashed"),
         (yes().tools([Tool::named("t").taking(path)]), "a link that leads out of the workspace is an error", "it answered"),

@@ -11,7 +11,9 @@ use tokio_util::sync::CancellationToken;
 use super::case::{Case, Fails, FileContent};
 use super::check::{Check, Finding};
 use crate::policy::{Code, Denial, Grants};
-use crate::sandbox::{Call, CallReport, DeclaredTool, Failure, Gate, Limits, Output, Piece, Plugin, Ruling, Sandbox, Workspace};
+use crate::sandbox::{
+    Call, CallReport, DeclaredTool, Delegated, Failure, Gate, Limits, Notebook, Output, Piece, Plugin, Ruling, Sandbox, Workspace,
+};
 
 type Files = BTreeMap<String, FileContent>;
 type Input = Map<String, Value>;
@@ -184,6 +186,8 @@ impl Bench<'_> {
             limits: Limits::default(),
             workspace,
             gate: nobody(),
+            notebook: Notebook::default(),
+            delegation: Arc::new(|_| Box::pin(async { Delegated::Denied(not_here()) })),
             progress: Arc::new(|_| {}),
             cancel,
         };
@@ -193,9 +197,11 @@ impl Bench<'_> {
 
 /// Nothing runs for a test: whether a command may run is the user's business, not the tool's.
 fn nobody() -> Gate {
-    Arc::new(|_| {
-        Box::pin(async { Ruling::Denied(Denial::fixed(Code::NobodyToAsk, "this is a test of the tool; no effect is allowed in it.")) })
-    })
+    Arc::new(|_| Box::pin(async { Ruling::Denied(not_here()) }))
+}
+
+fn not_here() -> Denial {
+    Denial::fixed(Code::NobodyToAsk, "this is a test of the tool; no effect is allowed in it.")
 }
 
 fn granted(tool: &DeclaredTool) -> Grants {

@@ -11,8 +11,7 @@ use super::keyboard::{Key, Keyboard};
 use super::line::{Edit, Line};
 use super::question::{self, Asked};
 use super::signals::Signals;
-use super::view::{Scene, View};
-use crate::conversation::Turn;
+use super::view::{Scene, Taken, View};
 
 /// How long a key is waited for before something else is looked at.
 const GLANCE: Duration = Duration::from_millis(40);
@@ -45,7 +44,7 @@ pub(super) struct Attention<'a> {
     pub(super) signals: &'a Signals,
     pub(super) cancel: &'a CancellationToken,
     /// A turn was added to the conversation.
-    pub(super) on_turn: &'a dyn Fn(&Turn),
+    pub(super) on_taken: &'a dyn Fn(&Taken),
     /// How things are, for the line above what is typed.
     pub(super) status: &'a dyn Fn() -> String,
     pub(super) is_finished: &'a dyn Fn() -> bool,
@@ -89,14 +88,14 @@ impl Attention<'_> {
                 self.press(key, words, &mut leaving);
                 self.view.set_typed(&words.typed, &words.queued);
             }
-            let turns = self.view.take_turns();
-            if !turns.is_empty() {
-                turns.iter().for_each(self.on_turn);
+            let taken = self.view.taken();
+            if !taken.is_empty() {
+                taken.iter().for_each(self.on_taken);
                 self.view.set_status((self.status)());
             }
             self.view.tick();
         }
-        self.view.take_turns().iter().for_each(self.on_turn);
+        self.view.taken().iter().for_each(self.on_taken);
         Ok(if leaving.is_some() { Then::Leave } else { Then::GoOn })
     }
 

@@ -1,5 +1,6 @@
 //! What the conversation takes: of the model's window, in tokens, in money.
 
+use super::view::Taken;
 use crate::agent::ports::{ModelInfo, ToolDefinition};
 use crate::conversation::{Transcript, Turn, Usage, estimate};
 use crate::model::cost;
@@ -57,11 +58,23 @@ impl Meter {
         self.said += estimate::prompt(prompt);
     }
 
+    /// Something was taken that a provider is paid for.
+    pub(super) fn took(&mut self, taken: &Taken, model: &str) {
+        match taken {
+            Taken::Turn(turn) => self.turn(turn, model),
+            Taken::BySubAgent(usage) => self.pay(*usage, model),
+        }
+    }
+
     /// A turn was added to the conversation.
-    pub(super) fn turn(&mut self, turn: &Turn, model: &str) {
+    fn turn(&mut self, turn: &Turn, model: &str) {
         let usage = turn.usage();
         self.scale.learn(self.beside + self.said, usage.input.unwrap_or_default());
         self.said += turn.tokens();
+        self.pay(usage, model);
+    }
+
+    fn pay(&mut self, usage: Usage, model: &str) {
         self.usage = self.usage.plus(usage);
         self.turns += 1;
         match cost(usage, model) {

@@ -28,7 +28,7 @@ use crate::cli::run::{random, system_prompt};
 use crate::cli::sessions::show::said_and_done;
 use crate::conversation::Transcript;
 use crate::policy::Mode;
-use crate::sandbox::Workspace;
+use crate::sandbox::{Notebooks, Workspace};
 use crate::session::{LastWords, Recording, Session};
 use crate::shown;
 use crate::tools::{Approvals, Approver, Ledger};
@@ -59,6 +59,8 @@ pub(super) struct Talk<'a> {
     pub(super) record: Record,
     /// Begun with the first request, as the record is.
     audit: Option<Arc<Audit>>,
+    /// What tools keep from one request to the next.
+    notebooks: Arc<Notebooks>,
     pub(super) meter: RefCell<Meter>,
     pub(super) approvals: Arc<Approvals>,
     asker: Arc<dyn Approver>,
@@ -81,8 +83,8 @@ impl<'a> Talk<'a> {
         let mut meter = Meter::default();
         meter.set_beside(&system_prompt(parts, &workspace, parts.settings.mode).render(), parts.catalog.definitions());
         let (view, transcript, meter) = (Arc::new(View::new()), Transcript::new(), RefCell::new(meter));
-        let audit = None;
-        Self { parts, workspace, runtime, model, view, transcript, record, audit, meter, approvals, asker, questions, signals }
+        let (audit, notebooks) = (None, Arc::default());
+        Self { parts, workspace, runtime, model, view, transcript, record, audit, notebooks, meter, approvals, asker, questions, signals }
     }
 
     pub(super) fn greet(&self) {
@@ -112,6 +114,7 @@ impl<'a> Talk<'a> {
         let mode = self.approvals.mode();
         self.approvals = Arc::new(self.parts.approvals(Some(Arc::clone(&self.asker)), None));
         self.audit = None;
+        self.notebooks = Arc::default();
         self.approvals.set_mode(mode);
         self.meter.borrow_mut().set_conversation(&transcript);
         self.transcript = transcript;
@@ -219,6 +222,7 @@ impl<'a> Talk<'a> {
         let prompt = system_prompt(self.parts, &self.workspace, self.approvals.mode());
         let sub_agents = self.parts.sub_agents(&self.workspace, &self.approvals, &self.model, prompt.render_for_sub_agent());
         let dispatcher = self.parts.dispatcher_with(&self.workspace, Arc::clone(&self.approvals)).with_sub_agents(sub_agents);
+        let dispatcher = dispatcher.with_notebooks(Arc::clone(&self.notebooks));
         let system = prompt.render();
         self.meter.borrow_mut().set_beside(&system, dispatcher.definitions());
         let recording = journal.map(|journal| Recording::new(journal, self.view.as_ref()));
@@ -251,7 +255,7 @@ impl<'a> Talk<'a> {
                 cycle_mode: &|| self.cycle_mode(),
                 signals: self.signals,
                 cancel: &cancel,
-                on_turn: &|turn| self.meter.borrow_mut().turn(turn, &model.info().model),
+                on_taken: &|taken| self.meter.borrow_mut().took(taken, &model.info().model),
                 status: &|| self.meter.borrow().status(self.approvals.mode(), model.info()),
                 is_finished: &|| request.is_finished(),
             };

@@ -12,7 +12,7 @@ use super::screen::{self, Rows, Screen};
 use crate::agent::events::{Event, Fitting, Observer};
 use crate::agent::ports::Delta;
 use crate::cli::render::lines::{self, Finished};
-use crate::conversation::Turn;
+use crate::conversation::{Turn, Usage};
 use crate::shown;
 
 /// Rows of the paragraph that is streaming in, of queued words, and of what is being typed, at most.
@@ -40,12 +40,21 @@ struct State {
     status: String,
     queued: Vec<String>,
     typed: Line,
-    /// Turns that were not asked for yet.
-    turns: Vec<Turn>,
+    /// What was taken and not asked for yet.
+    taken: Vec<Taken>,
     /// Whether text of this turn, or the answer, went by.
     seen: bool,
     /// What would disturb a dialog, kept until it is over.
     kept: Vec<String>,
+}
+
+/// Something that a provider is paid for.
+#[derive(Clone, Debug)]
+pub(super) enum Taken {
+    /// A turn of the conversation.
+    Turn(Turn),
+    /// A turn of somebody who works for a call.
+    BySubAgent(Usage),
 }
 
 /// What the rows at the bottom are about.
@@ -74,7 +83,7 @@ impl View {
             status: String::new(),
             queued: Vec::new(),
             typed: Line::default(),
-            turns: Vec::new(),
+            taken: Vec::new(),
             seen: false,
             kept: Vec::new(),
         };
@@ -134,9 +143,9 @@ impl View {
         self.state().draw_if(false);
     }
 
-    /// The turns that came since the last time.
-    pub(super) fn take_turns(&self) -> Vec<Turn> {
-        std::mem::take(&mut self.state().turns)
+    /// What was taken since the last time.
+    pub(super) fn taken(&self) -> Vec<Taken> {
+        std::mem::take(&mut self.state().taken)
     }
 }
 
@@ -184,9 +193,10 @@ impl State {
                 self.say(lines::summarised(summary.turns, *before, *after));
             }
             Event::Notice(text) => self.say(lines::notice(text)),
+            Event::SubAgentTurn { usage, .. } => self.taken.push(Taken::BySubAgent(*usage)),
             Event::TurnStarted { .. } => self.seen = false,
             Event::TurnFinished(turn) => {
-                self.turns.push((*turn).clone());
+                self.taken.push(Taken::Turn((*turn).clone()));
                 self.finish_text();
             }
             Event::RequestFinished { outcome } => {

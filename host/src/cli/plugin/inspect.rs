@@ -53,7 +53,7 @@ fn as_value(plugin: &Plugin) -> serde_json::Value {
         let (grants, not_lent) = Grants::for_asked(&tool.asks);
         json!({
             "name": tool.name, "description": tool.description, "asks": tool.asks, "grants": grants, "not_lent": not_lent,
-            "tier": tier(tool), "reason": reason(tool), "exclusive": tool.exclusive, "confirm": tool.confirm, "input_schema": tool.input_schema,
+            "tier": tier(&tool.asks, tool.exclusive || tool.confirm), "reason": reason(tool), "exclusive": tool.exclusive, "confirm": tool.confirm, "input_schema": tool.input_schema,
         })
     });
     json!({
@@ -105,7 +105,7 @@ fn of_tool(tool: &DeclaredTool) -> String {
     if !not_lent.is_empty() {
         let _ = writeln!(page, "  not lent    {} (this host cannot)", list(not_lent.iter().map(ToString::to_string)));
     }
-    let _ = writeln!(page, "  tier        {}: {}", tier(tool).name(), reason(tool));
+    let _ = writeln!(page, "  tier        {}: {}", tier(&tool.asks, tool.exclusive || tool.confirm).name(), reason(tool));
     let hints = [(tool.exclusive, "runs alone"), (tool.confirm, "asks the user before every call")];
     let _ = writeln!(page, "  wants       {}", list(hints.iter().filter(|(set, _)| *set).map(|(_, words)| (*words).to_owned())));
     let _ = writeln!(page, "  says\n{}", indent(&shown::block(&tool.description)));

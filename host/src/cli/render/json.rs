@@ -8,7 +8,7 @@ use crate::agent::events::{Event, Fitting, Tier};
 use crate::agent::ports::{Delta, ModelInfo};
 use crate::agent::{Outcome, RequestId};
 use crate::cli::spent::Spent;
-use crate::conversation::{ResultStatus, Transcript};
+use crate::conversation::{ResultStatus, Transcript, Usage};
 use crate::session::SessionId;
 
 /// A call that finished.
