@@ -352,7 +352,7 @@ mod tests {
         let store = test_log::store(folder.path());
         let (audit, _) = begin(&store, false);
         let watching = audit.watching(&Nobody);
-        watching.observe(&Event::RequestStarted { request: "0a1b2c3d", prompt: "Do it." });
+        watching.observe(&Event::RequestStarted { request: "0a1b2c3d", prompt: "Do it.", model: "m" });
         audit.ended(&subject(), &ended(&[]));
         watching.observe(&Event::RequestFinished { outcome: &crate::agent::Outcome::Aborted });
         let records = records(&store);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Audit, Begin, Store};
 use crate::agent::events::Tier;
 use crate::conversation::ResultStatus;
-use crate::policy::{Because, Effect, FileGrant, Finding, Grants, Mode, Verdict, WorkspacePath};
+use crate::policy::{Because, Effect, Finding, Grants, Mode, Verdict, WorkspacePath};
 use crate::sandbox::Digest;
 use crate::tools::{Decided, Ended, Ground, Origin, Ruled, Subject};
 

@@ -167,7 +167,7 @@ mod tests {
     fn r126_a_plan_is_shown_in_full_with_the_mode_that_follows() {
         let effect = Effect::Plan { text: "1. Read\n2. Mend \u{1b}[2J".into(), then: Mode::Auto };
         let Decision::Ask(question) = Judge::new(Mode::Plan, true).decide("present_plan", "{}", effect) else { panic!("not asked") };
-        insta::assert_snapshot!(console::strip_ansi_codes(&describe(&question)), @r"
+        insta::assert_snapshot!(console::strip_ansi_codes(&describe(&question, THIS_REQUEST)), @r"
 
         ? present_plan presents this plan:
 

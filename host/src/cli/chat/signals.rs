@@ -35,7 +35,6 @@ impl Signals {
                     signals.end_prompt.store(true, Ordering::SeqCst);
                     tokio::time::sleep(GRACE).await;
                     tty::give_back();
-                    #[expect(clippy::exit, reason = "it did not end in its own way")]
                     std::process::exit(code.into());
                 }
             });

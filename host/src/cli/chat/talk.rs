@@ -263,7 +263,6 @@ impl<'a> Talk<'a> {
             if !request.is_finished() {
                 last_words.iter().for_each(LastWords::write);
                 tty::give_back();
-                #[expect(clippy::exit, reason = "the user wants to leave, the request did not end in time, and everything is saved")]
                 std::process::exit(130);
             }
             (request.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), then)
