@@ -1,6 +1,8 @@
 //! The commands, one file each, and how the parts are put together for them. The only room that prints.
 
+mod admission;
 mod args;
+mod ask;
 mod assemble;
 mod audit;
 mod completions;
@@ -10,6 +12,7 @@ mod doctor;
 mod error;
 mod exit;
 mod interrupt;
+mod lock;
 mod policy;
 mod print;
 mod render;
@@ -34,6 +37,7 @@ pub fn run() -> ExitCode {
         Command::Demo(args) => demo::run(&common, &args),
         Command::Tools(args) => tools::run(&common, args),
         Command::Policy(args) => policy::run(&common, args.command),
+        Command::Lock(args) => lock::run(&common, &args),
         Command::Trust(args) => trust::run(&common, &args),
         Command::Doctor => doctor::run(&common),
         Command::Completions { shell } => completions::run(shell),
