@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+use super::audit::AuditArgs;
 use crate::agent::TurnLimit;
 use crate::authoring::{Language, PluginName};
 use crate::config::{Flags, Timeout};
@@ -342,57 +343,6 @@ pub(super) enum SessionsCommand {
         #[arg(long, short)]
         yes: bool,
     },
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(after_help = "Examples:\n  \
-    cofferdam audit show                         everything on record, oldest first\n  \
-    cofferdam audit show --session 5f0c --tool bash\n  \
-    cofferdam audit verify                       exit code 1 if anything was changed, and where\n  \
-    cofferdam audit verify --contains HASH       a hash that verify printed before, kept elsewhere\n  \
-    cofferdam audit export --format ocsf > events.jsonl\n\n\
-    Each run of the program has a log of its own in $XDG_STATE_HOME/cofferdam/audit, for your eyes only. Its records are a chain of\n\
-    hashes: a changed, missing or moved record shows. Whoever can write as you can write a whole log anew; to see that, keep the\n\
-    hashes that verify prints somewhere else.")]
-pub(super) struct AuditArgs {
-    #[command(subcommand)]
-    pub(super) command: AuditCommand,
-    /// Only the session, or the log, whose name begins so
-    #[arg(long, global = true, value_name = "ID")]
-    pub(super) session: Option<String>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum AuditCommand {
-    /// Show what was decided and done
-    Show {
-        /// Only the calls of this tool
-        #[arg(long, value_name = "NAME")]
-        tool: Option<String>,
-        /// The records as JSON, one a line
-        #[arg(long)]
-        json: bool,
-    },
-    /// Check that the logs are as they were written
-    Verify {
-        /// Demand that a record with this hash is there (may be given more than once)
-        #[arg(long, value_name = "HASH")]
-        contains: Vec<String>,
-    },
-    /// Print all records for another program, one a line
-    Export {
-        /// As they are, or as events of the Open Cybersecurity Schema Framework
-        #[arg(long, value_enum, default_value_t = AuditFormat::Json)]
-        format: AuditFormat,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum AuditFormat {
-    /// As they are written
-    Json,
-    /// OCSF 1.5.0, class 6003 (API Activity)
-    Ocsf,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -1,12 +1,12 @@
 //! `cofferdam audit`, and the log of a run.
 
+mod args;
 mod export;
 mod show;
 mod verify;
 
 use std::sync::Arc;
 
-use super::args::{AuditArgs, AuditCommand};
 use super::assemble::Parts;
 use super::error::{CliError, Done};
 use super::print::stderr_line;
@@ -16,6 +16,8 @@ use crate::config::Folders;
 use crate::sandbox::{Digest, Workspace};
 use crate::session::SessionId;
 use crate::shown;
+pub(super) use args::AuditArgs;
+use args::AuditCommand;
 
 pub(super) fn run(args: &AuditArgs) -> Done {
     let store = Store::new(Folders::of_this_user()?.audit());
