@@ -49,6 +49,14 @@ pub(super) enum Command {
         cofferdam trust --digest sha256:…   without a terminal: for a file that you have read elsewhere\n\n\
         The file of a project is .cofferdam/policy.toml. Until it is trusted it can tighten and not loosen.")]
     Trust(TrustArgs),
+    /// Accept the plugins of the configuration, and of --plugin, as they are now
+    #[command(after_help = "Examples:\n  \
+        cofferdam lock                      shows what each plugin asks for, and asks\n  \
+        cofferdam lock --check              tells which are not what was accepted; exit code 1 if any\n  \
+        cofferdam lock --yes --plugin FILE  without a terminal\n\n\
+        What was accepted is kept in cofferdam.lock beside the configuration. A plugin that is not in it, or has another\n\
+        content, asks at a terminal and is refused elsewhere; with --locked nothing runs then.")]
+    Lock(LockArgs),
     /// Tell what this machine can enforce, which model is reachable, and where things are kept
     Doctor,
     /// Print completions for a shell
@@ -71,6 +79,9 @@ pub(super) struct Common {
     /// Load a plugin besides the built-in ones (may be given more than once)
     #[arg(long = "plugin", global = true, value_name = "FILE.wasm")]
     pub(super) plugins: Vec<PathBuf>,
+    /// Ask nobody about plugins: nothing runs unless each is exactly what was accepted
+    #[arg(long, global = true)]
+    pub(super) locked: bool,
     /// The ready-made policy to build on: read-only, develop or locked-down [default: develop]
     #[arg(long, global = true, value_name = "NAME")]
     pub(super) profile: Option<Profile>,
@@ -313,6 +324,17 @@ pub(super) struct ExplainArgs {
     /// As JSON
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[group(multiple = false)]
+pub(super) struct LockArgs {
+    /// Only tell how they stand
+    #[arg(long)]
+    pub(super) check: bool,
+    /// Accept all of them without being asked
+    #[arg(long)]
+    pub(super) yes: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use super::admission::{Admission, Door};
 use super::args::Common;
 use super::error::CliError;
 use super::print::stderr_line;
 use crate::agent::ports::{Model, Tools};
 use crate::agent::{SUB_AGENT_TURNS, SubAgentMaker, TurnLimit};
-use crate::config::{Flags, Folders, PolicyPlaces, Raw, Settings};
+use crate::config::{Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
 use crate::model;
 use crate::policy::{Mode, Policy};
 use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, Sandbox, SandboxOptions, Workspace};
@@ -39,8 +40,22 @@ pub(super) fn settings(common: &Common, flags: Flags) -> Result<(Settings, Folde
     Ok((settings, folders))
 }
 
-/// Sets up the sandbox and loads all plugins.
+/// Where it is written down which plugins were accepted.
+pub(super) fn lock_file(common: &Common, folders: &Folders) -> LockFile {
+    LockFile::beside(common.config.as_deref().unwrap_or(&folders.config_file()))
+}
+
+/// Sets up the sandbox and loads all plugins that were accepted, or that somebody accepts now.
 pub(super) fn parts(common: &Common, flags: Flags, allocation: Allocation) -> Result<Parts, CliError> {
+    parts_through(if common.locked { Door::Locked } else { Door::Asks }, common, flags, allocation)
+}
+
+/// The same with all plugins, for a command that calls none of them.
+pub(super) fn parts_to_look_at(common: &Common, flags: Flags, allocation: Allocation) -> Result<Parts, CliError> {
+    parts_through(if common.locked { Door::Locked } else { Door::Open }, common, flags, allocation)
+}
+
+fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocation) -> Result<Parts, CliError> {
     let mode_flag = flags.mode;
     let (mut settings, folders) = settings(common, flags)?;
     let policy = PolicyPlaces::of_this_user(&folders, &common.workspace).load(settings.profile)?;
@@ -52,13 +67,18 @@ pub(super) fn parts(common: &Common, flags: Flags, allocation: Allocation) -> Re
     for (name, component) in builtin_components() {
         catalog.add(&sandbox, Origin::BuiltIn(name), component, &|| preparing(name));
     }
+    let mut admission = Admission::new(door, lock_file(common, &folders))?;
     for path in &settings.plugins {
         let origin = Origin::File(path.clone());
         match ComponentBytes::read(path) {
-            Ok(component) => catalog.add(&sandbox, origin, component, &|| preparing(&path.display().to_string())),
+            Ok(component) => {
+                let on_compile = || preparing(&path.display().to_string());
+                catalog.add_if(&sandbox, origin, component, &on_compile, &mut |plugin| admission.admits(path, plugin));
+            }
             Err(error) => catalog.refuse(origin, &error),
         }
     }
+    admission.check_refused(catalog.refused())?;
     Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog) })
 }
 

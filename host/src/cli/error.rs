@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::exit;
 use super::print::stderr_line;
-use crate::config::{ConfigError, NoHome, PolicyFileError, SettingsError, TrustError};
+use crate::config::{ConfigError, LockProblem, NoHome, PolicyFileError, SettingsError, TrustError};
 use crate::model::{ModelChoiceError, RecordError};
 use crate::sandbox::{CacheProblem, SandboxError, WorkspaceError};
 use crate::session::SessionError;
@@ -58,6 +58,7 @@ from! {
     SettingsError => configuration,
     PolicyFileError => configuration,
     TrustError => configuration,
+    LockProblem => configuration,
     NoHome => configuration,
     CacheProblem => configuration,
     ModelChoiceError => configuration,

@@ -1,6 +1,8 @@
 //! The commands, one file each, and how the parts are put together for them. The only room that prints.
 
+mod admission;
 mod args;
+mod ask;
 mod assemble;
 mod completions;
 mod demo;
@@ -9,6 +11,7 @@ mod doctor;
 mod error;
 mod exit;
 mod interrupt;
+mod lock;
 mod policy;
 mod print;
 mod render;
@@ -32,6 +35,7 @@ pub fn run() -> ExitCode {
         Command::Demo(args) => demo::run(&common, &args),
         Command::Tools(args) => tools::run(&common, args),
         Command::Policy(args) => policy::run(&common, args.command),
+        Command::Lock(args) => lock::run(&common, &args),
         Command::Trust(args) => trust::run(&common, &args),
         Command::Doctor => doctor::run(&common),
         Command::Completions { shell } => completions::run(shell),

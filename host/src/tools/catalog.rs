@@ -90,8 +90,26 @@ impl Catalog {
 
     /// Loads a plugin and adds its tools, or notes why it cannot. One bad plugin does not take the others down.
     pub fn add(&mut self, sandbox: &Sandbox, origin: Origin, component: impl Into<ComponentBytes>, on_compile: &dyn Fn()) {
+        self.add_if(sandbox, origin, component, on_compile, &mut |_| Ok(()));
+    }
+
+    /// The same, if somebody who has seen what it asks for lets it in.
+    pub fn add_if(
+        &mut self,
+        sandbox: &Sandbox,
+        origin: Origin,
+        component: impl Into<ComponentBytes>,
+        on_compile: &dyn Fn(),
+        admits: &mut dyn FnMut(&Plugin) -> Result<(), String>,
+    ) {
         match sandbox.load(component, on_compile) {
-            Ok(plugin) => self.add_loaded(origin, Arc::new(plugin)),
+            Ok(plugin) => match admits(&plugin) {
+                Ok(()) => self.add_loaded(origin, Arc::new(plugin)),
+                Err(reason) => {
+                    let tools = plugin.declaration().tools.iter().map(|tool| tool.name.clone()).collect();
+                    self.refused.push(Refused { origin, reason, tools });
+                }
+            },
             Err(error) => self.refuse(origin, &error),
         }
     }

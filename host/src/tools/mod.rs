@@ -4,6 +4,7 @@
 //! [`Dispatcher`] takes the calls of a turn, checks their arguments, orders them by what their tools are *able* to do,
 //! runs them in their enclosures, asks where something has to be approved, and answers every call.
 
+mod accepted;
 mod answer;
 mod approval;
 mod arguments;
@@ -19,6 +20,7 @@ mod schedule;
 mod summary;
 mod tier;
 
+pub use accepted::{Accepted, AcceptedTool, BadLock, Lock, Standing};
 pub use approval::{Answer, Approvals, Approver};
 pub use arguments::{Arguments, ArgumentsProblem};
 pub use builtin::builtin_components;

@@ -116,6 +116,7 @@ fn r100_while_tools_run_in_parallel() {
         let spins = Guest::named("loop-in-call");
         home.write("spins.wasm", spins.component());
         let plugin = home.path().join("spins.wasm").display().to_string();
+        assert_eq!(home.run(&["lock", "--yes", "--plugin", &plugin]).code, 0);
         let call = || json!({"text": "x"});
         let server = provider.serve([calls("loop_in_call", call()).call("loop_in_call", call())]);
         let running = home.start(home.task(&server, &["--output", "stream-json", "--plugin", &plugin]));

@@ -16,6 +16,7 @@ mod failures;
 mod history;
 mod interventions;
 mod limit;
+mod lock;
 mod notes;
 mod order;
 mod outcomes;

@@ -24,7 +24,7 @@ struct Told {
 
 pub(super) fn run(common: &Common, args: &ExplainArgs) -> Done {
     let calls = CallArgs { mode: args.mode, max_parallel: None };
-    let parts = assemble::parts(common, common.flags(ModelArgs::default(), calls, None), Allocation::OnDemand)?;
+    let parts = assemble::parts_to_look_at(common, common.flags(ModelArgs::default(), calls, None), Allocation::OnDemand)?;
     let tool = parts.catalog.find(&args.tool).ok_or_else(|| CliError::new(parts.catalog.unknown(&args.tool)))?;
     let path = |text: &String| WorkspacePath::parse(text, None).map_err(|problem| CliError::new(problem.to_string()));
     let host = |text: &String| HostAddress::parse(text).map_err(|problem| CliError::new(problem.to_string()));
@@ -124,7 +124,7 @@ fn protected(policy: &Policy, act: &Deed<'_>) -> Option<(String, String, Option<
 fn in_words(tool: &Tool, told: &Told) -> String {
     let ask = if told.verdict == Verdict::Ask { " (denied where nobody can be asked)" } else { "" };
     let text =
-        format!("{}: {} may {}{ask}\n  because   {}\n  to change {}", told.verdict, tool.declared.name, told.act, told.why, told.change);
+        format!("{}: {}: {}{ask}\n  because    {}\n  to change  {}", tool.declared.name, told.act, told.verdict, told.why, told.change);
     shown::block(&text)
 }
 

@@ -14,7 +14,7 @@ use crate::tools::{Catalog, Tool};
 
 pub(super) fn run(common: &Common, as_json: bool) -> Done {
     let flags = common.flags(ModelArgs::default(), CallArgs::default(), None);
-    let parts = assemble::parts(common, flags, Allocation::OnDemand)?;
+    let parts = assemble::parts_to_look_at(common, flags, Allocation::OnDemand)?;
     stdout_line(&if as_json { json(&parts.catalog) } else { text(&parts.catalog) });
     Ok(ExitCode::SUCCESS)
 }
