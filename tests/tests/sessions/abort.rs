@@ -154,6 +154,7 @@ fn r063_r099_r100_r102_stopped_anywhere_a_session_goes_on_with_either_provider()
         let user = User::new();
         user.home.write("workspace/there.txt", "It is there.\n");
         user.home.write("workspace/sleep.wasm", Guest::named("sleep-an-hour").component());
+        assert_eq!(user.run(&["lock", "--yes", "--plugin", "sleep.wasm"]).code, 0, "the plugin is accepted");
         stop(&user, &first.serve((point.script)()), point);
         assert!(!user.home.has("ran"), "{place}");
 
