@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_project_holds_a_tool_its_helper_and_the_contract() {
-        assert_eq!(paths(Language::Python), [".gitignore", "cases.json", "cofferdam.py", "plugin.py", "wit/world.wit"].map(str::to_owned));
+        assert_eq!(paths(Language::Python), ["cases.json", "cofferdam.py", ".gitignore", "plugin.py", "wit/world.wit"].map(str::to_owned));
         assert!(paths(Language::Rust).contains(&"wit/world.wit".to_owned()));
         assert!(paths(Language::Rust).contains(&"sdk/rust/src/lib.rs".to_owned()));
     }

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use super::audit::AuditArgs;
+use super::plugin::PluginArgs;
+use super::policy::PolicyArgs;
 use crate::agent::TurnLimit;
-use crate::authoring::{Language, PluginName};
 use crate::config::{Flags, Timeout};
 use crate::policy::{Mode, Profile};
 use crate::tools::ParallelLimit;
@@ -252,54 +253,6 @@ pub(super) enum ToolsCommand {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
-    cofferdam plugin new word_count --lang python    a folder with a tool that works\n  \
-    cd word_count && cofferdam plugin build          word_count.wasm\n  \
-    cofferdam plugin test                            your cases.json, and what every tool has to stand\n  \
-    cofferdam plugin inspect word_count.wasm         what it asks for, what it would be granted, and why\n  \
-    cofferdam run --plugin word_count.wasm \"…\"      an agent that has it")]
-pub(super) struct PluginArgs {
-    #[command(subcommand)]
-    pub(super) command: PluginCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum PluginCommand {
-    /// Begin a plugin from a template
-    New {
-        /// Its name, and that of its first tool
-        name: PluginName,
-        /// rust, python, javascript, c or go
-        #[arg(long = "lang", value_name = "LANGUAGE")]
-        language: Language,
-    },
-    /// Build the component of a plugin with the toolchain of its language
-    Build {
-        /// The folder of the plugin
-        #[arg(default_value = ".")]
-        folder: PathBuf,
-    },
-    /// Run a plugin's cases, and the checks that every component has to pass
-    #[command(after_help = "Exit code: 0 if all passed, 1 if not. The format of cases.json is in the file that `plugin new` writes.")]
-    Test {
-        /// The folder of the plugin, or a component
-        #[arg(default_value = ".")]
-        subject: PathBuf,
-        /// The cases, if not `cases.json` in the folder
-        #[arg(long, value_name = "FILE.json")]
-        cases: Option<PathBuf>,
-    },
-    /// Show what a component is and could do, as the basis of a decision
-    Inspect {
-        /// The component
-        file: PathBuf,
-        /// As JSON
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(after_help = "Examples:\n  \
     cofferdam sessions list                  those of this project, newest first\n  \
     cofferdam sessions list --all --json     those of all projects, for a program\n  \
     cofferdam sessions show 5f0c             a session is named by any unique beginning\n  \
@@ -343,62 +296,6 @@ pub(super) enum SessionsCommand {
         #[arg(long, short)]
         yes: bool,
     },
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct PolicyArgs {
-    #[command(subcommand)]
-    pub(super) command: PolicyCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum PolicyCommand {
-    /// Show all rules in force and the files they come from; with --profile NAME, that profile as it is written
-    Show,
-    /// Check policy files, with the tests that rules bring along
-    #[command(after_help = "Examples:\n  \
-        cofferdam policy check              all files of this system, user and project\n  \
-        cofferdam policy check policy.toml  one file, wherever it is\n\n\
-        Exit code: 0 if they are understood, 78 if one is not.")]
-    Check {
-        /// A file, in place of those in force
-        file: Option<PathBuf>,
-    },
-    /// Tell what would become of something that a tool might do, and by which rule
-    #[command(after_help = "Examples:\n  \
-        cofferdam policy explain bash --command \"git push\"\n  \
-        cofferdam policy explain write_file --write src/x.rs\n  \
-        cofferdam policy explain grep --read .env\n  \
-        cofferdam policy explain web_fetch --fetch docs.rs --mode auto\n\n\
-        Exit code: 0 if all of it is allowed, 1 if something is asked or denied.")]
-    Explain(ExplainArgs),
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct ExplainArgs {
-    /// The tool
-    pub(super) tool: String,
-    /// It runs this command line
-    #[arg(long, value_name = "LINE")]
-    pub(super) command: Vec<String>,
-    /// It reads this file or folder
-    #[arg(long, value_name = "PATH")]
-    pub(super) read: Vec<String>,
-    /// It changes this file or folder
-    #[arg(long, value_name = "PATH")]
-    pub(super) write: Vec<String>,
-    /// It sends a request there: HOST, or HOST:PORT
-    #[arg(long, value_name = "HOST")]
-    pub(super) fetch: Vec<String>,
-    /// By which method
-    #[arg(long, value_name = "METHOD", default_value = "GET")]
-    pub(super) method: String,
-    /// In this mode
-    #[arg(long)]
-    pub(super) mode: Option<Mode>,
-    /// As JSON
-    #[arg(long)]
-    pub(super) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]

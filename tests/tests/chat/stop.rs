@@ -14,9 +14,9 @@ const PROMPTLY: Duration = Duration::from_secs(5);
 #[test]
 fn r101_esc_and_ctrl_c_stop_a_stream_and_the_prompt_is_back() {
     for (provider, key) in both().into_iter().zip([ESC, CTRL_C]) {
-        let server = provider.serve([says("The first words").then_hangs(), hangs()]);
+        let server = provider.serve([says("Far away, beyond").then_hangs(), hangs()]);
         let mut chat = Chat::with(&server, &[]);
-        for (n, text) in ["The fir", ""].into_iter().enumerate() {
+        for (n, text) in ["Far aw", ""].into_iter().enumerate() {
             chat.says("Go.");
             server.wait_for_requests(n + 1);
             chat.terminal.wait_to_see("a stream", |seen| super::is_running(seen) && seen.contains(text));
@@ -27,7 +27,7 @@ fn r101_esc_and_ctrl_c_stop_a_stream_and_the_prompt_is_back() {
             assert!(asked.elapsed() < PROMPTLY, "{:?}", asked.elapsed());
         }
         // what came of the first is part of the second, once.
-        assert_eq!(server.last_request().count("The first"), 1);
+        assert_eq!(server.last_request().count("Far away"), 1);
         chat.leaves();
     }
 }
@@ -78,10 +78,10 @@ fn r127_on_an_empty_line_ctrl_c_leaves_the_second_time() {
 #[test]
 fn r107_ctrl_c_twice_in_a_request_leaves_and_what_was_said_is_saved() {
     for provider in both() {
-        let server = provider.serve([says("The first words").then_hangs()]);
+        let server = provider.serve([says("Far away, beyond").then_hangs()]);
         let mut chat = Chat::with(&server, &[]);
         chat.says("Go.");
-        chat.terminal.wait_to_see_text("The fir");
+        chat.terminal.wait_to_see_text("Far aw");
         // In one piece: the second is there before the first was seen to.
         chat.types("\u{3}\u{3}");
         assert_eq!(chat.terminal.wait(), 130, "{}", chat.terminal.sees());
@@ -95,12 +95,12 @@ fn r107_ctrl_c_twice_in_a_request_leaves_and_what_was_said_is_saved() {
 fn the_terminal_is_given_back_when_the_program_is_told_to_end() {
     let [provider, _] = both();
     for is_busy in [false, true] {
-        let server = provider.serve(is_busy.then(|| says("The first words").then_hangs()));
+        let server = provider.serve(is_busy.then(|| says("Far away, beyond").then_hangs()));
         let mut chat = Chat::with(&server, &[]);
         assert!(!chat.terminal.is_as_before(), "the test would show nothing");
         if is_busy {
             chat.says("Go.");
-            chat.terminal.wait_to_see_text("The fir");
+            chat.terminal.wait_to_see_text("Far aw");
         }
         chat.terminal.signals(Signal::TERM);
         let code = chat.terminal.wait();

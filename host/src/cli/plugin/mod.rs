@@ -1,5 +1,6 @@
 //! `cofferdam plugin`.
 
+mod args;
 mod build;
 mod inspect;
 mod new;
@@ -8,7 +9,10 @@ mod test;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::args::{Common, PluginArgs, PluginCommand};
+pub(super) use args::PluginArgs;
+use args::PluginCommand;
+
+use super::args::Common;
 use super::assemble;
 use super::error::{CliError, Done};
 use super::print::stderr_line;
