@@ -38,7 +38,7 @@ impl Approver for TerminalDialog {
         Box::pin(async move {
             let _quiet = self.renderer.pause();
             // A diff that was cut is whole in a file for as long as the question is open.
-            let ((text, _whole), has_scope) = (describe(question), question.scope.is_some());
+            let ((text, _whole), has_scope) = (describe(question, THIS_REQUEST), question.scope.is_some());
             let terminal = Arc::clone(&self.terminal);
             // If the request is cancelled meanwhile, the thread stays behind with its read; the process is about to end.
             tokio::task::spawn_blocking(move || converse(&terminal, &text, has_scope)).await.unwrap_or(Answer::No { guidance: None })
@@ -46,8 +46,15 @@ impl Approver for TerminalDialog {
     }
 }
 
+/// For how long "don't ask again" holds, in words.
+pub(super) const THIS_REQUEST: &str = "in this request";
+pub(super) const THIS_CHAT: &str = "in this chat";
+
+/// Asks for guidance.
+pub(super) const INSTEAD: &str = "What should it do instead? An empty line ends; at once, it ends the request.";
+
 /// The question with everything to decide by, escaped and in full.
-fn describe(question: &Question) -> (String, Option<Described>) {
+pub(super) fn describe(question: &Question, how_long: &str) -> (String, Option<Described>) {
     let mut whole = None;
     let tool = shown::line(&question.tool, 64);
     let (what, detail) = match &question.effect {
@@ -62,16 +69,22 @@ fn describe(question: &Question) -> (String, Option<Described>) {
             (format!("{tool} wants to {}:", changes::headline(changes)), text)
         }
         Effect::Confirmed => (format!("{tool} wants to be confirmed. Its arguments:"), shown::block(&question.arguments)),
+        Effect::Plan { text, .. } => (format!("{tool} presents this plan:"), shown::block(text)),
+    };
+    let (yes, no) = match &question.effect {
+        Effect::Plan { then, .. } => {
+            (format!("yes, carry it out; plan mode ends, and the mode is `{then}` from then on"), "no; you can say what to change")
+        }
+        Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed => {
+            ("yes, this once".to_owned(), "no; you can say what to do instead")
+        }
     };
     let indented: String = detail.lines().map(|line| format!("    {line}\n")).collect();
     let scope = match &question.scope {
-        Some(scope) => format!("  2  yes, and don't ask again in this session for {}\n", shown::line(&scope.to_string(), 200)),
+        Some(scope) => format!("  2  yes, and don't ask again {how_long} for {}\n", shown::line(&scope.to_string(), 200)),
         None => String::new(),
     };
-    let text = format!(
-        "\n{} {what}\n\n{indented}\n  1  yes, this once\n{scope}  3  no; you can say what to do instead",
-        style("?").yellow().bold().for_stderr()
-    );
+    let text = format!("\n{} {what}\n\n{indented}\n  1  {yes}\n{scope}  3  {no}", style("?").yellow().bold().for_stderr());
     (text, whole)
 }
 
@@ -94,7 +107,7 @@ fn converse(terminal: &Mutex<BufReader<File>>, text: &str, has_scope: bool) -> A
 }
 
 fn guidance(terminal: &mut BufReader<File>) -> Option<String> {
-    stderr_line("What should it do instead? End with an empty line; an empty line at once ends the request.");
+    stderr_line(INSTEAD);
     let mut lines = Vec::new();
     loop {
         stderr_piece("| ");
@@ -122,7 +135,7 @@ mod tests {
     fn question(line: &str) -> String {
         let effect = Effect::Command { line: line.into(), directory: WorkspacePath::parse("", None).unwrap() };
         let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("bash", "{}", effect) else { panic!("not asked") };
-        console::strip_ansi_codes(&describe(&question).0).into_owned()
+        console::strip_ansi_codes(&describe(&question, THIS_REQUEST).0).into_owned()
     }
 
     #[test]
@@ -134,7 +147,7 @@ mod tests {
             cargo test --release
 
           1  yes, this once
-          2  yes, and don't ask again in this session for commands that begin with `cargo test`
+          2  yes, and don't ask again in this request for commands that begin with `cargo test`
           3  no; you can say what to do instead
         ");
     }
@@ -149,7 +162,7 @@ mod tests {
         let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("patch", r#"{"path":"elsewhere"}"#, effect) else {
             panic!("not asked")
         };
-        insta::assert_snapshot!(console::strip_ansi_codes(&describe(&question).0), @r"
+        insta::assert_snapshot!(console::strip_ansi_codes(&describe(&question, THIS_REQUEST).0), @r"
 
         ? patch wants to change src/a.rs (4 → 4 bytes):
 
@@ -160,8 +173,24 @@ mod tests {
             +new
 
           1  yes, this once
-          2  yes, and don't ask again in this session for patch writing src/a.rs
+          2  yes, and don't ask again in this request for patch writing src/a.rs
           3  no; you can say what to do instead
+        ");
+    }
+
+    #[test]
+    fn r126_a_plan_is_shown_in_full_with_the_mode_that_follows() {
+        let effect = Effect::Plan { text: "1. Read\n2. Mend \u{1b}[2J".into(), then: Mode::Auto };
+        let Decision::Ask(question) = Judge::new(Mode::Plan, true).decide("present_plan", "{}", effect) else { panic!("not asked") };
+        insta::assert_snapshot!(console::strip_ansi_codes(&describe(&question, THIS_REQUEST).0), @r"
+
+        ? present_plan presents this plan:
+
+            1. Read
+            2. Mend \u{1b}[2J
+
+          1  yes, carry it out; plan mode ends, and the mode is `ask` from then on
+          3  no; you can say what to change
         ");
     }
 

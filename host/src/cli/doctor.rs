@@ -81,6 +81,7 @@ fn places(folders: &Folders) {
         Err(error) => fact("compiled tools", &error.to_string()),
     }
     fact("sessions", &folders.sessions().display().to_string());
+    fact("audit log", &folders.audit().display().to_string());
     fact("whole outputs", &folders.outputs().display().to_string());
 }
 

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use super::exit;
 use super::print::stderr_line;
+use crate::audit::AuditError;
 use crate::config::{ConfigError, LockProblem, NoHome, PolicyFileError, SettingsError, TrustError};
 use crate::model::{ModelChoiceError, RecordError};
 use crate::sandbox::{CacheProblem, HistoryError, SandboxError, WorkspaceError};
@@ -67,5 +68,6 @@ from! {
     SandboxError => new,
     WorkspaceError => new,
     SessionError => new,
+    AuditError => new,
     std::io::Error => new,
 }

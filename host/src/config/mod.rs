@@ -18,5 +18,5 @@ pub use policy::{
     FileProblem, LoadedPolicy, Owner, PolicyFileError, PolicyPlaces, PolicySource, ProjectPolicy, SourceState, Trust, TrustError,
 };
 pub use raw::{ConfigError, Raw};
-pub use settings::{Flags, Provider, Settings, SettingsError};
+pub use settings::{AuditSettings, Flags, Provider, Settings, SettingsError};
 pub use timeout::{InvalidTimeout, Timeout};

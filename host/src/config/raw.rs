@@ -37,6 +37,8 @@ pub struct Raw {
     pub interventions: RawInterventions,
     /// How the model is reached.
     pub provider: RawProvider,
+    /// The audit log.
+    pub audit: RawAudit,
 }
 
 /// Caps with the place of each value.
@@ -59,6 +61,16 @@ pub struct RawDispatch {
     pub reorder: Option<Reorder>,
     /// Bytes of a result that the model is shown.
     pub output_cap: Option<usize>,
+}
+
+/// `[audit]`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RawAudit {
+    /// Whether a log is kept; it is, unless this says otherwise.
+    pub enabled: Option<bool>,
+    /// Whether nothing may happen without its record.
+    pub required: bool,
 }
 
 /// `[provider]`

@@ -94,6 +94,8 @@ impl Effect {
                 known.chain(unknown).chain(confirm.then_some(Deed::Use)).collect()
             }
             Self::Confirmed => vec![Deed::Use],
+            // Whether a plan is accepted is nobody's to say but the user's: no rule is about it.
+            Self::Plan { .. } => Vec::new(),
         }
     }
 }

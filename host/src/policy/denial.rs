@@ -47,6 +47,10 @@ pub enum Code {
     RejectedByUser,
     /// The request was cancelled.
     Cancelled,
+    /// The call has done it as often as one call may.
+    TooMany,
+    /// There is no sub-agent to hand a task to.
+    NoSubAgent,
     /// It has to be on record, and cannot be put there.
     NotRecorded,
 }
@@ -67,6 +71,8 @@ impl Code {
             Self::NobodyToAsk => "nobody-to-ask",
             Self::RejectedByUser => "rejected-by-user",
             Self::Cancelled => "cancelled",
+            Self::TooMany => "too-many",
+            Self::NoSubAgent => "no-sub-agent",
             Self::NotRecorded => "not-recorded",
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Act, Change, Changes, CommandScope, SimpleCommand, WorkspacePath};
+use super::{Act, Change, Changes, CommandScope, Mode, SimpleCommand, WorkspacePath};
 
 /// An act that needs a permit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -26,6 +26,13 @@ pub enum Effect {
     },
     /// Run a tool that wants to be confirmed each time, whatever it can do.
     Confirmed,
+    /// Accept this plan, and so leave plan mode.
+    Plan {
+        /// The plan, in Markdown.
+        text: String,
+        /// The mode that is in force afterwards. Whoever proposes the plan has no say in it: the judge puts it in.
+        then: Mode,
+    },
 }
 
 /// An effect that somebody has to decide on, with everything to decide by.
@@ -65,7 +72,7 @@ impl Effect {
                 changes.common().map(|path| Scope::Write { tool: tool.to_owned(), path })
             }
             Self::Write { .. } => None,
-            Self::Confirmed => None,
+            Self::Confirmed | Self::Plan { .. } => None,
         }
     }
 }
@@ -80,8 +87,8 @@ impl Scope {
                     |change: &Change| change.act == Act::CreateDirectory && path.is_within(&change.path) || change.path.is_within(path);
                 !confirm && approved == tool && changes.only_write() && changes.iter().all(covers)
             }
-            (Self::Command(_), Effect::Write { .. } | Effect::Confirmed)
-            | (Self::Write { .. }, Effect::Command { .. } | Effect::Confirmed) => false,
+            (Self::Command(_), Effect::Write { .. } | Effect::Confirmed | Effect::Plan { .. })
+            | (Self::Write { .. }, Effect::Command { .. } | Effect::Confirmed | Effect::Plan { .. }) => false,
         }
     }
 }

@@ -6,7 +6,7 @@
 //! | mode | reading | commands and writes |
 //! |---|---|---|
 //! | `ask` (default) | allowed | asked, one by one |
-//! | `plan` | allowed | denied |
+//! | `plan` | allowed | denied, until the user accepts a plan |
 //! | `auto-edit` | allowed | writes allowed, commands asked |
 //! | `auto` | allowed | allowed |
 //!

@@ -10,9 +10,10 @@ use super::clock::{Clock, Stop};
 use super::engine::Sandbox;
 use super::failure::Failure;
 use super::files::{Touched, Used};
-use super::gate::{Gate, ProgressSink};
+use super::gate::{Delegation, Gate, ProgressSink};
 use super::limits::Limits;
 use super::load::Plugin;
+use super::notebook::Notebook;
 use super::output::Output;
 use super::stage::Staged;
 use super::state::State;
@@ -35,6 +36,10 @@ pub struct Call {
     pub gate: Gate,
     /// Who hears of progress.
     pub progress: ProgressSink,
+    /// What the tool keeps between its calls.
+    pub notebook: Notebook,
+    /// Who works on tasks that it hands over.
+    pub delegation: Delegation,
     /// Ends the call from outside.
     pub cancel: CancellationToken,
 }
@@ -111,12 +116,13 @@ impl Plugin {
     }
 
     async fn run(&self, sandbox: &Sandbox, call: Call, clock: &Arc<Clock>) -> CallReport {
-        let Call { tool, input, grants, limits, workspace, gate, progress, cancel: _ } = call;
         let ready = match self.ready(sandbox) {
             Ok(ready) => ready,
             Err(error) => return report(clock, Failure::Host(error.to_string())),
         };
-        let state = State::granted(&limits, Arc::clone(clock), &grants, &workspace, gate, progress);
+        let limits = call.limits.clone();
+        let state = State::granted(&call, Arc::clone(clock));
+        let Call { tool, input, workspace, .. } = call;
         let mut store = sandbox.store(state, &limits);
         let answer: Result<wasmtime::Result<Result<wit::Output, wit::ToolError>>, Stop> = tokio::select! {
             answer = async {

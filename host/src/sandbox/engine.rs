@@ -69,6 +69,9 @@ impl Sandbox {
         lent::types::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
         lent::workspace::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
         lent::commands::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
+        lent::plans::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
+        lent::agents::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
+        lent::state::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
         lent::progress::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
         tick(engine.weak())?;
         // Now and not before: the pool has opened what it needs of /proc/self.

@@ -13,8 +13,12 @@
 //! | `wasi:sockets` | – | every operation refused |
 //! | `workspace` | walks below the workspace | refused with a denial |
 //! | `commands` | each line decided through the [`Gate`] | refused with a denial |
+//! | `plans` | each plan decided through the [`Gate`] | refused with a denial |
+//! | `agents` | tasks handed to a [`Delegation`], at most four | refused with a denial |
+//! | `state` | the tool's own [`Notebook`] of this session | refused with a denial |
 //! | `progress` | always | – |
 
+mod agents;
 mod below;
 mod bindings;
 mod cache;
@@ -31,8 +35,10 @@ mod files;
 mod gate;
 mod limits;
 mod load;
+mod notebook;
 mod os;
 mod output;
+mod plans;
 mod process;
 mod progress;
 mod schema;
@@ -49,9 +55,10 @@ pub use digest::Digest;
 pub use engine::{Allocation, Sandbox, SandboxError, SandboxOptions};
 pub use failure::Failure;
 pub use files::Touched;
-pub use gate::{Gate, ProgressSink, Ruling};
+pub use gate::{Delegated, Delegation, Gate, ProgressSink, Ruling};
 pub use limits::Limits;
 pub use load::{ComponentBytes, LoadError, Plugin};
+pub use notebook::{Notebook, Notebooks};
 pub use output::{Output, Piece, Shown};
 pub use stage::{CommitError, Entry, History, HistoryError, Staged};
 pub use workspace::{Workspace, WorkspaceError};

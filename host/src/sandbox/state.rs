@@ -5,16 +5,19 @@ use std::sync::Arc;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
+use super::agents::Agents;
 use super::bindings::cofferdam::plugin::types as wit;
+use super::call::Call;
 use super::capture::Capture;
 use super::clock::Clock;
 use super::files::Files;
 use super::gate::{Gate, ProgressSink};
 use super::limits::{Limits, Meter};
+use super::notebook::Notebook;
 use super::progress::Throttle;
 use super::walk::Walks;
 use super::workspace::Workspace;
-use crate::policy::{Code, Denial, FileGrant, Grants};
+use crate::policy::{Code, Denial, FileGrant};
 
 /// The data of a store. It is made for one call and dropped with it.
 pub(super) struct State {
@@ -30,6 +33,12 @@ pub(super) struct State {
     pub(super) walks: Walks,
     /// `None` without a grant to run commands.
     pub(super) commands: Option<(Arc<Workspace>, Gate)>,
+    /// `None` without a grant to present plans.
+    pub(super) plans: Option<Gate>,
+    /// `None` without a grant to delegate.
+    pub(super) agents: Option<Agents>,
+    /// `None` without a grant to keep state.
+    pub(super) notebook: Option<Notebook>,
     pub(super) progress: Option<(ProgressSink, Throttle)>,
 }
 
@@ -49,14 +58,8 @@ impl State {
     }
 
     /// A world with what was granted.
-    pub(super) fn granted(
-        limits: &Limits,
-        clock: Arc<Clock>,
-        grants: &Grants,
-        workspace: &Arc<Workspace>,
-        gate: Gate,
-        progress: ProgressSink,
-    ) -> Self {
+    pub(super) fn granted(call: &Call, clock: Arc<Clock>) -> Self {
+        let Call { grants, limits, workspace, gate, progress, notebook, delegation, tool: _, input: _, cancel: _ } = call;
         let stdout = Capture::new(limits.log);
         let stderr = Capture::new(limits.log);
         let mut wasi = WasiCtx::builder();
@@ -64,8 +67,11 @@ impl State {
         let mut state = Self::around(wasi.build(), stdout, stderr, limits, clock);
         state.files = Files::granted(workspace, grants.files);
         state.workspace = (grants.files != FileGrant::None).then(|| Arc::clone(workspace));
-        state.commands = grants.commands.then(|| (Arc::clone(workspace), gate));
-        state.progress = Some((progress, Throttle::default()));
+        state.commands = grants.commands.then(|| (Arc::clone(workspace), Arc::clone(gate)));
+        state.plans = grants.plans.then(|| Arc::clone(gate));
+        state.agents = grants.agents.then(|| Agents::new(Arc::clone(delegation)));
+        state.notebook = grants.state.then(|| notebook.clone());
+        state.progress = Some((Arc::clone(progress), Throttle::default()));
         state
     }
 
@@ -83,6 +89,9 @@ impl State {
             files: Files::default(),
             walks: Walks::default(),
             commands: None,
+            plans: None,
+            agents: None,
+            notebook: None,
             progress: None,
         }
     }

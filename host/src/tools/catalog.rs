@@ -150,6 +150,15 @@ impl Catalog {
         self.tools.extend(new);
     }
 
+    /// The tools that can only read: those of a sub-agent.
+    pub fn reading(&self) -> Self {
+        let again = |tool: &Tool| self.tool(&tool.declared, &tool.origin, &tool.plugin, Arguments::new(tool.declared.input_schema.clone()));
+        let tools: Vec<Tool> = self.tools.iter().filter(|tool| tool.tier == Tier::ReadOnly).map(again).collect();
+        let named = |definition: &&ToolDefinition| tools.iter().any(|tool| tool.declared.name == definition.name);
+        let definitions = self.definitions.iter().filter(named).cloned().collect();
+        Self { tools, definitions, refused: Vec::new(), policy: Arc::clone(&self.policy), chosen: self.chosen.clone() }
+    }
+
     /// A tool with what the policy leaves it.
     fn tool(&self, declared: &DeclaredTool, origin: &Origin, plugin: &Arc<Plugin>, arguments: Arguments) -> Tool {
         let name = &declared.name;

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::answer::{self, Keeping};
 use super::approval::{Approvals, Verdicts, lock, rejected_text};
 use super::catalog::{Catalog, Tool};
+use super::delegation::{self, SubAgents};
 use super::ledger::{Ended, Subject};
 use super::parallel::ParallelLimit;
 use super::repetition::Repetition;
@@ -25,7 +26,7 @@ use crate::agent::events::{Event, Observer, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
 use crate::policy::{Cap, Effect, FileGrant};
-use crate::sandbox::{self, CallReport, Failure, Gate, History, Limits, Ruling, Sandbox, Workspace};
+use crate::sandbox::{self, CallReport, Failure, Gate, History, Limits, Notebooks, Ruling, Sandbox, Workspace};
 
 /// Runs calls in their enclosures.
 pub struct Dispatcher {
@@ -36,6 +37,8 @@ pub struct Dispatcher {
     settings: DispatcherSettings,
     repetition: Mutex<Repetition>,
     settling: Settling,
+    notebooks: Arc<Notebooks>,
+    sub_agents: SubAgents,
 }
 
 /// Choices of the user.
@@ -77,6 +80,13 @@ struct Done<'a> {
     hand_back: bool,
 }
 
+impl Ready<'_> {
+    fn planned(&self) -> Planned<'_> {
+        let keeps = self.tool.grants.state.then_some(self.tool.declared.name.as_str());
+        Planned { tier: self.tool.tier, touches: self.touches.clone(), keeps }
+    }
+}
+
 impl Tools for Dispatcher {
     fn definitions(&self) -> &[ToolDefinition] {
         self.catalog.definitions()
@@ -100,7 +110,9 @@ impl Dispatcher {
         approvals: Arc<Approvals>,
         settings: DispatcherSettings,
     ) -> Self {
-        Self { sandbox, catalog, workspace, approvals, settings, repetition: Mutex::default(), settling: Settling::default() }
+        let (repetition, notebooks, sub_agents) = (Mutex::default(), Arc::default(), SubAgents::NoModel);
+        let settling = Settling::default();
+        Self { sandbox, catalog, workspace, approvals, settings, repetition, settling, notebooks, sub_agents }
     }
 
     /// With a place where what was there before a change is kept, to be had back.
@@ -109,10 +121,21 @@ impl Dispatcher {
         Self { settling: Settling { history: Some(history) }, ..self }
     }
 
+    /// With what tools kept before, in the same session.
+    #[must_use]
+    pub fn with_notebooks(self, notebooks: Arc<Notebooks>) -> Self {
+        Self { notebooks, ..self }
+    }
+
+    /// With somebody who works on tasks that tools hand over.
+    #[must_use]
+    pub fn with_sub_agents(self, sub_agents: SubAgents) -> Self {
+        Self { sub_agents, ..self }
+    }
+
     async fn run_calls(&self, turn: &mut OpenTurn, observer: &dyn Observer, cancel: &CancellationToken) -> Ran {
         let mut ready: Vec<Option<Ready<'_>>> = self.prepare(turn, observer).into_iter().map(Some).collect();
-        let planned: Vec<Planned> =
-            ready.iter().flatten().map(|ready| Planned { tier: ready.tool.tier, touches: ready.touches.clone() }).collect();
+        let planned: Vec<Planned<'_>> = ready.iter().flatten().map(Ready::planned).collect();
         for step in schedule::steps(&planned, self.settings.reorder) {
             if cancel.is_cancelled() {
                 return Ran::Aborted;
@@ -178,7 +201,9 @@ impl Dispatcher {
         if let Some(problem) = checked.paths.iter().find_map(|path| self.workspace.refusal(path, tool.grants.files)) {
             return Err((call, problem.to_string()));
         }
-        let touches = match (tool.grants.files, tool.grants.commands, checked.paths.is_empty()) {
+        // What a command or a sub-agent looks at is nobody's to know beforehand.
+        let roams = tool.grants.commands || tool.grants.agents;
+        let touches = match (tool.grants.files, roams, checked.paths.is_empty()) {
             (FileGrant::None, false, _) => Touches::Nothing,
             (FileGrant::Read | FileGrant::ReadWrite, false, false) => Touches::Paths(checked.paths),
             (FileGrant::Read | FileGrant::ReadWrite, false, true) | (_, true, _) => Touches::Anything,
@@ -317,6 +342,7 @@ impl Dispatcher {
         cancel: &CancellationToken,
     ) -> CallReport {
         let (lines, mut progress) = tokio::sync::mpsc::channel::<String>(8);
+        let (delegation, tasks) = delegation::tasks();
         let call = sandbox::Call {
             tool: ready.tool.declared.name.clone(),
             input: ready.input.clone(),
@@ -324,11 +350,13 @@ impl Dispatcher {
             limits: self.settings.limits.clone().with(&ready.tool.caps),
             workspace: Arc::clone(&self.workspace),
             gate: self.gate(ready, verdicts, cancel),
+            notebook: self.notebooks.of(ready.tool.plugin.digest(), &ready.tool.declared.name),
+            delegation,
             // A line that finds the channel full is dropped: progress is for now or never.
             progress: Arc::new(move |line| drop(lines.try_send(line.to_owned()))),
             cancel: cancel.clone(),
         };
-        let running = ready.tool.plugin.call(&self.sandbox, call);
+        let running = tasks.work_until(ready.tool.plugin.call(&self.sandbox, call), &self.sub_agents, &ready.call, observer, cancel);
         tokio::pin!(running);
         loop {
             tokio::select! {

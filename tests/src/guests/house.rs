@@ -9,7 +9,7 @@ use cofferdam::agent::ports::{Ran, Tools as _};
 use cofferdam::conversation::{Call, CallId, Content, OpenTurn, Response, ResponseBlock, ResultStatus};
 use cofferdam::policy::Mode;
 use cofferdam::sandbox::{Allocation, Compiler, History, Limits, Sandbox, SandboxOptions, Workspace};
-use cofferdam::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder};
+use cofferdam::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder, SubAgents};
 use tokio_util::sync::CancellationToken;
 
 use super::component::Guest;
@@ -25,6 +25,7 @@ pub struct Plan {
     parallel: usize,
     reorder: Reorder,
     output_cap: usize,
+    sub_agents: SubAgents,
 }
 
 /// A host with plugins, a workspace of its own, and one that is known to be good.
@@ -91,6 +92,7 @@ impl Default for Plan {
             parallel: 4,
             reorder: Reorder::Safe,
             output_cap: 60_000,
+            sub_agents: SubAgents::NoModel,
         }
     }
 }
@@ -155,6 +157,11 @@ impl Plan {
         Self { output_cap, ..self }
     }
 
+    /// With somebody who works on tasks.
+    pub fn sub_agents(self, sub_agents: SubAgents) -> Self {
+        Self { sub_agents, ..self }
+    }
+
     /// Loads all plugins. Not from within a task: loading blocks.
     pub fn build(self) -> House {
         let folder = tempfile::tempdir().expect("a folder");
@@ -178,8 +185,9 @@ impl Plan {
         let approvals = Arc::new(Approvals::new(self.mode, self.approver));
         let state = tempfile::tempdir().expect("a folder");
         let history = Arc::new(History::of(state.path(), &workspace));
-        let dispatcher =
-            Dispatcher::new(sandbox, Arc::clone(&catalog), Arc::clone(&workspace), approvals, settings).keeping(Arc::clone(&history));
+        let dispatcher = Dispatcher::new(sandbox, Arc::clone(&catalog), Arc::clone(&workspace), approvals, settings)
+            .with_sub_agents(self.sub_agents)
+            .keeping(Arc::clone(&history));
         // One thread for everything that is not in a call: a call that held it up would be noticed.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         House { catalog, dispatcher, runtime: Some(runtime), folder, workspace, history, state }

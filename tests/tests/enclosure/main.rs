@@ -17,12 +17,16 @@
 //! | `undo` | having back what was there |
 //! | `walks` | hostile options, foreign roots, what a walk leaves out |
 //! | `commands` | what is approved is what runs; refusals, limits, directories |
+//! | `plans` | plans are accepted by the user, and by nobody else |
+//! | `agents` | tasks that are handed over: who gets them, how many, what comes back |
+//! | `notes` | what a tool keeps, and what it can not |
 //! | `order` | parallel reads, single writes, cancelling, guests that hold on to every core |
 //! | `text` | what reaches a terminal |
 //! | `complete` | no guest is without a test |
 
 #![expect(clippy::expect_used, reason = "the helpers of tests are tests too")]
 
+mod agents;
 mod answers;
 mod commands;
 mod complete;
@@ -32,7 +36,9 @@ mod floods;
 mod hidden;
 mod loading;
 mod memory;
+mod notes;
 mod order;
+mod plans;
 mod power;
 mod staged;
 mod text;

@@ -38,7 +38,7 @@ fn most_at_once(report: &TurnReport) -> usize {
 const SLEEPS: [&str; 6] = [r#"{"ms":"250"}"#, r#"{"ms":"50"}"#, r#"{"ms":"151"}"#, r#"{"ms":"52"}"#, r#"{"ms":"101"}"#, r#"{"ms":"53"}"#];
 
 #[test]
-fn r017_reads_run_together_up_to_the_limit_and_r019_results_stay_in_order() {
+fn r017_r019_reads_run_together_up_to_the_limit_and_results_stay_in_order() {
     for allocation in ALLOCATIONS {
         for limit in [1, 2, 4] {
             let house = Plan::default().guest(&busy()).allocation(allocation).parallel(limit).build();

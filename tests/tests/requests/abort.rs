@@ -59,7 +59,7 @@ fn r101_a_command_that_ignores_signals_is_killed_with_its_children() {
 }
 
 #[test]
-fn r100_while_text_is_streaming() {
+fn r100_r102_while_text_is_streaming() {
     for provider in both() {
         let home = home();
         let server = provider.serve([says("The first words").then_hangs()]);

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::cli::args::{CallArgs, Common, ExplainArgs, ModelArgs};
+use super::args::ExplainArgs;
+use crate::cli::args::{CallArgs, Common, ModelArgs};
 use crate::cli::error::{CliError, Done};
 use crate::cli::print::stdout_line;
 use crate::cli::{assemble, exit};

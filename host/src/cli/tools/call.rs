@@ -14,7 +14,7 @@ use crate::cli::dialog::TerminalDialog;
 use crate::cli::error::{CliError, Done};
 use crate::cli::print::{stderr_line, stdout_line, stdout_piece};
 use crate::cli::render::Renderer;
-use crate::cli::{exit, interrupt};
+use crate::cli::{audit, exit, interrupt};
 use crate::conversation::{AnsweredCall, Call, CallId, OpenTurn, Response, ResponseBlock, ResultStatus};
 use crate::sandbox::{Allocation, Workspace};
 use crate::shown;
@@ -31,7 +31,8 @@ pub(super) fn run(common: &Common, name: String, input: &str, calls: CallArgs, a
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answered = runtime.block_on(async {
         let dialog = TerminalDialog::at_this_terminal(&Arc::new(Renderer::new(Output::Json)));
-        let dispatcher = parts.dispatcher(&workspace, dialog);
+        let audit = audit::begin(&parts, &workspace, None, None, |text| stderr_line(&shown::line(text, 400)))?;
+        let dispatcher = parts.dispatcher(&workspace, parts.approvals(dialog, audit.as_ref()));
         let cancel = CancellationToken::new();
         interrupt::watch(cancel.clone(), None)?;
         let call = Call { id: CallId::new("call_1"), name, arguments };

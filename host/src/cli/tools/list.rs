@@ -19,7 +19,8 @@ pub(super) fn run(common: &Common, as_json: bool) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(catalog: &Catalog) -> String {
+/// A table for people.
+pub(in crate::cli) fn text(catalog: &Catalog) -> String {
     let mut rows = vec![["TOOL".to_owned(), "TIER".to_owned(), "MAY".to_owned(), "FROM".to_owned()]];
     for tool in catalog.tools() {
         let may = tool.grants.in_words().join("; ");

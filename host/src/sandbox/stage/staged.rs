@@ -72,7 +72,9 @@ impl Staged {
     pub fn commit(self, permit: Permit, tool: &str, history: Option<&History>) -> Result<(), CommitError> {
         match permit.effect() {
             Effect::Write { changes, .. } if *changes == self.changes => {}
-            Effect::Write { .. } | Effect::Command { .. } | Effect::Confirmed => return Err(CommitError::NotPermitted),
+            Effect::Write { .. } | Effect::Command { .. } | Effect::Confirmed | Effect::Plan { .. } => {
+                return Err(CommitError::NotPermitted);
+            }
         }
         commit::commit(&self.workspace, &self.steps, tool, history)
     }

@@ -102,7 +102,12 @@ fn overrides(root: &Path, globs: &[String]) -> Result<Override, WorkspaceError> 
     }
     let mut builder = OverrideBuilder::new(root);
     for glob in globs {
-        builder.add(glob).map_err(|error| WorkspaceError::InvalidGlob(format!("'{glob}': {error}")))?;
+        if glob.strip_prefix('!').unwrap_or(glob).trim().is_empty() {
+            return Err(WorkspaceError::InvalidGlob(format!("'{glob}': it is empty")));
+        }
+        // In a file of ignore rules this would be a comment; as the only glob it would let every file through.
+        let escape = if glob.starts_with('#') { "\\" } else { "" };
+        builder.add(&format!("{escape}{glob}")).map_err(|error| WorkspaceError::InvalidGlob(format!("'{glob}': {error}")))?;
     }
     builder.build().map_err(|error| WorkspaceError::InvalidGlob(error.to_string()))
 }
@@ -137,6 +142,22 @@ fn escape(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_glob_is_never_a_comment_and_never_nothing() {
+        let names = |globs: &[&str]| {
+            let globs: Vec<String> = globs.iter().map(|glob| (*glob).to_owned()).collect();
+            let overrides = overrides(Path::new("/w"), &globs).ok()?;
+            let visited = |name: &&str| !overrides.matched(Path::new("/w").join(name), false).is_ignore();
+            Some(["#a#", "b", "\\#a#"].into_iter().filter(visited).collect::<Vec<_>>())
+        };
+        assert_eq!(names(&["#a#"]), Some(vec!["#a#"]));
+        assert_eq!(names(&["#*"]), Some(vec!["#a#"]));
+        assert_eq!(names(&["!#a#"]), Some(vec!["b", "\\#a#"]));
+        for nothing in ["", " ", "!", "! "] {
+            assert_eq!(names(&["b", nothing]), None, "{nothing:?}");
+        }
+    }
 
     #[test]
     fn required_strings_are_taken_literally() {
