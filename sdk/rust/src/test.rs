@@ -236,7 +236,11 @@ mod tests {
 
     #[test]
     fn files_are_those_of_the_workspace_also_after_a_panic() {
-        let before = std::env::current_dir().ok();
+        let here = || {
+            let _one_at_a_time = WORKING_DIRECTORY.lock().unwrap_or_else(PoisonError::into_inner);
+            std::env::current_dir().ok()
+        };
+        let before = here();
         let mut host = Host::new().with_file("a/b.txt", "text");
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| host.call::<Read>(r#"{"path":"panic"}"#)));
         assert!(panicked.is_err());
@@ -245,7 +249,6 @@ mod tests {
         let workspace = host.workspace().to_owned();
         drop(host);
         assert!(!workspace.exists());
-        let _one_at_a_time = WORKING_DIRECTORY.lock().unwrap_or_else(PoisonError::into_inner);
-        assert_eq!(std::env::current_dir().ok(), before);
+        assert_eq!(here(), before);
     }
 }
