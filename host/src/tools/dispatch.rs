@@ -281,7 +281,10 @@ impl Dispatcher {
                 let enough = self.approvals.rejections_in_a_row() >= self.settings.rejections;
                 (ToolResult::with(ResultStatus::Rejected, text), None, rejection.guidance.is_none() || enough)
             }
-            None if matches!(report, Err(Failure::Cancelled)) => (ToolResult::interrupted(), None, false),
+            // What a tool makes of its being stopped says nothing of what it had done by then, such as half a command.
+            None if matches!(report, Err(Failure::Cancelled)) || report.is_err() && cancel.is_cancelled() => {
+                (ToolResult::interrupted(), None, false)
+            }
             None => {
                 let cap = ready.tool.caps.get(Cap::ShownBytes).and_then(|bytes| usize::try_from(bytes).ok());
                 let keeping = Keeping { cap: cap.unwrap_or(self.settings.output_cap), folder: self.settings.outputs.clone() };
