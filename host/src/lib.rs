@@ -14,6 +14,8 @@
 //! - [`authoring`]: writing plugins: templates, builds, and what every component has to stand.
 //! - [`config`]: what the user chose, as written and as meant.
 //! - [`cli`]: the commands; the only room that prints.
+//!
+//! Every room may use [`shown`], texts of strangers made fit for a terminal, and [`private`], folders that are the user's alone.
 
 pub mod agent;
 pub mod audit;
@@ -23,6 +25,7 @@ pub mod config;
 pub mod conversation;
 pub mod model;
 pub mod policy;
+pub mod private;
 pub mod sandbox;
 pub mod session;
 pub mod shown;

@@ -1,5 +1,6 @@
 //! What the tests share.
 
+pub mod fuzz;
 pub mod guests;
 pub mod program;
 pub mod terminal;

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -31,15 +31,22 @@ pub struct Home {
 }
 
 impl Home {
-    /// Compiles the tools into a folder that all homes of a run can share: each compiling takes seconds.
-    pub fn prepare_cache(program: &str, cache: &Path) {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(cache).expect("the cache folder can be made");
-        let prepared = Self::new(program, cache).run(&["tools", "list"]);
-        assert_eq!(prepared.code, 0, "the tools cannot be compiled: {prepared:?}");
+    /// A new one for this program. The tools are compiled once, into a folder below `temp` (`CARGO_TARGET_TMPDIR`) that
+    /// all homes share: each compiling takes seconds.
+    pub fn new(program: &str, temp: &str) -> Self {
+        static CACHE: OnceLock<PathBuf> = OnceLock::new();
+        let cache = CACHE.get_or_init(|| {
+            let cache = Path::new(temp).join("compiled-tools");
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&cache).expect("the cache folder can be made");
+            let prepared = Self::with_cache(program, &cache).run(&["tools", "list"]);
+            assert_eq!(prepared.code, 0, "the tools cannot be compiled: {prepared:?}");
+            cache
+        });
+        Self::with_cache(program, cache)
     }
 
-    /// A new one.
-    pub fn new(program: &str, cache: &Path) -> Self {
+    /// A new one with a cache of its own choice.
+    pub fn with_cache(program: &str, cache: &Path) -> Self {
         let folder = TempDir::new().expect("a folder can be made");
         for name in ["workspace", "temp"] {
             fs::create_dir(folder.path().join(name)).expect("a folder can be made");

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use super::AuditError;
 use super::chain::{Chain, End};
 use super::head;
+use crate::private::{self, NotPrivate};
 
 const LOG: &str = "jsonl";
 const HEAD: &str = "head";
@@ -99,16 +99,8 @@ impl Store {
 
 /// Makes a folder with mode 0700; one that is there has to be this user's alone.
 fn make_private(folder: &Path) -> Result<(), AuditError> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(AuditError::io(folder))?;
-    let metadata = fs::symlink_metadata(folder).map_err(AuditError::io(folder))?;
-    let problem = if !metadata.is_dir() {
-        "is not a folder"
-    } else if metadata.uid() != rustix::process::geteuid().as_raw() {
-        "belongs to somebody else"
-    } else if metadata.mode() & 0o077 != 0 {
-        "is open to others"
-    } else {
-        return Ok(());
-    };
-    Err(AuditError::NotPrivate { path: folder.to_owned(), problem })
+    private::folder(folder).map_err(|problem| match problem {
+        NotPrivate::Io(error) => AuditError::io(folder)(error),
+        NotPrivate::Is(problem) => AuditError::NotPrivate { path: folder.to_owned(), problem },
+    })
 }

@@ -1,5 +1,6 @@
 //! Putting the parts together for a command.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::admission::{Admission, Door};
@@ -11,7 +12,7 @@ use crate::agent::{SUB_AGENT_TURNS, SubAgentMaker, TurnLimit};
 use crate::audit::Audit;
 use crate::config::{Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
 use crate::model;
-use crate::policy::{Mode, Policy};
+use crate::policy::{Mode, Policy, WorkspacePath};
 use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, History, Sandbox, SandboxOptions, Workspace};
 use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, SubAgents, builtin_components};
 
@@ -24,6 +25,8 @@ pub(super) struct Parts {
     pub(super) folders: Folders,
     pub(super) sandbox: Arc<Sandbox>,
     pub(super) catalog: Arc<Catalog>,
+    /// What this program keeps, and what it believes: absolute paths without links.
+    own: Vec<PathBuf>,
 }
 
 /// Reads the configuration and the flags.
@@ -85,7 +88,19 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
         }
     }
     admission.check_refused(catalog.refused())?;
-    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog) })
+    let lock = lock_file(common, &folders);
+    let own = folders.all().into_iter().chain([lock.path()]).chain(common.config.as_deref()).map(without_links).collect();
+    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), own })
+}
+
+/// The absolute path without links, of which the last part need not be there yet.
+fn without_links(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let there = absolute.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    match there {
+        Some((above, real)) => real.join(absolute.strip_prefix(above).unwrap_or(Path::new(""))),
+        None => absolute,
+    }
 }
 
 /// The mode that comes into force: the chosen one, or the nearest stricter one that the policy leaves. One that was asked
@@ -103,6 +118,23 @@ pub(super) fn mode_under(policy: &Policy, flag: Option<Mode>, chosen: Mode) -> R
 }
 
 impl Parts {
+    /// The workspace that tools work on, with all protected that the policy protects, and what this program keeps. There is
+    /// no other way from a command to a dispatcher's workspace.
+    pub(super) fn workspace(&self, path: &Path) -> Result<Arc<Workspace>, CliError> {
+        let workspace = Workspace::open(path)?;
+        let root = workspace.root().to_owned();
+        if let Some(own) = self.own.iter().find(|own| root.starts_with(own)) {
+            return Err(CliError::new(format!(
+                "{} cannot be a workspace: this program keeps its own files in {}, and no tool may change those",
+                root.display(),
+                own.display()
+            )));
+        }
+        let inside = self.own.iter().filter_map(|own| WorkspacePath::parse(own.strip_prefix(&root).ok()?.to_str()?, None).ok());
+        let protected = inside.fold(self.catalog.policy().protected(), |paths, own| paths.and_own(&own));
+        Ok(Arc::new(workspace.protecting(protected)))
+    }
+
     /// A dispatcher for a workspace, with approvals of its own.
     pub(super) fn dispatcher(&self, workspace: &Arc<Workspace>, approvals: Approvals) -> Dispatcher {
         self.dispatcher_with(workspace, Arc::new(approvals))

@@ -1,13 +1,13 @@
 //! `cofferdam trust`: the policy file of this project, with exactly its present content.
 
-use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 use super::args::{Common, TrustArgs};
+use super::ask;
 use super::error::{CliError, Done};
 use super::exit;
-use super::print::{stderr_line, stderr_piece, stdout_line};
+use super::print::{stderr_line, stdout_line};
 use crate::config::{Folders, PolicyPlaces, ProjectPolicy, Trust};
 use crate::policy::{Layer, Level};
 use crate::shown;
@@ -15,16 +15,12 @@ use crate::shown;
 pub(super) fn run(common: &Common, args: &TrustArgs) -> Done {
     let places = PolicyPlaces::of_this_user(&Folders::of_this_user()?, &common.workspace);
     let file = places.project_file()?;
-    let mut trust = Trust::read(&places.trust)?;
     if args.show {
-        return Ok(show(file.as_ref(), &trust));
+        return Ok(show(file.as_ref(), &Trust::read(&places.trust)?));
     }
     if args.revoke {
         let path = places.project_path().ok_or_else(no_project)?;
-        let was = trust.revoke(&path);
-        if was {
-            trust.write(&places.trust)?;
-        }
+        let was = Trust::change(&places.trust, |trust| trust.revoke(&path))?;
         stderr_line(&shown::line(&format!("{} is {} trusted.", path.display(), if was { "no longer" } else { "not" }), 600));
         return Ok(if was { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) });
     }
@@ -36,8 +32,7 @@ pub(super) fn run(common: &Common, args: &TrustArgs) -> Done {
         stderr_line("It is not trusted.");
         return Ok(ExitCode::from(exit::FAILED));
     }
-    trust.add(&file.path, &file.digest);
-    trust.write(&places.trust)?;
+    Trust::change(&places.trust, |trust| trust.add(&file.path, &file.digest))?;
     stderr_line(&shown::line(&format!("Trusted, with this content: {name}"), 600));
     Ok(ExitCode::SUCCESS)
 }
@@ -53,16 +48,10 @@ fn agreed(file: &ProjectPolicy, digest: Option<&str>) -> Result<bool, CliError> 
         let other = || CliError::new(format!("the file has another content than that: its digest is sha256:{}", file.digest));
         return if same { Ok(true) } else { Err(other()) };
     }
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        let problem = "nobody can be asked here. Read the file, and say --digest sha256:… with its digest";
-        return Err(CliError::new(problem));
-    }
-    stderr_line(&format!("{}\nsha256:{}\n", shown::line(&file.path.display().to_string(), 600), file.digest));
-    stderr_line(&indented(&shown::block(&file.text)));
-    stderr_piece("\nLet this file, with exactly this content, allow what it says, here? [y/N] ");
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    let path = shown::line(&file.path.display().to_string(), 600);
+    let shown = format!("{path}\nsha256:{}\n\n{}", file.digest, indented(&shown::block(&file.text)));
+    ask::yes_or_no(&shown, "Let this file, with exactly this content, allow what it says, here?")
+        .ok_or_else(|| CliError::new("nobody can be asked here. Read the file, and say --digest sha256:… with its digest"))
 }
 
 fn show(file: Option<&ProjectPolicy>, trust: &Trust) -> ExitCode {

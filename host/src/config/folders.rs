@@ -41,6 +41,11 @@ impl Folders {
         self.state.join("trust.json")
     }
 
+    /// All of them: who can write there can have this program run or believe anything.
+    pub fn all(&self) -> [&Path; 3] {
+        [&self.config, &self.cache, &self.state]
+    }
+
     /// Compiled components.
     pub fn cache(&self) -> &Path {
         &self.cache

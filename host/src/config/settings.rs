@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::raw::Raw;
 use super::timeout::{InvalidTimeout, Timeout};
 use crate::agent::{Interventions, InvalidTurnLimit, TurnLimit};
-use crate::policy::{Mode, Profile};
+use crate::policy::{Cap, Mode, Profile};
 use crate::tools::{ChosenCaps, InvalidParallelLimit, ParallelLimit, Reorder};
 
 /// What was said on the command line.
@@ -107,7 +107,9 @@ pub enum SettingsError {
     #[error("timeout_seconds in the configuration: {0}")]
     TimeoutKey(InvalidTimeout),
     /// `dispatch.output_cap`
-    #[error("dispatch.output_cap in the configuration: {0} bytes are too few to say anything; use 1000 or more")]
+    #[error(
+        "dispatch.output_cap in the configuration: {0} bytes are too few to say anything, or too many for any window; use 1000 to 16777216"
+    )]
     OutputCap(usize),
     /// `[audit]`
     #[error("[audit] in the configuration: a log that is required cannot be off; remove `enabled = false` or `required = true`")]
@@ -119,7 +121,6 @@ pub enum SettingsError {
 
 /// A hundred KiB are about 25,000 tokens: much for one result, and little enough for every window in use.
 const OUTPUT_CAP: usize = 100 << 10;
-const SMALLEST_OUTPUT_CAP: usize = 1000;
 
 impl Settings {
     /// Puts all sources together, in their order of precedence.
@@ -130,7 +131,7 @@ impl Settings {
         let turns_key = raw.max_tool_iterations.map(TurnLimit::new).transpose().map_err(SettingsError::TurnsKey)?;
         let timeout_key = raw.timeout_seconds.map(Timeout::new).transpose().map_err(SettingsError::TimeoutKey)?;
         let output_cap = raw.dispatch.output_cap.unwrap_or(OUTPUT_CAP);
-        if output_cap < SMALLEST_OUTPUT_CAP {
+        if !Cap::ShownBytes.range().contains(&(output_cap as u64)) {
             return Err(SettingsError::OutputCap(output_cap));
         }
         let audit = AuditSettings { enabled: raw.audit.enabled.unwrap_or(true), required: raw.audit.required };

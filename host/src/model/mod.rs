@@ -12,6 +12,8 @@ mod anthropic;
 mod choice;
 mod connect;
 mod failure;
+#[doc(hidden)]
+pub mod fuzzing;
 mod http;
 mod known;
 mod ollama;

@@ -6,10 +6,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::failure::{Failure, Place};
-use super::sse::Parser;
-use super::wire::{Hand, Progress, Wire};
-use super::{anthropic, openai};
+use super::fuzzing::{Format, read_stream};
 use crate::conversation::{Reasoning, Response, ResponseBlock, StopReason};
 
 /// A stream, and what is expected of it.
@@ -33,33 +30,12 @@ fn vectors(provider: &str) -> Vec<Vector> {
     paths.into_iter().map(vector).collect()
 }
 
-fn place() -> Place {
-    Place { provider: "The SDK", host: "vectors".into(), key_name: "KEY", key: None }
+fn claude(pieces: &[&[u8]]) -> Result<Response, String> {
+    read_stream(Format::Anthropic, pieces)
 }
 
-/// What an adapter makes of these pieces.
-fn read<W: Wire>(mut wire: W, pieces: &[&[u8]]) -> Result<Response, Failure> {
-    let mut on_delta = |_: crate::agent::ports::Delta<'_>| {};
-    let mut hand = Hand::new(&mut on_delta, true);
-    let mut parser = Parser::default();
-    let mut events = Vec::new();
-    for piece in pieces {
-        parser.push(piece, &mut events).expect("within the limits");
-        for event in events.drain(..) {
-            if wire.event(&event, &mut hand)? == Progress::Over {
-                return wire.finish();
-            }
-        }
-    }
-    wire.finish()
-}
-
-fn claude(pieces: &[&[u8]]) -> Result<Response, Failure> {
-    read(anthropic::stream::Stream::new(&place()), pieces)
-}
-
-fn gpt(pieces: &[&[u8]]) -> Result<Response, Failure> {
-    read(openai::stream::Stream::new(&place()), pieces)
+fn gpt(pieces: &[&[u8]]) -> Result<Response, String> {
+    read_stream(Format::OpenAi, pieces)
 }
 
 /// Several of the files lack the empty line that ends their last event; on the wire it is there.

@@ -14,10 +14,53 @@ pub struct SimpleCommand<'a> {
     words: Vec<&'a str>,
 }
 
-/// The first words of a command line, approved for the rest of a session.
+/// What is approved of command lines for the rest of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(transparent)]
-pub struct CommandScope(Vec<String>);
+#[serde(tag = "which", content = "words", rename_all = "kebab-case")]
+pub enum CommandScope {
+    /// All that begin with these words, a program and its subcommand.
+    BeginsWith(Vec<String>),
+    /// Those of exactly these words.
+    Exactly(Vec<String>),
+}
+
+/// Programs of which the second word says what they do, so that it bounds what the rest can mean. Of any other program the
+/// second word may be a file.
+const WITH_SUBCOMMANDS: &[&str] = &[
+    "apt",
+    "brew",
+    "bun",
+    "bundle",
+    "cargo",
+    "composer",
+    "deno",
+    "docker",
+    "dotnet",
+    "gem",
+    "gh",
+    "git",
+    "go",
+    "gradle",
+    "helm",
+    "hg",
+    "just",
+    "kubectl",
+    "mix",
+    "mvn",
+    "npm",
+    "nix",
+    "pip",
+    "pip3",
+    "pnpm",
+    "podman",
+    "poetry",
+    "rustup",
+    "swift",
+    "terraform",
+    "uv",
+    "yarn",
+    "zig",
+];
 
 impl<'a> SimpleCommand<'a> {
     /// Understands a line, or calls it opaque with `None`.
@@ -41,30 +84,36 @@ impl<'a> SimpleCommand<'a> {
         &self.words
     }
 
-    /// What "don't ask again" would cover: the program with its subcommand, if its second word looks like one, or else
-    /// the program alone with exactly these words.
+    /// What "don't ask again" would cover: any line of the same subcommand, if the program is known to have them, or else
+    /// exactly these words.
     pub fn scope(&self) -> CommandScope {
-        let is_subcommand = |word: &&&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
-        let keep = match self.words.get(1).as_ref().filter(|word| is_subcommand(word)) {
-            Some(_) => 2,
-            None => self.words.len(),
-        };
-        CommandScope(self.words[..keep].iter().map(|word| (*word).to_owned()).collect())
+        let words = |count: usize| self.words[..count].iter().map(|word| (*word).to_owned()).collect();
+        let is_subcommand = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
+        match self.words[..] {
+            [program, second, ..] if WITH_SUBCOMMANDS.contains(&program) && is_subcommand(&second) => CommandScope::BeginsWith(words(2)),
+            _ => CommandScope::Exactly(words(self.words.len())),
+        }
     }
 }
 
 impl CommandScope {
     /// Whether a line falls under what was approved. An opaque line never does.
     pub fn covers(&self, line: &str) -> bool {
-        SimpleCommand::parse(line).is_some_and(|command| {
-            command.words.len() >= self.0.len() && self.0.iter().zip(&command.words).all(|(ours, theirs)| ours == theirs)
+        SimpleCommand::parse(line).is_some_and(|command| match self {
+            Self::BeginsWith(ours) => {
+                command.words.len() >= ours.len() && ours.iter().zip(&command.words).all(|(ours, theirs)| ours == theirs)
+            }
+            Self::Exactly(ours) => *ours == command.words,
         })
     }
 }
 
 impl fmt::Display for CommandScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.join(" "))
+        match self {
+            Self::BeginsWith(words) => write!(f, "commands that begin with `{}`", words.join(" ")),
+            Self::Exactly(words) => write!(f, "exactly `{}`", words.join(" ")),
+        }
     }
 }
 
@@ -78,10 +127,11 @@ mod tests {
 
     #[test]
     fn r039_the_scope_is_narrower_than_the_program() {
-        assert_eq!(scope("cargo test --release").as_deref(), Some("cargo test"));
-        assert_eq!(scope("git status").as_deref(), Some("git status"));
-        assert_eq!(scope("ls -la src").as_deref(), Some("ls -la src"));
-        assert_eq!(scope("make").as_deref(), Some("make"));
+        assert_eq!(scope("cargo test --release").as_deref(), Some("commands that begin with `cargo test`"));
+        assert_eq!(scope("git status").as_deref(), Some("commands that begin with `git status`"));
+        for exact in ["ls -la src", "make", "make test", "rm build", "cp a b", "./git status", "git -C x status"] {
+            assert_eq!(scope(exact), Some(format!("exactly `{exact}`")));
+        }
     }
 
     #[test]
@@ -118,5 +168,8 @@ mod tests {
         assert!(!git_status.covers("git statusx"));
         assert!(!git_status.covers("git push"));
         assert!(!git_status.covers("git"));
+        let rm = SimpleCommand::parse("rm -rf target").unwrap().scope();
+        assert!(rm.covers("rm  -rf target"));
+        assert!(!rm.covers("rm -rf target src"));
     }
 }

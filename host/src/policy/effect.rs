@@ -52,8 +52,15 @@ pub struct Question {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(tag = "kind", content = "of", rename_all = "kebab-case")]
 pub enum Scope {
-    /// Command lines that begin with these words.
-    Command(CommandScope),
+    /// Command lines of this tool, in this folder.
+    Command {
+        /// The tool.
+        tool: String,
+        /// Where it runs them: the same words are another command elsewhere.
+        directory: WorkspacePath,
+        /// Which.
+        lines: CommandScope,
+    },
     /// Writes of this tool to this path, or below it, that neither delete nor move anything.
     Write {
         /// The tool.
@@ -67,7 +74,10 @@ impl Effect {
     /// The widest scope that may be remembered for this effect, if any.
     pub fn scope(&self, tool: &str) -> Option<Scope> {
         match self {
-            Self::Command { line, .. } => SimpleCommand::parse(line).map(|command| Scope::Command(command.scope())),
+            Self::Command { line, directory } => {
+                let lines = SimpleCommand::parse(line)?.scope();
+                Some(Scope::Command { tool: tool.to_owned(), directory: directory.clone(), lines })
+            }
             Self::Write { changes, confirm: false } if changes.only_write() => {
                 changes.common().map(|path| Scope::Write { tool: tool.to_owned(), path })
             }
@@ -81,13 +91,15 @@ impl Scope {
     /// Whether this scope, approved before, covers an effect.
     pub fn covers(&self, tool: &str, effect: &Effect) -> bool {
         match (self, effect) {
-            (Self::Command(scope), Effect::Command { line, .. }) => scope.covers(line),
+            (Self::Command { tool: approved, directory: place, lines }, Effect::Command { line, directory }) => {
+                approved == tool && place == directory && lines.covers(line)
+            }
             (Self::Write { tool: approved, path }, Effect::Write { changes, confirm }) => {
                 let covers =
                     |change: &Change| change.act == Act::CreateDirectory && path.is_within(&change.path) || change.path.is_within(path);
                 !confirm && approved == tool && changes.only_write() && changes.iter().all(covers)
             }
-            (Self::Command(_), Effect::Write { .. } | Effect::Confirmed | Effect::Plan { .. })
+            (Self::Command { .. }, Effect::Write { .. } | Effect::Confirmed | Effect::Plan { .. })
             | (Self::Write { .. }, Effect::Command { .. } | Effect::Confirmed | Effect::Plan { .. }) => false,
         }
     }
@@ -96,7 +108,8 @@ impl Scope {
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Command(scope) => write!(f, "commands that begin with `{scope}`"),
+            Self::Command { directory, lines, .. } if directory.as_str().is_empty() => lines.fmt(f),
+            Self::Command { directory, lines, .. } => write!(f, "{lines} in {directory}"),
             Self::Write { tool, path } => write!(f, "{tool} writing {path}"),
         }
     }

@@ -48,6 +48,6 @@ pub use path::{PathProblem, WorkspacePath};
 pub use pattern::{CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem};
 pub use place::{Place, PolicyError};
 pub use profile::{Profile, UnknownProfile};
-pub use protected::{BadPattern, Protected, ProtectedPaths};
+pub use protected::{Author, BadPattern, Protected, ProtectedPaths};
 pub use resolved::{Policy, Voice};
 pub use verdict::{Because, Finding, RuleRef, Verdict};

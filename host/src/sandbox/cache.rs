@@ -6,8 +6,9 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+
+use crate::private::{self, NotPrivate};
 
 /// A folder of this user's.
 #[derive(Clone, Debug)]
@@ -29,19 +30,11 @@ pub enum CacheProblem {
 impl Cache {
     /// Opens a folder, which is made with mode 0700 if it is not there.
     pub fn open(folder: &Path) -> Result<Self, CacheProblem> {
-        let io = |error| CacheProblem::Io(folder.to_owned(), error);
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
-        let metadata = fs::symlink_metadata(folder).map_err(io)?;
-        let problem = if !metadata.is_dir() {
-            "is not a folder"
-        } else if metadata.uid() != rustix::process::geteuid().as_raw() {
-            "belongs to somebody else"
-        } else if metadata.mode() & 0o077 != 0 {
-            "is open to others"
-        } else {
-            return Ok(Self { folder: folder.to_owned() });
-        };
-        Err(CacheProblem::NotPrivate(folder.to_owned(), problem))
+        private::folder(folder).map_err(|problem| match problem {
+            NotPrivate::Io(error) => CacheProblem::Io(folder.to_owned(), error),
+            NotPrivate::Is(problem) => CacheProblem::NotPrivate(folder.to_owned(), problem),
+        })?;
+        Ok(Self { folder: folder.to_owned() })
     }
 
     /// Where it is.
@@ -73,7 +66,7 @@ impl Cache {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
     use super::*;
 

@@ -10,6 +10,8 @@
 
 mod error;
 mod fold;
+#[doc(hidden)]
+pub mod fuzzing;
 mod id;
 mod journal;
 mod observer;

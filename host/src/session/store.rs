@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -13,6 +12,7 @@ use super::journal::{self, Journal, Redact};
 use super::record::Header;
 use super::{SessionError, SessionId};
 use crate::conversation::Transcript;
+use crate::private::{self, NotPrivate};
 
 const ENDING: &str = "jsonl";
 
@@ -167,23 +167,15 @@ fn children(folder: &Path) -> Result<Vec<PathBuf>, SessionError> {
 
 /// Makes a folder with mode 0700; one that is there has to be this user's alone.
 fn make_private(folder: &Path) -> Result<(), SessionError> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(SessionError::io(folder))?;
-    let metadata = fs::symlink_metadata(folder).map_err(SessionError::io(folder))?;
-    let problem = if !metadata.is_dir() {
-        "is not a folder"
-    } else if metadata.uid() != rustix::process::geteuid().as_raw() {
-        "belongs to somebody else"
-    } else if metadata.mode() & 0o077 != 0 {
-        "is open to others"
-    } else {
-        return Ok(());
-    };
-    Err(SessionError::NotPrivate { path: folder.to_owned(), problem })
+    private::folder(folder).map_err(|problem| match problem {
+        NotPrivate::Io(error) => SessionError::io(folder)(error),
+        NotPrivate::Is(problem) => SessionError::NotPrivate { path: folder.to_owned(), problem },
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     use std::process::{Command, Stdio};
 
     use super::super::test_run::{WORKSPACE, eventful, only};

@@ -4,9 +4,8 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
-use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
@@ -21,13 +20,7 @@ struct User {
 
 impl User {
     fn new() -> Self {
-        static CACHE: OnceLock<PathBuf> = OnceLock::new();
-        let cache = CACHE.get_or_init(|| {
-            let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled-tools");
-            Home::prepare_cache(PROGRAM, &cache);
-            cache
-        });
-        Self { home: Home::new(PROGRAM, cache) }
+        Self { home: Home::new(PROGRAM, env!("CARGO_TARGET_TMPDIR")) }
     }
 
     fn run(&self, args: &[&str]) -> Ran {

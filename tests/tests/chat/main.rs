@@ -10,9 +10,6 @@ mod slash;
 mod stop;
 mod talk;
 
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-
 use cofferdam_tests::program::Home;
 use cofferdam_tests::terminal::{Terminal, Window};
 use cofferdam_tests::wire::{Reply, Server, calls};
@@ -28,13 +25,7 @@ const ALT_ENTER: &str = "\u{1b}\r";
 
 /// A home for one test.
 fn home() -> Home {
-    static CACHE: OnceLock<PathBuf> = OnceLock::new();
-    let cache = CACHE.get_or_init(|| {
-        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled-tools");
-        Home::prepare_cache(PROGRAM, &cache);
-        cache
-    });
-    Home::new(PROGRAM, cache)
+    Home::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"))
 }
 
 fn bash(command: &str) -> Reply {

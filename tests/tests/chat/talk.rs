@@ -3,7 +3,8 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use cofferdam_tests::terminal::{Terminal, Window};
-use cofferdam_tests::wire::{both, fails, nothing, says};
+use cofferdam_tests::wire::{both, calls, fails, nothing, says};
+use serde_json::json;
 
 use super::{ALT_ENTER, Chat, ENTER, PROGRAM, bash, home, journals};
 
@@ -47,6 +48,23 @@ fn a_prompt_can_have_many_lines() {
     chat.is_ready();
     assert_eq!(server.last_request().user_texts(), ["first\nsecond", "third\nfourth", "cargo \\\n  test"]);
     chat.leaves();
+}
+
+#[test]
+fn r035_what_the_policy_hides_is_hidden_in_a_conversation_too() {
+    for provider in both() {
+        let reads = |path: &str| calls("read_file", json!({"path": path}));
+        let server = provider.serve([reads("secret/plan.txt"), reads("notes.sqlite"), says("I cannot.")]);
+        let home = home().with("secret/plan.txt", "the plan").with("notes.sqlite", "the notes");
+        home.write("config/cofferdam/policy.toml", "[read]\ndeny = [\"secret\"]\n[protected]\nhidden = [\"*.sqlite\"]\n");
+        let mut chat = Chat::at_home(home, &server, &[], Window { rows: 40, columns: 100 });
+        assert!(chat.asks("Read them.").contains("I cannot."));
+        let request = server.last_request();
+        // The model is told by whose word, as `policy explain` tells the user.
+        assert!(request.count("policy.toml:2:9") == 1 && request.count("policy.toml:4:11") == 1, "{request:?}");
+        assert_eq!(request.count("the plan") + request.count("the notes"), 0, "{request:?}");
+        chat.leaves();
+    }
 }
 
 #[test]

@@ -7,15 +7,16 @@ use super::sources::{Source, host};
 /// Each room with the rooms it may import. `main` and `lib` name everything and do nothing.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("agent", &["conversation"]),
-    ("audit", &["agent", "conversation", "policy", "session", "tools"]),
+    ("audit", &["agent", "conversation", "policy", "private", "session", "tools"]),
     ("authoring", &["policy", "sandbox"]),
     ("cli", &["agent", "audit", "authoring", "config", "conversation", "model", "policy", "sandbox", "session", "shown", "tools"]),
     ("config", &["agent", "policy", "tools"]),
     ("conversation", &[]),
     ("model", &["agent", "conversation", "shown"]),
     ("policy", &[]),
-    ("sandbox", &["policy"]),
-    ("session", &["agent", "conversation"]),
+    ("private", &[]),
+    ("sandbox", &["policy", "private"]),
+    ("session", &["agent", "conversation", "private"]),
     ("shown", &[]),
     ("tools", &["agent", "conversation", "policy", "sandbox"]),
 ];

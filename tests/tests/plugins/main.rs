@@ -1,7 +1,6 @@
 //! Writing plugins, as an author does it, up to where a toolchain is needed; `tests/languages/run` goes on from there.
 
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -12,13 +11,7 @@ use cofferdam_tests::program::{Home, Ran};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
 
 fn home() -> Home {
-    static CACHE: OnceLock<PathBuf> = OnceLock::new();
-    let cache = CACHE.get_or_init(|| {
-        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled-tools");
-        Home::prepare_cache(PROGRAM, &cache);
-        cache
-    });
-    Home::new(PROGRAM, cache)
+    Home::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"))
 }
 
 fn embedded(name: &str) -> String {

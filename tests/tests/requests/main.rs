@@ -32,20 +32,11 @@ mod submit;
 mod tools;
 mod trust;
 
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-
 use cofferdam_tests::program::Home;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
 
 /// A home for one test.
 fn home() -> Home {
-    static CACHE: OnceLock<PathBuf> = OnceLock::new();
-    let cache = CACHE.get_or_init(|| {
-        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled-tools");
-        Home::prepare_cache(PROGRAM, &cache);
-        cache
-    });
-    Home::new(PROGRAM, cache)
+    Home::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"))
 }

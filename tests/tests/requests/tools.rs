@@ -66,6 +66,25 @@ fn r123_no_path_leaves_the_workspace() {
 }
 
 #[test]
+fn r123_no_tool_touches_what_the_program_itself_believes() {
+    let home = home();
+    // The workspace is the home folder, so that the program's own folders lie in it.
+    let root = home.path().display().to_string();
+    let policy = "[write]\ndeny = [\"**\"]\n";
+    for path in ["config/cofferdam/policy.toml", "state/cofferdam/trust.json", "config/cofferdam.txt"] {
+        let input = json!({"path": path, "content": policy}).to_string();
+        let ran = home.run(&["-C", &root, "tools", "call", "write_file", &input, "--mode", "auto"]);
+        let denied = ran.code == 1 && ran.stderr.contains("this program, which keeps its own files there");
+        assert_eq!(denied, path.contains("cofferdam/"), "{path}: {ran:?}");
+        assert_eq!(home.path().join(path).exists(), !denied, "{path}: {ran:?}");
+    }
+    // Nor is any of them moved away with what it lies in, or worked in.
+    let inside = home.path().join("state/cofferdam").display().to_string();
+    let ran = home.run(&["-C", &inside, "tools", "call", "list_dir", "{}"]);
+    assert!(ran.code != 0 && ran.stderr.contains("cannot be a workspace"), "{ran:?}");
+}
+
+#[test]
 fn r041_a_command_needs_the_mode_that_allows_it() {
     let home = home();
     let ran = home.run(&["tools", "call", "bash", r#"{"command": "touch ran"}"#]);

@@ -7,7 +7,6 @@ mod cost;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -24,13 +23,7 @@ struct User {
 
 impl User {
     fn new() -> Self {
-        static CACHE: OnceLock<PathBuf> = OnceLock::new();
-        let cache = CACHE.get_or_init(|| {
-            let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled-tools");
-            Home::prepare_cache(PROGRAM, &cache);
-            cache
-        });
-        Self { home: Home::new(PROGRAM, cache) }
+        Self { home: Home::new(PROGRAM, env!("CARGO_TARGET_TMPDIR")) }
     }
 
     fn run(&self, args: &[&str]) -> Ran {

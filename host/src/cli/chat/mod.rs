@@ -23,7 +23,6 @@ mod tty;
 mod view;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use console::style;
 
@@ -32,7 +31,7 @@ use super::assemble;
 use super::error::{CliError, Done};
 use super::run::connect;
 use super::sessions;
-use crate::sandbox::{Allocation, Workspace};
+use crate::sandbox::Allocation;
 use crate::shown;
 
 use history::History;
@@ -56,7 +55,7 @@ pub(super) fn run(common: &Common, args: ChatArgs) -> Done {
     let flags = common.flags(args.model, args.calls, args.max_tool_iterations);
     let parts = assemble::parts(common, flags, Allocation::Pooled)?;
     parts.warn_of_refused();
-    let workspace = Arc::new(Workspace::open(&common.workspace)?);
+    let workspace = parts.workspace(&common.workspace)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let model = runtime.block_on(connect(&parts, None))?;
     let session = sessions::resumed(&args.session, &parts, &workspace)?;

@@ -16,7 +16,7 @@ use crate::tools::tier;
 
 pub(super) fn run(_common: &Common, file: &Path, as_json: bool) -> Done {
     let (_, plugin) = super::load(file)?;
-    let text = if as_json { format!("{:#}", as_value(&plugin)) } else { page(file, &plugin) };
+    let text = if as_json { shown::json(&format!("{:#}", as_value(&plugin))) } else { page(file, &plugin) };
     stdout_line(&text);
     Ok(ExitCode::SUCCESS)
 }

@@ -9,7 +9,7 @@ use crate::cli::args::{CallArgs, Common, ModelArgs};
 use crate::cli::error::{CliError, Done};
 use crate::cli::print::stdout_line;
 use crate::cli::{assemble, exit};
-use crate::policy::{CapabilityKind, Deed, Finding, HostAddress, Kind, Mode, Place, Policy, Protected, Verdict, WorkspacePath};
+use crate::policy::{Author, CapabilityKind, Deed, Finding, HostAddress, Kind, Mode, Place, Policy, Protected, Verdict, WorkspacePath};
 use crate::sandbox::Allocation;
 use crate::shown;
 use crate::tools::Tool;
@@ -42,7 +42,7 @@ pub(super) fn run(common: &Common, args: &ExplainArgs) -> Done {
     }
     let told: Vec<Told> = acts.iter().map(|act| tell(tool, parts.catalog.policy(), parts.settings.mode, act)).collect();
     for told in &told {
-        stdout_line(&if args.json { as_json(tool, told) } else { in_words(tool, told) });
+        stdout_line(&if args.json { shown::json(&as_json(tool, told)) } else { in_words(tool, told) });
     }
     let allowed = told.iter().all(|told| told.verdict == Verdict::Allow);
     Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
@@ -103,23 +103,20 @@ fn protected(policy: &Policy, act: &Deed<'_>) -> Option<(String, String, Option<
         Deed::Write(Some(path)) => (*path, false),
         Deed::Command(_) | Deed::Write(None) | Deed::Fetch { .. } | Deed::Use => return None,
     };
-    let (protected, by) = policy.protects(path)?;
+    let paths = policy.protected();
+    let (protected, author) = paths.find(path.as_str().split('/'))?;
     let (what, key) = match (protected, reads) {
         (Protected::Hidden, _) => ("hidden from everyone", "shown"),
         (Protected::ReadOnly, false) => ("kept from changes", "writable"),
         (Protected::Pinned, false) => ("a folder that stays where it is and what it is", "writable"),
         (Protected::ReadOnly | Protected::Pinned, true) => return None,
     };
-    Some(match by {
-        Some(pattern) => {
-            let why = format!("it is {what} by the pattern `{}` at {}.", pattern.text, pattern.place);
-            (why, format!("The user can change that in {}.", pattern.place.file), Some(pattern.place.clone()))
-        }
-        None => {
-            let change = format!("A pattern under `{key}` in [protected] of the user's policy.");
-            (format!("it is {what} by the built-in list of protected paths."), change, None)
-        }
-    })
+    let (change, place) = match author {
+        Author::File(_, pattern) => (format!("The user can change that in {}.", pattern.place.file), Some(pattern.place.clone())),
+        Author::BuiltIn => (format!("A pattern under `{key}` in [protected] of the user's policy."), None),
+        Author::Program => ("Nothing: what this program keeps there is nobody else's.".to_owned(), None),
+    };
+    Some((format!("it is {what} by {author}."), change, place))
 }
 
 fn in_words(tool: &Tool, told: &Told) -> String {

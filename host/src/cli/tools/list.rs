@@ -46,5 +46,5 @@ fn json(catalog: &Catalog) -> String {
     let tools: Vec<_> = catalog.tools().iter().map(tool).collect();
     let refused: Vec<_> =
         catalog.refused().iter().map(|refused| json!({"origin": refused.origin.to_string(), "reason": refused.reason})).collect();
-    format!("{:#}", json!({"tools": tools, "refused": refused}))
+    shown::json(&format!("{:#}", json!({"tools": tools, "refused": refused})))
 }

@@ -26,7 +26,8 @@ pub(super) fn run(common: &Common, name: &str, as_json: bool) -> Done {
     if tools.is_empty() {
         return Err(CliError::new(not_found(&parts.catalog, name)));
     }
-    let shown: Vec<String> = tools.iter().map(|tool| if as_json { format!("{:#}", as_value(tool)) } else { page(tool) }).collect();
+    let shown: Vec<String> =
+        tools.iter().map(|tool| if as_json { shown::json(&format!("{:#}", as_value(tool))) } else { page(tool) }).collect();
     stdout_line(&shown.join("\n\n"));
     Ok(ExitCode::SUCCESS)
 }

@@ -74,8 +74,8 @@ pub(super) fn user(path: &Path) -> Result<Option<String>, FileProblem> {
     if metadata.uid() != me && metadata.uid() != 0 {
         return Err(problem(path, format!("this policy belongs to user {}: make it yours, or remove it", metadata.uid())));
     }
-    if metadata.mode() & 0o002 != 0 {
-        return Err(problem(path, "everybody can write this policy: `chmod o-w` it"));
+    if metadata.mode() & 0o022 != 0 {
+        return Err(problem(path, "others can write this policy: `chmod go-w` it"));
     }
     text(path, file).map(Some)
 }

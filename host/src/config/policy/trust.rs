@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -69,6 +69,23 @@ impl Trust {
         self.trusted.iter().map(|(path, digest)| (path.as_path(), digest.as_str()))
     }
 
+    /// Changes what is written down. Another process that does the same waits, so that neither undoes the other's change.
+    pub fn change<T>(path: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, TrustError> {
+        let problem = |error: io::Error| TrustError { path: path.to_owned(), problem: error.to_string() };
+        let folder = path.parent().unwrap_or(Path::new("."));
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(problem)?;
+        let lock = std::fs::File::options().write(true).create(true).truncate(false).mode(0o600).open(path.with_extension("lock"));
+        let lock = lock.map_err(problem)?;
+        lock.lock().map_err(problem)?;
+        let mut trust = Self::read(path)?;
+        let before = trust.clone();
+        let outcome = change(&mut trust);
+        if trust != before {
+            trust.write(path)?;
+        }
+        Ok(outcome)
+    }
+
     /// Trusts a file with this content.
     pub fn add(&mut self, path: &Path, digest: &str) {
         self.trusted.insert(path.to_owned(), digest.to_owned());
@@ -80,10 +97,9 @@ impl Trust {
     }
 
     /// Writes it, whole or not at all, for this user alone.
-    pub fn write(&self, path: &Path) -> Result<(), TrustError> {
+    fn write(&self, path: &Path) -> Result<(), TrustError> {
         let problem = |error: io::Error| TrustError { path: path.to_owned(), problem: error.to_string() };
         let folder = path.parent().unwrap_or(Path::new("."));
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(problem)?;
         let text = serde_json::to_string_pretty(self).map_err(|error| problem(error.into()))?;
         // A temporary file is made for this user alone.
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(problem)?;

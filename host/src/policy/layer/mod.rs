@@ -6,7 +6,7 @@ mod raw;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::capability::CapabilityKind;
 use super::pattern::{CommandPattern, HostPattern, Match, PathPattern};
@@ -104,7 +104,7 @@ pub struct Protecting {
 }
 
 /// A pattern that was understood, and where it stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placed {
     /// As written.
     pub text: String,

@@ -112,14 +112,12 @@ impl Reader<'_> {
     fn protecting(&self, raw: RawProtected) -> Parsed<Protecting> {
         let read = |list: Vec<Spanned<String>>| {
             let read = |text: Spanned<String>| {
-                let pattern = [text.get_ref().clone()];
-                ProtectedPaths::default().and_hidden(&pattern).map_err(|problem| self.error(&text.span(), problem))?;
+                ProtectedPaths::check(text.get_ref()).map_err(|problem| self.error(&text.span(), problem))?;
                 Ok(Placed { place: self.place(&text.span()), text: text.into_inner() })
             };
             list.into_iter().map(read).collect::<Parsed<Vec<Placed>>>()
         };
-        let default = ProtectedPaths::default();
-        if let Some(unknown) = raw.writable.iter().find(|text| !default.names_read_only(text.get_ref())) {
+        if let Some(unknown) = raw.writable.iter().find(|text| !ProtectedPaths::lists_read_only(text.get_ref())) {
             return Err(self.error(&unknown.span(), "this is no pattern of the built-in list; `cofferdam policy show` shows it"));
         }
         Ok(Protecting {

@@ -62,6 +62,8 @@ impl CommandPattern {
                 if later { Match::Perhaps } else { Match::No }
             }
             None => {
+                // To a shell a tab parts words, and so does nothing at the end of a line that goes on.
+                let line = line.replace("\\\n", " ").replace('\t', " ");
                 let mut pieces = line.split(|c| !SimpleCommand::is_plain(c));
                 let found = pieces.any(|piece| {
                     let words: Vec<&str> = piece.split(' ').filter(|word| !word.is_empty()).collect();
@@ -134,6 +136,8 @@ mod tests {
             ("sh -c 'git push'", Match::Yes),
             ("A=b git push", Match::Yes),
             ("true && (git push)", Match::Yes),
+            ("git\tpush\t--force", Match::Yes),
+            ("git \\\npush", Match::Yes),
             ("env git push", Match::Perhaps),
             ("git -C x push", Match::No),
             ("g''it push", Match::Perhaps),

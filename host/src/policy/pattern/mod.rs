@@ -7,6 +7,7 @@ mod path;
 pub use command::CommandPattern;
 pub use host::{HostAddress, HostPattern};
 pub use path::PathPattern;
+pub(super) use path::covers;
 
 use super::Verdict;
 
@@ -41,7 +42,7 @@ fn leans_strict(verdict: Verdict) -> bool {
 }
 
 /// A part of a path, of a command or of a name against a pattern in which `*` stands for any characters and `?` for one.
-fn glob(pattern: &[char], text: &[char]) -> bool {
+pub(super) fn glob(pattern: &[char], text: &[char]) -> bool {
     // The usual two-pointer walk: linear but for the last star, so that no pattern of a stranger takes for ever.
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < text.len() {

@@ -7,8 +7,9 @@
 //! | `src/**` | `src` and all below it | `src2/a` |
 //! | `**/*.pem` | such a file at any depth | `a.pem/b` |
 //!
-//! `*` and `?` stay within a component; `**` is a whole one and stands for any number of them. Under `ask` and `deny` the
-//! case of letters does not count, since some file systems do not count it either; under `allow` it does.
+//! `*` and `?` stay within a component; `**` is a whole one and stands for any number of them. Under `ask` and `deny` what
+//! lies below a match is covered too, and the case of letters does not count, since some file systems do not count it
+//! either; under `allow` a folder is that folder, and case counts.
 
 use super::{Match, PatternProblem, glob, leans_strict};
 use crate::policy::protected::folded;
@@ -56,7 +57,9 @@ impl PathPattern {
         let form = |part: &str| if fold { folded(part).chars().collect() } else { part.chars().collect() };
         let parts: Vec<Vec<char>> = path.as_str().split('/').filter(|part| !part.is_empty()).map(form).collect();
         let ours: Vec<Vec<char>> = self.components.iter().map(|component| form(component)).collect();
-        if covers(&ours, &parts) {
+        // What is below something that is denied is denied as well.
+        let holds = fold && (1..parts.len()).any(|to| covers(&ours, &parts[..to]));
+        if holds || covers(&ours, &parts) {
             return Match::Yes;
         }
         // Who moves or removes a folder does so to what is in it.
@@ -67,16 +70,14 @@ impl PathPattern {
 }
 
 impl PathPattern {
-    /// Whether it covers a path, or something above it, whose parts are folded already.
-    pub(in crate::policy) fn covers_folded(&self, parts: &[String]) -> bool {
-        let parts: Vec<Vec<char>> = parts.iter().map(|part| part.chars().collect()).collect();
-        let ours: Vec<Vec<char>> = self.components.iter().map(|component| folded(component).chars().collect()).collect();
-        (1..=parts.len()).any(|to| covers(&ours, &parts[..to]))
+    /// Its components, as file systems without case compare them.
+    pub(in crate::policy) fn folded(&self) -> Vec<Vec<char>> {
+        self.components.iter().map(|component| folded(component).chars().collect()).collect()
     }
 }
 
 /// The walk of `glob`, over components.
-fn covers(pattern: &[Vec<char>], parts: &[Vec<char>]) -> bool {
+pub(in crate::policy) fn covers(pattern: &[Vec<char>], parts: &[Vec<char>]) -> bool {
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < parts.len() {
         match pattern.get(p) {
@@ -138,6 +139,17 @@ mod tests {
     fn r123_case_counts_for_an_allow_and_not_for_a_deny() {
         assert_eq!(on("**/.git/hooks/**", "a/.GIT/Hooks/x", Verdict::Deny), Match::Yes);
         assert_eq!(on("**/.git/hooks/**", "a/.GIT/Hooks/x", Verdict::Allow), Match::No);
+    }
+
+    #[test]
+    fn what_is_below_something_denied_is_denied_too() {
+        let table = [("vendor", "vendor/a/b"), ("**/*.pem", "a.pem/b"), ("src/*.rs", "src/x.rs/y")];
+        for (pattern, path) in table {
+            assert_eq!(on(pattern, path, Verdict::Deny), Match::Yes, "{pattern} on {path}");
+            assert_eq!(on(pattern, path, Verdict::Ask), Match::Yes, "{pattern} on {path}");
+            assert_eq!(on(pattern, path, Verdict::Allow), Match::No, "{pattern} on {path}");
+        }
+        assert_eq!(on("vendor", "vendor2/a", Verdict::Deny), Match::No);
     }
 
     #[test]

@@ -10,11 +10,13 @@
 //!
 //! There are no priorities, no order and no negation. Mode `plan` stands between 1 and 2: it denies every change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
 
 use super::layer::{Layer, Level, Pattern, Placed, Rule, Subject, ToolId};
 use super::pattern::Match;
-use super::{Because, Capability, Caps, Deed, Finding, Kind, Mode, Place, Protected, ProtectedPaths, Verdict, WorkspacePath};
+use super::{Because, Capability, CapabilityKind, Caps, Deed, Finding, Kind, Mode, Place, ProtectedPaths, Verdict};
 
 /// The policy of a run. The default says nothing and leaves everything to the mode.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,7 +26,7 @@ pub struct Policy {
 }
 
 /// Whose word a layer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Voice {
     /// Of whoever administers the machine.
     System,
@@ -127,7 +129,10 @@ impl Policy {
         let id = ToolId { name: tool, digest: self.digests.get(tool).map(String::as_str) };
         let about_it = self.layers.iter().flat_map(|(_, layer)| &layer.lending).filter(|lending| lending.tool.means(id));
         about_it.into_iter().find_map(|lending| {
-            let never = lending.never.as_ref().filter(|(kinds, _)| kinds.contains(&asked.kind()));
+            // Who may write reads what it changes, so what is kept from reading does not write either.
+            let reads =
+                |kinds: &BTreeSet<CapabilityKind>| asked.kind() == CapabilityKind::WriteFiles && kinds.contains(&CapabilityKind::ReadFiles);
+            let never = lending.never.as_ref().filter(|(kinds, _)| kinds.contains(&asked.kind()) || reads(kinds));
             let beyond = lending.at_most.as_ref().filter(|(kinds, _)| !kinds.contains(&asked.kind()));
             never.or(beyond).map(|(_, place)| place)
         })
@@ -144,22 +149,14 @@ impl Policy {
     /// What nobody reads or changes, whatever was granted.
     pub fn protected(&self) -> ProtectedPaths {
         self.layers.iter().fold(ProtectedPaths::default(), |paths, (voice, layer)| {
-            let unread = layer.rules.iter().filter_map(|rule| match &rule.pattern {
-                Pattern::Read(pattern) => Some(pattern.clone()),
-                Pattern::Command(_) | Pattern::Write(_) | Pattern::Fetch { .. } | Pattern::Tool => None,
-            });
-            paths.and_under(&layer.protected, *voice != Voice::Stranger).and_unread(unread)
+            layer.rules.iter().fold(paths.and_under(&layer.protected, *voice), |paths, rule| match &rule.pattern {
+                Pattern::Read(pattern) => {
+                    let written = Placed { text: rule.written.text.clone(), place: rule.written.place.clone() };
+                    paths.and_unread(pattern, *voice, written)
+                }
+                Pattern::Command(_) | Pattern::Write(_) | Pattern::Fetch { .. } | Pattern::Tool => paths,
+            })
         })
-    }
-
-    /// Whether and how a path is protected, and the pattern of a policy file that says so; none for one of the built-in list.
-    pub fn protects(&self, path: &WorkspacePath) -> Option<(Protected, Option<&Placed>)> {
-        let protected = self.protected().of(path)?;
-        let patterns = self.layers.iter().flat_map(|(_, layer)| match protected {
-            Protected::Hidden => &layer.protected.hidden,
-            Protected::ReadOnly | Protected::Pinned => &layer.protected.read_only,
-        });
-        Some((protected, patterns.into_iter().find(|pattern| ProtectedPaths::covered_by(pattern, path))))
     }
 
     fn rules(&self) -> impl Iterator<Item = (Voice, &Rule)> {

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::policy::pattern::HostAddress;
+use crate::policy::{Protected, WorkspacePath};
 
 fn layer(level: Level, text: &str) -> Layer {
     Layer::parse(level, &format!("{level}.toml"), text).unwrap_or_else(|error| panic!("{error}"))

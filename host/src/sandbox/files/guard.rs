@@ -3,7 +3,7 @@
 use cap_std::fs::{Metadata, MetadataExt as _};
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::policy::{Code, Denial, Protected, ProtectedPaths, WorkspacePath};
+use crate::policy::{Author, Code, Denial, Protected, ProtectedPaths};
 
 /// Decides on places.
 #[derive(Debug)]
@@ -34,33 +34,34 @@ impl Guard {
         let names = paths.names().unwrap_or_default();
         let tells = !names.is_empty();
         let names: Vec<String> = names.iter().map(|name| regex::escape(name).replace(r"\*", ".*").replace(r"\?", ".")).collect();
-        let names =
-            RegexBuilder::new(&format!("^(?:{})$", names.join("|"))).unicode(false).case_insensitive(true).build().ok().filter(|_| tells);
+        // A name may have line breaks, and a star stands for them too.
+        let names = RegexBuilder::new(&format!("^(?:{})$", names.join("|")))
+            .unicode(false)
+            .case_insensitive(true)
+            .dot_matches_new_line(true)
+            .build()
+            .ok()
+            .filter(|_| tells);
         Self { paths, names }
     }
 
     /// Whether the content of a file may be read.
     pub(in crate::sandbox) fn reading(&self, place: &str) -> Result<(), Denial> {
         match self.of(place) {
-            Some(Protected::Hidden) => Err(Denial::fixed(
-                Code::Hidden,
-                format!(
-                    "'{place}' is hidden: its content is kept from tools, since by its name it may hold secrets, or by the policy. Ask the user if you need something of it."
-                ),
-            )),
-            Some(Protected::ReadOnly | Protected::Pinned) | None => Ok(()),
+            Some((Protected::Hidden, author)) => Err(refusal(Code::Hidden, place, "is hidden: its content is kept from tools", author)),
+            Some((Protected::ReadOnly | Protected::Pinned, _)) | None => Ok(()),
         }
     }
 
     /// Whether a place may be changed.
     pub(in crate::sandbox) fn changing(&self, place: &str, doing: Doing) -> Result<(), Denial> {
-        let what = match (self.of(place), doing) {
-            (None, _) | (Some(Protected::Pinned), Doing::MakeDirectory) => return Ok(()),
-            (Some(Protected::Pinned), Doing::Changing) => "holds files that other programs run, and stays where it is",
-            (Some(Protected::ReadOnly), _) => "is run or obeyed by other programs, and tools may not change it",
-            (Some(Protected::Hidden), _) => "is hidden, and tools may not change it",
+        let (what, author) = match (self.of(place), doing) {
+            (None, _) | (Some((Protected::Pinned, _)), Doing::MakeDirectory) => return Ok(()),
+            (Some((Protected::Pinned, author)), Doing::Changing) => ("holds files that are protected, and stays where it is", author),
+            (Some((Protected::ReadOnly, author)), _) => ("is run or obeyed by other programs, and tools may not change it", author),
+            (Some((Protected::Hidden, author)), _) => ("is hidden, and tools may not change it", author),
         };
-        Err(Denial::fixed(Code::Protected, format!("'{place}' {what}. The user can do it by hand.")))
+        Err(refusal(Code::Protected, place, what, author))
     }
 
     /// Whether a file may be changed that has these metadata: one of several names may be outside of the workspace.
@@ -75,17 +76,26 @@ impl Guard {
         ))
     }
 
-    fn of(&self, place: &str) -> Option<Protected> {
+    fn of(&self, place: &str) -> Option<(Protected, &Author)> {
         // Some file systems ignore letters that are not ASCII, so that such a name may be like any other.
         let may_be = |part: &str| !part.is_ascii() || self.names.as_ref().is_none_or(|names| names.is_match(part.as_bytes()));
         if !place.split('/').any(may_be) {
             return None;
         }
-        // What is at a place is a path already; a name that is none is judged by its parts.
-        match WorkspacePath::parse(place, None) {
-            Ok(path) => self.paths.of(&path),
-            Err(_) => self.paths.of_parts(place.split('/')),
-        }
+        self.paths.find(place.split('/'))
+    }
+}
+
+/// What the model is told: by whose word, and who could change that (R-36).
+fn refusal(code: Code, place: &str, what: &str, author: &Author) -> Denial {
+    let reason = format!("'{place}' {what}, by {author}.");
+    match author {
+        Author::Program => Denial::fixed(code, reason),
+        Author::BuiltIn => Denial::new(code, reason, "Ask the user, who can do it by hand."),
+        Author::File(_, pattern) => Denial {
+            place: Some(pattern.place.clone()),
+            ..Denial::new(code, reason, format!("The user can change that in {}.", pattern.place.file))
+        },
     }
 }
 
@@ -97,10 +107,20 @@ mod tests {
     fn the_quick_look_at_names_overlooks_nothing() {
         let guard = Guard::default();
         let paths = ProtectedPaths::default();
-        let protected =
-            [".env", "a/.ENV.local", ".git", "x/.git/hooks/y", ".Git/Config", "k/server.key", ".aws/x", ".ba\u{17f}hrc", ".g\u{200c}it"];
+        let protected = [
+            ".env",
+            "a/.ENV.local",
+            ".git",
+            "x/.git/hooks/y",
+            ".Git/Config",
+            "k/server.key",
+            ".aws/x",
+            ".ba\u{17f}hrc",
+            ".g\u{200c}it",
+            "a\nb.pem",
+        ];
         for place in protected {
-            let slow = paths.of_parts(place.split('/'));
+            let slow = paths.find(place.split('/'));
             assert!(slow.is_some() && guard.of(place) == slow, "{place}");
         }
         for place in ["", "src/main.rs", ".environment", "git/hooks", "grüße"] {

@@ -1,0 +1,183 @@
+//! What nobody changes or reads below the workspace, whatever was granted: files that programs of the user's run by
+//! themselves, files that hold keys, and this program's own.
+//!
+//! This is the one list, for tools (at their files) and for commands (in the sandbox of the operating system) alike.
+//! Patterns hold at any depth, part by part: `*` and `?` stay within a part, `**` is any number of whole parts.
+//! Letters are compared without case, and without the characters that some file systems ignore, so that `.GIT/Hooks`
+//! is `.git/hooks`. What lies below a match is protected like the match itself.
+
+mod lists;
+mod pattern;
+
+use serde::{Deserialize, Serialize};
+
+use super::layer::{Placed, Protecting};
+use super::pattern::glob;
+use super::{PathPattern, Voice, WorkspacePath};
+use lists::{HIDDEN, PINNED, READ_ONLY, SHOWN};
+pub use pattern::{Author, BadPattern};
+use pattern::{Entry, Pattern, in_parts};
+
+/// How a path is protected, the strictest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protected {
+    /// A directory that has protected paths right below: it may be made and used, and is neither renamed, nor removed, nor
+    /// anything but a directory. `mv .git away; mkdir -p .git/hooks` would else come by a new one.
+    Pinned,
+    /// It can be read, and is neither made, changed nor removed.
+    ReadOnly,
+    /// It is not there for anyone: neither read, nor made, changed or removed.
+    Hidden,
+}
+
+/// Says of each path whether it is protected. The default is the built-in list.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ProtectedPaths {
+    pinned: Vec<Entry>,
+    read_only: Vec<Entry>,
+    hidden: Vec<Entry>,
+    /// What is there to be read although a pattern of `hidden` holds it.
+    shown: Vec<Entry>,
+    /// What is no pattern of `read_only` after all.
+    writable: Vec<Entry>,
+    /// What is hidden, and what no exception shows.
+    unread: Vec<Entry>,
+}
+
+impl Default for ProtectedPaths {
+    fn default() -> Self {
+        // The patterns of the list all parse, as a test shows.
+        let parsed = |text: &&str| Pattern::parse(text).ok().map(|pattern| Entry { pattern, author: Author::BuiltIn });
+        let known = |texts: &[&str]| texts.iter().filter_map(parsed).collect();
+        Self {
+            pinned: known(PINNED),
+            read_only: known(READ_ONLY),
+            hidden: known(HIDDEN),
+            shown: known(SHOWN),
+            writable: Vec::new(),
+            unread: Vec::new(),
+        }
+    }
+}
+
+impl ProtectedPaths {
+    /// The built-in patterns of what cannot be changed and of what cannot be read, for people.
+    pub fn built_in() -> (&'static [&'static str], &'static [&'static str]) {
+        (READ_ONLY, HIDDEN)
+    }
+
+    /// Whether a text is a pattern, which holds at any depth.
+    pub(super) fn check(text: &str) -> Result<(), BadPattern> {
+        Pattern::parse(text).map(drop)
+    }
+
+    /// Whether a text is a pattern of the built-in list of what cannot be changed.
+    pub(super) fn lists_read_only(text: &str) -> bool {
+        Pattern::parse(text).is_ok_and(|pattern| READ_ONLY.iter().any(|known| Pattern::parse(known).as_ref() == Ok(&pattern)))
+    }
+
+    /// With what a policy file says, of a level or of a stranger. A stranger shows nothing, and takes nothing off the
+    /// built-in list. The patterns were understood when the file was read.
+    #[must_use]
+    pub(super) fn and_under(mut self, protecting: &Protecting, voice: Voice) -> Self {
+        let entry = |placed: &Placed| {
+            let pattern = Pattern::parse(&placed.text).ok()?;
+            Some(Entry { pattern, author: Author::File(voice, placed.clone()) })
+        };
+        self.hidden.extend(protecting.hidden.iter().filter_map(entry));
+        self.read_only.extend(protecting.read_only.iter().filter_map(entry));
+        if voice != Voice::Stranger {
+            self.shown.extend(protecting.shown.iter().filter_map(entry));
+            self.writable.extend(protecting.writable.iter().filter_map(entry));
+        }
+        self
+    }
+
+    /// With a path that nobody reads, by a rule of a policy file.
+    #[must_use]
+    pub(super) fn and_unread(mut self, pattern: &PathPattern, voice: Voice, written: Placed) -> Self {
+        self.unread.push(Entry { pattern: Pattern::of_rule(pattern), author: Author::File(voice, written) });
+        self
+    }
+
+    /// With a file or folder of this program's own: it is hidden, and what it lies in stays where it is. The workspace
+    /// itself cannot be one.
+    #[must_use]
+    pub fn and_own(mut self, path: &WorkspacePath) -> Self {
+        let own = |path: &WorkspacePath| Entry { pattern: Pattern::of_path(path), author: Author::Program };
+        self.unread.extend((!path.as_str().is_empty()).then(|| own(path)));
+        let above = path.as_str().match_indices('/').map(|(end, _)| &path.as_str()[..end]);
+        self.pinned.extend(above.filter_map(|above| WorkspacePath::parse(above, None).ok()).map(|above| own(&above)));
+        self
+    }
+
+    /// One name of each pattern, with its `*` and `?`: a path of which no part is like one of these is not protected.
+    /// `None` if names do not tell.
+    pub fn names(&self) -> Option<Vec<String>> {
+        let all = [&self.pinned, &self.read_only, &self.hidden, &self.unread];
+        all.into_iter().flatten().map(|entry| entry.pattern.name()).collect()
+    }
+
+    /// Whether a path that ends in this name can be protected by itself, rather than by what it lies in. A quick look that
+    /// spares a walk over many files the slow one.
+    pub fn may_end_in(&self, name: &str) -> bool {
+        let name: Vec<char> = folded(name).chars().collect();
+        let all = [&self.pinned, &self.read_only, &self.hidden, &self.unread];
+        all.into_iter().flatten().any(|entry| entry.pattern.last().is_none_or(|last| glob(last, &name)))
+    }
+
+    /// Whether and how a path is protected; the strictest of all that applies.
+    pub fn of(&self, path: &WorkspacePath) -> Option<Protected> {
+        self.of_parts(path.as_str().split('/'))
+    }
+
+    /// The same for a path in parts, which need be no path that a model could write.
+    pub fn of_parts<'a>(&self, parts: impl Iterator<Item = &'a str>) -> Option<Protected> {
+        self.find(parts).map(|(how, _)| how)
+    }
+
+    /// The same, and by whose word.
+    pub fn find<'a>(&self, parts: impl Iterator<Item = &'a str>) -> Option<(Protected, &Author)> {
+        let parts = in_parts(parts);
+        let hidden = self.hidden.iter().filter(|entry| entry.pattern.holds(&parts) && !self.is_shown(entry, &parts));
+        let unread = self.unread.iter().filter(|entry| entry.pattern.holds(&parts));
+        let pinned = self.pinned.iter().filter(|entry| entry.pattern.is(&parts));
+        let by = |how| move |author| (how, author);
+        weightiest(unread.chain(hidden))
+            .map(by(Protected::Hidden))
+            .or_else(|| weightiest(self.keeping(&parts)).map(by(Protected::ReadOnly)))
+            .or_else(|| weightiest(pinned).map(by(Protected::Pinned)))
+    }
+
+    /// Whether it may not be made either, apart from what it holds.
+    pub fn is_read_only<'a>(&self, parts: impl Iterator<Item = &'a str>) -> bool {
+        self.keeping(&in_parts(parts)).next().is_some()
+    }
+
+    fn keeping(&self, parts: &[Vec<char>]) -> impl Iterator<Item = &Entry> {
+        self.read_only.iter().filter(|entry| entry.pattern.holds(parts) && !self.is_writable(entry))
+    }
+
+    fn is_shown(&self, entry: &Entry, parts: &[Vec<char>]) -> bool {
+        self.shown.iter().any(|shown| shown.author.lifts(&entry.author) && shown.pattern.is(parts))
+    }
+
+    fn is_writable(&self, entry: &Entry) -> bool {
+        self.writable.iter().any(|writable| writable.author.lifts(&entry.author) && writable.pattern == entry.pattern)
+    }
+}
+
+fn weightiest<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<&'a Author> {
+    entries.map(|entry| &entry.author).min_by_key(|author| author.rank())
+}
+
+/// As the most forgiving file systems compare names: without case, and without the characters that HFS+ ignores.
+pub(super) fn folded(name: &str) -> String {
+    let ignored =
+        |c: char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{200b}');
+    // 'ſ' and the Kelvin sign fold to letters that `to_lowercase` alone does not give.
+    name.chars().filter(|c| !ignored(*c)).flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests;

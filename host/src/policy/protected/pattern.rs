@@ -1,0 +1,135 @@
+//! Patterns of protected paths, as the most forgiving file systems compare names.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::folded;
+use crate::policy::layer::Placed;
+use crate::policy::pattern::{PathPattern, covers};
+use crate::policy::{Voice, WorkspacePath};
+
+/// The longest pattern of a policy, in parts: nobody's folders are so deep, and every path is held against it.
+const MOST_PARTS: usize = 32;
+
+/// A text is not a pattern.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{pattern}' is no pattern of workspace paths: {problem}")]
+pub struct BadPattern {
+    pattern: String,
+    problem: &'static str,
+}
+
+/// A pattern from the workspace on, in parts that are folded. `**` is any number of parts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Pattern(Vec<Vec<char>>);
+
+/// Whose word a pattern is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Author {
+    /// This program's: it keeps its own files there.
+    Program,
+    /// A policy file's.
+    File(Voice, Placed),
+    /// The built-in list's.
+    BuiltIn,
+}
+
+/// A pattern and whose word it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Entry {
+    pub(super) pattern: Pattern,
+    pub(super) author: Author,
+}
+
+impl Author {
+    /// Whether this one's exception lifts what another one protects: what stands in the built-in list, and what it says
+    /// itself. So no level lifts what another protects.
+    pub(super) fn lifts(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File(ours, _), Self::File(theirs, _)) => ours == theirs,
+            (Self::BuiltIn | Self::File(..), Self::BuiltIn) => true,
+            (Self::Program, _) | (_, Self::Program) | (Self::BuiltIn, Self::File(..)) => false,
+        }
+    }
+
+    /// Of several reasons the weightiest is told.
+    pub(super) fn rank(&self) -> (u8, Option<Voice>) {
+        match self {
+            Self::Program => (0, None),
+            Self::File(voice, _) => (1, Some(*voice)),
+            Self::BuiltIn => (2, None),
+        }
+    }
+}
+
+impl fmt::Display for Author {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program => f.write_str("this program, which keeps its own files there"),
+            Self::File(_, pattern) => write!(f, "the pattern `{}` at {}", pattern.text, pattern.place),
+            Self::BuiltIn => f.write_str("the built-in list of protected paths"),
+        }
+    }
+}
+
+impl Pattern {
+    /// Reads a pattern that holds at any depth.
+    pub(super) fn parse(text: &str) -> Result<Self, BadPattern> {
+        let bad = |problem| BadPattern { pattern: text.to_owned(), problem };
+        if text.starts_with('/') {
+            return Err(bad("it begins with '/'; patterns hold at any depth of the workspace"));
+        }
+        let parts = text.strip_suffix('/').unwrap_or(text).split('/').map(|part| match part {
+            "" => Err(bad("it has an empty part")),
+            "." | ".." => Err(bad("it has '.' or '..' in it")),
+            "**" => Ok(part.chars().collect()),
+            name if name.contains("**") => Err(bad("'**' stands for whole parts only")),
+            name if name.contains(['[', ']', '{', '}', '!', '\\']) => Err(bad("only '*', '?' and '**' are understood")),
+            name => Ok(folded(name).chars().collect()),
+        });
+        let parts: Vec<Vec<char>> = parts.collect::<Result<_, _>>()?;
+        if parts.iter().all(|part| part[..] == ['*', '*']) {
+            return Err(bad("it would be everything"));
+        }
+        if parts.len() > MOST_PARTS {
+            return Err(bad("it has more than 32 parts"));
+        }
+        Ok(Self([vec!['*', '*']].into_iter().chain(parts).collect()))
+    }
+
+    /// A pattern of rules, which holds from the workspace on.
+    pub(super) fn of_rule(pattern: &PathPattern) -> Self {
+        Self(pattern.folded())
+    }
+
+    /// One path. A star in its name stands for more, which is on the safe side.
+    pub(super) fn of_path(path: &WorkspacePath) -> Self {
+        Self(in_parts(path.as_str().split('/')))
+    }
+
+    /// Whether it is a pattern of this path.
+    pub(super) fn is(&self, parts: &[Vec<char>]) -> bool {
+        covers(&self.0, parts)
+    }
+
+    /// Whether it is a pattern of this path or of something above it.
+    pub(super) fn holds(&self, parts: &[Vec<char>]) -> bool {
+        (1..=parts.len()).any(|to| self.is(&parts[..to]))
+    }
+
+    /// Its last name, which some part of every path has that it holds; `None` if it has none.
+    pub(super) fn name(&self) -> Option<String> {
+        self.0.iter().rev().find(|part| part[..] != ['*', '*']).map(|part| part.iter().collect())
+    }
+
+    /// The part that the last one of a path has to be like; `None` if any will do.
+    pub(super) fn last(&self) -> Option<&[char]> {
+        self.0.last().map(Vec::as_slice).filter(|part| *part != ['*', '*'])
+    }
+}
+
+/// A path as patterns see it.
+pub(super) fn in_parts<'a>(parts: impl Iterator<Item = &'a str>) -> Vec<Vec<char>> {
+    parts.filter(|part| !part.is_empty()).map(|part| folded(part).chars().collect()).collect()
+}

@@ -1,0 +1,176 @@
+//! The built-in list in examples, and what policies make of it.
+
+use super::*;
+use crate::policy::{Layer, Level, Policy};
+
+fn of(path: &str) -> Option<Protected> {
+    ProtectedPaths::default().of(&WorkspacePath::parse(path, None).expect("a path"))
+}
+
+#[test]
+fn all_patterns_of_this_file_parse() {
+    for text in [PINNED, READ_ONLY, HIDDEN, SHOWN].concat() {
+        assert!(Pattern::parse(text).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn what_programs_run_by_themselves_is_read_only_at_any_depth() {
+    let paths = [
+        ".git/hooks",
+        ".git/hooks/pre-commit",
+        ".git/config",
+        "vendor/lib/.git/hooks/post-checkout",
+        ".git/modules/sub/hooks/x",
+        ".git/modules/a/b/config",
+        ".git/worktrees/w/config.worktree",
+        ".git/commondir",
+        ".gitmodules",
+        ".vscode/tasks.json",
+        "packages/a/.idea/workspace.xml",
+        ".mcp.json",
+        ".claude/settings.json",
+        ".bashrc",
+        ".cofferdam/policy.toml",
+        "team.code-workspace",
+    ];
+    for path in paths {
+        assert_eq!(of(path), Some(Protected::ReadOnly), "{path}");
+    }
+}
+
+#[test]
+fn what_holds_keys_is_hidden_at_any_depth() {
+    for path in [".env", ".env.local", "a/b/.env.production", ".envrc", "deploy/id_ed25519", "tls/server.key", ".ssh/config", ".aws/x/y"] {
+        assert_eq!(of(path), Some(Protected::Hidden), "{path}");
+    }
+    for path in [".env.example", ".env.local.sample", "environment.rs", ".environment", "id_rsa.pub", "key.rs", "tls/server.pub.pem"] {
+        assert_eq!(of(path), None, "{path}");
+    }
+}
+
+#[test]
+fn case_and_characters_that_do_not_count_make_no_difference() {
+    for path in [".GIT/hooks", ".git/HOOKS/x", ".Git/Config", ".g\u{200c}it/hooks", ".VSCODE/tasks.json", ".ba\u{17f}hrc"] {
+        assert_eq!(of(path), Some(Protected::ReadOnly), "{path}");
+    }
+    assert_eq!(of(".ENV"), Some(Protected::Hidden));
+}
+
+#[test]
+fn what_is_beside_is_not_protected() {
+    for path in ["", "git/hooks", ".github/workflows/ci.yml", ".gitignore", ".git/index", ".git/refs/heads/main", "src/config", "a.git"] {
+        assert_eq!(of(path), None, "{path}");
+    }
+}
+
+#[test]
+fn directories_around_protected_paths_are_pinned() {
+    for path in [".git", "sub/.git", ".git/modules", ".git/modules/sub", ".GIT"] {
+        assert_eq!(of(path), Some(Protected::Pinned), "{path}");
+    }
+}
+
+/// The lists under the policies of the system, the user and a project, trusted or not.
+fn under(system: &str, user: &str, project: &str, trusted: bool) -> ProtectedPaths {
+    let layer = |level: Level, text: &str| {
+        let text = format!("[protected]\n{text}");
+        Layer::parse(level, &format!("{level}.toml"), &text).unwrap_or_else(|error| panic!("{error}"))
+    };
+    let mut policy = Policy::default();
+    policy.add(layer(Level::System, system));
+    policy.add(layer(Level::User, user));
+    let project = layer(Level::Project, project);
+    if trusted {
+        policy.add_trusted(project)
+    } else {
+        policy.add(project)
+    }
+    policy.protected()
+}
+
+fn in_list(paths: &ProtectedPaths, path: &str) -> Option<Protected> {
+    paths.of(&WorkspacePath::parse(path, None).expect("a path"))
+}
+
+#[test]
+fn the_user_can_add_and_show() {
+    let user = r#"
+        read-only = ["infra/**/*.tf"]
+        hidden = ["secrets"]
+        shown = ["tests/**/*.pem", "secrets/readme"]
+        writable = [".vscode"]"#;
+    let paths = under("", user, "", false);
+    let table = [
+        ("infra/eu/main.tf", Some(Protected::ReadOnly)),
+        ("infra/main.tf", Some(Protected::ReadOnly)),
+        ("a/secrets/b", Some(Protected::Hidden)),
+        ("secrets/readme", None),
+        ("tests/tls/ca.pem", None),
+        ("ca.pem", Some(Protected::Hidden)),
+        (".vscode/tasks.json", None),
+        (".idea/x", Some(Protected::ReadOnly)),
+    ];
+    for (path, expected) in table {
+        assert_eq!(in_list(&paths, path), expected, "{path}");
+    }
+}
+
+#[test]
+fn no_level_lifts_what_another_one_protects() {
+    let protecting = "hidden = [\"vault\", \"*.sqlite\"]\nread-only = [\".vscode\"]";
+    let lifting = "shown = [\"vault/**\", \"*.sqlite\", \"*.pem\"]\nwritable = [\".vscode\"]";
+    for (paths, who) in [
+        (under(protecting, lifting, "", false), "the user what the system protects"),
+        (under(protecting, "", lifting, true), "a trusted project what the system protects"),
+        (under(lifting, protecting, "", false), "the system what the user protects"),
+        (under("", lifting, protecting, false), "the user what a stranger protects"),
+    ] {
+        for (path, how) in [("vault/a", Protected::Hidden), ("x.sqlite", Protected::Hidden), (".vscode/a", Protected::ReadOnly)] {
+            assert_eq!(in_list(&paths, path), Some(how), "{path}: {who}");
+        }
+    }
+    // An exception of the built-in list is one to the built-in list alone.
+    let paths = under("", "hidden = [\"vault\"]", "", false);
+    assert_eq!(in_list(&paths, "vault/x.pub.pem"), Some(Protected::Hidden));
+    assert_eq!(in_list(&paths, "x.pub.pem"), None);
+    // A stranger lifts nothing at all, not even for itself.
+    let stranger = under("", "", lifting, false);
+    assert_eq!(in_list(&stranger, "ca.pem"), Some(Protected::Hidden));
+    assert_eq!(in_list(&stranger, ".vscode/a"), Some(Protected::ReadOnly));
+}
+
+#[test]
+fn what_the_program_keeps_is_hidden_and_stays_where_it_is() {
+    let own = WorkspacePath::parse(".local/state/cofferdam", None).expect("a path");
+    let paths = under("", "shown = [\"cofferdam\", \"**/trust.json\"]", "", false).and_own(&own);
+    let table = [
+        (".local/state/cofferdam", Some(Protected::Hidden)),
+        (".local/state/cofferdam/trust.json", Some(Protected::Hidden)),
+        (".local/state", Some(Protected::Pinned)),
+        (".local", Some(Protected::Pinned)),
+        (".local/share", None),
+        ("sub/.local/state/cofferdam/x", None),
+    ];
+    for (path, expected) in table {
+        assert_eq!(in_list(&paths, path), expected, "{path}");
+    }
+}
+
+#[test]
+fn a_bad_pattern_says_what_is_the_matter() {
+    for text in ["/etc", "a//b", "../x", "a**", "[ab]", "**", "", &"a/".repeat(40)] {
+        let error = ProtectedPaths::check(text).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("'{text}' is no pattern")), "{error}");
+    }
+}
+
+#[test]
+fn a_pattern_of_many_stars_takes_no_long_time() {
+    let many = ["*a*a*a*a*a*a*a*a*a*b".to_owned(), format!("{}zz/y", "**/".repeat(30)), format!("{}zz", "**/a/".repeat(15))];
+    let path = WorkspacePath::parse(&format!("{}{}", "a/".repeat(900), "a".repeat(2000)), None).expect("a path");
+    for pattern in many {
+        let paths = under("", "", &format!("hidden = [\"{pattern}\"]"), false);
+        assert_eq!(paths.of(&path), None, "{pattern}");
+    }
+}

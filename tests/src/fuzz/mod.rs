@@ -1,0 +1,29 @@
+//! What must hold of any bytes at all, one function for each fuzz target of `tests/fuzz`.
+//!
+//! They are functions of this crate, so that `cargo test` runs them too, on the committed corpora and on what random
+//! changes make of these; a fuzzer needs a compiler of its own and a long night.
+
+mod journal;
+mod paths;
+mod policy;
+mod repair;
+mod stream;
+
+pub use journal::journal;
+pub use paths::paths;
+pub use policy::policy;
+pub use repair::repair;
+pub use stream::stream;
+
+/// Every target: its name, which is that of its corpus too, and its function.
+pub const TARGETS: [(&str, fn(&[u8])); 5] =
+    [("journal", journal), ("paths", paths), ("policy", policy), ("repair", repair), ("stream", stream)];
+
+/// Parts the fields of an input: ASCII's own separator, which no text that matters has.
+const SEPARATOR: char = '\u{1e}';
+
+/// The fields of an input; those that are not there are empty. `None` if it is no text.
+fn fields<const N: usize>(data: &[u8]) -> Option<[&str; N]> {
+    let mut parts = std::str::from_utf8(data).ok()?.splitn(N, SEPARATOR);
+    Some(std::array::from_fn(|_| parts.next().unwrap_or_default()))
+}

@@ -1,0 +1,29 @@
+//! Reading a provider's stream of events.
+
+use cofferdam::conversation::{OpenTurn, Transcript, Turn, validate};
+use cofferdam::model::fuzzing::{Format, read_stream};
+
+/// The first byte says whose words the stream is in, the next four where it is cut, the rest is the stream.
+///
+/// - Wherever it is cut it gives the same response, or the same error.
+/// - A response makes a valid turn of a conversation, whatever it holds.
+pub fn stream(data: &[u8]) {
+    let Some((head, bytes)) = data.split_first_chunk::<5>() else { return };
+    let format = if head[0] % 2 == 0 { Format::Anthropic } else { Format::OpenAi };
+    let mut cuts: Vec<usize> = head[1..].iter().map(|cut| usize::from(*cut) * bytes.len() / 255).collect();
+    cuts.extend([0, bytes.len()]);
+    cuts.sort_unstable();
+    let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
+
+    let whole = read_stream(format, &[bytes]);
+    assert_eq!(read_stream(format, &pieces), whole);
+    let Ok(response) = whole else { return };
+    let turn = match OpenTurn::new(response) {
+        Ok(open) => Some(open.close("it is only read")),
+        Err(response) => Turn::without_calls(response),
+    };
+    let mut transcript = Transcript::new();
+    transcript.begin("Go on.");
+    turn.into_iter().for_each(|turn| transcript.record(turn));
+    assert_eq!(validate(&transcript), Ok(()));
+}
