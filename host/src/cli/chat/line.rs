@@ -58,7 +58,8 @@ impl Line {
             }
             Edit::DeleteWord => {
                 let kept = self.text[..self.cursor].trim_end();
-                self.delete_from(kept.rfind(char::is_whitespace).map_or(0, |at| at + 1));
+                let space = kept.char_indices().rfind(|(_, c)| c.is_whitespace());
+                self.delete_from(space.map_or(0, |(at, c)| at + c.len_utf8()));
             }
             Edit::DeleteToStart => self.delete_from(self.line_start()),
             Edit::Left => self.cursor = self.before(),
@@ -129,6 +130,8 @@ mod tests {
         assert_eq!(after("日本", &[Left, Delete, Insert("語".into())]), "日語|");
         assert_eq!(after("e\u{301}x", &[Left, Backspace]), "|x");
         assert_eq!(after("one two ", &[DeleteWord]), "one |");
+        assert_eq!(after("one\u{a0}two\u{3000}three", &[DeleteWord]), "one\u{a0}two\u{3000}|");
+        assert_eq!(after("one\u{a0}two\u{3000}", &[DeleteWord]), "one\u{a0}|");
         assert_eq!(after("one", &[DeleteWord, DeleteWord, Backspace, Delete, Left, Right]), "|");
         assert_eq!(after("a\nbc", &[Start, Insert("x".into()), End, DeleteToStart]), "a\n|");
     }

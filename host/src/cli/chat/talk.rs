@@ -8,7 +8,7 @@ use std::sync::{Arc, mpsc};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use super::attend::{Attention, Then, Words};
+use super::attend::{Attention, Then, Words, beside};
 use super::commands::{self, Meaning};
 use super::keyboard::{Entered, Keyboard};
 use super::meter::Meter;
@@ -247,8 +247,8 @@ impl<'a> Talk<'a> {
             Work::Prompt(prompt) => Came::Ended(agent.request(&id, transcript, prompt, &cancel).await),
             Work::Compact => Came::Compacted(agent.compact(transcript, &cancel).await),
         };
-        let (came, then) = std::thread::scope(|scope| {
-            let request = scope.spawn(|| runtime.block_on(working(&mut transcript)));
+        let work = || runtime.block_on(working(&mut transcript));
+        let (came, then) = beside(&cancel, work, |is_finished| {
             let attention = Attention {
                 view: &self.view,
                 questions: &self.questions,
@@ -257,15 +257,15 @@ impl<'a> Talk<'a> {
                 cancel: &cancel,
                 on_taken: &|taken| self.meter.borrow_mut().took(taken, &model.info().model),
                 status: &|| self.meter.borrow().status(self.approvals.mode(), model.info()),
-                is_finished: &|| request.is_finished(),
+                is_finished,
             };
             let then = attention.attend(keyboard, words);
-            if !request.is_finished() {
+            if !is_finished() {
                 last_words.iter().for_each(LastWords::write);
                 tty::give_back();
                 std::process::exit(130);
             }
-            (request.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), then)
+            then
         });
         self.view.set_scene(Scene::Still);
         self.transcript = transcript;
