@@ -23,7 +23,8 @@ pub(super) enum Said {
     Answer(Turn),
     /// Calls to run.
     Calls(OpenTurn),
-    /// Calls that were cut off by the limit on output, and so cannot be trusted to be what the model meant.
+    /// Calls of a response that was cut off, by the limit on output or by the provider, and so cannot be trusted to be what
+    /// the model meant.
     CutOff(OpenTurn),
     /// Nothing at all.
     Nothing,
@@ -42,7 +43,10 @@ pub(super) async fn ask(model: &dyn Model, request: ModelRequest<'_>, observer: 
 }
 
 fn sort(response: Response) -> Said {
-    let cut_off = response.stop == StopReason::Length;
+    let cut_off = match response.stop {
+        StopReason::End | StopReason::Calls => false,
+        StopReason::Length | StopReason::Refused | StopReason::Other(_) => true,
+    };
     match OpenTurn::new(response) {
         Ok(turn) if cut_off => Said::CutOff(turn),
         Ok(turn) => Said::Calls(turn),

@@ -16,6 +16,7 @@ use super::outcome::Outcome;
 use super::ports::{Model, ModelRequest, Ran, ToolChoice, Tools};
 use super::submit;
 use crate::conversation::{OpenTurn, StopReason, Transcript, Turn};
+use crate::shown;
 
 /// Everything that a request needs.
 pub struct Agent<'a> {
@@ -159,8 +160,14 @@ impl Agent<'_> {
     }
 
     fn refuse(&self, course: &mut Course, transcript: &mut Transcript, turn: OpenTurn) -> ControlFlow<Outcome> {
-        self.observer.observe(&Event::Notice("The response ran into the limit on output; its calls were not run."));
-        self.record(transcript, turn.close("the response was cut off by the limit on output, and the call may be incomplete"));
+        let (what, by) = match turn.stop() {
+            StopReason::Length => ("ran into the limit on output", "by the limit on output".to_owned()),
+            StopReason::Refused => ("was withheld in part by the provider", "by the provider".to_owned()),
+            StopReason::Other(word) => ("was cut off by the provider", format!("by the provider (`{}`)", shown::line(word, 60))),
+            StopReason::End | StopReason::Calls => ("was cut off", "before its end".to_owned()),
+        };
+        self.observer.observe(&Event::Notice(&format!("The response {what}; its calls were not run.")));
+        self.record(transcript, turn.close(&format!("the response was cut off {by}, and the call may be incomplete")));
         course.was_cut_off();
         Continue(())
     }
