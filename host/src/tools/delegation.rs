@@ -142,4 +142,9 @@ impl Observer for Relay<'_> {
             | Event::RequestFinished { .. } => {}
         }
     }
+
+    /// Nobody sees its text, so a stream of it that broke may begin anew.
+    fn is_live(&self) -> bool {
+        false
+    }
 }

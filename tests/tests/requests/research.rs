@@ -95,6 +95,19 @@ fn r124_a_failure_inside_is_a_result_and_no_end() {
 }
 
 #[test]
+fn r085_a_stream_that_breaks_off_within_begins_anew_since_nobody_has_seen_it() {
+    for provider in both() {
+        let server =
+            provider.serve([researches(&["What is in a?"]), says("The s").breaks_off().to("in a?"), says("The sea.").to("in a?"), says("Done.")]);
+        // Who reads the events sees what the agent says, and nothing of what its sub-agent does.
+        let home = home();
+        home.start(home.task(&server, &["--output", "stream-json"])).wait().answered("Done.");
+        let [result] = server.last_request().results().try_into().expect("one result");
+        assert!(!result.is_error && result.text.starts_with("The sea."), "{result:?}");
+    }
+}
+
+#[test]
 fn r124_a_sub_agent_has_a_cap_of_its_own() {
     for provider in both() {
         let home = home().with("a.txt", "the sea\n");
