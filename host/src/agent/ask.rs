@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 use super::events::{Event, Observer};
 use super::outcome::Outcome;
 use super::ports::{Model, ModelError, ModelErrorKind, ModelRequest};
-use crate::conversation::{OpenTurn, Response, StopReason, Turn};
+use crate::conversation::{OpenTurn, Response, StopReason, Turn, Usage};
 
 /// What came back.
 pub(super) enum Heard {
@@ -26,8 +26,8 @@ pub(super) enum Said {
     /// Calls of a response that was cut off, by the limit on output or by the provider, and so cannot be trusted to be what
     /// the model meant.
     CutOff(OpenTurn),
-    /// Nothing at all.
-    Nothing,
+    /// Nothing at all, or nothing but thinking; it is paid for all the same.
+    Nothing(Usage),
 }
 
 /// Asks once.
@@ -50,7 +50,10 @@ fn sort(response: Response) -> Said {
     match OpenTurn::new(response) {
         Ok(turn) if cut_off => Said::CutOff(turn),
         Ok(turn) => Said::Calls(turn),
-        Err(response) => Turn::without_calls(response).map_or(Said::Nothing, Said::Answer),
+        Err(response) => {
+            let usage = response.usage;
+            Turn::without_calls(response).map_or(Said::Nothing(usage), Said::Answer)
+        }
     }
 }
 

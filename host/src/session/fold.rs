@@ -142,6 +142,10 @@ impl Fold {
                 self.under_way()?;
                 self.add(turn);
             }
+            Record::Spent(usage) => {
+                let part = self.parts.last_mut().ok_or("nothing was asked before it")?;
+                part.overhead.push(usage);
+            }
             Record::Compacted { .. } if self.open.is_some() => return Err("the turn before it is still open"),
             Record::Compacted { summary, usage, .. } => self.compact(summary, usage)?,
             Record::Outcome { kind, message, at } => {
@@ -209,7 +213,7 @@ impl Fold {
         let Some(part) = self.parts.last_mut().filter(|_| is_there && extends) else {
             return Err("the summary stands for what is not there");
         };
-        part.overhead = part.overhead.plus(usage);
+        part.overhead.push(usage);
         self.summary = Some(summary);
         Ok(())
     }

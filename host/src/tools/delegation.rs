@@ -126,7 +126,7 @@ impl Observer for Relay<'_> {
                 self.to.observe(&Event::CallProgress { call: self.call, message: message.trim_end() });
             }
             Event::TurnFinished(turn) => self.to.observe(&Event::SubAgentTurn { call: self.call, usage: turn.usage() }),
-            Event::Fitting(Fitting::Summarised { usage, .. }) => {
+            Event::Fitting(Fitting::Summarised { usage, .. }) | Event::Discarded { usage } => {
                 self.to.observe(&Event::SubAgentTurn { call: self.call, usage: *usage });
             }
             Event::RequestStarted { .. }

@@ -190,9 +190,9 @@ fn r073_compact_puts_a_summary_in_place_of_what_was_said() {
     let [provider, _] = both();
     let server = provider.serve([]);
     let home = super::home();
-    let long = "long words ".repeat(800);
+    let (long, used) = ("long words ".repeat(800), json!({"input": 100, "output": 10}));
     let lines: Vec<String> =
-        [&long, &long, "They spoke of words."].iter().map(|text| json!({"blocks": [{"text": text}]}).to_string()).collect();
+        [&long, &long, "They spoke of words."].iter().map(|text| json!({"blocks": [{"text": text}], "usage": used}).to_string()).collect();
     home.write("recording.jsonl", format!("{{\"cofferdam_recording\": 1, \"model\": \"m\"}}\n{}\n", lines.join("\n")));
     let model = format!("replay:{}", home.path().join("recording.jsonl").display());
     let mut chat = Chat::at_home(home, &server, &[], cofferdam_tests::terminal::Window { rows: 40, columns: 100 });
@@ -210,5 +210,7 @@ fn r073_compact_puts_a_summary_in_place_of_what_was_said() {
     assert!(!seen.contains("They spoke of words."), "{seen}");
     chat.is_ready();
     assert!(chat.journals().concat().contains("They spoke of words."));
+    // it is paid for like the two answers.
+    assert!(chat.asks("/cost").contains("3 turns, 300 tokens in"), "{}", chat.terminal.sees());
     chat.leaves();
 }
