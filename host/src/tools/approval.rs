@@ -225,8 +225,10 @@ impl Approvals {
         let of_a_plan = matches!(question.effect, Effect::Plan { .. });
         let _waits_for_the_user = self.time.pause();
         let answer = tokio::select! {
-            answer = approver.ask(&question) => answer,
+            // First: a dialog that ends with the request has no answer to give.
+            biased;
             () = cancel.cancelled() => return Err(Denial::fixed(Code::Cancelled, "the user stopped the request.")),
+            answer = approver.ask(&question) => answer,
         };
         match answer {
             Answer::Yes => Ok((self.approved(|judge| judge.approve(question)), Ground::User)),

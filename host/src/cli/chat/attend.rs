@@ -96,7 +96,8 @@ impl Attention<'_> {
                 while let Some(key) = watch.next(Duration::ZERO)? {
                     self.press(key, words, &mut leaving);
                 }
-                question::converse(&mut watch, self.view, asked, &|| (self.is_finished)() || self.signals.leave())?;
+                let is_over = || (self.is_finished)() || self.signals.leave();
+                question::converse(&mut watch, self.view, asked, &is_over, self.cancel)?;
                 patience = Duration::ZERO;
             }
             if let Some(key) = watch.next(patience)? {
