@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use cofferdam_tests::guests::Guest;
 use cofferdam_tests::program::{Running, processes_with, wait_until};
 use cofferdam_tests::wire::{Server, both, calls, fails, hangs, says};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::home;
@@ -67,6 +68,19 @@ fn r100_r102_while_text_is_streaming() {
         running.wait_for_stdout("The fir");
         // partial text is kept once.
         assert_eq!(interrupt(running)["turns"], 1);
+    }
+}
+
+#[test]
+fn r101_a_terminal_that_goes_away_stops_the_request_as_ctrl_c_does() {
+    for provider in both() {
+        let home = home();
+        let server = provider.serve([says("The first words").then_hangs()]);
+        let running = home.start(home.task(&server, &["--output", "stream-json"]));
+        running.wait_for_stdout("The fir");
+        running.signals(Signal::HUP);
+        // partial text is kept once.
+        assert_eq!(running.wait().ended("aborted", 130)["turns"], 1);
     }
 }
 
