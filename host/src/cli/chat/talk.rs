@@ -24,7 +24,7 @@ use crate::audit::Audit;
 use crate::cli::assemble::Parts;
 use crate::cli::audit;
 use crate::cli::error::CliError;
-use crate::cli::run::{random, system_prompt};
+use crate::cli::run::{guide_notice, random, system_prompt};
 use crate::cli::sessions::show::said_and_done;
 use crate::conversation::Transcript;
 use crate::policy::Mode;
@@ -90,6 +90,7 @@ impl<'a> Talk<'a> {
     pub(super) fn greet(&self) {
         let place = self.workspace.root().display();
         self.view.say(&remark(&format!("cofferdam {} in {place} · /help lists commands", env!("CARGO_PKG_VERSION"))));
+        guide_notice(&self.workspace).into_iter().for_each(|notice| self.view.say(&told(&notice)));
     }
 
     /// The way back.
