@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::attend::{Attention, Then, Words, beside};
 use super::commands::{self, Meaning};
 use super::keyboard::{Entered, Keyboard};
+use super::line::Line;
 use super::meter::Meter;
 use super::question::{Asked, Asker};
 use super::record::Record;
@@ -171,8 +172,13 @@ impl<'a> Talk<'a> {
         self.approvals.request_begins();
         self.meter.borrow_mut().prompt(prompt);
         let (came, then) = self.work(Work::Prompt(prompt), keyboard, words);
-        if let Came::Ended(outcome) = came {
-            self.ended(&outcome, words);
+        match came {
+            Came::Ended(outcome) => self.ended(&outcome, words),
+            Came::Unrecorded => {
+                self.meter.borrow_mut().set_conversation(&self.transcript);
+                self.give_back(Some(prompt), words);
+            }
+            Came::Compacted(_) => {}
         }
         then
     }
@@ -187,10 +193,17 @@ impl<'a> Talk<'a> {
         let (came, then) = self.work(Work::Compact, keyboard, words);
         match came {
             // What was removed has been told by the event.
-            Came::Compacted(Compacted::Done { .. }) | Came::Ended(_) | Came::Unrecorded => {}
+            Came::Compacted(Compacted::Done { .. }) | Came::Ended(_) => {}
+            Came::Unrecorded => self.give_back(None, words),
             Came::Compacted(Compacted::Nothing) => self.view.say(&remark(NOTHING)),
-            Came::Compacted(Compacted::Failed { message }) => self.view.say(&told(&format!("there is no summary: {message}"))),
-            Came::Compacted(Compacted::Aborted) => self.view.say(&told("stopped. The conversation is as it was.")),
+            Came::Compacted(Compacted::Failed { message }) => {
+                self.view.say(&told(&format!("there is no summary: {message}")));
+                self.give_back(None, words);
+            }
+            Came::Compacted(Compacted::Aborted) => {
+                self.view.say(&told("stopped. The conversation is as it was."));
+                self.give_back(None, words);
+            }
         }
         then
     }
@@ -291,14 +304,22 @@ impl<'a> Talk<'a> {
         if let Some(problem) = problem {
             self.view.say(&told(&problem));
         }
-        let is_well = matches!(outcome, Outcome::Answered { .. } | Outcome::Limit { .. });
-        if !is_well && !words.queued.is_empty() {
-            let mut all = std::mem::take(&mut words.queued);
-            all.extend(Some(words.typed.take()).filter(|typed| !typed.is_empty()));
-            words.typed = super::line::Line::of(all.join("\n"));
-            self.view.say(&remark("What was queued was not sent; it is below."));
+        if !matches!(outcome, Outcome::Answered { .. } | Outcome::Limit { .. }) {
+            self.give_back(None, words);
         }
         self.view.say("");
+    }
+
+    /// Puts back where it can be changed what was not sent: a prompt, and what was queued behind it.
+    fn give_back(&self, prompt: Option<&str>, words: &mut Words) {
+        let mut all: Vec<String> = prompt.map(str::to_owned).into_iter().chain(std::mem::take(&mut words.queued)).collect();
+        if all.is_empty() {
+            return;
+        }
+        all.extend(Some(words.typed.take()).filter(|typed| !typed.is_empty()));
+        words.typed = Line::of(all.join("\n"));
+        let what = if prompt.is_some() { "It" } else { "What was queued" };
+        self.view.say(&remark(&format!("{what} was not sent; it is below.")));
     }
 }
 
