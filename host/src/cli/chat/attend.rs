@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::commands::{self, Meaning};
 use super::keyboard::{Key, Keyboard};
-use super::line::{Edit, Line};
+use super::line::Line;
 use super::question::{self, Asked};
 use super::signals::Signals;
 use super::view::{Scene, Taken, View};
@@ -144,10 +144,7 @@ impl Attention<'_> {
 
     /// Words go into the queue; what is no command does not.
     fn queue(&self, words: &mut Words) {
-        if words.typed.text().ends_with('\\') {
-            words.typed.edit(Edit::End);
-            words.typed.edit(Edit::Backspace);
-            words.typed.edit(Edit::Insert("\n".into()));
+        if words.typed.goes_on() {
             return;
         }
         match commands::meaning(words.typed.text()) {

@@ -45,6 +45,13 @@ impl Line {
         std::mem::take(&mut self.text)
     }
 
+    /// Begins a new line in the place of a backslash at the very end, if there is one, wherever the cursor was.
+    pub(super) fn goes_on(&mut self) -> bool {
+        let Some(before) = self.text.strip_suffix('\\') else { return false };
+        *self = Self::of(format!("{before}\n"));
+        true
+    }
+
     pub(super) fn edit(&mut self, edit: Edit) {
         match edit {
             Edit::Insert(text) => {
@@ -134,6 +141,17 @@ mod tests {
         assert_eq!(after("one\u{a0}two\u{3000}", &[DeleteWord]), "one\u{a0}|");
         assert_eq!(after("one", &[DeleteWord, DeleteWord, Backspace, Delete, Left, Right]), "|");
         assert_eq!(after("a\nbc", &[Start, Insert("x".into()), End, DeleteToStart]), "a\n|");
+    }
+
+    #[test]
+    fn r129_a_backslash_at_the_end_begins_a_line_wherever_the_cursor_is() {
+        for edits in [&[][..], &[Edit::Left], &[Edit::Start, Edit::Left, Edit::Start]] {
+            let mut line = Line::of("first\nsecond\\".into());
+            edits.iter().for_each(|edit| line.edit(edit.clone()));
+            assert!(line.goes_on());
+            assert_eq!(line, Line::of("first\nsecond\n".into()), "{edits:?}");
+            assert!(!line.goes_on());
+        }
     }
 
     #[test]
