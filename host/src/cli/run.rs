@@ -101,7 +101,8 @@ pub(super) async fn request(
     let info = model.info();
     let told = Arc::clone(&renderer);
     let notify = move |text: &str| told.observe(&Event::Notice(text));
-    let audit = audit::begin(parts, workspace, session_id.as_ref(), Some(format!("{}:{}", info.provider, info.model)), notify)?;
+    let name = Some(format!("{}:{}", info.provider, info.model));
+    let audit = audit::begin(parts, workspace, session_id.as_ref(), name, parts.settings.mode, notify)?;
     let watching = audit.as_ref().map(|audit| audit.watching(observer));
     let observer: &dyn Observer = match &watching {
         Some(watching) => watching,

@@ -83,6 +83,22 @@ fn a_mode_that_is_chosen_decides_from_the_next_call_on() {
 }
 
 #[test]
+fn the_audit_log_begins_in_the_mode_of_the_chat() {
+    let [provider, _] = both();
+    let server = provider.serve([says("A plan.")]);
+    let mut chat = Chat::with(&server, &[]);
+    chat.asks("/mode plan");
+    chat.asks("Plan it.");
+    let logs = std::fs::read_dir(chat.home.path().join("state/cofferdam/audit")).expect("there is a log").flatten();
+    let first: Vec<String> = logs
+        .filter_map(|log| std::fs::read_to_string(log.path()).ok())
+        .filter_map(|log| log.lines().find(|line| line.contains("\"mode\"")).map(str::to_owned))
+        .collect();
+    assert!(matches!(&first[..], [begun] if begun.contains("\"mode\":\"plan\"")), "{first:?}");
+    chat.leaves();
+}
+
+#[test]
 fn another_model_answers_from_the_next_request_on() {
     let [provider, _] = both();
     let server = provider.serve([says("I am the first.")]);

@@ -214,7 +214,7 @@ impl<'a> Talk<'a> {
             let (info, view) = (self.model.info(), Arc::clone(&self.view));
             let model = Some(format!("{}:{}", info.provider, info.model));
             let notify = move |text: &str| view.observe(&Event::Notice(text));
-            self.audit = audit::begin(self.parts, &self.workspace, self.record.id(), model, notify)?;
+            self.audit = audit::begin(self.parts, &self.workspace, self.record.id(), model, self.approvals.mode(), notify)?;
             if let Some(audit) = &self.audit {
                 self.approvals.record_by(Arc::clone(audit) as Arc<dyn Ledger>);
             }
