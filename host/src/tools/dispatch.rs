@@ -16,7 +16,7 @@ use super::approval::{Approvals, Verdicts, lock, rejected_text};
 use super::catalog::{Catalog, Tool};
 use super::delegation::{self, SubAgents};
 use super::ledger::{Ended, Subject};
-use super::parallel::ParallelLimit;
+use super::parallel::{Slot, Slots};
 use super::repetition::Repetition;
 use super::schedule::{self, Planned, Reorder, Step, Touches};
 use super::settle::{self, Settling, denied};
@@ -44,8 +44,8 @@ pub struct Dispatcher {
 /// Choices of the user.
 #[derive(Clone, Debug)]
 pub struct DispatcherSettings {
-    /// How many calls run at the same time.
-    pub parallel: ParallelLimit,
+    /// How many calls run at the same time, with those of others who have the same slots.
+    pub parallel: Slots,
     /// How far reads are moved ahead of writes.
     pub reorder: Reorder,
     /// Bytes of a result that the model is shown.
@@ -225,13 +225,20 @@ impl Dispatcher {
         let mut running = FuturesUnordered::new();
         let mut hand_back = false;
         loop {
-            while running.len() < self.settings.parallel.get() && !hand_back && !cancel.is_cancelled() {
-                let Some(ready) = waiting.next() else { break };
-                turn.start(ready.index);
-                observer.observe(&Event::CallStarted { call: &ready.call, tier: ready.tool.tier, summary: &ready.summary });
-                running.push(self.run_one(ready, observer, cancel));
-            }
-            let Some(mut done) = running.next().await else { return hand_back };
+            let is_more = waiting.len() > 0 && running.len() < self.settings.parallel.limit() && !hand_back && !cancel.is_cancelled();
+            let mut done = tokio::select! {
+                biased;
+                slot = self.settings.parallel.take(), if is_more => {
+                    let Some(ready) = waiting.next() else { continue };
+                    turn.start(ready.index);
+                    observer.observe(&Event::CallStarted { call: &ready.call, tier: ready.tool.tier, summary: &ready.summary });
+                    running.push(self.run_one(ready, slot, observer, cancel));
+                    continue;
+                }
+                Some(done) = running.next() => done,
+                () = cancel.cancelled(), if is_more => continue,
+                else => return hand_back,
+            };
             let remark = self.remark(&done.ready.call, &done.result);
             done.result.content.extend(remark);
             let finished = Event::CallFinished {
@@ -248,11 +255,11 @@ impl Dispatcher {
         }
     }
 
-    async fn run_one<'a>(&'a self, ready: Ready<'a>, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> Done<'a> {
+    async fn run_one<'a>(&'a self, ready: Ready<'a>, slot: Slot, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> Done<'a> {
         let verdicts = Arc::new(Mutex::new(Verdicts::default()));
         let started = Instant::now();
         let mut report = match self.admit(&ready, &verdicts, cancel).await {
-            Ok(()) => self.attempt(&ready, &verdicts, observer, cancel).await,
+            Ok(()) => self.attempt(&ready, &verdicts, observer, (&slot, cancel)).await,
             Err(failure) => CallReport::without_a_run(failure),
         };
         let changes = self.settling.settle(&mut report, ready.tool, &ready.subject, &self.approvals, (cancel, &verdicts)).await;
@@ -320,12 +327,12 @@ impl Dispatcher {
         ready: &Ready<'_>,
         verdicts: &Arc<Mutex<Verdicts>>,
         observer: &dyn Observer,
-        cancel: &CancellationToken,
+        (slot, cancel): (&Slot, &CancellationToken),
     ) -> CallReport {
         let mut pause = Duration::from_millis(500);
         let mut attempts_left = if ready.tool.tier == Tier::Write { 0 } else { 2 };
         loop {
-            let report = self.enclosed(ready, verdicts, observer, cancel).await;
+            let report = self.enclosed(ready, verdicts, observer, (slot, cancel)).await;
             if attempts_left == 0 || !matches!(report.result, Err(Failure::Unavailable(_))) {
                 return report;
             }
@@ -342,7 +349,7 @@ impl Dispatcher {
         ready: &Ready<'_>,
         verdicts: &Arc<Mutex<Verdicts>>,
         observer: &dyn Observer,
-        cancel: &CancellationToken,
+        (slot, cancel): (&Slot, &CancellationToken),
     ) -> CallReport {
         let (lines, mut progress) = tokio::sync::mpsc::channel::<String>(8);
         let (delegation, tasks) = delegation::tasks();
@@ -359,7 +366,8 @@ impl Dispatcher {
             progress: Arc::new(move |line| drop(lines.try_send(line.to_owned()))),
             cancel: cancel.clone(),
         };
-        let running = tasks.work_until(ready.tool.plugin.call(&self.sandbox, call), &self.sub_agents, &ready.call, observer, cancel);
+        let called = ready.tool.plugin.call(&self.sandbox, call);
+        let running = tasks.work_until(called, &self.sub_agents, &ready.call, observer, (slot, cancel));
         tokio::pin!(running);
         loop {
             tokio::select! {

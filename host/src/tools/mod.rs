@@ -29,6 +29,6 @@ pub use catalog::{Catalog, ChosenCaps, Origin, Refused, Tool};
 pub use delegation::SubAgents;
 pub use dispatch::{Dispatcher, DispatcherSettings};
 pub use ledger::{Change, Decided, Ended, Ground, Ledger, Ruled, Subject, Unrecorded};
-pub use parallel::{InvalidParallelLimit, ParallelLimit};
+pub use parallel::{InvalidParallelLimit, ParallelLimit, Slots};
 pub use schedule::Reorder;
 pub use tier::tier;
