@@ -16,6 +16,7 @@ use super::approval::{Approvals, Verdicts, lock, rejected_text};
 use super::catalog::{Catalog, Tool};
 use super::delegation::{self, SubAgents};
 use super::ledger::{Ended, Subject};
+use super::lookup;
 use super::parallel::{Slot, Slots};
 use super::repetition::Repetition;
 use super::schedule::{self, Planned, Reorder, Step, Touches};
@@ -25,7 +26,7 @@ use crate::agent::ActiveTime;
 use crate::agent::events::{Event, Observer, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
-use crate::policy::{Cap, Effect, FileGrant};
+use crate::policy::{Cap, Effect, FileGrant, WorkspacePath};
 use crate::sandbox::{self, CallReport, Failure, Gate, History, Limits, Notebooks, Ruling, Sandbox, Workspace};
 
 /// Runs calls in their enclosures.
@@ -68,6 +69,7 @@ struct Ready<'a> {
     subject: Arc<Subject>,
     summary: String,
     input: String,
+    paths: Vec<WorkspacePath>,
     touches: Touches,
 }
 
@@ -134,7 +136,8 @@ impl Dispatcher {
     }
 
     async fn run_calls(&self, turn: &mut OpenTurn, observer: &dyn Observer, cancel: &CancellationToken) -> Ran {
-        let mut ready: Vec<Option<Ready<'_>>> = self.prepare(turn, observer).into_iter().map(Some).collect();
+        let Some(ready) = self.prepare(turn, observer, cancel).await else { return Ran::Aborted };
+        let mut ready: Vec<Option<Ready<'_>>> = ready.into_iter().map(Some).collect();
         let planned: Vec<Planned<'_>> = ready.iter().flatten().map(Ready::planned).collect();
         for step in schedule::steps(&planned, self.settings.reorder) {
             if cancel.is_cancelled() {
@@ -152,33 +155,40 @@ impl Dispatcher {
         if cancel.is_cancelled() { Ran::Aborted } else { Ran::Finished }
     }
 
-    /// Refuses what cannot run, each with its own result, and returns the rest.
-    fn prepare(&self, turn: &mut OpenTurn, observer: &dyn Observer) -> Vec<Ready<'_>> {
-        let calls: Vec<Call> = turn.calls().map(|(call, _)| call.clone()).collect();
-        let mut ready = Vec::with_capacity(calls.len());
-        for (index, call) in calls.into_iter().enumerate() {
-            match self.check(index, call) {
-                Ok(call) => ready.push(call),
-                Err((call, problem)) => {
-                    self.approvals.refused(&call, &problem);
-                    let mut result = ToolResult::error(problem);
-                    let remark = self.remark(&call, &result);
-                    result.content.extend(remark);
-                    let schema = self.catalog.find(call.name.trim()).map(|tool| &tool.declared.input_schema);
-                    let summary = summary::of(schema.unwrap_or(&serde_json::Value::Null), &call.arguments);
-                    observer.observe(&Event::CallFinished {
-                        call: &call,
-                        tier: None,
-                        summary: &summary,
-                        result: &result,
-                        view: None,
-                        duration: Duration::ZERO,
-                    });
-                    turn.answer(index, result);
-                }
+    /// Refuses what cannot run, each with its own result, and returns the rest; `None` if it was cancelled meanwhile.
+    async fn prepare(&self, turn: &mut OpenTurn, observer: &dyn Observer, cancel: &CancellationToken) -> Option<Vec<Ready<'_>>> {
+        let calls = turn.calls().enumerate();
+        let checked: Vec<_> = calls.map(|(index, (call, _))| (index, self.check(index, call.clone()))).collect();
+        let paths = |ready: &Ready<'_>| (ready.paths.clone(), ready.tool.grants.files);
+        let paths = checked.iter().map(|(_, checked)| checked.as_ref().map_or((Vec::new(), FileGrant::None), paths)).collect();
+        let refusals = lookup::refusals(&self.workspace, paths, cancel).await?;
+        let mut ready = Vec::with_capacity(checked.len());
+        for ((index, checked), refusal) in checked.into_iter().zip(refusals) {
+            match (checked, refusal) {
+                (Ok(call), None) => ready.push(call),
+                (Ok(Ready { call, .. }), Some(refusal)) => self.refuse(index, &call, refusal.to_string(), turn, observer),
+                (Err((call, problem)), _) => self.refuse(index, &call, problem, turn, observer),
             }
         }
-        ready
+        Some(ready)
+    }
+
+    fn refuse(&self, index: usize, call: &Call, problem: String, turn: &mut OpenTurn, observer: &dyn Observer) {
+        self.approvals.refused(call, &problem);
+        let mut result = ToolResult::error(problem);
+        let remark = self.remark(call, &result);
+        result.content.extend(remark);
+        let schema = self.catalog.find(call.name.trim()).map(|tool| &tool.declared.input_schema);
+        let summary = summary::of(schema.unwrap_or(&serde_json::Value::Null), &call.arguments);
+        observer.observe(&Event::CallFinished {
+            call,
+            tier: None,
+            summary: &summary,
+            result: &result,
+            view: None,
+            duration: Duration::ZERO,
+        });
+        turn.answer(index, result);
     }
 
     fn remark(&self, call: &Call, result: &ToolResult) -> Option<Content> {
@@ -198,19 +208,16 @@ impl Dispatcher {
             Ok(checked) => checked,
             Err(problem) => return Err((call, problem.to_string())),
         };
-        if let Some(problem) = checked.paths.iter().find_map(|path| self.workspace.refusal(path, tool.grants.files)) {
-            return Err((call, problem.to_string()));
-        }
         // What a command or a sub-agent looks at is nobody's to know beforehand.
         let roams = tool.grants.commands || tool.grants.agents;
         let touches = match (tool.grants.files, roams, checked.paths.is_empty()) {
             (FileGrant::None, false, _) => Touches::Nothing,
-            (FileGrant::Read | FileGrant::ReadWrite, false, false) => Touches::Paths(checked.paths),
+            (FileGrant::Read | FileGrant::ReadWrite, false, false) => Touches::Paths(checked.paths.clone()),
             (FileGrant::Read | FileGrant::ReadWrite, false, true) | (_, true, _) => Touches::Anything,
         };
         let summary = summary::of(&tool.declared.input_schema, &call.arguments);
         let subject = Arc::new(Subject::of(&call, tool));
-        Ok(Ready { index, tool, subject, summary, input: checked.value.to_string(), touches, call })
+        Ok(Ready { index, tool, subject, summary, input: checked.value.to_string(), paths: checked.paths, touches, call })
     }
 
     /// Runs calls side by side, in turn order as slots get free. Says whether the request goes back to the user.

@@ -13,6 +13,7 @@ mod catalog;
 mod delegation;
 mod dispatch;
 mod ledger;
+mod lookup;
 mod parallel;
 mod paths;
 mod repetition;
