@@ -72,8 +72,9 @@ impl Saved {
             let record = serde_json::from_slice(line).map_err(|error| damaged(error.to_string()))?;
             fold.take(record).map_err(|problem| damaged(problem.to_owned()))?;
         }
-        let missing = fold.open.as_ref().map(closing);
+        let on_record = fold.open.as_ref().map(|turn| turn.calls().map(|(_, slot)| matches!(slot, Slot::Done(_))).collect::<Vec<_>>());
         let (transcript, requests) = fold.finish();
+        let missing = on_record.zip(transcript.last_turn()).map(|(on_record, turn)| Record::closed(&on_record, turn));
         Ok(Self { header: Some(header), transcript, requests, whole: whole as u64, missing })
     }
 
@@ -81,16 +82,6 @@ impl Saved {
     pub fn turns(&self) -> usize {
         self.requests.iter().map(|request| request.turns).sum()
     }
-}
-
-/// The record of a turn that nobody will finish.
-fn closing(turn: &OpenTurn) -> Record {
-    let result = |slot: &Slot| match slot {
-        Slot::Waiting => Some(ToolResult::not_run(CRASHED)),
-        Slot::Started => Some(ToolResult::interrupted()),
-        Slot::Done(_) => None,
-    };
-    Record::Closed { rest: turn.calls().enumerate().filter_map(|(place, (_, slot))| Some((place, result(slot)?))).collect() }
 }
 
 fn read_header(line: &[u8]) -> Result<Header, Unreadable> {

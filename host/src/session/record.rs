@@ -115,6 +115,12 @@ impl Record {
         Self::Compacted { summary: summary.clone(), usage, at: now() }
     }
 
+    /// The open turn, with the results of the calls that have none on record.
+    pub(super) fn closed(on_record: &[bool], turn: &Turn) -> Self {
+        let missing = turn.calls().zip(on_record).enumerate().filter(|(_, (_, on_record))| !**on_record);
+        Self::Closed { rest: missing.map(|(place, (answered, _))| (place, answered.result.clone())).collect() }
+    }
+
     /// The text of an answer is in its turn already.
     pub(super) fn outcome(outcome: &Outcome) -> Self {
         let message = match outcome {

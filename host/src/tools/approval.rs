@@ -154,6 +154,20 @@ impl Approvals {
         self.rejections_in_a_row.load(Ordering::Relaxed)
     }
 
+    /// The same for an effect in the middle of a call. One that is being stopped begins nothing more.
+    pub(super) async fn rule_within(
+        &self,
+        subject: &Subject,
+        effect: Effect,
+        cancel: &CancellationToken,
+        verdicts: &Mutex<Verdicts>,
+    ) -> Ruling {
+        match cancel.is_cancelled() {
+            true => Ruling::Denied(Denial::fixed(Code::Cancelled, "the user stopped the request.")),
+            false => self.rule(subject, effect, cancel, verdicts).await,
+        }
+    }
+
     /// Decides on an effect, asking if need be, and writes down what was decided: before it can happen.
     pub(super) async fn rule(&self, subject: &Subject, effect: Effect, cancel: &CancellationToken, verdicts: &Mutex<Verdicts>) -> Ruling {
         // A guest that takes no for no answer does not get to ask again.

@@ -390,7 +390,7 @@ impl Dispatcher {
         Arc::new(move |effect| {
             let (approvals, verdicts, cancel) = (Arc::clone(&approvals), Arc::clone(&verdicts), cancel.clone());
             let subject = Arc::clone(&subject);
-            Box::pin(async move { approvals.rule(&subject, effect, &cancel, &verdicts).await })
+            Box::pin(async move { approvals.rule_within(&subject, effect, &cancel, &verdicts).await })
         })
     }
 }

@@ -55,6 +55,21 @@ fn r101_a_command_that_runs_is_ended() {
 }
 
 #[test]
+fn r101_a_command_gets_term_and_a_moment_before_it_is_killed() {
+    for provider in both() {
+        let home = home();
+        let numbers = provider.serve([]);
+        let sleep = format!("sleep {}", unique(&numbers));
+        let command = format!("trap 'touch got-term; exit' TERM; {sleep} & wait");
+        let server = provider.serve([calls("bash", json!({"command": command}))]);
+        let running = home.start(home.task(&server, &["--mode", "auto", "--output", "json"]));
+        wait_until("the command sleeps", || processes_with(&sleep).into_iter().any(|line| line.starts_with("sleep")));
+        interrupt(running);
+        assert!(home.has("got-term"));
+    }
+}
+
+#[test]
 fn r101_a_command_that_ignores_signals_is_killed_with_its_children() {
     interrupt_asleep(|sleep| format!("trap '' TERM INT; (trap '' TERM; {sleep}) & {sleep}; {sleep}"));
 }
