@@ -14,7 +14,7 @@ use crate::config::{Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
 use crate::model;
 use crate::policy::{Mode, Policy, WorkspacePath};
 use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, History, Sandbox, SandboxOptions, Workspace};
-use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, SubAgents, builtin_components};
+use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, Slots, SubAgents, builtin_components};
 
 /// Rejections in a row after which a request goes back to the user.
 const REJECTIONS: u32 = 3;
@@ -25,6 +25,8 @@ pub(super) struct Parts {
     pub(super) folders: Folders,
     pub(super) sandbox: Arc<Sandbox>,
     pub(super) catalog: Arc<Catalog>,
+    /// One for all who call tools, or each sub-agent would have as many as the request.
+    slots: Slots,
     /// What this program keeps, and what it believes: absolute paths without links.
     own: Vec<PathBuf>,
 }
@@ -88,9 +90,10 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
         }
     }
     admission.check_refused(catalog.refused())?;
+    let slots = settings.parallel.into();
     let lock = lock_file(common, &folders);
     let own = folders.all().into_iter().chain([lock.path()]).chain(common.config.as_deref()).map(without_links).collect();
-    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), own })
+    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), slots, own })
 }
 
 /// The absolute path without links, of which the last part need not be there yet.
@@ -177,7 +180,7 @@ impl Parts {
 
     fn dispatcher_settings(&self) -> DispatcherSettings {
         DispatcherSettings {
-            parallel: self.settings.parallel,
+            parallel: self.slots.clone(),
             reorder: self.settings.reorder,
             output_cap: self.settings.output_cap,
             outputs: Some(self.folders.outputs()),

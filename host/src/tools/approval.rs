@@ -154,6 +154,20 @@ impl Approvals {
         self.rejections_in_a_row.load(Ordering::Relaxed)
     }
 
+    /// The same for an effect in the middle of a call. One that is being stopped begins nothing more.
+    pub(super) async fn rule_within(
+        &self,
+        subject: &Subject,
+        effect: Effect,
+        cancel: &CancellationToken,
+        verdicts: &Mutex<Verdicts>,
+    ) -> Ruling {
+        match cancel.is_cancelled() {
+            true => Ruling::Denied(Denial::fixed(Code::Cancelled, "the user stopped the request.")),
+            false => self.rule(subject, effect, cancel, verdicts).await,
+        }
+    }
+
     /// Decides on an effect, asking if need be, and writes down what was decided: before it can happen.
     pub(super) async fn rule(&self, subject: &Subject, effect: Effect, cancel: &CancellationToken, verdicts: &Mutex<Verdicts>) -> Ruling {
         // A guest that takes no for no answer does not get to ask again.
@@ -225,8 +239,10 @@ impl Approvals {
         let of_a_plan = matches!(question.effect, Effect::Plan { .. });
         let _waits_for_the_user = self.time.pause();
         let answer = tokio::select! {
-            answer = approver.ask(&question) => answer,
+            // First: a dialog that ends with the request has no answer to give.
+            biased;
             () = cancel.cancelled() => return Err(Denial::fixed(Code::Cancelled, "the user stopped the request.")),
+            answer = approver.ask(&question) => answer,
         };
         match answer {
             Answer::Yes => Ok((self.approved(|judge| judge.approve(question)), Ground::User)),
