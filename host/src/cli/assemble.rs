@@ -103,6 +103,11 @@ pub(super) fn mode_under(policy: &Policy, flag: Option<Mode>, chosen: Mode) -> R
 }
 
 impl Parts {
+    /// The workspace, with what the policy protects in it.
+    pub(super) fn workspace(&self, folder: &std::path::Path) -> Result<Arc<Workspace>, CliError> {
+        Ok(Arc::new(Workspace::open(folder)?.protecting(self.catalog.policy().protected())))
+    }
+
     /// A dispatcher for a workspace, with approvals of its own.
     pub(super) fn dispatcher(&self, workspace: &Arc<Workspace>, approvals: Approvals) -> Dispatcher {
         self.dispatcher_with(workspace, Arc::new(approvals))
