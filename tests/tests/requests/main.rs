@@ -12,6 +12,7 @@ mod command_line;
 mod compaction;
 mod demo;
 mod dialog;
+mod display;
 mod failures;
 mod history;
 mod interventions;

@@ -81,6 +81,13 @@ impl Screen {
         stderr_piece(&out);
     }
 
+    /// Writes what is settled, where nothing is drawn below it.
+    pub(super) fn write(&mut self) {
+        if !self.settled.is_empty() {
+            stderr_piece(&std::mem::take(&mut self.settled));
+        }
+    }
+
     /// From wherever the cursor was left to the first of the rows below, and everything from there on away. A terminal that
     /// became narrower has broken rows in two.
     fn erasing(&self, columns: usize) -> String {
