@@ -31,6 +31,8 @@ pub enum Code {
     NobodyToAsk,
     /// The user said no.
     RejectedByUser,
+    /// This machine cannot close off a command as far as it has to be.
+    NoSandbox,
     /// The request was cancelled.
     Cancelled,
 }
@@ -45,6 +47,7 @@ impl Code {
             Self::Mode => "mode",
             Self::NobodyToAsk => "nobody-to-ask",
             Self::RejectedByUser => "rejected-by-user",
+            Self::NoSandbox => "no-sandbox",
             Self::Cancelled => "cancelled",
         }
     }

@@ -14,6 +14,7 @@
 
 mod capability;
 mod command_line;
+mod command_rules;
 mod denial;
 mod effect;
 mod grants;
@@ -24,6 +25,7 @@ mod protected;
 
 pub use capability::Capability;
 pub use command_line::{CommandScope, SimpleCommand};
+pub use command_rules::{CommandLimits, CommandRules, MoreProtected, SandboxLevel};
 pub use denial::{Code, Denial};
 pub use effect::{Effect, Question, Scope};
 pub use grants::{FileGrant, Grants};
