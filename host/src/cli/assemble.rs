@@ -57,9 +57,13 @@ pub(super) fn parts(common: &Common, flags: Flags, allocation: Allocation) -> Re
 }
 
 impl Parts {
-    /// A dispatcher for a workspace.
+    /// A dispatcher for a workspace, with approvals of its own.
     pub(super) fn dispatcher(&self, workspace: &Arc<Workspace>, approver: Option<Arc<dyn Approver>>) -> Dispatcher {
-        let approvals = Arc::new(Approvals::new(self.settings.mode, approver));
+        self.dispatcher_with(workspace, Arc::new(Approvals::new(self.settings.mode, approver)))
+    }
+
+    /// A dispatcher for a workspace, with approvals that outlive it.
+    pub(super) fn dispatcher_with(&self, workspace: &Arc<Workspace>, approvals: Arc<Approvals>) -> Dispatcher {
         let settings = DispatcherSettings {
             parallel: self.settings.parallel,
             reorder: self.settings.reorder,

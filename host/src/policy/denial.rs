@@ -35,6 +35,8 @@ pub enum Code {
     NoSandbox,
     /// The request was cancelled.
     Cancelled,
+    /// It has to be on record, and cannot be put there.
+    NotRecorded,
 }
 
 impl Code {
@@ -49,6 +51,7 @@ impl Code {
             Self::RejectedByUser => "rejected-by-user",
             Self::NoSandbox => "no-sandbox",
             Self::Cancelled => "cancelled",
+            Self::NotRecorded => "not-recorded",
         }
     }
 }

@@ -47,6 +47,11 @@ impl Judge {
         self.mode
     }
 
+    /// From now on another mode is in force. What was approved stays approved, as far as the mode asks at all.
+    pub fn set_mode(&mut self, mode: Mode) {
+        self.mode = mode;
+    }
+
     /// Decides on one effect of one call.
     pub fn decide(&self, tool: &str, arguments: &str, effect: Effect) -> Decision {
         match self.verdict(tool, &effect) {
@@ -161,6 +166,16 @@ mod tests {
         let permit = judge.approve(question);
         assert_eq!(permit.effect(), &command("git status"));
         assert_eq!(word(&judge.decide("bash", "{}", command("git status"))), "ask");
+    }
+
+    #[test]
+    fn a_mode_that_is_chosen_later_decides_from_then_on() {
+        let mut judge = Judge::new(Mode::Ask, true);
+        let words = [Mode::Plan, Mode::AutoEdit, Mode::Auto, Mode::Ask].map(|mode| {
+            judge.set_mode(mode);
+            (word(&judge.decide("bash", "{}", command("ls"))), word(&judge.decide("write_file", "{}", write("a"))))
+        });
+        assert_eq!(words, [("deny", "deny"), ("ask", "allow"), ("allow", "allow"), ("ask", "ask")]);
     }
 
     #[test]

@@ -24,6 +24,16 @@ impl Mode {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Ask, Self::Plan, Self::AutoEdit, Self::Auto];
 
+    /// The one that a single key changes to. It never leads into `auto`: that is said in full.
+    #[must_use]
+    pub fn next(self) -> Self {
+        match self {
+            Self::Ask => Self::Plan,
+            Self::Plan => Self::AutoEdit,
+            Self::AutoEdit | Self::Auto => Self::Ask,
+        }
+    }
+
     /// The word for it on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -51,5 +61,15 @@ impl FromStr for Mode {
 
     fn from_str(word: &str) -> Result<Self, UnknownMode> {
         Self::ALL.into_iter().find(|mode| mode.name() == word).ok_or_else(|| UnknownMode(word.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_leads_into_auto() {
+        assert_eq!(Mode::ALL.map(Mode::next), [Mode::Plan, Mode::AutoEdit, Mode::Ask, Mode::Ask]);
     }
 }

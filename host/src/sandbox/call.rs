@@ -50,6 +50,13 @@ pub struct CallReport {
     pub log: String,
 }
 
+impl CallReport {
+    /// Of a call that was not let start.
+    pub fn without_a_run(failure: Failure) -> Self {
+        Self { result: Err(failure), active: Duration::ZERO, memory: 0, log: String::new() }
+    }
+}
+
 /// A call that does not react to being stopped sits in a system call that does not return, such as opening a dead
 /// network mount. Its thread is left behind, so that the request can go on.
 const PATIENCE: Duration = Duration::from_millis(700);

@@ -75,6 +75,23 @@ impl From<wit::ToolError> for Failure {
 }
 
 impl Failure {
+    /// The kind of failure in a word, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::InvalidInput { .. } => "invalid-input",
+            Self::NotFound(_) => "not-found",
+            Self::Denied { .. } => "denied",
+            Self::ToolTimedOut(_) => "timed-out",
+            Self::ToolFailed(_) => "failed",
+            Self::LimitExceeded(_) => "limit-exceeded",
+            Self::Trapped(_) => "crashed",
+            Self::BadAnswer(_) => "bad-answer",
+            Self::Cancelled => "cancelled",
+            Self::Unavailable(_) => "unavailable",
+            Self::Host(_) => "host-failure",
+        }
+    }
+
     pub(super) fn stopped(stop: Stop, limits: &Limits) -> Self {
         match stop {
             Stop::Cancelled => Self::Cancelled,

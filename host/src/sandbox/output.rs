@@ -47,6 +47,15 @@ pub enum Shown {
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 impl Output {
+    /// How much there is for the model, in bytes.
+    pub fn size(&self) -> usize {
+        let size = |piece: &Piece| match piece {
+            Piece::Text(text) => text.len(),
+            Piece::Image { data, .. } => data.len(),
+        };
+        self.content.iter().map(size).sum()
+    }
+
     /// Takes an answer from a guest, or says what is wrong with it.
     pub(super) fn check(output: wit::Output, limits: &Limits) -> Result<Self, String> {
         let mut bytes = 0_usize;

@@ -43,6 +43,11 @@ impl<'a> Recording<'a> {
     pub fn new(journal: Journal, then: &'a dyn Observer) -> Self {
         Self { state: Mutex::new(State { journal: Some(journal), open: None }), then }
     }
+
+    /// Gives the journal back for the next request; `None` if it could not be written any more.
+    pub fn into_journal(self) -> Option<Journal> {
+        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).journal
+    }
 }
 
 impl Observer for Recording<'_> {

@@ -7,8 +7,13 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use super::ledger::{Decided, Ended, Ground, Ledger, Ruled, Subject, Unrecorded};
+use crate::conversation::Call;
 use crate::policy::{Code, Decision, Denial, Effect, Judge, Mode, Permit, Question};
 use crate::sandbox::Ruling;
+
+/// Denials of one call that get a record each: a guest can ask for what it does not get as fast as it runs.
+const DENIALS_ON_RECORD: usize = 16;
 
 /// Somebody who can be asked: a dialog at a terminal.
 pub trait Approver: Send + Sync {
@@ -38,6 +43,7 @@ pub struct Approvals {
     /// Held while a dialog is open, so that there is one at a time.
     dialog: tokio::sync::Mutex<()>,
     rejections_in_a_row: AtomicU32,
+    ledger: Option<Arc<dyn Ledger>>,
 }
 
 /// What became of the effects of one call.
@@ -49,6 +55,17 @@ pub(super) struct Verdicts {
     pub(super) rejected: Option<Rejection>,
     /// How long dialogs were open, or waited for.
     pub(super) waited: Duration,
+    /// The records of what was decided.
+    pub(super) records: Vec<u64>,
+    /// How often something was denied.
+    pub(super) denials: usize,
+}
+
+impl Verdicts {
+    /// Denials that have no record of their own.
+    pub(super) fn more_denials(&self) -> u64 {
+        self.denials.saturating_sub(DENIALS_ON_RECORD) as u64
+    }
 }
 
 /// The user said no.
@@ -60,8 +77,48 @@ pub(super) struct Rejection {
 impl Approvals {
     /// Approvals in a mode, with somebody to ask or without.
     pub fn new(mode: Mode, approver: Option<Arc<dyn Approver>>) -> Self {
-        let judge = Judge::new(mode, approver.is_some());
-        Self { judge: Mutex::new(judge), approver, dialog: tokio::sync::Mutex::new(()), rejections_in_a_row: AtomicU32::new(0) }
+        let judge = Mutex::new(Judge::new(mode, approver.is_some()));
+        Self { judge, approver, dialog: tokio::sync::Mutex::new(()), rejections_in_a_row: AtomicU32::new(0), ledger: None }
+    }
+
+    /// With somebody who keeps account of what calls do.
+    #[must_use]
+    pub fn recorded_by(self, ledger: Arc<dyn Ledger>) -> Self {
+        Self { ledger: Some(ledger), ..self }
+    }
+
+    /// Whether a call may start: not if it has to be on record, and nothing can be put there.
+    pub(super) fn ready(&self) -> Result<(), Denial> {
+        self.ledger.as_ref().map_or(Ok(()), |ledger| ledger.ready()).map_err(Denial::from)
+    }
+
+    /// Puts the end of a call on record.
+    pub(super) fn ended(&self, subject: &Subject, ended: &Ended) {
+        if let Some(ledger) = &self.ledger {
+            ledger.ended(subject, ended);
+        }
+    }
+
+    /// Puts a call on record that does not run.
+    pub(super) fn refused(&self, call: &Call, problem: &str) {
+        if let Some(ledger) = &self.ledger {
+            ledger.refused(call, problem);
+        }
+    }
+
+    /// The mode in force.
+    pub fn mode(&self) -> Mode {
+        lock(&self.judge).mode()
+    }
+
+    /// From now on another mode is in force, for calls that are under way too.
+    pub fn set_mode(&self, mode: Mode) {
+        lock(&self.judge).set_mode(mode);
+    }
+
+    /// A new request begins: what was rejected in the one before it does not count against it.
+    pub fn request_begins(&self) {
+        self.rejections_in_a_row.store(0, Ordering::Relaxed);
     }
 
     /// How often the user said no since they last said yes.
@@ -69,51 +126,80 @@ impl Approvals {
         self.rejections_in_a_row.load(Ordering::Relaxed)
     }
 
-    /// Decides on an effect, asking if need be, and writes down what was decided.
-    pub(super) async fn rule(
-        &self,
-        tool: &str,
-        arguments: &str,
-        effect: Effect,
-        cancel: &CancellationToken,
-        verdicts: &Mutex<Verdicts>,
-    ) -> Ruling {
+    /// Decides on an effect, asking if need be, and writes down what was decided: before it can happen.
+    pub(super) async fn rule(&self, subject: &Subject, effect: Effect, cancel: &CancellationToken, verdicts: &Mutex<Verdicts>) -> Ruling {
         // A guest that takes no for no answer does not get to ask again.
         if lock(verdicts).rejected.is_some() {
             return Ruling::Denied(Denial::fixed(Code::RejectedByUser, "the user has rejected this call."));
         }
         let asked = Instant::now();
-        let ruling = self.decide(tool, arguments, effect, cancel, verdicts).await;
-        lock(verdicts).waited += asked.elapsed();
-        if let Ruling::Permitted(permit) = &ruling {
-            lock(verdicts).permitted.push(permit.effect().clone());
+        let decision = self.decide(subject, effect.clone(), cancel, verdicts).await;
+        let waited = asked.elapsed();
+        let ruled = match &decision {
+            Ok((_, ground)) => Ruled::Allowed(ground.clone()),
+            Err(denial) => Ruled::Denied(denial.clone()),
+        };
+        let recorded = self.record(subject, &Decided { effect, ruled, waited }, verdicts);
+        let mut verdicts = lock(verdicts);
+        verdicts.waited += waited;
+        match decision.and_then(|(permit, _)| recorded.map(|()| permit).map_err(Denial::from)) {
+            Ok(permit) => {
+                verdicts.permitted.push(permit.effect().clone());
+                Ruling::Permitted(permit)
+            }
+            Err(denial) => Ruling::Denied(denial),
         }
-        ruling
     }
 
-    async fn decide(&self, tool: &str, arguments: &str, effect: Effect, cancel: &CancellationToken, verdicts: &Mutex<Verdicts>) -> Ruling {
-        match lock(&self.judge).decide(tool, arguments, effect.clone()) {
-            Decision::Allow(permit) => return Ruling::Permitted(permit),
-            Decision::Deny(denial) => return Ruling::Denied(denial),
+    fn record(&self, subject: &Subject, decided: &Decided, verdicts: &Mutex<Verdicts>) -> Result<(), Unrecorded> {
+        if let Ruled::Denied(_) = decided.ruled {
+            let mut verdicts = lock(verdicts);
+            verdicts.denials += 1;
+            if verdicts.denials > DENIALS_ON_RECORD {
+                return Ok(());
+            }
+        }
+        let Some(ledger) = &self.ledger else { return Ok(()) };
+        let number = ledger.decided(subject, decided)?;
+        lock(verdicts).records.extend(number);
+        Ok(())
+    }
+
+    async fn decide(
+        &self,
+        subject: &Subject,
+        effect: Effect,
+        cancel: &CancellationToken,
+        verdicts: &Mutex<Verdicts>,
+    ) -> Result<(Permit, Ground), Denial> {
+        let standing = |permit| Ok((permit, Ground::Standing(lock(&self.judge).mode())));
+        let first = lock(&self.judge).decide(&subject.tool, &subject.arguments, effect.clone());
+        match first {
+            Decision::Allow(permit) => return standing(permit),
+            Decision::Deny(denial) => return Err(denial),
             Decision::Ask(_) => {}
         }
         let _one_at_a_time = self.dialog.lock().await;
         // The dialog before may have approved a scope that covers this one.
-        let question = match lock(&self.judge).decide(tool, arguments, effect) {
-            Decision::Allow(permit) => return Ruling::Permitted(permit),
-            Decision::Deny(denial) => return Ruling::Denied(denial),
+        let second = lock(&self.judge).decide(&subject.tool, &subject.arguments, effect);
+        let question = match second {
+            Decision::Allow(permit) => return standing(permit),
+            Decision::Deny(denial) => return Err(denial),
             Decision::Ask(question) => question,
         };
         let Some(approver) = &self.approver else {
-            return Ruling::Denied(Denial::fixed(Code::NobodyToAsk, "there is nobody to ask."));
+            return Err(Denial::fixed(Code::NobodyToAsk, "there is nobody to ask."));
         };
         let answer = tokio::select! {
             answer = approver.ask(&question) => answer,
-            () = cancel.cancelled() => return Ruling::Denied(Denial::fixed(Code::Cancelled, "the user stopped the request.")),
+            () = cancel.cancelled() => return Err(Denial::fixed(Code::Cancelled, "the user stopped the request.")),
         };
         match answer {
-            Answer::Yes => Ruling::Permitted(self.approved(|judge| judge.approve(question))),
-            Answer::YesForScope => Ruling::Permitted(self.approved(|judge| judge.approve_scope(question))),
+            Answer::Yes => Ok((self.approved(|judge| judge.approve(question)), Ground::User)),
+            Answer::YesForScope => {
+                let ground = Ground::UserForScope(question.scope.clone());
+                Ok((self.approved(|judge| judge.approve_scope(question)), ground))
+            }
             Answer::No { guidance } => {
                 self.rejections_in_a_row.fetch_add(1, Ordering::Relaxed);
                 let guidance = guidance.filter(|words| !words.trim().is_empty());
@@ -122,7 +208,7 @@ impl Approvals {
                     None => "the user said no.".to_owned(),
                 };
                 lock(verdicts).rejected = Some(Rejection { guidance });
-                Ruling::Denied(Denial::fixed(Code::RejectedByUser, reason))
+                Err(Denial::fixed(Code::RejectedByUser, reason))
             }
         }
     }

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::answer::{self, Keeping};
 use super::approval::{Approvals, Verdicts, lock, rejected_text};
 use super::catalog::{Catalog, Tool};
+use super::ledger::{Ended, Subject};
 use super::parallel::ParallelLimit;
 use super::repetition::Repetition;
 use super::schedule::{self, Planned, Reorder, Step, Touches};
@@ -21,7 +22,7 @@ use super::summary;
 use crate::agent::events::{Event, Observer, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
-use crate::policy::{Effect, FileGrant};
+use crate::policy::{Denial, Effect, FileGrant};
 use crate::sandbox::{self, CallReport, Failure, Gate, Limits, Ruling, Sandbox, Workspace};
 
 /// Runs calls in their enclosures.
@@ -56,6 +57,7 @@ struct Ready<'a> {
     index: usize,
     call: Call,
     tool: &'a Tool,
+    subject: Arc<Subject>,
     summary: String,
     input: String,
     touches: Touches,
@@ -120,6 +122,7 @@ impl Dispatcher {
             match self.check(index, call) {
                 Ok(call) => ready.push(call),
                 Err((call, problem)) => {
+                    self.approvals.refused(&call, &problem);
                     let mut result = ToolResult::error(problem);
                     let remark = lock(&self.repetition).remark(call.name.trim(), &call.arguments, &result);
                     result.content.extend(remark.map(Content::Text));
@@ -158,7 +161,8 @@ impl Dispatcher {
             (FileGrant::Read | FileGrant::ReadWrite, false, true) | (_, true, _) => Touches::Anything,
         };
         let summary = summary::of(&tool.declared.input_schema, &call.arguments);
-        Ok(Ready { index, tool, summary, input: checked.value.to_string(), touches, call })
+        let subject = Arc::new(Subject::of(&call, tool));
+        Ok(Ready { index, tool, subject, summary, input: checked.value.to_string(), touches, call })
     }
 
     /// Runs calls side by side, in turn order as slots get free. Says whether the request goes back to the user.
@@ -199,12 +203,27 @@ impl Dispatcher {
     async fn run_one<'a>(&'a self, ready: Ready<'a>, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> Done<'a> {
         let verdicts = Arc::new(Mutex::new(Verdicts::default()));
         let started = Instant::now();
-        let report = match self.admit(&ready, &verdicts, cancel).await {
-            Ok(()) => self.attempt(&ready, &verdicts, observer, cancel).await.result,
-            Err(failure) => Err(failure),
+        let CallReport { result: report, active, memory, log } = match self.admit(&ready, &verdicts, cancel).await {
+            Ok(()) => self.attempt(&ready, &verdicts, observer, cancel).await,
+            Err(failure) => CallReport::without_a_run(failure),
         };
-        let Verdicts { permitted, rejected, waited } = std::mem::take(&mut *lock(&verdicts));
-        let duration = started.elapsed().saturating_sub(waited);
+        let verdicts = std::mem::take(&mut *lock(&verdicts));
+        let wall = started.elapsed();
+        let duration = wall.saturating_sub(verdicts.waited);
+        let mut ended = Ended {
+            status: ResultStatus::Ok,
+            failure: report.as_ref().err().map(Failure::kind),
+            more_denials: verdicts.more_denials(),
+            active,
+            waited: verdicts.waited,
+            wall,
+            input: ready.input.len(),
+            output: report.as_ref().map_or(0, sandbox::Output::size),
+            memory,
+            log: log.len(),
+            decisions: verdicts.records,
+        };
+        let (permitted, rejected) = (verdicts.permitted, verdicts.rejected);
         let (result, view, hand_back) = match rejected {
             // Whatever the tool makes of a no, the model hears it from the host.
             Some(rejection) => {
@@ -219,11 +238,14 @@ impl Dispatcher {
                 (result, view, false)
             }
         };
+        ended.status = result.status;
+        self.approvals.ended(&ready.subject, &ended);
         Done { ready, result, view, duration, hand_back }
     }
 
     /// Asks for what has to be settled before a call starts.
     async fn admit(&self, ready: &Ready<'_>, verdicts: &Mutex<Verdicts>, cancel: &CancellationToken) -> Result<(), Failure> {
+        self.approvals.ready().map_err(denied)?;
         let confirm = ready.tool.declared.confirm;
         let effect = match (ready.tool.grants.files, &ready.touches) {
             (FileGrant::ReadWrite, Touches::Paths(paths)) => Effect::Write { paths: paths.clone(), confirm },
@@ -231,13 +253,9 @@ impl Dispatcher {
             (FileGrant::None | FileGrant::Read, _) if confirm => Effect::Confirmed,
             (FileGrant::None | FileGrant::Read, _) => return Ok(()),
         };
-        match self.approvals.rule(&ready.tool.declared.name, &ready.call.arguments, effect, cancel, verdicts).await {
+        match self.approvals.rule(&ready.subject, effect, cancel, verdicts).await {
             Ruling::Permitted(_) => Ok(()),
-            Ruling::Denied(denial) => Err(Failure::Denied {
-                code: denial.code.name().to_owned(),
-                reason: denial.reason,
-                remedy: denial.remedy.map(|remedy| format!(" {remedy}")).unwrap_or_default(),
-            }),
+            Ruling::Denied(denial) => Err(denied(denial)),
         }
     }
 
@@ -295,11 +313,19 @@ impl Dispatcher {
 
     fn gate(&self, ready: &Ready<'_>, verdicts: &Arc<Mutex<Verdicts>>, cancel: &CancellationToken) -> Gate {
         let (approvals, verdicts, cancel) = (Arc::clone(&self.approvals), Arc::clone(verdicts), cancel.clone());
-        let (tool, arguments) = (ready.tool.declared.name.clone(), ready.call.arguments.clone());
+        let subject = Arc::clone(&ready.subject);
         Arc::new(move |effect| {
             let (approvals, verdicts, cancel) = (Arc::clone(&approvals), Arc::clone(&verdicts), cancel.clone());
-            let (tool, arguments) = (tool.clone(), arguments.clone());
-            Box::pin(async move { approvals.rule(&tool, &arguments, effect, &cancel, &verdicts).await })
+            let subject = Arc::clone(&subject);
+            Box::pin(async move { approvals.rule(&subject, effect, &cancel, &verdicts).await })
         })
+    }
+}
+
+fn denied(denial: Denial) -> Failure {
+    Failure::Denied {
+        code: denial.code.name().to_owned(),
+        reason: denial.reason,
+        remedy: denial.remedy.map(|remedy| format!(" {remedy}")).unwrap_or_default(),
     }
 }
