@@ -8,6 +8,7 @@
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "a benchmark prints, and stops at what it did not expect")]
 
 mod calls;
+mod commands;
 mod folders;
 mod measure;
 mod search;
@@ -21,6 +22,8 @@ fn main() {
     calls::run(&runtime);
     measure::title("a process from start to a tool's result");
     calls::cold();
+    measure::title("a command in its sandbox");
+    commands::run(&runtime);
     measure::title("a turn: a replayed response with one call, and its result");
     turn::run(&runtime);
     measure::title("grep against rg with the same threads");

@@ -7,7 +7,7 @@ use super::error::CliError;
 use super::print::stderr_line;
 use crate::config::{Flags, Folders, Raw, Settings};
 use crate::model;
-use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, Sandbox, SandboxOptions, Workspace};
+use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, Sandbox, SandboxOptions, Workspace};
 use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, builtin_components};
 
 /// Rejections in a row after which a request goes back to the user.
@@ -19,6 +19,7 @@ pub(super) struct Parts {
     pub(super) folders: Folders,
     pub(super) sandbox: Arc<Sandbox>,
     pub(super) catalog: Arc<Catalog>,
+    pub(super) commands: Arc<Commands>,
 }
 
 /// Reads the configuration and the flags.
@@ -40,7 +41,9 @@ pub(super) fn settings(common: &Common, flags: Flags) -> Result<(Settings, Folde
 pub(super) fn parts(common: &Common, flags: Flags, allocation: Allocation) -> Result<Parts, CliError> {
     let (settings, folders) = settings(common, flags)?;
     let cache = Cache::open(folders.cache())?;
-    let compiler = Compiler::Process(std::env::current_exe()?);
+    let program = std::env::current_exe()?;
+    let commands = Arc::new(Commands::new(program.clone(), settings.commands.clone(), folders.set_aside()));
+    let compiler = Compiler::Process(program);
     let sandbox = Arc::new(Sandbox::new(SandboxOptions { allocation, compiler, cache: Some(cache) })?);
     let mut catalog = Catalog::default();
     for (name, component) in builtin_components() {
@@ -53,7 +56,7 @@ pub(super) fn parts(common: &Common, flags: Flags, allocation: Allocation) -> Re
             Err(error) => catalog.refuse(origin, &error),
         }
     }
-    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog) })
+    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), commands })
 }
 
 impl Parts {
@@ -70,6 +73,7 @@ impl Parts {
             output_cap: self.settings.output_cap,
             outputs: Some(self.folders.outputs()),
             limits: crate::sandbox::Limits::default(),
+            commands: Arc::clone(&self.commands),
             rejections: REJECTIONS,
         };
         Dispatcher::new(Arc::clone(&self.sandbox), Arc::clone(&self.catalog), Arc::clone(workspace), approvals, settings)

@@ -10,25 +10,31 @@ use futures_util::future::BoxFuture;
 use super::print::{stderr_line, stderr_piece};
 use super::render::Renderer;
 use crate::policy::{Effect, Question};
+use crate::sandbox::Commands;
 use crate::shown;
 use crate::tools::{Answer, Approver};
 
 /// Asks at the terminal of this process.
 pub(super) struct TerminalDialog {
     renderer: Arc<Renderer>,
+    commands: Arc<Commands>,
     /// One reader for all questions: what it has buffered belongs to the next line.
     terminal: Arc<Mutex<BufReader<File>>>,
 }
 
 impl TerminalDialog {
     /// `None` where nobody can be asked: without a terminal to show a question on and to read the answer from.
-    pub(super) fn at_this_terminal(renderer: &Arc<Renderer>) -> Option<Arc<dyn Approver>> {
+    pub(super) fn at_this_terminal(renderer: &Arc<Renderer>, commands: &Arc<Commands>) -> Option<Arc<dyn Approver>> {
         use std::io::IsTerminal as _;
         if !std::io::stderr().is_terminal() {
             return None;
         }
         let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
-        Some(Arc::new(Self { renderer: Arc::clone(renderer), terminal: Arc::new(Mutex::new(BufReader::new(terminal))) }))
+        Some(Arc::new(Self {
+            renderer: Arc::clone(renderer),
+            commands: Arc::clone(commands),
+            terminal: Arc::new(Mutex::new(BufReader::new(terminal))),
+        }))
     }
 }
 
@@ -36,7 +42,7 @@ impl Approver for TerminalDialog {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
             let _quiet = self.renderer.pause();
-            let (text, has_scope) = (describe(question), question.scope.is_some());
+            let (text, has_scope) = (describe(question, &self.commands.in_words()), question.scope.is_some());
             let terminal = Arc::clone(&self.terminal);
             // If the request is cancelled meanwhile, the thread stays behind with its read; the process is about to end.
             tokio::task::spawn_blocking(move || converse(&terminal, &text, has_scope)).await.unwrap_or(Answer::No { guidance: None })
@@ -45,12 +51,12 @@ impl Approver for TerminalDialog {
 }
 
 /// The question with everything to decide by, escaped and in full.
-fn describe(question: &Question) -> String {
+fn describe(question: &Question, sandbox: &str) -> String {
     let tool = shown::line(&question.tool, 64);
     let (what, detail) = match &question.effect {
         Effect::Command { line, directory } => {
             let place = if directory.as_str().is_empty() { String::new() } else { format!(" in {}", shown::line(directory.as_str(), 400)) };
-            (format!("{tool} wants to run this command{place}, outside of the sandbox, with your rights:"), shown::block(line))
+            (format!("{tool} wants to run this command{place}, {sandbox}:"), shown::block(line))
         }
         Effect::Write { paths, .. } if paths.is_empty() => {
             (format!("{tool} wants to run with the workspace open for writing. Its arguments:"), shown::block(&question.arguments))
@@ -122,14 +128,14 @@ mod tests {
     fn question(line: &str) -> String {
         let effect = Effect::Command { line: line.into(), directory: WorkspacePath::parse("", None).unwrap() };
         let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("bash", "{}", effect) else { panic!("not asked") };
-        console::strip_ansi_codes(&describe(&question)).into_owned()
+        console::strip_ansi_codes(&describe(&question, "in the sandbox `full`, no network")).into_owned()
     }
 
     #[test]
     fn r038_the_dialog_shows_the_command_and_the_scope() {
         insta::assert_snapshot!(question("cargo test --release"), @r"
 
-        ? bash wants to run this command, outside of the sandbox, with your rights:
+        ? bash wants to run this command, in the sandbox `full`, no network:
 
             cargo test --release
 
@@ -146,7 +152,7 @@ mod tests {
         let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("patch", r#"{"path":"src/a.rs"}"#, effect) else {
             panic!("not asked")
         };
-        let text = console::strip_ansi_codes(&describe(&question)).into_owned();
+        let text = console::strip_ansi_codes(&describe(&question, "in the sandbox `full`, no network")).into_owned();
         assert!(text.contains("patch wants to run with the workspace open for writing; its call names src/a.rs."), "{text}");
     }
 
@@ -154,7 +160,7 @@ mod tests {
     fn r039_an_opaque_command_has_no_scope_and_nothing_of_it_is_hidden() {
         insta::assert_snapshot!(question("ls\u{202e} \u{1b}[2K\r; rm -rf x\nsecond line"), @r"
 
-        ? bash wants to run this command, outside of the sandbox, with your rights:
+        ? bash wants to run this command, in the sandbox `full`, no network:
 
             ls\u{202e} \u{1b}[2K\u{d}; rm -rf x
             second line

@@ -31,7 +31,9 @@ pub fn run() -> ExitCode {
         Command::Tools(args) => tools::run(&common, args),
         Command::Doctor => doctor::run(&common),
         Command::Completions { shell } => completions::run(shell),
-        Command::CompileComponent => return exit::of_compiler(crate::sandbox::compile_from_stdin()),
+        Command::CompileComponent => return exit::of_helper(crate::sandbox::compile_from_stdin()),
+        Command::SuperviseCommand => return exit::of_helper(crate::sandbox::supervise_command()),
+        Command::ConfinedCommand => return exit::of_helper(crate::sandbox::turn_into_command()),
     };
     done.unwrap_or_else(|error| error.report())
 }

@@ -95,7 +95,7 @@ pub(super) async fn request(
         Some(recording) => recording,
         None => renderer.as_ref(),
     };
-    let approver: Option<Arc<dyn Approver>> = TerminalDialog::at_this_terminal(&renderer);
+    let approver: Option<Arc<dyn Approver>> = TerminalDialog::at_this_terminal(&renderer, &parts.commands);
     let dispatcher = parts.dispatcher(workspace, approver);
     let cancel = CancellationToken::new();
     interrupt::watch(cancel.clone())?;

@@ -41,6 +41,11 @@ impl Folders {
         self.state.join("sessions")
     }
 
+    /// What commands put into a workspace and have no business to.
+    pub fn set_aside(&self) -> PathBuf {
+        self.state.join("set-aside")
+    }
+
     /// Whole outputs of tools that were cut for the model.
     pub fn outputs(&self) -> PathBuf {
         self.state.join("outputs")

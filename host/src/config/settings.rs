@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::commands::{self, InvalidCommands};
 use super::raw::Raw;
 use crate::agent::{InvalidTurnLimit, TurnLimit};
-use crate::policy::Mode;
+use crate::policy::{CommandRules, Mode};
 use crate::tools::{InvalidParallelLimit, ParallelLimit, Reorder};
 
 /// What was said on the command line.
@@ -44,6 +45,8 @@ pub struct Settings {
     pub plugins: Vec<PathBuf>,
     /// How the model is reached.
     pub provider: Provider,
+    /// How approved commands run.
+    pub commands: CommandRules,
 }
 
 /// How the model is reached.
@@ -78,6 +81,9 @@ pub enum SettingsError {
     /// `dispatch.output_cap`
     #[error("dispatch.output_cap in the configuration: {0} bytes are too few to say anything; use 1000 or more")]
     OutputCap(usize),
+    /// `[commands]` or `[protected]`
+    #[error(transparent)]
+    Commands(#[from] InvalidCommands),
 }
 
 /// A hundred KiB are about 25,000 tokens: much for one result, and little enough for every window in use.
@@ -96,6 +102,7 @@ impl Settings {
             return Err(SettingsError::OutputCap(output_cap));
         }
         Ok(Self {
+            commands: commands::resolve(raw.commands, raw.protected)?,
             model: flags.model.or_else(|| env("COFFERDAM_MODEL")).or(raw.model),
             mode: flags.mode.or(raw.mode).unwrap_or_default(),
             turn_limit: flags.max_tool_iterations.or(turns_key).unwrap_or_default(),

@@ -42,6 +42,8 @@ const READ_ONLY: &[&str] = &[
     ".gitconfig",
     // This program's own.
     ".cofferdam",
+    // direnv runs it on the way into a folder. It is hidden too: most hold keys.
+    ".envrc",
     // Editors and agents run what is in these when a folder is opened.
     ".vscode",
     "*.code-workspace",
@@ -195,15 +197,16 @@ impl ProtectedPaths {
         })
     }
 
+    /// Whether it may not be made either, apart from what it holds.
+    pub fn is_read_only<'a>(&self, parts: impl Iterator<Item = &'a str>) -> bool {
+        let parts: Vec<String> = parts.filter(|part| !part.is_empty()).map(folded).collect();
+        any_run(&parts, &self.read_only, true)
+    }
+
     /// The same for a path in parts, which need be no path that a model could write.
     pub fn of_parts<'a>(&self, parts: impl Iterator<Item = &'a str>) -> Option<Protected> {
         let parts: Vec<String> = parts.filter(|part| !part.is_empty()).map(folded).collect();
-        let at_any_depth = |patterns: &[Pattern], below: bool| {
-            (0..parts.len()).any(|from| {
-                let ends = if below { from + 1..parts.len() + 1 } else { parts.len()..parts.len() + 1 };
-                ends.into_iter().any(|to| patterns.iter().any(|pattern| pattern.matches(&parts[from..to])))
-            })
-        };
+        let at_any_depth = |patterns: &[Pattern], below: bool| any_run(&parts, patterns, below);
         if at_any_depth(&self.hidden, true) && !at_any_depth(&self.shown, false) {
             Some(Protected::Hidden)
         } else if at_any_depth(&self.read_only, true) {
@@ -214,6 +217,14 @@ impl ProtectedPaths {
             None
         }
     }
+}
+
+/// Whether a pattern is a run of these parts: one up to the end or, with `below`, any.
+fn any_run(parts: &[String], patterns: &[Pattern], below: bool) -> bool {
+    (0..parts.len()).any(|from| {
+        let ends = if below { from + 1..parts.len() + 1 } else { parts.len()..parts.len() + 1 };
+        ends.into_iter().any(|to| patterns.iter().any(|pattern| pattern.matches(&parts[from..to])))
+    })
 }
 
 fn all(patterns: &[String]) -> Result<Vec<Pattern>, BadPattern> {

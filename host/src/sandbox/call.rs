@@ -7,6 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::bindings::exports::cofferdam::plugin::tools as wit;
 use super::clock::{Clock, Stop};
+use super::commands::RanCommand;
+use super::confine::Commands;
 use super::engine::Sandbox;
 use super::failure::Failure;
 use super::gate::{Gate, ProgressSink};
@@ -31,6 +33,8 @@ pub struct Call {
     pub workspace: Arc<Workspace>,
     /// Who decides on effects.
     pub gate: Gate,
+    /// How commands run.
+    pub commands: Arc<Commands>,
     /// Who hears of progress.
     pub progress: ProgressSink,
     /// Ends the call from outside.
@@ -48,12 +52,14 @@ pub struct CallReport {
     pub memory: usize,
     /// What the guest wrote to its standard output and standard error.
     pub log: String,
+    /// The commands that it ran, in order.
+    pub commands: Vec<RanCommand>,
 }
 
 impl CallReport {
     /// Of a call that was not let start.
     pub fn without_a_run(failure: Failure) -> Self {
-        Self { result: Err(failure), active: Duration::ZERO, memory: 0, log: String::new() }
+        Self { result: Err(failure), active: Duration::ZERO, memory: 0, log: String::new(), commands: Vec::new() }
     }
 }
 
@@ -95,12 +101,12 @@ impl Plugin {
     }
 
     async fn run(&self, sandbox: &Sandbox, call: Call, clock: &Arc<Clock>) -> CallReport {
-        let Call { tool, input, grants, limits, workspace, gate, progress, cancel: _ } = call;
+        let Call { tool, input, grants, limits, workspace, gate, commands, progress, cancel: _ } = call;
         let ready = match self.ready(sandbox) {
             Ok(ready) => ready,
             Err(error) => return report(clock, Err(Failure::Host(error.to_string()))),
         };
-        let state = match State::granted(&limits, Arc::clone(clock), &grants, &workspace, gate, progress) {
+        let state = match State::granted(&limits, Arc::clone(clock), &grants, &workspace, gate, commands, progress) {
             Ok(state) => state,
             Err(error) => return report(clock, Err(Failure::Unavailable(format!("the workspace cannot be opened: {error:#}")))),
         };
@@ -120,10 +126,11 @@ impl Plugin {
         };
         let state = store.data();
         let log = [state.stdout.text(), state.stderr.text()].concat();
-        CallReport { result, active: clock.counted(), memory: state.meter.peak_memory(), log }
+        let commands = state.commands.as_ref().map(|lent| lent.ran.clone()).unwrap_or_default();
+        CallReport { result, active: clock.counted(), memory: state.meter.peak_memory(), log, commands }
     }
 }
 
 fn report(clock: &Clock, result: Result<Output, Failure>) -> CallReport {
-    CallReport { result, active: clock.counted(), memory: 0, log: String::new() }
+    CallReport { result, active: clock.counted(), memory: 0, log: String::new(), commands: Vec::new() }
 }

@@ -12,7 +12,7 @@
 //! | `wasi:cli` | captured output, 64 KiB a call; no arguments, environment or input | the same |
 //! | `wasi:sockets` | – | every operation refused |
 //! | `workspace` | walks below the workspace | refused with a denial |
-//! | `commands` | each line decided through the [`Gate`] | refused with a denial |
+//! | `commands` | each line decided through the [`Gate`], run in the sandbox of the operating system ([`Commands`]) | refused with a denial |
 //! | `progress` | always | – |
 
 mod bindings;
@@ -22,6 +22,7 @@ mod capture;
 mod clock;
 mod commands;
 mod compile;
+mod confine;
 mod declaration;
 mod digest;
 mod engine;
@@ -40,7 +41,9 @@ mod workspace;
 
 pub use cache::{Cache, CacheProblem};
 pub use call::{Call, CallReport};
+pub use commands::RanCommand;
 pub use compile::{Compiler, compile_from_stdin};
+pub use confine::{Commands, Measured, supervise_command, turn_into_command};
 pub use declaration::{Declaration, DeclaredTool, Imports, Lent};
 pub use digest::Digest;
 pub use engine::{Allocation, Sandbox, SandboxError, SandboxOptions};

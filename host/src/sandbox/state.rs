@@ -8,6 +8,8 @@ use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxView, WasiView};
 use super::bindings::cofferdam::plugin::types as wit;
 use super::capture::Capture;
 use super::clock::Clock;
+use super::commands::Lent;
+use super::confine::Commands;
 use super::gate::{Gate, ProgressSink};
 use super::limits::{Limits, Meter};
 use super::progress::Throttle;
@@ -27,7 +29,7 @@ pub(super) struct State {
     pub(super) workspace: Option<Arc<Workspace>>,
     pub(super) walks: Walks,
     /// `None` without a grant to run commands.
-    pub(super) commands: Option<(Arc<Workspace>, Gate)>,
+    pub(super) commands: Option<Lent>,
     pub(super) progress: Option<(ProgressSink, Throttle)>,
 }
 
@@ -53,6 +55,7 @@ impl State {
         grants: &Grants,
         workspace: &Arc<Workspace>,
         gate: Gate,
+        commands: Arc<Commands>,
         progress: ProgressSink,
     ) -> wasmtime::Result<Self> {
         let stdout = Capture::new(limits.log);
@@ -73,7 +76,7 @@ impl State {
         }
         let mut state = Self::around(wasi.build(), stdout, stderr, limits, clock);
         state.workspace = (grants.files != FileGrant::None).then(|| Arc::clone(workspace));
-        state.commands = grants.commands.then(|| (Arc::clone(workspace), gate));
+        state.commands = grants.commands.then(|| Lent::new(workspace, gate, commands));
         state.progress = Some((progress, Throttle::default()));
         Ok(state)
     }

@@ -23,7 +23,7 @@ use crate::agent::events::{Event, Observer, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
 use crate::policy::{Denial, Effect, FileGrant};
-use crate::sandbox::{self, CallReport, Failure, Gate, Limits, Ruling, Sandbox, Workspace};
+use crate::sandbox::{self, CallReport, Commands, Failure, Gate, Limits, Ruling, Sandbox, Workspace};
 
 /// Runs calls in their enclosures.
 pub struct Dispatcher {
@@ -48,6 +48,8 @@ pub struct DispatcherSettings {
     pub outputs: Option<PathBuf>,
     /// The caps of each call.
     pub limits: Limits,
+    /// How commands run.
+    pub commands: Arc<Commands>,
     /// After so many rejections in a row the request ends.
     pub rejections: u32,
 }
@@ -203,7 +205,7 @@ impl Dispatcher {
     async fn run_one<'a>(&'a self, ready: Ready<'a>, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> Done<'a> {
         let verdicts = Arc::new(Mutex::new(Verdicts::default()));
         let started = Instant::now();
-        let CallReport { result: report, active, memory, log } = match self.admit(&ready, &verdicts, cancel).await {
+        let CallReport { result: report, active, memory, log, commands: _ } = match self.admit(&ready, &verdicts, cancel).await {
             Ok(()) => self.attempt(&ready, &verdicts, observer, cancel).await,
             Err(failure) => CallReport::without_a_run(failure),
         };
@@ -296,6 +298,7 @@ impl Dispatcher {
             grants: ready.tool.grants.clone(),
             limits: self.settings.limits.clone(),
             workspace: Arc::clone(&self.workspace),
+            commands: Arc::clone(&self.settings.commands),
             gate: self.gate(ready, verdicts, cancel),
             // A line that finds the channel full is dropped: progress is for now or never.
             progress: Arc::new(move |line| drop(lines.try_send(line.to_owned()))),

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use cofferdam::agent::events::{Event, Observer, Tier};
 use cofferdam::agent::ports::{Ran, Tools as _};
 use cofferdam::conversation::{Call, CallId, Content, OpenTurn, Response, ResponseBlock, ResultStatus};
-use cofferdam::policy::Mode;
-use cofferdam::sandbox::{Allocation, Compiler, Limits, Sandbox, SandboxOptions, Workspace};
+use cofferdam::policy::{CommandRules, Mode};
+use cofferdam::sandbox::{Allocation, Commands, Compiler, Limits, Sandbox, SandboxOptions, Workspace};
 use cofferdam::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,7 @@ pub struct Plan {
     parallel: usize,
     reorder: Reorder,
     output_cap: usize,
+    commands: Option<Arc<Commands>>,
 }
 
 /// A host with plugins, a workspace of its own, and one that is known to be good.
@@ -76,6 +77,22 @@ pub fn shared_sandbox(allocation: Allocation) -> Arc<Sandbox> {
     Arc::clone(shared.get_or_init(make))
 }
 
+/// How commands run in the program, with the best sandbox of this machine.
+pub fn shared_commands() -> Arc<Commands> {
+    static COMMANDS: OnceLock<Arc<Commands>> = OnceLock::new();
+    Arc::clone(COMMANDS.get_or_init(|| Arc::new(commands(CommandRules::default()))))
+}
+
+/// How commands run in the program under these rules.
+pub fn commands(rules: CommandRules) -> Commands {
+    // Beside the folder of the test programs; cargo builds it before them.
+    let tests = std::env::current_exe().expect("it has a path");
+    let folder = tests.parent().and_then(Path::parent).expect("it is in a folder");
+    let program = folder.join("cofferdam-under-test");
+    assert!(program.exists(), "{} is not built", program.display());
+    Commands::new(program, rules, std::env::temp_dir().join("cofferdam-tests-set-aside"))
+}
+
 impl Default for Plan {
     fn default() -> Self {
         Self {
@@ -88,6 +105,7 @@ impl Default for Plan {
             parallel: 4,
             reorder: Reorder::Safe,
             output_cap: 60_000,
+            commands: None,
         }
     }
 }
@@ -147,6 +165,11 @@ impl Plan {
         Self { reorder, ..self }
     }
 
+    /// With commands that run like this.
+    pub fn commands(self, commands: Arc<Commands>) -> Self {
+        Self { commands: Some(commands), ..self }
+    }
+
     /// With so many bytes of each result for the model.
     pub fn output_cap(self, output_cap: usize) -> Self {
         Self { output_cap, ..self }
@@ -169,6 +192,7 @@ impl Plan {
             output_cap: self.output_cap,
             outputs: None,
             limits: self.limits,
+            commands: self.commands.unwrap_or_else(shared_commands),
             rejections: 3,
         };
         let approvals = Arc::new(Approvals::new(self.mode, self.approver));

@@ -22,4 +22,4 @@ pub mod nested;
 pub use approver::Scripted;
 pub use component::{Guest, encode};
 pub use describe::Tool;
-pub use house::{Answered, House, Plan, TurnReport, shared_sandbox};
+pub use house::{Answered, House, Plan, TurnReport, commands, shared_commands, shared_sandbox};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::probe::{Found, Probes};
+use super::probe::Probes;
 use crate::policy::{CommandLimits, MoreProtected, SandboxLevel};
 use crate::sandbox::digest::Digest;
 
@@ -23,6 +23,8 @@ pub(super) struct Order {
     /// Where to run: the workspace or below it.
     pub(super) directory: PathBuf,
     pub(super) home: Option<PathBuf>,
+    /// Where things go that have no business in the workspace.
+    pub(super) set_aside: PathBuf,
     pub(super) network: bool,
     pub(super) places: Places,
     pub(super) limits: CommandLimits,
@@ -88,23 +90,23 @@ pub(in crate::sandbox) enum Readiness {
 
 /// From the supervisor to the host, when nothing is left of the command.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Report {
-    pub(super) ending: Ending,
-    pub(super) digest: Digest,
-    pub(super) level: SandboxLevel,
+pub(in crate::sandbox) struct Report {
+    pub(in crate::sandbox) ending: Ending,
+    pub(in crate::sandbox) digest: Digest,
+    pub(in crate::sandbox) level: SandboxLevel,
     /// Changes to protected paths that were undone, or could not be.
-    pub(super) remarks: Vec<String>,
+    pub(in crate::sandbox) remarks: Vec<String>,
 }
 
 /// How a command ended.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Ending {
+pub(in crate::sandbox) enum Ending {
     Exited(i32),
     Killed(i32),
     /// It had too many processes.
     TooManyProcesses,
+    /// The host went away or asked for it.
+    Stopped,
     /// The sandbox could not be made.
     NotRun(String),
-    /// The self-test.
-    Tested(Found),
 }

@@ -1,0 +1,58 @@
+//! What approved commands try to get out of their sandbox, and what developers do in it every day.
+//!
+//! Each probe of [`probes`] is a line for the shell and what must not have happened after it. It runs three times: without a
+//! sandbox, where it has to succeed (a probe that cannot succeed shows nothing), and in each level. What a level leaves
+//! open is part of the table, and of the matrix in `SECURITY.md`, which is compared with what was measured:
+//! `UPDATE_MATRIX=1 cargo test -p cofferdam-tests --test escape` writes it anew.
+//!
+//! On Linux a sandbox that is missing fails these tests; it does not skip them.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::expect_used, reason = "what a test cannot set up, it cannot test")]
+
+mod config;
+mod lifetime;
+mod matrix;
+mod probes;
+mod scene;
+mod users;
+mod works;
+
+use std::sync::Arc;
+
+use cofferdam::policy::{Capability, CommandLimits, CommandRules, SandboxLevel};
+use cofferdam_tests::guests::{Guest, House, Plan, commands};
+
+/// The levels that close something.
+const LEVELS: [SandboxLevel; 2] = [SandboxLevel::Full, SandboxLevel::Kernel];
+
+/// Exactly this level.
+fn rules(level: SandboxLevel) -> CommandRules {
+    // A fork bomb shall be over soon.
+    let limits = CommandLimits { processes: 300, ..CommandLimits::default() };
+    CommandRules { minimum: level, at_most: level, limits, ..CommandRules::default() }
+}
+
+/// A host with a tool that runs any line at this level.
+fn house(level: SandboxLevel) -> House {
+    house_with(rules(level))
+}
+
+fn house_with(rules: CommandRules) -> House {
+    let guest = Guest::named("command").with("{{directory}}", "").with("{{timeout}}", "60").asking(&[Capability::RunCommands]);
+    Plan::default().guest(&guest).commands(Arc::new(commands(rules))).output_cap(4 << 20).build()
+}
+
+/// Runs a line; what the tool says of it.
+fn run(house: &House, line: &str) -> String {
+    house.call("command", &serde_json::json!({"line": line}).to_string()).text
+}
+
+#[test]
+fn this_machine_has_both_levels() {
+    for level in LEVELS {
+        let commands = commands(rules(level));
+        let measured = commands.measured();
+        assert_eq!(measured.level, level, "{:?}", measured.lacking);
+    }
+}
