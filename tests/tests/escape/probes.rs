@@ -217,7 +217,7 @@ pub(super) const PROCESSES: &[Probe] = &[
     ),
     closed("a process in the background", "sleep {mark} & echo started", Stays, Depends),
     closed("a stopped process", "(setsid sh -c 'kill -STOP $$; sleep {mark}' > /dev/null 2>&1 &); sleep 0.1", Stays, Happens),
-    closed("a fork bomb", "f() { f | f & }; f; sleep 1 # {mark}", Stays, Harms),
+    closed("a fork bomb", "f() { if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; sleep 5; }; f 11 # {mark}", Stays, Harms),
     closed(
         "a hundred thousand open files",
         python!("n=[os.open(\"/dev/null\", 0) for _ in range(100000)]; print(\"ESC\"+\"APED\")"),

@@ -129,7 +129,7 @@ impl Drop for Scene {
             if let (Ok(_), Some(pid)) = (read, pid)
                 && String::from_utf8_lossy(&line).contains(&self.mark)
             {
-                drop(kill_process(pid, Signal::KILL));
+                let _ = kill_process(pid, Signal::KILL);
             }
         }
     }

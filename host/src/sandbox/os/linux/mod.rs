@@ -82,6 +82,7 @@ pub(in crate::sandbox) fn confine_this_process(confinement: &Confinement, link: 
     close_inherited_files(Some(link)).map_err(|error| format!("cannot close inherited files: {error}"))?;
     // Without a terminal there is none to type at. It fails for who leads a session already, which is as good.
     let _ = setsid();
+    let _ = rustix::process::setpriority_process(None, 0);
     limit_command(&confinement.limits).map_err(|error| format!("cannot set limits: {error}"))?;
     let none = rustix::thread::CapabilitySet::empty();
     let none = rustix::thread::CapabilitySets { effective: none, permitted: none, inheritable: none };
