@@ -6,12 +6,17 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::ports::Delta;
-use crate::conversation::{Call, OpenTurn, ToolResult, Turn};
+use crate::conversation::{Call, OpenTurn, Pruned, Summary, ToolResult, Turn, Usage};
 
 /// Someone who watches. Watching cannot fail, and cannot change what happens.
 pub trait Observer: Send + Sync {
     /// Called for each event, in order, from the task that causes it: return soon.
     fn observe(&self, event: &Event<'_>);
+
+    /// Whether somebody is shown a response before it is whole. What nobody has seen may still begin anew.
+    fn is_live(&self) -> bool {
+        true
+    }
 }
 
 /// Something that happened.
@@ -29,6 +34,8 @@ pub enum Event<'a> {
         /// From 1.
         turn: u32,
     },
+    /// What is sent of the conversation becomes shorter.
+    Fitting(Fitting<'a>),
     /// A piece of the response.
     Delta(Delta<'a>),
     /// A turn without calls is complete: its text is final.
@@ -74,6 +81,24 @@ pub enum Event<'a> {
     RequestFinished {
         /// How it ended.
         outcome: &'a Outcome,
+    },
+}
+
+/// How the conversation is made to fit into the model's window.
+#[derive(Clone, Copy, Debug)]
+pub enum Fitting<'a> {
+    /// Old results are left out from now on.
+    Pruned(Pruned),
+    /// The model is asked for a summary of the oldest part, which can take a while.
+    Summarising,
+    /// The summary stands for that part from now on. Whoever keeps a record of the conversation needs this in it.
+    Summarised {
+        /// All that it stands for, and the words.
+        summary: &'a Summary,
+        /// What was sent before and what is sent now, in estimated tokens.
+        tokens: (u64, u64),
+        /// What making it cost.
+        usage: Usage,
     },
 }
 

@@ -8,7 +8,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::events::Observer;
-use crate::conversation::{OpenTurn, Response, Transcript};
+use super::time::ActiveTime;
+use crate::conversation::{OpenTurn, Response, Sent};
 
 /// A language model.
 pub trait Model: Send + Sync {
@@ -16,8 +17,8 @@ pub trait Model: Send + Sync {
     fn info(&self) -> &ModelInfo;
 
     /// One response to a conversation. Deltas are handed over as they arrive; the response holds the same text in
-    /// full. Retries happen in here, and only as long as nothing was handed over. With `cancel` it ends within
-    /// a moment, as [`ModelErrorKind::Aborted`].
+    /// full. Retries happen in here, and only as long as nothing was shown. With `cancel` it ends within a moment,
+    /// as [`ModelErrorKind::Aborted`].
     fn respond<'a>(
         &'a self,
         request: ModelRequest<'a>,
@@ -42,14 +43,16 @@ pub struct ModelInfo {
 pub struct ModelRequest<'a> {
     /// Added to this request alone; the transcript holds none.
     pub system: &'a str,
-    /// All that was said so far.
-    pub transcript: &'a Transcript,
+    /// What was said so far, as far as it is sent.
+    pub conversation: Sent<'a>,
     /// A remark of the host to the model for this request only, after everything else.
     pub note: Option<&'a str>,
     /// In a stable order.
     pub tools: &'a [ToolDefinition],
     /// Whether the model may call them.
     pub tool_choice: ToolChoice,
+    /// Whether deltas are shown as they come. Where they are not, a response that broke off may begin anew.
+    pub is_shown_live: bool,
 }
 
 /// Whether a model may call tools.
@@ -81,7 +84,7 @@ pub enum Delta<'a> {
     Reasoning(&'a str),
     /// The model begins to write a call of this tool.
     CallBegun(&'a str),
-    /// Nothing has come yet, and the request is sent again after a pause.
+    /// The request is sent again after a pause. If anything came before, nobody saw it, and it counts no more.
     Retry {
         /// The attempt that failed, from 1.
         attempt: u32,
@@ -134,6 +137,9 @@ pub enum ModelErrorKind {
 pub trait Tools: Send + Sync {
     /// What the model is told, in a stable order.
     fn definitions(&self) -> &[ToolDefinition];
+
+    /// Stands still while the user is asked something.
+    fn time(&self) -> &ActiveTime;
 
     /// Runs the calls of a turn and answers them in it. It may leave calls unanswered when it ends early; closing the
     /// turn settles those. It always ends by itself, and within a second of `cancel`.

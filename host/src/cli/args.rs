@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::agent::TurnLimit;
-use crate::config::Flags;
-use crate::policy::Mode;
+use crate::config::{Flags, Timeout};
+use crate::policy::{Mode, Profile};
 use crate::tools::ParallelLimit;
 
 /// Runs a coding agent whose every tool is a WebAssembly component with exactly the files, commands and hosts it was granted.
@@ -39,6 +39,16 @@ pub(super) enum Command {
     Demo(DemoArgs),
     /// See the tools, and call one without a model
     Tools(ToolsArgs),
+    /// See what is allowed, asked and denied, and why
+    Policy(PolicyArgs),
+    /// Trust the policy file of this project, with exactly its present content
+    #[command(after_help = "Examples:\n  \
+        cofferdam trust                     shows the file and asks\n  \
+        cofferdam trust --show              tells whether it is trusted\n  \
+        cofferdam trust --revoke\n  \
+        cofferdam trust --digest sha256:…   without a terminal: for a file that you have read elsewhere\n\n\
+        The file of a project is .cofferdam/policy.toml. Until it is trusted it can tighten and not loosen.")]
+    Trust(TrustArgs),
     /// Tell what this machine can enforce, which model is reachable, and where things are kept
     Doctor,
     /// Print completions for a shell
@@ -67,6 +77,9 @@ pub(super) struct Common {
     /// Load a plugin besides the built-in ones (may be given more than once)
     #[arg(long = "plugin", global = true, value_name = "FILE.wasm")]
     pub(super) plugins: Vec<PathBuf>,
+    /// The ready-made policy to build on: read-only, develop or locked-down [default: develop]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(super) profile: Option<Profile>,
     /// The configuration file, in place of $XDG_CONFIG_HOME/cofferdam/config.toml
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
@@ -95,6 +108,9 @@ pub(super) struct RunArgs {
     /// After so many turns with calls the model has to answer [default: 40]
     #[arg(long, value_name = "N")]
     pub(super) max_tool_iterations: Option<TurnLimit>,
+    /// After so many seconds at work the request is stopped; time in a dialog does not count
+    #[arg(long, value_name = "SECONDS")]
+    pub(super) timeout: Option<Timeout>,
     /// What standard output gets
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(super) output: Output,
@@ -249,6 +265,76 @@ pub(super) enum SessionsCommand {
     },
 }
 
+#[derive(Debug, ClapArgs)]
+pub(super) struct PolicyArgs {
+    #[command(subcommand)]
+    pub(super) command: PolicyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PolicyCommand {
+    /// Show all rules in force and the files they come from; with --profile NAME, that profile as it is written
+    Show,
+    /// Check policy files, with the tests that rules bring along
+    #[command(after_help = "Examples:\n  \
+        cofferdam policy check              all files of this system, user and project\n  \
+        cofferdam policy check policy.toml  one file, wherever it is\n\n\
+        Exit code: 0 if they are understood, 78 if one is not.")]
+    Check {
+        /// A file, in place of those in force
+        file: Option<PathBuf>,
+    },
+    /// Tell what would become of something that a tool might do, and by which rule
+    #[command(after_help = "Examples:\n  \
+        cofferdam policy explain bash --command \"git push\"\n  \
+        cofferdam policy explain write_file --write src/x.rs\n  \
+        cofferdam policy explain grep --read .env\n  \
+        cofferdam policy explain web_fetch --fetch docs.rs --mode auto\n\n\
+        Exit code: 0 if all of it is allowed, 1 if something is asked or denied.")]
+    Explain(ExplainArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ExplainArgs {
+    /// The tool
+    pub(super) tool: String,
+    /// It runs this command line
+    #[arg(long, value_name = "LINE")]
+    pub(super) command: Vec<String>,
+    /// It reads this file or folder
+    #[arg(long, value_name = "PATH")]
+    pub(super) read: Vec<String>,
+    /// It changes this file or folder
+    #[arg(long, value_name = "PATH")]
+    pub(super) write: Vec<String>,
+    /// It sends a request there: HOST, or HOST:PORT
+    #[arg(long, value_name = "HOST")]
+    pub(super) fetch: Vec<String>,
+    /// By which method
+    #[arg(long, value_name = "METHOD", default_value = "GET")]
+    pub(super) method: String,
+    /// In this mode
+    #[arg(long)]
+    pub(super) mode: Option<Mode>,
+    /// As JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[group(multiple = false)]
+pub(super) struct TrustArgs {
+    /// Tell whether the file is trusted, and change nothing
+    #[arg(long)]
+    pub(super) show: bool,
+    /// Trust it no more
+    #[arg(long)]
+    pub(super) revoke: bool,
+    /// Trust it without being asked, if this is its SHA-256
+    #[arg(long, value_name = "DIGEST")]
+    pub(super) digest: Option<String>,
+}
+
 impl Common {
     /// What was said on the command line, for the configuration.
     pub(super) fn flags(&self, model: ModelArgs, calls: CallArgs, max_tool_iterations: Option<TurnLimit>) -> Flags {
@@ -258,6 +344,8 @@ impl Common {
             mode: calls.mode,
             max_parallel: calls.max_parallel,
             max_tool_iterations,
+            timeout: None,
+            profile: self.profile,
             plugins: self.plugins.clone(),
         }
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::args::Common;
 use super::error::CliError;
 use super::print::stderr_line;
-use crate::config::{Flags, Folders, Raw, Settings};
+use crate::config::{Flags, Folders, PolicyPlaces, Raw, Settings};
 use crate::model;
+use crate::policy::{Mode, Policy};
 use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, Sandbox, SandboxOptions, Workspace};
 use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, builtin_components};
 
@@ -39,13 +40,16 @@ pub(super) fn settings(common: &Common, flags: Flags) -> Result<(Settings, Folde
 
 /// Sets up the sandbox and loads all plugins.
 pub(super) fn parts(common: &Common, flags: Flags, allocation: Allocation) -> Result<Parts, CliError> {
-    let (settings, folders) = settings(common, flags)?;
+    let mode_flag = flags.mode;
+    let (mut settings, folders) = settings(common, flags)?;
+    let policy = PolicyPlaces::of_this_user(&folders, &common.workspace).load(settings.profile)?;
+    settings.mode = mode_under(&policy.policy, mode_flag, settings.mode)?;
     let cache = Cache::open(folders.cache())?;
     let program = std::env::current_exe()?;
     let commands = Arc::new(Commands::new(program.clone(), settings.commands.clone(), folders.set_aside()));
     let compiler = Compiler::Process(program);
     let sandbox = Arc::new(Sandbox::new(SandboxOptions { allocation, compiler, cache: Some(cache) })?);
-    let mut catalog = Catalog::default();
+    let mut catalog = Catalog::under(policy.policy, settings.caps.clone());
     for (name, component) in builtin_components() {
         catalog.add(&sandbox, Origin::BuiltIn(name), component, &|| preparing(name));
     }
@@ -59,10 +63,29 @@ pub(super) fn parts(common: &Common, flags: Flags, allocation: Allocation) -> Re
     Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), commands })
 }
 
+/// The mode that comes into force: the chosen one, or the nearest stricter one that the policy leaves. One that was asked
+/// for on the command line and is not to be had is an error.
+pub(super) fn mode_under(policy: &Policy, flag: Option<Mode>, chosen: Mode) -> Result<Mode, CliError> {
+    let left: Vec<&str> = Mode::FROM_STRICT.into_iter().filter(|mode| policy.forbids(*mode).is_none()).map(Mode::name).collect();
+    if let Some((mode, place)) = flag.and_then(|mode| policy.forbids(mode).map(|place| (mode, place))) {
+        let left = if left.is_empty() { "none".to_owned() } else { left.join(", ") };
+        return Err(CliError::configuration(format!("{place}: the policy does not leave mode `{mode}`; it leaves {left}")));
+    }
+    policy.nearest(chosen).ok_or_else(|| {
+        let place = policy.forbids(Mode::Plan).map(|place| format!("{place}: ")).unwrap_or_default();
+        CliError::configuration(format!("{place}the policy leaves no mode as strict as `{chosen}`, so nothing runs"))
+    })
+}
+
 impl Parts {
     /// A dispatcher for a workspace, with approvals of its own.
     pub(super) fn dispatcher(&self, workspace: &Arc<Workspace>, approver: Option<Arc<dyn Approver>>) -> Dispatcher {
-        self.dispatcher_with(workspace, Arc::new(Approvals::new(self.settings.mode, approver)))
+        self.dispatcher_with(workspace, Arc::new(self.approvals(approver)))
+    }
+
+    /// Approvals under the policy, in the mode of the settings.
+    pub(super) fn approvals(&self, approver: Option<Arc<dyn Approver>>) -> Approvals {
+        Approvals::new(self.settings.mode, approver).under(Arc::clone(self.catalog.policy()))
     }
 
     /// A dispatcher for a workspace, with approvals that outlive it.
@@ -75,6 +98,7 @@ impl Parts {
             limits: crate::sandbox::Limits::default(),
             commands: Arc::clone(&self.commands),
             rejections: REJECTIONS,
+            repetition: self.settings.repetition,
         };
         Dispatcher::new(Arc::clone(&self.sandbox), Arc::clone(&self.catalog), Arc::clone(workspace), approvals, settings)
     }
@@ -96,6 +120,9 @@ pub(super) fn model_settings(settings: &Settings) -> model::Settings {
     all.max_output = provider.max_output;
     all.reasoning_effort = provider.reasoning_effort.clone();
     all.allow_plain_http = provider.allow_plain_http;
+    if let Some(first_event) = provider.first_event_timeout {
+        all.timing.first_event = first_event;
+    }
     if let Some(idle) = provider.idle_timeout {
         all.timing.idle = idle;
     }

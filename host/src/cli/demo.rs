@@ -33,6 +33,7 @@ pub(super) fn run(common: &Common, args: &DemoArgs) -> Done {
     write_project(folder.path())?;
     // The one command of the recording works on the sample project alone, so it is approved beforehand.
     let calls = CallArgs { mode: Some(Mode::Auto), max_parallel: None };
+    let common = &Common { workspace: folder.path().to_owned(), ..common.clone() };
     let parts = assemble::parts(common, common.flags(ModelArgs::default(), calls, None), Allocation::Pooled)?;
     parts.warn_of_refused();
     let workspace = Arc::new(Workspace::open(folder.path())?);

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::exit;
 use super::print::stderr_line;
-use crate::config::{ConfigError, NoHome, SettingsError};
+use crate::config::{ConfigError, NoHome, PolicyFileError, SettingsError, TrustError};
 use crate::model::{ModelChoiceError, RecordError};
 use crate::sandbox::{CacheProblem, SandboxError, WorkspaceError};
 use crate::session::SessionError;
@@ -24,7 +24,7 @@ impl CliError {
         Self { message: message.into(), code: exit::FAILED }
     }
 
-    fn configuration(message: impl Into<String>) -> Self {
+    pub(super) fn configuration(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: exit::CONFIGURATION }
     }
 
@@ -56,6 +56,8 @@ macro_rules! from {
 from! {
     ConfigError => configuration,
     SettingsError => configuration,
+    PolicyFileError => configuration,
+    TrustError => configuration,
     NoHome => configuration,
     CacheProblem => configuration,
     ModelChoiceError => configuration,

@@ -9,11 +9,13 @@ mod doctor;
 mod error;
 mod exit;
 mod interrupt;
+mod policy;
 mod print;
 mod render;
 mod run;
 mod sessions;
 mod tools;
+mod trust;
 
 use std::process::ExitCode;
 
@@ -29,6 +31,8 @@ pub fn run() -> ExitCode {
         Command::Sessions(args) => sessions::run(&common, &args),
         Command::Demo(args) => demo::run(&common, &args),
         Command::Tools(args) => tools::run(&common, args),
+        Command::Policy(args) => policy::run(&common, args.command),
+        Command::Trust(args) => trust::run(&common, &args),
         Command::Doctor => doctor::run(&common),
         Command::Completions { shell } => completions::run(shell),
         Command::CompileComponent => return exit::of_helper(crate::sandbox::compile_from_stdin()),

@@ -31,6 +31,16 @@ impl Folders {
         self.config.join("config.toml")
     }
 
+    /// The policy of the user, whether or not it is there.
+    pub fn policy_file(&self) -> PathBuf {
+        self.config.join("policy.toml")
+    }
+
+    /// Which policy files of projects the user trusts.
+    pub fn trust_file(&self) -> PathBuf {
+        self.state.join("trust.json")
+    }
+
     /// Compiled components.
     pub fn cache(&self) -> &Path {
         &self.cache

@@ -6,9 +6,16 @@
 
 mod commands;
 mod folders;
+mod interventions;
+mod policy;
 mod raw;
 mod settings;
+mod timeout;
 
 pub use folders::{Folders, NoHome};
+pub use policy::{
+    FileProblem, LoadedPolicy, Owner, PolicyFileError, PolicyPlaces, PolicySource, ProjectPolicy, SourceState, Trust, TrustError,
+};
 pub use raw::{ConfigError, Raw};
 pub use settings::{Flags, Provider, Settings, SettingsError};
+pub use timeout::{InvalidTimeout, Timeout};

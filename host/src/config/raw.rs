@@ -1,11 +1,15 @@
 //! The configuration file as written.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use toml::Spanned;
 
-use crate::policy::{Mode, MoreProtected, SandboxLevel};
-use crate::tools::Reorder;
+use super::interventions::RawInterventions;
+use crate::policy::{Cap, Caps, Mode, MoreProtected, Place, Profile, SandboxLevel};
+use crate::tools::{ChosenCaps, Reorder};
 
 /// `config.toml`. Every key is optional.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -17,10 +21,20 @@ pub struct Raw {
     pub mode: Option<Mode>,
     /// Turns with calls in one request.
     pub max_tool_iterations: Option<u32>,
+    /// How long one request may be at work.
+    pub timeout_seconds: Option<u64>,
     /// Components to load besides the built-in ones; relative to this file.
     pub plugins: Vec<PathBuf>,
+    /// The ready-made policy to build on.
+    pub profile: Option<Profile>,
+    /// The caps of each call.
+    limits: RawCaps,
+    /// By name: what is special about a tool.
+    tools: BTreeMap<String, RawTool>,
     /// How calls run.
     pub dispatch: RawDispatch,
+    /// Which remarks the host may make to the model.
+    pub interventions: RawInterventions,
     /// How the model is reached.
     pub provider: RawProvider,
     /// How approved commands run.
@@ -53,6 +67,16 @@ pub struct RawCommands {
     pub max_memory_mib: Option<u64>,
 }
 
+/// Caps with the place of each value.
+type RawCaps = BTreeMap<Cap, Spanned<u64>>;
+
+/// `[tools.NAME]`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RawTool {
+    limits: RawCaps,
+}
+
 /// `[dispatch]`
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -79,6 +103,8 @@ pub struct RawProvider {
     pub reasoning_effort: Option<String>,
     /// Lets a key travel unencrypted to another machine.
     pub allow_plain_http: bool,
+    /// If a response does not begin for so long, it is given up.
+    pub first_event_timeout_seconds: Option<u64>,
     /// Without any event for so long, a response is given up.
     pub idle_timeout_seconds: Option<u64>,
 }
@@ -115,12 +141,14 @@ impl Raw {
 
     /// Parses the text of the file at `path`, below whose folder its relative paths are.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        let mut raw: Self = toml::from_str(text).map_err(|error| {
-            let before = text.get(..error.span().map_or(0, |span| span.start)).unwrap_or_default();
-            let line = before.matches('\n').count() + 1;
-            let column = before.rsplit('\n').next().map_or(0, |rest| rest.chars().count()) + 1;
-            ConfigError::Parse { path: path.display().to_string(), line, column, problem: error.message().to_owned() }
-        })?;
+        let at = |span: Range<usize>, problem: String| {
+            let Place { file: path, line, column } = Place::at(&path.display().to_string(), text, span.start);
+            ConfigError::Parse { path, line, column, problem }
+        };
+        let mut raw: Self = toml::from_str(text).map_err(|error| at(error.span().unwrap_or_default(), error.message().to_owned()))?;
+        for caps in raw.tools.values().map(|tool| &tool.limits).chain([&raw.limits]) {
+            read_caps(caps).map_err(|(span, problem)| at(span, problem))?;
+        }
         let folder = path.parent().unwrap_or(Path::new(""));
         raw.plugins.iter_mut().for_each(|plugin| *plugin = folder.join(&*plugin));
         let home = std::env::home_dir();
@@ -130,6 +158,25 @@ impl Raw {
         }
         Ok(raw)
     }
+
+    /// The caps that were chosen. They were found to be in their ranges when the file was read.
+    pub fn caps(&self) -> ChosenCaps {
+        let read = |caps| read_caps(caps).unwrap_or_default();
+        let mut every = read(&self.limits);
+        if let (None, Some(bytes)) = (every.get(Cap::ShownBytes), self.dispatch.output_cap.and_then(|bytes| u64::try_from(bytes).ok())) {
+            // The older name of the same thing; what it may be is said elsewhere.
+            let _ = every.set(Cap::ShownBytes, bytes);
+        }
+        ChosenCaps { every, by_tool: self.tools.iter().map(|(name, tool)| (name.clone(), read(&tool.limits))).collect() }
+    }
+}
+
+fn read_caps(raw: &RawCaps) -> Result<Caps, (Range<usize>, String)> {
+    let mut caps = Caps::default();
+    for (cap, value) in raw {
+        caps.set(*cap, *value.get_ref()).map_err(|problem| (value.span(), problem.to_string()))?;
+    }
+    Ok(caps)
 }
 
 #[cfg(test)]
@@ -147,6 +194,10 @@ mod tests {
             Some("/c/config.toml:3:1: unknown field `modle`")
         );
         assert!(parse("mode = \"yolo\"").unwrap_err().starts_with("/c/config.toml:1:8: unknown variant `yolo`"));
+        assert_eq!(
+            parse("[tools.grep.limits]\nseconds = 0").unwrap_err(),
+            "/c/config.toml:2:11: seconds = 0 is out of its range: use 1 to 3600"
+        );
         assert!(parse("[dispatch]\nmax_parallel = -1").unwrap_err().starts_with("/c/config.toml:2:16:"));
     }
 

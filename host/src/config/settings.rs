@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::commands::{self, InvalidCommands};
 use super::raw::Raw;
-use crate::agent::{InvalidTurnLimit, TurnLimit};
-use crate::policy::{CommandRules, Mode};
-use crate::tools::{InvalidParallelLimit, ParallelLimit, Reorder};
+use super::timeout::{InvalidTimeout, Timeout};
+use crate::agent::{Interventions, InvalidTurnLimit, TurnLimit};
+use crate::policy::{CommandRules, Mode, Profile};
+use crate::tools::{ChosenCaps, InvalidParallelLimit, ParallelLimit, Reorder};
 
 /// What was said on the command line.
 #[derive(Clone, Debug, Default)]
@@ -20,8 +21,12 @@ pub struct Flags {
     pub mode: Option<Mode>,
     /// `--max-tool-iterations`
     pub max_tool_iterations: Option<TurnLimit>,
+    /// `--timeout`
+    pub timeout: Option<Timeout>,
     /// `--max-parallel`
     pub max_parallel: Option<ParallelLimit>,
+    /// `--profile`
+    pub profile: Option<Profile>,
     /// `--plugin`, each time it was given.
     pub plugins: Vec<PathBuf>,
 }
@@ -33,8 +38,18 @@ pub struct Settings {
     pub model: Option<String>,
     /// What is allowed without asking.
     pub mode: Mode,
+    /// The ready-made policy to build on, if one was chosen here.
+    pub profile: Option<Profile>,
+    /// The caps of calls, as far as they were chosen.
+    pub caps: ChosenCaps,
     /// Turns with calls in one request.
     pub turn_limit: TurnLimit,
+    /// How long one request may be at work.
+    pub time_limit: Option<Duration>,
+    /// Which remarks the host may make to the model.
+    pub interventions: Interventions,
+    /// Whether the same call with the same result again is remarked on.
+    pub repetition: bool,
     /// Calls at the same time.
     pub parallel: ParallelLimit,
     /// How far reads are moved ahead of writes.
@@ -62,6 +77,8 @@ pub struct Provider {
     pub reasoning_effort: Option<String>,
     /// Lets a key travel unencrypted to another machine.
     pub allow_plain_http: bool,
+    /// If a response does not begin for so long, it is given up.
+    pub first_event_timeout: Option<Duration>,
     /// Without any event for so long, a response is given up.
     pub idle_timeout: Option<Duration>,
 }
@@ -78,12 +95,18 @@ pub enum SettingsError {
     /// `max_tool_iterations`
     #[error("max_tool_iterations in the configuration: {0}")]
     TurnsKey(InvalidTurnLimit),
+    /// `timeout_seconds`
+    #[error("timeout_seconds in the configuration: {0}")]
+    TimeoutKey(InvalidTimeout),
     /// `dispatch.output_cap`
     #[error("dispatch.output_cap in the configuration: {0} bytes are too few to say anything; use 1000 or more")]
     OutputCap(usize),
     /// `[commands]` or `[protected]`
     #[error(transparent)]
     Commands(#[from] InvalidCommands),
+    /// A key of `[provider]`
+    #[error("provider.{0} in the configuration: 0 seconds are no time to answer in; use 1 or more")]
+    Patience(&'static str),
 }
 
 /// A hundred KiB are about 25,000 tokens: much for one result, and little enough for every window in use.
@@ -97,15 +120,21 @@ impl Settings {
         let parallel_env = env("COFFERDAM_MAX_PARALLEL").map(|v| v.parse()).transpose().map_err(SettingsError::ParallelVariable)?;
         let parallel_key = raw.dispatch.max_parallel.map(ParallelLimit::new).transpose().map_err(SettingsError::ParallelKey)?;
         let turns_key = raw.max_tool_iterations.map(TurnLimit::new).transpose().map_err(SettingsError::TurnsKey)?;
+        let timeout_key = raw.timeout_seconds.map(Timeout::new).transpose().map_err(SettingsError::TimeoutKey)?;
         let output_cap = raw.dispatch.output_cap.unwrap_or(OUTPUT_CAP);
         if output_cap < SMALLEST_OUTPUT_CAP {
             return Err(SettingsError::OutputCap(output_cap));
         }
         Ok(Self {
             commands: commands::resolve(raw.commands, raw.protected)?,
+            caps: raw.caps(),
+            profile: flags.profile.or(raw.profile),
             model: flags.model.or_else(|| env("COFFERDAM_MODEL")).or(raw.model),
             mode: flags.mode.or(raw.mode).unwrap_or_default(),
             turn_limit: flags.max_tool_iterations.or(turns_key).unwrap_or_default(),
+            time_limit: flags.timeout.or(timeout_key).map(Timeout::get),
+            interventions: raw.interventions.resolve(),
+            repetition: raw.interventions.repetition.unwrap_or(true),
             parallel: flags.max_parallel.or(parallel_env).or(parallel_key).unwrap_or_else(ParallelLimit::of_this_machine),
             reorder: raw.dispatch.reorder.unwrap_or_default(),
             output_cap,
@@ -116,9 +145,17 @@ impl Settings {
                 max_output: raw.provider.max_output,
                 reasoning_effort: raw.provider.reasoning_effort,
                 allow_plain_http: raw.provider.allow_plain_http,
-                idle_timeout: raw.provider.idle_timeout_seconds.map(Duration::from_secs),
+                first_event_timeout: patience("first_event_timeout_seconds", raw.provider.first_event_timeout_seconds)?,
+                idle_timeout: patience("idle_timeout_seconds", raw.provider.idle_timeout_seconds)?,
             },
         })
+    }
+}
+
+fn patience(key: &'static str, seconds: Option<u64>) -> Result<Option<Duration>, SettingsError> {
+    match seconds {
+        Some(0) => Err(SettingsError::Patience(key)),
+        seconds => Ok(seconds.map(Duration::from_secs)),
     }
 }
 
@@ -151,6 +188,24 @@ mod tests {
         assert!(from_env.unwrap_err().starts_with("COFFERDAM_MAX_PARALLEL: '0'"));
         let from_file = resolve(Flags::default(), &[], "[dispatch]\nmax_parallel = 0");
         assert!(from_file.unwrap_err().starts_with("dispatch.max_parallel"));
+    }
+
+    #[test]
+    fn r095_caps_are_chosen_for_all_tools_and_for_one() {
+        use crate::policy::Cap;
+        let file = "[limits]\nseconds = 30\n[tools.grep.limits]\nshown_bytes = 2000\n[dispatch]\noutput_cap = 5000";
+        let caps = resolve(Flags::default(), &[], file).map(|settings| settings.caps).expect("it resolves");
+        assert_eq!((caps.every.get(Cap::Seconds), caps.every.get(Cap::ShownBytes)), (Some(30), Some(5000)));
+        let grep = caps.by_tool["grep"].or(&caps.every);
+        assert_eq!((grep.get(Cap::Seconds), grep.get(Cap::ShownBytes)), (Some(30), Some(2000)));
+    }
+
+    #[test]
+    fn r086_patience_is_configurable_and_not_nothing() {
+        let provider = |file| resolve(Flags::default(), &[], file).map(|s| (s.provider.first_event_timeout, s.provider.idle_timeout));
+        let both = "[provider]\nfirst_event_timeout_seconds = 300\nidle_timeout_seconds = 5";
+        assert_eq!(provider(both), Ok((Some(Duration::from_secs(300)), Some(Duration::from_secs(5)))));
+        assert!(provider("[provider]\nidle_timeout_seconds = 0").unwrap_err().starts_with("provider.idle_timeout_seconds"));
     }
 
     #[test]

@@ -51,6 +51,11 @@ impl Failure {
         Self::new(ModelErrorKind::Malformed, message)
     }
 
+    /// Damage on the way: what was sent may have been fine.
+    pub(super) fn damaged(message: impl Into<String>) -> Self {
+        Self::passing(ModelErrorKind::Malformed, message, None)
+    }
+
     pub(super) fn passing(kind: ModelErrorKind, message: impl Into<String>, after: Option<Duration>) -> Self {
         Self { kind, message: message.into(), again: Again::Perhaps(after) }
     }

@@ -1,6 +1,6 @@
 //! Sending a request and reading the stream that answers it: timeouts, attempts, cancellation.
 //!
-//! - A request is sent again only if the trouble may pass and nothing of the response was handed over.
+//! - A request is sent again only if the trouble may pass and nothing of the response was shown.
 //! - Any byte counts as a sign of life. A provider that only sends heartbeats is waited for; the user can
 //!   cancel at any moment.
 //! - Redirects are not followed: a key goes to the host it was given for and nowhere else.
@@ -71,11 +71,10 @@ impl Line {
         &self,
         body: &Value,
         wire: impl Fn() -> W + Send,
-        on_delta: &mut (dyn FnMut(Delta<'_>) + Send),
+        mut hand: Hand<'_>,
         cancel: &CancellationToken,
     ) -> Result<Response, ModelError> {
         let body = body.to_string();
-        let mut hand = Hand::new(on_delta);
         let mut attempt = 1;
         loop {
             let outcome = tokio::select! {
@@ -140,8 +139,7 @@ impl Line {
             .map_err(|error| self.broken(error))?;
         let status = response.status().as_u16();
         if status != 200 {
-            let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-            let after = after.and_then(|value| retry_after(value, SystemTime::now()));
+            let after = asked_pause(response.headers());
             let body = self.error_body(response).await;
             return Err(self.place.refused(status, after, &body));
         }
@@ -227,6 +225,13 @@ impl Line {
         let why = self.place.quote(&root_cause(&error.without_url()));
         Failure::passing(ModelErrorKind::Transport, format!("{provider} ({host}) {what}: {why}"), None)
     }
+}
+
+/// The pause that a refusal asks for. Both providers tell it in milliseconds too, which is the more exact.
+fn asked_pause(headers: &HeaderMap) -> Option<Duration> {
+    let value = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let exact = value("retry-after-ms").and_then(|value| value.trim().parse().ok()).map(Duration::from_millis);
+    exact.or_else(|| retry_after(value(RETRY_AFTER.as_str())?, SystemTime::now()))
 }
 
 fn aborted() -> Failure {

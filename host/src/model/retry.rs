@@ -62,6 +62,12 @@ pub(super) fn may_pass(status: u16) -> bool {
 /// The value of a `Retry-After` header: seconds, or a date. None if it is neither.
 pub(super) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
+    // Seconds are whole, says the standard; some send fractions.
+    if let Some((whole, fraction)) = value.split_once('.')
+        && [whole, fraction].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+    {
+        return Some(value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(Duration::MAX));
+    }
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
     }
@@ -128,11 +134,16 @@ mod tests {
             ("Sun, 06 Nov 1994 08:49:37 CET", None),
             ("Sun, 06 Nov", None),
             ("-1", None),
-            ("1.5", None),
+            ("1.", None),
+            (".5", None),
+            ("1.5.1", None),
+            ("1.e9", None),
             ("", None),
         ];
         for (value, seconds) in cases {
             assert_eq!(retry_after(value, now), seconds.map(Duration::from_secs), "{value:?}");
         }
+        assert_eq!(retry_after("1.5", now), Some(Duration::from_millis(1_500)));
+        assert_eq!(retry_after(&format!("{}.0", "9".repeat(400)), now), Some(Duration::MAX));
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::failure::Failure;
 use super::sse::Event;
 use crate::agent::ports::Delta;
-use crate::conversation::Response;
+use crate::conversation::{Response, Summary};
 
 /// One response in one provider's format, assembled event by event.
 pub(super) trait Wire: Send {
@@ -32,12 +32,14 @@ pub(super) enum Progress {
 pub(super) struct Hand<'a> {
     on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
     text: String,
+    /// Whether what is passed on is seen, and so cannot be taken back.
+    shows: bool,
     used: bool,
 }
 
 impl<'a> Hand<'a> {
-    pub(super) fn new(on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send)) -> Self {
-        Self { on_delta, text: String::new(), used: false }
+    pub(super) fn new(on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send), shows: bool) -> Self {
+        Self { on_delta, text: String::new(), shows, used: false }
     }
 
     /// Passes on a piece of the response; empty ones are none.
@@ -46,20 +48,21 @@ impl<'a> Hand<'a> {
             Delta::Text("") | Delta::Reasoning("") => return,
             Delta::Text(text) => {
                 self.text.push_str(text);
-                self.used = true;
+                self.used = self.shows;
             }
-            Delta::Reasoning(_) | Delta::CallBegun(_) => self.used = true,
-            Delta::Retry { .. } => {}
+            Delta::Reasoning(_) | Delta::CallBegun(_) => self.used = self.shows,
+            // The response begins anew.
+            Delta::Retry { .. } => self.text.clear(),
         }
         (self.on_delta)(delta);
     }
 
-    /// Whether anything of the response was passed on, after which it cannot begin anew.
+    /// Whether anything of the response was shown, after which it cannot begin anew.
     pub(super) fn is_used(&self) -> bool {
         self.used
     }
 
-    /// The text that was passed on.
+    /// The text that was passed on, of the last attempt.
     pub(super) fn into_text(self) -> String {
         self.text
     }
@@ -74,6 +77,19 @@ pub(super) fn wire_name(name: &str) -> Cow<'_, str> {
     }
     let fitted: String = name.chars().map(|c| if fits(c) { c } else { '_' }).take(64).collect();
     Cow::Owned(if fitted.is_empty() { "unnamed".to_owned() } else { fitted })
+}
+
+/// A summary as it is sent: on the user's side, and plainly not the user's words.
+pub(super) fn wire_summary(summary: &Summary) -> String {
+    let under_way = if summary.until.turn > 0 {
+        " The user's message after it is older than its end: the summary covers part of the work on it."
+    } else {
+        ""
+    };
+    format!(
+        "[Context from the host, not a message of the user: what was said and done before this, in summary.{under_way}]\n\n{}\n\n[End of the summary.]",
+        summary.text
+    )
 }
 
 /// Stands where a provider demands text and there is none.

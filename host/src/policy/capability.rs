@@ -24,6 +24,56 @@ pub enum Capability {
     KeepState,
 }
 
+/// A capability without what it is narrowed to, as policy files name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CapabilityKind {
+    /// Read the files of the workspace.
+    ReadFiles,
+    /// Create, change and delete files of the workspace.
+    WriteFiles,
+    /// Run commands.
+    RunCommands,
+    /// Send HTTP requests.
+    Fetch,
+    /// Read environment variables.
+    ReadEnvironment,
+    /// Hand tasks to a sub-agent.
+    Delegate,
+    /// Keep state between calls.
+    KeepState,
+}
+
+impl Capability {
+    /// Its kind.
+    pub fn kind(&self) -> CapabilityKind {
+        match self {
+            Self::ReadFiles => CapabilityKind::ReadFiles,
+            Self::WriteFiles => CapabilityKind::WriteFiles,
+            Self::RunCommands => CapabilityKind::RunCommands,
+            Self::Fetch(_) => CapabilityKind::Fetch,
+            Self::ReadEnvironment(_) => CapabilityKind::ReadEnvironment,
+            Self::Delegate => CapabilityKind::Delegate,
+            Self::KeepState => CapabilityKind::KeepState,
+        }
+    }
+}
+
+impl CapabilityKind {
+    /// Its word in policy files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadFiles => "read-files",
+            Self::WriteFiles => "write-files",
+            Self::RunCommands => "run-commands",
+            Self::Fetch => "fetch",
+            Self::ReadEnvironment => "read-environment",
+            Self::Delegate => "delegate",
+            Self::KeepState => "keep-state",
+        }
+    }
+}
+
 impl fmt::Display for Capability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -22,14 +22,23 @@ pub struct CommandScope(Vec<String>);
 impl<'a> SimpleCommand<'a> {
     /// Understands a line, or calls it opaque with `None`.
     pub fn parse(line: &'a str) -> Option<Self> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,+@%=^ ".contains(c);
-        if !line.chars().all(plain) {
+        if !line.chars().all(Self::is_plain) {
             return None;
         }
         let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
         // `A=b command` sets a variable, which can change what the command is.
         let program = words.first()?;
         (!program.contains('=')).then_some(Self { words })
+    }
+
+    /// Whether a character means itself and nothing else to a shell, or parts words.
+    pub(super) fn is_plain(c: char) -> bool {
+        c.is_ascii_alphanumeric() || "-_./:,+@%=^ ".contains(c)
+    }
+
+    /// Its words, the program first.
+    pub fn words(&self) -> &[&'a str] {
+        &self.words
     }
 
     /// What "don't ask again" would cover: the program with its subcommand, if its second word looks like one, or else

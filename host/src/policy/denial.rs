@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::{Capability, Finding, Place};
+
 /// Why something was refused, for the model and for the user alike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Denial {
@@ -13,6 +15,8 @@ pub struct Denial {
     pub reason: String,
     /// What would allow it, if anything does.
     pub remedy: Option<String>,
+    /// The place of the rule that decided, if one did. The reason names it too.
+    pub place: Option<Place>,
 }
 
 /// The kinds of refusal.
@@ -25,6 +29,8 @@ pub enum Code {
     OutsideWorkspace,
     /// It is neither a file nor a directory.
     SpecialFile,
+    /// A rule of a policy file does not allow it.
+    Policy,
     /// The mode does not allow it.
     Mode,
     /// It needs an approval, and nobody can be asked.
@@ -46,6 +52,7 @@ impl Code {
             Self::NotGranted => "not-granted",
             Self::OutsideWorkspace => "outside-workspace",
             Self::SpecialFile => "special-file",
+            Self::Policy => "policy",
             Self::Mode => "mode",
             Self::NobodyToAsk => "nobody-to-ask",
             Self::RejectedByUser => "rejected-by-user",
@@ -59,12 +66,25 @@ impl Code {
 impl Denial {
     /// A refusal that something would lift.
     pub fn new(code: Code, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { code, reason: reason.into(), remedy: Some(remedy.into()) }
+        Self { code, reason: reason.into(), remedy: Some(remedy.into()), place: None }
     }
 
     /// A refusal that nothing lifts.
     pub fn fixed(code: Code, reason: impl Into<String>) -> Self {
-        Self { code, reason: reason.into(), remedy: None }
+        Self { code, reason: reason.into(), remedy: None, place: None }
+    }
+
+    /// A refusal for a tool that is not given what it asks for.
+    pub fn withheld(tool: &str, capability: &Capability, place: &Place) -> Self {
+        let reason = format!("{tool} may not {capability}: {place} withholds that.");
+        let remedy = format!("The user can change that in {}.", place.file);
+        Self { code: Code::Policy, reason, remedy: Some(remedy), place: Some(place.clone()) }
+    }
+
+    /// A refusal that follows from what was found about something, which names rule, file and line.
+    pub fn found(code: Code, what: &str, finding: &Finding) -> Self {
+        let reason = format!("{what}: {}.", finding.why());
+        Self { code, reason, remedy: Some(finding.what_would_change_it()), place: finding.place().cloned() }
     }
 }
 

@@ -1,6 +1,8 @@
 //! The one function that decides.
 
-use super::{Code, Denial, Effect, Mode, Question, Scope};
+use std::sync::Arc;
+
+use super::{Because, Code, Denial, Effect, Finding, Mode, Policy, Question, Scope, Verdict};
 
 /// What becomes of an effect.
 #[derive(Debug)]
@@ -27,19 +29,28 @@ impl Permit {
     }
 }
 
-/// Decides on effects, by the mode and by what the user approved in this session. The approvals live here, in memory,
-/// and nowhere else (R-40).
+/// Decides on effects, by the policy, the mode and what the user approved in this session. The approvals live here, in
+/// memory, and nowhere else (R-40).
 #[derive(Debug)]
 pub struct Judge {
     mode: Mode,
+    policy: Arc<Policy>,
     someone_to_ask: bool,
     approved: Vec<Scope>,
 }
 
 impl Judge {
-    /// A judge that has approved nothing yet. Without someone to ask, what would be asked is denied.
+    /// A judge that has approved nothing yet and knows no rules. Without someone to ask, what would be asked is denied.
     pub fn new(mode: Mode, someone_to_ask: bool) -> Self {
-        Self { mode, someone_to_ask, approved: Vec::new() }
+        Self { mode, policy: Arc::default(), someone_to_ask, approved: Vec::new() }
+    }
+
+    /// The same, with rules.
+    #[must_use]
+    pub fn under(self, policy: Arc<Policy>) -> Self {
+        let mut judge = Self { policy, ..self };
+        judge.set_mode(judge.mode);
+        judge
     }
 
     /// The mode in force.
@@ -47,29 +58,24 @@ impl Judge {
         self.mode
     }
 
-    /// From now on another mode is in force. What was approved stays approved, as far as the mode asks at all.
+    /// From now on another mode is in force, or the nearest stricter one that the policy leaves. What was approved stays
+    /// approved, as far as the mode asks at all.
     pub fn set_mode(&mut self, mode: Mode) {
-        self.mode = mode;
+        self.mode = self.policy.nearest(mode).unwrap_or(Mode::Plan);
     }
 
     /// Decides on one effect of one call.
     pub fn decide(&self, tool: &str, arguments: &str, effect: Effect) -> Decision {
-        match self.verdict(tool, &effect) {
+        let finding = self.policy.find_all(self.mode, tool, &effect.acts());
+        match finding.verdict {
             Verdict::Allow => Decision::Allow(Permit { effect }),
+            Verdict::Ask if finding.may_be_remembered() && self.remembers(tool, &effect) => Decision::Allow(Permit { effect }),
             Verdict::Ask if self.someone_to_ask => {
-                let scope = effect.scope(tool);
+                let scope = effect.scope(tool).filter(|_| finding.may_be_remembered());
                 Decision::Ask(Question { tool: tool.to_owned(), arguments: arguments.to_owned(), effect, scope })
             }
-            Verdict::Ask => Decision::Deny(Denial::new(
-                Code::NobodyToAsk,
-                format!("{tool} needs an approval for this, and there is no terminal to ask at."),
-                "The user can start again with `--mode auto`, or at a terminal.",
-            )),
-            Verdict::Deny => Decision::Deny(Denial::new(
-                Code::Mode,
-                format!("in mode `{}` nothing is changed and no command runs.", self.mode),
-                "The user can choose another mode.",
-            )),
+            Verdict::Ask => Decision::Deny(nobody_to_ask(tool, &finding)),
+            Verdict::Deny => Decision::Deny(denied(tool, &effect, &finding)),
         }
     }
 
@@ -84,34 +90,44 @@ impl Judge {
         Permit { effect: question.effect }
     }
 
-    fn verdict(&self, tool: &str, effect: &Effect) -> Verdict {
-        let mode = match (self.mode, effect) {
-            (Mode::Plan, Effect::Command { .. } | Effect::Write { .. }) => Verdict::Deny,
-            (Mode::Auto, Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed) => Verdict::Allow,
-            (Mode::AutoEdit, Effect::Write { confirm: false, .. }) => Verdict::Allow,
-            (Mode::Ask | Mode::AutoEdit, Effect::Command { .. })
-            | (Mode::Ask, Effect::Write { .. })
-            | (Mode::AutoEdit, Effect::Write { confirm: true, .. })
-            | (Mode::Ask | Mode::AutoEdit | Mode::Plan, Effect::Confirmed) => Verdict::Ask,
-        };
-        let remembered = self.approved.iter().any(|scope| scope.covers(tool, effect));
-        match mode {
-            Verdict::Ask if remembered => Verdict::Allow,
-            verdict => verdict,
+    fn remembers(&self, tool: &str, effect: &Effect) -> bool {
+        self.approved.iter().any(|scope| scope.covers(tool, effect))
+    }
+}
+
+fn nobody_to_ask(tool: &str, finding: &Finding) -> Denial {
+    match &finding.because {
+        Because::Mode(_) | Because::Reading => Denial::new(
+            Code::NobodyToAsk,
+            format!("{tool} needs an approval for this, and there is no terminal to ask at."),
+            finding.what_would_change_it(),
+        ),
+        Because::Rule(_) | Because::Perhaps(_) | Because::NotListed(..) => {
+            Denial::found(Code::NobodyToAsk, &format!("{tool} needs an approval for this, and there is no terminal to ask at"), finding)
         }
     }
 }
 
-enum Verdict {
-    Allow,
-    Ask,
-    Deny,
+fn denied(tool: &str, effect: &Effect, finding: &Finding) -> Denial {
+    match &finding.because {
+        Because::Mode(mode) => {
+            Denial::new(Code::Mode, format!("in mode `{mode}` nothing is changed and no command runs."), finding.what_would_change_it())
+        }
+        Because::Rule(_) | Because::Perhaps(_) | Because::NotListed(..) | Because::Reading => {
+            let what: Vec<String> = effect.acts().iter().map(ToString::to_string).collect();
+            Denial::found(Code::Policy, &format!("{tool} may not {}", what.join(", ")), finding)
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::WorkspacePath;
+    use super::super::{Layer, Level, WorkspacePath};
     use super::*;
+
+    fn path(text: &str) -> WorkspacePath {
+        WorkspacePath::parse(text, None).unwrap()
+    }
 
     fn command(line: &str) -> Effect {
         Effect::Command { line: line.into(), directory: WorkspacePath::parse("", None).unwrap() }
@@ -168,6 +184,42 @@ mod tests {
         assert_eq!(word(&judge.decide("bash", "{}", command("git status"))), "ask");
     }
 
+    fn under(text: &str, mode: Mode, someone: bool) -> Judge {
+        let mut policy = Policy::default();
+        policy.add(Layer::parse(Level::User, "p.toml", text).unwrap());
+        Judge::new(mode, someone).under(Arc::new(policy))
+    }
+
+    #[test]
+    fn r036_a_denial_names_rule_file_and_line_and_what_would_change_it() {
+        let judge = under("[commands]\ndeny = [\"git push *\"]", Mode::Auto, true);
+        let Decision::Deny(denial) = judge.decide("bash", "{}", command("git push -f")) else { panic!("not denied") };
+        insta::assert_snapshot!(denial, @"denied (policy): bash may not run `git push -f`: the rule deny `git push *` of [commands] at p.toml:2:9 covers it. The user can change that rule in p.toml; no other rule overrides it.");
+        assert_eq!(denial.place.map(|place| (place.file, place.line)), Some(("p.toml".into(), 2)));
+        let judge = under("[commands]\nask = [\"git push *\"]", Mode::Auto, false);
+        let Decision::Deny(denial) = judge.decide("bash", "{}", command("git push -f")) else { panic!("not denied") };
+        insta::assert_snapshot!(denial, @"denied (nobody-to-ask): bash needs an approval for this, and there is no terminal to ask at: the rule ask `git push *` of [commands] at p.toml:2:8 covers it. The user can change that rule in p.toml; no other rule overrides it.");
+    }
+
+    #[test]
+    fn r039_what_a_rule_wants_asked_is_asked_each_time() {
+        let mut judge = under("[commands]\nask = [\"git push *\"]", Mode::Auto, true);
+        judge.approved.extend(command("git push").scope("bash"));
+        let Decision::Ask(question) = judge.decide("bash", "{}", command("git push")) else { panic!("not asked") };
+        assert_eq!(question.scope, None);
+    }
+
+    #[test]
+    fn r037_a_rule_allows_without_asking() {
+        let judge = under("[commands]\nallow = [\"git status *\"]\n[write]\nallow = [\"src/**\"]", Mode::Ask, false);
+        assert_eq!(word(&judge.decide("bash", "{}", command("git status -s"))), "allow");
+        assert_eq!(word(&judge.decide("bash", "{}", command("git status; x"))), "deny");
+        assert_eq!(word(&judge.decide("write_file", "{}", write("src/a"))), "allow");
+        assert_eq!(word(&judge.decide("write_file", "{}", write("docs/a"))), "deny");
+        let both = Effect::Write { paths: vec![path("src/a"), path("docs/a")], confirm: false };
+        assert_eq!(word(&judge.decide("write_file", "{}", both)), "deny");
+    }
+
     #[test]
     fn a_mode_that_is_chosen_later_decides_from_then_on() {
         let mut judge = Judge::new(Mode::Ask, true);
@@ -176,6 +228,16 @@ mod tests {
             (word(&judge.decide("bash", "{}", command("ls"))), word(&judge.decide("write_file", "{}", write("a"))))
         });
         assert_eq!(words, [("deny", "deny"), ("ask", "allow"), ("allow", "allow"), ("ask", "ask")]);
+    }
+
+    #[test]
+    fn a_mode_that_the_policy_forbids_does_not_come_into_force() {
+        let mut judge = under("modes = [\"plan\", \"ask\"]", Mode::Auto, true);
+        assert_eq!(judge.mode(), Mode::Ask);
+        judge.set_mode(Mode::AutoEdit);
+        assert_eq!(judge.mode(), Mode::Ask);
+        judge.set_mode(Mode::Plan);
+        assert_eq!(judge.mode(), Mode::Plan);
     }
 
     #[test]

@@ -10,26 +10,44 @@
 //! | `auto-edit` | allowed | writes allowed, commands asked |
 //! | `auto` | allowed | allowed |
 //!
-//! Where nobody can be asked, what would be asked is denied.
+//! That is what the mode makes of acts that no rule is about. Rules come from policy files, each a [`Layer`], and from
+//! ready-made [`Profile`]s; [`Policy`] puts them together, and says how. Where nobody can be asked, what would be asked is
+//! denied.
 
 mod capability;
+mod caps;
 mod command_line;
 mod command_rules;
+mod deed;
 mod denial;
 mod effect;
 mod grants;
 mod judge;
+mod layer;
 mod mode;
 mod path;
+mod pattern;
+mod place;
+mod profile;
 mod protected;
+mod resolved;
+mod verdict;
 
-pub use capability::Capability;
+pub use capability::{Capability, CapabilityKind};
+pub use caps::{Cap, Caps, OutOfRange};
 pub use command_line::{CommandScope, SimpleCommand};
 pub use command_rules::{CommandLimits, CommandRules, MoreProtected, SandboxLevel};
+pub use deed::{Deed, Kind};
 pub use denial::{Code, Denial};
 pub use effect::{Effect, Question, Scope};
 pub use grants::{FileGrant, Grants};
 pub use judge::{Decision, Judge, Permit};
+pub use layer::{Layer, Lending, Level, Pattern, Placed, Protecting, Rule, Subject, ToolId};
 pub use mode::{Mode, UnknownMode};
 pub use path::{PathProblem, WorkspacePath};
+pub use pattern::{CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem};
+pub use place::{Place, PolicyError};
+pub use profile::{Profile, UnknownProfile};
 pub use protected::{BadPattern, Protected, ProtectedPaths};
+pub use resolved::{Policy, Voice};
+pub use verdict::{Because, Finding, RuleRef, Verdict};

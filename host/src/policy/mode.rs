@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// The user's general answer, chosen at the terminal and never by a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Commands and writes are asked, one by one.
@@ -23,6 +23,8 @@ pub enum Mode {
 impl Mode {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Ask, Self::Plan, Self::AutoEdit, Self::Auto];
+    /// All of them, the strictest first.
+    pub const FROM_STRICT: [Self; 4] = [Self::Plan, Self::Ask, Self::AutoEdit, Self::Auto];
 
     /// The one that a single key changes to. It never leads into `auto`: that is said in full.
     #[must_use]

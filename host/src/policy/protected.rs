@@ -6,7 +6,8 @@
 //! Letters are compared without case, and without the characters that some file systems ignore, so that `.GIT/Hooks`
 //! is `.git/hooks`. What lies below a match is protected like the match itself.
 
-use super::WorkspacePath;
+use super::layer::{Placed, Protecting};
+use super::{PathPattern, WorkspacePath};
 
 /// How a path is protected, the strictest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -144,6 +145,8 @@ pub struct ProtectedPaths {
     read_only: Vec<Pattern>,
     hidden: Vec<Pattern>,
     shown: Vec<Pattern>,
+    /// What `[read]` of a policy denies, from the workspace on.
+    unread: Vec<PathPattern>,
 }
 
 /// A text is not a pattern.
@@ -158,7 +161,7 @@ impl Default for ProtectedPaths {
     fn default() -> Self {
         // The patterns of this file all parse, as a test shows.
         let known = |texts: &[&str]| texts.iter().filter_map(|text| Pattern::parse(text).ok()).collect();
-        Self { pinned: known(PINNED), read_only: known(READ_ONLY), hidden: known(HIDDEN), shown: known(SHOWN) }
+        Self { pinned: known(PINNED), read_only: known(READ_ONLY), hidden: known(HIDDEN), shown: known(SHOWN), unread: Vec::new() }
     }
 }
 
@@ -181,6 +184,44 @@ impl ProtectedPaths {
         Ok(self)
     }
 
+    /// With what a policy file says. Only one that may loosen shows anything, or takes anything off the built-in list. Its
+    /// patterns were understood when it was read.
+    #[must_use]
+    pub(super) fn and_under(mut self, protecting: &Protecting, may_loosen: bool) -> Self {
+        let parsed = |placed: &[Placed]| placed.iter().filter_map(|placed| Pattern::parse(&placed.text).ok()).collect::<Vec<_>>();
+        self.read_only.extend(parsed(&protecting.read_only));
+        self.hidden.extend(parsed(&protecting.hidden));
+        if may_loosen {
+            self.shown.extend(parsed(&protecting.shown));
+            let writable = parsed(&protecting.writable);
+            self.read_only.retain(|pattern| !writable.contains(pattern));
+        }
+        self
+    }
+
+    /// With paths that nobody reads.
+    #[must_use]
+    pub(super) fn and_unread(mut self, patterns: impl Iterator<Item = PathPattern>) -> Self {
+        self.unread.extend(patterns);
+        self
+    }
+
+    /// Whether one pattern covers a path, or something above it.
+    pub(super) fn covered_by(pattern: &Placed, path: &WorkspacePath) -> bool {
+        let alone = Self { pinned: vec![], read_only: vec![], hidden: vec![], shown: vec![], unread: vec![] };
+        alone.and_hidden(std::slice::from_ref(&pattern.text)).is_ok_and(|alone| alone.of(path).is_some())
+    }
+
+    /// Whether a text is a pattern of what cannot be changed.
+    pub(super) fn names_read_only(&self, text: &str) -> bool {
+        Pattern::parse(text).is_ok_and(|pattern| self.read_only.contains(&pattern))
+    }
+
+    /// The built-in patterns of what cannot be changed and of what cannot be read, for people.
+    pub fn built_in() -> (&'static [&'static str], &'static [&'static str]) {
+        (READ_ONLY, HIDDEN)
+    }
+
     /// Whether and how a path is protected; the strictest of all that applies.
     pub fn of(&self, path: &WorkspacePath) -> Option<Protected> {
         self.of_parts(path.as_str().split('/'))
@@ -189,6 +230,9 @@ impl ProtectedPaths {
     /// Whether a path that ends in this name can be protected by itself, rather than by what it lies in. A quick look that
     /// spares a walk over many files the slow one.
     pub fn may_end_in(&self, name: &str) -> bool {
+        if !self.unread.is_empty() {
+            return true;
+        }
         let name = folded(name);
         let mut all = self.hidden.iter().chain(&self.read_only).chain(&self.pinned);
         all.any(|Pattern(parts)| match parts.last() {
@@ -206,6 +250,9 @@ impl ProtectedPaths {
     /// The same for a path in parts, which need be no path that a model could write.
     pub fn of_parts<'a>(&self, parts: impl Iterator<Item = &'a str>) -> Option<Protected> {
         let parts: Vec<String> = parts.filter(|part| !part.is_empty()).map(folded).collect();
+        if self.unread.iter().any(|pattern| pattern.covers_folded(&parts)) {
+            return Some(Protected::Hidden);
+        }
         let at_any_depth = |patterns: &[Pattern], below: bool| any_run(&parts, patterns, below);
         if at_any_depth(&self.hidden, true) && !at_any_depth(&self.shown, false) {
             Some(Protected::Hidden)
@@ -232,10 +279,10 @@ fn all(patterns: &[String]) -> Result<Vec<Pattern>, BadPattern> {
 }
 
 /// A pattern in its parts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Pattern(Vec<Part>);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     /// `**`
     AnyParts,
@@ -306,7 +353,7 @@ fn matches_name(pattern: &[char], name: &str) -> bool {
 }
 
 /// As the most forgiving file systems compare names: without case, and without the characters that HFS+ ignores.
-fn folded(name: &str) -> String {
+pub(super) fn folded(name: &str) -> String {
     let ignored =
         |c: char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{200b}');
     // 'ſ' and the Kelvin sign fold to letters that `to_lowercase` alone does not give.

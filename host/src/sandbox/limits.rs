@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use wasmtime::ResourceLimiter;
 
+use crate::policy::{Cap, Caps};
+
 /// The caps of one call. They are set before anything of the guest runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -46,6 +48,28 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// These, with the caps that were chosen. A cap beyond what this machine can count is as good as none.
+    #[must_use]
+    pub fn with(mut self, caps: &Caps) -> Self {
+        let size = |value: u64, unit: usize| usize::try_from(value).unwrap_or(usize::MAX).saturating_mul(unit);
+        for (cap, value) in caps.iter() {
+            match cap {
+                Cap::Seconds => self.time = Duration::from_secs(value),
+                Cap::MemoryMib => self.memory = size(value, 1 << 20),
+                Cap::TableElements => self.table_elements = size(value, 1),
+                Cap::Instances => self.instances = size(value, 1),
+                Cap::CrossingKib => self.crossing = size(value, 1 << 10),
+                Cap::OutputKib => self.output = size(value, 1 << 10),
+                Cap::LogKib => self.log = size(value, 1 << 10),
+                Cap::Handles => self.handles = size(value, 1),
+                Cap::RandomKib => self.random = value.saturating_mul(1 << 10),
+                // What the model is shown is cut after the call.
+                Cap::ShownBytes => {}
+            }
+        }
+        self
+    }
+
     /// For `list-tools`, which only says what a plugin is.
     pub fn for_declaration() -> Self {
         Self { time: Duration::from_secs(2), memory: 64 << 20, ..Self::default() }
@@ -110,5 +134,17 @@ impl ResourceLimiter for Meter {
 
     fn memories(&self) -> usize {
         self.instance_cap
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r098_the_defaults_are_those_that_the_caps_tell() {
+        let mut caps = Caps::default();
+        Cap::ALL.into_iter().for_each(|cap| caps.set(cap, cap.default_value()).expect("it is in range"));
+        assert_eq!(Limits::default().with(&caps), Limits::default());
     }
 }

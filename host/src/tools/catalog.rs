@@ -1,5 +1,6 @@
 //! Which tools there are, by name, and which plugins were not let in.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use super::arguments::Arguments;
 use super::tier::tier;
 use crate::agent::events::Tier;
 use crate::agent::ports::ToolDefinition;
-use crate::policy::{Capability, Grants};
+use crate::policy::{Capability, Caps, Code, Denial, Grants, Place, Policy, Verdict};
 use crate::sandbox::{ComponentBytes, DeclaredTool, LoadError, Plugin, Sandbox};
 
 /// All tools of a run, in the order in which the model is told of them.
@@ -17,6 +18,17 @@ pub struct Catalog {
     tools: Vec<Tool>,
     refused: Vec<Refused>,
     definitions: Vec<ToolDefinition>,
+    policy: Arc<Policy>,
+    chosen: ChosenCaps,
+}
+
+/// The caps that the user chose, for all tools and for some.
+#[derive(Clone, Debug, Default)]
+pub struct ChosenCaps {
+    /// For all.
+    pub every: Caps,
+    /// By the name of a tool, in place of those for all.
+    pub by_tool: BTreeMap<String, Caps>,
 }
 
 /// Where a plugin comes from.
@@ -38,6 +50,14 @@ pub struct Tool {
     pub grants: Grants,
     /// What it asks for that this host cannot lend.
     pub not_lent: Vec<Capability>,
+    /// What it asks for that the policy withholds, and where that is written.
+    pub withheld: Vec<(Capability, Place)>,
+    /// Why it does not run at all, if the policy says so. It is not offered then.
+    pub forbidden: Option<Denial>,
+    /// Whether each call is confirmed, since the tool or the policy wants it.
+    pub confirm: bool,
+    /// The caps of its calls, as far as they are not the usual ones.
+    pub caps: Caps,
     /// How its calls are ordered.
     pub tier: Tier,
     /// Its component.
@@ -58,6 +78,16 @@ pub struct Refused {
 }
 
 impl Catalog {
+    /// An empty one for tools under a policy, with the caps that the user chose.
+    pub fn under(policy: Policy, chosen: ChosenCaps) -> Self {
+        Self { policy: Arc::new(policy), chosen, ..Self::default() }
+    }
+
+    /// The policy, which knows the tools by their digests too.
+    pub fn policy(&self) -> &Arc<Policy> {
+        &self.policy
+    }
+
     /// Loads a plugin and adds its tools, or notes why it cannot. One bad plugin does not take the others down.
     pub fn add(&mut self, sandbox: &Sandbox, origin: Origin, component: impl Into<ComponentBytes>, on_compile: &dyn Fn()) {
         match sandbox.load(component, on_compile) {
@@ -91,23 +121,51 @@ impl Catalog {
                 self.refused.push(Refused { origin, reason, tools: names });
                 return;
             }
-            let (grants, not_lent) = Grants::for_asked(&declared.asks);
-            new.push(Tool {
-                declared: declared.clone(),
-                origin: origin.clone(),
-                grants,
-                not_lent,
-                tier: tier(declared),
-                plugin: Arc::clone(&plugin),
-                arguments,
-            });
+            Arc::make_mut(&mut self.policy).know(&declared.name, plugin.digest().as_str());
+            new.push(self.tool(declared, &origin, &plugin, arguments));
         }
-        self.definitions.extend(new.iter().map(|tool| ToolDefinition {
+        self.definitions.extend(new.iter().filter(|tool| tool.forbidden.is_none()).map(|tool| ToolDefinition {
             name: tool.declared.name.clone(),
             description: tool.declared.description.clone(),
             input_schema: tool.declared.input_schema.clone(),
         }));
         self.tools.extend(new);
+    }
+
+    /// A tool with what the policy leaves it.
+    fn tool(&self, declared: &DeclaredTool, origin: &Origin, plugin: &Arc<Plugin>, arguments: Arguments) -> Tool {
+        let name = &declared.name;
+        let withheld: Vec<(Capability, Place)> = declared
+            .asks
+            .iter()
+            .filter_map(|asked| self.policy.withholds(name, asked).map(|place| (asked.clone(), place.clone())))
+            .collect();
+        let given: Vec<Capability> =
+            declared.asks.iter().filter(|asked| !withheld.iter().any(|(capability, _)| capability == *asked)).cloned().collect();
+        let (grants, not_lent) = Grants::for_asked(&given);
+        let found = self.policy.on_tool(name);
+        let forbidden = match (&found, withheld.first()) {
+            (Some(finding), _) if finding.verdict == Verdict::Deny => {
+                Some(Denial::found(Code::Policy, &format!("{name} may not run"), finding))
+            }
+            (_, Some((capability, place))) if given.is_empty() => Some(Denial::withheld(name, capability, place)),
+            (Some(_) | None, _) => None,
+        };
+        let confirm = declared.confirm || found.is_some_and(|finding| finding.verdict == Verdict::Ask);
+        let chosen = self.chosen.by_tool.get(name).cloned().unwrap_or_default().or(&self.chosen.every);
+        Tool {
+            declared: declared.clone(),
+            origin: origin.clone(),
+            grants,
+            not_lent,
+            withheld,
+            forbidden,
+            confirm,
+            caps: self.policy.caps(name, &chosen),
+            tier: tier(&given, declared.exclusive || confirm),
+            plugin: Arc::clone(plugin),
+            arguments,
+        }
     }
 
     /// A tool by its exact name.
@@ -136,7 +194,7 @@ impl Catalog {
             return format!("the tool {name} is not offered: {} was refused, since {}", refused.origin, refused.reason);
         }
         let shown: String = name.chars().take(64).collect();
-        let known: Vec<&str> = self.tools.iter().map(|tool| tool.declared.name.as_str()).collect();
+        let known: Vec<&str> = self.tools.iter().filter(|tool| tool.forbidden.is_none()).map(|tool| tool.declared.name.as_str()).collect();
         format!("there is no tool named {shown:?}. The tools are: {}.", known.join(", "))
     }
 }

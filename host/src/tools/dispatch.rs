@@ -19,10 +19,11 @@ use super::parallel::ParallelLimit;
 use super::repetition::Repetition;
 use super::schedule::{self, Planned, Reorder, Step, Touches};
 use super::summary;
+use crate::agent::ActiveTime;
 use crate::agent::events::{Event, Observer, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
-use crate::policy::{Denial, Effect, FileGrant};
+use crate::policy::{Cap, Denial, Effect, FileGrant};
 use crate::sandbox::{self, CallReport, Commands, Failure, Gate, Limits, Ruling, Sandbox, Workspace};
 
 /// Runs calls in their enclosures.
@@ -52,6 +53,8 @@ pub struct DispatcherSettings {
     pub commands: Arc<Commands>,
     /// After so many rejections in a row the request ends.
     pub rejections: u32,
+    /// Whether the same call with the same result again is remarked on.
+    pub repetition: bool,
 }
 
 /// A call that may run.
@@ -77,6 +80,10 @@ struct Done<'a> {
 impl Tools for Dispatcher {
     fn definitions(&self) -> &[ToolDefinition] {
         self.catalog.definitions()
+    }
+
+    fn time(&self) -> &ActiveTime {
+        self.approvals.time()
     }
 
     fn run<'a>(&'a self, turn: &'a mut OpenTurn, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> BoxFuture<'a, Ran> {
@@ -126,8 +133,8 @@ impl Dispatcher {
                 Err((call, problem)) => {
                     self.approvals.refused(&call, &problem);
                     let mut result = ToolResult::error(problem);
-                    let remark = lock(&self.repetition).remark(call.name.trim(), &call.arguments, &result);
-                    result.content.extend(remark.map(Content::Text));
+                    let remark = self.remark(&call, &result);
+                    result.content.extend(remark);
                     let schema = self.catalog.find(call.name.trim()).map(|tool| &tool.declared.input_schema);
                     let summary = summary::of(schema.unwrap_or(&serde_json::Value::Null), &call.arguments);
                     observer.observe(&Event::CallFinished {
@@ -145,11 +152,19 @@ impl Dispatcher {
         ready
     }
 
+    fn remark(&self, call: &Call, result: &ToolResult) -> Option<Content> {
+        let remark = || lock(&self.repetition).remark(call.name.trim(), &call.arguments, result);
+        self.settings.repetition.then(remark).flatten().map(Content::Text)
+    }
+
     fn check(&self, index: usize, call: Call) -> Result<Ready<'_>, (Call, String)> {
         let Some(tool) = self.catalog.find(call.name.trim()) else {
             let problem = self.catalog.unknown(call.name.trim());
             return Err((call, problem));
         };
+        if let Some(denial) = &tool.forbidden {
+            return Err((call, denial.to_string()));
+        }
         let checked = match tool.arguments.check(&call.arguments, &self.workspace) {
             Ok(checked) => checked,
             Err(problem) => return Err((call, problem.to_string())),
@@ -186,8 +201,8 @@ impl Dispatcher {
                 running.push(self.run_one(ready, observer, cancel));
             }
             let Some(mut done) = running.next().await else { return hand_back };
-            let remark = lock(&self.repetition).remark(&done.ready.call.name, &done.ready.call.arguments, &done.result);
-            done.result.content.extend(remark.map(Content::Text));
+            let remark = self.remark(&done.ready.call, &done.result);
+            done.result.content.extend(remark);
             let finished = Event::CallFinished {
                 call: &done.ready.call,
                 tier: Some(done.ready.tool.tier),
@@ -235,7 +250,8 @@ impl Dispatcher {
             }
             None if matches!(report, Err(Failure::Cancelled)) => (ToolResult::interrupted(), None, false),
             None => {
-                let keeping = Keeping { cap: self.settings.output_cap, folder: self.settings.outputs.clone() };
+                let cap = ready.tool.caps.get(Cap::ShownBytes).and_then(|bytes| usize::try_from(bytes).ok());
+                let keeping = Keeping { cap: cap.unwrap_or(self.settings.output_cap), folder: self.settings.outputs.clone() };
                 let (result, view) = answer::to_result(report, &keeping, &ready.tool.declared.name);
                 (result, view, false)
             }
@@ -248,11 +264,14 @@ impl Dispatcher {
     /// Asks for what has to be settled before a call starts.
     async fn admit(&self, ready: &Ready<'_>, verdicts: &Mutex<Verdicts>, cancel: &CancellationToken) -> Result<(), Failure> {
         self.approvals.ready().map_err(denied)?;
-        let confirm = ready.tool.declared.confirm;
+        let confirm = ready.tool.confirm;
         let effect = match (ready.tool.grants.files, &ready.touches) {
             (FileGrant::ReadWrite, Touches::Paths(paths)) => Effect::Write { paths: paths.clone(), confirm },
             (FileGrant::ReadWrite, Touches::Nothing | Touches::Anything) => Effect::Write { paths: Vec::new(), confirm },
-            (FileGrant::None | FileGrant::Read, _) if confirm => Effect::Confirmed,
+            // Commands are asked one by one anyway; a rule that wants the tool asked has each of them asked.
+            (FileGrant::None | FileGrant::Read, _) if confirm && (!ready.tool.grants.commands || ready.tool.declared.confirm) => {
+                Effect::Confirmed
+            }
             (FileGrant::None | FileGrant::Read, _) => return Ok(()),
         };
         match self.approvals.rule(&ready.subject, effect, cancel, verdicts).await {
@@ -296,7 +315,7 @@ impl Dispatcher {
             tool: ready.tool.declared.name.clone(),
             input: ready.input.clone(),
             grants: ready.tool.grants.clone(),
-            limits: self.settings.limits.clone(),
+            limits: self.settings.limits.clone().with(&ready.tool.caps),
             workspace: Arc::clone(&self.workspace),
             commands: Arc::clone(&self.settings.commands),
             gate: self.gate(ready, verdicts, cancel),

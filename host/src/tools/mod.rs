@@ -21,7 +21,7 @@ mod tier;
 pub use approval::{Answer, Approvals, Approver};
 pub use arguments::{Arguments, ArgumentsProblem};
 pub use builtin::builtin_components;
-pub use catalog::{Catalog, Origin, Refused, Tool};
+pub use catalog::{Catalog, ChosenCaps, Origin, Refused, Tool};
 pub use dispatch::{Dispatcher, DispatcherSettings};
 pub use ledger::{Decided, Ended, Ground, Ledger, Ruled, Subject, Unrecorded};
 pub use parallel::{InvalidParallelLimit, ParallelLimit};

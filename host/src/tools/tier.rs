@@ -2,14 +2,13 @@
 
 use crate::agent::events::Tier;
 use crate::policy::Capability;
-use crate::sandbox::DeclaredTool;
 
-/// What a tool can do is what it was granted, and it is never granted more than it asks for; an interface that its
-/// component imports for another of its tools answers this one with a refusal. So its own asking settles its tier, and
-/// its hints can only make it stricter: a tool that lies about itself ends up alone and asked, never the other way round.
-pub fn tier(tool: &DeclaredTool) -> Tier {
-    let asked = tool.asks.iter().map(of_asking).max().unwrap_or(Tier::ReadOnly);
-    if tool.exclusive || tool.confirm { Tier::Write } else { asked }
+/// What a tool can do is what it was granted, and it is never granted more than it asks for and the policy leaves it; an
+/// interface that its component imports for another of its tools answers this one with a refusal. So what it is given
+/// settles its tier, and its hints and the policy can only make it stricter: a tool that lies about itself ends up alone and
+/// asked, never the other way round.
+pub fn tier(given: &[Capability], alone: bool) -> Tier {
+    if alone { Tier::Write } else { given.iter().map(of_asking).max().unwrap_or(Tier::ReadOnly) }
 }
 
 fn of_asking(capability: &Capability) -> Tier {
@@ -25,31 +24,20 @@ fn of_asking(capability: &Capability) -> Tier {
 mod tests {
     use super::*;
 
-    fn tool(asks: &[Capability], exclusive: bool) -> DeclaredTool {
-        DeclaredTool {
-            name: "t".into(),
-            description: String::new(),
-            input_schema: serde_json::json!({"type": "object"}),
-            asks: asks.to_vec(),
-            exclusive,
-            confirm: false,
-        }
-    }
-
     #[test]
     fn r014_the_tier_follows_from_power_and_can_only_be_raised() {
         let table = [
-            (tool(&[], false), Tier::ReadOnly),
-            (tool(&[Capability::ReadFiles], false), Tier::ReadOnly),
-            (tool(&[Capability::ReadFiles], true), Tier::Write),
-            (tool(&[Capability::Delegate], false), Tier::Research),
-            (tool(&[Capability::Delegate, Capability::ReadFiles], false), Tier::ReadOnly),
-            (tool(&[Capability::WriteFiles], false), Tier::Write),
-            (tool(&[Capability::RunCommands], false), Tier::Write),
-            (tool(&[Capability::Fetch(vec!["example.com".into()])], false), Tier::Write),
+            (vec![], false, Tier::ReadOnly),
+            (vec![Capability::ReadFiles], false, Tier::ReadOnly),
+            (vec![Capability::ReadFiles], true, Tier::Write),
+            (vec![Capability::Delegate], false, Tier::Research),
+            (vec![Capability::Delegate, Capability::ReadFiles], false, Tier::ReadOnly),
+            (vec![Capability::WriteFiles], false, Tier::Write),
+            (vec![Capability::RunCommands], false, Tier::Write),
+            (vec![Capability::Fetch(vec!["example.com".into()])], false, Tier::Write),
         ];
-        for (declared, expected) in table {
-            assert_eq!(tier(&declared), expected, "{:?}", declared.asks);
+        for (given, alone, expected) in table {
+            assert_eq!(tier(&given, alone), expected, "{given:?}");
         }
     }
 }

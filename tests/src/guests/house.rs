@@ -194,6 +194,7 @@ impl Plan {
             limits: self.limits,
             commands: self.commands.unwrap_or_else(shared_commands),
             rejections: 3,
+            repetition: true,
         };
         let approvals = Arc::new(Approvals::new(self.mode, self.approver));
         let dispatcher = Dispatcher::new(sandbox, Arc::clone(&catalog), workspace, approvals, settings);

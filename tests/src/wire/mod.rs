@@ -1,8 +1,9 @@
 //! Providers that play a script over real TCP, in their true wire formats, and judge every request they get.
 //!
 //! A test writes what the model says ([`says`], [`calls`], …), hands it to a [`Server`], and runs the program against it.
-//! When the server goes away, each body it received has to pass its provider's validator, no body may hold the key, each
-//! request has to begin with what the one before it held, and the script has to be played to its end.
+//! When the server goes away, each body it received has to pass its provider's validator and the closed schema of that
+//! provider's own SDK ([`sdk`]), no body may hold the key, each request has to begin with what the one before it held
+//! and the script has to be played to its end.
 
 #![expect(clippy::expect_used, reason = "a harness that does not work fails the test that needs it")]
 
@@ -12,6 +13,7 @@ mod http;
 mod openai;
 mod request;
 mod script;
+pub mod sdk;
 mod server;
 pub mod validate_anthropic;
 pub mod validate_openai;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::script::{Answer, Ending};
-use super::{Cut, Provider, Reply, Request, anthropic, history, http, openai, validate_anthropic, validate_openai};
+use super::{Cut, Provider, Reply, Request, anthropic, history, http, openai, sdk, validate_anthropic, validate_openai};
 
 /// How long a test waits for something that has to happen.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -106,10 +106,11 @@ impl Server {
     fn judge(&self) {
         let state = self.shared.state();
         for (number, request) in state.requests.iter().enumerate() {
-            let problems = match self.provider {
+            let mut problems = match self.provider {
                 Provider::OpenAi => validate_openai::problems(request),
                 Provider::Anthropic => validate_anthropic::problems(request),
             };
+            problems.extend(sdk::problems(self.provider, &request.body));
             assert!(problems.is_empty(), "{:?}, request {}: {problems:#?}\n{:#}", self.provider, number + 1, request.body);
             assert!(!request.body.to_string().contains(self.key()), "request {} holds the key:\n{:#}", number + 1, request.body);
         }

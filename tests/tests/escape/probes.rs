@@ -198,7 +198,7 @@ pub(super) const PROCESSES: &[Probe] = &[
         Depends,
     ),
     closed("the controlling terminal", "(exec 3<>/dev/tty) && echo ESCAPED", DONE, Depends),
-    closed("inherited files", "cat <&{fd}", Says("inherited-secret"), Happens),
+    closed("inherited files", "python3 -c 'import os; print(os.read({fd}, 99))'", Says("inherited-secret"), Happens),
     closed(
         "what the kernel does with crashes",
         "echo '|/bin/false' > /proc/sys/kernel/core_pattern",

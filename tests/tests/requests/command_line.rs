@@ -17,9 +17,21 @@ fn help_names_every_command_and_shows_examples() {
 
 #[test]
 fn every_command_has_help() {
-    for command in
-        [&["run"][..], &["demo"], &["tools"], &["tools", "list"], &["tools", "show"], &["tools", "call"], &["doctor"], &["completions"]]
-    {
+    for command in [
+        &["run"][..],
+        &["demo"],
+        &["tools"],
+        &["tools", "list"],
+        &["tools", "show"],
+        &["tools", "call"],
+        &["doctor"],
+        &["completions"],
+        &["policy"],
+        &["policy", "show"],
+        &["policy", "check"],
+        &["policy", "explain"],
+        &["trust"],
+    ] {
         let ran = home().run(&[command, &["--help"]].concat());
         assert!(ran.code == 0 && ran.stdout.contains("Usage:"), "{command:?}: {ran:?}");
     }

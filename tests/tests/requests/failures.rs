@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use cofferdam_tests::wire::{Reply, both, calls, fails, nothing, raw, says};
+use cofferdam_tests::program::Ran;
+use cofferdam_tests::wire::{Reply, Server, both, calls, fails, nothing, raw, says};
 use serde_json::json;
 
 use super::home;
@@ -11,13 +12,19 @@ fn busy() -> Reply {
     fails(429, "rate_limit_error", "slow down").header("retry-after", 0)
 }
 
+/// A run whose text is shown as it comes.
+fn streamed(server: &Server) -> Ran {
+    let home = home();
+    home.start(home.task(server, &["--output", "stream-json"])).wait()
+}
+
 #[test]
 fn r083_a_stream_without_its_end_is_an_error() {
     let cut = [|reply: Reply| reply.breaks_off(), |reply: Reply| reply.without_end()];
     for (provider, cut) in both().into_iter().flat_map(|provider| cut.map(|cut| (provider, cut))) {
         // Text was shown, so it is not sent again: that would be a second request.
         let server = provider.serve([cut(says("Half of the answer"))]);
-        let report = home().ask(&server, &[]).ended("provider-error", 7);
+        let report = streamed(&server).ended("provider-error", 7);
         // what had come of it is kept, once.
         assert_eq!((&report["text"], &report["turns"]), (&json!(null), &json!(1)));
         assert!(report["error"].as_str().is_some_and(|error| error.contains("127.0.0.1")), "{report}");
@@ -29,9 +36,25 @@ fn r083_calls_of_a_stream_without_its_end_are_not_run() {
     let cut = [|reply: Reply| reply.breaks_off(), |reply: Reply| reply.without_end()];
     for (provider, cut) in both().into_iter().flat_map(|provider| cut.map(|cut| (provider, cut))) {
         let home = home();
-        let server = provider.serve([cut(calls("bash", json!({"command": "touch ran"})))]);
+        let server = provider.serve([1, 2, 3].map(|_| cut(calls("bash", json!({"command": "touch ran"})))));
         home.ask(&server, &["--mode", "auto"]).ended("provider-error", 7);
         assert!(!home.has("ran"));
+    }
+}
+
+#[test]
+fn r085_a_response_that_broke_off_unseen_begins_anew() {
+    let cut = [|reply: Reply| reply.breaks_off(), |reply: Reply| reply.without_end()];
+    for (provider, cut) in both().into_iter().flat_map(|provider| cut.map(|cut| (provider, cut))) {
+        // The report shows the text at its end, and standard output that is no terminal does too.
+        for output in ["json", "text"] {
+            let home = home();
+            let server = provider.serve([cut(says("Half of the answer")), says("The whole answer.")]);
+            let ran = home.start(home.task(&server, &["--output", output])).wait();
+            assert!(ran.code == 0 && ran.stdout.contains("The whole answer.") && !ran.stdout.contains("Half"), "{ran:?}");
+            let bodies: Vec<_> = server.requests().into_iter().map(|request| request.body).collect();
+            assert!(bodies.len() == 2 && bodies[0] == bodies[1]);
+        }
     }
 }
 
@@ -39,7 +62,7 @@ fn r083_calls_of_a_stream_without_its_end_are_not_run() {
 fn r084_an_error_within_a_stream_is_an_error() {
     for provider in both() {
         let server = provider.serve([says("Half").then_error("overloaded_error", "Overloaded, sorry")]);
-        let report = home().ask(&server, &[]).ended("provider-error", 7);
+        let report = streamed(&server).ended("provider-error", 7);
         assert!(report["error"].as_str().is_some_and(|error| error.contains("Overloaded, sorry")), "{report}");
     }
 }

@@ -85,4 +85,12 @@ impl Observer for Renderer {
             }
         }
     }
+
+    fn is_live(&self) -> bool {
+        match &*self.face() {
+            Face::Text(text) => text.is_live(),
+            Face::Json(_) => false,
+            Face::StreamJson(_) => true,
+        }
+    }
 }

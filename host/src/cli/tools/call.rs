@@ -33,7 +33,7 @@ pub(super) fn run(common: &Common, name: String, input: &str, calls: CallArgs, a
         let dialog = TerminalDialog::at_this_terminal(&Arc::new(Renderer::new(Output::Json)), &parts.commands);
         let dispatcher = parts.dispatcher(&workspace, dialog);
         let cancel = CancellationToken::new();
-        interrupt::watch(cancel.clone())?;
+        interrupt::watch(cancel.clone(), None)?;
         let call = Call { id: CallId::new("call_1"), name, arguments };
         let response = Response { blocks: vec![ResponseBlock::Call(call)], ..Response::default() };
         let mut turn = OpenTurn::new(response).map_err(|_| CliError::new("there is no call to make"))?;

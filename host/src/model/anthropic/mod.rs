@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::http::Line;
+use super::wire::Hand;
 use crate::agent::ports::{Delta, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest};
 use crate::conversation::Response;
 
@@ -52,7 +53,8 @@ impl Anthropic {
     ) -> Result<Response, ModelError> {
         let shape = request::Shape { model: &self.info.model, max_tokens: self.max_tokens, thinks: self.thinks, with_thinking };
         let body = request::body(&shape, request);
-        self.line.ask(&body, || stream::Stream::new(self.line.place()), on_delta, cancel).await
+        let hand = Hand::new(on_delta, request.is_shown_live);
+        self.line.ask(&body, || stream::Stream::new(self.line.place()), hand, cancel).await
     }
 }
 

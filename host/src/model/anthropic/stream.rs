@@ -62,6 +62,10 @@ impl Stream {
         Failure::malformed(format!("{} ({}): {what}", self.place.provider, self.place.host))
     }
 
+    fn damaged(&self, what: &str) -> Failure {
+        Failure::damaged(format!("{} ({}): {what}", self.place.provider, self.place.host))
+    }
+
     fn begin(&mut self, data: &Value, hand: &mut Hand<'_>) -> Result<(), Failure> {
         let block = &data["content_block"];
         let word = |key: &str| block[key].as_str().unwrap_or_default().to_owned();
@@ -173,7 +177,7 @@ impl Part {
 impl Wire for Stream {
     fn event(&mut self, event: &Event, hand: &mut Hand<'_>) -> Result<Progress, Failure> {
         let data: Value = serde_json::from_str(&event.data)
-            .map_err(|error| self.malformed(&format!("an event is not JSON ({error}): {}", self.place.quote(&event.data))))?;
+            .map_err(|error| self.damaged(&format!("an event is not JSON ({error}): {}", self.place.quote(&event.data))))?;
         match data["type"].as_str().unwrap_or(&event.name) {
             "message_start" => self.count(&data["message"]["usage"]),
             "content_block_start" => self.begin(&data, hand)?,
@@ -206,7 +210,7 @@ impl Wire for Stream {
 
     fn finish(self) -> Result<Response, Failure> {
         if !self.is_over {
-            return Err(self.malformed("the stream ended before the response did"));
+            return Err(self.damaged("the stream ended before the response did"));
         }
         if self.blocks.values().any(|begun| matches!(begun.block, Part::Call { .. }) && !begun.is_closed) {
             return Err(self.malformed("the response ended within a call"));

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::ports::{Model, ModelError, ModelErrorKind};
+use crate::agent::ports::{Model, ModelError, ModelErrorKind, ModelRequest};
 use crate::conversation::{Response, StopReason, Transcript};
 use crate::model::test_server::{Answer, Heard, Server, Step, eventful, hello, impatient};
 use crate::model::{Secret, Settings, connect};
@@ -41,6 +41,9 @@ fn model(spec: &str, server: &Server) -> Box<dyn Model> {
     connect(&spec.parse().expect("a spec"), &settings).expect("connected")
 }
 
+/// A stream that was cut within an event.
+const DAMAGED: &str = "data: {\"choices\": [{\"delta\": {\"content\": \"ha\n\n";
+
 struct Asked {
     outcome: Result<Response, ModelError>,
     deltas: Vec<String>,
@@ -48,12 +51,16 @@ struct Asked {
 }
 
 async fn ask_as(spec: &str, answers: Vec<Answer>) -> Asked {
+    ask_shown(spec, answers, true).await
+}
+
+async fn ask_shown(spec: &str, answers: Vec<Answer>, is_shown_live: bool) -> Asked {
     let server = Server::start(answers).await;
     let model = model(spec, &server);
     let mut heard = Heard::default();
     let mut transcript = Transcript::new();
     transcript.begin("Hi");
-    let outcome = heard.ask(&*model, hello(&transcript)).await;
+    let outcome = heard.ask(&*model, ModelRequest { is_shown_live, ..hello(&transcript) }).await;
     Asked { outcome, deltas: heard.deltas, server }
 }
 
@@ -149,6 +156,42 @@ async fn r085_nothing_is_sent_again_once_something_was_shown() {
         assert_eq!((error.kind, error.partial_text.as_str()), (kind, "half"), "{error}");
         assert_eq!(asked.server.requests().len(), 1);
     }
+}
+
+#[tokio::test]
+async fn r085_a_response_that_broke_off_begins_anew_if_nobody_saw_it() {
+    let cut = Answer::events(HALF);
+    let broken = Answer::with("200 OK", &[("content-type", "text/event-stream"), ("content-length", "9999")], HALF);
+    let damaged = Answer::events(&format!("{HALF}{DAMAGED}"));
+    for trouble in [cut, broken, damaged] {
+        let asked = ask_shown("openai:m", vec![trouble.clone(), Answer::events(HELLO)], false).await;
+        assert_eq!(asked.outcome.map(|response| response.text()), Ok("Grüße 🦀".into()), "{trouble:?}");
+        assert_eq!(asked.deltas[..2], ["text half", "retry after attempt 1"]);
+        assert_eq!(asked.server.requests().len(), 2);
+
+        // What came of the last attempt is what remains, once.
+        let asked = ask_shown("openai:m", vec![trouble; 3], false).await;
+        assert_eq!(asked.outcome.expect_err("a failure").partial_text, "half");
+    }
+}
+
+#[tokio::test]
+async fn r085_a_stream_that_ends_or_is_damaged_before_anything_was_shown_is_tried_again() {
+    for (spec, whole) in [("openai:m", HELLO), ("anthropic:m", CLAUDE)] {
+        for trouble in ["", ": comment\n\n", "data: {\"choi\n\n", "event: message_start\ndata: {\"type\": \"message_st\n\n"] {
+            let asked = ask_as(spec, vec![Answer::events(trouble), Answer::events(whole)]).await;
+            assert!(asked.outcome.is_ok(), "{trouble:?}: {:?}", asked.outcome);
+        }
+    }
+}
+
+#[tokio::test]
+async fn r085_a_pause_told_in_milliseconds_is_honoured_exactly() {
+    let headers = [("retry-after-ms", "1200"), ("retry-after", "60")];
+    let begun = Instant::now();
+    let asked = ask(vec![Answer::with("429 Slow", &headers, ""), Answer::events(HELLO)]).await;
+    let took = begun.elapsed();
+    assert!(asked.outcome.is_ok() && took >= Duration::from_millis(1_200) && took < Duration::from_secs(50), "{took:?}");
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::http::Line;
+use super::wire::Hand;
 use crate::agent::ports::{Delta, Model, ModelError, ModelInfo, ModelRequest};
 use crate::conversation::Response;
 
@@ -71,7 +72,8 @@ impl Model for OpenAi {
     ) -> BoxFuture<'a, Result<Response, ModelError>> {
         Box::pin(async move {
             let body = request::body(&self.info.model, &request, &self.dialect);
-            self.line.ask(&body, || stream::Stream::new(self.line.place()), on_delta, cancel).await
+            let hand = Hand::new(on_delta, request.is_shown_live);
+            self.line.ask(&body, || stream::Stream::new(self.line.place()), hand, cancel).await
         })
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn restore(root: &Path, before: &Snapshot, after: &Snapshot, set_asid
 fn is_harmless(entry: &Entry) -> bool {
     match entry.how {
         Protected::Hidden => !entry.runs,
-        Protected::Pinned => entry.kind.is_dir(),
+        Protected::Pinned => true,
         Protected::ReadOnly => false,
     }
 }

@@ -71,6 +71,8 @@ impl Snapshot {
                 let own = (folder.in_repository || protected.may_end_in(&name))
                     .then(|| protected.of_parts(path.to_string_lossy().split('/')))
                     .flatten();
+                // As a file or as a link, `.git` says where hooks are.
+                let own = own.map(|how| if how == Protected::Pinned && !kind.is_dir() { Protected::ReadOnly } else { how });
                 let how = own.max(folder.inherited);
                 if let Some(how) = how {
                     let (mode, what) = if keeping { keep(&entry.path(), kind, &mut kept)? } else { (0, link(&entry.path(), kind)) };

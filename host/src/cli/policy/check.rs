@@ -1,0 +1,36 @@
+//! `cofferdam policy check`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::cli::args::{CallArgs, Common, ModelArgs};
+use crate::cli::assemble;
+use crate::cli::error::{CliError, Done};
+use crate::cli::print::stdout_line;
+use crate::config::{PolicyPlaces, SourceState};
+use crate::policy::{Layer, Level};
+use crate::shown;
+
+pub(super) fn run(common: &Common, file: Option<&Path>) -> Done {
+    if let Some(path) = file {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| CliError::configuration(format!("cannot read {name}: {error}")))?;
+        // What a project may not say depends on whose file it is; every other may say at least as much as the user's.
+        let in_project = path.parent().and_then(Path::file_name).is_some_and(|folder| folder == ".cofferdam");
+        let layer = Layer::parse(if in_project { Level::Project } else { Level::User }, &name, &text);
+        let layer = layer.map_err(|error| CliError::configuration(error.to_string()))?;
+        stdout_line(&shown::line(&format!("{name}: understood, {} rules", layer.rules.len()), 400));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (settings, folders) = assemble::settings(common, common.flags(ModelArgs::default(), CallArgs::default(), None))?;
+    let loaded = PolicyPlaces::of_this_user(&folders, &common.workspace).load(settings.profile)?;
+    for source in loaded.sources {
+        let state = match source.state {
+            SourceState::Absent => "not there",
+            SourceState::InForce => "understood",
+            SourceState::Untrusted { .. } => "understood; not trusted, so it can tighten and not loosen (`cofferdam trust`)",
+        };
+        stdout_line(&format!("{:8} {}: {state}", source.level.to_string(), shown::line(&source.name, 400)));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,134 @@
+//! `cofferdam policy explain`: may this tool do that, and why.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use crate::cli::args::{CallArgs, Common, ExplainArgs, ModelArgs};
+use crate::cli::error::{CliError, Done};
+use crate::cli::print::stdout_line;
+use crate::cli::{assemble, exit};
+use crate::policy::{CapabilityKind, Deed, Finding, HostAddress, Kind, Mode, Place, Policy, Protected, Verdict, WorkspacePath};
+use crate::sandbox::Allocation;
+use crate::shown;
+use crate::tools::Tool;
+
+/// What is told of one act.
+struct Told {
+    act: String,
+    verdict: Verdict,
+    why: String,
+    change: String,
+    place: Option<Place>,
+}
+
+pub(super) fn run(common: &Common, args: &ExplainArgs) -> Done {
+    let calls = CallArgs { mode: args.mode, max_parallel: None };
+    let parts = assemble::parts(common, common.flags(ModelArgs::default(), calls, None), Allocation::OnDemand)?;
+    let tool = parts.catalog.find(&args.tool).ok_or_else(|| CliError::new(parts.catalog.unknown(&args.tool)))?;
+    let path = |text: &String| WorkspacePath::parse(text, None).map_err(|problem| CliError::new(problem.to_string()));
+    let host = |text: &String| HostAddress::parse(text).map_err(|problem| CliError::new(problem.to_string()));
+    let read: Vec<WorkspacePath> = args.read.iter().map(path).collect::<Result<_, _>>()?;
+    let write: Vec<WorkspacePath> = args.write.iter().map(path).collect::<Result<_, _>>()?;
+    let hosts: Vec<HostAddress> = args.fetch.iter().map(host).collect::<Result<_, _>>()?;
+    let method = args.method.to_ascii_uppercase();
+    let mut acts: Vec<Deed<'_>> = args.command.iter().map(|line| Deed::Command(line)).collect();
+    acts.extend(read.iter().map(Deed::Read));
+    acts.extend(write.iter().map(|path| Deed::Write(Some(path))));
+    acts.extend(hosts.iter().map(|host| Deed::Fetch { host, method: &method }));
+    if acts.is_empty() {
+        acts.push(Deed::Use);
+    }
+    let told: Vec<Told> = acts.iter().map(|act| tell(tool, parts.catalog.policy(), parts.settings.mode, act)).collect();
+    for told in &told {
+        stdout_line(&if args.json { as_json(tool, told) } else { in_words(tool, told) });
+    }
+    let allowed = told.iter().all(|told| told.verdict == Verdict::Allow);
+    Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
+}
+
+fn tell(tool: &Tool, policy: &Policy, mode: Mode, act: &Deed<'_>) -> Told {
+    let act_words = act.to_string();
+    if let Some(denial) = &tool.forbidden {
+        let change = denial.remedy.clone().unwrap_or_default();
+        return Told { act: act_words, verdict: Verdict::Deny, why: denial.reason.clone(), change, place: denial.place.clone() };
+    }
+    if let Some((why, change, place)) = not_held(tool, act) {
+        return Told { act: act_words, verdict: Verdict::Deny, why, change, place };
+    }
+    let found = policy.find(mode, &tool.declared.name, act);
+    if let (Some((why, change, place)), false) = (protected(policy, act), found.verdict == Verdict::Deny) {
+        return Told { act: act_words, verdict: Verdict::Deny, why, change, place };
+    }
+    let Finding { verdict, .. } = found;
+    // A tool that wants to be confirmed is, unless the mode is `auto`.
+    if tool.declared.confirm && verdict == Verdict::Allow && act.kind() != Kind::Read && mode != Mode::Auto {
+        let why = "the tool itself asks to be confirmed before every call".to_owned();
+        return Told { act: act_words, verdict: Verdict::Ask, why, change: "Mode `auto`.".into(), place: None };
+    }
+    Told { act: act_words, verdict, why: found.why() + ".", change: found.what_would_change_it(), place: found.place().cloned() }
+}
+
+/// What an act takes, and why the tool does not have it.
+fn not_held(tool: &Tool, act: &Deed<'_>) -> Option<(String, String, Option<Place>)> {
+    let enough: &[CapabilityKind] = match act.kind() {
+        Kind::Commands => &[CapabilityKind::RunCommands],
+        Kind::Read => &[CapabilityKind::ReadFiles, CapabilityKind::WriteFiles],
+        Kind::Write => &[CapabilityKind::WriteFiles],
+        Kind::Fetch => &[CapabilityKind::Fetch],
+        Kind::Use => return None,
+    };
+    let held = |kind: &CapabilityKind| {
+        let is = |capability: &crate::policy::Capability| capability.kind() == *kind;
+        tool.declared.asks.iter().any(is) && !tool.withheld.iter().any(|(capability, _)| is(capability)) && !tool.not_lent.iter().any(is)
+    };
+    if enough.iter().any(held) {
+        return None;
+    }
+    if let Some((capability, place)) = tool.withheld.iter().find(|(capability, _)| enough.contains(&capability.kind())) {
+        let why = format!("the tool asks to {capability}, and {place} withholds that.");
+        return Some((why, format!("The user can change that in {}.", place.file), Some(place.clone())));
+    }
+    let asks: Vec<&str> = tool.declared.asks.iter().map(|asked| asked.kind().name()).collect();
+    let asks = if asks.is_empty() { "nothing".to_owned() } else { asks.join(", ") };
+    let why = format!("the tool holds no `{}`: it asks for {asks}, and is given never more than that.", enough[0].name());
+    Some((why, "Nothing: that is for its author to change.".into(), None))
+}
+
+/// Whether a path is kept from everybody.
+fn protected(policy: &Policy, act: &Deed<'_>) -> Option<(String, String, Option<Place>)> {
+    let (path, reads) = match act {
+        Deed::Read(path) => (*path, true),
+        Deed::Write(Some(path)) => (*path, false),
+        Deed::Command(_) | Deed::Write(None) | Deed::Fetch { .. } | Deed::Use => return None,
+    };
+    let (protected, by) = policy.protects(path)?;
+    let (what, key) = match (protected, reads) {
+        (Protected::Hidden, _) => ("hidden from everyone", "shown"),
+        (Protected::ReadOnly, false) => ("kept from changes", "writable"),
+        (Protected::Pinned, false) => ("a folder that stays where it is and what it is", "writable"),
+        (Protected::ReadOnly | Protected::Pinned, true) => return None,
+    };
+    Some(match by {
+        Some(pattern) => {
+            let why = format!("it is {what} by the pattern `{}` at {}.", pattern.text, pattern.place);
+            (why, format!("The user can change that in {}.", pattern.place.file), Some(pattern.place.clone()))
+        }
+        None => {
+            let change = format!("A pattern under `{key}` in [protected] of the user's policy.");
+            (format!("it is {what} by the built-in list of protected paths."), change, None)
+        }
+    })
+}
+
+fn in_words(tool: &Tool, told: &Told) -> String {
+    let ask = if told.verdict == Verdict::Ask { " (denied where nobody can be asked)" } else { "" };
+    let text =
+        format!("{}: {} may {}{ask}\n  because   {}\n  to change {}", told.verdict, tool.declared.name, told.act, told.why, told.change);
+    shown::block(&text)
+}
+
+fn as_json(tool: &Tool, told: &Told) -> String {
+    let Told { act, verdict, why, change, place } = told;
+    json!({"tool": tool.declared.name, "act": act, "verdict": verdict, "why": why, "change": change, "place": place}).to_string()
+}

@@ -1,0 +1,124 @@
+//! `cofferdam policy show`: every layer, and everything that they say together.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use crate::cli::args::{CallArgs, Common, ModelArgs};
+use crate::cli::assemble;
+use crate::cli::error::Done;
+use crate::cli::print::{stdout_line, stdout_piece};
+use crate::config::{LoadedPolicy, PolicyPlaces, SourceState};
+use crate::policy::{Mode, Policy, ProtectedPaths, Subject, Verdict, Voice};
+use crate::shown;
+
+pub(super) fn run(common: &Common) -> Done {
+    if let Some(profile) = common.profile {
+        stdout_piece(profile.text());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (settings, folders) = assemble::settings(common, common.flags(ModelArgs::default(), CallArgs::default(), None))?;
+    let loaded = PolicyPlaces::of_this_user(&folders, &common.workspace).load(settings.profile)?;
+    stdout_line(&shown::block(page(&loaded).trim_end()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn page(loaded: &LoadedPolicy) -> String {
+    let mut page = String::from("Layers\n");
+    for source in &loaded.sources {
+        let state = match &source.state {
+            SourceState::Absent => "not there",
+            SourceState::InForce => "in force",
+            SourceState::Untrusted { .. } => "NOT TRUSTED: it tightens and does not loosen; `cofferdam trust` changes that",
+        };
+        let _ = writeln!(page, "  {:8} {}: {state}", source.level.to_string(), source.name);
+    }
+    let _ = writeln!(page, "\nModes\n  {}", modes(&loaded.policy));
+    section(&mut page, "Rules (deny wins over ask, ask over allow)", rules(&loaded.policy));
+    section(&mut page, "Lists of what is allowed (what is not on them is asked)", lists(&loaded.policy));
+    section(&mut page, "What tools are given of what they ask for", lending(&loaded.policy));
+    section(&mut page, "Limits at most", maxima(&loaded.policy));
+    section(&mut page, "Protected at any depth, besides the built-in list", protected(&loaded.policy));
+    let (read_only, hidden) = ProtectedPaths::built_in();
+    let _ = writeln!(page, "\nThe built-in list\n  not to be changed: {}\n  not to be read: {}", read_only.join(", "), hidden.join(", "));
+    page
+}
+
+fn section(page: &mut String, title: &str, lines: Vec<String>) {
+    if !lines.is_empty() {
+        let _ = writeln!(page, "\n{title}");
+        lines.iter().for_each(|line| {
+            let _ = writeln!(page, "  {line}");
+        });
+    }
+}
+
+fn modes(policy: &Policy) -> String {
+    let mode = |mode: Mode| match policy.forbids(mode) {
+        None => mode.name().to_owned(),
+        Some(place) => format!("not {mode} ({place})"),
+    };
+    Mode::FROM_STRICT.map(mode).join(", ")
+}
+
+fn rules(policy: &Policy) -> Vec<String> {
+    let mut all = Vec::new();
+    for (voice, rule) in policy.layers().flat_map(|(voice, layer)| layer.rules.iter().map(move |rule| (voice, rule))) {
+        let tool = match &rule.tool {
+            Some(Subject::Every) | None => String::new(),
+            Some(tool) => format!(", for {tool}"),
+        };
+        let written = &rule.written;
+        let counts = if voice == Voice::Stranger && written.verdict == Verdict::Allow { "; does not count" } else { "" };
+        let what = format!("{:5} [{}] {}{tool}", written.verdict.name(), written.kind.section(), written.text);
+        all.push((written.verdict, format!("{what}  ({}{counts})", written.place)));
+    }
+    all.sort_by_key(|(verdict, _)| std::cmp::Reverse(*verdict));
+    all.into_iter().map(|(_, line)| line).collect()
+}
+
+fn lists(policy: &Policy) -> Vec<String> {
+    let all = policy.layers().flat_map(|(_, layer)| &layer.lists);
+    all.map(|(kind, place)| format!("[{}]  ({place})", kind.section())).collect()
+}
+
+fn lending(policy: &Policy) -> Vec<String> {
+    let mut lines = Vec::new();
+    for lending in policy.layers().flat_map(|(_, layer)| &layer.lending) {
+        for (words, list) in [("at most", &lending.at_most), ("never", &lending.never)] {
+            let Some((kinds, place)) = list else { continue };
+            let kinds: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+            let kinds = if kinds.is_empty() { "nothing".to_owned() } else { kinds.join(", ") };
+            lines.push(format!("{}: {words} {kinds}  ({place})", lending.tool));
+        }
+    }
+    lines
+}
+
+fn maxima(policy: &Policy) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (_, layer) in policy.layers() {
+        for (tool, caps) in &layer.maxima {
+            let tool = tool.as_ref().map_or("*".to_owned(), ToString::to_string);
+            let caps: Vec<String> = caps.iter().map(|(cap, value)| format!("{cap} = {value}")).collect();
+            lines.push(format!("{tool}: {}  ({})", caps.join(", "), layer.file));
+        }
+    }
+    lines
+}
+
+fn protected(policy: &Policy) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (voice, layer) in policy.layers() {
+        let counts = if voice == Voice::Stranger { "; does not count" } else { "" };
+        let protected = &layer.protected;
+        for (words, patterns, counts) in [
+            ("not to be read", &protected.hidden, ""),
+            ("not to be changed", &protected.read_only, ""),
+            ("to be read all the same", &protected.shown, counts),
+            ("off the built-in list", &protected.writable, counts),
+        ] {
+            lines.extend(patterns.iter().map(|pattern| format!("{words}: {}  ({}{counts})", pattern.text, pattern.place)));
+        }
+    }
+    lines
+}

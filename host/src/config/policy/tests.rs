@@ -1,0 +1,203 @@
+//! Which files are believed.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use super::*;
+use crate::policy::{Deed, Mode, Verdict};
+
+struct Machine {
+    folder: tempfile::TempDir,
+    owner: Owner,
+}
+
+impl Machine {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), owner: Owner::user(rustix::process::geteuid().as_raw()) }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> &Self {
+        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs::write(self.path(name), text).unwrap();
+        self.mode(name, 0o644)
+    }
+
+    fn mode(&self, name: &str, mode: u32) -> &Self {
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
+        self
+    }
+
+    fn places(&self) -> PolicyPlaces {
+        fs::create_dir_all(self.path("project")).unwrap();
+        let project = Some(self.path("project").canonicalize().unwrap());
+        PolicyPlaces {
+            system: (self.path("etc/policy.toml"), self.owner),
+            user: self.path("user.toml"),
+            project,
+            trust: self.path("state/trust.json"),
+        }
+    }
+
+    fn problem(&self) -> String {
+        self.places().load(None).expect_err("it is refused").to_string()
+    }
+
+    fn on_ls(&self) -> Verdict {
+        self.places().load(None).unwrap().policy.find(Mode::Ask, "bash", &Deed::Command("ls")).verdict
+    }
+}
+
+const ALLOW: &str = "[commands]\nallow = [\"*\"]";
+const PROJECT_FILE: &str = "project/.cofferdam/policy.toml";
+
+#[test]
+fn files_that_are_not_there_say_nothing() {
+    let loaded = Machine::new().places().load(None).unwrap();
+    let states: Vec<_> = loaded.sources.iter().map(|source| (source.level, source.state == SourceState::Absent)).collect();
+    assert_eq!(states, [(Level::System, true), (Level::User, true), (Level::User, false), (Level::Project, true)]);
+}
+
+#[test]
+fn the_system_file_belongs_to_its_owner_alone() {
+    let machine = Machine::new();
+    machine.write("etc/policy.toml", ALLOW).mode("etc", 0o755);
+    assert_eq!(machine.on_ls(), Verdict::Allow);
+    machine.mode("etc/policy.toml", 0o664);
+    assert!(machine.problem().contains("others can write here"), "{}", machine.problem());
+    machine.mode("etc/policy.toml", 0o646);
+    assert!(machine.problem().contains("others can write here"), "{}", machine.problem());
+    machine.mode("etc/policy.toml", 0o644).mode("etc", 0o777);
+    assert!(machine.problem().contains("etc: others can write here"), "{}", machine.problem());
+    machine.mode("etc", 0o755);
+    let somebody_else = Machine { owner: Owner::user(4321), ..machine };
+    assert!(somebody_else.problem().contains("has to belong to user 4321"), "{}", somebody_else.problem());
+}
+
+#[test]
+fn the_system_file_is_no_link_and_not_below_one() {
+    let machine = Machine::new();
+    machine.write("elsewhere/policy.toml", ALLOW);
+    fs::create_dir(machine.path("etc")).unwrap();
+    symlink(machine.path("elsewhere/policy.toml"), machine.path("etc/policy.toml")).unwrap();
+    assert!(machine.problem().contains("is a link"), "{}", machine.problem());
+    fs::remove_dir_all(machine.path("etc")).unwrap();
+    symlink(machine.path("elsewhere"), machine.path("etc")).unwrap();
+    assert!(machine.problem().contains("etc: this policy"), "{}", machine.problem());
+}
+
+#[test]
+fn what_is_no_file_or_cannot_be_read_stops_everything() {
+    let machine = Machine::new();
+    fs::create_dir(machine.path("user.toml")).unwrap();
+    assert!(machine.problem().contains("user.toml: this policy is not a file"), "{}", machine.problem());
+    fs::remove_dir(machine.path("user.toml")).unwrap();
+    fs::write(machine.path("user.toml"), [0xff, 0xfe]).unwrap();
+    assert!(machine.problem().contains("cannot be read"), "{}", machine.problem());
+    machine.write("user.toml", &" ".repeat(300_000));
+    assert!(machine.problem().contains("at most 262144"), "{}", machine.problem());
+    machine.write("user.toml", "[commands]\nallow = [\"a; b\"]");
+    assert!(machine.problem().contains("user.toml:2:10: no command"), "{}", machine.problem());
+    machine.write("user.toml", ALLOW).mode("user.toml", 0o646);
+    assert!(machine.problem().contains("everybody can write"), "{}", machine.problem());
+    // The home of many people is full of links to where they keep such files.
+    machine.write("dotfiles/policy.toml", ALLOW);
+    fs::remove_file(machine.path("user.toml")).unwrap();
+    symlink(machine.path("dotfiles/policy.toml"), machine.path("user.toml")).unwrap();
+    assert_eq!(machine.on_ls(), Verdict::Allow);
+}
+
+#[test]
+fn a_fifo_in_place_of_a_policy_holds_nothing_up() {
+    let machine = Machine::new();
+    fs::create_dir_all(machine.path("project/.cofferdam")).unwrap();
+    for name in ["user.toml", PROJECT_FILE] {
+        let made = std::process::Command::new("mkfifo").arg(machine.path(name)).status().unwrap();
+        assert!(made.success());
+        assert!(machine.problem().contains("is not a file"), "{}", machine.problem());
+        fs::remove_file(machine.path(name)).unwrap();
+    }
+}
+
+#[test]
+fn a_project_counts_once_its_very_content_was_trusted() {
+    let machine = Machine::new();
+    machine.write(PROJECT_FILE, ALLOW);
+    assert_eq!(machine.on_ls(), Verdict::Ask);
+    let places = machine.places();
+    let file = places.project_file().unwrap().unwrap();
+    let mut trust = Trust::read(&places.trust).unwrap();
+    trust.add(&file.path, &file.digest);
+    trust.write(&places.trust).unwrap();
+    assert_eq!(machine.on_ls(), Verdict::Allow);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&places.trust), mode(places.trust.parent().unwrap())), (0o600, 0o700));
+    // Another content, and the same content somewhere else, are strangers.
+    machine.write(PROJECT_FILE, &format!("{ALLOW}\n"));
+    assert_eq!(machine.on_ls(), Verdict::Ask);
+    machine.write(PROJECT_FILE, ALLOW);
+    fs::rename(machine.path("project"), machine.path("copy")).unwrap();
+    let copy = PolicyPlaces { project: Some(machine.path("copy").canonicalize().unwrap()), ..places.clone() };
+    assert_eq!(copy.load(None).unwrap().policy.find(Mode::Ask, "bash", &Deed::Command("ls")).verdict, Verdict::Ask);
+    fs::rename(machine.path("copy"), machine.path("project")).unwrap();
+    assert_eq!(machine.on_ls(), Verdict::Allow);
+    assert!(trust.revoke(&file.path) && !trust.revoke(&file.path));
+    trust.write(&places.trust).unwrap();
+    assert_eq!(machine.on_ls(), Verdict::Ask);
+}
+
+#[test]
+fn a_broken_project_file_stops_everything_and_an_untrusted_one_tightens() {
+    let machine = Machine::new();
+    machine.write(PROJECT_FILE, "[commands]\ndeny = [\"ls\"]");
+    assert_eq!(machine.on_ls(), Verdict::Deny);
+    machine.write(PROJECT_FILE, "[commands]\nallow = 1");
+    assert!(machine.problem().contains("policy.toml:2:9:"), "{}", machine.problem());
+}
+
+#[test]
+fn a_project_file_is_a_file_of_the_project() {
+    let machine = Machine::new();
+    machine.write("outside/policy.toml", ALLOW);
+    machine.places();
+    symlink(machine.path("outside"), machine.path("project/.cofferdam")).unwrap();
+    assert!(machine.places().load(None).is_err());
+    fs::remove_file(machine.path("project/.cofferdam")).unwrap();
+    fs::create_dir(machine.path("project/.cofferdam")).unwrap();
+    symlink(machine.path("outside/policy.toml"), machine.path(PROJECT_FILE)).unwrap();
+    assert!(machine.problem().contains("is a link"), "{}", machine.problem());
+}
+
+#[test]
+fn trust_that_others_could_have_written_is_none() {
+    let machine = Machine::new();
+    machine.write(PROJECT_FILE, ALLOW);
+    machine.write("state/trust.json", r#"{"version": 1, "trusted": {}}"#);
+    assert!(machine.problem().contains("nobody else's"), "{}", machine.problem());
+    machine.mode("state/trust.json", 0o600);
+    assert_eq!(machine.on_ls(), Verdict::Ask);
+    machine.write("state/trust.json", r#"{"version": 2, "trusted": {}}"#).mode("state/trust.json", 0o600);
+    assert!(machine.problem().contains("format 2"), "{}", machine.problem());
+}
+
+#[test]
+fn profiles_are_chosen_by_the_user_and_by_the_system() {
+    let machine = Machine::new();
+    machine.write("etc/policy.toml", "profile = \"locked-down\"").mode("etc", 0o755);
+    machine.write("user.toml", "profile = \"develop\"");
+    let names = |chosen| {
+        let loaded = machine.places().load(chosen).unwrap();
+        loaded
+            .sources
+            .into_iter()
+            .filter(|source| source.name.starts_with("profile"))
+            .map(|source| (source.level, source.name))
+            .collect::<Vec<_>>()
+    };
+    let system = (Level::System, "profile locked-down".to_owned());
+    assert_eq!(names(None), [system.clone(), (Level::User, "profile develop".to_owned())]);
+    assert_eq!(names(Some(Profile::ReadOnly)), [system, (Level::User, "profile read-only".to_owned())]);
+}

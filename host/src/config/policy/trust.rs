@@ -1,0 +1,102 @@
+//! Which policy files of projects the user trusts: each by its path and its content, so that a changed one is a stranger's.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// What was trusted, as it is kept in a file for the user alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trust {
+    version: Version,
+    /// By the absolute path of the file: the SHA-256 of its content.
+    trusted: BTreeMap<PathBuf, String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
+struct Version;
+
+impl TryFrom<u32> for Version {
+    type Error = String;
+
+    fn try_from(number: u32) -> Result<Self, String> {
+        if number == 1 { Ok(Self) } else { Err(format!("format {number} is not known here")) }
+    }
+}
+
+impl From<Version> for u32 {
+    fn from(Version: Version) -> Self {
+        1
+    }
+}
+
+/// What was trusted cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use {}, where trust is written down: {problem}", path.display())]
+pub struct TrustError {
+    path: PathBuf,
+    problem: String,
+}
+
+impl Trust {
+    /// Reads what was trusted; nothing, if the file is not there. A file that somebody else could have written is an error.
+    pub fn read(path: &Path) -> Result<Self, TrustError> {
+        let problem = |problem: String| TrustError { path: path.to_owned(), problem };
+        let file = match std::fs::File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(problem(error.to_string())),
+        };
+        let metadata = file.metadata().map_err(|error| problem(error.to_string()))?;
+        if metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o077 != 0 {
+            return Err(problem("it has to be yours and nobody else's to read or write; remove it and trust again".into()));
+        }
+        serde_json::from_reader(io::BufReader::new(file)).map_err(|error| problem(error.to_string()))
+    }
+
+    /// Whether this file with this content is trusted.
+    pub fn covers(&self, path: &Path, digest: &str) -> bool {
+        self.trusted.get(path).is_some_and(|trusted| trusted == digest)
+    }
+
+    /// All trusted files with their digests.
+    pub fn iter(&self) -> impl Iterator<Item = (&Path, &str)> {
+        self.trusted.iter().map(|(path, digest)| (path.as_path(), digest.as_str()))
+    }
+
+    /// Trusts a file with this content.
+    pub fn add(&mut self, path: &Path, digest: &str) {
+        self.trusted.insert(path.to_owned(), digest.to_owned());
+    }
+
+    /// Trusts a file no more. Says whether it was trusted.
+    pub fn revoke(&mut self, path: &Path) -> bool {
+        self.trusted.remove(path).is_some()
+    }
+
+    /// Writes it, whole or not at all, for this user alone.
+    pub fn write(&self, path: &Path) -> Result<(), TrustError> {
+        let problem = |error: io::Error| TrustError { path: path.to_owned(), problem: error.to_string() };
+        let folder = path.parent().unwrap_or(Path::new("."));
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(problem)?;
+        let text = serde_json::to_string_pretty(self).map_err(|error| problem(error.into()))?;
+        // A temporary file is made for this user alone.
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(problem)?;
+        file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(problem)?;
+        file.persist(path).map(drop).map_err(|error| problem(error.error))
+    }
+}
+
+/// The SHA-256 of a text, in lower-case hexadecimal.
+pub(super) fn digest(text: &str) -> String {
+    use std::fmt::Write as _;
+    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut digits, byte| {
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
+}

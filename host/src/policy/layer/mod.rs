@@ -1,0 +1,201 @@
+//! One policy file as it is meant.
+
+mod parse;
+mod raw;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::Serialize;
+
+use super::capability::CapabilityKind;
+use super::pattern::{CommandPattern, HostPattern, Match, PathPattern};
+use super::{Caps, Deed, Kind, Mode, Place, Profile, RuleRef, Verdict};
+
+/// Whose file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Of whoever administers the machine.
+    System,
+    /// Of the user.
+    User,
+    /// Of the project that is worked on.
+    Project,
+}
+
+/// A policy file. It is made by [`Layer::parse`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layer {
+    /// Whose.
+    pub level: Level,
+    /// The file as people know it.
+    pub file: String,
+    /// The ready-made profile that it builds on.
+    pub profile: Option<(Profile, Place)>,
+    /// The modes that may be chosen; absent: every one.
+    pub modes: Option<(BTreeSet<Mode>, Place)>,
+    /// In the order of the file, which means nothing.
+    pub rules: Vec<Rule>,
+    /// Where a list `allow` is present, however empty.
+    pub lists: BTreeMap<Kind, Place>,
+    /// What is hidden or kept from changes besides the built-in list, and what of that list is not.
+    pub protected: Protecting,
+    /// What tools may be given.
+    pub lending: Vec<Lending>,
+    /// The largest caps that may be chosen, for all tools or for one.
+    pub maxima: Vec<(Option<Subject>, Caps)>,
+}
+
+/// A rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// The tool it is about; `None`: any.
+    pub tool: Option<Subject>,
+    /// What it covers.
+    pub pattern: Pattern,
+    /// What it says, as written, and where.
+    pub written: RuleRef,
+}
+
+/// What a rule covers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pattern {
+    /// Command lines.
+    Command(CommandPattern),
+    /// Reading paths.
+    Read(PathPattern),
+    /// Changing paths.
+    Write(PathPattern),
+    /// Requests.
+    Fetch {
+        /// To where.
+        host: HostPattern,
+        /// `None`: by any method.
+        methods: Option<BTreeSet<String>>,
+    },
+    /// Everything that the tool does to the outside world.
+    Tool,
+}
+
+/// The tool that something is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subject {
+    /// Each one.
+    Every,
+    /// By its name.
+    Name(String),
+    /// By the SHA-256 of its component.
+    Digest(String),
+}
+
+/// Patterns of [`ProtectedPaths`](super::ProtectedPaths), which hold at any depth and for every tool and command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Protecting {
+    /// Not to be read.
+    pub hidden: Vec<Placed>,
+    /// Not to be changed.
+    pub read_only: Vec<Placed>,
+    /// To be read although its name is that of a secret. Of a project nobody trusts this does not count.
+    pub shown: Vec<Placed>,
+    /// Patterns of the built-in list that do not hold. Of a project nobody trusts this does not count.
+    pub writable: Vec<Placed>,
+}
+
+/// A pattern that was understood, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// As written.
+    pub text: String,
+    /// Where.
+    pub place: Place,
+}
+
+/// What a tool may be given of what it asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lending {
+    /// Which tool.
+    pub tool: Subject,
+    /// At most these; absent: whatever it asks for.
+    pub at_most: Option<(BTreeSet<CapabilityKind>, Place)>,
+    /// Never these.
+    pub never: Option<(BTreeSet<CapabilityKind>, Place)>,
+}
+
+/// A tool as rules know it.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolId<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The SHA-256 of its component, if known.
+    pub digest: Option<&'a str>,
+}
+
+impl Subject {
+    /// Whether it means this tool.
+    pub fn means(&self, tool: ToolId<'_>) -> bool {
+        match self {
+            Self::Every => true,
+            Self::Name(name) => name == tool.name,
+            Self::Digest(digest) => tool.digest == Some(digest),
+        }
+    }
+}
+
+impl Rule {
+    /// How far an act of a tool falls under this rule.
+    pub fn matches(&self, tool: ToolId<'_>, act: &Deed<'_>) -> Match {
+        if self.tool.as_ref().is_some_and(|subject| !subject.means(tool)) {
+            return Match::No;
+        }
+        let verdict = self.written.verdict;
+        match (&self.pattern, act) {
+            (Pattern::Command(pattern), Deed::Command(line)) => pattern.matches(line, verdict),
+            (Pattern::Read(pattern), Deed::Read(path)) | (Pattern::Write(pattern), Deed::Write(Some(path))) => {
+                pattern.matches(path, verdict)
+            }
+            (Pattern::Write(_), Deed::Write(None)) if verdict == Verdict::Allow => Match::No,
+            (Pattern::Write(_), Deed::Write(None)) => Match::Perhaps,
+            (Pattern::Fetch { host, methods }, Deed::Fetch { host: at, method }) => {
+                let by_method = methods.as_ref().is_none_or(|methods| methods.contains(*method));
+                if by_method { host.matches(at, verdict) } else { Match::No }
+            }
+            // Whoever asks about a tool means what it does to the world, and reading does nothing to it; a tool that is
+            // denied is denied its reading too.
+            (Pattern::Tool, Deed::Read(_)) => {
+                if verdict == Verdict::Deny {
+                    Match::Yes
+                } else {
+                    Match::No
+                }
+            }
+            (Pattern::Tool, Deed::Command(_) | Deed::Write(_) | Deed::Fetch { .. } | Deed::Use) => Match::Yes,
+            (Pattern::Command(_) | Pattern::Read(_) | Pattern::Write(_) | Pattern::Fetch { .. }, _) => Match::No,
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Every => f.write_str("*"),
+            Self::Name(name) => f.write_str(name),
+            Self::Digest(digest) => write!(f, "sha256:{digest}"),
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Project => "project",
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,191 @@
+//! From the text of a policy file to what it means, or to the place of what is wrong with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use toml::Spanned;
+
+use super::raw::{RawCaps, RawEntry, RawLayer, RawList, RawProtected, RawRules, RawTool};
+use super::{Layer, Lending, Level, Pattern, Placed, Protecting, Rule, Subject, ToolId};
+use crate::policy::pattern::{CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem};
+use crate::policy::{Caps, Deed, Kind, Place, PolicyError, ProtectedPaths, RuleRef, Verdict, WorkspacePath};
+
+/// What rules are tried on when they bring no tool of their own.
+const SOME_TOOL: &str = "some_tool";
+
+/// The text that is read, for places in it.
+struct Reader<'a> {
+    level: Level,
+    file: &'a str,
+    text: &'a str,
+}
+
+type Parsed<T> = Result<T, PolicyError>;
+
+impl Layer {
+    /// Reads the text of a policy file. The rules' own tests are run, and one that fails is an error like any other.
+    pub fn parse(level: Level, file: &str, text: &str) -> Parsed<Self> {
+        let reader = Reader { level, file, text };
+        let raw: RawLayer = toml::from_str(text).map_err(|error| reader.error(&error.span().unwrap_or_default(), error.message()))?;
+        reader.layer(raw)
+    }
+}
+
+impl Reader<'_> {
+    fn place(&self, span: &Range<usize>) -> Place {
+        Place::at(self.file, self.text, span.start)
+    }
+
+    fn error(&self, span: &Range<usize>, problem: impl ToString) -> PolicyError {
+        PolicyError { place: self.place(span), problem: problem.to_string() }
+    }
+
+    fn layer(&self, raw: RawLayer) -> Parsed<Layer> {
+        let mut rules = Vec::new();
+        let mut lists = BTreeMap::new();
+        let read = RawRules { deny: raw.read.deny, ..RawRules::default() };
+        for (kind, section) in [(Kind::Commands, raw.commands), (Kind::Read, read), (Kind::Write, raw.write), (Kind::Fetch, raw.fetch)] {
+            if let Some(list) = &section.allow {
+                lists.insert(kind, self.place(&list.span()));
+            }
+            for (verdict, list) in [(Verdict::Allow, section.allow), (Verdict::Ask, section.ask), (Verdict::Deny, section.deny)] {
+                rules.extend(self.list(kind, verdict, list)?);
+            }
+        }
+        let mut lending = Vec::new();
+        let mut maxima = vec![(None, self.caps(&raw.limits)?)];
+        for (key, tool) in raw.tools {
+            let subject = self.subject(&key.span(), key.get_ref())?;
+            maxima.push((Some(subject.clone()), self.caps(&tool.limits)?));
+            rules.extend(self.tool_rule(&subject, &tool));
+            lending.push(self.lending(subject, tool));
+        }
+        maxima.retain(|(_, caps)| !caps.is_empty());
+        if let (Level::Project, Some(profile)) = (self.level, &raw.profile) {
+            return Err(self.error(&profile.span(), "a profile is the choice of the user, not of a project"));
+        }
+        let profile = raw.profile.map(|profile| (*profile.get_ref(), self.place(&profile.span())));
+        let modes = raw.modes.map(|modes| (modes.get_ref().iter().copied().collect(), self.place(&modes.span())));
+        let protected = self.protecting(raw.protected)?;
+        Ok(Layer { level: self.level, file: self.file.to_owned(), profile, modes, rules, lists, protected, lending, maxima })
+    }
+
+    fn list(&self, kind: Kind, verdict: Verdict, list: Option<RawList>) -> Parsed<Vec<Rule>> {
+        list.map_or_else(Vec::new, Spanned::into_inner).into_iter().map(|entry| self.rule(kind, verdict, entry)).collect()
+    }
+
+    fn rule(&self, kind: Kind, verdict: Verdict, entry: Spanned<RawEntry>) -> Parsed<Rule> {
+        let span = entry.span();
+        let RawEntry { pattern: text, tool, methods, matches, not_matches } = entry.into_inner();
+        if methods.is_some() && kind != Kind::Fetch {
+            return Err(self.error(&span, format!("`methods` has no meaning in [{}]", kind.section())));
+        }
+        if kind == Kind::Read && tool.is_some() {
+            return Err(self.error(&span, "what one tool may not read, none may: leave out `tool`"));
+        }
+        let bad = |problem: PatternProblem| self.error(&span, problem);
+        let pattern = match kind {
+            Kind::Commands => Pattern::Command(CommandPattern::parse(&text).map_err(bad)?),
+            Kind::Read => Pattern::Read(PathPattern::parse(&text).map_err(bad)?),
+            Kind::Write => Pattern::Write(PathPattern::parse(&text).map_err(bad)?),
+            Kind::Fetch => Pattern::Fetch {
+                host: HostPattern::parse(&text).map_err(bad)?,
+                methods: methods.map(|methods| methods.iter().map(|method| method.to_ascii_uppercase()).collect()),
+            },
+            Kind::Use => Pattern::Tool,
+        };
+        let tool = tool.map(|tool| self.subject(&span, &tool)).transpose()?;
+        let rule = Rule { tool, pattern, written: RuleRef { verdict, kind, text, place: self.place(&span) } };
+        for (examples, expected) in [(matches, true), (not_matches, false)] {
+            for example in examples {
+                let covers = covers(&rule, &example).map_err(|problem| self.error(&span, problem))?;
+                if covers != expected {
+                    let (should, does) = if expected { ("should", "does not") } else { ("should not", "does") };
+                    let pattern = &rule.written.text;
+                    return Err(self.error(&span, format!("a test of the rule fails: `{pattern}` {should} cover `{example}`, and {does}")));
+                }
+            }
+        }
+        Ok(rule)
+    }
+
+    fn protecting(&self, raw: RawProtected) -> Parsed<Protecting> {
+        let read = |list: Vec<Spanned<String>>| {
+            let read = |text: Spanned<String>| {
+                let pattern = [text.get_ref().clone()];
+                ProtectedPaths::default().and_hidden(&pattern).map_err(|problem| self.error(&text.span(), problem))?;
+                Ok(Placed { place: self.place(&text.span()), text: text.into_inner() })
+            };
+            list.into_iter().map(read).collect::<Parsed<Vec<Placed>>>()
+        };
+        let default = ProtectedPaths::default();
+        if let Some(unknown) = raw.writable.iter().find(|text| !default.names_read_only(text.get_ref())) {
+            return Err(self.error(&unknown.span(), "this is no pattern of the built-in list; `cofferdam policy show` shows it"));
+        }
+        Ok(Protecting {
+            hidden: read(raw.hidden)?,
+            read_only: read(raw.read_only)?,
+            shown: read(raw.shown)?,
+            writable: read(raw.writable)?,
+        })
+    }
+
+    fn tool_rule(&self, subject: &Subject, tool: &RawTool) -> Option<Rule> {
+        let verdict = tool.verdict.as_ref()?;
+        let place = self.place(&verdict.span());
+        let written = RuleRef { verdict: *verdict.get_ref(), kind: Kind::Use, text: subject.to_string(), place };
+        Some(Rule { tool: Some(subject.clone()), pattern: Pattern::Tool, written })
+    }
+
+    fn lending(&self, tool: Subject, raw: RawTool) -> Lending {
+        let placed = |list: Spanned<Vec<_>>| (list.get_ref().iter().copied().collect::<BTreeSet<_>>(), self.place(&list.span()));
+        Lending { tool, at_most: raw.grants.map(placed), never: raw.deny.map(placed) }
+    }
+
+    fn subject(&self, span: &Range<usize>, text: &str) -> Parsed<Subject> {
+        if text == "*" {
+            return Ok(Subject::Every);
+        }
+        if let Some(digest) = text.strip_prefix("sha256:") {
+            let well_formed = digest.len() == 64 && digest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+            let problem = "a digest is `sha256:` and 64 digits in lower case, as `cofferdam tools show` tells it";
+            return if well_formed { Ok(Subject::Digest(digest.to_owned())) } else { Err(self.error(span, problem)) };
+        }
+        let well_formed = (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        let problem = || self.error(span, format!("{text:?} is no tool: use its name, `sha256:…` of its component, or `*` for every tool"));
+        if well_formed { Ok(Subject::Name(text.to_owned())) } else { Err(problem()) }
+    }
+
+    fn caps(&self, raw: &RawCaps) -> Parsed<Caps> {
+        let mut caps = Caps::default();
+        for (cap, value) in raw {
+            caps.set(*cap, *value.get_ref()).map_err(|problem| self.error(&value.span(), problem))?;
+        }
+        Ok(caps)
+    }
+}
+
+/// Whether a rule covers an example of its own kind.
+fn covers(rule: &Rule, example: &str) -> Result<bool, String> {
+    let name = match &rule.tool {
+        Some(Subject::Name(name)) => name,
+        Some(Subject::Every | Subject::Digest(_)) | None => SOME_TOOL,
+    };
+    let digest = match &rule.tool {
+        Some(Subject::Digest(digest)) => Some(digest.as_str()),
+        Some(Subject::Every | Subject::Name(_)) | None => None,
+    };
+    let path = |text: &str| WorkspacePath::parse(text, None).map_err(|problem| format!("in a test of the rule: {problem}"));
+    let on = |act: Deed<'_>| Ok(rule.matches(ToolId { name, digest }, &act) == Match::Yes);
+    match rule.written.kind {
+        Kind::Commands => on(Deed::Command(example)),
+        Kind::Read => on(Deed::Read(&path(example)?)),
+        Kind::Write => on(Deed::Write(Some(&path(example)?))),
+        Kind::Fetch => {
+            let (method, host) = example.split_once(' ').unwrap_or(("GET", example));
+            let host = HostAddress::parse(host).map_err(|problem| format!("in a test of the rule: {problem}"))?;
+            on(Deed::Fetch { host: &host, method })
+        }
+        Kind::Use => on(Deed::Use),
+    }
+}

@@ -1,0 +1,110 @@
+//! A policy file as it is written. Every key is optional, and every key that is not here is an error.
+
+use std::collections::BTreeMap;
+
+use serde::de::{Error, MapAccess, Visitor, value::MapAccessDeserializer};
+use serde::{Deserialize, Deserializer};
+use toml::Spanned;
+
+use crate::policy::capability::CapabilityKind;
+use crate::policy::{Cap, Mode, Profile, Verdict};
+
+/// Caps with the place of each value.
+pub(super) type RawCaps = BTreeMap<Cap, Spanned<u64>>;
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RawLayer {
+    pub(super) profile: Option<Spanned<Profile>>,
+    pub(super) modes: Option<Spanned<Vec<Mode>>>,
+    pub(super) commands: RawRules,
+    pub(super) read: RawReadRules,
+    pub(super) write: RawRules,
+    pub(super) fetch: RawRules,
+    pub(super) protected: RawProtected,
+    pub(super) tools: BTreeMap<Spanned<String>, RawTool>,
+    pub(super) limits: RawCaps,
+}
+
+/// `[commands]`, `[write]` and `[fetch]`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RawRules {
+    pub(super) allow: Option<RawList>,
+    pub(super) ask: Option<RawList>,
+    pub(super) deny: Option<RawList>,
+}
+
+/// `[read]`: a tool that reads cannot wait for an answer, so there is only one.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RawReadRules {
+    pub(super) deny: Option<RawList>,
+}
+
+/// `[protected]`
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RawProtected {
+    pub(super) hidden: Vec<Spanned<String>>,
+    pub(super) read_only: Vec<Spanned<String>>,
+    pub(super) shown: Vec<Spanned<String>>,
+    pub(super) writable: Vec<Spanned<String>>,
+}
+
+pub(super) type RawList = Spanned<Vec<Spanned<RawEntry>>>;
+
+/// `[tools.NAME]`
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RawTool {
+    #[serde(rename = "use")]
+    pub(super) verdict: Option<Spanned<Verdict>>,
+    pub(super) grants: Option<Spanned<Vec<CapabilityKind>>>,
+    pub(super) deny: Option<Spanned<Vec<CapabilityKind>>>,
+    pub(super) limits: RawCaps,
+}
+
+/// An entry of a list: a pattern, or a table with one.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RawTable {
+    pattern: String,
+    tool: Option<String>,
+    methods: Option<Vec<String>>,
+    #[serde(rename = "match")]
+    matches: Vec<String>,
+    #[serde(rename = "not-match")]
+    not_matches: Vec<String>,
+}
+
+pub(super) struct RawEntry {
+    pub(super) pattern: String,
+    pub(super) tool: Option<String>,
+    pub(super) methods: Option<Vec<String>>,
+    pub(super) matches: Vec<String>,
+    pub(super) not_matches: Vec<String>,
+}
+
+impl<'de> Deserialize<'de> for RawEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextOrTable;
+        impl<'de> Visitor<'de> for TextOrTable {
+            type Value = RawTable;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a pattern, or a table with `pattern` and, if need be, `tool`, `methods`, `match` and `not-match`")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<RawTable, E> {
+                Ok(RawTable { pattern: text.to_owned(), ..RawTable::default() })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawTable, A::Error> {
+                RawTable::deserialize(MapAccessDeserializer::new(map))
+            }
+        }
+        let RawTable { pattern, tool, methods, matches, not_matches } = deserializer.deserialize_any(TextOrTable)?;
+        Ok(Self { pattern, tool, methods, matches, not_matches })
+    }
+}

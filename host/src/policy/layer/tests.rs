@@ -1,0 +1,98 @@
+//! What is wrong with a file, and where.
+
+use super::*;
+use crate::policy::{Cap, PolicyError};
+
+fn parse(level: Level, text: &str) -> Result<Layer, String> {
+    Layer::parse(level, "p.toml", text).map_err(|error: PolicyError| error.to_string())
+}
+
+#[test]
+fn everything_that_is_not_understood_is_an_error_with_its_place() {
+    let table = [
+        ("modes = [\"yolo\"]", "p.toml:1:10: unknown variant `yolo`"),
+        ("modles = []", "p.toml:1:1: unknown field `modles`"),
+        ("[commands]\nalow = []", "p.toml:2:1: unknown field `alow`"),
+        ("[commands]\nallow = [\n  \"git status\",\n  \"git status; x\",\n]", "p.toml:4:3: no command is covered by `git status; x`"),
+        ("[commands]\nallow = \"ls\"", "p.toml:2:9: invalid type: string"),
+        ("[commands]\nallow = [7]", "p.toml:2:10: invalid type: integer"),
+        ("[commands]\nallow = [{ pattern = \"ls\", metods = [] }]", "p.toml:2:"),
+        ("[commands]\nallow = [{ pattern = \"ls\", methods = [] }]", "p.toml:2:10: `methods` has no meaning in [commands]"),
+        ("[commands]\nallow = [{ tool = \"bash\" }]", "p.toml:2:10: an empty pattern covers nothing"),
+        ("[commands]\nallow = [{ pattern = \"ls\", tool = \"b\u{430}sh\" }]", "p.toml:2:10: \"b\u{430}sh\" is no tool"),
+        ("[read]\nask = []", "p.toml:2:1: unknown field `ask`"),
+        ("[read]\ndeny = [{ pattern = \"a\", tool = \"grep\" }]", "p.toml:2:9: what one tool may not read"),
+        ("[protected]\nhidden = [\"ok\", \"/etc\"]", "p.toml:2:17: '/etc' is no pattern"),
+        ("[protected]\nwritable = [\".nope\"]", "p.toml:2:13: this is no pattern of the built-in list"),
+        ("[write]\ndeny = [\"../x\"]", "p.toml:2:9: `../x` is no pattern for paths"),
+        ("[fetch]\ndeny = [\"https://x.org\"]", "p.toml:2:9: `https://x.org` is no pattern for hosts: leave out the scheme"),
+        ("[tools.bash]\nuse = \"never\"", "p.toml:2:7: unknown variant `never`"),
+        ("[tools.bash]\ngrants = [\"root\"]", "p.toml:2:11: unknown variant `root`"),
+        ("[tools.\"sha256:12\"]\nuse = \"ask\"", "p.toml:1:8: a digest is"),
+        ("[limits]\nseconds = 0", "p.toml:2:11: seconds = 0 is out of its range: use 1 to 3600"),
+        ("[limits]\nsecond = 1", "p.toml:2:1: unknown variant `second`"),
+        ("[tools.bash.limits]\nmemory_mib = -1", "p.toml:2:14: invalid value"),
+        ("x = ", "p.toml:1:5: "),
+    ];
+    for (text, expected) in table {
+        let problem = parse(Level::User, text).expect_err(text);
+        assert!(problem.starts_with(expected), "{text}\n{problem}");
+    }
+}
+
+#[test]
+fn a_project_chooses_no_profile() {
+    assert!(parse(Level::Project, "profile = \"develop\"").unwrap_err().starts_with("p.toml:1:11: a profile is the choice of the user"));
+    assert_eq!(parse(Level::User, "profile = \"read-only\"").unwrap().profile.unwrap().0, Profile::ReadOnly);
+}
+
+#[test]
+fn rules_bring_their_own_tests() {
+    let good = r#"
+[commands]
+allow = [{ pattern = "cargo test *", match = ["cargo test --lib"], not-match = ["cargo test; x", "cargo publish"] }]
+deny = [{ pattern = "git push *", match = ["true; git push"], not-match = ["git pull"] }]
+[write]
+allow = [{ pattern = "src/**", match = ["src/a.rs"], not-match = ["src2/a.rs"] }]
+"#;
+    assert_eq!(parse(Level::User, good).map(|layer| layer.rules.len()), Ok(3));
+    let problem = parse(Level::User, "[commands]\nallow = [{ pattern = \"ls\", match = [\"ls -la\"] }]").unwrap_err();
+    assert_eq!(problem, "p.toml:2:10: a test of the rule fails: `ls` should cover `ls -la`, and does not");
+    let problem = parse(Level::User, "[commands]\nallow = [{ pattern = \"ls *\", not-match = [\"ls -la\"] }]").unwrap_err();
+    assert_eq!(problem, "p.toml:2:10: a test of the rule fails: `ls *` should not cover `ls -la`, and does");
+}
+
+#[test]
+fn every_part_of_a_file_is_understood() {
+    let digest = "0".repeat(64);
+    let text = format!(
+        r#"
+profile = "locked-down"
+modes = ["plan", "ask"]
+[commands]
+allow = ["ls *", {{ pattern = "make", tool = "bash" }}]
+ask = ["git push *"]
+[read]
+deny = ["**/*.pem"]
+[protected]
+hidden = ["secrets"]
+writable = [".vscode"]
+[fetch]
+allow = [{{ pattern = "docs.rs", methods = ["GET"] }}]
+[tools.word_count]
+use = "ask"
+grants = ["read-files"]
+limits = {{ seconds = 5 }}
+[tools."sha256:{digest}"]
+deny = ["fetch"]
+[limits]
+memory_mib = 128
+"#
+    );
+    let layer = parse(Level::System, &text).unwrap();
+    assert_eq!(layer.rules.len(), 6);
+    assert_eq!(layer.lists.keys().copied().collect::<Vec<_>>(), [Kind::Commands, Kind::Fetch]);
+    assert_eq!(layer.lists[&Kind::Commands].to_string(), "p.toml:5:9");
+    assert_eq!(layer.maxima.iter().map(|(_, caps)| caps.value(Cap::Seconds)).collect::<Vec<_>>(), [60, 5]);
+    assert_eq!(layer.lending.len(), 2);
+}

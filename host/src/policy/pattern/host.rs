@@ -1,0 +1,221 @@
+//! Patterns for hosts.
+//!
+//! | pattern | covers | does not cover |
+//! |---|---|---|
+//! | `example.com` | `example.com`, `EXAMPLE.com.` | `www.example.com`, `example.com.evil.com` |
+//! | `*.example.com` | `a.example.com`, `a.b.example.com` | `example.com`, `evilexample.com` |
+//! | `example.com:8443` | that port alone | port 443 |
+//! | `192.0.2.7`, `[2001:db8::1]:8080` | that address, in any way to write it | a name that resolves to it |
+//! | `*` | every host | – |
+//!
+//! Without a port an `allow` covers 443 alone, and `ask` and `deny` cover every port. There are no schemes, paths, users,
+//! or stars inside a name, and no star right before a top-level name.
+
+use core::net::IpAddr;
+use std::fmt;
+
+use super::{Match, PatternProblem, leans_strict};
+use crate::policy::Verdict;
+
+const HTTPS: u16 = 443;
+
+/// A pattern for hosts and their ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostPattern {
+    host: Host,
+    port: Option<u16>,
+}
+
+/// Where a request would go: a name or an address, and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostAddress {
+    host: Exact,
+    port: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Host {
+    Any,
+    Below(String),
+    Exact(Exact),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Exact {
+    Name(String),
+    Address(IpAddr),
+}
+
+impl HostPattern {
+    /// Reads a pattern.
+    pub fn parse(text: &str) -> Result<Self, PatternProblem> {
+        let bad = |reason: String| PatternProblem(format!("`{text}` is no pattern for hosts: {reason}"));
+        let (host, port) = split(text).map_err(bad)?;
+        if host == "*" {
+            return Ok(Self { host: Host::Any, port });
+        }
+        if let Some(parent) = host.strip_prefix("*.") {
+            let parent = name(parent).map_err(bad)?;
+            if !parent.contains('.') {
+                return Err(bad(format!("that is every host of `{parent}`; name the site, such as `*.example.{parent}`")));
+            }
+            return Ok(Self { host: Host::Below(parent), port });
+        }
+        if host.contains('*') {
+            return Err(bad("a star stands for whole names in front, such as `*.example.com`".into()));
+        }
+        Ok(Self { host: Host::Exact(exact(host).map_err(bad)?), port })
+    }
+
+    /// How far a host falls under this pattern, in a rule with this verdict.
+    pub fn matches(&self, at: &HostAddress, verdict: Verdict) -> Match {
+        let port = match self.port {
+            Some(port) => at.port == port,
+            None => !leans_strict(verdict) || at.port == HTTPS,
+        };
+        let host = match (&self.host, &at.host) {
+            (Host::Any, Exact::Name(_) | Exact::Address(_)) => true,
+            (Host::Below(parent), Exact::Name(name)) => {
+                name.strip_suffix(parent).is_some_and(|front| front.len() > 1 && front.ends_with('.'))
+            }
+            (Host::Below(_), Exact::Address(_)) => false,
+            (Host::Exact(ours), theirs) => ours == theirs,
+        };
+        Match::certain(port && host)
+    }
+}
+
+impl HostAddress {
+    /// Reads `host` or `host:port`; without a port it is that of HTTPS.
+    pub fn parse(text: &str) -> Result<Self, PatternProblem> {
+        let bad = |reason: String| PatternProblem(format!("`{text}` is no host: {reason}"));
+        let (host, port) = split(text).map_err(bad)?;
+        Ok(Self { host: exact(host).map_err(bad)?, port: port.unwrap_or(HTTPS) })
+    }
+}
+
+impl fmt::Display for HostAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Exact::Name(name) => f.write_str(name)?,
+            Exact::Address(IpAddr::V4(address)) => write!(f, "{address}")?,
+            Exact::Address(IpAddr::V6(address)) => write!(f, "[{address}]")?,
+        }
+        if self.port == HTTPS { Ok(()) } else { write!(f, ":{}", self.port) }
+    }
+}
+
+/// The host and the port of a text, brackets off.
+fn split(text: &str) -> Result<(&str, Option<u16>), String> {
+    if text.contains("://") {
+        return Err("leave out the scheme".into());
+    }
+    if let Some(c) = text.chars().find(|c| "/@?#".contains(*c) || c.is_whitespace() || c.is_control()) {
+        return Err(format!("{c:?} belongs to no host"));
+    }
+    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, rest)) => (host, rest.strip_prefix(':').or((!rest.is_empty()).then_some(rest))),
+        None => match text.rsplit_once(':') {
+            Some((host, _)) if host.contains(':') => return Err("an IPv6 address stands in brackets".into()),
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    let port = port.map(|port| match port.parse::<u16>() {
+        Ok(number @ 1..) if port.bytes().all(|b| b.is_ascii_digit()) => Ok(number),
+        _ => Err(format!("`{port}` is no port from 1 to 65535")),
+    });
+    Ok((host, port.transpose()?))
+}
+
+fn exact(host: &str) -> Result<Exact, String> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(Exact::Address(address.to_canonical()));
+    }
+    name(host).map(Exact::Name)
+}
+
+/// A name as DNS has it, in lower case and without the dot at its end.
+fn name(host: &str) -> Result<String, String> {
+    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    if !host.is_ascii() {
+        return Err("write a name with other letters in its ASCII form (`xn--…`)".into());
+    }
+    let label = |label: &str| {
+        let letters = label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        letters && (1..=63).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    if host.len() > 253 || !host.split('.').all(label) {
+        return Err("it is not made of names of 1 to 63 letters, digits and hyphens with dots between them".into());
+    }
+    // `127.1`, `0x7f.1` and the like are addresses in disguise for some resolvers.
+    let last = host.rsplit('.').next().unwrap_or_default();
+    if last.starts_with("0x") || last.bytes().all(|b| b.is_ascii_digit()) {
+        return Err("it is an address in an unusual form; write four plain numbers".into());
+    }
+    Ok(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allows(pattern: &str, host: &str) -> bool {
+        HostPattern::parse(pattern).expect(pattern).matches(&HostAddress::parse(host).expect(host), Verdict::Allow) == Match::Yes
+    }
+
+    #[test]
+    fn hosts_match_whole_and_by_labels() {
+        let table = [
+            ("example.com", "example.com", true),
+            ("example.com", "EXAMPLE.com.", true),
+            ("example.com", "www.example.com", false),
+            ("example.com", "example.com.evil.com", false),
+            ("example.com", "example.com:80", false),
+            ("example.com:8443", "example.com:8443", true),
+            ("example.com:8443", "example.com", false),
+            ("*.example.com", "a.b.example.com", true),
+            ("*.example.com", "example.com", false),
+            ("*.example.com", "evilexample.com", false),
+            ("192.0.2.7", "192.0.2.7", true),
+            ("127.0.0.1", "[::ffff:127.0.0.1]", true),
+            ("[2001:db8::1]:8080", "[2001:DB8:0::1]:8080", true),
+            ("*", "example.com", true),
+            ("*", "example.com:22", false),
+        ];
+        for (pattern, host, expected) in table {
+            assert_eq!(allows(pattern, host), expected, "{pattern} on {host}");
+        }
+    }
+
+    #[test]
+    fn a_deny_without_a_port_covers_every_port() {
+        let deny = HostPattern::parse("example.com").unwrap();
+        assert_eq!(deny.matches(&HostAddress::parse("example.com:22").unwrap(), Verdict::Deny), Match::Yes);
+    }
+
+    #[test]
+    fn each_rejected_form_says_why() {
+        let table = [
+            ("https://example.com", "scheme"),
+            ("example.com/path", "'/'"),
+            ("allowed.com@evil.com", "'@'"),
+            ("example.com:99999", "port"),
+            ("example.com:+80", "port"),
+            ("a*.example.com", "star"),
+            ("*.com", "every host"),
+            ("::1", "brackets"),
+            ("2130706433", "unusual form"),
+            ("0x7f.1", "unusual form"),
+            ("127.1", "unusual form"),
+            ("b\u{fc}cher.example", "xn--"),
+            ("a b", "' '"),
+            ("", "names of 1 to 63"),
+            ("a\nb", "'\\n'"),
+        ];
+        for (pattern, expected) in table {
+            let problem = HostPattern::parse(pattern).unwrap_err().to_string();
+            assert!(problem.contains(expected), "{pattern:?}: {problem}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Patterns for paths of the workspace, component by component.
+//!
+//! | pattern | covers | does not cover |
+//! |---|---|---|
+//! | `Cargo.lock` | that file | `sub/Cargo.lock` |
+//! | `src/*.rs` | `src/main.rs` | `src/bin/x.rs`, `src-old/a.rs` |
+//! | `src/**` | `src` and all below it | `src2/a` |
+//! | `**/*.pem` | such a file at any depth | `a.pem/b` |
+//!
+//! `*` and `?` stay within a component; `**` is a whole one and stands for any number of them. Under `ask` and `deny` the
+//! case of letters does not count, since some file systems do not count it either; under `allow` it does.
+
+use super::{Match, PatternProblem, glob, leans_strict};
+use crate::policy::protected::folded;
+use crate::policy::{Verdict, WorkspacePath};
+
+/// A pattern for paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathPattern {
+    components: Vec<String>,
+}
+
+impl PathPattern {
+    /// Reads a pattern.
+    pub fn parse(text: &str) -> Result<Self, PatternProblem> {
+        let bad = |reason: &str| Err(PatternProblem(format!("`{text}` is no pattern for paths: {reason}")));
+        let trimmed = text.strip_prefix("./").unwrap_or(text);
+        if trimmed.is_empty() {
+            return bad("it is empty; `**` covers everything");
+        }
+        if trimmed.starts_with('/') {
+            return bad("it begins at the root of the file system; patterns begin at the workspace, such as `src/**`");
+        }
+        if trimmed.ends_with('/') {
+            return bad("it ends with `/`; for a folder and all below it end with `/**`");
+        }
+        if let Some(c) = trimmed.chars().find(|c| "[]{}!\\\0".contains(*c)) {
+            return bad(&format!("{c:?} has no meaning here; there are `*`, `?` and `**`"));
+        }
+        let components: Vec<String> = trimmed.split('/').map(str::to_owned).collect();
+        for component in &components {
+            match component.as_str() {
+                "" | "." => return bad("a component is empty"),
+                ".." => return bad("`..` leads out of what it is in"),
+                "**" => {}
+                mixed if mixed.contains("**") => return bad("`**` stands for whole components, such as `a/**/b`"),
+                _ => {}
+            }
+        }
+        Ok(Self { components })
+    }
+
+    /// How far a path falls under this pattern, in a rule with this verdict.
+    pub fn matches(&self, path: &WorkspacePath, verdict: Verdict) -> Match {
+        let fold = !leans_strict(verdict);
+        let form = |part: &str| if fold { folded(part).chars().collect() } else { part.chars().collect() };
+        let parts: Vec<Vec<char>> = path.as_str().split('/').filter(|part| !part.is_empty()).map(form).collect();
+        let ours: Vec<Vec<char>> = self.components.iter().map(|component| form(component)).collect();
+        if covers(&ours, &parts) {
+            return Match::Yes;
+        }
+        // Who moves or removes a folder does so to what is in it.
+        let literal = ours.iter().take_while(|part| !part.iter().any(|c| "*?".contains(*c))).count();
+        let above = fold && parts.len() < literal && ours.iter().zip(&parts).all(|(ours, theirs)| ours == theirs);
+        if above { Match::Perhaps } else { Match::No }
+    }
+}
+
+impl PathPattern {
+    /// Whether it covers a path, or something above it, whose parts are folded already.
+    pub(in crate::policy) fn covers_folded(&self, parts: &[String]) -> bool {
+        let parts: Vec<Vec<char>> = parts.iter().map(|part| part.chars().collect()).collect();
+        let ours: Vec<Vec<char>> = self.components.iter().map(|component| folded(component).chars().collect()).collect();
+        (1..=parts.len()).any(|to| covers(&ours, &parts[..to]))
+    }
+}
+
+/// The walk of `glob`, over components.
+fn covers(pattern: &[Vec<char>], parts: &[Vec<char>]) -> bool {
+    let (mut p, mut t, mut star) = (0, 0, None);
+    while t < parts.len() {
+        match pattern.get(p) {
+            Some(component) if component[..] == ['*', '*'] => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(component) if glob(component, &parts[t]) => {
+                p += 1;
+                t += 1;
+            }
+            _ => match star {
+                Some((at, from)) => {
+                    star = Some((at, from + 1));
+                    p = at + 1;
+                    t = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|component| component[..] == ['*', '*'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(pattern: &str, path: &str, verdict: Verdict) -> Match {
+        let path = WorkspacePath::parse(path, None).unwrap();
+        PathPattern::parse(pattern).expect(pattern).matches(&path, verdict)
+    }
+
+    #[test]
+    fn paths_match_by_components() {
+        let table = [
+            ("Cargo.lock", "Cargo.lock", true),
+            ("Cargo.lock", "sub/Cargo.lock", false),
+            ("src/*.rs", "src/main.rs", true),
+            ("src/*.rs", "src/bin/x.rs", false),
+            ("src/**", "src", true),
+            ("src/**", "src/a/b", true),
+            ("src/**", "src2/a", false),
+            ("**/*.pem", "a.pem", true),
+            ("**/*.pem", "a/b/c.pem", true),
+            ("**/*.pem", "a.pem/b", false),
+            ("a/**/b", "a/b", true),
+            ("a/**/b", "a/x/y/b", true),
+            ("**", "", true),
+            ("*", "", false),
+            ("./a", "a", true),
+        ];
+        for (pattern, path, expected) in table {
+            assert_eq!(on(pattern, path, Verdict::Allow), Match::certain(expected), "{pattern} on {path}");
+        }
+    }
+
+    #[test]
+    fn r123_case_counts_for_an_allow_and_not_for_a_deny() {
+        assert_eq!(on("**/.git/hooks/**", "a/.GIT/Hooks/x", Verdict::Deny), Match::Yes);
+        assert_eq!(on("**/.git/hooks/**", "a/.GIT/Hooks/x", Verdict::Allow), Match::No);
+    }
+
+    #[test]
+    fn a_folder_above_what_is_denied_might_be_it() {
+        assert_eq!(on("a/b/c.txt", "a", Verdict::Deny), Match::Perhaps);
+        assert_eq!(on("a/b/c.txt", "a/b", Verdict::Ask), Match::Perhaps);
+        assert_eq!(on("a/b/c.txt", "a/x", Verdict::Deny), Match::No);
+        assert_eq!(on("a/b/c.txt", "a", Verdict::Allow), Match::No);
+        assert_eq!(on("**/c.txt", "a", Verdict::Deny), Match::No);
+    }
+
+    #[test]
+    fn what_is_not_in_the_grammar_is_an_error() {
+        let table = [
+            ("", "`**` covers everything"),
+            ("/etc/*", "begin at the workspace"),
+            ("a//b", "empty"),
+            ("../a", "leads out"),
+            ("src/", "`/**`"),
+            ("a**", "whole components"),
+            ("*.{rs,toml}", "'{'"),
+            ("!a", "'!'"),
+        ];
+        for (pattern, expected) in table {
+            let problem = PathPattern::parse(pattern).unwrap_err().to_string();
+            assert!(problem.contains(expected), "{pattern}: {problem}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Where something stands in a file, for errors and for everybody who asks why.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// A place in a file, counted from 1.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Place {
+    /// The file as people know it: a path, or the name of a profile.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+}
+
+impl Place {
+    /// Of the byte at `offset` of a text.
+    pub fn at(file: &str, text: &str, offset: usize) -> Self {
+        let before = text.get(..offset).unwrap_or(text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().map_or(0, |rest| rest.chars().count()) + 1;
+        Self { file: file.to_owned(), line, column }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// Something in a policy is not understood. Nothing runs on the rest of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {problem}")]
+pub struct PolicyError {
+    /// Where.
+    pub place: Place,
+    /// What is wrong.
+    pub problem: String,
+}

@@ -1,0 +1,206 @@
+//! All layers together, and what follows from them.
+//!
+//! 1. A `deny` of any layer that covers an act denies it. Nothing overrides it.
+//! 2. An `ask` of any layer that covers it has it asked, each time. So does a rule that *might* cover it.
+//! 3. A list `allow` that is present is all that is allowed: what is not on it is asked. That of the system stands for
+//!    itself, and so does that of a project nobody trusts; those of the user, of the user's profile and of trusted
+//!    projects are one list. An absent list bounds nothing, an empty one allows nothing.
+//! 4. An `allow` that covers it allows it, unless it is a rule of a project that the user did not trust.
+//! 5. What is left is the mode's.
+//!
+//! There are no priorities, no order and no negation. Mode `plan` stands between 1 and 2: it denies every change.
+
+use std::collections::BTreeMap;
+
+use super::layer::{Layer, Level, Pattern, Placed, Rule, Subject, ToolId};
+use super::pattern::Match;
+use super::{Because, Capability, Caps, Deed, Finding, Kind, Mode, Place, Protected, ProtectedPaths, Verdict, WorkspacePath};
+
+/// The policy of a run. The default says nothing and leaves everything to the mode.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Policy {
+    layers: Vec<(Voice, Layer)>,
+    digests: BTreeMap<String, String>,
+}
+
+/// Whose word a layer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Voice {
+    /// Of whoever administers the machine.
+    System,
+    /// Of the user, who also speaks for a project by trusting its file.
+    User,
+    /// Of a project that nobody trusts: it can tighten and not loosen.
+    Stranger,
+}
+
+/// What a list `allow` says of an act.
+enum Listed {
+    Yes(Because),
+    No(Because),
+    NoList,
+}
+
+impl Policy {
+    /// Adds a layer. That of a project counts as a stranger's.
+    pub fn add(&mut self, layer: Layer) {
+        let voice = match layer.level {
+            Level::System => Voice::System,
+            Level::User => Voice::User,
+            Level::Project => Voice::Stranger,
+        };
+        self.layers.push((voice, layer));
+    }
+
+    /// Adds the layer of a project whose file the user trusted.
+    pub fn add_trusted(&mut self, layer: Layer) {
+        let voice = if layer.level == Level::System { Voice::System } else { Voice::User };
+        self.layers.push((voice, layer));
+    }
+
+    /// Tells which component a tool comes from, for rules that name it by its digest.
+    pub fn know(&mut self, tool: &str, digest: &str) {
+        self.digests.insert(tool.to_owned(), digest.to_owned());
+    }
+
+    /// The layers with whose word they are.
+    pub fn layers(&self) -> impl Iterator<Item = (Voice, &Layer)> {
+        self.layers.iter().map(|(voice, layer)| (*voice, layer))
+    }
+
+    /// The answer for one act of a tool.
+    pub fn find(&self, mode: Mode, tool: &str, act: &Deed<'_>) -> Finding {
+        let id = ToolId { name: tool, digest: self.digests.get(tool).map(String::as_str) };
+        if let Some(finding) = self.strict(id, act, Verdict::Deny, Match::Yes) {
+            return finding;
+        }
+        if mode == Mode::Plan && matches!(act.kind(), Kind::Commands | Kind::Write) {
+            return Finding { verdict: Verdict::Deny, because: Because::Mode(mode) };
+        }
+        let asked = self.strict(id, act, Verdict::Ask, Match::Yes).or_else(|| self.strict(id, act, Verdict::Deny, Match::Perhaps));
+        if let Some(finding) = asked.or_else(|| self.strict(id, act, Verdict::Ask, Match::Perhaps)) {
+            return finding;
+        }
+        let mut allowed = None;
+        for voice in [Voice::System, Voice::Stranger, Voice::User] {
+            match (self.listed(voice, id, act), voice) {
+                (Listed::No(because), _) => return Finding { verdict: Verdict::Ask, because },
+                (Listed::Yes(because), Voice::System | Voice::User) => allowed = Some(because),
+                (Listed::Yes(_), Voice::Stranger) | (Listed::NoList, _) => {}
+            }
+        }
+        match allowed {
+            Some(because) => Finding { verdict: Verdict::Allow, because },
+            None => by_mode(mode, act),
+        }
+    }
+
+    /// The strictest answer for several acts, all of which will happen.
+    pub fn find_all(&self, mode: Mode, tool: &str, acts: &[Deed<'_>]) -> Finding {
+        let findings = acts.iter().map(|act| self.find(mode, tool, act));
+        // The first of the strictest; of equals, one that may not be remembered.
+        let strictness = |finding: &Finding| (finding.verdict, !finding.may_be_remembered());
+        let strictest = findings.reduce(|a, b| if strictness(&b) > strictness(&a) { b } else { a });
+        strictest.unwrap_or_else(|| by_mode(mode, &Deed::Use))
+    }
+
+    /// Whether a rule wants every run of a tool asked, or forbids it.
+    pub fn on_tool(&self, tool: &str) -> Option<Finding> {
+        let id = ToolId { name: tool, digest: self.digests.get(tool).map(String::as_str) };
+        self.strict(id, &Deed::Use, Verdict::Deny, Match::Yes).or_else(|| self.strict(id, &Deed::Use, Verdict::Ask, Match::Yes))
+    }
+
+    /// The list that keeps a mode from being chosen, if one does.
+    pub fn forbids(&self, mode: Mode) -> Option<&Place> {
+        let lists = self.layers.iter().filter_map(|(_, layer)| layer.modes.as_ref());
+        lists.into_iter().find(|(modes, _)| !modes.contains(&mode)).map(|(_, place)| place)
+    }
+
+    /// The mode that comes nearest to a wanted one and is not looser, if the policy leaves any.
+    pub fn nearest(&self, wanted: Mode) -> Option<Mode> {
+        let up_to = Mode::FROM_STRICT.iter().position(|mode| *mode == wanted).unwrap_or_default();
+        Mode::FROM_STRICT[..=up_to].iter().rev().copied().find(|mode| self.forbids(*mode).is_none())
+    }
+
+    /// The place that keeps a tool from being given what it asks for, if one does.
+    pub fn withholds(&self, tool: &str, asked: &Capability) -> Option<&Place> {
+        let id = ToolId { name: tool, digest: self.digests.get(tool).map(String::as_str) };
+        let about_it = self.layers.iter().flat_map(|(_, layer)| &layer.lending).filter(|lending| lending.tool.means(id));
+        about_it.into_iter().find_map(|lending| {
+            let never = lending.never.as_ref().filter(|(kinds, _)| kinds.contains(&asked.kind()));
+            let beyond = lending.at_most.as_ref().filter(|(kinds, _)| !kinds.contains(&asked.kind()));
+            never.or(beyond).map(|(_, place)| place)
+        })
+    }
+
+    /// The caps of a tool: what was chosen, and no more than any layer allows.
+    pub fn caps(&self, tool: &str, chosen: &Caps) -> Caps {
+        let id = ToolId { name: tool, digest: self.digests.get(tool).map(String::as_str) };
+        let about_it = |subject: &Option<Subject>| subject.as_ref().is_none_or(|subject| subject.means(id));
+        let maxima = self.layers.iter().flat_map(|(_, layer)| &layer.maxima).filter(|(subject, _)| about_it(subject));
+        chosen.at_most(&maxima.fold(Caps::default(), |all, (_, caps)| all.smaller(caps)))
+    }
+
+    /// What nobody reads or changes, whatever was granted.
+    pub fn protected(&self) -> ProtectedPaths {
+        self.layers.iter().fold(ProtectedPaths::default(), |paths, (voice, layer)| {
+            let unread = layer.rules.iter().filter_map(|rule| match &rule.pattern {
+                Pattern::Read(pattern) => Some(pattern.clone()),
+                Pattern::Command(_) | Pattern::Write(_) | Pattern::Fetch { .. } | Pattern::Tool => None,
+            });
+            paths.and_under(&layer.protected, *voice != Voice::Stranger).and_unread(unread)
+        })
+    }
+
+    /// Whether and how a path is protected, and the pattern of a policy file that says so; none for one of the built-in list.
+    pub fn protects(&self, path: &WorkspacePath) -> Option<(Protected, Option<&Placed>)> {
+        let protected = self.protected().of(path)?;
+        let patterns = self.layers.iter().flat_map(|(_, layer)| match protected {
+            Protected::Hidden => &layer.protected.hidden,
+            Protected::ReadOnly | Protected::Pinned => &layer.protected.read_only,
+        });
+        Some((protected, patterns.into_iter().find(|pattern| ProtectedPaths::covered_by(pattern, path))))
+    }
+
+    fn rules(&self) -> impl Iterator<Item = (Voice, &Rule)> {
+        self.layers.iter().flat_map(|(voice, layer)| layer.rules.iter().map(|rule| (*voice, rule)))
+    }
+
+    /// What a rule with this verdict that covers an act at least so far makes of it. The project's own files come last, so
+    /// that of several reasons the weightier one is told.
+    fn strict(&self, tool: ToolId<'_>, act: &Deed<'_>, verdict: Verdict, at_least: Match) -> Option<Finding> {
+        let covering = self.rules().filter(|(_, rule)| rule.written.verdict == verdict && rule.matches(tool, act) >= at_least);
+        let (_, rule) = covering.min_by_key(|(voice, _)| *voice)?;
+        let written = rule.written.clone();
+        Some(match rule.matches(tool, act) {
+            Match::Yes => Finding { verdict, because: Because::Rule(written) },
+            Match::Perhaps | Match::No => Finding { verdict: Verdict::Ask, because: Because::Perhaps(written) },
+        })
+    }
+
+    fn listed(&self, voice: Voice, tool: ToolId<'_>, act: &Deed<'_>) -> Listed {
+        let ours = || self.rules().filter(|(whose, rule)| *whose == voice && rule.written.verdict == Verdict::Allow);
+        if let Some((_, rule)) = ours().find(|(_, rule)| rule.matches(tool, act) == Match::Yes) {
+            return Listed::Yes(Because::Rule(rule.written.clone()));
+        }
+        let mut lists = self.layers.iter().filter(|(whose, _)| *whose == voice).filter_map(|(_, layer)| layer.lists.get(&act.kind()));
+        lists.next().map_or(Listed::NoList, |place| Listed::No(Because::NotListed(act.kind(), place.clone())))
+    }
+}
+
+/// What a mode makes of an act that no rule is about.
+fn by_mode(mode: Mode, act: &Deed<'_>) -> Finding {
+    let verdict = match (mode, act.kind()) {
+        (_, Kind::Read) => return Finding { verdict: Verdict::Allow, because: Because::Reading },
+        (Mode::Auto, Kind::Commands | Kind::Write | Kind::Fetch | Kind::Use) | (Mode::AutoEdit, Kind::Write) => Verdict::Allow,
+        (Mode::Plan, Kind::Commands | Kind::Write) => Verdict::Deny,
+        (Mode::Ask | Mode::AutoEdit, Kind::Commands | Kind::Fetch | Kind::Use)
+        | (Mode::Ask, Kind::Write)
+        | (Mode::Plan, Kind::Fetch | Kind::Use) => Verdict::Ask,
+    };
+    Finding { verdict, because: Because::Mode(mode) }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,130 @@
+//! What was found about an act, and because of what.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Kind, Mode, Place};
+
+/// The three answers, from the loosest to the strictest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It may happen.
+    Allow,
+    /// Somebody has to say so.
+    Ask,
+    /// It will not happen.
+    Deny,
+}
+
+/// A rule as it was written, for those who ask why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleRef {
+    /// What it says.
+    pub verdict: Verdict,
+    /// Its section.
+    pub kind: Kind,
+    /// Its pattern as written, or the tool it is about.
+    pub text: String,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// What decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "because", content = "of", rename_all = "kebab-case")]
+pub enum Because {
+    /// A rule covers it.
+    Rule(RuleRef),
+    /// A rule might cover it, and nobody can tell.
+    Perhaps(RuleRef),
+    /// There is a list of what is allowed here, and it is not on it.
+    NotListed(Kind, Place),
+    /// No rule covers it, and the mode says so.
+    Mode(Mode),
+    /// Reading is allowed unless a rule denies it.
+    Reading,
+}
+
+/// An answer with its reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The answer.
+    pub verdict: Verdict,
+    /// The reason.
+    #[serde(flatten)]
+    pub because: Because,
+}
+
+impl Verdict {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for RuleRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} `{}` of [{}] at {}", self.verdict, self.text, self.kind.section(), self.place)
+    }
+}
+
+impl Finding {
+    /// Whether "don't ask again" may answer it. What a rule wants asked is asked each time.
+    pub fn may_be_remembered(&self) -> bool {
+        match (&self.verdict, &self.because) {
+            (Verdict::Ask, Because::Mode(_) | Because::NotListed(..)) => true,
+            (Verdict::Ask, Because::Rule(_) | Because::Perhaps(_) | Because::Reading) | (Verdict::Allow | Verdict::Deny, _) => false,
+        }
+    }
+
+    /// The place that decided, if it was one.
+    pub fn place(&self) -> Option<&Place> {
+        match &self.because {
+            Because::Rule(rule) | Because::Perhaps(rule) => Some(&rule.place),
+            Because::NotListed(_, place) => Some(place),
+            Because::Mode(_) | Because::Reading => None,
+        }
+    }
+
+    /// The reason, as the end of a sentence that begins with the verdict.
+    pub fn why(&self) -> String {
+        match &self.because {
+            Because::Rule(rule) => format!("the rule {rule} covers it"),
+            Because::Perhaps(rule) => format!("the rule {rule} might cover it, and nobody can tell"),
+            Because::NotListed(kind, place) => format!("it is not on the list `allow` of [{}] at {place}", kind.section()),
+            Because::Mode(mode) => format!("no rule covers it, and this is mode `{mode}`"),
+            Because::Reading => "reading needs no rule, and none denies it".to_owned(),
+        }
+    }
+
+    /// What would make the answer another one.
+    pub fn what_would_change_it(&self) -> String {
+        match (&self.verdict, &self.because) {
+            (Verdict::Allow, Because::Rule(rule)) => {
+                format!("Taking the rule out of {} leaves it to the mode; a `deny` anywhere wins.", rule.place.file)
+            }
+            (Verdict::Allow, Because::Mode(_)) => "A stricter mode, or an `ask` or `deny` in a policy file.".to_owned(),
+            (Verdict::Allow, Because::Reading) => "A `deny` in [read] of a policy file.".to_owned(),
+            (_, Because::Rule(rule) | Because::Perhaps(rule)) => {
+                format!("The user can change that rule in {}; no other rule overrides it.", rule.place.file)
+            }
+            (_, Because::NotListed(_, place)) => format!("The user can add it to that list in {}.", place.file),
+            (Verdict::Deny, Because::Mode(_)) => "The user can choose another mode.".to_owned(),
+            (_, Because::Mode(_) | Because::Reading) => {
+                "The user can start again with `--mode auto`, or at a terminal, or allow it in a policy file.".to_owned()
+            }
+        }
+    }
+}

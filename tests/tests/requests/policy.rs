@@ -1,0 +1,225 @@
+//! Policy files of the real program: what they allow, and what the model and the user are told.
+
+use cofferdam_tests::program::Home;
+use cofferdam_tests::wire::{both, calls, says};
+use serde_json::{Value, json};
+
+use super::home;
+
+const USER: &str = "config/cofferdam/policy.toml";
+const PROJECT: &str = "workspace/.cofferdam/policy.toml";
+
+fn under(file: &str, text: &str) -> Home {
+    let home = home();
+    home.write(file, text);
+    home
+}
+
+/// What a text says, with the paths of this home made those of every home.
+fn plain(home: &Home, text: &str) -> String {
+    let real = home.path().canonicalize().expect("it is there");
+    text.replace(&*real.to_string_lossy(), "~").replace(&*home.path().to_string_lossy(), "~")
+}
+
+#[test]
+fn r036_the_model_is_told_rule_file_and_line() {
+    for provider in both() {
+        let home = under(USER, "# Mine.\n\n[commands]\ndeny = [\"touch *\"]\n");
+        let server = provider.serve([calls("bash", json!({"command": "touch ran"})), says("Then not.")]);
+        home.ask(&server, &["--mode", "auto"]).answered("Then not.");
+        let [denied] = server.last_request().results().try_into().expect("there is one result");
+        let text = plain(&home, &denied.text);
+        assert!(denied.is_error && text.contains("denied (policy): bash may not run `touch ran`"), "{text}");
+        assert!(text.contains("the rule deny `touch *` of [commands] at ~/config/cofferdam/policy.toml:4:9 covers it"), "{text}");
+        assert!(text.contains("The user can change that rule in ~/config/cofferdam/policy.toml"), "{text}");
+        assert!(!home.has("ran"));
+    }
+}
+
+#[test]
+fn r037_a_rule_allows_where_nobody_can_be_asked_and_nothing_more_than_it_says() {
+    for provider in both() {
+        let home = under(USER, "[commands]\nallow = [\"touch one *\"]\n");
+        let all = calls("bash", json!({"command": "touch one two"}))
+            .call("bash", json!({"command": "touch one; touch three"}))
+            .call("bash", json!({"command": "touch four"}));
+        let server = provider.serve([all, says("Done.")]);
+        home.ask(&server, &[]).answered("Done.");
+        let [one, opaque, other] = server.last_request().results().try_into().expect("there are three results");
+        assert!(!one.is_error, "{one:?}");
+        for denied in [opaque, other] {
+            let text = plain(&home, &denied.text);
+            assert!(denied.is_error && text.contains("denied (nobody-to-ask)"), "{text}");
+            assert!(text.contains("it is not on the list `allow` of [commands] at ~/config/cofferdam/policy.toml:2:9"), "{text}");
+        }
+        assert!(home.has("one") && home.has("two") && !home.has("three") && !home.has("four"));
+    }
+}
+
+#[test]
+fn a_project_cannot_grant_itself_bash() {
+    let greedy = "[commands]\nallow = [\"*\"]\n[tools.bash]\nuse = \"allow\"\ngrants = [\"run-commands\"]\n";
+    for provider in both() {
+        let home = under(PROJECT, greedy);
+        let serve = || provider.serve([calls("bash", json!({"command": "touch ran"})), says("Done.")]);
+        let server = serve();
+        home.ask(&server, &[]).answered("Done.");
+        assert!(server.last_request().results()[0].text.contains("denied (nobody-to-ask)"));
+        assert!(!home.has("ran"));
+        // The same file, trusted: now it counts.
+        let shown = home.run(&["trust", "--show"]);
+        let digest = shown.stdout.trim().rsplit("sha256:").next().expect("it tells the digest").to_owned();
+        assert!(shown.code == 1 && shown.stdout.contains("NOT trusted"), "{shown:?}");
+        assert_eq!(home.run(&["trust", "--digest", &digest]).code, 0);
+        home.ask(&serve(), &[]).answered("Done.");
+        assert!(home.has("ran"));
+    }
+}
+
+#[test]
+fn a_broken_policy_stops_everything_with_its_place() {
+    for file in [USER, PROJECT] {
+        let home = under(file, "[commands]\nallow = [\n  \"ls\",\n  \"ls | wc\",\n]\n");
+        let place = format!("{file}:4:3: no command is covered by `ls | wc`: '|' is more than plain words");
+        for args in [&["tools", "list"][..], &["tools", "call", "read_file", "{}"], &["policy", "show"], &["policy", "check"], &["doctor"]]
+        {
+            let ran = home.run(args);
+            assert!(ran.code == 78 && ran.stderr.contains(&place) && ran.stdout.is_empty(), "{args:?}: {ran:?}");
+        }
+        let report = home.run(&["run", "The task.", "--model", "replay:none", "--output", "json"]).ended("not-started", 78);
+        assert!(report["error"].as_str().is_some_and(|error| error.contains(&place)), "{report}");
+    }
+}
+
+#[test]
+fn a_failing_test_of_a_rule_is_found_by_check() {
+    let home = home();
+    home.write("mine.toml", "[commands]\nallow = [{ pattern = \"ls *\", match = [\"ls -la\"], not-match = [\"ls\"] }]\n");
+    let path = home.path().join("mine.toml");
+    let ran = home.run(&["policy", "check", &path.to_string_lossy()]);
+    assert!(ran.code == 78 && ran.stderr.contains("mine.toml:2:10: a test of the rule fails: `ls *` should not cover `ls`"), "{ran:?}");
+    home.write("mine.toml", "[commands]\nallow = [{ pattern = \"ls *\", match = [\"ls -la\"] }]\n");
+    let ran = home.run(&["policy", "check", &path.to_string_lossy()]);
+    assert!(ran.code == 0 && ran.stdout.contains("understood, 1 rules"), "{ran:?}");
+}
+
+const EXPLAINED: &str = r#"
+modes = ["plan", "ask", "auto-edit"]
+[commands]
+allow = ["git status *", "cargo test *"]
+ask = ["cargo test --release *"]
+deny = ["git push *"]
+[read]
+deny = ["secrets/**"]
+[write]
+allow = ["src/**"]
+[tools.submit]
+use = "deny"
+"#;
+
+#[test]
+fn explain_tells_rule_file_and_line_and_what_would_change_it() {
+    let home = under(USER, EXPLAINED);
+    let explain = |args: &[&str]| {
+        let ran = home.run(&[&["policy", "explain"], args].concat());
+        assert!(ran.stderr.is_empty(), "{ran:?}");
+        format!("{}exit {}", plain(&home, &ran.stdout), ran.code)
+    };
+    insta::assert_snapshot!(explain(&["bash", "--command", "git status -s"]));
+    insta::assert_snapshot!(explain(&["bash", "--command", "cargo test --release"]));
+    insta::assert_snapshot!(explain(&["bash", "--command", "git push -f", "--command", "true; git push", "--command", "env git push"]));
+    insta::assert_snapshot!(explain(&["bash", "--command", "git status; x", "--command", "make"]));
+    insta::assert_snapshot!(explain(&["write_file", "--write", "src/x.rs", "--write", "docs/x.md", "--write", ".vscode/tasks.json"]));
+    insta::assert_snapshot!(explain(&["grep", "--read", "secrets/key", "--read", ".env", "--read", "src/x.rs"]));
+    insta::assert_snapshot!(explain(&["grep", "--write", "src/x.rs", "--command", "ls", "--fetch", "docs.rs"]));
+    insta::assert_snapshot!(explain(&["submit"]));
+}
+
+#[test]
+fn explain_can_be_read_by_a_program() {
+    let home = under(USER, EXPLAINED);
+    let ran = home.run(&["policy", "explain", "bash", "--command", "git push", "--json"]);
+    let told: &Value = &ran.lines()[0];
+    assert_eq!((&told["verdict"], &told["place"]["line"], ran.code), (&json!("deny"), &json!(6), 1), "{told}");
+    let ran = home.run(&["policy", "explain", "no_such_tool", "--command", "ls"]);
+    assert!(ran.code == 1 && ran.stderr.contains("there is no tool named"), "{ran:?}");
+}
+
+#[test]
+fn show_tells_everything_that_is_in_force() {
+    let home = under(USER, EXPLAINED);
+    home.write(
+        PROJECT,
+        "[commands]\nallow = [\"make *\"]\n[protected]\nhidden = [\"*.sqlite\"]\nshown = [\"*.pem\"]\n[limits]\nseconds = 20\n",
+    );
+    let ran = home.run(&["policy", "show"]);
+    let text = plain(&home, &ran.stdout);
+    let (text, _) = text.split_once("\nThe built-in list").expect("it is told too");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn r014_a_denied_tool_is_not_offered_and_does_not_run() {
+    for provider in both() {
+        let home = under(USER, "[tools.bash]\nuse = \"deny\"\n");
+        let server = provider.serve([calls("bash", json!({"command": "touch ran"})), says("No.")]);
+        home.ask(&server, &["--mode", "auto"]).answered("No.");
+        let request = server.last_request();
+        assert!(request.results()[0].text.contains("denied (policy): bash may not run: the rule deny `bash` of [tools]"));
+        assert!(!request.tools().contains(&"bash".to_owned()) && request.tools().contains(&"grep".to_owned()), "{:?}", request.tools());
+        assert!(!home.has("ran"));
+    }
+}
+
+#[test]
+fn a_profile_is_a_policy_too() {
+    let home = home();
+    let ran = home.run(&["tools", "list", "--json", "--profile", "read-only"]);
+    let list: Value = serde_json::from_str(&ran.stdout).expect("it is JSON");
+    for tool in list["tools"].as_array().into_iter().flatten() {
+        assert!(tool["grants"]["files"] != "read-write" && tool["grants"]["commands"] == false, "{tool}");
+    }
+    let refused = home.run(&["run", "The task.", "--profile", "read-only", "--mode", "auto", "--model", "replay:none"]);
+    assert!(refused.code == 78 && refused.stderr.contains("profile read-only:3:9: the policy does not leave mode `auto`"), "{refused:?}");
+    let unknown = home.run(&["tools", "list", "--profile", "yolo"]);
+    assert!(unknown.code == 2 && unknown.stderr.contains("use read-only, develop or locked-down"), "{unknown:?}");
+    for profile in ["read-only", "develop", "locked-down"] {
+        let shown = home.run(&["policy", "show", "--profile", profile]);
+        assert!(shown.code == 0 && shown.stdout.starts_with("# "), "{shown:?}");
+    }
+}
+
+#[test]
+fn a_mode_of_the_configuration_is_lowered_to_what_the_policy_leaves() {
+    let home = under(USER, "modes = [\"plan\"]\n");
+    home.write("config/cofferdam/config.toml", "mode = \"auto\"\n");
+    let ran = home.run(&["tools", "call", "bash", r#"{"command": "touch ran"}"#]);
+    assert!(ran.code == 1 && ran.stderr.contains("in mode `plan`") && !home.has("ran"), "{ran:?}");
+    let none = under(USER, "modes = []\n").run(&["tools", "list"]);
+    assert!(none.code == 78 && none.stderr.contains("policy.toml:1:9: the policy leaves no mode"), "{none:?}");
+}
+
+#[test]
+fn r095_what_the_model_is_shown_is_capped_by_tool_and_the_policy_lowers_the_cap() {
+    let shown = |policy: &str| {
+        let home = under(USER, policy).with("long.txt", "0123456789\n".repeat(2000));
+        home.write("config/cofferdam/config.toml", "[limits]\nshown_bytes = 30000\n[tools.read_file.limits]\nshown_bytes = 5000\n");
+        let ran = home.run(&["tools", "call", "read_file", r#"{"path": "long.txt"}"#]);
+        assert!(ran.code == 0 && ran.stdout.contains("left out"), "{ran:?}");
+        ran.stdout.len()
+    };
+    assert!((4000..=5000).contains(&shown("")));
+    assert!((1000..=2000).contains(&shown("[tools.read_file.limits]\nshown_bytes = 2000\n")));
+    assert!((4000..=5000).contains(&shown("[limits]\nshown_bytes = 9000\n")));
+}
+
+#[test]
+fn r098_a_cap_that_was_chosen_holds() {
+    let home = home().with("a.txt", "some text\n");
+    home.write("config/cofferdam/config.toml", "[tools.read_file.limits]\nmemory_mib = 1\n");
+    let ran = home.run(&["tools", "call", "read_file", r#"{"path": "a.txt"}"#]);
+    assert!(ran.code == 1 && ran.stderr.contains("1 MiB"), "{ran:?}");
+    home.write("config/cofferdam/config.toml", "[limits]\nmemory_mib = 100000\n");
+    let ran = home.run(&["tools", "list"]);
+    assert!(ran.code == 78 && ran.stderr.contains("config.toml:2:14: memory_mib = 100000 is out of its range"), "{ran:?}");
+}
