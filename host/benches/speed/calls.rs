@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use cofferdam::policy::{Mode, SandboxLevel};
-use cofferdam::sandbox::{Allocation, Call, Commands, Limits, Plugin, Ruling, Sandbox, Workspace};
+use cofferdam::sandbox::{Allocation, Call, Commands, Limits, Notebook, Plugin, Ruling, Sandbox, Workspace};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
@@ -50,6 +50,8 @@ impl Bench {
             }),
             commands: Arc::clone(&self.commands),
             progress: Arc::new(|_| ()),
+            notebook: Notebook::default(),
+            delegation: Arc::new(|_| panic!("nothing that is measured delegates")),
             cancel: CancellationToken::new(),
         };
         let output = runtime.block_on(plugin.call(&self.sandbox, call)).result.expect("the call is good");

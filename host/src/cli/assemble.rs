@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
+use super::admission::{Admission, Door};
 use super::args::Common;
 use super::error::CliError;
 use super::print::stderr_line;
-use crate::config::{Flags, Folders, PolicyPlaces, Raw, Settings};
+use crate::agent::ports::{Model, Tools};
+use crate::agent::{SUB_AGENT_TURNS, SubAgentMaker, TurnLimit};
+use crate::audit::Audit;
+use crate::config::{Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
 use crate::model;
 use crate::policy::{Mode, Policy};
-use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, Sandbox, SandboxOptions, Workspace};
-use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, builtin_components};
+use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, History, Sandbox, SandboxOptions, Workspace};
+use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, SubAgents, builtin_components};
 
 /// Rejections in a row after which a request goes back to the user.
 const REJECTIONS: u32 = 3;
@@ -38,28 +42,52 @@ pub(super) fn settings(common: &Common, flags: Flags) -> Result<(Settings, Folde
     Ok((settings, folders))
 }
 
-/// Sets up the sandbox and loads all plugins.
+/// Sets up the sandbox, with the cache of this user.
+pub(super) fn sandbox(allocation: Allocation) -> Result<Sandbox, CliError> {
+    let cache = Cache::open(Folders::of_this_user()?.cache())?;
+    let compiler = Compiler::Process(std::env::current_exe()?);
+    Ok(Sandbox::new(SandboxOptions { allocation, compiler, cache: Some(cache) })?)
+}
+
+/// Where it is written down which plugins were accepted.
+pub(super) fn lock_file(common: &Common, folders: &Folders) -> LockFile {
+    LockFile::beside(common.config.as_deref().unwrap_or(&folders.config_file()))
+}
+
+/// Sets up the sandbox and loads all plugins that were accepted, or that somebody accepts now.
 pub(super) fn parts(common: &Common, flags: Flags, allocation: Allocation) -> Result<Parts, CliError> {
+    parts_through(if common.locked { Door::Locked } else { Door::Asks }, common, flags, allocation)
+}
+
+/// The same with all plugins, for a command that calls none of them.
+pub(super) fn parts_to_look_at(common: &Common, flags: Flags, allocation: Allocation) -> Result<Parts, CliError> {
+    parts_through(if common.locked { Door::Locked } else { Door::Open }, common, flags, allocation)
+}
+
+fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocation) -> Result<Parts, CliError> {
     let mode_flag = flags.mode;
     let (mut settings, folders) = settings(common, flags)?;
     let policy = PolicyPlaces::of_this_user(&folders, &common.workspace).load(settings.profile)?;
     settings.mode = mode_under(&policy.policy, mode_flag, settings.mode)?;
-    let cache = Cache::open(folders.cache())?;
-    let program = std::env::current_exe()?;
-    let commands = Arc::new(Commands::new(program.clone(), settings.commands.clone(), folders.set_aside()));
-    let compiler = Compiler::Process(program);
-    let sandbox = Arc::new(Sandbox::new(SandboxOptions { allocation, compiler, cache: Some(cache) })?);
+    let rules = settings.commands.clone().under(&policy.policy);
+    let commands = Arc::new(Commands::new(std::env::current_exe()?, rules, folders.set_aside()));
+    let sandbox = Arc::new(sandbox(allocation)?);
     let mut catalog = Catalog::under(policy.policy, settings.caps.clone());
     for (name, component) in builtin_components() {
         catalog.add(&sandbox, Origin::BuiltIn(name), component, &|| preparing(name));
     }
+    let mut admission = Admission::new(door, lock_file(common, &folders))?;
     for path in &settings.plugins {
         let origin = Origin::File(path.clone());
         match ComponentBytes::read(path) {
-            Ok(component) => catalog.add(&sandbox, origin, component, &|| preparing(&path.display().to_string())),
+            Ok(component) => {
+                let on_compile = || preparing(&path.display().to_string());
+                catalog.add_if(&sandbox, origin, component, &on_compile, &mut |plugin| admission.admits(path, plugin));
+            }
             Err(error) => catalog.refuse(origin, &error),
         }
     }
+    admission.check_refused(catalog.refused())?;
     Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), commands })
 }
 
@@ -78,19 +106,53 @@ pub(super) fn mode_under(policy: &Policy, flag: Option<Mode>, chosen: Mode) -> R
 }
 
 impl Parts {
-    /// A dispatcher for a workspace, with approvals of its own.
-    pub(super) fn dispatcher(&self, workspace: &Arc<Workspace>, approver: Option<Arc<dyn Approver>>) -> Dispatcher {
-        self.dispatcher_with(workspace, Arc::new(self.approvals(approver)))
+    /// The directory to work in, with what the policy protects there.
+    pub(super) fn workspace(&self, common: &Common) -> Result<Arc<Workspace>, CliError> {
+        Ok(Arc::new(Workspace::open(&common.workspace)?.protecting(self.catalog.policy().protected())))
     }
 
-    /// Approvals under the policy, in the mode of the settings.
-    pub(super) fn approvals(&self, approver: Option<Arc<dyn Approver>>) -> Approvals {
-        Approvals::new(self.settings.mode, approver).under(Arc::clone(self.catalog.policy()))
+    /// A dispatcher for a workspace, with approvals of its own.
+    pub(super) fn dispatcher(&self, workspace: &Arc<Workspace>, approvals: Approvals) -> Dispatcher {
+        self.dispatcher_with(workspace, Arc::new(approvals))
+    }
+
+    /// Approvals under the policy, in the mode of the settings, which tell the audit log what is decided and done.
+    pub(super) fn approvals(&self, approver: Option<Arc<dyn Approver>>, audit: Option<&Arc<Audit>>) -> Approvals {
+        let approvals = Approvals::new(self.settings.mode, approver).under(Arc::clone(self.catalog.policy()));
+        match audit {
+            Some(audit) => approvals.recorded_by(Arc::clone(audit) as Arc<dyn Ledger>),
+            None => approvals,
+        }
     }
 
     /// A dispatcher for a workspace, with approvals that outlive it.
     pub(super) fn dispatcher_with(&self, workspace: &Arc<Workspace>, approvals: Arc<Approvals>) -> Dispatcher {
-        let settings = DispatcherSettings {
+        let (sandbox, catalog) = (Arc::clone(&self.sandbox), Arc::clone(&self.catalog));
+        Dispatcher::new(sandbox, catalog, Arc::clone(workspace), approvals, self.dispatcher_settings()).keeping(self.history(workspace))
+    }
+
+    /// Who works on tasks that tools hand over: sub-agents of this model, which have the tools that can only read, and the
+    /// approvals of whoever they work for, though there is nothing to approve.
+    pub(super) fn sub_agents(
+        &self,
+        workspace: &Arc<Workspace>,
+        approvals: &Arc<Approvals>,
+        model: &Arc<dyn Model>,
+        system: String,
+    ) -> SubAgents {
+        let (sandbox, catalog) = (Arc::clone(&self.sandbox), Arc::new(self.catalog.reading()));
+        let (workspace, approvals, settings) = (Arc::clone(workspace), Arc::clone(approvals), self.dispatcher_settings());
+        let tools = move || -> Box<dyn Tools> {
+            let (sandbox, catalog, workspace) = (Arc::clone(&sandbox), Arc::clone(&catalog), Arc::clone(&workspace));
+            let dispatcher = Dispatcher::new(sandbox, catalog, workspace, Arc::clone(&approvals), settings.clone());
+            Box::new(dispatcher.with_sub_agents(SubAgents::TooDeep))
+        };
+        let turn_limit = TurnLimit::new(SUB_AGENT_TURNS).unwrap_or_default();
+        SubAgents::By(Arc::new(SubAgentMaker { model: Arc::clone(model), tools: Box::new(tools), system, turn_limit }))
+    }
+
+    fn dispatcher_settings(&self) -> DispatcherSettings {
+        DispatcherSettings {
             parallel: self.settings.parallel,
             reorder: self.settings.reorder,
             output_cap: self.settings.output_cap,
@@ -99,8 +161,17 @@ impl Parts {
             commands: Arc::clone(&self.commands),
             rejections: REJECTIONS,
             repetition: self.settings.repetition,
-        };
-        Dispatcher::new(Arc::clone(&self.sandbox), Arc::clone(&self.catalog), Arc::clone(workspace), approvals, settings)
+        }
+    }
+
+    /// What was there before tools changed it. What a crash has left half done is taken back now.
+    fn history(&self, workspace: &Workspace) -> Arc<History> {
+        let history = History::of(&self.folders.undo(), workspace);
+        let recovered = history.recover(workspace).unwrap_or_else(|error| vec![error.to_string()]);
+        for line in recovered {
+            stderr_line(&crate::shown::line(&format!("warning: {line}"), 1000));
+        }
+        Arc::new(history)
     }
 
     /// Tells of plugins that were not let in; a run goes on without them.

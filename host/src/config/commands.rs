@@ -1,7 +1,7 @@
-//! What `[commands]` and `[protected]` mean.
+//! What `[commands]` means.
 
 use super::raw::RawCommands;
-use crate::policy::{BadPattern, CommandLimits, CommandRules, MoreProtected, SandboxLevel};
+use crate::policy::{CommandLimits, CommandRules, SandboxLevel};
 
 /// It does not make sense.
 #[derive(Debug, thiserror::Error)]
@@ -12,21 +12,16 @@ pub enum InvalidCommands {
     /// `commands.max_…`
     #[error("commands.{0} in the configuration is {1}; use {2} or more")]
     TooFew(&'static str, u64, u64),
-    /// `[protected]`
-    #[error("[protected] in the configuration: {0}")]
-    Pattern(#[from] BadPattern),
 }
 
 /// With the defaults for what was not said.
-pub(super) fn resolve(raw: RawCommands, protected: MoreProtected) -> Result<CommandRules, InvalidCommands> {
+pub(super) fn resolve(raw: RawCommands) -> Result<CommandRules, InvalidCommands> {
     let usual = CommandRules::default();
     let minimum = raw.sandbox.unwrap_or(usual.minimum);
     let at_most = raw.at_most.unwrap_or(usual.at_most);
     if at_most < minimum {
         return Err(InvalidCommands::Bounds(at_most, minimum));
     }
-    // Parsed here for its errors; it travels as text.
-    protected.paths()?;
     let at_least = |name, value: Option<u64>, usual, least| match value {
         Some(value) if value < least => Err(InvalidCommands::TooFew(name, value, least)),
         Some(value) => Ok(value),
@@ -41,7 +36,7 @@ pub(super) fn resolve(raw: RawCommands, protected: MoreProtected) -> Result<Comm
             None => usual.limits.memory,
         },
     };
-    Ok(CommandRules { minimum, at_most, network: raw.network, read: raw.read, write: raw.write, limits, protected })
+    Ok(CommandRules { minimum, demanded_at: None, at_most, network: raw.network, read: raw.read, write: raw.write, limits })
 }
 
 #[cfg(test)]
@@ -53,7 +48,7 @@ mod tests {
 
     fn rules(text: &str) -> Result<CommandRules, String> {
         let raw = Raw::parse(text, Path::new("/c/config.toml")).map_err(|error| error.to_string())?;
-        resolve(raw.commands, raw.protected).map_err(|error| error.to_string())
+        resolve(raw.commands).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -70,9 +65,8 @@ mod tests {
     }
 
     #[test]
-    fn limits_and_patterns_are_checked_where_they_are_written() {
+    fn limits_are_checked_where_they_are_written() {
         assert!(rules("[commands]\nmax_processes = 1").unwrap_err().contains("commands.max_processes in the configuration is 1"));
         assert_eq!(rules("[commands]\nmax_memory_mib = 512").map(|rules| rules.limits.memory), Ok(Some(512 << 20)));
-        assert!(rules("[protected]\nhidden = [\"/etc\"]").unwrap_err().starts_with("[protected] in the configuration: '/etc'"));
     }
 }

@@ -46,6 +46,11 @@ impl Folders {
         &self.cache
     }
 
+    /// What builds plugins, as far as it was installed for that.
+    pub fn toolchains(&self) -> PathBuf {
+        self.cache.join("toolchains")
+    }
+
     /// What was said and done.
     pub fn sessions(&self) -> PathBuf {
         self.state.join("sessions")
@@ -54,6 +59,21 @@ impl Folders {
     /// What commands put into a workspace and have no business to.
     pub fn set_aside(&self) -> PathBuf {
         self.state.join("set-aside")
+    }
+
+    /// What was there before tools changed it.
+    pub fn undo(&self) -> PathBuf {
+        self.state.join("undo")
+    }
+
+    /// What was typed at the prompt.
+    pub fn prompt_history(&self) -> PathBuf {
+        self.state.join("prompts.jsonl")
+    }
+
+    /// What was decided and done.
+    pub fn audit(&self) -> PathBuf {
+        self.state.join("audit")
     }
 
     /// Whole outputs of tools that were cut for the model.

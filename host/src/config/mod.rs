@@ -7,15 +7,17 @@
 mod commands;
 mod folders;
 mod interventions;
+mod lock_file;
 mod policy;
 mod raw;
 mod settings;
 mod timeout;
 
 pub use folders::{Folders, NoHome};
+pub use lock_file::{LockFile, LockProblem};
 pub use policy::{
     FileProblem, LoadedPolicy, Owner, PolicyFileError, PolicyPlaces, PolicySource, ProjectPolicy, SourceState, Trust, TrustError,
 };
 pub use raw::{ConfigError, Raw};
-pub use settings::{Flags, Provider, Settings, SettingsError};
+pub use settings::{AuditSettings, Flags, Provider, Settings, SettingsError};
 pub use timeout::{InvalidTimeout, Timeout};

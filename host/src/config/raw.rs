@@ -8,7 +8,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::interventions::RawInterventions;
-use crate::policy::{Cap, Caps, Mode, MoreProtected, Place, Profile, SandboxLevel};
+use crate::policy::{Cap, Caps, Mode, Place, Profile, SandboxLevel};
 use crate::tools::{ChosenCaps, Reorder};
 
 /// `config.toml`. Every key is optional.
@@ -39,8 +39,8 @@ pub struct Raw {
     pub provider: RawProvider,
     /// How approved commands run.
     pub commands: RawCommands,
-    /// What is protected below the workspace besides the usual.
-    pub protected: MoreProtected,
+    /// The audit log.
+    pub audit: RawAudit,
 }
 
 /// `[commands]`
@@ -87,6 +87,16 @@ pub struct RawDispatch {
     pub reorder: Option<Reorder>,
     /// Bytes of a result that the model is shown.
     pub output_cap: Option<usize>,
+}
+
+/// `[audit]`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RawAudit {
+    /// Whether a log is kept; it is, unless this says otherwise.
+    pub enabled: Option<bool>,
+    /// Whether nothing may happen without its record.
+    pub required: bool,
 }
 
 /// `[provider]`

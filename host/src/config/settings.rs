@@ -62,6 +62,17 @@ pub struct Settings {
     pub provider: Provider,
     /// How approved commands run.
     pub commands: CommandRules,
+    /// The audit log.
+    pub audit: AuditSettings,
+}
+
+/// Whether an audit log is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuditSettings {
+    /// At all.
+    pub enabled: bool,
+    /// And nothing may happen without its record.
+    pub required: bool,
 }
 
 /// How the model is reached.
@@ -101,9 +112,12 @@ pub enum SettingsError {
     /// `dispatch.output_cap`
     #[error("dispatch.output_cap in the configuration: {0} bytes are too few to say anything; use 1000 or more")]
     OutputCap(usize),
-    /// `[commands]` or `[protected]`
+    /// `[commands]`
     #[error(transparent)]
     Commands(#[from] InvalidCommands),
+    /// `[audit]`
+    #[error("[audit] in the configuration: a log that is required cannot be off; remove `enabled = false` or `required = true`")]
+    AuditOff,
     /// A key of `[provider]`
     #[error("provider.{0} in the configuration: 0 seconds are no time to answer in; use 1 or more")]
     Patience(&'static str),
@@ -125,8 +139,13 @@ impl Settings {
         if output_cap < SMALLEST_OUTPUT_CAP {
             return Err(SettingsError::OutputCap(output_cap));
         }
+        let audit = AuditSettings { enabled: raw.audit.enabled.unwrap_or(true), required: raw.audit.required };
+        if audit.required && !audit.enabled {
+            return Err(SettingsError::AuditOff);
+        }
         Ok(Self {
-            commands: commands::resolve(raw.commands, raw.protected)?,
+            commands: commands::resolve(raw.commands.clone())?,
+            audit,
             caps: raw.caps(),
             profile: flags.profile.or(raw.profile),
             model: flags.model.or_else(|| env("COFFERDAM_MODEL")).or(raw.model),
@@ -188,6 +207,15 @@ mod tests {
         assert!(from_env.unwrap_err().starts_with("COFFERDAM_MAX_PARALLEL: '0'"));
         let from_file = resolve(Flags::default(), &[], "[dispatch]\nmax_parallel = 0");
         assert!(from_file.unwrap_err().starts_with("dispatch.max_parallel"));
+    }
+
+    #[test]
+    fn an_audit_log_is_kept_unless_it_is_turned_off_and_cannot_be_required_and_off() {
+        let audit = |file| resolve(Flags::default(), &[], file).map(|s| (s.audit.enabled, s.audit.required));
+        assert_eq!(audit(""), Ok((true, false)));
+        assert_eq!(audit("[audit]\nrequired = true"), Ok((true, true)));
+        assert_eq!(audit("[audit]\nenabled = false"), Ok((false, false)));
+        assert!(audit("[audit]\nenabled = false\nrequired = true").unwrap_err().contains("cannot be off"));
     }
 
     #[test]

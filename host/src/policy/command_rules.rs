@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BadPattern, ProtectedPaths};
+use super::{Place, Policy};
 
 /// How much of the machine is closed to a command, the most last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -41,6 +41,8 @@ impl fmt::Display for SandboxLevel {
 pub struct CommandRules {
     /// With less than this, commands are refused.
     pub minimum: SandboxLevel,
+    /// The place of a policy file that demands it, if it was not the user's own choice.
+    pub demanded_at: Option<Place>,
     /// No more than this is used, even where the machine has more.
     pub at_most: SandboxLevel,
     /// Whether commands reach the network.
@@ -51,20 +53,29 @@ pub struct CommandRules {
     pub write: Vec<PathBuf>,
     /// What each may use.
     pub limits: CommandLimits,
-    /// What is protected below the workspace besides the usual.
-    pub protected: MoreProtected,
 }
 
 impl Default for CommandRules {
     fn default() -> Self {
         Self {
             minimum: SandboxLevel::Kernel,
+            demanded_at: None,
             at_most: SandboxLevel::Full,
             network: false,
             read: Vec::new(),
             write: Vec::new(),
             limits: CommandLimits::default(),
-            protected: MoreProtected::default(),
+        }
+    }
+}
+
+impl CommandRules {
+    /// With what a policy demands: no less than the user chose.
+    #[must_use]
+    pub fn under(self, policy: &Policy) -> Self {
+        match policy.minimum_sandbox() {
+            Some((minimum, place)) if minimum > self.minimum => Self { minimum, demanded_at: Some(place.clone()), ..self },
+            Some(_) | None => self,
         }
     }
 }
@@ -87,24 +98,5 @@ impl Default for CommandLimits {
         // Enough for a build with a job for each of 64 cores, and little enough that a fork bomb is a nuisance. Memory is not
         // bounded: sanitizers and language runtimes reserve terabytes that they do not use.
         Self { processes: 2048, descriptors: 16_384, file_size: 8 << 30, memory: None }
-    }
-}
-
-/// Patterns that the user adds to [`ProtectedPaths`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MoreProtected {
-    /// Not to be changed.
-    pub read_only: Vec<String>,
-    /// Not to be read either.
-    pub hidden: Vec<String>,
-    /// To be read although the name is that of a secret.
-    pub shown: Vec<String>,
-}
-
-impl MoreProtected {
-    /// With the usual ones.
-    pub fn paths(&self) -> Result<ProtectedPaths, BadPattern> {
-        ProtectedPaths::default().and_read_only(&self.read_only)?.and_hidden(&self.hidden)?.and_shown(&self.shown)
     }
 }

@@ -11,6 +11,12 @@ pub struct Grants {
     pub files: FileGrant,
     /// Whether it may propose commands. Each command line is decided by itself.
     pub commands: bool,
+    /// Whether it may show plans. Each plan is decided by itself, and one that is accepted ends plan mode.
+    pub plans: bool,
+    /// Whether it finds again what it kept at an earlier call.
+    pub state: bool,
+    /// Whether it may hand tasks to sub-agents, which can only read.
+    pub agents: bool,
 }
 
 /// What a tool may do with the files of the workspace.
@@ -37,9 +43,10 @@ impl Grants {
                 Capability::ReadFiles => grants.files = grants.files.max(FileGrant::Read),
                 Capability::WriteFiles => grants.files = FileGrant::ReadWrite,
                 Capability::RunCommands => grants.commands = true,
-                Capability::Fetch(_) | Capability::ReadEnvironment(_) | Capability::Delegate | Capability::KeepState => {
-                    not_lent.push(capability.clone());
-                }
+                Capability::PresentPlan => grants.plans = true,
+                Capability::KeepState => grants.state = true,
+                Capability::Delegate => grants.agents = true,
+                Capability::Fetch(_) | Capability::ReadEnvironment(_) => not_lent.push(capability.clone()),
             }
         }
         (grants, not_lent)
@@ -50,15 +57,16 @@ impl Grants {
         *self == Self::default()
     }
 
-    /// Whether a tool with these grants can change anything outside of itself.
+    /// Whether a tool with these grants can change anything outside of itself. A plan that is accepted changes the mode;
+    /// what a tool keeps is its own.
     pub fn can_change_anything(&self) -> bool {
-        let Self { files, commands } = self;
-        *commands || *files == FileGrant::ReadWrite
+        let Self { files, commands, plans, state: _, agents: _ } = self;
+        *commands || *plans || *files == FileGrant::ReadWrite
     }
 
     /// The grants in words.
     pub fn in_words(&self) -> Vec<&'static str> {
-        let Self { files, commands } = self;
+        let Self { files, commands, plans, state, agents } = self;
         let mut words = Vec::new();
         match files {
             FileGrant::None => {}
@@ -67,6 +75,15 @@ impl Grants {
         }
         if *commands {
             words.push("propose commands, each decided by itself");
+        }
+        if *plans {
+            words.push("present plans, each decided by itself");
+        }
+        if *agents {
+            words.push("hand tasks to sub-agents that can only read");
+        }
+        if *state {
+            words.push("keep notes for the session");
         }
         words
     }
@@ -84,18 +101,23 @@ mod tests {
     #[test]
     fn r014_grants_follow_what_is_asked_and_no_more() {
         let (grants, _) = Grants::for_asked(&[Capability::ReadFiles]);
-        assert_eq!(grants, Grants { files: FileGrant::Read, commands: false });
+        assert_eq!(grants, Grants { files: FileGrant::Read, ..Grants::default() });
         assert!(!grants.can_change_anything());
         let (grants, _) = Grants::for_asked(&[Capability::WriteFiles, Capability::ReadFiles]);
         assert_eq!(grants.files, FileGrant::ReadWrite);
         assert!(grants.can_change_anything());
+        let (grants, _) = Grants::for_asked(&[Capability::KeepState, Capability::Delegate]);
+        assert_eq!(grants, Grants { state: true, agents: true, ..Grants::default() });
+        assert!(!grants.can_change_anything());
+        let (grants, _) = Grants::for_asked(&[Capability::PresentPlan]);
+        assert!(grants.can_change_anything(), "it can end plan mode");
     }
 
     #[test]
     fn what_cannot_be_lent_is_named() {
-        let asked = [Capability::Delegate, Capability::RunCommands];
-        let (grants, not_lent) = Grants::for_asked(&asked);
+        let fetch = Capability::Fetch(vec!["example.com".into()]);
+        let (grants, not_lent) = Grants::for_asked(&[fetch.clone(), Capability::RunCommands]);
         assert!(grants.commands);
-        assert_eq!(not_lent, [Capability::Delegate]);
+        assert_eq!(not_lent, [fetch]);
     }
 }

@@ -6,7 +6,7 @@
 //! | mode | reading | commands and writes |
 //! |---|---|---|
 //! | `ask` (default) | allowed | asked, one by one |
-//! | `plan` | allowed | denied |
+//! | `plan` | allowed | denied, until the user accepts a plan |
 //! | `auto-edit` | allowed | writes allowed, commands asked |
 //! | `auto` | allowed | allowed |
 //!
@@ -16,6 +16,7 @@
 
 mod capability;
 mod caps;
+mod changes;
 mod command_line;
 mod command_rules;
 mod deed;
@@ -35,8 +36,9 @@ mod verdict;
 
 pub use capability::{Capability, CapabilityKind};
 pub use caps::{Cap, Caps, OutOfRange};
+pub use changes::{Act, Change, Changes, Content};
 pub use command_line::{CommandScope, SimpleCommand};
-pub use command_rules::{CommandLimits, CommandRules, MoreProtected, SandboxLevel};
+pub use command_rules::{CommandLimits, CommandRules, SandboxLevel};
 pub use deed::{Deed, Kind};
 pub use denial::{Code, Denial};
 pub use effect::{Effect, Question, Scope};

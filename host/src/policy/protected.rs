@@ -6,6 +6,8 @@
 //! Letters are compared without case, and without the characters that some file systems ignore, so that `.GIT/Hooks`
 //! is `.git/hooks`. What lies below a match is protected like the match itself.
 
+use serde::{Deserialize, Serialize};
+
 use super::layer::{Placed, Protecting};
 use super::{PathPattern, WorkspacePath};
 
@@ -138,8 +140,9 @@ const HIDDEN: &[&str] = &[
 const SHOWN: &[&str] =
     &[".env*.example", ".env*.sample", ".env*.template", ".env*.tmpl", ".env*.dist", ".env*.defaults", "*.pub.pem", "*.pub.key"];
 
-/// Says of each path whether it is protected. The default is the list of this module.
-#[derive(Clone, Debug)]
+/// Says of each path whether it is protected. The default is the list of this module. The processes around a command hand it
+/// on to each other.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProtectedPaths {
     pinned: Vec<Pattern>,
     read_only: Vec<Pattern>,
@@ -182,6 +185,24 @@ impl ProtectedPaths {
     pub fn and_shown(mut self, patterns: &[String]) -> Result<Self, BadPattern> {
         self.shown.extend(all(patterns)?);
         Ok(self)
+    }
+
+    /// One name of each pattern, with its `*` and `?`: a path of which no part is like one of these is not protected.
+    /// `None` if names do not tell.
+    pub fn names(&self) -> Option<Vec<String>> {
+        let all = self.pinned.iter().chain(&self.read_only).chain(&self.hidden);
+        let names = all.filter_map(|pattern| {
+            let mut names = pattern.0.iter().rev().filter_map(|part| match part {
+                Part::AnyParts => None,
+                Part::Name(name) => Some(name),
+            });
+            // `.git/modules/*` is told by `modules`: a star is like every name.
+            let tells = |name: &&Vec<char>| name.iter().any(|c| !matches!(c, '*' | '?'));
+            let last = names.next()?;
+            let name = if tells(&last) { last } else { names.find(tells).unwrap_or(last) };
+            Some(name.iter().collect())
+        });
+        self.unread.is_empty().then(|| names.collect())
     }
 
     /// With what a policy file says. Only one that may loosen shows anything, or takes anything off the built-in list. Its
@@ -227,20 +248,6 @@ impl ProtectedPaths {
         self.of_parts(path.as_str().split('/'))
     }
 
-    /// Whether a path that ends in this name can be protected by itself, rather than by what it lies in. A quick look that
-    /// spares a walk over many files the slow one.
-    pub fn may_end_in(&self, name: &str) -> bool {
-        if !self.unread.is_empty() {
-            return true;
-        }
-        let name = folded(name);
-        let mut all = self.hidden.iter().chain(&self.read_only).chain(&self.pinned);
-        all.any(|Pattern(parts)| match parts.last() {
-            Some(Part::Name(last)) => matches_name(last, &name),
-            Some(Part::AnyParts) | None => true,
-        })
-    }
-
     /// Whether it may not be made either, apart from what it holds.
     pub fn is_read_only<'a>(&self, parts: impl Iterator<Item = &'a str>) -> bool {
         let parts: Vec<String> = parts.filter(|part| !part.is_empty()).map(folded).collect();
@@ -279,10 +286,10 @@ fn all(patterns: &[String]) -> Result<Vec<Pattern>, BadPattern> {
 }
 
 /// A pattern in its parts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Pattern(Vec<Part>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Part {
     /// `**`
     AnyParts,

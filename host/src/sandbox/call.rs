@@ -11,13 +11,16 @@ use super::commands::RanCommand;
 use super::confine::Commands;
 use super::engine::Sandbox;
 use super::failure::Failure;
-use super::gate::{Gate, ProgressSink};
+use super::files::{Touched, Used};
+use super::gate::{Delegation, Gate, ProgressSink};
 use super::limits::Limits;
 use super::load::Plugin;
+use super::notebook::Notebook;
 use super::output::Output;
+use super::stage::Staged;
 use super::state::State;
 use super::workspace::Workspace;
-use crate::policy::Grants;
+use crate::policy::{Denial, Grants};
 
 /// Everything that one call is and may do.
 pub struct Call {
@@ -37,6 +40,10 @@ pub struct Call {
     pub commands: Arc<Commands>,
     /// Who hears of progress.
     pub progress: ProgressSink,
+    /// What the tool keeps between its calls.
+    pub notebook: Notebook,
+    /// Who works on tasks that it hands over.
+    pub delegation: Delegation,
     /// Ends the call from outside.
     pub cancel: CancellationToken,
 }
@@ -54,12 +61,27 @@ pub struct CallReport {
     pub log: String,
     /// The commands that it ran, in order.
     pub commands: Vec<RanCommand>,
+    /// Which files it has touched.
+    pub touched: Touched,
+    /// What it was refused although it was granted. WASI has no words for that, so that the tool cannot tell.
+    pub denials: Vec<Denial>,
+    /// What it would change, if it ended well and wrote anything. Nothing has changed yet.
+    pub staged: Option<Staged>,
 }
 
 impl CallReport {
     /// Of a call that was not let start.
     pub fn without_a_run(failure: Failure) -> Self {
-        Self { result: Err(failure), active: Duration::ZERO, memory: 0, log: String::new(), commands: Vec::new() }
+        Self {
+            result: Err(failure),
+            active: Duration::ZERO,
+            memory: 0,
+            log: String::new(),
+            commands: Vec::new(),
+            touched: Touched::default(),
+            denials: Vec::new(),
+            staged: None,
+        }
     }
 }
 
@@ -83,7 +105,7 @@ impl Plugin {
             };
             match ready {
                 Ok(()) => runtime.block_on(plugin.run(&sandbox, call, &on_thread)),
-                Err(error) => report(&on_thread, Err(Failure::Host(error.to_string()))),
+                Err(error) => report(&on_thread, Failure::Host(error.to_string())),
             }
         });
         let stuck = async {
@@ -94,22 +116,20 @@ impl Plugin {
         tokio::select! {
             joined = &mut running => joined.unwrap_or_else(|error| {
                 let what = if error.is_panic() { "it panicked during the call" } else { "the call was dropped" };
-                report(&clock, Err(Failure::Host(what.into())))
+                report(&clock, Failure::Host(what.into()))
             }),
-            stop = stuck => report(&clock, Err(Failure::stopped(stop, &limits))),
+            stop = stuck => report(&clock, Failure::stopped(stop, &limits)),
         }
     }
 
     async fn run(&self, sandbox: &Sandbox, call: Call, clock: &Arc<Clock>) -> CallReport {
-        let Call { tool, input, grants, limits, workspace, gate, commands, progress, cancel: _ } = call;
         let ready = match self.ready(sandbox) {
             Ok(ready) => ready,
-            Err(error) => return report(clock, Err(Failure::Host(error.to_string()))),
+            Err(error) => return report(clock, Failure::Host(error.to_string())),
         };
-        let state = match State::granted(&limits, Arc::clone(clock), &grants, &workspace, gate, commands, progress) {
-            Ok(state) => state,
-            Err(error) => return report(clock, Err(Failure::Unavailable(format!("the workspace cannot be opened: {error:#}")))),
-        };
+        let limits = call.limits.clone();
+        let state = State::granted(&call, Arc::clone(clock));
+        let Call { tool, input, workspace, .. } = call;
         let mut store = sandbox.store(state, &limits);
         let answer: Result<wasmtime::Result<Result<wit::Output, wit::ToolError>>, Stop> = tokio::select! {
             answer = async {
@@ -118,19 +138,29 @@ impl Plugin {
             } => Ok(answer),
             stop = clock.stopped() => Err(stop),
         };
-        let result = match answer {
+        let mut result = match answer {
             Ok(Ok(Ok(output))) => Output::check(output, &limits).map_err(Failure::BadAnswer),
             Ok(Ok(Err(error))) => Err(error.into()),
             Ok(Err(error)) => Err(Failure::from_wasmtime(&error, store.data(), &limits)),
             Err(stop) => Err(Failure::stopped(stop, &limits)),
         };
-        let state = store.data();
+        // With the store goes everything that could still write.
+        let mut state = store.into_data();
+        let Used { stage, denials, touched } = std::mem::take(&mut state.files).over();
+        let staged = match stage.filter(|stage| result.is_ok() && !stage.is_empty()).map(|stage| stage.finish(&workspace)) {
+            Some(Ok(staged)) => Some(staged).filter(|staged| !staged.changes().is_empty()),
+            Some(Err(error)) => {
+                result = Err(Failure::LimitExceeded(error.to_string()));
+                None
+            }
+            None => None,
+        };
         let log = [state.stdout.text(), state.stderr.text()].concat();
-        let commands = state.commands.as_ref().map(|lent| lent.ran.clone()).unwrap_or_default();
-        CallReport { result, active: clock.counted(), memory: state.meter.peak_memory(), log, commands }
+        let commands = state.commands.map(|lent| lent.ran).unwrap_or_default();
+        CallReport { result, active: clock.counted(), memory: state.meter.peak_memory(), log, commands, touched, denials, staged }
     }
 }
 
-fn report(clock: &Clock, result: Result<Output, Failure>) -> CallReport {
-    CallReport { result, active: clock.counted(), memory: 0, log: String::new(), commands: Vec::new() }
+fn report(clock: &Clock, failure: Failure) -> CallReport {
+    CallReport { active: clock.counted(), ..CallReport::without_a_run(failure) }
 }

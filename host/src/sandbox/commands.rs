@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::bindings::cofferdam::plugin::commands as wit;
 use super::confine::Commands;
 use super::digest::Digest;
 use super::gate::{Gate, Ruling};
-use super::process;
+use super::process::{self, Ending};
 use super::state::{State, not_granted};
 use super::workspace::{Workspace, path_denied};
 use crate::policy::{Code, Denial, Effect, SandboxLevel};
@@ -17,8 +19,8 @@ const LONGEST_LINE: usize = 128 << 10;
 /// The contract's range, in seconds.
 const TIMEOUT: std::ops::RangeInclusive<u32> = 1..=600;
 
-/// Of so many commands of a call a record is kept.
-const MOST_RECORDS: usize = 1000;
+/// Of each command of a call a record is kept, so that a call runs no more than these.
+const MOST_COMMANDS: usize = 1000;
 
 /// What a tool that may propose commands is lent for a call.
 pub(super) struct Lent {
@@ -28,20 +30,22 @@ pub(super) struct Lent {
     pub(super) ran: Vec<RanCommand>,
 }
 
-/// A command that ran: for the record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A command that was started: for the record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RanCommand {
     /// Of the very line.
-    pub digest: Digest,
+    pub line_sha256: Digest,
     /// The sandbox that it ran in.
     pub level: SandboxLevel,
+    /// How it ended; `None` if it was stopped with its call, or did not get as far as running.
+    pub ending: Option<Ending>,
     /// What was done about changes that it made to protected paths.
     pub remarks: Vec<String>,
 }
 
 impl Lent {
-    pub(super) fn new(workspace: &Arc<Workspace>, gate: Gate, commands: Arc<Commands>) -> Self {
-        Self { workspace: Arc::clone(workspace), gate, commands, ran: Vec::new() }
+    pub(super) fn new(workspace: &Arc<Workspace>, gate: &Gate, commands: &Arc<Commands>) -> Self {
+        Self { workspace: Arc::clone(workspace), gate: Arc::clone(gate), commands: Arc::clone(commands), ran: Vec::new() }
     }
 }
 
@@ -61,6 +65,9 @@ impl wit::Host for State {
         // A person may take as long as they like, and a command has a limit of its own.
         let clock = Arc::clone(&self.clock);
         let _waiting = clock.pause();
+        if ran.len() >= MOST_COMMANDS {
+            return Err(denied(Denial::fixed(Code::TooMany, format!("one call runs at most {MOST_COMMANDS} commands."))));
+        }
         // Nobody is asked about what will not run.
         let level = commands.admitted().map_err(denied)?;
         let asked = gate(Effect::Command { line: command.line, directory });
@@ -68,12 +75,16 @@ impl wit::Host for State {
             Ruling::Permitted(permit) => permit,
             Ruling::Denied(denial) => return Err(denied(denial)),
         };
+        if let Effect::Command { line, .. } = permit.effect() {
+            // Now, since the call may end before the command does.
+            ran.push(RanCommand { line_sha256: Digest::of(line.as_bytes()), level, ending: None, remarks: Vec::new() });
+        }
         let timeout = Duration::from_secs(command.timeout.into());
         match process::run(&permit, workspace, timeout, clock.cancel(), commands, level).await {
             Ok(finished) => {
-                if ran.len() < MOST_RECORDS {
-                    let remarks = finished.remarks.clone();
-                    ran.push(RanCommand { digest: finished.digest.clone(), level: finished.level, remarks });
+                if let Some(record) = ran.last_mut() {
+                    record.ending = Some(finished.ending);
+                    record.remarks.clone_from(&finished.remarks);
                 }
                 Ok(finished.into())
             }

@@ -53,30 +53,39 @@ pub enum Lent {
     Workspace,
     /// Running commands.
     Commands,
+    /// Presenting plans.
+    Plans,
+    /// Handing over tasks.
+    Agents,
+    /// Keeping state.
+    State,
 }
 
 impl Lent {
-    const ALL: [Self; 2] = [Self::Workspace, Self::Commands];
+    const ALL: [Self; 5] = [Self::Workspace, Self::Commands, Self::Plans, Self::Agents, Self::State];
 
     /// Its name in the contract.
     pub fn interface(self) -> &'static str {
         match self {
             Self::Workspace => "cofferdam:plugin/workspace",
             Self::Commands => "cofferdam:plugin/commands",
+            Self::Plans => "cofferdam:plugin/plans",
+            Self::Agents => "cofferdam:plugin/agents",
+            Self::State => "cofferdam:plugin/state",
         }
     }
 
     /// Whether asking for this is asking for the interface.
     pub fn is_asked_by(self, capability: &Capability) -> bool {
-        match (self, capability) {
-            (Self::Workspace, Capability::ReadFiles | Capability::WriteFiles) | (Self::Commands, Capability::RunCommands) => true,
-            (
-                Self::Workspace | Self::Commands,
-                Capability::Fetch(_) | Capability::ReadEnvironment(_) | Capability::Delegate | Capability::KeepState,
-            )
-            | (Self::Workspace, Capability::RunCommands)
-            | (Self::Commands, Capability::ReadFiles | Capability::WriteFiles) => false,
-        }
+        let interface = match capability {
+            Capability::ReadFiles | Capability::WriteFiles => Self::Workspace,
+            Capability::RunCommands => Self::Commands,
+            Capability::PresentPlan => Self::Plans,
+            Capability::Delegate => Self::Agents,
+            Capability::KeepState => Self::State,
+            Capability::Fetch(_) | Capability::ReadEnvironment(_) => return false,
+        };
+        self == interface
     }
 }
 
@@ -159,6 +168,7 @@ impl From<wit::Capability> for Capability {
             wit::Capability::ReadEnvironment(names) => Self::ReadEnvironment(names),
             wit::Capability::Delegate => Self::Delegate,
             wit::Capability::KeepState => Self::KeepState,
+            wit::Capability::PresentPlan => Self::PresentPlan,
         }
     }
 }

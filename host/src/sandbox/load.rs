@@ -19,7 +19,7 @@ use super::state::State;
 
 /// The kind of a kept declaration. The number goes up with every change to what a declaration is checked for, so that one
 /// that was checked for less is not taken for good.
-const DECLARATION: &str = "tools-2.json";
+const DECLARATION: &str = "tools-3.json";
 
 /// A component's bytes under the name of their content.
 pub struct ComponentBytes {
@@ -122,6 +122,11 @@ impl Plugin {
     /// What it says of itself.
     pub fn declaration(&self) -> &Declaration {
         &self.declaration
+    }
+
+    /// What it says of itself when it is asked again, whatever it said before. Blocks, and must not be called on a task.
+    pub fn declared_anew(&self, sandbox: &Sandbox) -> Result<Declaration, LoadError> {
+        sandbox.list_tools(self.ready(sandbox)?, self.declaration.imports.clone())
     }
 
     /// The size of the component in bytes.

@@ -8,13 +8,18 @@
 //!
 //! | import | with | without |
 //! |---|---|---|
-//! | `wasi:filesystem` | one preopen `/`, read-only or read-write by the grant | no preopen |
+//! | `wasi:filesystem` | one preopen `/`: what is read is there, what is written is written aside (see `files` and `stage`) | no preopen |
 //! | `wasi:cli` | captured output, 64 KiB a call; no arguments, environment or input | the same |
 //! | `wasi:sockets` | – | every operation refused |
 //! | `workspace` | walks below the workspace | refused with a denial |
 //! | `commands` | each line decided through the [`Gate`], run in the sandbox of the operating system ([`Commands`]) | refused with a denial |
+//! | `plans` | each plan decided through the [`Gate`] | refused with a denial |
+//! | `agents` | tasks handed to a [`Delegation`], at most four | refused with a denial |
+//! | `state` | the tool's own [`Notebook`] of this session | refused with a denial |
 //! | `progress` | always | – |
 
+mod agents;
+mod below;
 mod bindings;
 mod cache;
 mod call;
@@ -27,14 +32,18 @@ mod declaration;
 mod digest;
 mod engine;
 mod failure;
+mod files;
 mod gate;
 mod limits;
 mod load;
+mod notebook;
 mod os;
 mod output;
+mod plans;
 mod process;
 mod progress;
 mod schema;
+mod stage;
 mod state;
 mod walk;
 mod workspace;
@@ -48,8 +57,12 @@ pub use declaration::{Declaration, DeclaredTool, Imports, Lent};
 pub use digest::Digest;
 pub use engine::{Allocation, Sandbox, SandboxError, SandboxOptions};
 pub use failure::Failure;
-pub use gate::{Gate, ProgressSink, Ruling};
+pub use files::Touched;
+pub use gate::{Delegated, Delegation, Gate, ProgressSink, Ruling};
 pub use limits::Limits;
 pub use load::{ComponentBytes, LoadError, Plugin};
+pub use notebook::{Notebook, Notebooks};
 pub use output::{Output, Piece, Shown};
+pub use process::Ending as CommandEnding;
+pub use stage::{CommitError, Entry, History, HistoryError, Staged};
 pub use workspace::{Workspace, WorkspaceError};

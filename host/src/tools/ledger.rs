@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::{Origin, Tool};
 use crate::agent::events::Tier;
 use crate::conversation::{Call, ResultStatus};
-use crate::policy::{Code, Denial, Effect, Grants, Mode, Scope};
-use crate::sandbox::Digest;
+use crate::policy::{Code, Denial, Effect, Finding, Grants, Mode, Scope};
+use crate::sandbox::{Digest, RanCommand};
 
 /// Keeps account.
 pub trait Ledger: Send + Sync {
@@ -19,6 +19,9 @@ pub trait Ledger: Send + Sync {
     /// An effect was decided on and has not happened. The number of the record comes back; none where the record was lost
     /// and may be.
     fn decided(&self, subject: &Subject, decided: &Decided) -> Result<Option<u64>, Unrecorded>;
+
+    /// What will be allowed changes. An error is for what needs its record; the mode itself is in each decision that rests on it.
+    fn changed(&self, change: &Change<'_>) -> Result<(), Unrecorded>;
 
     /// A call that ran has its result.
     fn ended(&self, subject: &Subject, ended: &Ended);
@@ -51,6 +54,22 @@ pub struct Subject {
     pub grants: Grants,
 }
 
+/// Something that changes what will be allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change<'a> {
+    /// The user chose another mode.
+    Mode(Mode),
+    /// The user approved everything of this scope for the session.
+    Scope(&'a Scope),
+    /// The user trusted a file.
+    Trust {
+        /// The file.
+        path: &'a str,
+        /// The SHA-256 of its content.
+        digest: &'a str,
+    },
+}
+
 /// What was decided on an effect.
 #[derive(Clone, Debug)]
 pub struct Decided {
@@ -74,8 +93,8 @@ pub enum Ruled {
 /// What a permission rests on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ground {
-    /// The mode allows it, or the user approved its like before in this session.
-    Standing(Mode),
+    /// A rule or the mode; where these say that it is asked, the user approved its like before in this session.
+    Standing(Finding),
     /// The user said yes, this once.
     User,
     /// The user said yes, and to all of this scope in this session.
@@ -93,6 +112,8 @@ pub struct Ended {
     pub decisions: Vec<u64>,
     /// Denials that have no record of their own, since the call had more of them than anybody reads.
     pub more_denials: u64,
+    /// The commands that it started, in order.
+    pub commands: Vec<RanCommand>,
     /// In the guest and in what it called.
     pub active: Duration,
     /// In dialogs.

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use cofferdam::agent::events::{Event, Observer, Tier};
 use cofferdam::agent::ports::{Ran, Tools as _};
 use cofferdam::conversation::{Call, CallId, Content, OpenTurn, Response, ResponseBlock, ResultStatus};
-use cofferdam::policy::{CommandRules, Mode};
-use cofferdam::sandbox::{Allocation, Commands, Compiler, Limits, Sandbox, SandboxOptions, Workspace};
-use cofferdam::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder};
+use cofferdam::policy::{CommandRules, Mode, ProtectedPaths};
+use cofferdam::sandbox::{Allocation, Commands, Compiler, History, Limits, Sandbox, SandboxOptions, Workspace};
+use cofferdam::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder, SubAgents};
 use tokio_util::sync::CancellationToken;
 
 use super::component::Guest;
@@ -26,6 +26,8 @@ pub struct Plan {
     reorder: Reorder,
     output_cap: usize,
     commands: Option<Arc<Commands>>,
+    protected: ProtectedPaths,
+    sub_agents: SubAgents,
 }
 
 /// A host with plugins, a workspace of its own, and one that is known to be good.
@@ -34,6 +36,9 @@ pub struct House {
     dispatcher: Dispatcher,
     runtime: Option<tokio::runtime::Runtime>,
     folder: tempfile::TempDir,
+    workspace: Arc<Workspace>,
+    history: Arc<History>,
+    state: tempfile::TempDir,
 }
 
 /// What came of a call.
@@ -106,6 +111,8 @@ impl Default for Plan {
             reorder: Reorder::Safe,
             output_cap: 60_000,
             commands: None,
+            protected: ProtectedPaths::default(),
+            sub_agents: SubAgents::NoModel,
         }
     }
 }
@@ -170,9 +177,19 @@ impl Plan {
         Self { commands: Some(commands), ..self }
     }
 
+    /// With other paths protected in the workspace.
+    pub fn protecting(self, protected: ProtectedPaths) -> Self {
+        Self { protected, ..self }
+    }
+
     /// With so many bytes of each result for the model.
     pub fn output_cap(self, output_cap: usize) -> Self {
         Self { output_cap, ..self }
+    }
+
+    /// With somebody who works on tasks.
+    pub fn sub_agents(self, sub_agents: SubAgents) -> Self {
+        Self { sub_agents, ..self }
     }
 
     /// Loads all plugins. Not from within a task: loading blocks.
@@ -185,7 +202,7 @@ impl Plan {
             catalog.add(&sandbox, origin, bytes, &|| {});
         }
         let catalog = Arc::new(catalog);
-        let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));
+        let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens").protecting(self.protected));
         let settings = DispatcherSettings {
             parallel: ParallelLimit::new(self.parallel).expect("a limit"),
             reorder: self.reorder,
@@ -197,10 +214,14 @@ impl Plan {
             repetition: true,
         };
         let approvals = Arc::new(Approvals::new(self.mode, self.approver));
-        let dispatcher = Dispatcher::new(sandbox, Arc::clone(&catalog), workspace, approvals, settings);
+        let state = tempfile::tempdir().expect("a folder");
+        let history = Arc::new(History::of(state.path(), &workspace));
+        let dispatcher = Dispatcher::new(sandbox, Arc::clone(&catalog), Arc::clone(&workspace), approvals, settings)
+            .with_sub_agents(self.sub_agents)
+            .keeping(Arc::clone(&history));
         // One thread for everything that is not in a call: a call that held it up would be noticed.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        House { catalog, dispatcher, runtime: Some(runtime), folder }
+        House { catalog, dispatcher, runtime: Some(runtime), folder, workspace, history, state }
     }
 }
 
@@ -213,6 +234,21 @@ impl House {
     /// The workspace.
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// The workspace, opened.
+    pub fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    /// What was there before each change.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Where that is kept.
+    pub fn state(&self) -> &Path {
+        self.state.path()
     }
 
     /// Puts a file into the workspace.

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use cofferdam::policy::{CommandRules, MoreProtected, SandboxLevel};
+use cofferdam::policy::{CommandRules, ProtectedPaths, SandboxLevel};
 use cofferdam_tests::program::Home;
 
-use super::{LEVELS, house_with, rules, run};
+use super::{LEVELS, house_with, plan, rules, run};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
 
@@ -44,6 +44,26 @@ fn less_than_the_minimum_is_refused_with_what_would_help() {
 }
 
 #[test]
+fn r036_less_than_a_policy_demands_is_refused_with_the_rule_its_file_and_its_line() {
+    let home = home("[commands]\nat_most = \"kernel\"\n");
+    let call = |home: &Home| home.run(&["tools", "call", "bash", r#"{"command":"touch ran"}"#, "--mode", "auto"]);
+    let explain = |home: &Home| home.run(&["policy", "explain", "bash", "--command", "touch ran", "--mode", "auto"]);
+    home.write("config/cofferdam/policy.toml", "[commands]\n\nminimum = \"kernel\"\n");
+    assert_eq!((call(&home).code, explain(&home).code), (0, 0), "{:?}", call(&home));
+    std::fs::remove_file(home.workspace().join("ran")).expect("it was made");
+    // The project's file is not trusted, and demands more all the same.
+    let home = home.with(".cofferdam/policy.toml", "[commands]\n\nminimum = \"full\"\n");
+    for ran in [call(&home), explain(&home)] {
+        let said = ran.stdout + &ran.stderr;
+        assert!(said.contains("(`minimum = \"full\"` at ") && said.contains(".cofferdam/policy.toml:3:11"), "{said}");
+        assert!(said.contains("`commands.at_most` in the configuration does not let it be used"), "{said}");
+    }
+    assert!(!home.has("ran"));
+    let shown = home.run(&["policy", "show"]).stdout;
+    assert!(shown.contains("The sandbox of commands, at least") && shown.contains("full  (") && shown.contains("kernel  ("), "{shown}");
+}
+
+#[test]
 fn paths_that_the_user_adds_can_be_read_or_written() {
     let outside = tempfile::tempdir().expect("a folder");
     std::fs::write(outside.path().join("data"), "outside-data\n").expect("it is written");
@@ -73,11 +93,17 @@ fn the_network_is_there_when_it_is_granted() {
 }
 
 #[test]
-fn more_can_be_protected_and_a_secret_can_be_shown() {
-    let list = |text: &str| vec![text.to_owned()];
-    let protected = MoreProtected { read_only: list("infra"), hidden: list("private.txt"), shown: list("test.key") };
+fn what_a_policy_protects_and_shows_is_so_for_commands_too() {
+    let protected = || {
+        let list = |text: &str| vec![text.to_owned()];
+        let paths = ProtectedPaths::default().and_read_only(&list("infra"));
+        paths
+            .and_then(|paths| paths.and_hidden(&list("private.txt")))
+            .and_then(|paths| paths.and_shown(&list("test.key")))
+            .expect("they parse")
+    };
     for level in LEVELS {
-        let house = house_with(CommandRules { protected: protected.clone(), ..rules(level) });
+        let house = plan(rules(level)).protecting(protected()).build();
         house.write("infra/main.tf", "as it was\n");
         house.write("private.txt", "private-text\n");
         house.write("test.key", "test-key\n");
@@ -86,6 +112,21 @@ fn more_can_be_protected_and_a_secret_can_be_shown() {
         assert_eq!(said.contains("private-text"), level == SandboxLevel::Kernel, "{level}: {said}");
         assert_eq!(std::fs::read_to_string(house.folder().join("infra/main.tf")).expect("it is there"), "as it was\n", "{level}");
     }
+}
+
+#[test]
+fn the_policy_file_of_the_user_holds_for_commands() {
+    let home = home("");
+    home.write(
+        "config/cofferdam/policy.toml",
+        "[protected]\nread_only = [\"infra\"]\nhidden = [\"*.sqlite\"]\n[read]\ndeny = [\"customers/**\"]\n",
+    );
+    let home = home.with("infra/main.tf", "as it was\n").with("a.sqlite", "sqlite-text\n").with("customers/list", "customer-text\n");
+    let line = "cat a.sqlite customers/list; echo x > infra/main.tf; echo done";
+    let input = serde_json::json!({"command": line}).to_string();
+    let ran = home.run(&["tools", "call", "bash", &input, "--mode", "auto"]);
+    assert!(ran.stdout.contains("done") && !ran.stdout.contains("-text"), "{ran:?}");
+    assert_eq!(std::fs::read_to_string(home.workspace().join("infra/main.tf")).expect("it is there"), "as it was\n");
 }
 
 #[test]

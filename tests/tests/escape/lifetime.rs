@@ -93,7 +93,7 @@ fn a_flood_of_output_is_cut_while_it_comes() {
 #[test]
 fn too_many_processes_end_the_command_and_say_so() {
     for level in LEVELS {
-        let said = run(&house(level), "i=0; while [ $i -lt 600 ]; do sleep 20 & i=$((i+1)); done; wait; echo all of them");
+        let said = run(&house(level), "i=0; while [ $i -lt 280 ]; do sleep 20 & i=$((i+1)); done; wait; echo all of them");
         assert!(!said.contains("all of them"), "{level}: {said}");
     }
 }

@@ -28,8 +28,8 @@ const LEVELS: [SandboxLevel; 2] = [SandboxLevel::Full, SandboxLevel::Kernel];
 
 /// Exactly this level.
 fn rules(level: SandboxLevel) -> CommandRules {
-    // A fork bomb shall be over soon.
-    let limits = CommandLimits { processes: 300, ..CommandLimits::default() };
+    // Less than the fork bomb among the probes makes.
+    let limits = CommandLimits { processes: 120, ..CommandLimits::default() };
     CommandRules { minimum: level, at_most: level, limits, ..CommandRules::default() }
 }
 
@@ -39,8 +39,12 @@ fn house(level: SandboxLevel) -> House {
 }
 
 fn house_with(rules: CommandRules) -> House {
+    plan(rules).build()
+}
+
+fn plan(rules: CommandRules) -> Plan {
     let guest = Guest::named("command").with("{{directory}}", "").with("{{timeout}}", "60").asking(&[Capability::RunCommands]);
-    Plan::default().guest(&guest).commands(Arc::new(commands(rules))).output_cap(4 << 20).build()
+    Plan::default().guest(&guest).commands(Arc::new(commands(rules))).output_cap(4 << 20)
 }
 
 /// Runs a line; what the tool says of it.

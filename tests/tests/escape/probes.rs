@@ -10,8 +10,19 @@ pub(super) struct Probe {
     pub(super) line: &'static str,
     pub(super) sign: Sign,
     pub(super) control: Control,
-    /// Where `kernel` leaves it open: why that is so.
-    pub(super) open_in_kernel: Option<&'static str>,
+    pub(super) full: Fate,
+    pub(super) kernel: Fate,
+}
+
+/// What becomes of an attempt in a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It does not happen.
+    Closed,
+    /// It happens, and once the command has ended it is as it was before, and the user is told.
+    Undone,
+    /// It happens; why that is so.
+    Open(&'static str),
 }
 
 /// By what one sees that it happened.
@@ -45,14 +56,25 @@ pub(super) enum Control {
 }
 
 use Control::{Depends, Happens, HappensToRoot, Harms};
+use Fate::{Closed, Open, Undone};
 use Sign::{Changes, Connects, Kills, Makes, Says, Stays};
 
 const fn closed(name: &'static str, line: &'static str, sign: Sign, control: Control) -> Probe {
-    Probe { name, line, sign, control, open_in_kernel: None }
+    Probe { name, line, sign, control, full: Closed, kernel: Closed }
 }
 
 const fn open(name: &'static str, line: &'static str, sign: Sign, why: &'static str) -> Probe {
-    Probe { name, line, sign, control: Happens, open_in_kernel: Some(why) }
+    Probe { name, line, sign, control: Happens, full: Closed, kernel: Open(why) }
+}
+
+/// A change to something protected that is there.
+const fn held(name: &'static str, line: &'static str, sign: Sign) -> Probe {
+    Probe { name, line, sign, control: Happens, full: Closed, kernel: Undone }
+}
+
+/// A name that is not there yet, so that there is nothing to mount over.
+const fn undone(name: &'static str, line: &'static str, sign: Sign) -> Probe {
+    Probe { name, line, sign, control: Happens, full: Undone, kernel: Undone }
 }
 
 const METADATA: &str = "Landlock does not look at metadata";
@@ -217,7 +239,8 @@ pub(super) const PROCESSES: &[Probe] = &[
     ),
     closed("a process in the background", "sleep {mark} & echo started", Stays, Depends),
     closed("a stopped process", "(setsid sh -c 'kill -STOP $$; sleep {mark}' > /dev/null 2>&1 &); sleep 0.1", Stays, Happens),
-    closed("a fork bomb", "f() { if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; sleep 5; }; f 11 # {mark}", Stays, Harms),
+    // Some 250 processes and no more, whatever the sandbox does; the tests allow half of that.
+    closed("a fork bomb", "f() { if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; sleep 5; }; f 6 # {mark}", Stays, Harms),
     closed(
         "a hundred thousand open files",
         python!("n=[os.open(\"/dev/null\", 0) for _ in range(100000)]; print(\"ESC\"+\"APED\")"),
@@ -229,86 +252,75 @@ pub(super) const PROCESSES: &[Probe] = &[
 ];
 
 pub(super) const PROTECTED: &[Probe] = &[
-    closed("plant a hook", "echo evil > .git/hooks/pre-commit", Makes("{ws}/.git/hooks/pre-commit"), Happens),
-    closed(
-        "plant a hook by way of another .git",
-        "mv .git .git2; mkdir -p .git/hooks; echo evil > .git/hooks/x",
+    held("plant a hook", "echo evil > .git/hooks/pre-commit", Makes("{ws}/.git/hooks/pre-commit")),
+    held("plant a hook through a link", "ln -s .git g; echo evil > g/hooks/pre-commit", Makes("{ws}/.git/hooks/pre-commit")),
+    held("plant a hook through /proc", "echo evil > /proc/self/cwd/.git/hooks/pre-commit", Makes("{ws}/.git/hooks/pre-commit")),
+    held("plant a hook by a hard link", "ln file.txt .git/hooks/pre-commit", Makes("{ws}/.git/hooks/pre-commit")),
+    held("plant a hook by moving it there", "echo evil > x; mv x .git/hooks/pre-commit", Makes("{ws}/.git/hooks/pre-commit")),
+    held("plant a hook by way of another .git", "mv .git .git2; mkdir -p .git/hooks; echo evil > .git/hooks/x", Makes("{ws}/.git/hooks/x")),
+    held(
+        "plant a hook by way of an exchanged .git",
+        python!("os.makedirs(\"fake/hooks\"); open(\"fake/hooks/x\", \"w\").close(); libc.renameat2(-100, b\"fake\", -100, b\".git\", 2)"),
         Makes("{ws}/.git/hooks/x"),
-        Happens,
     ),
-    closed(
+    held(
         "plant a hook by way of other hooks",
         "mv .git/hooks .git/h2; mkdir .git/hooks; echo evil > .git/hooks/x",
         Makes("{ws}/.git/hooks/x"),
-        Happens,
     ),
-    closed("hooks that are a link", "mkdir e; rm -rf .git/hooks; ln -s ../e .git/hooks", Changes("{ws}/.git/hooks"), Happens),
-    closed("permissions of hooks", "chmod 777 .git/hooks", Changes("{ws}/.git/hooks"), Happens),
-    closed("git's settings", "git config core.hooksPath evil", Changes("{ws}/.git/config"), Happens),
-    closed(
+    held("hooks that are a link", "mkdir e; rm -rf .git/hooks; ln -s ../e .git/hooks", Changes("{ws}/.git/hooks")),
+    held("permissions of hooks", "chmod 777 .git/hooks", Changes("{ws}/.git/hooks")),
+    held("a .git that is a file", "mv .git g; echo 'gitdir: evil' > .git", Changes("{ws}/.git")),
+    held("git's settings", "git config core.hooksPath evil", Changes("{ws}/.git/config")),
+    held(
         "git's settings, replaced",
         "cp .git/config c; echo '[core] hooksPath = x' >> c; mv -f c .git/config",
         Changes("{ws}/.git/config"),
-        Happens,
     ),
-    closed("git's settings of a worktree", "echo evil > .git/config.worktree", Makes("{ws}/.git/config.worktree"), Happens),
-    closed("git's common folder", "echo ../evil > .git/commondir", Makes("{ws}/.git/commondir"), Happens),
-    closed(
-        "a hook of a module",
-        "mkdir -p .git/modules/m/hooks; echo evil > .git/modules/m/hooks/x",
-        Makes("{ws}/.git/modules/m/hooks/x"),
-        Happens,
-    ),
-    closed("a hook of a nested repository", "echo evil > nested/.git/hooks/x", Makes("{ws}/nested/.git/hooks/x"), Happens),
-    closed(
+    undone("git's settings of a worktree", "echo evil > .git/config.worktree", Makes("{ws}/.git/config.worktree")),
+    undone("git's common folder", "echo ../evil > .git/commondir", Makes("{ws}/.git/commondir")),
+    undone("a hook of a module", "mkdir -p .git/modules/m/hooks; echo evil > .git/modules/m/hooks/x", Makes("{ws}/.git/modules/m/hooks/x")),
+    held("a hook of a nested repository", "echo evil > nested/.git/hooks/x", Makes("{ws}/nested/.git/hooks/x")),
+    held(
         "another nested repository in its place",
         "mv nested n2; mkdir -p nested/.git/hooks; echo evil > nested/.git/hooks/x",
         Makes("{ws}/nested/.git/hooks/x"),
-        Happens,
     ),
-    closed(
-        "a hook of a new repository",
-        "mkdir -p fresh/.git/hooks; echo evil > fresh/.git/hooks/x",
-        Makes("{ws}/fresh/.git/hooks/x"),
-        Happens,
+    undone("a hook of a new repository", "mkdir -p fresh/.git/hooks; echo evil > fresh/.git/hooks/x", Makes("{ws}/fresh/.git/hooks/x")),
+    undone("a hook in other letters", "mkdir -p sub/.GIT/Hooks; echo evil > sub/.GIT/Hooks/x", Makes("{ws}/sub/.GIT/Hooks/x")),
+    held("a .git file that points elsewhere", "echo 'gitdir: /tmp/evil' > worktree/.git", Changes("{ws}/worktree/.git")),
+    held("a .git file, replaced", "mv worktree/.git worktree/g; echo 'gitdir: /tmp/evil' > worktree/.git", Changes("{ws}/worktree/.git")),
+    held("a .git file, overwritten by a move", "echo 'gitdir: /tmp/evil' > g; mv -f g worktree/.git", Changes("{ws}/worktree/.git")),
+    held(
+        "another worktree in its place",
+        "mv worktree w2; mkdir worktree; echo 'gitdir: /tmp/evil' > worktree/.git",
+        Changes("{ws}/worktree/.git"),
     ),
-    closed("a hook in other letters", "mkdir -p sub/.GIT/Hooks; echo evil > sub/.GIT/Hooks/x", Makes("{ws}/sub/.GIT/Hooks/x"), Happens),
-    closed("a .git file that points elsewhere", "echo 'gitdir: /tmp/evil' > worktree/.git", Changes("{ws}/worktree/.git"), Happens),
-    closed("a new .git file", "mkdir fresh; echo 'gitdir: ../evil' > fresh/.git", Makes("{ws}/fresh/.git"), Happens),
-    closed("a .git link", "mkdir fresh; ln -s ../evil fresh/.git", Makes("{ws}/fresh/.git"), Happens),
-    closed("modules", "echo evil > .gitmodules", Makes("{ws}/.gitmodules"), Happens),
-    closed("tasks of an editor", "echo evil > .vscode/tasks.json", Changes("{ws}/.vscode/tasks.json"), Happens),
-    closed("new settings of an editor", "mkdir .idea; echo evil > .idea/workspace.xml", Makes("{ws}/.idea/workspace.xml"), Happens),
-    closed("settings of an editor that are a link", "mkdir e; ln -s e .idea", Makes("{ws}/.idea"), Happens),
-    closed(
+    undone("a new .git file", "mkdir fresh; echo 'gitdir: ../evil' > fresh/.git", Makes("{ws}/fresh/.git")),
+    undone("a .git link", "mkdir fresh; ln -s ../evil fresh/.git", Makes("{ws}/fresh/.git")),
+    undone("modules", "echo evil > .gitmodules", Makes("{ws}/.gitmodules")),
+    held("tasks of an editor", "echo evil > .vscode/tasks.json", Changes("{ws}/.vscode/tasks.json")),
+    undone("new settings of an editor", "mkdir .idea; echo evil > .idea/workspace.xml", Makes("{ws}/.idea/workspace.xml")),
+    undone("settings of an editor that are a link", "mkdir e; ln -s e .idea", Makes("{ws}/.idea")),
+    undone(
         "a development container",
         "mkdir -p .devcontainer; echo evil > .devcontainer/devcontainer.json",
         Makes("{ws}/.devcontainer/devcontainer.json"),
-        Happens,
     ),
-    closed("servers of an agent", "echo evil > .mcp.json", Makes("{ws}/.mcp.json"), Happens),
-    closed(
-        "settings of an agent",
-        "mkdir -p sub/.claude; echo evil > sub/.claude/settings.json",
-        Makes("{ws}/sub/.claude/settings.json"),
-        Happens,
-    ),
-    closed(
-        "this program's own settings",
-        "mkdir .cofferdam; echo evil > .cofferdam/policy.toml",
-        Makes("{ws}/.cofferdam/policy.toml"),
-        Happens,
-    ),
-    closed("what runs on entering a folder", "echo evil > .envrc", Makes("{ws}/.envrc"), Happens),
-    closed("start files of a shell", "echo evil > .bashrc", Makes("{ws}/.bashrc"), Happens),
-    closed("change a secret", "echo x >> .env", Changes("{ws}/.env"), Happens),
-    closed("replace a secret", "rm -f .env; echo x > .env", Changes("{ws}/.env"), Happens),
+    undone("servers of an agent", "echo evil > .mcp.json", Makes("{ws}/.mcp.json")),
+    undone("settings of an agent", "mkdir -p sub/.claude; echo evil > sub/.claude/settings.json", Makes("{ws}/sub/.claude/settings.json")),
+    undone("this program's own settings", "mkdir .cofferdam; echo evil > .cofferdam/policy.toml", Makes("{ws}/.cofferdam/policy.toml")),
+    undone("what runs on entering a folder", "echo evil > .envrc", Makes("{ws}/.envrc")),
+    undone("start files of a shell", "echo evil > .bashrc", Makes("{ws}/.bashrc")),
+    held("change a secret", "echo x >> .env", Changes("{ws}/.env")),
+    held("replace a secret", "rm -f .env; echo x > .env", Changes("{ws}/.env")),
+    held("another secret in its place", "mv deploy d2; mkdir deploy; echo mine > deploy/id_ed25519", Changes("{ws}/deploy/id_ed25519")),
     open("read a secret", "cat .env", Says("env-secret"), HIDDEN),
     open("read a secret through a link", "ln -s .env e; cat e", Says("env-secret"), HIDDEN),
     open("read a secret through a hard link", "ln .env e; cat e", Says("env-secret"), HIDDEN),
     open("read a secret by another name", "mv .env e; cat e", Says("env-secret"), HIDDEN),
     open("read a secret without its mask", "umount .env 2> /dev/null; cat .env", Says("env-secret"), HIDDEN),
-    open("read a secret in a folder that moved", "mv deploy d2; cat d2/id_ed25519", Says("key-secret"), HIDDEN),
+    open("read a secret in a folder that moved", "mv deploy d2; cat d2/id_ed25519; cat deploy/id_ed25519", Says("key-secret"), HIDDEN),
     open("read a private key", "cat deploy/id_ed25519", Says("key-secret"), HIDDEN),
 ];
 

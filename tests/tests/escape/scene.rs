@@ -16,7 +16,7 @@ use cofferdam_tests::guests::House;
 use cofferdam_tests::program::processes_with;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::probes::{Probe, Sign};
+use super::probes::{Fate, Probe, Sign};
 use super::{house, run};
 
 /// All of it, for one probe.
@@ -74,8 +74,8 @@ impl Scene {
         scene
     }
 
-    /// Runs a probe and says whether what must not happen has happened, and what the command said.
-    pub(super) fn happens(mut self, probe: &Probe) -> (bool, String) {
+    /// Runs a probe, and says what became of it and what the command said.
+    pub(super) fn runs(mut self, probe: &Probe) -> (Fate, String) {
         let line = self.fill(probe.line);
         let path = match probe.sign {
             Sign::Makes(path) | Sign::Changes(path) => PathBuf::from(self.fill(path)),
@@ -91,7 +91,14 @@ impl Scene {
             Sign::Kills => self.victim.try_wait().expect("it is a child").is_some(),
             Sign::Stays => !processes_with(&self.mark).is_empty(),
         };
-        (happened, said)
+        // So says whoever has put something back, or taken it away.
+        let was_undone = ["which is not allowed; it is now", "is as it was before the command"].iter().any(|words| said.contains(words));
+        let fate = match (happened, was_undone) {
+            (true, _) => Fate::Open("as was seen"),
+            (false, true) => Fate::Undone,
+            (false, false) => Fate::Closed,
+        };
+        (fate, said)
     }
 
     fn fill(&self, text: &str) -> String {

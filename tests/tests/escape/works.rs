@@ -37,6 +37,7 @@ const WORKS: &[(&str, &str, &str)] = &[
     ),
     ("git branches", "git checkout -q -b topic && git branch", "topic"),
     ("git stash", "echo more >> file.txt && git -c user.name=A -c user.email=a@example.org stash -q && git stash list", "stash@{0}"),
+    ("git init", "git init -q new && git -C new status --short && test -e new/.git/config && echo made", "made"),
     ("python", "python3 -c 'import json, ssl, sqlite3, tempfile; print(json.dumps([1, tempfile.gettempdir() != \"\"]))'", "[1, true]"),
     (
         "a process of python's",
@@ -51,7 +52,7 @@ const WORKS: &[(&str, &str, &str)] = &[
     ("cargo", "cargo --version", "cargo 1."),
     (
         "a build with cargo",
-        "cargo init --quiet --offline --vcs none --name hello hello && cd hello && cargo run --quiet --offline && cargo test --quiet --offline",
+        "cargo init --quiet --offline --name hello hello && cd hello && cargo run --quiet --offline && cargo test --quiet --offline",
         "Hello, world!",
     ),
 ];
@@ -108,6 +109,23 @@ fn ordinary_commands_work_in_full() {
 fn ordinary_commands_work_in_kernel() {
     let failures = failures(SandboxLevel::Kernel, WORKS);
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn a_linked_worktree_knows_its_repository_and_does_not_change_it() {
+    for level in LEVELS {
+        let main = furnished(level);
+        let house = house(level);
+        let git = |arguments: &[&str]| Command::new("git").args(arguments).current_dir(main.folder()).status().expect("git starts");
+        assert!(git(&["worktree", "add", "--quiet", house.folder().to_str().expect("a path")]).success());
+        let said = run(
+            &house,
+            "git log --oneline; git status --short && echo status; git config x.y z; echo evil > $(git rev-parse --git-common-dir)/hooks/x",
+        );
+        assert!(said.contains("first") && said.contains("status"), "{level}: {said}");
+        assert!(!main.folder().join(".git/hooks/x").exists(), "{level}");
+        assert!(!fs::read_to_string(main.folder().join(".git/config")).expect("it is there").contains("[x]"), "{level}");
+    }
 }
 
 #[test]

@@ -7,7 +7,9 @@ use super::sources::{Source, host};
 /// Each room with the rooms it may import. `main` and `lib` name everything and do nothing.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("agent", &["conversation"]),
-    ("cli", &["agent", "config", "conversation", "model", "policy", "sandbox", "session", "shown", "tools"]),
+    ("audit", &["agent", "conversation", "policy", "session", "tools"]),
+    ("authoring", &["policy", "sandbox"]),
+    ("cli", &["agent", "audit", "authoring", "config", "conversation", "model", "policy", "sandbox", "session", "shown", "tools"]),
     ("config", &["agent", "policy", "tools"]),
     ("conversation", &[]),
     ("model", &["agent", "conversation", "shown"]),
@@ -25,6 +27,10 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("reqwest::", &["model"]),
     ("clap::", &["cli"]),
     ("indicatif::", &["cli"]),
+    ("wit_bindgen_", &["authoring"]),
+    ("wit_component::", &["authoring"]),
+    ("reedline::", &["cli"]),
+    ("crossterm::", &["cli"]),
     ("std::process::exit", &["cli"]),
     // Where these are made is where it is decided.
     ("Permit { effect", &["policy"]),

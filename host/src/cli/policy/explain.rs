@@ -4,12 +4,13 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::cli::args::{CallArgs, Common, ExplainArgs, ModelArgs};
+use super::args::ExplainArgs;
+use crate::cli::args::{CallArgs, Common, ModelArgs};
 use crate::cli::error::{CliError, Done};
 use crate::cli::print::stdout_line;
 use crate::cli::{assemble, exit};
 use crate::policy::{CapabilityKind, Deed, Finding, HostAddress, Kind, Mode, Place, Policy, Protected, Verdict, WorkspacePath};
-use crate::sandbox::Allocation;
+use crate::sandbox::{Allocation, Commands};
 use crate::shown;
 use crate::tools::Tool;
 
@@ -24,7 +25,7 @@ struct Told {
 
 pub(super) fn run(common: &Common, args: &ExplainArgs) -> Done {
     let calls = CallArgs { mode: args.mode, max_parallel: None };
-    let parts = assemble::parts(common, common.flags(ModelArgs::default(), calls, None), Allocation::OnDemand)?;
+    let parts = assemble::parts_to_look_at(common, common.flags(ModelArgs::default(), calls, None), Allocation::OnDemand)?;
     let tool = parts.catalog.find(&args.tool).ok_or_else(|| CliError::new(parts.catalog.unknown(&args.tool)))?;
     let path = |text: &String| WorkspacePath::parse(text, None).map_err(|problem| CliError::new(problem.to_string()));
     let host = |text: &String| HostAddress::parse(text).map_err(|problem| CliError::new(problem.to_string()));
@@ -39,7 +40,8 @@ pub(super) fn run(common: &Common, args: &ExplainArgs) -> Done {
     if acts.is_empty() {
         acts.push(Deed::Use);
     }
-    let told: Vec<Told> = acts.iter().map(|act| tell(tool, parts.catalog.policy(), parts.settings.mode, act)).collect();
+    let told = acts.iter().map(|act| in_its_sandbox(tell(tool, parts.catalog.policy(), parts.settings.mode, act), act, &parts.commands));
+    let told: Vec<Told> = told.collect();
     for told in &told {
         stdout_line(&if args.json { as_json(tool, told) } else { in_words(tool, told) });
     }
@@ -67,6 +69,22 @@ fn tell(tool: &Tool, policy: &Policy, mode: Mode, act: &Deed<'_>) -> Told {
         return Told { act: act_words, verdict: Verdict::Ask, why, change: "Mode `auto`.".into(), place: None };
     }
     Told { act: act_words, verdict, why: found.why() + ".", change: found.what_would_change_it(), place: found.place().cloned() }
+}
+
+/// What is not denied yet runs in a sandbox, or is denied for want of one.
+fn in_its_sandbox(told: Told, act: &Deed<'_>, commands: &Commands) -> Told {
+    let is_command = matches!(act, Deed::Command(_));
+    if !is_command || told.verdict == Verdict::Deny {
+        return told;
+    }
+    match (commands.admitted(), &commands.rules().demanded_at) {
+        (Err(denial), _) => {
+            let change = denial.remedy.unwrap_or_default();
+            Told { verdict: Verdict::Deny, why: denial.reason, change, place: denial.place, ..told }
+        }
+        (Ok(level), Some(place)) => Told { why: format!("{} It runs in the sandbox `{level}`, as {place} demands.", told.why), ..told },
+        (Ok(_), None) => told,
+    }
 }
 
 /// What an act takes, and why the tool does not have it.
@@ -124,7 +142,7 @@ fn protected(policy: &Policy, act: &Deed<'_>) -> Option<(String, String, Option<
 fn in_words(tool: &Tool, told: &Told) -> String {
     let ask = if told.verdict == Verdict::Ask { " (denied where nobody can be asked)" } else { "" };
     let text =
-        format!("{}: {} may {}{ask}\n  because   {}\n  to change {}", told.verdict, tool.declared.name, told.act, told.why, told.change);
+        format!("{}: {}: {}{ask}\n  because    {}\n  to change  {}", tool.declared.name, told.act, told.verdict, told.why, told.change);
     shown::block(&text)
 }
 

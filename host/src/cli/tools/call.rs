@@ -14,9 +14,9 @@ use crate::cli::dialog::TerminalDialog;
 use crate::cli::error::{CliError, Done};
 use crate::cli::print::{stderr_line, stdout_line, stdout_piece};
 use crate::cli::render::Renderer;
-use crate::cli::{exit, interrupt};
+use crate::cli::{audit, exit, interrupt};
 use crate::conversation::{AnsweredCall, Call, CallId, OpenTurn, Response, ResponseBlock, ResultStatus};
-use crate::sandbox::{Allocation, Workspace};
+use crate::sandbox::Allocation;
 use crate::shown;
 
 pub(super) fn run(common: &Common, name: String, input: &str, calls: CallArgs, as_json: bool) -> Done {
@@ -26,12 +26,13 @@ pub(super) fn run(common: &Common, name: String, input: &str, calls: CallArgs, a
         std::io::stdin().lock().read_to_string(&mut arguments)?;
     }
     let parts = assemble::parts(common, common.flags(ModelArgs::default(), calls, None), Allocation::OnDemand)?;
-    let workspace = Arc::new(Workspace::open(&common.workspace)?);
+    let workspace = parts.workspace(common)?;
     // The call has a thread of its own; this one drives it.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answered = runtime.block_on(async {
         let dialog = TerminalDialog::at_this_terminal(&Arc::new(Renderer::new(Output::Json)), &parts.commands);
-        let dispatcher = parts.dispatcher(&workspace, dialog);
+        let audit = audit::begin(&parts, &workspace, None, None, |text| stderr_line(&shown::line(text, 400)))?;
+        let dispatcher = parts.dispatcher(&workspace, parts.approvals(dialog, audit.as_ref()));
         let cancel = CancellationToken::new();
         interrupt::watch(cancel.clone(), None)?;
         let call = Call { id: CallId::new("call_1"), name, arguments };

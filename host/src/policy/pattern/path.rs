@@ -10,12 +10,14 @@
 //! `*` and `?` stay within a component; `**` is a whole one and stands for any number of them. Under `ask` and `deny` the
 //! case of letters does not count, since some file systems do not count it either; under `allow` it does.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Match, PatternProblem, glob, leans_strict};
 use crate::policy::protected::folded;
 use crate::policy::{Verdict, WorkspacePath};
 
 /// A pattern for paths.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathPattern {
     components: Vec<String>,
 }

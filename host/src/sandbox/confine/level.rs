@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use super::order::{Order, Task};
-use super::places;
-use crate::policy::{Code, CommandRules, Denial, SandboxLevel};
+use super::{places, worktree};
+use crate::policy::{Code, CommandRules, Denial, ProtectedPaths, SandboxLevel};
 use crate::sandbox::digest::Digest;
 use crate::sandbox::os;
 use crate::sandbox::process::environment;
@@ -19,7 +19,7 @@ pub struct Commands {
     program: PathBuf,
     rules: CommandRules,
     set_aside: PathBuf,
-    bubblewrap: Result<PathBuf, String>,
+    bubblewrap: OnceLock<Result<PathBuf, String>>,
     measured: OnceLock<Measured>,
 }
 
@@ -30,6 +30,16 @@ pub struct Measured {
     pub level: SandboxLevel,
     /// Why there is not more, for each level above.
     pub lacking: Vec<(SandboxLevel, String)>,
+}
+
+/// Where a command runs.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sandbox) struct Place<'a> {
+    pub(in crate::sandbox) workspace: &'a Path,
+    /// The workspace or below it.
+    pub(in crate::sandbox) directory: &'a Path,
+    /// What is protected below the workspace.
+    pub(in crate::sandbox) protected: &'a ProtectedPaths,
 }
 
 /// A command that is about to be handed to a supervisor.
@@ -46,7 +56,7 @@ impl Commands {
     /// Under these rules. `program` is this program, which starts itself anew around each command; what has no business in a
     /// workspace is moved to `set_aside`. Nothing is measured yet.
     pub fn new(program: PathBuf, rules: CommandRules, set_aside: PathBuf) -> Self {
-        Self { program, rules, set_aside, bubblewrap: os::find_bubblewrap(), measured: OnceLock::new() }
+        Self { program, rules, set_aside, bubblewrap: OnceLock::new(), measured: OnceLock::new() }
     }
 
     /// The rules.
@@ -57,6 +67,10 @@ impl Commands {
     /// What this machine has, tried out the first time that somebody asks: this takes a tenth of a second.
     pub fn measured(&self) -> &Measured {
         self.measured.get_or_init(|| self.measure())
+    }
+
+    fn bubblewrap(&self) -> &Result<PathBuf, String> {
+        self.bubblewrap.get_or_init(os::find_bubblewrap)
     }
 
     fn measure(&self) -> Measured {
@@ -78,7 +92,7 @@ impl Commands {
     fn prerequisites(&self, level: SandboxLevel) -> Result<(), String> {
         os::lacks_for_kernel().map_or(Ok(()), Err)?;
         if level == SandboxLevel::Full {
-            self.bubblewrap.as_ref().map_err(Clone::clone)?;
+            self.bubblewrap().as_ref().map_err(Clone::clone)?;
         }
         Ok(())
     }
@@ -94,16 +108,17 @@ impl Commands {
             .filter(|(level, _)| *level >= self.rules.minimum)
             .map(|(level, problem)| format!("`{level}`: {problem}"))
             .collect();
-        Err(Denial::new(
-            Code::NoSandbox,
-            format!(
-                "commands run in a sandbox of level `{}` or better, and this machine does not have it: {}.",
-                self.rules.minimum,
-                why.join("; ")
-            ),
-            "The user can install what is missing, or allow less with `sandbox = \"none\"` under `[commands]` in the configuration; \
-             `cofferdam doctor` tells more.",
-        ))
+        let minimum = self.rules.minimum;
+        let (demanded, allow_less) = match &self.rules.demanded_at {
+            Some(place) => (format!(" (`minimum = \"{minimum}\"` at {place})"), format!("change that in {}", place.file)),
+            None => (String::new(), "allow less with `sandbox = \"none\"` under `[commands]` in the configuration".to_owned()),
+        };
+        let reason = format!(
+            "commands run in a sandbox of level `{minimum}` or better{demanded}, and this machine does not have it: {}.",
+            why.join("; ")
+        );
+        let remedy = format!("The user can install what is missing, or {allow_less}; `cofferdam doctor` tells more.");
+        Err(Denial { place: self.rules.demanded_at.clone(), ..Denial::new(Code::NoSandbox, reason, remedy) })
     }
 
     /// How commands run, for who is about to approve one.
@@ -143,27 +158,28 @@ impl Commands {
         &self,
         task: Task,
         level: SandboxLevel,
-        workspace: &Path,
-        directory: &Path,
+        Place { workspace, directory, protected }: Place<'_>,
         network: bool,
     ) -> std::io::Result<Commission> {
         let home = std::env::home_dir().filter(|home| home.is_absolute() && home.parent().is_some());
         let rules = CommandRules { network, ..self.rules.clone() };
+        let mut places = places::of_machine(&rules, home.as_deref(), |name| std::env::var_os(name));
+        places.read.extend(worktree::repository(workspace));
         let digest = task.digest();
         let order = Order {
             task,
             digest: digest.clone(),
             level,
             program: self.program.clone(),
-            bubblewrap: self.bubblewrap.as_ref().ok().cloned(),
+            bubblewrap: if level == SandboxLevel::Full { self.bubblewrap().as_ref().ok().cloned() } else { None },
             workspace: workspace.to_owned(),
             directory: directory.to_owned(),
-            places: places::of_machine(&rules, home.as_deref(), |name| std::env::var_os(name)),
+            places,
             home,
             set_aside: self.set_aside.clone(),
             network,
             limits: rules.limits,
-            protected: rules.protected,
+            protected: protected.clone(),
         };
         let mut order = serde_json::to_vec(&order)?;
         order.push(b'\n');

@@ -9,6 +9,7 @@
 //!
 //! The [`Level`](crate::policy::SandboxLevel) that a machine has is not what it says of itself, but what a [`self_test`] measured.
 
+mod fresh;
 mod level;
 mod link;
 mod order;
@@ -19,9 +20,10 @@ mod self_test;
 mod supervise;
 mod turn;
 mod watch;
+mod worktree;
 
-pub(super) use level::Commission;
 pub use level::{Commands, Measured};
+pub(super) use level::{Commission, Place};
 pub(super) use link::Link;
 pub(super) use order::{Confinement, Ending, Places, Report, Sockets, Task};
 pub(super) use supervise::Surroundings;

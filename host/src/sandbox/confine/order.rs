@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::probe::Probes;
-use crate::policy::{CommandLimits, MoreProtected, SandboxLevel};
+use crate::policy::{CommandLimits, ProtectedPaths, SandboxLevel};
 use crate::sandbox::digest::Digest;
 
 /// From the host to the supervisor.
@@ -28,7 +28,7 @@ pub(super) struct Order {
     pub(super) network: bool,
     pub(super) places: Places,
     pub(super) limits: CommandLimits,
-    pub(super) protected: MoreProtected,
+    pub(super) protected: ProtectedPaths,
 }
 
 /// What runs.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use cap_std::fs::{Dir, PermissionsExt as _};
 
+use super::fresh::is_of_git_init;
 use super::watch::{Entry, Kept, Snapshot};
 use crate::policy::Protected;
 
@@ -29,7 +30,7 @@ pub(super) fn restore(root: &Path, before: &Snapshot, after: &Snapshot, set_asid
             // A folder keeps what is in it; its mode is put back below.
             Some(had) if had.kind == entry.kind && entry.kind.is_dir() => {}
             Some(_) => work.take_away(path, "was changed"),
-            None if is_harmless(entry) => {}
+            None if is_harmless(entry) || is_of_git_init(&work.workspace, path) => {}
             None => work.take_away(path, "was made"),
         }
     }

@@ -9,11 +9,11 @@ use std::process::{Child, ChildStderr, ChildStdout};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::level::{Commands, Commission};
+use super::level::{Commands, Commission, Place};
 use super::link::Link;
 use super::order::{Ending, Report, Task};
 use super::probe::{Found, Probes};
-use crate::policy::SandboxLevel;
+use crate::policy::{ProtectedPaths, SandboxLevel};
 
 /// A sandbox that takes longer for a handful of system calls is none.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -39,7 +39,8 @@ impl Commands {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
         let task = Task::SelfTest(Probes { port, ..probes.clone() });
-        let commission = self.commission(task, level, &workspace, &workspace, false).map_err(failed)?;
+        let place = Place { workspace: &workspace, directory: &workspace, protected: &ProtectedPaths::default() };
+        let commission = self.commission(task, level, place, false).map_err(failed)?;
         let (report, stdout, stderr) = carry_out(commission).map_err(failed)?;
         let stderr = first_line(&stderr);
         match report.ending {

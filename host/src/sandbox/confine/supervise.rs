@@ -63,9 +63,8 @@ fn carry_out(order: &Order, host: &mut Link) -> Result<(Ending, Vec<String>), St
     }
     os::adopt_orphans().map_err(|error| format!("cannot adopt processes: {error}"))?;
     let private = Private::make().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
-    let protected = order.protected.paths().map_err(|error| error.to_string())?;
     let keeping = order.level != SandboxLevel::Full;
-    let before = Snapshot::take(&order.workspace, &protected, keeping)?;
+    let before = Snapshot::take(&order.workspace, &order.protected, keeping, &Snapshot::default())?;
     let list: Vec<_> =
         before.entries.iter().filter(|(_, entry)| !entry.inherited).map(|(path, entry)| (path.clone(), entry.how, entry.kind)).collect();
     let surroundings = Surroundings {
@@ -84,7 +83,7 @@ fn carry_out(order: &Order, host: &mut Link) -> Result<(Ending, Vec<String>), St
     };
     let ran = run(order, &surroundings, host);
     let ended = os::end_descendants();
-    let mut remarks = match Snapshot::take(&order.workspace, &protected, keeping) {
+    let mut remarks = match Snapshot::take(&order.workspace, &order.protected, keeping, &before) {
         Ok(after) => restore(&order.workspace, &before, &after, &order.set_aside),
         Err(problem) => vec![format!("protected paths could not be looked after: {problem}")],
     };

@@ -1,12 +1,13 @@
 //! The protected paths of a workspace before and after a command. What a sandbox cannot keep from being changed, since it
 //! has no means to, or since the name was not there to be guarded, is put back as it was.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, FileType};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::policy::{Protected, ProtectedPaths};
+use crate::sandbox::files::Guard;
 
 /// Entries that are looked at; a walk goes from the outside in, so that what is left out is the deepest.
 const MOST_ENTRIES: usize = 1_000_000;
@@ -48,16 +49,28 @@ struct Folder {
     path: PathBuf,
     inherited: Option<Protected>,
     in_repository: bool,
+    /// A name on the way here is one that protected paths have.
+    telling: bool,
 }
 
 impl Snapshot {
-    /// Looks through the workspace; with `keeping`, so that everything can be put back.
-    pub(super) fn take(root: &Path, protected: &ProtectedPaths, keeping: bool) -> Result<Self, String> {
+    /// Looks through the workspace; with `keeping`, so that everything can be put back. What was protected before is looked
+    /// at first: no crowd of new files keeps the eye from it.
+    pub(super) fn take(root: &Path, protected: &ProtectedPaths, keeping: bool, before: &Self) -> Result<Self, String> {
         let mut all = Self::default();
         let mut looked_at = 0;
         let mut kept = 0;
-        let mut folders = VecDeque::from([Folder { path: PathBuf::new(), inherited: None, in_repository: false }]);
+        let quick = Guard::new(protected.clone());
+        // Not through links, which the command may have put in the way.
+        let is_itself = |folder: &Folder| root.join(&folder.path).canonicalize().is_ok_and(|path| path == root.join(&folder.path));
+        let is_looked_into = |folder: &Folder| keeping || folder.inherited != Some(Protected::Hidden);
+        let mut folders: VecDeque<Folder> = before.folders().filter(|folder| is_looked_into(folder) && is_itself(folder)).collect();
+        folders.push_back(Folder { path: PathBuf::new(), inherited: None, in_repository: false, telling: false });
+        let mut seen = BTreeSet::new();
         while let Some(folder) = folders.pop_front() {
+            if folder.telling && !seen.insert(folder.path.clone()) {
+                continue;
+            }
             // A folder that cannot be listed can hold nothing that the command could list.
             for entry in fs::read_dir(root.join(&folder.path)).into_iter().flatten().flatten() {
                 looked_at += 1;
@@ -68,9 +81,8 @@ impl Snapshot {
                 let (name, Ok(kind)) = (entry.file_name(), entry.file_type()) else { continue };
                 let name = name.to_string_lossy();
                 let path = folder.path.join(entry.file_name());
-                let own = (folder.in_repository || protected.may_end_in(&name))
-                    .then(|| protected.of_parts(path.to_string_lossy().split('/')))
-                    .flatten();
+                let telling = folder.telling || quick.may_be_in(&name);
+                let own = telling.then(|| protected.of_parts(path.to_string_lossy().split('/'))).flatten();
                 // As a file or as a link, `.git` says where hooks are.
                 let own = own.map(|how| if how == Protected::Pinned && !kind.is_dir() { Protected::ReadOnly } else { how });
                 let how = own.max(folder.inherited);
@@ -84,11 +96,22 @@ impl Snapshot {
                 let unseen = how == Some(Protected::Hidden) && !keeping;
                 if kind.is_dir() && !store && !unseen {
                     let in_repository = folder.in_repository || name.eq_ignore_ascii_case(".git");
-                    folders.push_back(Folder { path, inherited: how.filter(|how| *how != Protected::Pinned), in_repository });
+                    let inherited = how.filter(|how| *how != Protected::Pinned);
+                    folders.push_back(Folder { path, inherited, in_repository, telling });
                 }
             }
         }
         Ok(all)
+    }
+
+    /// The folders among what is protected.
+    fn folders(&self) -> impl Iterator<Item = Folder> {
+        self.entries.iter().filter(|(_, entry)| entry.kind.is_dir()).map(|(path, entry)| Folder {
+            path: path.clone(),
+            inherited: Some(entry.how).filter(|how| *how != Protected::Pinned),
+            in_repository: path.iter().any(|part| part.eq_ignore_ascii_case(".git")),
+            telling: true,
+        })
     }
 }
 

@@ -1,7 +1,6 @@
 //! A command in a sandbox, as seen from the host: its supervisor, and the link to it. A link that closes, in whatever way
 //! this process loses it, ends the command.
 
-use std::path::Path;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -10,7 +9,7 @@ use tokio::process::{ChildStderr, ChildStdout};
 
 use super::{Ending, Failed};
 use crate::policy::SandboxLevel;
-use crate::sandbox::confine::{self, Commands, Commission, Report, Task};
+use crate::sandbox::confine::{self, Commands, Commission, Place, Report, Task};
 use crate::sandbox::digest::Digest;
 
 /// A supervisor that was told to end its command is through with that soon. One that has many files to look after goes on
@@ -40,11 +39,10 @@ impl Leash {
         commands: &Commands,
         line: &str,
         level: SandboxLevel,
-        workspace: &Path,
-        directory: &Path,
+        place: Place<'_>,
     ) -> Result<(Self, Option<ChildStdout>, Option<ChildStderr>), Failed> {
         let rules = commands.rules();
-        let commission = commands.commission(Task::Line(line.to_owned()), level, workspace, directory, rules.network);
+        let commission = commands.commission(Task::Line(line.to_owned()), level, place, rules.network);
         let Commission { supervisor, link, order, digest } = commission.map_err(Failed::Start)?;
         link.set_nonblocking(true).map_err(Failed::Start)?;
         let mut link = UnixStream::from_std(link).map_err(Failed::Start)?;

@@ -14,12 +14,12 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio_util::sync::CancellationToken;
 
-use super::confine::Commands;
-use super::digest::Digest;
+use super::confine::{Commands, Place};
 use super::workspace::Workspace;
 use crate::policy::{Effect, Permit, SandboxLevel};
 use group::Group;
@@ -38,19 +38,19 @@ pub(super) struct Finished {
     pub(super) stdout: String,
     pub(super) stderr: String,
     pub(super) duration: Duration,
-    /// The sandbox that it ran in.
-    pub(super) level: SandboxLevel,
-    /// Of the line that ran.
-    pub(super) digest: Digest,
     /// What was done about changes to protected paths.
     pub(super) remarks: Vec<String>,
 }
 
 /// How it ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// By itself, with this code.
     Exited(i32),
+    /// By this signal.
     Killed(i32),
+    /// It took longer than it had.
     TimedOut,
 }
 
@@ -96,7 +96,8 @@ pub(super) async fn run(
     let (mut hold, out, err) = match level {
         SandboxLevel::None => start_in_group(line, &directory)?,
         SandboxLevel::Kernel | SandboxLevel::Full => {
-            let (leash, out, err) = Leash::start(commands, line, level, workspace.root(), &directory).await?;
+            let place = Place { workspace: workspace.root(), directory: &directory, protected: workspace.guard().paths() };
+            let (leash, out, err) = Leash::start(commands, line, level, place).await?;
             (Hold::Leash(leash), out, err)
         }
     };
@@ -138,8 +139,7 @@ pub(super) async fn run(
             return Err(Failed::Sandbox(problem.join(" ").trim().to_owned()));
         }
     };
-    let digest = Digest::of(line.as_bytes());
-    Ok(Finished { ending, stdout: stdout.text(), stderr, duration: started.elapsed(), level, digest, remarks: last.remarks })
+    Ok(Finished { ending, stdout: stdout.text(), stderr, duration: started.elapsed(), remarks: last.remarks })
 }
 
 fn start_in_group(line: &str, directory: &Path) -> Result<(Hold, Option<ChildStdout>, Option<ChildStderr>), Failed> {

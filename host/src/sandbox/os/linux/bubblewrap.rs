@@ -2,8 +2,8 @@
 //! own. bubblewrap makes them; this file says what it is told.
 //!
 //! What is protected below the workspace is mounted over itself: read-only, or as something empty that nobody may read. The
-//! directories around what is read-only are mounted over themselves too: a mount cannot be renamed, so that none of them
-//! makes room for another one of its name. All of it is gone with the namespace, and none of it was ever on the disk.
+//! directories around it are mounted over themselves too: a mount cannot be renamed, so that none of them makes room for
+//! another one of its name. All of it is gone with the namespace, and none of it was ever on the disk.
 
 use std::ffi::OsString;
 use std::fs;
@@ -118,24 +118,22 @@ fn outside(around: &Surroundings<'_>, arguments: &mut Arguments) -> Places {
 }
 
 fn protect(around: &Surroundings<'_>, arguments: &mut Arguments) -> Result<(), String> {
-    if around.protected.len() > MOST_MOUNTS {
-        return Err(format!(
-            "the workspace has {} protected files; more than {MOST_MOUNTS} cannot be closed off. Choose a smaller workspace.",
-            around.protected.len()
-        ));
-    }
     let mut pinned: Vec<PathBuf> = Vec::new();
     for (path, how, _) in around.protected {
         let above = || path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).map(Path::to_owned);
         match how {
             Protected::Pinned => pinned.extend(above().chain([path.clone()])),
-            Protected::ReadOnly => pinned.extend(above()),
-            // What is renamed stays unreadable.
-            Protected::Hidden => {}
+            Protected::ReadOnly | Protected::Hidden => pinned.extend(above()),
         }
     }
     pinned.sort();
     pinned.dedup();
+    let mounts = around.protected.len() + pinned.len();
+    if mounts > MOST_MOUNTS {
+        return Err(format!(
+            "the protected files of the workspace take {mounts} mounts, and more than {MOST_MOUNTS} are too many. Choose a smaller workspace."
+        ));
+    }
     // Outer ones first: a mount over a directory would cover those that were made below it before.
     for path in pinned.iter().map(|path| around.workspace.join(path)).filter(|path| path.is_dir() && !path.is_symlink()) {
         arguments.mount("--bind", &path, &path);
