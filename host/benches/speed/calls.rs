@@ -3,8 +3,8 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use cofferdam::policy::Mode;
-use cofferdam::sandbox::{Allocation, Call, Limits, Notebook, Plugin, Ruling, Sandbox, Workspace};
+use cofferdam::policy::{Mode, SandboxLevel};
+use cofferdam::sandbox::{Allocation, Call, Commands, Limits, Notebook, Plugin, Ruling, Sandbox, Workspace};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +15,7 @@ use crate::measure::{Line, against, alone};
 pub(crate) struct Bench {
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) workspace: Arc<Workspace>,
+    commands: Arc<Commands>,
     plugins: Vec<(&'static str, Arc<Plugin>)>,
 }
 
@@ -23,7 +24,13 @@ impl Bench {
         let sandbox = Arc::new(folders::sandbox(allocation));
         let load = |(name, component)| (name, Arc::new(sandbox.load(component, &|| ()).expect("it loads")));
         let plugins = cofferdam::tools::builtin_components().map(load).collect();
-        Self { sandbox, workspace: Arc::new(Workspace::open(folder).expect("it opens")), plugins }
+        let commands = folders::commands(SandboxLevel::None);
+        Self { sandbox, commands, workspace: Arc::new(Workspace::open(folder).expect("it opens")), plugins }
+    }
+
+    /// With commands that run like this.
+    pub(crate) fn with_commands(self, commands: Arc<Commands>) -> Self {
+        Self { commands, ..self }
     }
 
     /// Calls a built-in tool; the result has to be good.
@@ -41,6 +48,7 @@ impl Bench {
                 let cofferdam::policy::Decision::Allow(permit) = decision else { panic!("auto allows") };
                 Box::pin(async { Ruling::Permitted(permit) })
             }),
+            commands: Arc::clone(&self.commands),
             progress: Arc::new(|_| ()),
             notebook: Notebook::default(),
             delegation: Arc::new(|_| panic!("nothing that is measured delegates")),

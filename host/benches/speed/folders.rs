@@ -1,8 +1,10 @@
 //! A sandbox and folders that are the benchmark's own, and a cache of compiled components that lasts.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use cofferdam::sandbox::{Allocation, Cache, Compiler, Sandbox, SandboxOptions};
+use cofferdam::policy::{CommandRules, SandboxLevel};
+use cofferdam::sandbox::{Allocation, Cache, Commands, Compiler, Sandbox, SandboxOptions};
 
 /// A sandbox that compiles in this process and keeps what it compiled in the folder of the build, so that
 /// each component is compiled once.
@@ -26,4 +28,11 @@ fn shared_cache() -> PathBuf {
     let program = std::env::current_exe().expect("it has a path");
     let target = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").exists()).map(Path::to_owned);
     target.unwrap_or_else(std::env::temp_dir).join("bench-cache").join("cofferdam")
+}
+
+/// How commands run, in a sandbox of exactly this level.
+pub(crate) fn commands(level: SandboxLevel) -> Arc<Commands> {
+    let rules = CommandRules { minimum: level, at_most: level, ..CommandRules::default() };
+    let aside = std::env::temp_dir().join("cofferdam-bench-set-aside");
+    Arc::new(Commands::new(PathBuf::from(env!("CARGO_BIN_EXE_cofferdam")), rules, aside))
 }

@@ -8,6 +8,7 @@
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "a benchmark prints, and stops at what it did not expect")]
 
 mod calls;
+mod commands;
 mod folders;
 mod history;
 mod measure;
@@ -17,7 +18,7 @@ mod turn;
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let said = |word: &str| words.iter().any(|said| said == word);
-    let any = ["calls", "turn", "history", "grep"].into_iter().any(said);
+    let any = ["calls", "commands", "turn", "history", "grep"].into_iter().any(said);
     let wanted = |word: &str| !any || said(word);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let _inside = runtime.enter();
@@ -26,6 +27,10 @@ fn main() {
         calls::run(&runtime);
         measure::title("a process from start to a tool's result");
         calls::cold();
+    }
+    if wanted("commands") {
+        measure::title("a command in its sandbox");
+        commands::run(&runtime);
     }
     if wanted("turn") {
         measure::title("a turn: a replayed response with one call, and its result");

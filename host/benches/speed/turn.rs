@@ -36,6 +36,7 @@ pub(crate) fn run(runtime: &Runtime) {
         output_cap: 100 << 10,
         outputs: None,
         limits: Limits::default(),
+        commands: folders::commands(cofferdam::policy::SandboxLevel::None),
         rejections: 3,
         repetition: true,
     };

@@ -10,7 +10,7 @@ use super::records::{self, Fields, VERSION};
 use super::{AuditError, LogName, Store};
 use crate::agent::events::{Event, Observer};
 use crate::conversation::Call;
-use crate::policy::Mode;
+use crate::policy::{Mode, SandboxLevel};
 use crate::session::{Redact, SessionId};
 use crate::tools::{Change, Decided, Ended, Ground, Ledger, Ruled, Subject, Unrecorded};
 
@@ -52,8 +52,8 @@ pub struct Begin<'a> {
     pub policy: Option<String>,
     /// Who answers, such as `anthropic:claude-…`; none where no model is asked.
     pub model: Option<String>,
-    /// What holds commands.
-    pub command_sandbox: String,
+    /// In less of a sandbox no command runs.
+    pub least_command_sandbox: SandboxLevel,
     /// Whether nothing may happen without its record.
     pub required: bool,
 }
@@ -71,10 +71,10 @@ impl Audit {
         let session = begin.session.map(SessionId::to_string);
         let state = Mutex::new(State { log, session, request: None, lost: 0, told: false });
         let audit = Self { name, required: begin.required, redact, notify, state };
-        let Begin { session: _, workspace, mode, policy, model, command_sandbox, required } = begin;
+        let Begin { session: _, workspace, mode, policy, model, least_command_sandbox, required } = begin;
         let about = json!({
             "workspace": workspace, "mode": mode, "policy": policy, "model": model,
-            "command_sandbox": command_sandbox, "required": required,
+            "least_command_sandbox": least_command_sandbox, "required": required,
         });
         audit.append("session", records::object(about), Durable::Now).map_err(AuditError::io(&path))?;
         Ok(audit)
@@ -252,9 +252,9 @@ mod tests {
         assert_eq!(kinds(&store), ["log", "session", "decided", "ended", "decided", "refused", "changed"]);
         let text = records(&store).into_iter().skip(1).map(own).collect::<Vec<_>>().join("\n");
         insta::assert_snapshot!(text, @r#"
-        {"kind":"session","session":null,"request":null,"workspace":"/home/me/pro ject","mode":"auto","policy":null,"model":"script:script","command_sandbox":"none","required":false}
+        {"kind":"session","session":null,"request":null,"workspace":"/home/me/pro ject","mode":"auto","policy":null,"model":"script:script","least_command_sandbox":"kernel","required":false}
         {"kind":"decided","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"plans":false,"state":false,"agents":false},"effect":{"kind":"command","line":"cargo test\nrm x","directory":"src"},"decision":"allow","by":{"mode":"auto"},"waited_ms":0}
-        {"kind":"ended","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"plans":false,"state":false,"agents":false},"status":"ok","failure":null,"decided":[3],"more_denials":0,"active_ms":7,"waited_ms":0,"wall_ms":9,"input_bytes":2,"output_bytes":30,"log_bytes":0,"memory_bytes":1048576}
+        {"kind":"ended","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"plans":false,"state":false,"agents":false},"status":"ok","failure":null,"decided":[3],"more_denials":0,"commands":[{"line_sha256":"575f624402018480c7e080c0388d75fe57bd90c8cc49e8a097c79e5c680182df","level":"full","ending":{"exited":3},"remarks":[]}],"active_ms":7,"waited_ms":0,"wall_ms":9,"input_bytes":2,"output_bytes":30,"log_bytes":0,"memory_bytes":1048576}
         {"kind":"decided","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"plans":false,"state":false,"agents":false},"effect":{"kind":"command","line":"ls","directory":"src"},"decision":"deny","by":{"code":"mode","place":null,"reason":"not in this mode."},"waited_ms":0}
         {"kind":"refused","session":null,"request":null,"call":"c2","tool":"nope","problem":"there is no such tool","input_bytes":2}
         {"kind":"changed","session":null,"request":null,"mode":"plan"}

@@ -58,10 +58,10 @@ fn standing(finding: &Finding) -> Value {
 
 /// A call that ran is over.
 pub(super) fn ended(subject: &Subject, ended: &Ended) -> Fields {
-    let Ended { status, failure, decisions, more_denials, active, waited, wall, input, output, memory, log } = ended;
+    let Ended { status, failure, decisions, more_denials, commands, active, waited, wall, input, output, memory, log } = ended;
     let mut fields = acting(subject);
     fields.extend(object(json!({
-        "status": status, "failure": failure, "decided": decisions, "more_denials": more_denials,
+        "status": status, "failure": failure, "decided": decisions, "more_denials": more_denials, "commands": commands,
         "active_ms": millis(*active), "waited_ms": millis(*waited), "wall_ms": millis(*wall),
         "input_bytes": input, "output_bytes": output, "log_bytes": log, "memory_bytes": memory,
     })));

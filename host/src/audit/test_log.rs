@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::{Audit, Begin, Store};
 use crate::agent::events::Tier;
 use crate::conversation::ResultStatus;
-use crate::policy::{Because, Effect, Finding, Grants, Mode, Verdict, WorkspacePath};
-use crate::sandbox::Digest;
+use crate::policy::{Because, Effect, Finding, Grants, Mode, SandboxLevel, Verdict, WorkspacePath};
+use crate::sandbox::{CommandEnding, Digest, RanCommand};
 use crate::tools::{Decided, Ended, Ground, Origin, Ruled, Subject};
 
 /// What the user was told.
@@ -27,7 +27,7 @@ pub(super) fn begin(store: &Store, required: bool) -> (Audit, Told) {
         mode: Mode::Auto,
         policy: None,
         model: Some("script:script".into()),
-        command_sandbox: "none".into(),
+        least_command_sandbox: SandboxLevel::Kernel,
         required,
     };
     let notify = move |text: &str| notices.lock().expect("not poisoned").push(text.to_owned());
@@ -62,6 +62,12 @@ pub(super) fn ended(decisions: &[u64]) -> Ended {
         failure: None,
         decisions: decisions.to_vec(),
         more_denials: 0,
+        commands: vec![RanCommand {
+            line_sha256: Digest::of(b"cargo test\nrm x"),
+            level: SandboxLevel::Full,
+            ending: Some(CommandEnding::Exited(3)),
+            remarks: Vec::new(),
+        }],
         active: Duration::from_millis(7),
         waited: Duration::ZERO,
         wall: Duration::from_millis(9),

@@ -80,6 +80,12 @@ pub(super) enum Command {
     /// Compile a component from standard input; the program starts itself so
     #[command(hide = true)]
     CompileComponent,
+    /// Run a command in a sandbox and look after it; the program starts itself so
+    #[command(hide = true)]
+    SuperviseCommand,
+    /// Confine itself and become a command; the program starts itself so
+    #[command(hide = true)]
+    ConfinedCommand,
 }
 
 /// What every command takes.

@@ -13,7 +13,7 @@ use crate::audit::Audit;
 use crate::config::{Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
 use crate::model;
 use crate::policy::{Mode, Policy, WorkspacePath};
-use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, History, Sandbox, SandboxOptions, Workspace};
+use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, History, Sandbox, SandboxOptions, Workspace};
 use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, Slots, SubAgents, builtin_components};
 
 /// Rejections in a row after which a request goes back to the user.
@@ -25,6 +25,7 @@ pub(super) struct Parts {
     pub(super) folders: Folders,
     pub(super) sandbox: Arc<Sandbox>,
     pub(super) catalog: Arc<Catalog>,
+    pub(super) commands: Arc<Commands>,
     /// One for all who call tools, or each sub-agent would have as many as the request.
     slots: Slots,
     /// What this program keeps, and what it believes: absolute paths without links.
@@ -73,6 +74,8 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
     let (mut settings, folders) = settings(common, flags)?;
     let policy = PolicyPlaces::of_this_user(&folders, &common.workspace).load(settings.profile)?;
     settings.mode = mode_under(&policy.policy, mode_flag, settings.mode)?;
+    let rules = settings.commands.clone().under(&policy.policy);
+    let commands = Arc::new(Commands::new(std::env::current_exe()?, rules, folders.set_aside()));
     let sandbox = Arc::new(sandbox(allocation)?);
     let mut catalog = Catalog::under(policy.policy, settings.caps.clone());
     for (name, component) in builtin_components() {
@@ -93,7 +96,7 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
     let slots = settings.parallel.into();
     let lock = lock_file(common, &folders);
     let own = folders.all().into_iter().chain([lock.path()]).chain(common.config.as_deref()).map(without_links).collect();
-    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), slots, own })
+    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), commands, slots, own })
 }
 
 /// The absolute path without links, of which the last part need not be there yet.
@@ -185,6 +188,7 @@ impl Parts {
             output_cap: self.settings.output_cap,
             outputs: Some(self.folders.outputs()),
             limits: crate::sandbox::Limits::default(),
+            commands: Arc::clone(&self.commands),
             rejections: REJECTIONS,
             repetition: self.settings.repetition,
         }

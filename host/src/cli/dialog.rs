@@ -11,25 +11,31 @@ use super::changes::{self, Described};
 use super::print::{stderr_line, stderr_piece};
 use super::render::Renderer;
 use crate::policy::{Effect, Question};
+use crate::sandbox::Commands;
 use crate::shown;
 use crate::tools::{Answer, Approver};
 
 /// Asks at the terminal of this process.
 pub(super) struct TerminalDialog {
     renderer: Arc<Renderer>,
+    commands: Arc<Commands>,
     /// One reader for all questions: what it has buffered belongs to the next line.
     terminal: Arc<Mutex<BufReader<File>>>,
 }
 
 impl TerminalDialog {
     /// `None` where nobody can be asked: without a terminal to show a question on and to read the answer from.
-    pub(super) fn at_this_terminal(renderer: &Arc<Renderer>) -> Option<Arc<dyn Approver>> {
+    pub(super) fn at_this_terminal(renderer: &Arc<Renderer>, commands: &Arc<Commands>) -> Option<Arc<dyn Approver>> {
         use std::io::IsTerminal as _;
         if !std::io::stderr().is_terminal() {
             return None;
         }
         let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
-        Some(Arc::new(Self { renderer: Arc::clone(renderer), terminal: Arc::new(Mutex::new(BufReader::new(terminal))) }))
+        Some(Arc::new(Self {
+            renderer: Arc::clone(renderer),
+            commands: Arc::clone(commands),
+            terminal: Arc::new(Mutex::new(BufReader::new(terminal))),
+        }))
     }
 }
 
@@ -38,7 +44,8 @@ impl Approver for TerminalDialog {
         Box::pin(async move {
             let _quiet = self.renderer.pause();
             // A diff that was cut is whole in a file for as long as the question is open.
-            let ((text, _whole), has_scope) = (describe(question, THIS_REQUEST), question.scope.is_some());
+            let described = describe(question, THIS_REQUEST, &where_it_runs(question, &self.commands));
+            let ((text, _whole), has_scope) = (described, question.scope.is_some());
             let terminal = Arc::clone(&self.terminal);
             // If the request is cancelled meanwhile, the thread stays behind with its read; the process is about to end.
             tokio::task::spawn_blocking(move || converse(&terminal, &text, has_scope)).await.unwrap_or(Answer::No { guidance: None })
@@ -49,6 +56,14 @@ impl Approver for TerminalDialog {
 /// For how long "don't ask again" holds, in words.
 pub(super) const THIS_REQUEST: &str = "in this request";
 pub(super) const THIS_CHAT: &str = "in this chat";
+
+/// The sandbox of the command that a question is about, in words; there is none to find out about for other questions.
+pub(super) fn where_it_runs(question: &Question, commands: &Commands) -> String {
+    match question.effect {
+        Effect::Command { .. } => commands.in_words(),
+        Effect::Write { .. } | Effect::Confirmed | Effect::Plan { .. } => String::new(),
+    }
+}
 
 /// Asks for guidance.
 pub(super) const INSTEAD: &str = "What should it do instead? An empty line ends; at once, it ends the request.";
@@ -75,14 +90,14 @@ impl Choice {
     }
 }
 
-/// The question with everything to decide by, escaped and in full.
-pub(super) fn describe(question: &Question, how_long: &str) -> (String, Option<Described>) {
+/// The question with everything to decide by, escaped and in full; `sandbox` says how a command runs.
+pub(super) fn describe(question: &Question, how_long: &str, sandbox: &str) -> (String, Option<Described>) {
     let mut whole = None;
     let tool = shown::line(&question.tool, 64);
     let (what, detail) = match &question.effect {
         Effect::Command { line, directory } => {
             let place = if directory.as_str().is_empty() { String::new() } else { format!(" in {}", shown::line(directory.as_str(), 400)) };
-            (format!("{tool} wants to run this command{place}, outside of the sandbox, with your rights:"), shown::block(line))
+            (format!("{tool} wants to run this command{place}, {sandbox}:"), shown::block(line))
         }
         Effect::Write { changes, .. } => {
             let described = changes::describe(changes);
@@ -154,17 +169,19 @@ mod tests {
     use super::*;
     use crate::policy::{Act, Change, Changes, Content, Decision, Judge, Mode, WorkspacePath};
 
+    const SANDBOX: &str = "in the sandbox `full`, no network";
+
     fn question(line: &str) -> String {
         let effect = Effect::Command { line: line.into(), directory: WorkspacePath::parse("", None).unwrap() };
         let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("bash", "{}", effect) else { panic!("not asked") };
-        console::strip_ansi_codes(&describe(&question, THIS_REQUEST).0).into_owned()
+        console::strip_ansi_codes(&describe(&question, THIS_REQUEST, SANDBOX).0).into_owned()
     }
 
     /// The lines of a question that begin with a digit.
     fn offers(effect: Effect, mode: Mode) -> Vec<String> {
         let tool = if matches!(effect, Effect::Plan { .. }) { "present_plan" } else { "a_tool" };
         let Decision::Ask(question) = Judge::new(mode, true).decide(tool, "{}", effect) else { panic!("not asked") };
-        let text = console::strip_ansi_codes(&describe(&question, THIS_REQUEST).0).into_owned();
+        let text = console::strip_ansi_codes(&describe(&question, THIS_REQUEST, SANDBOX).0).into_owned();
         let is_offer = |line: &&str| {
             line.trim_start().starts_with(|c: char| c.is_ascii_digit()) && line.starts_with("  ") && !line.starts_with("    ")
         };
@@ -214,7 +231,7 @@ mod tests {
     fn r038_the_dialog_shows_the_command_and_the_scope() {
         insta::assert_snapshot!(question("cargo test --release"), @r"
 
-        ? bash wants to run this command, outside of the sandbox, with your rights:
+        ? bash wants to run this command, in the sandbox `full`, no network:
 
             cargo test --release
 
@@ -234,7 +251,7 @@ mod tests {
         let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("patch", r#"{"path":"elsewhere"}"#, effect) else {
             panic!("not asked")
         };
-        insta::assert_snapshot!(console::strip_ansi_codes(&describe(&question, THIS_REQUEST).0), @r"
+        insta::assert_snapshot!(console::strip_ansi_codes(&describe(&question, THIS_REQUEST, SANDBOX).0), @r"
 
         ? patch wants to change src/a.rs (4 → 4 bytes):
 
@@ -254,7 +271,7 @@ mod tests {
     fn r126_a_plan_is_shown_in_full_with_the_mode_that_follows() {
         let effect = Effect::Plan { text: "1. Read\n2. Mend \u{1b}[2J".into(), then: Mode::Auto };
         let Decision::Ask(question) = Judge::new(Mode::Plan, true).decide("present_plan", "{}", effect) else { panic!("not asked") };
-        insta::assert_snapshot!(console::strip_ansi_codes(&describe(&question, THIS_REQUEST).0), @r"
+        insta::assert_snapshot!(console::strip_ansi_codes(&describe(&question, THIS_REQUEST, SANDBOX).0), @r"
 
         ? present_plan presents this plan:
 
@@ -270,7 +287,7 @@ mod tests {
     fn r039_an_opaque_command_has_no_scope_and_nothing_of_it_is_hidden() {
         insta::assert_snapshot!(question("ls\u{202e} \u{1b}[2K\r; rm -rf x\nsecond line"), @r"
 
-        ? bash wants to run this command, outside of the sandbox, with your rights:
+        ? bash wants to run this command, in the sandbox `full`, no network:
 
             ls\u{202e} \u{1b}[2K\u{d}; rm -rf x
             second line

@@ -8,7 +8,8 @@ use super::error::Done;
 use super::print::stdout_line;
 use crate::config::Folders;
 use crate::model;
-use crate::sandbox::{Allocation, Cache, Sandbox, Workspace};
+use crate::policy::SandboxLevel;
+use crate::sandbox::{Allocation, Cache, Commands, Sandbox, Workspace};
 use crate::shown;
 
 pub(super) fn run(common: &Common) -> Done {
@@ -18,10 +19,7 @@ pub(super) fn run(common: &Common) -> Done {
     fact("tools", "each call in a fresh WebAssembly instance: files, commands and network only as granted");
     fact("limits", &limits());
     fact("memory of instances", Sandbox::pool_in_words());
-    fact(
-        "commands",
-        "decided line by line, run outside of WebAssembly WITHOUT an operating-system sandbox: an approved command can do what you can",
-    );
+    commands(&parts.commands);
     section("Tools");
     fact("offered", &parts.catalog.tools().iter().map(|tool| tool.declared.name.as_str()).collect::<Vec<_>>().join(", "));
     for refused in parts.catalog.refused() {
@@ -36,6 +34,22 @@ pub(super) fn run(common: &Common) -> Done {
     }
     places(&parts.folders);
     Ok(ExitCode::SUCCESS)
+}
+
+/// As measured a moment ago, on this machine.
+fn commands(commands: &Commands) {
+    fact("commands", &format!("decided line by line, run outside of WebAssembly {}", commands.in_words()));
+    for (level, problem) in &commands.measured().lacking {
+        fact("", &format!("not `{level}`: {problem}"));
+    }
+    match commands.admitted() {
+        Ok(level) if level > SandboxLevel::None => {
+            fact("", "tried and refused: reading outside, writing outside, TCP, a hook in .git, a process that stays");
+        }
+        Ok(_) => {}
+        Err(denial) => fact("", &denial.to_string()),
+    }
+    fact("", &format!("open: {}", commands.open().join("; ")));
 }
 
 fn limits() -> String {

@@ -33,8 +33,8 @@ pub(super) fn help(mut command: clap::Command) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// For the compiling process.
-pub(super) fn of_compiler(result: Result<(), String>) -> ExitCode {
+/// For a process that this program starts of itself.
+pub(super) fn of_helper(result: Result<(), String>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {

@@ -51,7 +51,9 @@ pub fn run() -> ExitCode {
         Some(Command::Trust(args)) => trust::run(&common, &args),
         Some(Command::Doctor) => doctor::run(&common),
         Some(Command::Completions { shell }) => completions::run(shell),
-        Some(Command::CompileComponent) => return exit::of_compiler(crate::sandbox::compile_from_stdin()),
+        Some(Command::CompileComponent) => return exit::of_helper(crate::sandbox::compile_from_stdin()),
+        Some(Command::SuperviseCommand) => return exit::of_helper(crate::sandbox::supervise_command()),
+        Some(Command::ConfinedCommand) => return exit::of_helper(crate::sandbox::turn_into_command()),
     };
     done.unwrap_or_else(|error| error.report())
 }

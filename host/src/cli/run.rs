@@ -108,7 +108,7 @@ pub(super) async fn request(
         Some(watching) => watching,
         None => observer,
     };
-    let approver: Option<Arc<dyn Approver>> = TerminalDialog::at_this_terminal(&renderer);
+    let approver: Option<Arc<dyn Approver>> = TerminalDialog::at_this_terminal(&renderer, &parts.commands);
     let approvals = Arc::new(parts.approvals(approver, audit.as_ref()));
     let system = system_prompt(parts, workspace, parts.settings.mode);
     let sub_agents = parts.sub_agents(workspace, &approvals, model, system.render_for_sub_agent());

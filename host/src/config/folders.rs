@@ -61,6 +61,11 @@ impl Folders {
         self.state.join("sessions")
     }
 
+    /// What commands put into a workspace and have no business to.
+    pub fn set_aside(&self) -> PathBuf {
+        self.state.join("set-aside")
+    }
+
     /// What was there before tools changed it.
     pub fn undo(&self) -> PathBuf {
         self.state.join("undo")

@@ -4,6 +4,7 @@
 //! Precedence, for each key by itself: a flag, then the environment, then the configuration file, then the default. A file
 //! that does not parse, or has a key nobody knows, is an error with its line and column; nothing starts with half of one.
 
+mod commands;
 mod folders;
 mod interventions;
 mod lock_file;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::interventions::RawInterventions;
-use crate::policy::{Cap, Caps, Mode, Place, Profile};
+use crate::policy::{Cap, Caps, Mode, Place, Profile, SandboxLevel};
 use crate::tools::{ChosenCaps, Reorder};
 
 /// `config.toml`. Every key is optional.
@@ -37,8 +37,34 @@ pub struct Raw {
     pub interventions: RawInterventions,
     /// How the model is reached.
     pub provider: RawProvider,
+    /// How approved commands run.
+    pub commands: RawCommands,
     /// The audit log.
     pub audit: RawAudit,
+}
+
+/// `[commands]`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RawCommands {
+    /// With less than this, commands are refused.
+    pub sandbox: Option<SandboxLevel>,
+    /// No more than this is used.
+    pub at_most: Option<SandboxLevel>,
+    /// Whether they reach the network.
+    pub network: bool,
+    /// What they may read besides the usual; relative to this file, `~/` is the home.
+    pub read: Vec<PathBuf>,
+    /// What they may write besides the workspace; likewise.
+    pub write: Vec<PathBuf>,
+    /// Processes and threads of each.
+    pub max_processes: Option<u64>,
+    /// Open files of each process.
+    pub max_descriptors: Option<u64>,
+    /// MiB of each file that is written.
+    pub max_file_mib: Option<u64>,
+    /// MiB of memory of each process.
+    pub max_memory_mib: Option<u64>,
 }
 
 /// Caps with the place of each value.
@@ -135,6 +161,11 @@ impl Raw {
         }
         let folder = path.parent().unwrap_or(Path::new(""));
         raw.plugins.iter_mut().for_each(|plugin| *plugin = folder.join(&*plugin));
+        let home = std::env::home_dir();
+        for path in raw.commands.read.iter_mut().chain(&mut raw.commands.write) {
+            let below_home = path.strip_prefix("~").ok().and_then(|rest| Some(home.as_ref()?.join(rest)));
+            *path = below_home.unwrap_or_else(|| folder.join(&*path));
+        }
         Ok(raw)
     }
 
@@ -178,6 +209,14 @@ mod tests {
             "/c/config.toml:2:11: seconds = 0 is out of its range: use 1 to 3600"
         );
         assert!(parse("[dispatch]\nmax_parallel = -1").unwrap_err().starts_with("/c/config.toml:2:16:"));
+    }
+
+    #[test]
+    fn paths_of_commands_can_begin_at_the_home() {
+        let raw = parse("[commands]\nread = [\"~/tools\", \"data\"]\nsandbox = \"full\"").expect("it parses");
+        let home = std::env::home_dir().expect("there is a home");
+        assert_eq!(raw.commands.read, [home.join("tools"), PathBuf::from("/c/data")]);
+        assert!(parse("[commands]\nsandbox = \"some\"").unwrap_err().starts_with("/c/config.toml:2:11: unknown variant `some`"));
     }
 
     #[test]

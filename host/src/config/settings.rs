@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::commands::{self, InvalidCommands};
 use super::raw::Raw;
 use super::timeout::{InvalidTimeout, Timeout};
 use crate::agent::{Interventions, InvalidTurnLimit, TurnLimit};
-use crate::policy::{Cap, Mode, Profile};
+use crate::policy::{Cap, CommandRules, Mode, Profile};
 use crate::tools::{ChosenCaps, InvalidParallelLimit, ParallelLimit, Reorder};
 
 /// What was said on the command line.
@@ -59,6 +60,8 @@ pub struct Settings {
     pub plugins: Vec<PathBuf>,
     /// How the model is reached.
     pub provider: Provider,
+    /// How approved commands run.
+    pub commands: CommandRules,
     /// The audit log.
     pub audit: AuditSettings,
 }
@@ -111,6 +114,9 @@ pub enum SettingsError {
         "dispatch.output_cap in the configuration: {0} bytes are too few to say anything, or too many for any window; use 1000 to 16777216"
     )]
     OutputCap(usize),
+    /// `[commands]`
+    #[error(transparent)]
+    Commands(#[from] InvalidCommands),
     /// `[audit]`
     #[error("[audit] in the configuration: a log that is required cannot be off; remove `enabled = false` or `required = true`")]
     AuditOff,
@@ -139,6 +145,7 @@ impl Settings {
             return Err(SettingsError::AuditOff);
         }
         Ok(Self {
+            commands: commands::resolve(raw.commands.clone())?,
             audit,
             caps: raw.caps(),
             profile: flags.profile.or(raw.profile),

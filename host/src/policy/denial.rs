@@ -45,6 +45,8 @@ pub enum Code {
     NobodyToAsk,
     /// The user said no.
     RejectedByUser,
+    /// This machine cannot close off a command as far as it has to be.
+    NoSandbox,
     /// The request was cancelled.
     Cancelled,
     /// The call has done it as often as one call may.
@@ -70,6 +72,7 @@ impl Code {
             Self::Mode => "mode",
             Self::NobodyToAsk => "nobody-to-ask",
             Self::RejectedByUser => "rejected-by-user",
+            Self::NoSandbox => "no-sandbox",
             Self::Cancelled => "cancelled",
             Self::TooMany => "too-many",
             Self::NoSubAgent => "no-sub-agent",

@@ -7,6 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::bindings::exports::cofferdam::plugin::tools as wit;
 use super::clock::{Clock, Stop};
+use super::commands::RanCommand;
+use super::confine::Commands;
 use super::engine::Sandbox;
 use super::failure::Failure;
 use super::files::{Touched, Used};
@@ -34,6 +36,8 @@ pub struct Call {
     pub workspace: Arc<Workspace>,
     /// Who decides on effects.
     pub gate: Gate,
+    /// How commands run.
+    pub commands: Arc<Commands>,
     /// Who hears of progress.
     pub progress: ProgressSink,
     /// What the tool keeps between its calls.
@@ -55,6 +59,8 @@ pub struct CallReport {
     pub memory: usize,
     /// What the guest wrote to its standard output and standard error.
     pub log: String,
+    /// The commands that it ran, in order.
+    pub commands: Vec<RanCommand>,
     /// Which files it has touched.
     pub touched: Touched,
     /// What it was refused although it was granted. WASI has no words for that, so that the tool cannot tell.
@@ -71,6 +77,7 @@ impl CallReport {
             active: Duration::ZERO,
             memory: 0,
             log: String::new(),
+            commands: Vec::new(),
             touched: Touched::default(),
             denials: Vec::new(),
             staged: None,
@@ -160,7 +167,8 @@ impl Plugin {
             None => None,
         };
         let log = [state.stdout.text(), state.stderr.text()].concat();
-        CallReport { result, active: clock.counted(), memory: state.meter.peak_memory(), log, touched, denials, staged }
+        let commands = state.commands.map(|lent| lent.ran).unwrap_or_default();
+        CallReport { result, active: clock.counted(), memory: state.meter.peak_memory(), log, commands, touched, denials, staged }
     }
 }
 

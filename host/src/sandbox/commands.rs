@@ -3,24 +3,58 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::bindings::cofferdam::plugin::commands as wit;
-use super::gate::Ruling;
-use super::process;
+use super::confine::Commands;
+use super::digest::Digest;
+use super::gate::{Gate, Ruling};
+use super::process::{self, Ending};
 use super::state::{State, not_granted};
-use super::workspace::path_denied;
-use crate::policy::{Code, Denial, Effect};
+use super::workspace::{Workspace, path_denied};
+use crate::policy::{Code, Denial, Effect, SandboxLevel};
 
 /// The contract's 128 KiB; Linux takes no longer argument.
 const LONGEST_LINE: usize = 128 << 10;
 /// The contract's range, in seconds.
 const TIMEOUT: std::ops::RangeInclusive<u32> = 1..=600;
 
+/// Of each command of a call a record is kept, so that a call runs no more than these.
+const MOST_COMMANDS: usize = 1000;
+
+/// What a tool that may propose commands is lent for a call.
+pub(super) struct Lent {
+    workspace: Arc<Workspace>,
+    gate: Gate,
+    commands: Arc<Commands>,
+    pub(super) ran: Vec<RanCommand>,
+}
+
+/// A command that was started: for the record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RanCommand {
+    /// Of the very line.
+    pub line_sha256: Digest,
+    /// The sandbox that it ran in.
+    pub level: SandboxLevel,
+    /// How it ended; `None` if it was stopped with its call, or did not get as far as running.
+    pub ending: Option<Ending>,
+    /// What was done about changes that it made to protected paths.
+    pub remarks: Vec<String>,
+}
+
+impl Lent {
+    pub(super) fn new(workspace: &Arc<Workspace>, gate: &Gate, commands: &Arc<Commands>) -> Self {
+        Self { workspace: Arc::clone(workspace), gate: Arc::clone(gate), commands: Arc::clone(commands), ran: Vec::new() }
+    }
+}
+
 impl wit::Host for State {
     async fn run(&mut self, command: wit::Command) -> Result<wit::Finished, wit::CommandError> {
-        let Some((workspace, gate)) = &self.commands else {
+        let Some(lent) = &mut self.commands else {
             return Err(denied(not_granted("run commands", "run-commands")));
         };
-        let workspace = Arc::clone(workspace);
+        let Lent { workspace, gate, commands, ran } = lent;
         if command.line.len() > LONGEST_LINE || command.line.contains('\0') {
             return Err(wit::CommandError::Invalid("a command line has at most 128 KiB and no NUL byte".into()));
         }
@@ -28,21 +62,40 @@ impl wit::Host for State {
             return Err(wit::CommandError::Invalid(format!("the timeout is 1 to 600 seconds, not {}", command.timeout)));
         }
         let directory = workspace.parse(&command.directory).map_err(|problem| denied(path_denied(&problem)))?;
-        let asked = gate(Effect::Command { line: command.line, directory });
-
         // A person may take as long as they like, and a command has a limit of its own.
         let clock = Arc::clone(&self.clock);
         let _waiting = clock.pause();
+        if ran.len() >= MOST_COMMANDS {
+            return Err(denied(Denial::fixed(Code::TooMany, format!("one call runs at most {MOST_COMMANDS} commands."))));
+        }
+        // Nobody is asked about what will not run.
+        let level = commands.admitted().map_err(denied)?;
+        let asked = gate(Effect::Command { line: command.line, directory });
         let permit = match asked.await {
             Ruling::Permitted(permit) => permit,
             Ruling::Denied(denial) => return Err(denied(denial)),
         };
-        match process::run(&permit, &workspace, Duration::from_secs(command.timeout.into()), clock.cancel()).await {
-            Ok(finished) => Ok(finished.into()),
-            Err(process::Failed::Cancelled) => Err(denied(Denial::fixed(Code::Cancelled, "the user stopped the request."))),
-            Err(failed @ (process::Failed::Directory(..) | process::Failed::Start(_) | process::Failed::NotACommand)) => {
-                Err(wit::CommandError::Failed(failed.to_string()))
+        if let Effect::Command { line, .. } = permit.effect() {
+            // Now, since the call may end before the command does.
+            ran.push(RanCommand { line_sha256: Digest::of(line.as_bytes()), level, ending: None, remarks: Vec::new() });
+        }
+        let timeout = Duration::from_secs(command.timeout.into());
+        match process::run(&permit, workspace, timeout, clock.cancel(), commands, level).await {
+            Ok(finished) => {
+                if let Some(record) = ran.last_mut() {
+                    record.ending = Some(finished.ending);
+                    record.remarks.clone_from(&finished.remarks);
+                }
+                Ok(finished.into())
             }
+            Err(process::Failed::Cancelled) => Err(denied(Denial::fixed(Code::Cancelled, "the user stopped the request."))),
+            Err(
+                failed @ (process::Failed::Directory(..)
+                | process::Failed::Start(_)
+                | process::Failed::Sandbox(_)
+                | process::Failed::Unreported
+                | process::Failed::NotACommand),
+            ) => Err(wit::CommandError::Failed(failed.to_string())),
         }
     }
 }
@@ -58,6 +111,11 @@ impl From<process::Finished> for wit::Finished {
             process::Ending::Killed(signal) => wit::Ending::Killed(signal),
             process::Ending::TimedOut => wit::Ending::TimedOut,
         };
-        Self { ending, stdout: finished.stdout, stderr: finished.stderr, duration: finished.duration.as_secs_f64() }
+        let mut stderr = finished.stderr;
+        for remark in &finished.remarks {
+            let line_break = if stderr.is_empty() || stderr.ends_with('\n') { "" } else { "\n" };
+            stderr = format!("{stderr}{line_break}[sandbox] {remark}\n");
+        }
+        Self { ending, stdout: finished.stdout, stderr, duration: finished.duration.as_secs_f64() }
     }
 }

@@ -12,7 +12,7 @@
 //! | `wasi:cli` | captured output, 64 KiB a call; no arguments, environment or input | the same |
 //! | `wasi:sockets` | – | every operation refused |
 //! | `workspace` | walks below the workspace | refused with a denial |
-//! | `commands` | each line decided through the [`Gate`] | refused with a denial |
+//! | `commands` | each line decided through the [`Gate`], run in the sandbox of the operating system ([`Commands`]) | refused with a denial |
 //! | `plans` | each plan decided through the [`Gate`] | refused with a denial |
 //! | `agents` | tasks handed to a [`Delegation`], at most four | refused with a denial |
 //! | `state` | the tool's own [`Notebook`] of this session | refused with a denial |
@@ -27,6 +27,7 @@ mod capture;
 mod clock;
 mod commands;
 mod compile;
+mod confine;
 mod declaration;
 mod digest;
 mod engine;
@@ -49,7 +50,9 @@ mod workspace;
 
 pub use cache::{Cache, CacheProblem};
 pub use call::{Call, CallReport};
+pub use commands::RanCommand;
 pub use compile::{Compiler, compile_from_stdin};
+pub use confine::{Commands, Measured, supervise_command, turn_into_command};
 pub use declaration::{Declaration, DeclaredTool, Imports, Lent};
 pub use digest::Digest;
 pub use engine::{Allocation, Sandbox, SandboxError, SandboxOptions};
@@ -60,5 +63,6 @@ pub use limits::Limits;
 pub use load::{ComponentBytes, LoadError, Plugin};
 pub use notebook::{Notebook, Notebooks};
 pub use output::{Output, Piece, Shown};
+pub use process::Ending as CommandEnding;
 pub use stage::{CommitError, Entry, History, HistoryError, Staged};
 pub use workspace::{Workspace, WorkspaceError};

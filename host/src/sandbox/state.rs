@@ -10,6 +10,7 @@ use super::bindings::cofferdam::plugin::types as wit;
 use super::call::Call;
 use super::capture::Capture;
 use super::clock::Clock;
+use super::commands::Lent;
 use super::files::Files;
 use super::gate::{Gate, ProgressSink};
 use super::limits::{Limits, Meter};
@@ -32,7 +33,7 @@ pub(super) struct State {
     pub(super) files: Files,
     pub(super) walks: Walks,
     /// `None` without a grant to run commands.
-    pub(super) commands: Option<(Arc<Workspace>, Gate)>,
+    pub(super) commands: Option<Lent>,
     /// `None` without a grant to present plans.
     pub(super) plans: Option<Gate>,
     /// `None` without a grant to delegate.
@@ -59,7 +60,7 @@ impl State {
 
     /// A world with what was granted.
     pub(super) fn granted(call: &Call, clock: Arc<Clock>) -> Self {
-        let Call { grants, limits, workspace, gate, progress, notebook, delegation, tool: _, input: _, cancel: _ } = call;
+        let Call { grants, limits, workspace, gate, commands, progress, notebook, delegation, tool: _, input: _, cancel: _ } = call;
         let stdout = Capture::new(limits.log);
         let stderr = Capture::new(limits.log);
         let mut wasi = WasiCtx::builder();
@@ -67,7 +68,7 @@ impl State {
         let mut state = Self::around(wasi.build(), stdout, stderr, limits, clock);
         state.files = Files::granted(workspace, grants.files);
         state.workspace = (grants.files != FileGrant::None).then(|| Arc::clone(workspace));
-        state.commands = grants.commands.then(|| (Arc::clone(workspace), Arc::clone(gate)));
+        state.commands = grants.commands.then(|| Lent::new(workspace, gate, commands));
         state.plans = grants.plans.then(|| Arc::clone(gate));
         state.agents = grants.agents.then(|| Agents::new(Arc::clone(delegation)));
         state.notebook = grants.state.then(|| notebook.clone());

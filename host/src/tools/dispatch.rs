@@ -27,7 +27,7 @@ use crate::agent::events::{Event, Observer, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
 use crate::policy::{Cap, Effect, FileGrant, WorkspacePath};
-use crate::sandbox::{self, CallReport, Failure, Gate, History, Limits, Notebooks, Ruling, Sandbox, Workspace};
+use crate::sandbox::{self, CallReport, Commands, Failure, Gate, History, Limits, Notebooks, Ruling, Sandbox, Workspace};
 
 /// Runs calls in their enclosures.
 pub struct Dispatcher {
@@ -55,6 +55,8 @@ pub struct DispatcherSettings {
     pub outputs: Option<PathBuf>,
     /// The caps of each call.
     pub limits: Limits,
+    /// How commands run.
+    pub commands: Arc<Commands>,
     /// After so many rejections in a row the request ends.
     pub rejections: u32,
     /// Whether the same call with the same result again is remarked on.
@@ -270,7 +272,7 @@ impl Dispatcher {
             Err(failure) => CallReport::without_a_run(failure),
         };
         let changes = self.settling.settle(&mut report, ready.tool, &ready.subject, &self.approvals, (cancel, &verdicts)).await;
-        let CallReport { result: report, active, memory, log, touched, denials, staged: _ } = report;
+        let CallReport { result: report, active, memory, log, commands, touched, denials, staged: _ } = report;
         let verdicts = std::mem::take(&mut *lock(&verdicts));
         let wall = started.elapsed();
         let duration = wall.saturating_sub(verdicts.waited);
@@ -285,6 +287,7 @@ impl Dispatcher {
             output: report.as_ref().map_or(0, sandbox::Output::size),
             memory,
             log: log.len(),
+            commands,
             decisions: verdicts.records,
         };
         let (permitted, rejected) = (verdicts.permitted, verdicts.rejected);
@@ -366,6 +369,7 @@ impl Dispatcher {
             grants: ready.tool.grants.clone(),
             limits: self.settings.limits.clone().with(&ready.tool.caps),
             workspace: Arc::clone(&self.workspace),
+            commands: Arc::clone(&self.settings.commands),
             gate: self.gate(ready, verdicts, cancel),
             notebook: self.notebooks.of(ready.tool.plugin.digest(), &ready.tool.declared.name),
             delegation,

@@ -9,7 +9,7 @@ use super::{Origin, Tool};
 use crate::agent::events::Tier;
 use crate::conversation::{Call, ResultStatus};
 use crate::policy::{Code, Denial, Effect, Finding, Grants, Mode, Scope};
-use crate::sandbox::Digest;
+use crate::sandbox::{Digest, RanCommand};
 
 /// Keeps account.
 pub trait Ledger: Send + Sync {
@@ -112,6 +112,8 @@ pub struct Ended {
     pub decisions: Vec<u64>,
     /// Denials that have no record of their own, since the call had more of them than anybody reads.
     pub more_denials: u64,
+    /// The commands that it started, in order.
+    pub commands: Vec<RanCommand>,
     /// In the guest and in what it called.
     pub active: Duration,
     /// In dialogs.

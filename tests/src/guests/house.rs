@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use cofferdam::agent::events::{Event, Observer, Tier};
 use cofferdam::agent::ports::{Ran, Tools as _};
 use cofferdam::conversation::{Call, CallId, Content, OpenTurn, Response, ResponseBlock, ResultStatus};
-use cofferdam::policy::Mode;
-use cofferdam::sandbox::{Allocation, Compiler, History, Limits, Sandbox, SandboxOptions, Workspace};
+use cofferdam::policy::{CommandRules, Mode, ProtectedPaths};
+use cofferdam::sandbox::{Allocation, Commands, Compiler, History, Limits, Sandbox, SandboxOptions, Workspace};
 use cofferdam::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder, SubAgents};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,8 @@ pub struct Plan {
     parallel: usize,
     reorder: Reorder,
     output_cap: usize,
+    commands: Option<Arc<Commands>>,
+    protected: ProtectedPaths,
     sub_agents: SubAgents,
 }
 
@@ -80,6 +82,22 @@ pub fn shared_sandbox(allocation: Allocation) -> Arc<Sandbox> {
     Arc::clone(shared.get_or_init(make))
 }
 
+/// How commands run in the program, with the best sandbox of this machine.
+pub fn shared_commands() -> Arc<Commands> {
+    static COMMANDS: OnceLock<Arc<Commands>> = OnceLock::new();
+    Arc::clone(COMMANDS.get_or_init(|| Arc::new(commands(CommandRules::default()))))
+}
+
+/// How commands run in the program under these rules.
+pub fn commands(rules: CommandRules) -> Commands {
+    // Beside the folder of the test programs; cargo builds it before them.
+    let tests = std::env::current_exe().expect("it has a path");
+    let folder = tests.parent().and_then(Path::parent).expect("it is in a folder");
+    let program = folder.join("cofferdam-under-test");
+    assert!(program.exists(), "{} is not built", program.display());
+    Commands::new(program, rules, std::env::temp_dir().join("cofferdam-tests-set-aside"))
+}
+
 impl Default for Plan {
     fn default() -> Self {
         Self {
@@ -92,6 +110,8 @@ impl Default for Plan {
             parallel: 4,
             reorder: Reorder::Safe,
             output_cap: 60_000,
+            commands: None,
+            protected: ProtectedPaths::default(),
             sub_agents: SubAgents::NoModel,
         }
     }
@@ -152,6 +172,16 @@ impl Plan {
         Self { reorder, ..self }
     }
 
+    /// With commands that run like this.
+    pub fn commands(self, commands: Arc<Commands>) -> Self {
+        Self { commands: Some(commands), ..self }
+    }
+
+    /// With other paths protected in the workspace.
+    pub fn protecting(self, protected: ProtectedPaths) -> Self {
+        Self { protected, ..self }
+    }
+
     /// With so many bytes of each result for the model.
     pub fn output_cap(self, output_cap: usize) -> Self {
         Self { output_cap, ..self }
@@ -172,13 +202,14 @@ impl Plan {
             catalog.add(&sandbox, origin, bytes, &|| {});
         }
         let catalog = Arc::new(catalog);
-        let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));
+        let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens").protecting(self.protected));
         let settings = DispatcherSettings {
             parallel: ParallelLimit::new(self.parallel).expect("a limit").into(),
             reorder: self.reorder,
             output_cap: self.output_cap,
             outputs: None,
             limits: self.limits,
+            commands: self.commands.unwrap_or_else(shared_commands),
             rejections: 3,
             repetition: true,
         };

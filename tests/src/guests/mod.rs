@@ -23,5 +23,5 @@ mod worker;
 pub use approver::Scripted;
 pub use component::{Guest, encode};
 pub use describe::Tool;
-pub use house::{Answered, House, Plan, TurnReport, shared_sandbox};
+pub use house::{Answered, House, Plan, TurnReport, commands, shared_commands, shared_sandbox};
 pub use worker::Worker;

@@ -79,6 +79,9 @@ fn a_run_leaves_what_was_decided_and_done() {
     assert_eq!(decided["effect"], json!({"kind": "command", "line": "echo one\necho two", "directory": ""}));
     assert_eq!((&decided["decision"], &decided["by"]), (&json!("allow"), &json!({"mode": "auto"})));
     assert_eq!((&ended["status"], &ended["decided"], &ended["grants"]["commands"]), (&json!("ok"), &json!([4]), &json!(true)));
+    let [command] = &ended["commands"].as_array().expect("a list")[..] else { panic!("not one command: {ended}") };
+    assert_eq!(command["line_sha256"], "875c6527e63909c82a818bf4a7d6cd860da1d58642fd6b8677d61b8c29b3ef9c");
+    assert_eq!((&command["level"], &command["ending"]), (&json!("full"), &json!({"exited": 0})));
     assert!(ended["memory_bytes"].as_u64().expect("a number") > 0 && ended["output_bytes"].as_u64().expect("a number") > 0, "{ended}");
     for record in &records[2..] {
         assert_eq!((&record["request"], &record["session"]), (&report["request"], &report["session"]));

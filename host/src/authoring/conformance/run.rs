@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -10,9 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::case::{Case, Fails, FileContent};
 use super::check::{Check, Finding};
-use crate::policy::{Code, Decision, Denial, Effect, Grants, Judge, Mode};
+use crate::policy::{Code, CommandRules, Decision, Denial, Effect, Grants, Judge, Mode, SandboxLevel};
 use crate::sandbox::{
-    Call, CallReport, DeclaredTool, Delegated, Failure, Gate, Limits, Notebook, Output, Piece, Plugin, Ruling, Sandbox, Staged, Workspace,
+    Call, CallReport, Commands, DeclaredTool, Delegated, Failure, Gate, Limits, Notebook, Output, Piece, Plugin, Ruling, Sandbox, Staged,
+    Workspace,
 };
 
 type Files = BTreeMap<String, FileContent>;
@@ -185,6 +186,7 @@ impl Bench<'_> {
             limits: Limits::default(),
             workspace,
             gate: nobody(),
+            commands: no_commands(),
             notebook: Notebook::default(),
             delegation: Arc::new(|_| Box::pin(async { Delegated::Denied(not_here()) })),
             progress: Arc::new(|_| {}),
@@ -208,6 +210,12 @@ fn commit(staged: Staged, tool: &str) -> Result<(), String> {
         Decision::Ask(_) => Err("nobody can be asked in a test".into()),
         Decision::Deny(denial) => Err(denial.to_string()),
     }
+}
+
+/// How commands would run if any did: without finding out what this machine has.
+fn no_commands() -> Arc<Commands> {
+    let rules = CommandRules { minimum: SandboxLevel::None, at_most: SandboxLevel::None, ..CommandRules::default() };
+    Arc::new(Commands::new(PathBuf::new(), rules, PathBuf::new()))
 }
 
 /// Nothing runs for a test: whether a command may run is the user's business, not the tool's.

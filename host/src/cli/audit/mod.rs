@@ -56,7 +56,7 @@ pub(super) fn begin(
         mode,
         policy: Some(Digest::of(format!("{:?}", parts.catalog.policy()).as_bytes()).to_string()),
         model,
-        command_sandbox: "none".into(),
+        least_command_sandbox: parts.commands.rules().minimum,
         required: settings.required,
     };
     match Audit::begin(&Store::new(parts.folders.audit()), &begin, redact(parts), Box::new(notify)) {

@@ -42,7 +42,10 @@ pub(super) fn run(logs: &[Inspected], tool: Option<&str>, as_json: bool) -> Done
 
 fn about(log: &Inspected) -> String {
     let Some(session) = log.records.iter().find(|record| text(record, "kind") == "session") else { return "(no beginning)".into() };
-    let mut words = vec![format!("mode {}", text(session, "mode")), format!("commands held by: {}", text(session, "command_sandbox"))];
+    let mut words = vec![
+        format!("mode {}", text(session, "mode")),
+        format!("commands in a sandbox `{}` or better", text(session, "least_command_sandbox")),
+    ];
     words.extend(["session", "model"].iter().filter(|key| session.get(**key).is_some_and(Value::is_string)).map(|key| {
         let value = text(session, key);
         format!("{key} {value}")
@@ -63,17 +66,33 @@ fn in_words(record: &Record, log: &Inspected) -> Option<String> {
             format!("{tool}: {} {} ({}){unknown}", text(record, "decision"), effect(record), by(record))
         }
         "ended" => format!(
-            "{tool}: {} after {} ms, {} bytes in, {} bytes out",
+            "{tool}: {} after {} ms, {} bytes in, {} bytes out{}",
             record.get("failure").and_then(Value::as_str).unwrap_or(text(record, "status")),
             number(record, "wall_ms"),
             number(record, "input_bytes"),
-            number(record, "output_bytes")
+            number(record, "output_bytes"),
+            commands(record)
         ),
         "refused" => format!("{tool}: refused: {}", text(record, "problem")),
         "gap" => format!("{} records are missing here: they could not be written", number(record, "lost")),
         // Kinds of other versions show themselves.
         kind => format!("{kind} {}", rest(record)),
     })
+}
+
+/// The commands of a call: how many ran where, and how they ended.
+fn commands(record: &Record) -> String {
+    let told = record.get("commands").and_then(Value::as_array).into_iter().flatten().map(|command| {
+        let ending = command.get("ending").and_then(Value::as_object).and_then(|ending| ending.iter().next());
+        let ending = match ending {
+            Some((how, number)) => format!("{how} {number}"),
+            None => command.get("ending").and_then(Value::as_str).unwrap_or("stopped").to_owned(),
+        };
+        let text = |key| command.get(key).and_then(Value::as_str).unwrap_or_default();
+        let digest = text("line_sha256");
+        format!("; command {} in `{}`: {ending}", digest.get(..12).unwrap_or(digest), text("level"))
+    });
+    told.collect()
 }
 
 /// Whether it was allowed and no end of its call is on record.

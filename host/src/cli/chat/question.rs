@@ -1,7 +1,7 @@
 //! The approval dialog of a chat: the same question and the same digits as everywhere, read key by key.
 
 use std::io;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 use super::keyboard::{Dialog, Key, Watch};
 use super::line::Line;
 use super::view::{Scene, View};
-use crate::cli::dialog::{Choice, INSTEAD, THIS_CHAT, describe};
+use crate::cli::dialog::{Choice, INSTEAD, THIS_CHAT, describe, where_it_runs};
 use crate::policy::Question;
+use crate::sandbox::Commands;
 use crate::tools::{Answer, Approver};
 
 /// How often it is looked whether the question still stands.
@@ -23,17 +24,22 @@ const WORDS: &str = "| ";
 /// A question on its way to whoever has the keyboard.
 pub(super) struct Asked {
     question: Question,
+    /// How a command runs.
+    sandbox: String,
     answer: oneshot::Sender<Answer>,
 }
 
 /// Hands questions over, and waits.
-pub(super) struct Asker(mpsc::Sender<Asked>);
+pub(super) struct Asker {
+    questions: mpsc::Sender<Asked>,
+    commands: Arc<Commands>,
+}
 
 impl Asker {
     /// Where the questions come out.
-    pub(super) fn new() -> (Self, mpsc::Receiver<Asked>) {
-        let (sender, receiver) = mpsc::channel();
-        (Self(sender), receiver)
+    pub(super) fn new(commands: &Arc<Commands>) -> (Self, mpsc::Receiver<Asked>) {
+        let (questions, receiver) = mpsc::channel();
+        (Self { questions, commands: Arc::clone(commands) }, receiver)
     }
 }
 
@@ -42,7 +48,8 @@ impl Approver for Asker {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             let no = Answer::No { guidance: None };
-            match self.0.send(Asked { question: question.clone(), answer }) {
+            let sandbox = where_it_runs(question, &self.commands);
+            match self.questions.send(Asked { question: question.clone(), sandbox, answer }) {
                 Ok(()) => answered.await.unwrap_or(no),
                 Err(_) => no,
             }
@@ -62,7 +69,7 @@ pub(super) fn converse(
     let has_scope = asked.question.scope.is_some();
     view.set_scene(Scene::Asking { mark: CHOICE, answer: Line::default() });
     // A diff that was cut is whole in a file for as long as the question is open.
-    let (text, _whole) = describe(&asked.question, THIS_CHAT);
+    let (text, _whole) = describe(&asked.question, THIS_CHAT, &asked.sandbox);
     view.say_in_dialog(&text);
     let is_over = || is_over() || asked.answer.is_closed();
     let answer = watch.dialog().and_then(|mut dialog| answer(&mut dialog, view, has_scope, &is_over));

@@ -84,7 +84,7 @@ impl<'a> Talk<'a> {
         signals: &'a Signals,
         manner: Manner,
     ) -> Self {
-        let (asker, questions) = Asker::new();
+        let (asker, questions) = Asker::new(&parts.commands);
         let asker: Option<Arc<dyn Approver>> = manner.can_be_asked().then(|| Arc::new(asker) as Arc<dyn Approver>);
         let code = (!manner.can_be_asked()).then_some(0);
         let approvals = Arc::new(parts.approvals(asker.clone(), None));

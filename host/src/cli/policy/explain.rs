@@ -10,7 +10,7 @@ use crate::cli::error::{CliError, Done};
 use crate::cli::print::stdout_line;
 use crate::cli::{assemble, exit};
 use crate::policy::{Author, CapabilityKind, Deed, Finding, HostAddress, Kind, Mode, Place, Policy, Protected, Verdict, WorkspacePath};
-use crate::sandbox::Allocation;
+use crate::sandbox::{Allocation, Commands};
 use crate::shown;
 use crate::tools::Tool;
 
@@ -40,7 +40,8 @@ pub(super) fn run(common: &Common, args: &ExplainArgs) -> Done {
     if acts.is_empty() {
         acts.push(Deed::Use);
     }
-    let told: Vec<Told> = acts.iter().map(|act| tell(tool, parts.catalog.policy(), parts.settings.mode, act)).collect();
+    let told = acts.iter().map(|act| in_its_sandbox(tell(tool, parts.catalog.policy(), parts.settings.mode, act), act, &parts.commands));
+    let told: Vec<Told> = told.collect();
     for told in &told {
         stdout_line(&if args.json { shown::json(&as_json(tool, told)) } else { in_words(tool, told) });
     }
@@ -68,6 +69,22 @@ fn tell(tool: &Tool, policy: &Policy, mode: Mode, act: &Deed<'_>) -> Told {
         return Told { act: act_words, verdict: Verdict::Ask, why, change: "Mode `auto`.".into(), place: None };
     }
     Told { act: act_words, verdict, why: found.why() + ".", change: found.what_would_change_it(), place: found.place().cloned() }
+}
+
+/// What is not denied yet runs in a sandbox, or is denied for want of one.
+fn in_its_sandbox(told: Told, act: &Deed<'_>, commands: &Commands) -> Told {
+    let is_command = matches!(act, Deed::Command(_));
+    if !is_command || told.verdict == Verdict::Deny {
+        return told;
+    }
+    match (commands.admitted(), &commands.rules().demanded_at) {
+        (Err(denial), _) => {
+            let change = denial.remedy.unwrap_or_default();
+            Told { verdict: Verdict::Deny, why: denial.reason, change, place: denial.place, ..told }
+        }
+        (Ok(level), Some(place)) => Told { why: format!("{} It runs in the sandbox `{level}`, as {place} demands.", told.why), ..told },
+        (Ok(_), None) => told,
+    }
 }
 
 /// What an act takes, and why the tool does not have it.

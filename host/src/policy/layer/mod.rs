@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capability::CapabilityKind;
 use super::pattern::{CommandPattern, HostPattern, Match, PathPattern};
-use super::{Caps, Deed, Kind, Mode, Place, Profile, RuleRef, Verdict};
+use super::{Caps, Deed, Kind, Mode, Place, Profile, RuleRef, SandboxLevel, Verdict};
 
 /// Whose file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -39,6 +39,8 @@ pub struct Layer {
     pub rules: Vec<Rule>,
     /// Where a list `allow` is present, however empty.
     pub lists: BTreeMap<Kind, Place>,
+    /// The least sandbox that commands run in.
+    pub minimum: Option<(SandboxLevel, Place)>,
     /// What is hidden or kept from changes besides the built-in list, and what of that list is not.
     pub protected: Protecting,
     /// What tools may be given.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use toml::Spanned;
 
-use super::raw::{RawCaps, RawEntry, RawLayer, RawList, RawProtected, RawRules, RawTool};
+use super::raw::{RawCaps, RawCommandRules, RawEntry, RawLayer, RawList, RawProtected, RawRules, RawTool};
 use super::{Layer, Lending, Level, Pattern, Placed, Protecting, Rule, Subject, ToolId};
 use crate::policy::pattern::{CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem};
 use crate::policy::{Caps, Deed, Kind, Place, PolicyError, ProtectedPaths, RuleRef, Verdict, WorkspacePath};
@@ -43,8 +43,10 @@ impl Reader<'_> {
     fn layer(&self, raw: RawLayer) -> Parsed<Layer> {
         let mut rules = Vec::new();
         let mut lists = BTreeMap::new();
+        let RawCommandRules { minimum, allow, ask, deny } = raw.commands;
+        let commands = RawRules { allow, ask, deny };
         let read = RawRules { deny: raw.read.deny, ..RawRules::default() };
-        for (kind, section) in [(Kind::Commands, raw.commands), (Kind::Read, read), (Kind::Write, raw.write), (Kind::Fetch, raw.fetch)] {
+        for (kind, section) in [(Kind::Commands, commands), (Kind::Read, read), (Kind::Write, raw.write), (Kind::Fetch, raw.fetch)] {
             if let Some(list) = &section.allow {
                 lists.insert(kind, self.place(&list.span()));
             }
@@ -66,8 +68,9 @@ impl Reader<'_> {
         }
         let profile = raw.profile.map(|profile| (*profile.get_ref(), self.place(&profile.span())));
         let modes = raw.modes.map(|modes| (modes.get_ref().iter().copied().collect(), self.place(&modes.span())));
+        let minimum = minimum.map(|minimum| (*minimum.get_ref(), self.place(&minimum.span())));
         let protected = self.protecting(raw.protected)?;
-        Ok(Layer { level: self.level, file: self.file.to_owned(), profile, modes, rules, lists, protected, lending, maxima })
+        Ok(Layer { level: self.level, file: self.file.to_owned(), profile, modes, rules, lists, minimum, protected, lending, maxima })
     }
 
     fn list(&self, kind: Kind, verdict: Verdict, list: Option<RawList>) -> Parsed<Vec<Rule>> {

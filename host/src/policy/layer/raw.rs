@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use crate::policy::capability::CapabilityKind;
-use crate::policy::{Cap, Mode, Profile, Verdict};
+use crate::policy::{Cap, Mode, Profile, SandboxLevel, Verdict};
 
 /// Caps with the place of each value.
 pub(super) type RawCaps = BTreeMap<Cap, Spanned<u64>>;
@@ -17,7 +17,7 @@ pub(super) type RawCaps = BTreeMap<Cap, Spanned<u64>>;
 pub(super) struct RawLayer {
     pub(super) profile: Option<Spanned<Profile>>,
     pub(super) modes: Option<Spanned<Vec<Mode>>>,
-    pub(super) commands: RawRules,
+    pub(super) commands: RawCommandRules,
     pub(super) read: RawReadRules,
     pub(super) write: RawRules,
     pub(super) fetch: RawRules,
@@ -26,7 +26,17 @@ pub(super) struct RawLayer {
     pub(super) limits: RawCaps,
 }
 
-/// `[commands]`, `[write]` and `[fetch]`.
+/// `[commands]`
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RawCommandRules {
+    pub(super) minimum: Option<Spanned<SandboxLevel>>,
+    pub(super) allow: Option<RawList>,
+    pub(super) ask: Option<RawList>,
+    pub(super) deny: Option<RawList>,
+}
+
+/// `[write]` and `[fetch]`; `[commands]` has these lists too.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct RawRules {

@@ -23,6 +23,8 @@ fn everything_that_is_not_understood_is_an_error_with_its_place() {
         ("[read]\nask = []", "p.toml:2:1: unknown field `ask`"),
         ("[read]\ndeny = [{ pattern = \"a\", tool = \"grep\" }]", "p.toml:2:9: what one tool may not read"),
         ("[protected]\nhidden = [\"ok\", \"/etc\"]", "p.toml:2:17: '/etc' is no pattern"),
+        ("[commands]\nminimum = \"strong\"", "p.toml:2:11: unknown variant `strong`"),
+        ("[write]\nminimum = \"full\"", "p.toml:2:1: unknown field `minimum`"),
         ("[protected]\nwritable = [\".nope\"]", "p.toml:2:13: this is no pattern of the built-in list"),
         ("[write]\ndeny = [\"../x\"]", "p.toml:2:9: `../x` is no pattern for paths"),
         ("[fetch]\ndeny = [\"https://x.org\"]", "p.toml:2:9: `https://x.org` is no pattern for hosts: leave out the scheme"),
@@ -72,6 +74,7 @@ modes = ["plan", "ask"]
 [commands]
 allow = ["ls *", {{ pattern = "make", tool = "bash" }}]
 ask = ["git push *"]
+minimum = "full"
 [read]
 deny = ["**/*.pem"]
 [protected]
@@ -95,4 +98,5 @@ memory_mib = 128
     assert_eq!(layer.lists[&Kind::Commands].to_string(), "p.toml:5:9");
     assert_eq!(layer.maxima.iter().map(|(_, caps)| caps.value(Cap::Seconds)).collect::<Vec<_>>(), [60, 5]);
     assert_eq!(layer.lending.len(), 2);
+    assert_eq!(layer.minimum.map(|(level, place)| format!("{level} {place}")).as_deref(), Some("full p.toml:7:11"));
 }

@@ -11,12 +11,14 @@
 //! lies below a match is covered too, and the case of letters does not count, since some file systems do not count it
 //! either; under `allow` a folder is that folder, and case counts.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Match, PatternProblem, glob, leans_strict};
 use crate::policy::protected::folded;
 use crate::policy::{Verdict, WorkspacePath};
 
 /// A pattern for paths.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathPattern {
     components: Vec<String>,
 }

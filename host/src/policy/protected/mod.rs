@@ -12,7 +12,6 @@ mod pattern;
 use serde::{Deserialize, Serialize};
 
 use super::layer::{Placed, Protecting};
-use super::pattern::glob;
 use super::{PathPattern, Voice, WorkspacePath};
 use lists::{HIDDEN, PINNED, READ_ONLY, SHOWN};
 pub use pattern::{Author, BadPattern};
@@ -116,14 +115,6 @@ impl ProtectedPaths {
     pub fn names(&self) -> Option<Vec<String>> {
         let all = [&self.pinned, &self.read_only, &self.hidden, &self.unread];
         all.into_iter().flatten().map(|entry| entry.pattern.name()).collect()
-    }
-
-    /// Whether a path that ends in this name can be protected by itself, rather than by what it lies in. A quick look that
-    /// spares a walk over many files the slow one.
-    pub fn may_end_in(&self, name: &str) -> bool {
-        let name: Vec<char> = folded(name).chars().collect();
-        let all = [&self.pinned, &self.read_only, &self.hidden, &self.unread];
-        all.into_iter().flatten().any(|entry| entry.pattern.last().is_none_or(|last| glob(last, &name)))
     }
 
     /// Whether and how a path is protected; the strictest of all that applies.

@@ -118,14 +118,14 @@ impl Pattern {
         (1..=parts.len()).any(|to| self.is(&parts[..to]))
     }
 
-    /// Its last name, which some part of every path has that it holds; `None` if it has none.
+    /// Its last name that tells something, which some part of every path has that it holds: `.git/modules/*` is told by
+    /// `modules`, since a star is like every name. `None` if it has no name.
     pub(super) fn name(&self) -> Option<String> {
-        self.0.iter().rev().find(|part| part[..] != ['*', '*']).map(|part| part.iter().collect())
-    }
-
-    /// The part that the last one of a path has to be like; `None` if any will do.
-    pub(super) fn last(&self) -> Option<&[char]> {
-        self.0.last().map(Vec::as_slice).filter(|part| *part != ['*', '*'])
+        let mut names = self.0.iter().rev().filter(|part| part[..] != ['*', '*']);
+        let tells = |name: &&Vec<char>| name.iter().any(|c| !matches!(c, '*' | '?'));
+        let last = names.next()?;
+        let name = if tells(&last) { last } else { names.find(tells).unwrap_or(last) };
+        Some(name.iter().collect())
     }
 }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layer::{Layer, Level, Pattern, Placed, Rule, Subject, ToolId};
 use super::pattern::Match;
-use super::{Because, Capability, CapabilityKind, Caps, Deed, Finding, Kind, Mode, Place, ProtectedPaths, Verdict};
+use super::{Because, Capability, CapabilityKind, Caps, Deed, Finding, Kind, Mode, Place, ProtectedPaths, SandboxLevel, Verdict};
 
 /// The policy of a run. The default says nothing and leaves everything to the mode.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -144,6 +144,14 @@ impl Policy {
         let about_it = |subject: &Option<Subject>| subject.as_ref().is_none_or(|subject| subject.means(id));
         let maxima = self.layers.iter().flat_map(|(_, layer)| &layer.maxima).filter(|(subject, _)| about_it(subject));
         chosen.at_most(&maxima.fold(Caps::default(), |all, (_, caps)| all.smaller(caps)))
+    }
+
+    /// The least sandbox that commands run in, if a layer says one: the most that any of them says, since no layer can take
+    /// back what another demands.
+    pub fn minimum_sandbox(&self) -> Option<(SandboxLevel, &Place)> {
+        // Of equals the first, which is of the weightier layer.
+        let all = self.layers.iter().rev().filter_map(|(_, layer)| layer.minimum.as_ref());
+        all.max_by_key(|(level, _)| *level).map(|(level, place)| (*level, place))
     }
 
     /// What nobody reads or changes, whatever was granted.

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::policy::CommandRules;
 use crate::policy::pattern::HostAddress;
 use crate::policy::{Protected, WorkspacePath};
 
@@ -122,6 +123,26 @@ fn reading_is_allowed_or_denied_and_never_asked() {
     }
     let user = policy("", "[protected]\nshown = [\"tests/*.pem\"]\nwritable = [\".vscode\"]", "").protected();
     assert_eq!((user.of(&path("tests/a.pem")), user.of(&path(".vscode/x"))), (None, None));
+}
+
+#[test]
+fn a_sandbox_that_a_layer_demands_can_only_be_raised_by_others() {
+    let demands = |level: &str| if level.is_empty() { String::new() } else { format!("[commands]\nminimum = \"{level}\"") };
+    let table = [
+        (["", "", ""], SandboxLevel::Kernel, None),
+        (["full", "", ""], SandboxLevel::Full, Some("system.toml:2:11")),
+        (["full", "none", "kernel"], SandboxLevel::Full, Some("system.toml:2:11")),
+        (["kernel", "", "full"], SandboxLevel::Full, Some("project.toml:2:11")),
+        (["full", "full", "full"], SandboxLevel::Full, Some("system.toml:2:11")),
+        // The user's own configuration says `kernel` where it says nothing.
+        (["", "none", ""], SandboxLevel::Kernel, None),
+    ];
+    for (layers, minimum, place) in table {
+        let [system, user, project] = layers.map(demands);
+        let rules = CommandRules::default().under(&policy(&system, &user, &project));
+        let demanded = rules.demanded_at.map(|place| place.to_string());
+        assert_eq!((rules.minimum, demanded.as_deref()), (minimum, place), "{layers:?}");
+    }
 }
 
 #[test]

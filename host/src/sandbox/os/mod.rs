@@ -3,9 +3,18 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub(super) use linux::{hide_from_own_user, limit_compiler};
+pub(super) use linux::*;
 
-#[cfg(not(target_os = "linux"))]
+// The profile is text, and is looked at by tests on every system.
+#[cfg(any(target_os = "macos", test))]
+mod seatbelt;
+
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "macos")]
+pub(super) use macos::*;
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod other;
-#[cfg(not(target_os = "linux"))]
-pub(super) use other::{hide_from_own_user, limit_compiler};
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+pub(super) use other::*;

@@ -25,7 +25,7 @@ const PASSED_ON: &[&str] = &[
 ];
 
 /// Picks what is passed on, and adds what makes programs behave without a terminal.
-pub(super) fn for_commands(own: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
+pub(in crate::sandbox) fn for_commands(own: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
     let passes = |name: &OsString| name.to_str().is_some_and(|name| PASSED_ON.contains(&name) || name.starts_with("LC_"));
     let mut all: Vec<_> = own.filter(|(name, _)| passes(name)).collect();
     for (name, value) in [("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("NO_COLOR", "1")] {

@@ -1,23 +1,29 @@
 //! Running an approved command, and leaving nothing of it behind.
 //!
-//! A command runs as `sh -c LINE`, outside of WebAssembly, with the rights of the user: the approval of its line is
-//! what stands between the model and the machine. It gets no input, an environment that is built from a list, and a
-//! process group of its own, which ends with it.
+//! A command runs as `sh -c LINE`, outside of WebAssembly, in a sandbox of the operating system ([`super::confine`]), or,
+//! where the user chose so, with the rights of the user: then the approval of its line is all that stands between the model
+//! and the machine. It gets no input and an environment that is built from a list, and all that it starts ends with it.
 
-mod environment;
+pub(super) mod environment;
 mod group;
+mod leash;
 mod tail;
 
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio_util::sync::CancellationToken;
 
+use super::confine::{Commands, Place};
 use super::workspace::Workspace;
-use crate::policy::{Effect, Permit};
+use crate::policy::{Effect, Permit, SandboxLevel};
 use group::Group;
+use leash::{Last, Leash};
 use tail::HeadAndTail;
 
 /// How long a group has to end by itself after TERM before it gets KILL; abort has to be back within a second.
@@ -32,13 +38,19 @@ pub(super) struct Finished {
     pub(super) stdout: String,
     pub(super) stderr: String,
     pub(super) duration: Duration,
+    /// What was done about changes to protected paths.
+    pub(super) remarks: Vec<String>,
 }
 
 /// How it ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// By itself, with this code.
     Exited(i32),
+    /// By this signal.
     Killed(i32),
+    /// It took longer than it had.
     TimedOut,
 }
 
@@ -49,23 +61,94 @@ pub(super) enum Failed {
     Cancelled,
     #[error("cannot run in {0}: {1}")]
     Directory(String, std::io::Error),
-    #[error("cannot start sh: {0}")]
+    #[error("cannot start the command: {0}")]
     Start(std::io::Error),
+    #[error("the command did not run, since its sandbox cannot be made: {0}")]
+    Sandbox(String),
+    #[error("the process around the command ended without a report; look whether .git/hooks and the like are as they should be")]
+    Unreported,
     #[error("the permit is for something other than a command")]
     NotACommand,
 }
 
-/// Runs what the permit says, and nothing else.
-pub(super) async fn run(permit: &Permit, workspace: &Workspace, timeout: Duration, cancel: &CancellationToken) -> Result<Finished, Failed> {
+/// What holds a command while it runs, and lets nothing of it go.
+enum Hold {
+    /// Without a sandbox: its process group.
+    Group(Child, Group),
+    /// The supervisor of its sandbox.
+    Leash(Leash),
+}
+
+/// Runs what the permit says, and nothing else, in a sandbox of this level.
+pub(super) async fn run(
+    permit: &Permit,
+    workspace: &Workspace,
+    timeout: Duration,
+    cancel: &CancellationToken,
+    commands: &Commands,
+    level: SandboxLevel,
+) -> Result<Finished, Failed> {
     let Effect::Command { line, directory } = permit.effect() else { return Err(Failed::NotACommand) };
     let inside = workspace.dir().canonicalize(directory.for_open()).map_err(|e| Failed::Directory(directory.to_string(), e))?;
+    let directory = workspace.root().join(inside);
     let started = Instant::now();
+    // From here on every way out, a dropped future among them, ends the command.
+    let (mut hold, out, err) = match level {
+        SandboxLevel::None => start_in_group(line, &directory)?,
+        SandboxLevel::Kernel | SandboxLevel::Full => {
+            let place = Place { workspace: workspace.root(), directory: &directory, protected: workspace.guard().paths() };
+            let (leash, out, err) = Leash::start(commands, line, level, place).await?;
+            (Hold::Leash(leash), out, err)
+        }
+    };
+    let mut stdout = HeadAndTail::default();
+    let mut stderr = HeadAndTail::default();
+    let (mut out, mut err) = (out, err);
+    let last = {
+        let output = async { tokio::join!(collect(&mut out, &mut stdout), collect(&mut err, &mut stderr)) };
+        tokio::pin!(output);
+        let mut open = true;
+        let deadline = tokio::time::sleep(timeout);
+        tokio::pin!(deadline);
+        let last = loop {
+            tokio::select! {
+                _ = &mut output, if open => open = false,
+                last = hold.ended() => break last?,
+                () = &mut deadline => {
+                    let Last { remarks, .. } = hold.end().await;
+                    break Last { ending: Some(Ending::TimedOut), remarks };
+                }
+                () = cancel.cancelled() => {
+                    let _ = hold.end().await;
+                    return Err(Failed::Cancelled);
+                }
+            }
+        };
+        // What the command left running in its group ends now; then nobody holds the pipes open.
+        let _ = hold.end().await;
+        if open {
+            let _ = tokio::time::timeout(DRAIN, &mut output).await;
+        }
+        last
+    };
+    let stderr = stderr.text();
+    let ending = match last.ending {
+        Some(ending) => ending,
+        None => {
+            let problem = [last.remarks.join("; "), stderr.trim().chars().take(500).collect()];
+            return Err(Failed::Sandbox(problem.join(" ").trim().to_owned()));
+        }
+    };
+    Ok(Finished { ending, stdout: stdout.text(), stderr, duration: started.elapsed(), remarks: last.remarks })
+}
+
+fn start_in_group(line: &str, directory: &Path) -> Result<(Hold, Option<ChildStdout>, Option<ChildStderr>), Failed> {
     // By its full name: looking it up in the PATH that is passed on would make this a fork of the whole process, which costs
     // milliseconds, where a spawn would do.
     let mut child = tokio::process::Command::new("/bin/sh")
         .arg("-c")
         .arg(line)
-        .current_dir(workspace.root().join(inside))
+        .current_dir(directory)
         .env_clear()
         .envs(environment::for_commands(std::env::vars_os()))
         .stdin(Stdio::null())
@@ -75,45 +158,37 @@ pub(super) async fn run(permit: &Permit, workspace: &Workspace, timeout: Duratio
         .kill_on_drop(true)
         .spawn()
         .map_err(Failed::Start)?;
-    // From here on every way out, a dropped future among them, ends the group.
-    let mut group = Group::led_by(child.id());
-    let mut stdout = HeadAndTail::default();
-    let mut stderr = HeadAndTail::default();
-    let mut out = child.stdout.take();
-    let mut err = child.stderr.take();
+    let group = Group::led_by(child.id());
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    Ok((Hold::Group(child, group), out, err))
+}
 
-    let ending = {
-        let output = async { tokio::join!(collect(&mut out, &mut stdout), collect(&mut err, &mut stderr)) };
-        tokio::pin!(output);
-        let mut open = true;
-        let deadline = tokio::time::sleep(timeout);
-        tokio::pin!(deadline);
-        let ending = loop {
-            tokio::select! {
-                _ = &mut output, if open => open = false,
-                status = child.wait() => break Some(status.map_err(Failed::Start)?),
-                () = &mut deadline => break None,
-                () = cancel.cancelled() => {
-                    group.end(&mut child, GRACE).await;
-                    return Err(Failed::Cancelled);
-                }
+impl Hold {
+    /// Waits for the end of the command. Can be dropped and called again.
+    async fn ended(&mut self) -> Result<Last, Failed> {
+        match self {
+            Self::Group(child, _) => {
+                let status = child.wait().await.map_err(Failed::Start)?;
+                let ending = match (status.code(), status.signal()) {
+                    (Some(code), _) => Ending::Exited(code),
+                    (None, signal) => Ending::Killed(signal.unwrap_or_default()),
+                };
+                Ok(Last { ending: Some(ending), remarks: Vec::new() })
             }
-        };
-        // What the command left running in its group ends now; then nobody holds the pipes open.
-        group.end(&mut child, GRACE).await;
-        if open {
-            let _ = tokio::time::timeout(DRAIN, &mut output).await;
+            Self::Leash(leash) => leash.report().await,
         }
-        ending
-    };
-    let ending = match ending {
-        None => Ending::TimedOut,
-        Some(status) => match (status.code(), status.signal()) {
-            (Some(code), _) => Ending::Exited(code),
-            (None, signal) => Ending::Killed(signal.unwrap_or_default()),
-        },
-    };
-    Ok(Finished { ending, stdout: stdout.text(), stderr: stderr.text(), duration: started.elapsed() })
+    }
+
+    /// Ends it. Quick if it has ended.
+    async fn end(&mut self) -> Last {
+        match self {
+            Self::Group(child, group) => {
+                group.end(child, GRACE).await;
+                Last::default()
+            }
+            Self::Leash(leash) => leash.pull().await,
+        }
+    }
 }
 
 async fn collect(stream: &mut Option<impl AsyncRead + Unpin>, into: &mut HeadAndTail) {
@@ -135,7 +210,8 @@ mod tests {
         let workspace = Workspace::open(folder.path()).expect("it opens");
         let effect = Effect::Command { line: line.into(), directory: workspace.parse("").expect("a path") };
         let Decision::Allow(permit) = Judge::new(Mode::Auto, false).decide("bash", "{}", effect) else { panic!("auto allows") };
-        run(&permit, &workspace, timeout, cancel).await
+        let commands = Commands::new("no-program".into(), crate::policy::CommandRules::default(), folder.path().join("aside"));
+        run(&permit, &workspace, timeout, cancel, &commands, SandboxLevel::None).await
     }
 
     async fn finished(line: &str) -> Finished {

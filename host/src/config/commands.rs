@@ -1,0 +1,72 @@
+//! What `[commands]` means.
+
+use super::raw::RawCommands;
+use crate::policy::{CommandLimits, CommandRules, SandboxLevel};
+
+/// It does not make sense.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidCommands {
+    /// `commands.at_most`
+    #[error("commands.at_most = \"{0}\" in the configuration is less than commands.sandbox = \"{1}\", so that no command could run")]
+    Bounds(SandboxLevel, SandboxLevel),
+    /// `commands.max_…`
+    #[error("commands.{0} in the configuration is {1}; use {2} or more")]
+    TooFew(&'static str, u64, u64),
+}
+
+/// With the defaults for what was not said.
+pub(super) fn resolve(raw: RawCommands) -> Result<CommandRules, InvalidCommands> {
+    let usual = CommandRules::default();
+    let minimum = raw.sandbox.unwrap_or(usual.minimum);
+    let at_most = raw.at_most.unwrap_or(usual.at_most);
+    if at_most < minimum {
+        return Err(InvalidCommands::Bounds(at_most, minimum));
+    }
+    let at_least = |name, value: Option<u64>, usual, least| match value {
+        Some(value) if value < least => Err(InvalidCommands::TooFew(name, value, least)),
+        Some(value) => Ok(value),
+        None => Ok(usual),
+    };
+    let limits = CommandLimits {
+        processes: at_least("max_processes", raw.max_processes, usual.limits.processes, 8)?,
+        descriptors: at_least("max_descriptors", raw.max_descriptors, usual.limits.descriptors, 32)?,
+        file_size: at_least("max_file_mib", raw.max_file_mib, usual.limits.file_size >> 20, 1)?.saturating_mul(1 << 20),
+        memory: match raw.max_memory_mib {
+            Some(mib) => Some(at_least("max_memory_mib", Some(mib), 0, 64)?.saturating_mul(1 << 20)),
+            None => usual.limits.memory,
+        },
+    };
+    Ok(CommandRules { minimum, demanded_at: None, at_most, network: raw.network, read: raw.read, write: raw.write, limits })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::Raw;
+    use super::*;
+
+    fn rules(text: &str) -> Result<CommandRules, String> {
+        let raw = Raw::parse(text, Path::new("/c/config.toml")).map_err(|error| error.to_string())?;
+        resolve(raw.commands).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn without_a_word_commands_need_a_sandbox_and_have_no_network() {
+        let rules = rules("").expect("it resolves");
+        assert_eq!((rules.minimum, rules.at_most, rules.network), (SandboxLevel::Kernel, SandboxLevel::Full, false));
+    }
+
+    #[test]
+    fn bounds_that_leave_nothing_are_an_error() {
+        assert!(rules("[commands]\nat_most = \"none\"").unwrap_err().contains("no command could run"));
+        assert!(rules("[commands]\nsandbox = \"full\"\nat_most = \"kernel\"").is_err());
+        assert_eq!(rules("[commands]\nsandbox = \"none\"\nat_most = \"none\"").map(|rules| rules.at_most), Ok(SandboxLevel::None));
+    }
+
+    #[test]
+    fn limits_are_checked_where_they_are_written() {
+        assert!(rules("[commands]\nmax_processes = 1").unwrap_err().contains("commands.max_processes in the configuration is 1"));
+        assert_eq!(rules("[commands]\nmax_memory_mib = 512").map(|rules| rules.limits.memory), Ok(Some(512 << 20)));
+    }
+}

@@ -1,0 +1,198 @@
+//! Which sandbox commands get on this machine, and what that leaves open.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use super::order::{Order, Task};
+use super::{places, worktree};
+use crate::policy::{Code, CommandRules, Denial, ProtectedPaths, SandboxLevel};
+use crate::sandbox::digest::Digest;
+use crate::sandbox::os;
+use crate::sandbox::process::environment;
+
+/// Everything that holds for all commands of this process.
+#[derive(Debug)]
+pub struct Commands {
+    program: PathBuf,
+    rules: CommandRules,
+    set_aside: PathBuf,
+    bubblewrap: OnceLock<Result<PathBuf, String>>,
+    measured: OnceLock<Measured>,
+}
+
+/// What a self-test found.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The most that held.
+    pub level: SandboxLevel,
+    /// Why there is not more, for each level above.
+    pub lacking: Vec<(SandboxLevel, String)>,
+}
+
+/// Where a command runs.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sandbox) struct Place<'a> {
+    pub(in crate::sandbox) workspace: &'a Path,
+    /// The workspace or below it.
+    pub(in crate::sandbox) directory: &'a Path,
+    /// What is protected below the workspace.
+    pub(in crate::sandbox) protected: &'a ProtectedPaths,
+}
+
+/// A command that is about to be handed to a supervisor.
+pub(in crate::sandbox) struct Commission {
+    pub(in crate::sandbox) supervisor: Command,
+    /// This process' end of what the supervisor reads its order from.
+    pub(in crate::sandbox) link: UnixStream,
+    /// The line of JSON to send.
+    pub(in crate::sandbox) order: Vec<u8>,
+    pub(in crate::sandbox) digest: Digest,
+}
+
+impl Commands {
+    /// Under these rules. `program` is this program, which starts itself anew around each command; what has no business in a
+    /// workspace is moved to `set_aside`. Nothing is measured yet.
+    pub fn new(program: PathBuf, rules: CommandRules, set_aside: PathBuf) -> Self {
+        Self { program, rules, set_aside, bubblewrap: OnceLock::new(), measured: OnceLock::new() }
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &CommandRules {
+        &self.rules
+    }
+
+    /// What this machine has, tried out the first time that somebody asks: this takes a tenth of a second.
+    pub fn measured(&self) -> &Measured {
+        self.measured.get_or_init(|| self.measure())
+    }
+
+    fn bubblewrap(&self) -> &Result<PathBuf, String> {
+        self.bubblewrap.get_or_init(os::find_bubblewrap)
+    }
+
+    fn measure(&self) -> Measured {
+        let mut lacking = Vec::new();
+        for level in [SandboxLevel::Full, SandboxLevel::Kernel] {
+            let missing = if level > self.rules.at_most {
+                Err("`commands.at_most` in the configuration does not let it be used".to_owned())
+            } else {
+                self.prerequisites(level).and_then(|()| self.self_test(level))
+            };
+            match missing {
+                Ok(()) => return Measured { level, lacking },
+                Err(problem) => lacking.push((level, problem)),
+            }
+        }
+        Measured { level: SandboxLevel::None, lacking }
+    }
+
+    fn prerequisites(&self, level: SandboxLevel) -> Result<(), String> {
+        os::lacks_for_kernel().map_or(Ok(()), Err)?;
+        if level == SandboxLevel::Full {
+            self.bubblewrap().as_ref().map_err(Clone::clone)?;
+        }
+        Ok(())
+    }
+
+    /// The level in which commands run, or why they do not.
+    pub fn admitted(&self) -> Result<SandboxLevel, Denial> {
+        let Measured { level, lacking } = self.measured();
+        if *level >= self.rules.minimum {
+            return Ok(*level);
+        }
+        let why: Vec<String> = lacking
+            .iter()
+            .filter(|(level, _)| *level >= self.rules.minimum)
+            .map(|(level, problem)| format!("`{level}`: {problem}"))
+            .collect();
+        let minimum = self.rules.minimum;
+        let (demanded, allow_less) = match &self.rules.demanded_at {
+            Some(place) => (format!(" (`minimum = \"{minimum}\"` at {place})"), format!("change that in {}", place.file)),
+            None => (String::new(), "allow less with `sandbox = \"none\"` under `[commands]` in the configuration".to_owned()),
+        };
+        let reason = format!(
+            "commands run in a sandbox of level `{minimum}` or better{demanded}, and this machine does not have it: {}.",
+            why.join("; ")
+        );
+        let remedy = format!("The user can install what is missing, or {allow_less}; `cofferdam doctor` tells more.");
+        Err(Denial { place: self.rules.demanded_at.clone(), ..Denial::new(Code::NoSandbox, reason, remedy) })
+    }
+
+    /// How commands run, for who is about to approve one.
+    pub fn in_words(&self) -> String {
+        match self.admitted() {
+            Ok(SandboxLevel::None) => "WITHOUT a sandbox, with your rights".to_owned(),
+            Ok(level) => {
+                let network = if self.rules.network { "WITH the network" } else { "no network" };
+                format!("in the sandbox `{level}`, {network}")
+            }
+            Err(_) => "which will be refused, since this machine has no sandbox for it".to_owned(),
+        }
+    }
+
+    /// What is open at the level in force although one might think otherwise; in words.
+    pub fn open(&self) -> Vec<&'static str> {
+        let level = self.measured().level;
+        let mut open: Vec<&'static str> = match level {
+            SandboxLevel::Full => Vec::new(),
+            SandboxLevel::Kernel => vec![
+                "reading .env files and keys that lie in the workspace",
+                "permissions and times of your files outside (not what is in them)",
+                "names of files outside, and of your processes",
+            ],
+            SandboxLevel::None => vec!["everything that you can do"],
+        };
+        open.extend(os::open_here(level));
+        if self.rules.network && level != SandboxLevel::None {
+            open.push("the network, as you configured it");
+        }
+        open.push("what you run from the workspace later");
+        open
+    }
+
+    /// Everything for one command, at a level that was admitted.
+    pub(in crate::sandbox) fn commission(
+        &self,
+        task: Task,
+        level: SandboxLevel,
+        Place { workspace, directory, protected }: Place<'_>,
+        network: bool,
+    ) -> std::io::Result<Commission> {
+        let home = std::env::home_dir().filter(|home| home.is_absolute() && home.parent().is_some());
+        let rules = CommandRules { network, ..self.rules.clone() };
+        let mut places = places::of_machine(&rules, home.as_deref(), |name| std::env::var_os(name));
+        places.read.extend(worktree::repository(workspace));
+        let digest = task.digest();
+        let order = Order {
+            task,
+            digest: digest.clone(),
+            level,
+            program: self.program.clone(),
+            bubblewrap: if level == SandboxLevel::Full { self.bubblewrap().as_ref().ok().cloned() } else { None },
+            workspace: workspace.to_owned(),
+            directory: directory.to_owned(),
+            places,
+            home,
+            set_aside: self.set_aside.clone(),
+            network,
+            limits: rules.limits,
+            protected: protected.clone(),
+        };
+        let mut order = serde_json::to_vec(&order)?;
+        order.push(b'\n');
+        let (link, theirs) = UnixStream::pair()?;
+        let mut supervisor = Command::new(&self.program);
+        supervisor
+            .arg("supervise-command")
+            .env_clear()
+            .envs(environment::for_commands(std::env::vars_os()))
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Ok(Commission { supervisor, link, order, digest })
+    }
+}

@@ -1,0 +1,60 @@
+//! The socket between two processes of a command: lines of JSON, and an end that is noticed.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The longest message: a line of 128 KiB that is all escapes, and the paths around it.
+const LONGEST: u64 = 4 << 20;
+
+/// One end.
+#[derive(Debug)]
+pub(in crate::sandbox) struct Link {
+    stream: BufReader<UnixStream>,
+}
+
+impl Link {
+    /// The end that was given to this process as its standard input.
+    pub(super) fn of_this_process() -> std::io::Result<Self> {
+        Ok(Self::over(std::io::stdin().as_fd().try_clone_to_owned()?.into()))
+    }
+
+    pub(super) fn over(stream: UnixStream) -> Self {
+        Self { stream: BufReader::new(stream) }
+    }
+
+    pub(super) fn send(&mut self, message: &impl Serialize) -> std::io::Result<()> {
+        let mut line = serde_json::to_vec(message)?;
+        line.push(b'\n');
+        self.stream.get_mut().write_all(&line)
+    }
+
+    /// The next message; `None` at the end.
+    pub(super) fn receive<T: DeserializeOwned>(&mut self) -> std::io::Result<Option<T>> {
+        let mut line = Vec::new();
+        self.stream.by_ref().take(LONGEST).read_until(b'\n', &mut line)?;
+        if line.is_empty() { Ok(None) } else { Ok(Some(serde_json::from_slice(&line)?)) }
+    }
+
+    /// Whether the other end is gone, or has said all that it will say.
+    pub(super) fn has_ended(&mut self) -> bool {
+        let stream = self.stream.get_ref();
+        if stream.set_nonblocking(true).is_err() {
+            return true;
+        }
+        let ended = match self.stream.fill_buf() {
+            Ok(bytes) => bytes.is_empty(),
+            Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+        };
+        self.stream.get_ref().set_nonblocking(false).is_err() || ended
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.get_ref().as_fd()
+    }
+}

@@ -1,0 +1,204 @@
+//! What a command sees of the machine besides the workspace: the system's programs and what they need of `/etc`, and the
+//! toolchains in the user's home. The rest of the home is not among it, nor is anything that holds a key.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use super::order::Places;
+use crate::policy::CommandRules;
+
+const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/nix/store",
+    "/run/current-system/sw",
+    "/home/linuxbrew/.linuxbrew",
+    "/sys/devices/system/cpu",
+];
+
+/// Of `/etc`: names, users, certificates, and how programs are found and set up. Not `shadow`, nor keys.
+const ETC: &[&str] = &[
+    "alternatives",
+    "bash.bashrc",
+    "ca-certificates",
+    "ca-certificates.conf",
+    "crypto-policies",
+    "debian_version",
+    "default/locale",
+    "fonts",
+    "gitconfig",
+    "group",
+    "host.conf",
+    "hosts",
+    "inputrc",
+    "issue",
+    "java-17-openjdk",
+    "java-21-openjdk",
+    "java-25-openjdk",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "locale.alias",
+    "locale.conf",
+    "localtime",
+    "login.defs",
+    "lsb-release",
+    "magic",
+    "mime.types",
+    "nanorc",
+    "networks",
+    "nsswitch.conf",
+    "os-release",
+    "passwd",
+    "perl",
+    "pki/ca-trust",
+    "pki/tls/certs",
+    "profile",
+    "profile.d",
+    "protocols",
+    "python3",
+    "rpc",
+    "services",
+    "shells",
+    "ssl/cert.pem",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+    "static",
+    "subgid",
+    "subuid",
+    "terminfo",
+    "timezone",
+    "xattr.conf",
+];
+
+/// Who is where on the network.
+const ETC_FOR_NETWORK: &[&str] = &["gai.conf", "resolv.conf"];
+
+/// Of the home: toolchains, what package managers have already fetched, and git's settings, without which there is no commit.
+const HOME: &[&str] = &[
+    ".asdf",
+    ".bun",
+    ".cabal/bin",
+    ".cargo/bin",
+    ".cargo/config",
+    ".cargo/config.toml",
+    ".cargo/env",
+    ".cargo/git",
+    ".cargo/registry",
+    ".composer/vendor",
+    ".config/composer/vendor",
+    ".config/git/attributes",
+    ".config/git/config",
+    ".config/git/ignore",
+    ".deno",
+    ".dotnet",
+    ".elan",
+    ".fnm",
+    ".foundry/bin",
+    ".gem/ruby",
+    ".ghcup",
+    ".gitconfig",
+    ".gradle/caches",
+    ".gradle/wrapper",
+    ".ivy2/cache",
+    ".juliaup",
+    ".local/bin",
+    ".local/lib",
+    ".local/pipx/venvs",
+    ".local/share/fnm",
+    ".local/share/mise",
+    ".local/share/pipx/venvs",
+    ".local/share/pnpm",
+    ".local/share/uv",
+    ".m2/repository",
+    ".mix",
+    ".npm-global",
+    ".npm-packages",
+    ".nuget/packages",
+    ".nvm",
+    ".opam",
+    ".pixi",
+    ".pyenv",
+    ".rbenv",
+    ".rustup",
+    ".rvm",
+    ".rye",
+    ".sdkman",
+    ".stack/programs",
+    ".swiftly",
+    ".tool-versions",
+    ".volta",
+    "anaconda3",
+    "go",
+    "miniconda3",
+];
+
+/// Variables that say where a toolchain is, if it is not where it usually is.
+const TOOLCHAIN_VARIABLES: &[&str] = &["GOPATH", "GOROOT", "JAVA_HOME", "NVM_DIR", "PYENV_ROOT", "RUSTUP_HOME", "VIRTUAL_ENV"];
+/// Of `CARGO_HOME`, which holds credentials too.
+const OF_CARGO_HOME: &[&str] = &["bin", "config", "config.toml", "env", "git", "registry"];
+
+/// What is there of all that, for a user with this home and environment.
+pub(super) fn of_machine(rules: &CommandRules, home: Option<&Path>, variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Places {
+    let mut read: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+    let etc = Path::new("/etc");
+    read.extend(ETC.iter().map(|name| etc.join(name)));
+    if rules.network {
+        read.extend(ETC_FOR_NETWORK.iter().map(|name| etc.join(name)));
+        // Where `resolv.conf` leads to.
+        read.extend(etc.join("resolv.conf").canonicalize());
+    }
+    if let Some(home) = home {
+        read.extend(HOME.iter().map(|name| home.join(name)));
+    }
+    // These come from the environment, so they do not get to show the whole home, or more than that.
+    let harmless = |path: &PathBuf| {
+        path.is_absolute() && path.components().count() > 2 && home.is_none_or(|home| !home.starts_with(path)) && !path.starts_with("/etc")
+    };
+    let mut named: Vec<PathBuf> = TOOLCHAIN_VARIABLES.iter().filter_map(|name| variable(name)).map(PathBuf::from).collect();
+    named.extend(variable("PATH").iter().flat_map(|path| std::env::split_paths(path).collect::<Vec<_>>()));
+    let cargo_home = variable("CARGO_HOME").map(PathBuf::from);
+    named.extend(cargo_home.iter().flat_map(|folder| OF_CARGO_HOME.iter().map(|name| folder.join(name))));
+    read.extend(named.into_iter().filter(harmless));
+    read.extend(rules.read.iter().cloned());
+    read.retain(|path| path.exists());
+    read.sort();
+    read.dedup();
+    let covered: Vec<bool> = read
+        .iter()
+        .enumerate()
+        .map(|(at, path)| read[..at].iter().any(|outer| path.starts_with(outer) && outer.file_name() != Some(OsStr::new(""))))
+        .collect();
+    let mut covered = covered.into_iter();
+    read.retain(|_| !covered.next().unwrap_or_default());
+    let write = rules.write.iter().filter(|path| path.exists()).cloned().collect();
+    Places { read, write }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_is_not_shown_by_a_variable() {
+        let home = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir_all(home.path().join(".cargo/bin")).expect("it is made");
+        std::fs::create_dir_all(home.path().join(".ssh")).expect("it is made");
+        let variable = |name: &str| match name {
+            "PATH" => Some(std::env::join_paths([home.path(), Path::new("/"), Path::new("relative")]).expect("they join")),
+            "GOPATH" => Some(home.path().parent().expect("it has a parent").into()),
+            _ => None,
+        };
+        let places = of_machine(&CommandRules::default(), Some(home.path()), variable);
+        let below: Vec<_> = places.read.iter().filter(|path| path.starts_with(home.path())).collect();
+        assert_eq!(below, [&home.path().join(".cargo/bin")]);
+        assert!(!places.read.iter().any(|path| home.path().starts_with(path)), "{places:?}");
+        assert!(!places.read.iter().any(|path| path.ends_with("shadow") || path == Path::new("/etc")));
+    }
+}

@@ -1,0 +1,119 @@
+//! Trying out a level on this machine: what it closes is what could not be done, not what it is said to close.
+
+use std::fs;
+use std::io::Read as _;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStderr, ChildStdout};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use super::level::{Commands, Commission, Place};
+use super::link::Link;
+use super::order::{Ending, Report, Task};
+use super::probe::{Found, Probes};
+use crate::policy::{ProtectedPaths, SandboxLevel};
+
+/// A sandbox that takes longer for a handful of system calls is none.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Output ends when the last process does.
+const DRAIN: Duration = Duration::from_secs(2);
+
+impl Commands {
+    /// Tries to read, write and connect outside, to plant a hook, and to leave a process behind. An error says which of it
+    /// could be done, or why nothing could be tried.
+    pub(super) fn self_test(&self, level: SandboxLevel) -> Result<(), String> {
+        let folder = tempfile::tempdir().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
+        self.self_test_in(folder.path(), level)
+    }
+
+    fn self_test_in(&self, folder: &Path, level: SandboxLevel) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("the self-test cannot be made: {error}");
+        let folder = folder.canonicalize().map_err(failed)?;
+        let workspace = folder.join("workspace");
+        let hook = workspace.join(".git/hooks/pre-commit");
+        fs::create_dir_all(workspace.join(".git/hooks")).map_err(failed)?;
+        let probes = Probes { readable: folder.join("readable"), writable: folder.join("writable"), port: 0 };
+        fs::write(&probes.readable, "outside").map_err(failed)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port();
+        let task = Task::SelfTest(Probes { port, ..probes.clone() });
+        let place = Place { workspace: &workspace, directory: &workspace, protected: &ProtectedPaths::default() };
+        let commission = self.commission(task, level, place, false).map_err(failed)?;
+        let (report, stdout, stderr) = carry_out(commission).map_err(failed)?;
+        let stderr = first_line(&stderr);
+        match report.ending {
+            Ending::NotRun(problem) if stderr.is_empty() => return Err(problem),
+            Ending::NotRun(problem) => return Err(format!("{problem} ({stderr})")),
+            Ending::Exited(0) => {}
+            other @ (Ending::Exited(_) | Ending::Killed(_) | Ending::TooManyProcesses | Ending::Stopped) => {
+                return Err(format!("the self-test ended with {other:?} ({stderr})"));
+            }
+        }
+        let Some(stdout) = stdout else { return Err("a process survived its command".to_owned()) };
+        let found: Found = serde_json::from_str(&stdout).map_err(|error| format!("the self-test said {stdout:?}: {error}"))?;
+        let done = [
+            (found.read_outside, "a file outside could be read"),
+            // What looks like it from inside may be a folder of the command's own.
+            (probes.writable.exists(), "a file outside could be written"),
+            (found.reached_tcp, "a TCP connection could be made"),
+            (hook.exists(), "a hook stayed in .git/hooks"),
+        ];
+        let open: Vec<&str> = done.iter().filter(|(done, _)| *done).map(|(_, what)| *what).collect();
+        if open.is_empty() { Ok(()) } else { Err(format!("the self-test found it open: {}", open.join(", "))) }
+    }
+}
+
+/// The report, the output if it ended, and the complaints.
+fn carry_out(commission: Commission) -> std::io::Result<(Report, Option<String>, String)> {
+    let Commission { mut supervisor, link, order, digest: _ } = commission;
+    let mut child = supervisor.process_group(0).spawn()?;
+    // It holds the supervisor's end of the link.
+    drop(supervisor);
+    link.set_read_timeout(Some(PATIENCE))?;
+    let output = [child.stdout.take().map(Stream::Out), child.stderr.take().map(Stream::Err)].map(|stream| stream.map(read));
+    let answer = talk(link, &order);
+    if !matches!(answer, Ok(Some(_))) {
+        child.kill()?;
+    }
+    wait(&mut child)?;
+    let [stdout, stderr] = output.map(|receiver| receiver.and_then(|receiver| receiver.recv_timeout(DRAIN).ok()));
+    let stderr = stderr.unwrap_or_default();
+    match answer? {
+        Some(report) => Ok((report, stdout, stderr)),
+        None => Err(std::io::Error::other(format!("the supervisor ended without a report ({})", first_line(&stderr)))),
+    }
+}
+
+fn talk(mut link: std::os::unix::net::UnixStream, order: &[u8]) -> std::io::Result<Option<Report>> {
+    std::io::Write::write_all(&mut link, order)?;
+    Link::over(link).receive()
+}
+
+fn wait(child: &mut Child) -> std::io::Result<()> {
+    child.wait().map(drop)
+}
+
+enum Stream {
+    Out(ChildStdout),
+    Err(ChildStderr),
+}
+
+/// On a thread of its own, which stays behind if the stream does not end.
+fn read(stream: Stream) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        let _ = match stream {
+            Stream::Out(stream) => stream.take(64 << 10).read_to_string(&mut text),
+            Stream::Err(stream) => stream.take(64 << 10).read_to_string(&mut text),
+        };
+        let _ = sender.send(text);
+    });
+    receiver
+}
+
+pub(super) fn first_line(text: &str) -> &str {
+    text.trim().lines().next().unwrap_or_default()
+}

@@ -1,0 +1,202 @@
+//! The process between the host and a command: it makes the sandbox, waits, ends everything that the command has started,
+//! looks after the protected paths, and reports. It outlives a host that is killed just long enough to do so.
+
+use std::fs::Permissions;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use super::link::Link;
+use super::order::{Confinement, Ending, Order, Places, Readiness, Report, Sockets};
+use super::restore::restore;
+use super::watch::Snapshot;
+use crate::policy::{Protected, SandboxLevel};
+use crate::sandbox::os;
+
+/// How long the command has to end by itself after it was asked to; an abort has to be back within a second.
+const GRACE: Duration = Duration::from_millis(300);
+/// How often processes are counted.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// What there is around a command, for what makes its sandbox.
+#[derive(Debug)]
+pub(in crate::sandbox) struct Surroundings<'a> {
+    pub(in crate::sandbox) level: SandboxLevel,
+    pub(in crate::sandbox) program: &'a Path,
+    pub(in crate::sandbox) bubblewrap: Option<&'a Path>,
+    pub(in crate::sandbox) workspace: &'a Path,
+    pub(in crate::sandbox) directory: &'a Path,
+    pub(in crate::sandbox) home: Option<&'a Path>,
+    pub(in crate::sandbox) network: bool,
+    pub(in crate::sandbox) places: &'a Places,
+    /// A folder for this command alone.
+    pub(in crate::sandbox) temporary: &'a Path,
+    /// To be put in place of what is hidden; nobody can read them.
+    pub(in crate::sandbox) empty_file: &'a Path,
+    pub(in crate::sandbox) empty_folder: &'a Path,
+    /// What is protected, below the workspace, outer paths first.
+    pub(in crate::sandbox) protected: &'a [(PathBuf, Protected, std::fs::FileType)],
+}
+
+/// Takes an order from standard input and carries it out.
+pub fn supervise_command() -> Result<(), String> {
+    os::hide_from_own_user();
+    os::close_inherited_files(None).map_err(|error| format!("cannot close inherited files: {error}"))?;
+    let mut host = Link::of_this_process().map_err(|error| error.to_string())?;
+    let Some(order) = host.receive::<Order>().map_err(|error| format!("the order cannot be read: {error}"))? else { return Ok(()) };
+    // The terminal's signals are for the host, which then lets this process know.
+    let _ = rustix::process::setsid();
+    let (ending, remarks) = carry_out(&order, &mut host).unwrap_or_else(|problem| (Ending::NotRun(problem), Vec::new()));
+    let report = Report { ending, digest: order.digest, level: order.level, remarks };
+    // A host that is gone hears nothing.
+    let _ = host.send(&report);
+    Ok(())
+}
+
+fn carry_out(order: &Order, host: &mut Link) -> Result<(Ending, Vec<String>), String> {
+    if order.task.digest() != order.digest {
+        return Err("the line is not the one that was approved".to_owned());
+    }
+    os::adopt_orphans().map_err(|error| format!("cannot adopt processes: {error}"))?;
+    let private = Private::make().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
+    let keeping = order.level != SandboxLevel::Full;
+    let before = Snapshot::take(&order.workspace, &order.protected, keeping, &Snapshot::default())?;
+    let list: Vec<_> =
+        before.entries.iter().filter(|(_, entry)| !entry.inherited).map(|(path, entry)| (path.clone(), entry.how, entry.kind)).collect();
+    let surroundings = Surroundings {
+        level: order.level,
+        program: &order.program,
+        bubblewrap: order.bubblewrap.as_deref(),
+        workspace: &order.workspace,
+        directory: &order.directory,
+        home: order.home.as_deref(),
+        network: order.network,
+        places: &order.places,
+        temporary: &private.temporary,
+        empty_file: &private.empty_file,
+        empty_folder: &private.empty_folder,
+        protected: &list,
+    };
+    let ran = run(order, &surroundings, host);
+    let ended = os::end_descendants();
+    let mut remarks = match Snapshot::take(&order.workspace, &order.protected, keeping, &before) {
+        Ok(after) => restore(&order.workspace, &before, &after, &order.set_aside),
+        Err(problem) => vec![format!("protected paths could not be looked after: {problem}")],
+    };
+    remarks.extend(ended.err());
+    Ok((ran?, remarks))
+}
+
+fn run(order: &Order, surroundings: &Surroundings<'_>, host: &mut Link) -> Result<Ending, String> {
+    let (mut command, places) = os::enclose(surroundings)?;
+    let (ours, theirs) = UnixStream::pair().map_err(|error| error.to_string())?;
+    let temporary = if order.level == SandboxLevel::Full { Path::new("/tmp") } else { surroundings.temporary };
+    let mut child = command
+        .arg("confined-command")
+        .env("TMPDIR", temporary)
+        .env("XDG_CACHE_HOME", temporary.join(".cache"))
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .spawn()
+        .map_err(|error| format!("{} cannot be started: {error}", command.get_program().display()))?;
+    // It holds the other end of the pair.
+    drop(command);
+    let sockets = match (order.level, order.network) {
+        (SandboxLevel::Full, false) => Sockets::Own,
+        (SandboxLevel::Full, true) => Sockets::OwnAndNetwork,
+        (SandboxLevel::Kernel | SandboxLevel::None, false) => Sockets::Pairs,
+        (SandboxLevel::Kernel | SandboxLevel::None, true) => Sockets::PairsAndNetwork,
+    };
+    let mut confined = Link::over(ours);
+    let confinement = Confinement { task: order.task.clone(), places, sockets, limits: order.limits };
+    // What ends before it has read this has something to say for itself, or has ended with a status that says it.
+    let _ = confined.send(&confinement);
+    match confined.receive::<Readiness>() {
+        Ok(Some(Readiness::Confined)) => watch(&mut child, order, host),
+        Ok(Some(Readiness::Failed(problem))) => Err(problem),
+        Ok(None) | Err(_) => {
+            let status = child.wait().map_err(|error| error.to_string())?;
+            Err(format!("what makes the sandbox ended with {status}"))
+        }
+    }
+}
+
+fn watch(child: &mut Child, order: &Order, host: &mut Link) -> Result<Ending, String> {
+    let most = usize::try_from(order.limits.processes).unwrap_or(usize::MAX);
+    loop {
+        if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
+            return Ok(ending(status, order.level));
+        }
+        if host.has_ended() {
+            ask_to_end(child, order.level);
+            return Ok(Ending::Stopped);
+        }
+        // For root the kernel does not count.
+        if os::count_descendants() > most {
+            return Ok(Ending::TooManyProcesses);
+        }
+        os::wait_for_either(child, host, GLANCE).map_err(|error| error.to_string())?;
+    }
+}
+
+fn ending(status: ExitStatus, level: SandboxLevel) -> Ending {
+    match (status.code(), status.signal()) {
+        // bubblewrap tells of a signal as a shell does.
+        (Some(code @ 129..=159), _) if level == SandboxLevel::Full => Ending::Killed(code - 128),
+        (Some(code), _) => Ending::Exited(code),
+        (None, signal) => Ending::Killed(signal.unwrap_or_default()),
+    }
+}
+
+fn ask_to_end(child: &mut Child, level: SandboxLevel) {
+    os::ask_descendants_to_end(os::own_generations(level));
+    let deadline = Instant::now() + GRACE;
+    while Instant::now() < deadline && matches!(child.try_wait(), Ok(None)) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Folders and files for this command alone, removed with it.
+struct Private {
+    folder: tempfile::TempDir,
+    temporary: PathBuf,
+    empty_file: PathBuf,
+    empty_folder: PathBuf,
+}
+
+impl Private {
+    fn make() -> std::io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("cofferdam-").permissions(Permissions::from_mode(0o700)).tempdir()?;
+        // Links in the way, such as that of macOS's `/tmp`, are none of a sandbox's business.
+        let path = folder.path().canonicalize()?;
+        let private = Self { temporary: path.join("tmp"), empty_file: path.join("file"), empty_folder: path.join("folder"), folder };
+        std::fs::create_dir(&private.temporary)?;
+        std::fs::create_dir(&private.empty_folder)?;
+        std::fs::write(&private.empty_file, "")?;
+        for path in [&private.empty_file, &private.empty_folder] {
+            std::fs::set_permissions(path, Permissions::from_mode(0))?;
+        }
+        Ok(private)
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        // The command may have left folders that nobody can enter; what then stays is its own.
+        if std::fs::remove_dir_all(self.folder.path()).is_err() {
+            open_up(&self.temporary);
+        }
+    }
+}
+
+fn open_up(folder: &Path) {
+    let _ = std::fs::set_permissions(folder, Permissions::from_mode(0o700));
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            open_up(&entry.path());
+        }
+    }
+}

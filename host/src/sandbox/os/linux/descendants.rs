@@ -1,0 +1,97 @@
+//! All that a command has started, wherever it has gone: this process adopts what loses its parent.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpgrp, getpid, kill_process, kill_process_group, set_child_subreaper, setpriority_process, wait,
+};
+
+/// Makes this process the parent of descendants whose own parent ends.
+pub(in crate::sandbox) fn adopt_orphans() -> std::io::Result<()> {
+    // Where it may, it goes before a crowd of processes that it has to end. A command gets none of that.
+    let _ = setpriority_process(None, -10);
+    Ok(set_child_subreaper(Some(getpid()))?)
+}
+
+/// How many there are.
+pub(in crate::sandbox) fn count_descendants() -> usize {
+    below(&processes(), 0).len()
+}
+
+/// Asks all to end that are more than `depth` generations away.
+pub(in crate::sandbox) fn ask_descendants_to_end(depth: usize) {
+    for pid in below(&processes(), depth).into_iter().filter_map(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::TERM);
+    }
+}
+
+/// Kills all, and comes back when none is left.
+pub(in crate::sandbox) fn end_descendants() -> Result<(), String> {
+    let own = getpgrp();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let all = processes();
+        let pids = below(&all, 0);
+        // A group dies at once, so that its members cannot start others faster than they are killed. The first process of a
+        // namespace, which stands outermost, takes the others along.
+        let groups: BTreeSet<i32> = pids.iter().filter_map(|pid| Some(all.get(pid)?.group)).collect();
+        for group in groups.into_iter().filter_map(Pid::from_raw).filter(|group| *group != own) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        for pid in pids.iter().filter_map(|pid| Pid::from_raw(*pid)) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                // Nobody is left who could have children.
+                Err(rustix::io::Errno::CHILD) => return Ok(()),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        if Instant::now() > deadline {
+            return Err(format!("{} processes of the command cannot be killed", pids.len()));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A process, as far as it matters here.
+struct Process {
+    parent: i32,
+    group: i32,
+}
+
+fn processes() -> BTreeMap<i32, Process> {
+    let numbers = fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter_map(|pid| Some((pid, process(pid)?))).collect()
+}
+
+/// All that descend from this process, those further away than `depth` generations; the nearest first.
+fn below(all: &BTreeMap<i32, Process>, depth: usize) -> Vec<i32> {
+    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    for (pid, process) in all {
+        children.entry(process.parent).or_default().push(*pid);
+    }
+    let mut generation = vec![getpid().as_raw_nonzero().get()];
+    let mut found = Vec::new();
+    let mut distance = 0;
+    while !generation.is_empty() {
+        generation = generation.iter().flat_map(|pid| children.remove(pid).unwrap_or_default()).collect();
+        distance += 1;
+        if distance > depth {
+            found.extend(&generation);
+        }
+    }
+    found
+}
+
+fn process(pid: i32) -> Option<Process> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name stands in parentheses and can hold anything, parentheses too.
+    let mut rest = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().skip(1).map(str::parse);
+    Some(Process { parent: rest.next()?.ok()?, group: rest.next()?.ok()? })
+}

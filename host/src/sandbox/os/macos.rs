@@ -1,0 +1,148 @@
+//! macOS. The compiling process: time of the processor is enforced by the kernel; memory is not, since `RLIMIT_AS` is
+//! advice there. Commands: one level, `kernel`, by a Seatbelt profile through `sandbox-exec`. What protected paths there are
+//! is part of the profile. Processes that leave the command's group are found by their parents and killed as far as those
+//! can be followed: macOS has no means to adopt orphans.
+
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process_group, setrlimit, setsid};
+
+use super::super::confine::{Confinement, Link, Places, Surroundings};
+use super::seatbelt::Profile;
+use crate::policy::SandboxLevel;
+
+const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
+
+pub(in crate::sandbox) fn limit_compiler(time: Duration, _memory: u64) -> std::io::Result<()> {
+    bound(Resource::Cpu, time.as_secs())
+}
+
+pub(in crate::sandbox) fn hide_from_own_user() {}
+
+pub(in crate::sandbox) fn find_bubblewrap() -> Result<PathBuf, String> {
+    Err("namespaces are a thing of Linux; on macOS `kernel` is what there is".to_owned())
+}
+
+pub(in crate::sandbox) fn lacks_for_kernel() -> Option<String> {
+    (!Path::new(SANDBOX_EXEC).exists()).then(|| format!("{SANDBOX_EXEC} is missing"))
+}
+
+pub(in crate::sandbox) fn open_here(level: SandboxLevel) -> Vec<&'static str> {
+    match level {
+        SandboxLevel::Kernel => vec!["processes that a command leaves behind on purpose"],
+        SandboxLevel::Full | SandboxLevel::None => Vec::new(),
+    }
+}
+
+pub(in crate::sandbox) fn own_generations(_: SandboxLevel) -> usize {
+    0
+}
+
+pub(in crate::sandbox) fn enclose(around: &Surroundings<'_>) -> Result<(Command, Places), String> {
+    let mut read = around.places.read.clone();
+    read.extend(
+        ["/System", "/Library", "/private/etc", "/private/var/select", "/Applications/Xcode.app", "/opt/homebrew"].map(PathBuf::from),
+    );
+    let protected: Vec<_> = around.protected.iter().map(|(path, how, _)| (path.clone(), *how)).collect();
+    let profile = Profile {
+        workspace: around.workspace,
+        temporary: around.temporary,
+        program: around.program,
+        read: &read,
+        write: &around.places.write,
+        network: around.network,
+        protected: &protected,
+    };
+    let text = profile.text().ok_or("a path of the workspace has characters that a profile cannot have")?;
+    let mut command = Command::new(SANDBOX_EXEC);
+    command.arg("-p").arg(text).arg(around.program).current_dir(around.directory);
+    Ok((command, around.places.clone()))
+}
+
+/// The profile holds already; what is left are limits and the session.
+pub(in crate::sandbox) fn confine_this_process(confinement: &Confinement, _: &Link) -> Result<(), String> {
+    let _ = setsid();
+    let limits = &confinement.limits;
+    let all = [(Resource::Nofile, limits.descriptors), (Resource::Fsize, limits.file_size), (Resource::Core, 0)];
+    for (resource, value) in all {
+        bound(resource, value).map_err(|error| format!("cannot set limits: {error}"))?;
+    }
+    Ok(())
+}
+
+/// This program opens all of its files so that they close; what it inherits, macOS has no safe call to close at once.
+pub(in crate::sandbox) fn close_inherited_files(_: Option<&Link>) -> std::io::Result<()> {
+    Ok(())
+}
+
+pub(in crate::sandbox) fn adopt_orphans() -> std::io::Result<()> {
+    Ok(())
+}
+
+pub(in crate::sandbox) fn count_descendants() -> usize {
+    descendants().len()
+}
+
+pub(in crate::sandbox) fn ask_descendants_to_end(_: usize) {
+    for pid in descendants() {
+        let _ = rustix::process::kill_process(pid, Signal::TERM);
+    }
+}
+
+pub(in crate::sandbox) fn end_descendants() -> Result<(), String> {
+    for _ in 0..1000 {
+        let all = descendants();
+        if all.is_empty() {
+            return Ok(());
+        }
+        for pid in all {
+            let _ = kill_process_group(pid, Signal::KILL);
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+            let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::NOHANG);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Err("processes of the command cannot be killed".to_owned())
+}
+
+/// By their parents, as `ps` tells.
+fn descendants() -> Vec<Pid> {
+    let Ok(ps) = Command::new("/bin/ps").args(["-axo", "pid=,ppid="]).stdout(Stdio::piped()).spawn() else { return Vec::new() };
+    let itself = i32::try_from(ps.id()).ok();
+    let Ok(output) = ps.wait_with_output() else { return Vec::new() };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let pairs: Vec<(i32, i32)> = text
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace().map(str::parse);
+            Some((words.next()?.ok()?, words.next()?.ok()?))
+        })
+        .filter(|(pid, _)| Some(*pid) != itself)
+        .collect();
+    let mut generation = vec![getpid().as_raw_nonzero().get()];
+    let mut found = Vec::new();
+    while !generation.is_empty() {
+        generation = pairs.iter().filter(|(_, parent)| generation.contains(parent)).map(|(pid, _)| *pid).collect();
+        found.extend(generation.iter().filter_map(|pid| Pid::from_raw(*pid)));
+    }
+    found
+}
+
+fn bound(resource: Resource, value: u64) -> std::io::Result<()> {
+    let most = getrlimit(resource).maximum.map_or(value, |most| most.min(value));
+    Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
+}
+
+/// Without a file that tells of a child's end, it is looked at often.
+pub(in crate::sandbox) fn wait_for_either(_: &Child, link: &Link, at_most: Duration) -> std::io::Result<()> {
+    let nanos = at_most.min(Duration::from_millis(5)).subsec_nanos();
+    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(nanos) };
+    match poll(&mut [PollFd::from_borrowed_fd(link.as_fd(), PollFlags::IN)], Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,98 @@
+//! The profile of macOS's sandbox for a command: everything is denied but what is listed. The last rule that matches
+//! decides, so what is protected comes after what it lies in.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::policy::Protected;
+
+/// What a profile is made of.
+#[derive(Debug)]
+pub(super) struct Profile<'a> {
+    pub(super) workspace: &'a Path,
+    pub(super) temporary: &'a Path,
+    pub(super) program: &'a Path,
+    pub(super) read: &'a [PathBuf],
+    pub(super) write: &'a [PathBuf],
+    pub(super) network: bool,
+    /// Below the workspace.
+    pub(super) protected: &'a [(PathBuf, Protected)],
+}
+
+impl Profile<'_> {
+    /// Its text; `None` where a path has no text.
+    pub(super) fn text(&self) -> Option<String> {
+        let mut text = String::from(
+            "(version 1)\n(deny default)\n(import \"system.sb\")\n(allow process-fork)\n(allow process-exec)\n\
+             (allow signal (target same-sandbox))\n(allow sysctl-read)\n(allow file-read-metadata)\n",
+        );
+        for path in self.read.iter().map(PathBuf::as_path).chain([self.program]) {
+            let _ = writeln!(text, "(allow file-read* (subpath {}))", quoted(path)?);
+        }
+        for path in self.write.iter().map(PathBuf::as_path).chain([self.workspace, self.temporary]) {
+            let _ = writeln!(text, "(allow file-read* file-write* (subpath {}))", quoted(path)?);
+        }
+        for device in ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"] {
+            let _ = writeln!(text, "(allow file-read* file-write-data (literal {}))", quoted(Path::new(device))?);
+        }
+        if self.network {
+            text.push_str("(allow network-outbound)\n(allow network-inbound)\n(allow system-socket)\n");
+        }
+        // Names that are not there yet are closed as well: the rule is about the name.
+        for name in ["hooks", "config", "config.worktree", "commondir"] {
+            let _ = writeln!(text, "(deny file-write* (regex {}))", regex(self.workspace, &format!("/.*[.][gG][iI][tT]/{name}"))?);
+        }
+        for name in [".vscode", ".idea", ".devcontainer", ".mcp.json", ".claude", ".codex", ".cursor", ".gitmodules", ".cofferdam"] {
+            let name = name.replace('.', "[.]");
+            let _ = writeln!(text, "(deny file-write* (regex {}))", regex(self.workspace, &format!("/(.*/)?{name}"))?);
+        }
+        for (path, how) in self.protected {
+            let path = quoted(&self.workspace.join(path))?;
+            let _ = match how {
+                Protected::Hidden => writeln!(text, "(deny file-read* file-write* (subpath {path}))"),
+                Protected::ReadOnly => writeln!(text, "(deny file-write* (subpath {path}))"),
+                Protected::Pinned => writeln!(text, "(deny file-write-unlink (literal {path}))"),
+            };
+        }
+        Some(text)
+    }
+}
+
+fn quoted(path: &Path) -> Option<String> {
+    let text = path.to_str().filter(|text| !text.contains(char::is_control))?;
+    Some(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
+}
+
+/// A regular expression for this beginning, taken literally, and this end, and all below.
+fn regex(beginning: &Path, end: &str) -> Option<String> {
+    let text = beginning.to_str().filter(|text| !text.contains(char::is_control) && !text.contains('"'))?;
+    let literal: String =
+        text.chars().map(|c| if c.is_alphanumeric() || "/_-".contains(c) { c.to_string() } else { format!("[{c}]") }).collect();
+    let literal = literal.replace("[^]", "\\^").replace("[\\]", "\\\\");
+    Some(format!("#\"^{literal}{end}(/|$)\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_denies_by_default_and_protects_last() {
+        let profile = Profile {
+            workspace: Path::new("/Users/u/my \"project\".d"),
+            temporary: Path::new("/private/tmp/t"),
+            program: Path::new("/usr/local/bin/cofferdam"),
+            read: &["/usr".into()],
+            write: &[],
+            network: false,
+            protected: &[
+                (".git".into(), Protected::Pinned),
+                (".git/config".into(), Protected::ReadOnly),
+                (".env".into(), Protected::Hidden),
+            ],
+        };
+        assert_eq!(profile.text(), None, "a quotation mark in a regular expression is not worth the risk");
+        let text = Profile { workspace: Path::new("/Users/u/project.d"), ..profile }.text().expect("it has a text");
+        insta::assert_snapshot!(text, @"");
+    }
+}

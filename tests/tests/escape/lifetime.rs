@@ -1,0 +1,111 @@
+//! Commands end, and all that they started with them: at their timeout, when they are cancelled, when there are too many of
+//! them, and when the host is killed.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use cofferdam::agent::ports::Ran;
+use cofferdam::policy::{Capability, SandboxLevel};
+use cofferdam_tests::guests::{Guest, Plan, commands};
+use cofferdam_tests::program::{Home, processes_with, wait_until};
+
+use super::{LEVELS, house, rules, run};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
+
+fn house_with_timeout(level: SandboxLevel, seconds: &str) -> cofferdam_tests::guests::House {
+    let guest = Guest::named("command").with("{{directory}}", "").with("{{timeout}}", seconds).asking(&[Capability::RunCommands]);
+    Plan::default().guest(&guest).commands(Arc::new(commands(rules(level)))).build()
+}
+
+#[test]
+fn r120_a_timeout_ends_what_ignores_signals_and_hides_in_another_session() {
+    for (level, mark) in LEVELS.into_iter().zip(["86201.71", "86201.72"]) {
+        let house = house_with_timeout(level, "1");
+        let said = run(&house, &format!("trap '' TERM HUP INT; setsid sh -c \"trap '' TERM; sleep {mark}\" & sleep {mark}; sleep {mark}"));
+        // 2 is `timed-out`.
+        assert!(said.starts_with("ending 2"), "{level}: {said}");
+        assert_eq!(processes_with(mark), Vec::<String>::new(), "{level}");
+    }
+}
+
+#[test]
+fn r101_cancelling_ends_a_command_within_a_second() {
+    for (level, mark) in LEVELS.into_iter().zip(["86202.71", "86202.72"]) {
+        let house = house_with_timeout(level, "100");
+        run(&house, "true");
+        let line = serde_json::json!({"line": format!("trap '' TERM; setsid sleep {mark} & sleep {mark}")}).to_string();
+        let report = house.turn_cancelled(&[("command", &line)], Some(Duration::from_millis(500)));
+        assert_eq!(report.ran, Ran::Aborted);
+        wait_until("all is ended", || processes_with(mark).is_empty());
+    }
+}
+
+#[test]
+fn a_command_that_ends_well_may_say_so_when_it_is_asked_to() {
+    for level in LEVELS {
+        let house = house_with_timeout(level, "1");
+        let said = run(&house, "trap 'echo tidied > tidied; exit 0' TERM; while :; do sleep 0.05; done");
+        assert!(said.starts_with("ending 2"), "{level}: {said}");
+        assert!(house.folder().join("tidied").exists(), "{level}: it had no time to tidy up");
+    }
+}
+
+#[test]
+fn a_killed_host_leaves_no_process_and_no_change_of_protected_paths() {
+    static CACHE: OnceLock<PathBuf> = OnceLock::new();
+    let cache = CACHE.get_or_init(|| {
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled-tools");
+        Home::prepare_cache(PROGRAM, &cache);
+        cache
+    });
+    for (level, mark) in LEVELS.into_iter().zip(["86203.71", "86203.72"]) {
+        let home = Home::new(PROGRAM, cache).with("file.txt", "text\n").with(".env", "KEY=env-secret\n");
+        home.write("config/cofferdam/config.toml", format!("[commands]\nsandbox = \"{level}\"\nat_most = \"{level}\"\n"));
+        let line = format!("mkdir -p .vscode && echo evil > .vscode/tasks.json; touch ready; setsid sleep {mark} & sleep {mark}");
+        let input = serde_json::json!({"command": line}).to_string();
+        let mut host = home.command(&["tools", "call", "bash", &input, "--mode", "auto"]);
+        let mut host = host.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        wait_until("the command runs", || home.has("ready"));
+        host.kill().expect("it is killed");
+        host.wait().expect("it is dead");
+        wait_until("no process is left", || processes_with(mark).is_empty());
+        wait_until("the workspace is as it was", || !home.has(".vscode"));
+        let names = std::fs::read_dir(home.workspace()).expect("it is listed").flatten().map(|entry| entry.file_name());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        assert_eq!(names, [".env", "file.txt", "ready"], "{level}: masks are left");
+        assert_eq!(std::fs::read_to_string(home.workspace().join(".env")).expect("it is there"), "KEY=env-secret\n");
+    }
+}
+
+#[test]
+fn a_flood_of_output_is_cut_while_it_comes() {
+    for level in LEVELS {
+        let said = run(&house(level), "echo first; yes | head -c 300000000; echo last");
+        assert!(said.contains("first") && said.contains("last") && said.contains("bytes left out"), "{level}");
+        assert!(said.len() < 1 << 20, "{level}: {}", said.len());
+    }
+}
+
+#[test]
+fn too_many_processes_end_the_command_and_say_so() {
+    for level in LEVELS {
+        let said = run(&house(level), "i=0; while [ $i -lt 280 ]; do sleep 20 & i=$((i+1)); done; wait; echo all of them");
+        assert!(!said.contains("all of them"), "{level}: {said}");
+    }
+}
+
+#[test]
+fn commands_do_not_see_the_files_of_others() {
+    for level in LEVELS {
+        let house = house(level);
+        run(&house, "echo secret > $TMPDIR/mine");
+        assert!(!run(&house, "ls -a $TMPDIR").contains("mine"), "{level}");
+    }
+    // The folders themselves are gone.
+    let left = Command::new("find").args([std::env::temp_dir().to_str().expect("a path"), "-maxdepth", "3", "-name", "mine"]).output();
+    assert_eq!(String::from_utf8_lossy(&left.expect("it runs").stdout), "");
+}
