@@ -49,7 +49,7 @@ mod workspace;
 
 pub use cache::{Cache, CacheProblem};
 pub use call::{Call, CallReport};
-pub use compile::{Compiler, compile_from_stdin};
+pub use compile::{Compiler, LARGEST_COMPONENT, compile_from_stdin};
 pub use declaration::{Declaration, DeclaredTool, Imports, Lent};
 pub use digest::Digest;
 pub use engine::{Allocation, Sandbox, SandboxError, SandboxOptions};

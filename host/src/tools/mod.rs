@@ -5,6 +5,7 @@
 //! runs them in their enclosures, asks where something has to be approved, and answers every call.
 
 mod accepted;
+mod added;
 mod answer;
 mod approval;
 mod arguments;
@@ -22,6 +23,7 @@ mod summary;
 mod tier;
 
 pub use accepted::{Accepted, AcceptedTool, BadLock, Lock, Standing};
+pub use added::{Added, Difference};
 pub use approval::{Answer, Approvals, Approver};
 pub use arguments::{Arguments, ArgumentsProblem};
 pub use builtin::builtin_components;
