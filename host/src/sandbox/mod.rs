@@ -44,6 +44,7 @@ mod progress;
 mod schema;
 mod stage;
 mod state;
+mod version;
 mod walk;
 mod workspace;
 
@@ -58,7 +59,8 @@ pub use files::Touched;
 pub use gate::{Delegated, Delegation, Gate, ProgressSink, Ruling};
 pub use limits::Limits;
 pub use load::{ComponentBytes, LoadError, Plugin};
-pub use notebook::{Notebook, Notebooks};
+pub use notebook::{Note, Notebook, Notebooks};
 pub use output::{Output, Piece, Shown};
-pub use stage::{CommitError, Entry, History, HistoryError, Staged};
+pub use stage::{CommitError, Entry, History, HistoryError, Made, Staged};
+pub use version::Version;
 pub use workspace::{Workspace, WorkspaceError};

@@ -201,7 +201,7 @@ impl Bench<'_> {
 fn commit(staged: Staged, tool: &str) -> Result<(), String> {
     let effect = Effect::Write { changes: staged.changes().clone(), confirm: false };
     match Judge::new(Mode::Auto, false).decide(tool, "{}", effect) {
-        Decision::Allow(permit) => staged.commit(permit, tool, None).map_err(|error| error.to_string()),
+        Decision::Allow(permit) => staged.commit(permit, tool, None).map(drop).map_err(|error| error.to_string()),
         Decision::Ask(_) => Err("nobody can be asked in a test".into()),
         Decision::Deny(denial) => Err(denial.to_string()),
     }
