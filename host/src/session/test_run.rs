@@ -79,7 +79,15 @@ impl Tools for Desk {
                     "spy" => ToolResult::ok(std::fs::read_to_string(&call.arguments).expect("the journal is there")),
                     name => ToolResult::ok(format!("{name} of {}: done\nä🦀\u{2028}", call.arguments)),
                 };
-                let event = Event::CallFinished { call, tier, summary: "", result: &result, view: None, duration: Duration::ZERO, remembered: None };
+                let event = Event::CallFinished {
+                    call,
+                    tier,
+                    summary: "",
+                    result: &result,
+                    view: None,
+                    duration: Duration::ZERO,
+                    remembered: None,
+                };
                 observer.observe(&event);
                 turn.answer(index, result);
             }

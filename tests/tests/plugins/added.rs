@@ -85,7 +85,10 @@ fn a_plugin_is_added_by_who_has_seen_what_it_is() {
     let [plugin] = listed.as_slice() else { panic!("{listed:?}") };
     let digest = Digest::of(&component).to_string();
     assert_eq!([&plugin["name"], &plugin["source"], &plugin["state"], &plugin["digest"]], ["echo", &path, "pinned", &digest]);
-    assert_eq!(plugin["tools"][0], json!({"name": "echo", "tier": "read-only", "asks": ["read-files"], "grants": plugin["tools"][0]["grants"]}));
+    assert_eq!(
+        plugin["tools"][0],
+        json!({"name": "echo", "tier": "read-only", "asks": ["read-files"], "grants": plugin["tools"][0]["grants"]})
+    );
     let text = home.run(&["plugin", "list"]).stdout;
     for part in ["echo  sha256:", "  pinned\n", &format!("from   {path}"), "tool   echo  read-only, asks to read files of the workspace"] {
         assert!(text.contains(part), "{part}: {text}");
@@ -202,7 +205,10 @@ fn what_is_removed_is_named_and_gone() {
     let ran = home.run(&["plugin", "remove", "nothing"]);
     assert!(ran.code == 1 && ran.stderr.contains("no plugin was added as nothing; there are: echo"), "{ran:?}");
     let ran = home.run(&["plugin", "remove", "echo"]);
-    let expected = format!("{}, which came from {path}", home.path().join("config/cofferdam/plugins").join(kept_as("echo", &echo(&reading()))).display());
+    let expected = format!(
+        "{}, which came from {path}",
+        home.path().join("config/cofferdam/plugins").join(kept_as("echo", &echo(&reading()))).display()
+    );
     assert!(ran.code == 0 && ran.stdout.contains(&expected), "{ran:?}");
     assert!(kept(&home).is_empty() && !lock(&home).contains("echo"), "{}", lock(&home));
     let ran = call(&home);

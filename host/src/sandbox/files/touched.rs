@@ -22,11 +22,10 @@ pub struct Touched {
 
 impl Touched {
     pub(super) fn read(&mut self, place: &str, version: Version) {
-        if self.read.contains_key(place) {
-        } else if self.read.len() < MOST {
-            self.read.insert(place.to_owned(), version);
-        } else {
-            self.more += 1;
+        match self.read.get(place) {
+            Some(_) => {}
+            None if self.read.len() < MOST => drop(self.read.insert(place.to_owned(), version)),
+            None => self.more += 1,
         }
     }
 
