@@ -178,7 +178,7 @@ fn requests() -> Vec<(&'static str, Script)> {
 /// A store in a folder, with one session in which everything happened, and what was live at its end.
 pub(super) async fn eventful(folder: &Path) -> (Store, Entry, Transcript) {
     let store = Store::new(folder.join("sessions"));
-    let Session { mut transcript, mut journal } = store.create(Path::new(WORKSPACE), Box::new(str::to_owned)).expect("created");
+    let Session { mut transcript, mut journal, .. } = store.create(Path::new(WORKSPACE), Box::new(str::to_owned)).expect("created");
     for (prompt, script) in requests() {
         let notices = Notices::default();
         request(journal, &mut transcript, prompt, &script, &notices).await;

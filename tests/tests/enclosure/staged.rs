@@ -165,15 +165,14 @@ fn a_call_that_fails_changes_nothing() {
 #[test]
 fn r039_dont_ask_again_covers_the_paths_that_really_change() {
     let approver = Arc::new(Scripted::with([Answer::YesForScope]));
-    let house = Plan::default().guest(&edit(r#"(call $overwrite @"src/a" {{text}})"#).with("{{text}}", "@\"1\"")).asking(&approver).build();
+    let house = Plan::default().guest(&edit(r#"(call $append @"src/a" {{text}})"#).with("{{text}}", "@\"1\"")).asking(&approver).build();
     house.write("src/a", "0");
     house.answers("edit", r#"{"path":"elsewhere"}"#);
     let asked = approver.asked();
     assert_eq!(asked[0].scope.as_ref().map(ToString::to_string).as_deref(), Some("edit writing src/a"));
-    house.write("src/a", "2");
     house.answers("edit", "{}");
     assert_eq!(approver.asked().len(), 1);
-    assert_eq!(content(house.folder(), "src/a").as_deref(), Some("1"));
+    assert_eq!(content(house.folder(), "src/a").as_deref(), Some("011"));
 }
 
 /// Changes something while the question is open, and says yes.

@@ -44,7 +44,7 @@ fn r119_a_file_that_changed_since_it_was_read_is_read_again_first() {
         home.ask(&server, &["--mode", "auto"]).answered("Done.");
         let results = results(&server);
         let (is_error, text) = &results[3];
-        assert!(is_error && text.contains("'a.txt' has changed on disk since it was last read"), "{text}");
+        assert!(*is_error && text.contains("'a.txt' has changed on disk since it was last read"), "{text}");
         assert!(text.contains("nothing was changed. Read it again"), "{text}");
         assert!(!results[4].0 && !results[6].0, "another file, and the same when it was read again: {results:?}");
         assert_eq!((content(&home, "a.txt").as_str(), content(&home, "b.txt").as_str()), ("zero\none\nthree\n", "1\n"));
@@ -97,7 +97,7 @@ fn r119_the_look_of_a_tool_that_failed_is_no_reading() {
 
 #[test]
 fn r118_a_file_that_is_edited_keeps_its_permissions() {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::PermissionsExt;
     let home = home().with("run.sh", "#!/bin/sh\necho one\n");
     let path = home.workspace().join("run.sh");
     for mode in [0o755, 0o700, 0o640] {
