@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::record::{AnyHeader, Header, Record, VERSION};
+use crate::agent::events::Remembered;
 use crate::conversation::{OpenTurn, Part, Place, Slot, Summary, ToolResult, Transcript, Turn, Usage};
 
 /// Why calls that a crash kept from starting never will.
@@ -17,6 +18,8 @@ pub struct Saved {
     pub transcript: Transcript,
     /// From the oldest to the newest.
     pub requests: Vec<Request>,
+    /// What calls have left to later ones, in order.
+    pub remembered: Vec<Remembered>,
     /// How many bytes of the file are whole lines.
     pub(super) whole: u64,
     /// What closes the turn that a crash left open. Until it is on record nothing but a request may follow.
@@ -72,10 +75,11 @@ impl Saved {
             let record = serde_json::from_slice(line).map_err(|error| damaged(error.to_string()))?;
             fold.take(record).map_err(|problem| damaged(problem.to_owned()))?;
         }
+        let remembered = std::mem::take(&mut fold.remembered);
         let on_record = fold.open.as_ref().map(|turn| turn.calls().map(|(_, slot)| matches!(slot, Slot::Done(_))).collect::<Vec<_>>());
         let (transcript, requests) = fold.finish();
         let missing = on_record.zip(transcript.last_turn()).map(|(on_record, turn)| Record::closed(&on_record, turn));
-        Ok(Self { header: Some(header), transcript, requests, whole: whole as u64, missing })
+        Ok(Self { header: Some(header), transcript, requests, remembered, whole: whole as u64, missing })
     }
 
     /// How many turns the assistant took.
@@ -101,6 +105,7 @@ struct Fold {
     summary: Option<Summary>,
     requests: Vec<Request>,
     open: Option<OpenTurn>,
+    remembered: Vec<Remembered>,
 }
 
 type Taken = Result<(), &'static str>;
@@ -121,7 +126,10 @@ impl Fold {
                 (turn, Slot::Waiting) => turn.start(call),
                 (_, Slot::Started | Slot::Done(_)) => return Err("a call starts a second time"),
             },
-            Record::Finished { call, result } => self.answer(call, result)?,
+            Record::Finished { call, result, remembered } => {
+                self.answer(call, result)?;
+                self.remembered.extend(remembered);
+            }
             Record::Closed { .. } if self.open.is_none() => return Err("no turn is open"),
             Record::Closed { rest } => {
                 for (call, result) in rest {
