@@ -11,7 +11,7 @@ use super::ledger::{Change, Decided, Ended, Ground, Ledger, Ruled, Subject, Unre
 use crate::agent::ActiveTime;
 use crate::conversation::Call;
 use crate::policy::{Code, Decision, Denial, Effect, Judge, Mode, Permit, Policy, Question};
-use crate::sandbox::Ruling;
+use crate::sandbox::{Gate, Ruling};
 
 /// Denials of one call that get a record each: a guest can ask for what it does not get as fast as it runs.
 const DENIALS_ON_RECORD: usize = 16;
@@ -154,18 +154,19 @@ impl Approvals {
         self.rejections_in_a_row.load(Ordering::Relaxed)
     }
 
-    /// The same for an effect in the middle of a call. One that is being stopped begins nothing more.
-    pub(super) async fn rule_within(
-        &self,
-        subject: &Subject,
-        effect: Effect,
-        cancel: &CancellationToken,
-        verdicts: &Mutex<Verdicts>,
-    ) -> Ruling {
-        match cancel.is_cancelled() {
-            true => Ruling::Denied(Denial::fixed(Code::Cancelled, "the user stopped the request.")),
-            false => self.rule(subject, effect, cancel, verdicts).await,
-        }
+    /// Decides on the effects of a call while it runs. One that is being stopped begins nothing more.
+    pub(super) fn gate(self: &Arc<Self>, subject: &Arc<Subject>, verdicts: &Arc<Mutex<Verdicts>>, cancel: &CancellationToken) -> Gate {
+        let (approvals, subject, verdicts, cancel) = (Arc::clone(self), Arc::clone(subject), Arc::clone(verdicts), cancel.clone());
+        Arc::new(move |effect| {
+            let (approvals, subject) = (Arc::clone(&approvals), Arc::clone(&subject));
+            let (verdicts, cancel) = (Arc::clone(&verdicts), cancel.clone());
+            Box::pin(async move {
+                match cancel.is_cancelled() {
+                    true => Ruling::Denied(Denial::fixed(Code::Cancelled, "the user stopped the request.")),
+                    false => approvals.rule(&subject, effect, &cancel, &verdicts).await,
+                }
+            })
+        })
     }
 
     /// Decides on an effect, asking if need be, and writes down what was decided: before it can happen.

@@ -28,7 +28,11 @@ use crate::agent::events::{Event, Observer, Remembered, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
 use crate::policy::{Cap, Effect, FileGrant, WorkspacePath};
+<<<<<<< HEAD
 use crate::sandbox::{self, CallReport, Commands, Failure, Gate, History, Limits, Ruling, Sandbox, Workspace};
+=======
+use crate::sandbox::{self, CallReport, Failure, History, Limits, Ruling, Sandbox, Workspace};
+>>>>>>> main
 
 /// Runs calls in their enclosures.
 pub struct Dispatcher {
@@ -191,6 +195,7 @@ impl Dispatcher {
             result: &result,
             view: None,
             duration: Duration::ZERO,
+            remembered: None,
         });
         turn.answer(index, result);
     }
@@ -378,8 +383,12 @@ impl Dispatcher {
             grants: ready.tool.grants.clone(),
             limits: self.settings.limits.clone().with(&ready.tool.caps),
             workspace: Arc::clone(&self.workspace),
+<<<<<<< HEAD
             commands: Arc::clone(&self.settings.commands),
             gate: self.gate(ready, verdicts, cancel),
+=======
+            gate: self.approvals.gate(&ready.subject, verdicts, cancel),
+>>>>>>> main
             notebook: self.memory.notebook(ready.tool.plugin.digest(), &ready.tool.declared.name),
             delegation,
             // A line that finds the channel full is dropped: progress is for now or never.
@@ -395,15 +404,5 @@ impl Dispatcher {
                 Some(message) = progress.recv() => observer.observe(&Event::CallProgress { call: &ready.call, message: &message }),
             }
         }
-    }
-
-    fn gate(&self, ready: &Ready<'_>, verdicts: &Arc<Mutex<Verdicts>>, cancel: &CancellationToken) -> Gate {
-        let (approvals, verdicts, cancel) = (Arc::clone(&self.approvals), Arc::clone(verdicts), cancel.clone());
-        let subject = Arc::clone(&ready.subject);
-        Arc::new(move |effect| {
-            let (approvals, verdicts, cancel) = (Arc::clone(&approvals), Arc::clone(&verdicts), cancel.clone());
-            let subject = Arc::clone(&subject);
-            Box::pin(async move { approvals.rule_within(&subject, effect, &cancel, &verdicts).await })
-        })
     }
 }
