@@ -60,5 +60,5 @@ pub use limits::Limits;
 pub use load::{ComponentBytes, LoadError, Plugin};
 pub use notebook::{Notebook, Notebooks};
 pub use output::{Output, Piece, Shown};
-pub use stage::{CommitError, Entry, History, HistoryError, Staged};
+pub use stage::{CommitError, Entry, History, HistoryError, Staged, Undone};
 pub use workspace::{Workspace, WorkspaceError};

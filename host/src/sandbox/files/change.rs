@@ -25,7 +25,7 @@ impl Files {
         view.judge(&found.place, Doing::MakeDirectory)?;
         view.parent_is_writable(&found.place)?;
         let (stage, root) = view.aside()?;
-        stage.make_directory(root, &found.place)?;
+        stage.make_directory(root, &found.place, None)?;
         self.touched.written(&found.place);
         Ok(())
     }
@@ -121,7 +121,7 @@ impl Files {
         let view = self.writable()?;
         let (stage, root) = view.aside()?;
         for Move { old, new, kind } in &moves {
-            if *kind == Kind::Directory { stage.make_directory(root, new)? } else { stage.rename(root, old, new)? }
+            if *kind == Kind::Directory { stage.move_directory(root, old, new)? } else { stage.rename(root, old, new)? }
         }
         for Move { old, .. } in moves.iter().rev().filter(|one| one.kind == Kind::Directory) {
             stage.remove(root, old)?;

@@ -132,7 +132,7 @@ impl View {
 
     fn open_directory(&self, place: &str) -> Result<cap_std::fs::Dir, Problem> {
         match self.stage.as_ref().and_then(|stage| stage.at(place)) {
-            Some(Aside::Directory(data)) => Ok(cap_std::fs::Dir::open_ambient_dir(data, cap_std::ambient_authority())?),
+            Some(Aside::Directory { data, .. }) => Ok(cap_std::fs::Dir::open_ambient_dir(data, cap_std::ambient_authority())?),
             Some(Aside::Gone | Aside::File(_) | Aside::Link(_)) => Err(ErrorCode::NoEntry.into()),
             None => Ok(below::directory(self.root(), place)?),
         }

@@ -206,7 +206,7 @@ impl View {
                 Some(Aside::Gone) => return Ok(None),
                 Some(Aside::Link(target)) => return Ok(Some(Node::Link(target.clone()))),
                 Some(Aside::File(file)) => return Ok(Some(Node::Aside(Kind::File, stage.look(&file.data)?))),
-                Some(Aside::Directory(data)) => return Ok(Some(Node::Aside(Kind::Directory, stage.look(data)?))),
+                Some(Aside::Directory { data, .. }) => return Ok(Some(Node::Aside(Kind::Directory, stage.look(data)?))),
                 None if stage.is_cut_off(place) => return Ok(None),
                 None => {}
             }
@@ -235,7 +235,7 @@ impl View {
             match aside {
                 Aside::Gone => drop(names.remove(name)),
                 Aside::File(_) => drop(names.insert(name.to_owned(), Kind::File)),
-                Aside::Directory(_) => drop(names.insert(name.to_owned(), Kind::Directory)),
+                Aside::Directory { .. } => drop(names.insert(name.to_owned(), Kind::Directory)),
                 Aside::Link(_) => drop(names.insert(name.to_owned(), Kind::Link)),
             }
         }

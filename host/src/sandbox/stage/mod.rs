@@ -13,6 +13,7 @@
 mod commit;
 mod compare;
 mod history;
+mod put_back;
 mod record;
 mod staged;
 mod was;
@@ -32,7 +33,7 @@ use super::files::Problem;
 use crate::policy::{Code, Denial};
 
 pub use commit::CommitError;
-pub use history::{Entry, History, HistoryError};
+pub use history::{Entry, History, HistoryError, Undone};
 pub use staged::Staged;
 use was::Was;
 
@@ -61,7 +62,11 @@ pub(super) enum Aside {
     /// Nothing.
     Gone,
     /// A new and empty directory; what else is in it stands aside too. Its inode is that of a directory of the stage.
-    Directory(PathBuf),
+    Directory {
+        data: PathBuf,
+        /// Of the directory that was moved here; `None` for a new one.
+        mode: Option<u32>,
+    },
     File(StagedFile),
     Link(String),
 }
@@ -183,13 +188,24 @@ impl Stage {
         Ok((data, metadata.mode() & 0o777))
     }
 
-    pub(super) fn make_directory(&mut self, root: &Dir, place: &str) -> Result<(), Problem> {
+    pub(super) fn make_directory(&mut self, root: &Dir, place: &str, mode: Option<u32>) -> Result<(), Problem> {
         self.room_for(place)?;
         self.meet(root, place)?;
         let data = self.fresh()?;
         std::fs::create_dir(&data)?;
-        self.put(place, Aside::Directory(data));
+        self.put(place, Aside::Directory { data, mode });
         Ok(())
+    }
+
+    /// Makes a directory like another one, for what is in that.
+    pub(super) fn move_directory(&mut self, root: &Dir, old: &str, new: &str) -> Result<(), Problem> {
+        self.meet(root, old)?;
+        let mode = match (self.aside.get(old), self.met.get(old)) {
+            (Some(Aside::Directory { mode, .. }), _) => *mode,
+            (None, Some(Was::Directory(stamp))) => Some(stamp.mode),
+            (Some(_) | None, _) => None,
+        };
+        self.make_directory(root, new, mode)
     }
 
     pub(super) fn link(&mut self, root: &Dir, place: &str, target: String) -> Result<(), Problem> {
@@ -216,7 +232,7 @@ impl Stage {
         let moved = match self.aside.remove(old) {
             Some(Aside::File(file)) => Aside::File(file),
             Some(Aside::Link(target)) => Aside::Link(target),
-            Some(other @ (Aside::Directory(_) | Aside::Gone)) => {
+            Some(other @ (Aside::Directory { .. } | Aside::Gone)) => {
                 self.aside.insert(old.to_owned(), other);
                 return Err(ErrorCode::Invalid.into());
             }
@@ -250,7 +266,7 @@ impl Stage {
         match self.aside.remove(place) {
             // Whoever has it open keeps it; a stage that cannot be tidied up is removed as a whole at the end.
             Some(Aside::File(file)) => drop(std::fs::remove_file(file.data)),
-            Some(Aside::Directory(data)) => drop(std::fs::remove_dir(data)),
+            Some(Aside::Directory { data, .. }) => drop(std::fs::remove_dir(data)),
             Some(Aside::Link(_) | Aside::Gone) | None => {}
         }
     }

@@ -42,7 +42,10 @@ pub(super) struct Step {
 #[derive(Debug)]
 pub(super) enum Becomes {
     Nothing,
-    Directory,
+    Directory {
+        /// `None`: as the system makes new directories.
+        mode: Option<u32>,
+    },
     Link(String),
     File {
         /// Where the content is.
@@ -95,7 +98,7 @@ impl Stage {
             };
             let becomes = match aside {
                 Aside::Gone => Becomes::Nothing,
-                Aside::Directory(_) => Becomes::Directory,
+                Aside::Directory { mode, .. } => Becomes::Directory { mode },
                 Aside::Link(target) => Becomes::Link(target),
                 Aside::File(file) => {
                     let size = file.data.metadata()?.len();
@@ -132,7 +135,7 @@ impl Step {
     /// Whether the place holds already what it is to hold.
     fn is_nothing(&self, root: &Dir) -> io::Result<bool> {
         Ok(match (&self.was, &self.becomes) {
-            (Was::Nothing, Becomes::Nothing) | (Was::Directory(..), Becomes::Directory) => true,
+            (Was::Nothing, Becomes::Nothing) | (Was::Directory(..), Becomes::Directory { .. }) => true,
             (Was::Link(old), Becomes::Link(new)) => old == new,
             (Was::File(stamp), Becomes::File { data, digest: new, .. }) => {
                 stamp.size == data.metadata()?.len()
@@ -165,18 +168,18 @@ fn describe(root: &Dir, steps: &[Step], moved: &[(String, String)]) -> io::Resul
         // What goes first, where something else takes the place.
         match (was, becomes) {
             (Was::Directory(..), Becomes::Nothing | Becomes::Link(_) | Becomes::File { .. }) => push(Act::RemoveDirectory, None)?,
-            (Was::Link(_), Becomes::Nothing | Becomes::Directory | Becomes::File { .. }) => push(Act::Unlink, None)?,
+            (Was::Link(_), Becomes::Nothing | Becomes::Directory { .. } | Becomes::File { .. }) => push(Act::Unlink, None)?,
             (Was::File(_), Becomes::Nothing) if has_moved(place) => {}
-            (Was::File(stamp), Becomes::Nothing | Becomes::Directory | Becomes::Link(_)) => {
+            (Was::File(stamp), Becomes::Nothing | Becomes::Directory { .. } | Becomes::Link(_)) => {
                 let diff = read(root, place, stamp).and_then(|old| compare::diff(Some((place, &old)), None));
                 push(Act::Delete { before: stamp.size }, diff)?;
             }
             (Was::Nothing | Was::Special, _) | (Was::Link(_), Becomes::Link(_)) => {}
-            (Was::File(_), Becomes::File { .. }) | (Was::Directory(..), Becomes::Directory) => {}
+            (Was::File(_), Becomes::File { .. }) | (Was::Directory(..), Becomes::Directory { .. }) => {}
         }
         match becomes {
             Becomes::Nothing => {}
-            Becomes::Directory => push(Act::CreateDirectory, None)?,
+            Becomes::Directory { .. } => push(Act::CreateDirectory, None)?,
             Becomes::Link(to) => push(Act::Link { to: to.clone() }, None)?,
             Becomes::File { data, digest, .. } => {
                 let after = Content { size: data.metadata()?.len(), digest: digest.clone() };
