@@ -77,7 +77,7 @@ impl Files {
         if found.as_directory || target.is_empty() || target.contains('\0') || target.len() > 4096 {
             return Err(ErrorCode::Invalid.into());
         }
-        if leads_out(below::split(&found.place).0, target) {
+        if leads_out(below::split(&found.place).0, target) || turns_back(target) {
             return Err(Problem::leads_out(target));
         }
         view.judge(&found.place, Doing::Changing)?;
@@ -192,6 +192,11 @@ impl View {
                 Kind::File | Kind::Link => {
                     self.judge(&new, Doing::Changing)?;
                     self.workspace.guard().reading(&old)?;
+                    if let Some(Node::Link(target)) = self.node(&old)?
+                        && leads_out(below::split(&new).0, &target)
+                    {
+                        return Err(Problem::link_leads_out(&new));
+                    }
                     if let Some(Node::There(Kind::File, metadata)) = self.node(&old)? {
                         Guard::linked(&old, &metadata)?;
                     }
@@ -220,6 +225,24 @@ fn leads_out(directory: &str, target: &str) -> bool {
         }
     }
     false
+}
+
+/// Whether a link goes up after it has gone down: where that leads depends on what it goes through, and on what that is later.
+fn turns_back(target: &str) -> bool {
+    let parts = target.split('/').filter(|part| !matches!(*part, "" | "."));
+    parts.skip_while(|part| *part == "..").any(|part| part == "..")
+}
+
+impl View {
+    /// A link that was written aside and leads out of the workspace, by its own words or through other links.
+    pub(in crate::sandbox) fn link_that_leads_out(&self) -> Option<&str> {
+        let links = self.stage.iter().flat_map(Stage::links);
+        let leads_out = |place: &str, target: &str| {
+            leads_out(below::split(place).0, target)
+                || matches!(self.find("", place, true), Err(Problem::Denied(_, denial)) if denial.code == Code::OutsideWorkspace)
+        };
+        links.filter(|(place, target)| leads_out(place, target)).map(|(place, _)| place).next()
+    }
 }
 
 pub(super) fn special(place: &str) -> Problem {

@@ -39,7 +39,8 @@ impl Files {
         }
         let writes = flags.contains(DescriptorFlags::WRITE) || changes;
         let view = if writes { self.writable()? } else { self.view.as_mut().ok_or(ErrorCode::BadDescriptor)? };
-        let found = view.find(from, path, follow)?;
+        // A link is something too, wherever it leads.
+        let found = view.find(from, path, follow && !oflags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE))?;
         let place = found.place;
         let Some(node) = found.node else {
             if !oflags.contains(OpenFlags::CREATE) {

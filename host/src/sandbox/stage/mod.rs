@@ -140,6 +140,14 @@ impl Stage {
         self.aside.range(from..).take_while(move |(at, _)| at.starts_with(&prefix)).filter(|(at, _)| !at.is_empty())
     }
 
+    /// The links that were made or moved, with where they lead.
+    pub(super) fn links(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.aside.iter().filter_map(|(place, aside)| match aside {
+            Aside::Link(target) => Some((place.as_str(), target.as_str())),
+            Aside::Gone | Aside::Directory { .. } | Aside::File(_) => None,
+        })
+    }
+
     /// The metadata of something written aside.
     pub(super) fn look(&self, data: &Path) -> io::Result<Metadata> {
         Metadata::from_file(&File::open(data)?)
@@ -175,15 +183,17 @@ impl Stage {
     fn copied(&mut self, root: &Dir, place: &str, with_content: bool) -> Result<(PathBuf, u32), Problem> {
         use cap_std::fs::MetadataExt as _;
         let (file, metadata) = below::open(root, place)?;
+        let size = if with_content { metadata.len() } else { 0 };
+        if size > LARGEST_FILE {
+            return Err(ErrorCode::FileTooLarge.into());
+        }
+        self.budget.take(size)?;
         let data = self.fresh()?;
-        let mut copy = File::create_new(&data)?;
-        if with_content {
-            if metadata.len() > LARGEST_FILE {
-                return Err(ErrorCode::FileTooLarge.into());
-            }
-            // A file that grows meanwhile is not copied further.
-            let copied = io::copy(&mut file.take(LARGEST_FILE), &mut copy)?;
-            self.budget.take(copied)?;
+        // A file that grows meanwhile is not copied further.
+        let copied = File::create_new(&data).and_then(|mut copy| io::copy(&mut file.take(size), &mut copy));
+        if let Err(error) = copied {
+            drop(std::fs::remove_file(&data));
+            return Err(error.into());
         }
         Ok((data, metadata.mode() & 0o777))
     }
