@@ -314,6 +314,17 @@ fn r098_what_is_replaced_is_kept_and_so_it_is_bounded() {
 }
 
 #[test]
+fn a_directory_moves_as_a_whole_or_stays() {
+    let house = editing(r#"(call $rename @"d" @"e") (call $create @"x" @"x")"#);
+    house.write("d/a", "small");
+    std::fs::create_dir(house.folder().join("d/z")).expect("a folder");
+    std::fs::File::create(house.folder().join("d/large")).expect("made").set_len(65 << 20).expect("it is sparse");
+    assert_says(&house.answers("edit", "{}"), "rename error 8\ncreate ok");
+    assert!(["d/a", "d/z", "d/large", "x"].iter().all(|path| house.folder().join(path).exists()));
+    assert!(!house.folder().join("e").exists());
+}
+
+#[test]
 fn one_thing_takes_the_place_of_another() {
     let steps = r#"
         (call $delete @"file")

@@ -120,6 +120,7 @@ impl Files {
         }
         let view = self.writable()?;
         let (stage, root) = view.aside()?;
+        stage.has_room_for(root, moves.iter().map(|one| (one.old.as_str(), one.new.as_str(), one.kind)))?;
         for Move { old, new, kind } in &moves {
             if *kind == Kind::Directory { stage.move_directory(root, old, new)? } else { stage.rename(root, old, new)? }
         }

@@ -218,6 +218,12 @@ impl View {
         }))
     }
 
+    /// The metadata of a link that is there in the workspace.
+    pub(super) fn link_there(&self, place: &str) -> Option<Metadata> {
+        let is_aside = self.stage.as_ref().is_some_and(|stage| stage.at(place).is_some());
+        if is_aside { None } else { below::look(self.root(), place).ok().filter(Metadata::is_symlink) }
+    }
+
     /// The names in a directory, in their order.
     pub(super) fn list(&self, place: &str) -> Result<Vec<Named>, Problem> {
         let mut names = BTreeMap::new();

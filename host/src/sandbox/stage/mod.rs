@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cap_std::fs::{Dir, Metadata};
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-use super::below;
+use super::below::{self, Kind};
 use super::files::Problem;
 use crate::policy::{Code, Denial};
 
@@ -39,6 +39,8 @@ use was::Was;
 
 /// Paths that one call may change: more than a person can look through.
 const MOST_PATHS: usize = 1000;
+/// Paths that one call may look at before it changes some: what each held is remembered.
+const MOST_MET: usize = 20_000;
 /// Of one file. Larger ones are not text that somebody edits.
 pub(super) const LARGEST_FILE: u64 = 64 << 20;
 /// Bytes that one call may write aside, all together.
@@ -86,11 +88,21 @@ pub(super) struct StagedFile {
 pub(super) struct Budget(Arc<AtomicU64>);
 
 impl Budget {
+    /// Whether so many bytes can be taken.
+    fn has(&self, bytes: u64) -> io::Result<()> {
+        if bytes <= self.0.load(Ordering::Relaxed) { Ok(()) } else { Err(rustix::io::Errno::NOSPC.into()) }
+    }
+
     /// Takes so many bytes, if there are as many.
     pub(super) fn take(&self, bytes: u64) -> io::Result<()> {
         let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
         taken.map(drop).map_err(|_| io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error()))
     }
+}
+
+fn too_many_paths() -> Problem {
+    let reason = format!("a call may change {MOST_PATHS} files and directories, and this one has changed as many.");
+    Problem::Denied(ErrorCode::Quota, Denial::new(Code::TooMuch, reason, "Do it in several calls."))
 }
 
 impl Default for Stage {
@@ -154,8 +166,12 @@ impl Stage {
     }
 
     /// Remembers what is at a place of the workspace before it is read or changed, the first time.
-    pub(super) fn meet(&mut self, root: &Dir, place: &str) -> io::Result<()> {
+    pub(super) fn meet(&mut self, root: &Dir, place: &str) -> Result<(), Problem> {
         if !self.met.contains_key(place) {
+            if self.met.len() == MOST_MET {
+                let reason = format!("a call that changes files may look at {MOST_MET} of them, and this one has looked at as many.");
+                return Err(Problem::Denied(ErrorCode::Quota, Denial::new(Code::TooMuch, reason, "Do it in several calls.")));
+            }
             self.met.insert(place.to_owned(), Was::look(root, place)?);
         }
         Ok(())
@@ -234,6 +250,27 @@ impl Stage {
         Ok(())
     }
 
+    /// Whether all of these can be moved, so that none of them is moved without the others.
+    pub(super) fn has_room_for<'a>(&mut self, root: &Dir, moves: impl Iterator<Item = (&'a str, &'a str, Kind)>) -> Result<(), Problem> {
+        let (mut bytes, mut places) = (0u64, self.aside.len());
+        for (old, new, kind) in moves {
+            self.meet(root, old)?;
+            self.meet(root, new)?;
+            places += [old, new].into_iter().filter(|place| !self.aside.contains_key(*place)).count();
+            if kind == Kind::File && !self.aside.contains_key(old) {
+                let (_, metadata) = below::open(root, old)?;
+                if metadata.len() > LARGEST_FILE {
+                    return Err(ErrorCode::FileTooLarge.into());
+                }
+                bytes = bytes.saturating_add(metadata.len());
+            }
+        }
+        if places > MOST_PATHS {
+            return Err(too_many_paths());
+        }
+        Ok(self.budget.has(bytes)?)
+    }
+
     /// Moves a file or a link. What was at the new place is replaced.
     pub(super) fn rename(&mut self, root: &Dir, old: &str, new: &str) -> Result<(), Problem> {
         self.room_for(new)?;
@@ -285,8 +322,7 @@ impl Stage {
         if self.aside.len() < MOST_PATHS || self.aside.contains_key(place) {
             return Ok(());
         }
-        let reason = format!("a call may change {MOST_PATHS} files and directories, and this one has changed as many.");
-        Err(Problem::Denied(ErrorCode::Quota, Denial::new(Code::TooMuch, reason, "Do it in several calls.")))
+        Err(too_many_paths())
     }
 
     fn fresh(&mut self) -> io::Result<PathBuf> {

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::below::Kind;
 use super::bindings::cofferdam::plugin::workspace::{Batch, Entry, EntryKind, WalkOptions, WorkspaceError};
-use super::files::Touched;
+use super::files::{Refusals, Touched};
 use super::workspace::Workspace;
 use crate::policy::Denial;
 use options::{Plan, Stop};
@@ -56,11 +56,15 @@ enum Stage {
 
 /// What could not be read, shared with the thread that reads.
 #[derive(Clone, Default)]
-struct Problems(Arc<Mutex<Vec<String>>>);
+struct Problems {
+    lines: Arc<Mutex<Vec<String>>>,
+    /// Of the whole call.
+    refusals: Refusals,
+}
 
 impl Problems {
     fn add(&self, problem: impl FnOnce() -> String) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() < MOST_PROBLEMS {
             lines.push(problem());
         }
@@ -68,18 +72,24 @@ impl Problems {
 
     fn refuse(&self, denial: &Denial) {
         self.add(|| denial.to_string());
+        self.refusals.add(denial);
     }
 
     /// In an order that does not depend on which thread was faster.
     fn lines(&self) -> Vec<String> {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone();
         lines.sort_unstable();
         lines
     }
 }
 
 impl Walks {
-    pub(super) fn open(&mut self, workspace: &Arc<Workspace>, options: WalkOptions, touched: &mut Touched) -> Result<u32, WorkspaceError> {
+    pub(super) fn open(
+        &mut self,
+        workspace: &Arc<Workspace>,
+        options: WalkOptions,
+        (touched, refusals): (&mut Touched, Refusals),
+    ) -> Result<u32, WorkspaceError> {
         if self.open.len() >= MOST_WALKS {
             return Err(WorkspaceError::InvalidWalk(format!("{MOST_WALKS} walks are open already; close one")));
         }
@@ -88,7 +98,8 @@ impl Walks {
         let number = self.next;
         self.next = self.next.wrapping_add(1);
         let stop = plan.stop.clone();
-        self.open.insert(number, Walk { stage: Stage::Planned(Box::new(plan)), problems: Problems::default(), stop });
+        self.open
+            .insert(number, Walk { stage: Stage::Planned(Box::new(plan)), problems: Problems { refusals, ..Problems::default() }, stop });
         Ok(number)
     }
 
