@@ -350,3 +350,34 @@ fn sync(directory: &Dir) -> io::Result<()> {
         synced => Ok(synced?),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_came_to_be_in_the_last_moment_is_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).expect("it opens");
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("data"), "ours").expect("it is written");
+        std::fs::write(path("old"), "old").expect("it is written");
+        let old = Was::look(&root, "old").expect("it is there");
+        for name in ["new", "old"] {
+            std::fs::remove_file(path(name)).unwrap_or_default();
+            std::fs::write(path(name), "theirs").expect("it is written");
+        }
+        let digest = hex(&Sha256::digest("ours"));
+        let file = New { data: &path("data"), digest: &digest, mode: None, owner: None };
+        for (name, there) in [("new", &Was::Nothing), ("old", &old)] {
+            assert!(matches!(write(&root, name, &file, "temporary", there), Err(Fault::Changed)), "{name}");
+            assert!(matches!(link(&root, name, "data", "temporary", there), Err(Fault::Changed)), "{name}");
+            assert_eq!(std::fs::read_to_string(path(name)).ok().as_deref(), Some("theirs"));
+        }
+        assert!(matches!(remove(&root, "old", &old), Err(Fault::Changed)));
+        assert!(matches!(make_directory(&root, "new", None), Err(Fault::Changed)));
+        assert!(!path("temporary").exists());
+        write(&root, "fresh", &file, "temporary", &Was::Nothing).expect("there is nothing");
+        assert_eq!(std::fs::read_to_string(path("fresh")).ok().as_deref(), Some("ours"));
+    }
+}
