@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, Metadata};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
@@ -20,10 +20,11 @@ use sha2::{Digest as _, Sha256};
 use super::history::{History, HistoryError};
 use super::put_back::Which;
 use super::record::{Record, State};
-use super::staged::{Becomes, Step};
+use super::staged::{Becomes, Made, Step};
 use super::was::Was;
 use crate::sandbox::below;
 use crate::sandbox::digest::hex;
+use crate::sandbox::version::Version;
 use crate::sandbox::workspace::Workspace;
 
 /// Why nothing was changed.
@@ -68,7 +69,7 @@ pub enum CommitError {
 }
 
 /// Makes the changes, and leaves a record of what was there.
-pub(super) fn commit(workspace: &Workspace, steps: &[Step], tool: &str, history: Option<&History>) -> Result<(), CommitError> {
+pub(super) fn commit(workspace: &Workspace, steps: &[Step], tool: &str, history: Option<&History>) -> Result<Vec<Made>, CommitError> {
     match history {
         Some(history) => commit_with(workspace.dir(), steps, tool, history),
         // What was there is kept for as long as this takes, and longer if it is needed.
@@ -83,18 +84,22 @@ pub(super) fn commit(workspace: &Workspace, steps: &[Step], tool: &str, history:
     }
 }
 
-fn commit_with(root: &Dir, steps: &[Step], tool: &str, history: &History) -> Result<(), CommitError> {
+fn commit_with(root: &Dir, steps: &[Step], tool: &str, history: &History) -> Result<Vec<Made>, CommitError> {
     let locked = history.open(root)?;
     check(root, steps)?;
     let mut record = locked.begin(tool, root, steps)?;
     let mut reached = BTreeSet::new();
-    let done = carry_out(root, steps, &record, &mut reached).and_then(|()| {
+    let done = carry_out(root, steps, &record, &mut reached).and_then(|made| {
         // Closest to the end: only a record that is complete can be undone.
-        record.becomes(State::Made).map_err(|source| (String::from("the record of this change"), source.into()))
+        record.becomes(State::Made).map_err(|source| (String::from("the record of this change"), source.into()))?;
+        Ok(made)
     });
-    let Err((place, fault)) = done else {
-        locked.trim();
-        return Ok(());
+    let (place, fault) = match done {
+        Ok(made) => {
+            locked.trim();
+            return Ok(made);
+        }
+        Err(problem) => problem,
     };
     let undo = match record.put_back(root, Which::Reached(&reached)) {
         Ok(back) if back.failed.is_empty() => {
@@ -151,7 +156,7 @@ impl From<Errno> for Fault {
 type Done = Result<(), Fault>;
 
 /// Steps 3 and 4. The numbers of the steps that have had an effect are noted.
-fn carry_out(root: &Dir, steps: &[Step], record: &Record, reached: &mut BTreeSet<usize>) -> Result<(), (String, Fault)> {
+fn carry_out(root: &Dir, steps: &[Step], record: &Record, reached: &mut BTreeSet<usize>) -> Result<Vec<Made>, (String, Fault)> {
     let at = |place: &str| {
         let place = place.to_owned();
         move |fault: Fault| (place, fault)
@@ -162,22 +167,25 @@ fn carry_out(root: &Dir, steps: &[Step], record: &Record, reached: &mut BTreeSet
             reached.insert(number);
         }
     }
+    let mut all = Vec::with_capacity(steps.len());
     for (number, step) in steps.iter().enumerate() {
         let there = if step.goes_first() { &Was::Nothing } else { &step.was };
         let made = match &step.becomes {
-            Becomes::Nothing => continue,
+            Becomes::Nothing => Ok(None),
             Becomes::Directory { mode } => match step.was {
-                Was::Directory(..) => continue,
-                Was::Nothing | Was::File(_) | Was::Link(_) | Was::Special => make_directory(root, &step.place, *mode),
+                Was::Directory(..) => Ok(None),
+                Was::Nothing | Was::File(_) | Was::Link(_) | Was::Special => make_directory(root, &step.place, *mode).map(|()| None),
             },
-            Becomes::Link(target) => link(root, &step.place, target, &record.temporary_name(number), there),
+            Becomes::Link(target) => link(root, &step.place, target, &record.temporary_name(number), there).map(|()| None),
             Becomes::File { data, digest, mode } => {
                 let file = New { data, digest, mode: *mode, owner: owner(&step.was) };
-                write(root, &step.place, &file, &record.temporary_name(number), there)
+                write(root, &step.place, &file, &record.temporary_name(number), there).map(Some)
             }
         };
-        made.map_err(at(&step.place))?;
-        reached.insert(number);
+        all.push(Made { place: step.place.clone(), version: made.map_err(at(&step.place))? });
+        if !matches!((&step.was, &step.becomes), (_, Becomes::Nothing) | (Was::Directory(..), Becomes::Directory { .. })) {
+            reached.insert(number);
+        }
     }
     // Only now, for a directory may be one that nobody may write to.
     for step in steps.iter().rev() {
@@ -185,7 +193,8 @@ fn carry_out(root: &Dir, steps: &[Step], record: &Record, reached: &mut BTreeSet
             set_mode(root, &step.place, mode).map_err(|error| at(&step.place)(error.into()))?;
         }
     }
-    sync_all(root, steps.iter().map(|step| step.place.as_str())).map_err(|(place, error)| (place, error.into()))
+    sync_all(root, steps.iter().map(|step| step.place.as_str())).map_err(|(place, error)| (place, error.into()))?;
+    Ok(all)
 }
 
 impl Step {
@@ -258,20 +267,24 @@ pub(super) struct New<'a> {
 
 /// Writes a file beside its place, makes it durable, and lets it take the place of whatever file or link is there, if it is still
 /// that.
-pub(super) fn write(root: &Dir, place: &str, new: &New<'_>, temporary: &str, there: &Was) -> Done {
+pub(super) fn write(root: &Dir, place: &str, new: &New<'_>, temporary: &str, there: &Was) -> Result<Version, Fault> {
     let (parent, _) = below::split(place);
     let parent = below::directory(root, parent)?;
     let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // A file that has permissions of its own is nobody else's until it has them.
     let mode = Mode::from_raw_mode(if new.mode.is_some() { 0o600 } else { 0o666 });
     let mut file = File::from(rustix::fs::openat(&parent, temporary, how, mode)?);
-    let written = fill(&mut file, new).and_then(|()| Ok(file.sync_all()?));
+    let written = fill(&mut file, new).and_then(|()| {
+        file.sync_all()?;
+        // Before anybody else can write to it.
+        let version = Version::of(&Metadata::from_file(&file)?);
+        take_place(root, &parent, temporary, place, there).map(|()| version)
+    });
     if written.is_err() {
         // The first error is the one to tell.
         let _ = rustix::fs::unlinkat(&parent, temporary, AtFlags::empty());
-        return written;
     }
-    take_place(root, &parent, temporary, place, there)
+    written
 }
 
 fn fill(file: &mut File, new: &New<'_>) -> Done {

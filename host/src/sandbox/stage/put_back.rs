@@ -167,7 +167,7 @@ impl Record {
             Held::File { digest, kept: Some(kept) } => {
                 let data = self.folder().join(&kept.name);
                 let file = New { data: &data, digest, mode: Some(kept.mode), owner: Some(kept.owner) };
-                commit::write(root, place, &file, &name, there)
+                commit::write(root, place, &file, &name, there).map(drop)
             }
             Held::File { kept: None, .. } => Err(io::Error::other("the record does not hold the old content").into()),
         }
