@@ -19,7 +19,7 @@ const MOST_NAMED: usize = 5;
 pub(super) struct Described {
     /// Lines without an indent.
     pub(super) text: String,
-    /// The whole diff, where it was cut. It is there until this is dropped.
+    /// All changes and the whole diff, where anything was cut. It is there until this is dropped.
     _whole: Option<tempfile::NamedTempFile>,
 }
 
@@ -45,16 +45,25 @@ pub(super) fn describe(changes: &Changes) -> Described {
     }
     let diff = diffs(changes);
     let diff_lines: Vec<&str> = diff.lines().collect();
-    let mut whole = None;
+    let named: Vec<String> = changes.iter().map(|change| shown::line(&change.to_string(), usize::MAX)).collect();
+    let is_long = |line: &str| line.chars().count() > MOST_CHARS;
+    let is_cut = diff_lines.len() > MOST_LINES
+        || (named.len() > 1 && named.len() > MOST_LINES)
+        || named.iter().any(|line| is_long(line))
+        || diff_lines.iter().any(|line| is_long(line));
+    let whole = if is_cut { save(&format!("{}\n\n{diff}", named.join("\n"))) } else { None };
+    if is_cut {
+        let place = whole.as_ref().map(|file| format!("! not all of it is shown here; the whole is in {}", file.path().display()));
+        let line = place.unwrap_or_else(|| "! not all of it is shown here, and the whole cannot be written to a file".to_owned());
+        lines.insert(0, style(line).yellow().bold().for_stderr().to_string());
+    }
     if diff_lines.len() <= MOST_LINES {
         lines.extend(diff_lines.iter().map(|line| coloured(line)));
     } else {
         let head = MOST_LINES - TAIL_LINES;
         lines.extend(diff_lines[..head].iter().map(|line| coloured(line)));
         let left_out = diff_lines.len() - MOST_LINES;
-        whole = save(&changes.diff());
-        let place = whole.as_ref().map_or(String::new(), |file| format!("; the whole is in {}", file.path().display()));
-        lines.push(style(format!("… {left_out} of {} lines left out{place} …", diff_lines.len())).bold().for_stderr().to_string());
+        lines.push(style(format!("… {left_out} of {} lines left out …", diff_lines.len())).bold().for_stderr().to_string());
         lines.extend(diff_lines[diff_lines.len() - TAIL_LINES..].iter().map(|line| coloured(line)));
     }
     Described { text: lines.join("\n"), _whole: whole }
@@ -72,7 +81,8 @@ fn risks(changes: &Changes) -> Vec<String> {
         let path = change.path.as_str();
         path.split('/').any(|part| part.eq_ignore_ascii_case(".github") || part.eq_ignore_ascii_case(".gitlab-ci.yml"))
     };
-    let no_text = |change: &Change| change.diff.is_none() && matches!(change.act, Act::Create { .. } | Act::Modify { .. });
+    let no_text =
+        |change: &Change| change.diff.is_none() && matches!(change.act, Act::Create { .. } | Act::Modify { .. } | Act::Move { .. });
     [
         named("deletes", &|change| matches!(change.act, Act::Delete { .. } | Act::RemoveDirectory | Act::Unlink)),
         named("makes links", &|change| matches!(change.act, Act::Link { .. })),
@@ -160,14 +170,41 @@ mod tests {
         ");
     }
 
+    fn whole(described: &Described) -> String {
+        std::fs::read_to_string(described._whole.as_ref().expect("it is kept").path()).expect("it is there")
+    }
+
+    #[test]
+    fn r042_whatever_is_cut_is_whole_in_a_file() {
+        let long = format!("+{}the end\n", "x".repeat(1000));
+        let described = describe(&Changes::new(vec![change("a", Act::Create { after: after(1) }, Some(&long))]));
+        assert!(!described.text.contains("the end") && described.text.contains("the whole is in /"));
+        assert!(whole(&described).contains("the end"));
+        let many = (0..200).map(|n| change(&format!("f{n:03}"), Act::Create { after: after(1) }, None)).collect();
+        let described = describe(&Changes::new(many));
+        assert!(!described.text.contains("f199") && described.text.contains("the whole is in /"));
+        assert!(whole(&described).contains("create f199 (1 bytes)\n"));
+        let name = format!("{}/end", "n".repeat(250).as_str());
+        let path = format!("{name}/{name}");
+        let described = describe(&Changes::new(vec![change(&path, Act::Delete { before: 1 }, None)]));
+        assert!(whole(&described).contains(&path));
+    }
+
+    #[test]
+    fn what_cannot_be_shown_is_told_of_moves_too() {
+        let from = WorkspacePath::parse("old", None).unwrap();
+        let changes = vec![change("new", Act::Move { from, after: after(3) }, None)];
+        insta::assert_snapshot!(plain(changes), @"! is no text, or too large to show: new");
+    }
+
     #[test]
     fn a_long_diff_is_cut_in_the_middle_and_whole_in_a_file() {
         let diff: String = (0..500).map(|n| format!("+line {n}\n")).collect();
         let described = describe(&Changes::new(vec![change("a", Act::Create { after: after(1) }, Some(&diff))]));
         let text = console::strip_ansi_codes(&described.text).into_owned();
-        assert!(text.contains("… 340 of 500 lines left out; the whole is in "), "{text}");
-        assert!(text.starts_with("+line 0\n") && text.ends_with("+line 499"));
-        let file = described._whole.as_ref().expect("it is kept");
-        assert_eq!(std::fs::read_to_string(file.path()).expect("it is there"), diff);
+        assert!(text.contains("… 340 of 500 lines left out …"), "{text}");
+        assert!(text.starts_with("! not all of it is shown here; the whole is in /") && text.ends_with("+line 499"));
+        assert!(text.contains("\n+line 0\n"));
+        assert_eq!(whole(&described), format!("create a (1 bytes)\n\n{diff}"));
     }
 }

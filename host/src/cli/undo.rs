@@ -8,7 +8,7 @@ use super::args::{Common, UndoArgs};
 use super::error::Done;
 use super::print::{stderr_line, stdout_line};
 use crate::config::Folders;
-use crate::sandbox::{Entry, History, Workspace};
+use crate::sandbox::{Entry, History, Undone, Workspace};
 use crate::shown;
 
 /// Paths of one change that are shown.
@@ -17,16 +17,33 @@ const MOST_PATHS: usize = 5;
 pub(super) fn run(common: &Common, args: &UndoArgs) -> Done {
     let workspace = Workspace::open(&common.workspace)?;
     let history = History::of(&Folders::of_this_user()?.undo(), &workspace);
-    for line in history.recover(&workspace)? {
-        stderr_line(&shown::line(&line, 1000));
-    }
     if args.list {
+        for line in history.recover(&workspace)? {
+            stderr_line(&shown::line(&line, 1000));
+        }
+        for (entry, folder) in history.abandoned()? {
+            let place = shown::line(&folder.display().to_string(), 1000);
+            stderr_line(&format!("Not wholly taken back: {}; what was there is in {place}, which you may delete.", line(&entry)));
+        }
         let entries = history.list()?;
         stdout_line(&if args.json { json!(entries.iter().map(as_json).collect::<Vec<_>>()).to_string() } else { text(&entries) });
         return Ok(ExitCode::SUCCESS);
     }
-    let entry = history.undo(&workspace, args.force)?;
-    stdout_line(&if args.json { as_json(&entry).to_string() } else { format!("Taken back: {}", line(&entry)) });
+    match history.undo(&workspace, args.force)? {
+        Undone::Change { entry, stays } => {
+            for place in stays {
+                stderr_line(&format!("The directory {} stays: there is something of somebody else in it.", shown::line(&place, 400)));
+            }
+            stdout_line(&if args.json { as_json(&entry).to_string() } else { format!("Taken back: {}", line(&entry)) });
+        }
+        Undone::Interrupted(lines) => {
+            for line in &lines {
+                stderr_line(&shown::line(line, 1000));
+            }
+            let say = "Nothing else was taken back. Say it again to take back the change before.";
+            stdout_line(&if args.json { json!({"interrupted": lines}).to_string() } else { say.to_owned() });
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -94,7 +94,7 @@ impl wit::Host for State {
         let Some(workspace) = &self.workspace else {
             return Err(denied(not_granted("look at files", "read-files")));
         };
-        self.walks.open(workspace, options, self.files.touched())
+        self.walks.open(workspace, options, self.files.notes())
     }
 
     async fn next_entries(&mut self, walk: u32, limit: u32) -> Result<Vec<wit::Entry>, wit::WorkspaceError> {

@@ -28,11 +28,7 @@ use crate::agent::events::{Event, Observer, Remembered, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
 use crate::policy::{Cap, Effect, FileGrant, WorkspacePath};
-<<<<<<< HEAD
-use crate::sandbox::{self, CallReport, Commands, Failure, Gate, History, Limits, Ruling, Sandbox, Workspace};
-=======
-use crate::sandbox::{self, CallReport, Failure, History, Limits, Ruling, Sandbox, Workspace};
->>>>>>> main
+use crate::sandbox::{self, CallReport, Commands, Failure, History, Limits, Ruling, Sandbox, Workspace};
 
 /// Runs calls in their enclosures.
 pub struct Dispatcher {
@@ -383,12 +379,8 @@ impl Dispatcher {
             grants: ready.tool.grants.clone(),
             limits: self.settings.limits.clone().with(&ready.tool.caps),
             workspace: Arc::clone(&self.workspace),
-<<<<<<< HEAD
             commands: Arc::clone(&self.settings.commands),
-            gate: self.gate(ready, verdicts, cancel),
-=======
             gate: self.approvals.gate(&ready.subject, verdicts, cancel),
->>>>>>> main
             notebook: self.memory.notebook(ready.tool.plugin.digest(), &ready.tool.declared.name),
             delegation,
             // A line that finds the channel full is dropped: progress is for now or never.

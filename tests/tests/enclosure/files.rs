@@ -5,9 +5,8 @@ use std::path::Path;
 
 use cofferdam::policy::Capability;
 use cofferdam_tests::guests::{Guest, House, Tool};
-use rustix::fs::{CWD, FileType, mknodat};
 
-use crate::assert_says;
+use crate::{assert_says, make_fifo};
 
 /// What is in a folder, for comparing.
 fn listing(folder: &Path) -> Vec<String> {
@@ -172,7 +171,7 @@ fn a_hard_link_to_an_outside_file_reads_as_an_inside_file() {
 #[test]
 fn r098_a_fifo_is_refused_before_anything_waits_for_it() {
     let house = House::with(&open_path());
-    mknodat(CWD, house.folder().join("fifo"), FileType::Fifo, 0o600.into(), 0).expect("it is made");
+    make_fifo(&house.folder().join("fifo"));
     symlink("fifo", house.folder().join("link")).expect("a link");
     let _socket = std::os::unix::net::UnixListener::bind(house.folder().join("socket")).expect("it is bound");
     for path in ["fifo", "link", "socket"] {

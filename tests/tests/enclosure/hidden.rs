@@ -35,7 +35,11 @@ fn a_walk_names_hidden_files_and_does_not_read_them() {
     house.write(".aws/credentials", "KEY=2");
     house.write("file", "content");
     symlink(".aws", house.folder().join("clouds")).expect("a link");
-    assert_eq!(house.answers("walk_files", r#"{"root":""}"#), "file file\ncontent");
+    let text = house.answers("walk_files", r#"{"root":""}"#);
+    assert!(text.starts_with("file file\ncontent\n[host: denied (hidden): "), "{text}");
+    for kept in [".env", ".aws/credentials"] {
+        assert_says(&text, &format!("[host: denied (hidden): '{kept}' is hidden"));
+    }
     for root in [".aws", "clouds", ".env"] {
         let text = house.answers("walk_files", &format!(r#"{{"root":"{root}"}}"#));
         assert!(!text.contains("KEY"), "{root}: {text}");

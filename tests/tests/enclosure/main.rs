@@ -52,6 +52,12 @@ use cofferdam::sandbox::Allocation;
 /// Both ways to allocate: limits have to hold with either.
 const ALLOCATIONS: [Allocation; 2] = [Allocation::OnDemand, Allocation::Pooled];
 
+/// Makes a FIFO. Not every system has a call for that which a program may make.
+fn make_fifo(path: &std::path::Path) {
+    let made = std::process::Command::new("mkfifo").arg("-m").arg("600").arg(path).status();
+    assert!(made.expect("it starts").success());
+}
+
 /// Asserts that a text holds a part, and shows it if not.
 #[track_caller]
 fn assert_says(text: &str, part: &str) {

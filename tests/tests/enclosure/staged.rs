@@ -300,6 +300,54 @@ fn tricks_with_directories_and_links_are_refused() {
 }
 
 #[test]
+fn r123_no_link_leads_out_whatever_way_it_is_brought_to_its_place() {
+    for steps in [
+        r#"(call $mkdir @"a") (call $mkdir @"a/b") (call $symlink @"../../../etc/passwd" @"a/b/l") "#,
+        r#"(call $symlink @"../../in" @"a/b/l") (call $rename @"a/b/l" @"l")"#,
+        r#"(call $symlink @"../../in" @"a/b/l") (call $rename @"a/b" @"b")"#,
+        r#"(call $symlink @"../.." @"a/b/s") (call $symlink @"a/b/s/../../etc" @"l")"#,
+        r#"(call $symlink @"out/x" @"l")"#,
+    ] {
+        let house = editing(steps);
+        house.write("a/b/file", "x");
+        symlink("/etc", house.folder().join("out")).expect("a link");
+        let text = house.call("edit", "{}").text;
+        assert!(text.contains("outside-workspace") || text.contains("leads out of the workspace"), "{steps}: {text}");
+        assert!(!["l", "b/l"].iter().any(|path| house.folder().join(path).is_symlink()), "{steps}");
+    }
+    let house = editing(r#"(call $symlink @"../x" @"a/l") (call $rename @"a/l" @"a/b/l") (call $symlink @"a/missing" @"m")"#);
+    house.write("a/b/file", "x");
+    assert_says(&house.answers("edit", "{}"), "symlink ok\nrename ok\nsymlink ok");
+}
+
+#[test]
+fn a_new_file_does_not_take_a_link_for_nothing() {
+    let house = editing(r#"(call $create @"l" @"x")"#);
+    symlink("target", house.folder().join("l")).expect("a link");
+    assert_says(&house.answers("edit", "{}"), "create error 20");
+    assert!(!house.folder().join("target").exists());
+}
+
+#[test]
+fn r098_what_is_replaced_is_kept_and_so_it_is_bounded() {
+    let house = editing(r#"(call $delete @"huge")"#);
+    std::fs::File::create(house.folder().join("huge")).expect("made").set_len(300 << 20).expect("it is sparse");
+    assert_says(&house.fails("edit", "{}"), "replaced or removed more than 256 MiB");
+    assert!(house.folder().join("huge").exists());
+}
+
+#[test]
+fn a_directory_moves_as_a_whole_or_stays() {
+    let house = editing(r#"(call $rename @"d" @"e") (call $create @"x" @"x")"#);
+    house.write("d/a", "small");
+    std::fs::create_dir(house.folder().join("d/z")).expect("a folder");
+    std::fs::File::create(house.folder().join("d/large")).expect("made").set_len(65 << 20).expect("it is sparse");
+    assert_says(&house.answers("edit", "{}"), "rename error 8\ncreate ok");
+    assert!(["d/a", "d/z", "d/large", "x"].iter().all(|path| house.folder().join(path).exists()));
+    assert!(!house.folder().join("e").exists());
+}
+
+#[test]
 fn one_thing_takes_the_place_of_another() {
     let steps = r#"
         (call $delete @"file")

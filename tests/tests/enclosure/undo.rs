@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cofferdam::sandbox::HistoryError;
+use cofferdam::sandbox::{HistoryError, Undone};
 use cofferdam_tests::guests::House;
 
 use crate::staged::{all_below, editing};
@@ -38,8 +38,8 @@ fn record(house: &House) -> PathBuf {
 fn make_pending(house: &House) {
     let record = record(house);
     let text = std::fs::read_to_string(&record).expect("it is there");
-    assert!(text.contains(r#""pending":false"#), "{text}");
-    std::fs::write(record, text.replace(r#""pending":false"#, r#""pending":true"#)).expect("it is written");
+    assert!(text.contains(r#""state":"made""#), "{text}");
+    std::fs::write(record, text.replace(r#""state":"made""#, r#""state":"pending""#)).expect("it is written");
 }
 
 #[test]
@@ -101,9 +101,103 @@ fn recovering_leaves_what_is_somebody_elses() {
     make_pending(&house);
     house.write("over", "mine");
     let recovered = house.history().recover(house.workspace()).expect("it recovers");
-    assert!(recovered[0].contains("cannot be taken back ('over' was changed by somebody else); what was there is in "), "{recovered:?}");
+    assert!(
+        recovered[0].contains("cannot wholly be taken back ('over' was changed by somebody else); what was there is in "),
+        "{recovered:?}"
+    );
     assert_eq!(std::fs::read_to_string(house.folder().join("over")).expect("it is there"), "mine");
     assert!(house.folder().join("old").exists());
+}
+
+#[test]
+fn what_cannot_be_taken_back_is_left_to_the_user_and_not_tried_again() {
+    let house = house();
+    house.answers("edit", "{}");
+    make_pending(&house);
+    house.write("over", "mine");
+    assert_eq!(house.history().recover(house.workspace()).expect("it recovers").len(), 1);
+    let [(entry, kept)] = &house.history().abandoned().expect("it lists")[..] else { panic!("not one") };
+    assert_eq!(entry.paths, ["over"]);
+    assert!(kept.join("record.json").exists());
+    // What is made of the file later is safe, even if it looks like what the change has left there.
+    house.write("over", "new");
+    assert!(house.history().recover(house.workspace()).expect("it recovers").is_empty());
+    assert!(matches!(house.history().undo(house.workspace(), false), Err(HistoryError::Empty)));
+    assert_eq!(std::fs::read_to_string(house.folder().join("over")).expect("it is there"), "new");
+    assert!(kept.exists());
+}
+
+#[test]
+fn a_directory_that_somebody_uses_stays_and_everything_else_goes_back() {
+    let house = editing(r#"(call $overwrite @"a" @"new") (call $mkdir @"d") (call $create @"d/x" @"x")"#);
+    house.write("a", "old");
+    house.answers("edit", "{}");
+    house.write("d/y", "theirs");
+    let undone = house.history().undo(house.workspace(), false).expect("it is taken back");
+    let Undone::Change { stays, .. } = undone else { panic!("nothing was interrupted") };
+    assert_eq!(stays, ["d"]);
+    assert_eq!(all_below(house.folder()), [r#"a Some("old")"#, "d None", r#"d/y Some("theirs")"#]);
+    assert!(matches!(house.history().undo(house.workspace(), false), Err(HistoryError::Empty)));
+}
+
+#[test]
+fn what_is_in_the_way_is_told_before_anything_is_touched_and_force_does_what_can_be_done() {
+    let house = editing(r#"(call $delete @"d/gone") (call $overwrite @"a" @"new") (call $delete @"b")"#);
+    for path in ["d/gone", "a", "b"] {
+        house.write(path, "old");
+    }
+    house.answers("edit", "{}");
+    std::fs::remove_dir(house.folder().join("d")).expect("it is empty");
+    let error = house.history().undo(house.workspace(), false).expect_err("it is refused").to_string();
+    assert_eq!(error, "nothing was undone: 'd/gone' cannot be put back, since 'd' is no directory any more");
+    assert_eq!(all_below(house.folder()), [r#"a Some("new")"#]);
+    // A directory with something in it takes the place of nothing.
+    house.write("b/mine", "mine");
+    let error = house.history().undo(house.workspace(), true).expect_err("not all of it can be").to_string();
+    assert!(error.starts_with("it was taken back, but not all of it: 'b' is not empty. What was there is kept in "), "{error}");
+    assert_eq!(all_below(house.folder()), [r#"a Some("old")"#, "b None", r#"b/mine Some("mine")"#, "d None", r#"d/gone Some("old")"#]);
+    // It is not in the way of older changes.
+    assert!(matches!(house.history().undo(house.workspace(), false), Err(HistoryError::Empty)));
+    assert_eq!(house.history().abandoned().expect("it lists").len(), 1);
+}
+
+#[test]
+fn undo_says_so_if_a_change_was_interrupted_and_takes_nothing_else_back() {
+    let house = editing(r#"(call $append @"log" @"x")"#);
+    house.write("log", "");
+    house.answers("edit", "{}");
+    house.answers("edit", "{}");
+    // The newer of the two.
+    let project = std::fs::read_dir(house.state()).expect("it lists").next().expect("one project").expect("it is there").path();
+    let mut changes: Vec<_> = std::fs::read_dir(project).expect("it lists").flatten().map(|entry| entry.path()).collect();
+    changes.retain(|path| path.is_dir());
+    changes.sort();
+    let newest = changes.pop().expect("two changes").join("record.json");
+    let text = std::fs::read_to_string(&newest).expect("it is there");
+    std::fs::write(newest, text.replace(r#""state":"made""#, r#""state":"pending""#)).expect("it is written");
+    let undone = house.history().undo(house.workspace(), false).expect("it is seen to");
+    assert!(matches!(&undone, Undone::Interrupted(lines) if lines.len() == 1), "{undone:?}");
+    assert_eq!(std::fs::read_to_string(house.folder().join("log")).expect("it is there"), "x");
+    let undone = house.history().undo(house.workspace(), false).expect("it is taken back");
+    assert!(matches!(undone, Undone::Change { .. }));
+    assert_eq!(std::fs::read_to_string(house.folder().join("log")).expect("it is there"), "");
+}
+
+#[test]
+fn directories_keep_their_modes_when_they_move_and_when_they_come_back() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let house = editing(r#"(call $rename @"from" @"to") (call $rmdir @"empty")"#);
+    house.write("from/deep/file", "x");
+    std::fs::create_dir(house.folder().join("empty")).expect("a folder");
+    let path = |name: &str| house.folder().join(name);
+    for (name, mode) in [("from", 0o750), ("from/deep", 0o700), ("empty", 0o711)] {
+        std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(mode)).expect("it is set");
+    }
+    let mode = |name: &str| path(name).metadata().expect("it is there").permissions().mode() & 0o7777;
+    house.answers("edit", "{}");
+    assert_eq!([mode("to"), mode("to/deep")], [0o750, 0o700]);
+    house.history().undo(house.workspace(), false).expect("it is taken back");
+    assert_eq!([mode("from"), mode("from/deep"), mode("empty")], [0o750, 0o700, 0o711]);
 }
 
 #[test]

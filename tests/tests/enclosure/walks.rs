@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use cofferdam::policy::Capability;
 use cofferdam_tests::guests::{Guest, House, Plan};
-use rustix::fs::{CWD, FileType, mknodat};
 
-use crate::assert_says;
+use crate::{assert_says, make_fifo};
 
 struct Options {
     globs: usize,
@@ -85,7 +84,7 @@ fn a_walk_passes_over_git_links_and_what_is_no_file() {
     house.write("file", "plain content");
     symlink(outside.path().join("secret"), house.folder().join("link")).expect("a link");
     symlink(outside.path(), house.folder().join("links")).expect("a link");
-    mknodat(CWD, house.folder().join("fifo"), FileType::Fifo, 0o600.into(), 0).expect("it is made");
+    make_fifo(&house.folder().join("fifo"));
     let text = house.answers("walk_files", r#"{"root":""}"#);
     assert_eq!(text, "file .hidden\nfile file\nhidden contentplain content");
     for root in ["fifo", "link", ".git", "sub/.git"] {

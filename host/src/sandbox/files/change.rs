@@ -25,7 +25,7 @@ impl Files {
         view.judge(&found.place, Doing::MakeDirectory)?;
         view.parent_is_writable(&found.place)?;
         let (stage, root) = view.aside()?;
-        stage.make_directory(root, &found.place)?;
+        stage.make_directory(root, &found.place, None)?;
         self.touched.written(&found.place);
         Ok(())
     }
@@ -77,7 +77,7 @@ impl Files {
         if found.as_directory || target.is_empty() || target.contains('\0') || target.len() > 4096 {
             return Err(ErrorCode::Invalid.into());
         }
-        if leads_out(below::split(&found.place).0, target) {
+        if leads_out(below::split(&found.place).0, target) || turns_back(target) {
             return Err(Problem::leads_out(target));
         }
         view.judge(&found.place, Doing::Changing)?;
@@ -120,8 +120,9 @@ impl Files {
         }
         let view = self.writable()?;
         let (stage, root) = view.aside()?;
+        stage.has_room_for(root, moves.iter().map(|one| (one.old.as_str(), one.new.as_str(), one.kind)))?;
         for Move { old, new, kind } in &moves {
-            if *kind == Kind::Directory { stage.make_directory(root, new)? } else { stage.rename(root, old, new)? }
+            if *kind == Kind::Directory { stage.move_directory(root, old, new)? } else { stage.rename(root, old, new)? }
         }
         for Move { old, .. } in moves.iter().rev().filter(|one| one.kind == Kind::Directory) {
             stage.remove(root, old)?;
@@ -192,6 +193,11 @@ impl View {
                 Kind::File | Kind::Link => {
                     self.judge(&new, Doing::Changing)?;
                     self.workspace.guard().reading(&old)?;
+                    if let Some(Node::Link(target)) = self.node(&old)?
+                        && leads_out(below::split(&new).0, &target)
+                    {
+                        return Err(Problem::link_leads_out(&new));
+                    }
                     if let Some(Node::There(Kind::File, metadata)) = self.node(&old)? {
                         Guard::linked(&old, &metadata)?;
                     }
@@ -220,6 +226,24 @@ fn leads_out(directory: &str, target: &str) -> bool {
         }
     }
     false
+}
+
+/// Whether a link goes up after it has gone down: where that leads depends on what it goes through, and on what that is later.
+fn turns_back(target: &str) -> bool {
+    let parts = target.split('/').filter(|part| !matches!(*part, "" | "."));
+    parts.skip_while(|part| *part == "..").any(|part| part == "..")
+}
+
+impl View {
+    /// A link that was written aside and leads out of the workspace, by its own words or through other links.
+    pub(in crate::sandbox) fn link_that_leads_out(&self) -> Option<&str> {
+        let links = self.stage.iter().flat_map(Stage::links);
+        let leads_out = |place: &str, target: &str| {
+            leads_out(below::split(place).0, target)
+                || matches!(self.find("", place, true), Err(Problem::Denied(_, denial)) if denial.code == Code::OutsideWorkspace)
+        };
+        links.filter(|(place, target)| leads_out(place, target)).map(|(place, _)| place).next()
+    }
 }
 
 pub(super) fn special(place: &str) -> Problem {

@@ -12,6 +12,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, ReaddirIterator};
 
 use super::change::read_only;
+use super::listing::Listing;
 use super::metered::Metered;
 use super::open::{Opened, directory};
 use super::problem::Problem;
@@ -109,10 +110,13 @@ impl HostDescriptor for State {
     async fn stat_at(&mut self, fd: Fd, path_flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
         let from = self.place(&fd)?;
         let found = self.files.stat(&from, &path, follows(path_flags));
-        let (_, node) = self.done(found)?;
+        let (place, node) = self.done(found)?;
         Ok(match &node {
             Node::There(_, metadata) | Node::Aside(_, metadata) => stat::of(metadata),
-            Node::Link(target) => stat::of_link(target),
+            Node::Link(target) => match self.files.view.as_ref().and_then(|view| view.link_there(&place)) {
+                Some(metadata) => stat::of(&metadata),
+                None => stat::of_link(target),
+            },
         })
     }
 
@@ -141,8 +145,10 @@ impl HostDescriptor for State {
         let place = self.place(&fd)?;
         let Some(view) = &self.files.view else { return Err(ErrorCode::BadDescriptor.into()) };
         let names = view.list(&place);
-        let names = self.done(names)?;
-        listing::push(&mut self.table, names)
+        let listing = Listing::new(self.done(names)?);
+        let room = self.files.list(listing.bytes());
+        self.done(room)?;
+        listing::push(&mut self.table, listing)
     }
 
     async fn create_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {

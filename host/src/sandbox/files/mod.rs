@@ -21,6 +21,7 @@ mod listing;
 mod metered;
 mod open;
 mod problem;
+mod refusals;
 mod stat;
 mod touched;
 mod view;
@@ -29,18 +30,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use wasmtime_wasi::p2::FsError;
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use super::stage::Stage;
 use super::workspace::Workspace;
-use crate::policy::{Denial, FileGrant};
+use crate::policy::{Code, Denial, FileGrant};
 
 pub(super) use guard::Guard;
 pub(super) use problem::Problem;
+pub(super) use refusals::Refusals;
 pub use touched::Touched;
 pub(super) use view::View;
 
-/// So many refusals are remembered: a model reads no more.
-const MOST_DENIALS: usize = 5;
+/// Bytes of names in directories that a guest is about to read, all together. They are the host's, and outside of the guest's memory.
+const MOST_LISTED: usize = 64 << 20;
 
 /// The files of one call.
 #[derive(Default)]
@@ -49,7 +52,9 @@ pub(super) struct Files {
     view: Option<View>,
     /// Places of the directories that the guest has opened, by their handles.
     directories: HashMap<u32, String>,
-    denials: Vec<Denial>,
+    /// Bytes of names that wait in listings.
+    listed: usize,
+    refusals: Refusals,
     touched: Touched,
 }
 
@@ -72,12 +77,22 @@ impl Files {
     }
 
     pub(super) fn over(self) -> Used {
-        Used { stage: self.view.and_then(View::into_stage), denials: self.denials, touched: self.touched }
+        Used { stage: self.view.and_then(View::into_stage), denials: self.refusals.told(), touched: self.touched }
     }
 
-    /// For what is touched by other ways.
-    pub(super) fn touched(&mut self) -> &mut Touched {
-        &mut self.touched
+    /// For what is touched and refused by other ways.
+    pub(super) fn notes(&mut self) -> (&mut Touched, Refusals) {
+        (&mut self.touched, self.refusals.clone())
+    }
+
+    /// Makes room for a listing.
+    fn list(&mut self, bytes: usize) -> Result<(), Problem> {
+        if self.listed.saturating_add(bytes) > MOST_LISTED {
+            let reason = "this call has more directories open to be listed than the host has room for.".to_owned();
+            return Err(Problem::Denied(ErrorCode::InsufficientMemory, Denial::new(Code::TooMuch, reason, "List one after the other.")));
+        }
+        self.listed += bytes;
+        Ok(())
     }
 
     /// Takes bytes from the call's budget.
@@ -89,11 +104,8 @@ impl Files {
     /// What the guest is told of a refusal; the reason is kept for the model.
     fn refused(&mut self, problem: Problem) -> FsError {
         let code = problem.code();
-        if let Problem::Denied(_, denial) = problem
-            && self.denials.len() < MOST_DENIALS
-            && !self.denials.contains(&denial)
-        {
-            self.denials.push(denial);
+        if let Problem::Denied(_, denial) = problem {
+            self.refusals.add(&denial);
         }
         code.into()
     }

@@ -40,7 +40,8 @@ impl Files {
         }
         let writes = flags.contains(DescriptorFlags::WRITE) || changes;
         let view = if writes { self.writable()? } else { self.view.as_mut().ok_or(ErrorCode::BadDescriptor)? };
-        let found = view.find(from, path, follow)?;
+        // A link is something too, wherever it leads.
+        let found = view.find(from, path, follow && !oflags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE))?;
         let place = found.place;
         let Some(node) = found.node else {
             if !oflags.contains(OpenFlags::CREATE) {
@@ -133,7 +134,7 @@ impl View {
 
     fn open_directory(&self, place: &str) -> Result<cap_std::fs::Dir, Problem> {
         match self.stage.as_ref().and_then(|stage| stage.at(place)) {
-            Some(Aside::Directory(data)) => Ok(cap_std::fs::Dir::open_ambient_dir(data, cap_std::ambient_authority())?),
+            Some(Aside::Directory { data, .. }) => Ok(cap_std::fs::Dir::open_ambient_dir(data, cap_std::ambient_authority())?),
             Some(Aside::Gone | Aside::File(_) | Aside::Link(_)) => Err(ErrorCode::NoEntry.into()),
             None => Ok(below::directory(self.root(), place)?),
         }

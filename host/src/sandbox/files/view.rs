@@ -206,7 +206,7 @@ impl View {
                 Some(Aside::Gone) => return Ok(None),
                 Some(Aside::Link(target)) => return Ok(Some(Node::Link(target.clone()))),
                 Some(Aside::File(file)) => return Ok(Some(Node::Aside(Kind::File, stage.look(&file.data)?))),
-                Some(Aside::Directory(data)) => return Ok(Some(Node::Aside(Kind::Directory, stage.look(data)?))),
+                Some(Aside::Directory { data, .. }) => return Ok(Some(Node::Aside(Kind::Directory, stage.look(data)?))),
                 None if stage.is_cut_off(place) => return Ok(None),
                 None => {}
             }
@@ -216,6 +216,12 @@ impl View {
             Kind::Link => Node::Link(below::read_link(self.root(), place)?),
             kind => Node::There(kind, metadata),
         }))
+    }
+
+    /// The metadata of a link that is there in the workspace.
+    pub(super) fn link_there(&self, place: &str) -> Option<Metadata> {
+        let is_aside = self.stage.as_ref().is_some_and(|stage| stage.at(place).is_some());
+        if is_aside { None } else { below::look(self.root(), place).ok().filter(Metadata::is_symlink) }
     }
 
     /// The names in a directory, in their order.
@@ -235,7 +241,7 @@ impl View {
             match aside {
                 Aside::Gone => drop(names.remove(name)),
                 Aside::File(_) => drop(names.insert(name.to_owned(), Kind::File)),
-                Aside::Directory(_) => drop(names.insert(name.to_owned(), Kind::Directory)),
+                Aside::Directory { .. } => drop(names.insert(name.to_owned(), Kind::Directory)),
                 Aside::Link(_) => drop(names.insert(name.to_owned(), Kind::Link)),
             }
         }

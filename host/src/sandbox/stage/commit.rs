@@ -1,21 +1,25 @@
 //! Making changes: all of them or none.
 //!
-//! 1. What is there has to be what the call has seen.
+//! 1. What is there has to be what the call has seen; nobody else who holds to the lock of the history changes it meanwhile.
 //! 2. What will be replaced or removed is copied into a [`Record`], which is on the disk before anything else happens.
-//! 3. New contents are written beside their places and made durable, under names of their own.
-//! 4. Removals from the leaves up, directories from the root down, then each file by one rename.
+//! 3. Removals from the leaves up, directories from the root down, then each file: its new content is written beside its place, made
+//!    durable, and takes the place by one rename.
+//! 4. Right before something is removed or replaced it is looked at once more, and nothing new takes the place of anything.
 //!
 //! An error on the way undoes what was done, from the record; after a crash, the next start does.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 
 use cap_std::fs::{Dir, Metadata};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 use super::history::{History, HistoryError};
-use super::record::Record;
+use super::put_back::Which;
+use super::record::{Record, State};
 use super::staged::{Becomes, Made, Step};
 use super::was::Was;
 use crate::sandbox::below;
@@ -66,34 +70,59 @@ pub enum CommitError {
 
 /// Makes the changes, and leaves a record of what was there.
 pub(super) fn commit(workspace: &Workspace, steps: &[Step], tool: &str, history: Option<&History>) -> Result<Vec<Made>, CommitError> {
-    let root = workspace.dir();
+    match history {
+        Some(history) => commit_with(workspace.dir(), steps, tool, history),
+        // What was there is kept for as long as this takes, and longer if it is needed.
+        None => {
+            let mut history = History::temporary()?;
+            let done = commit_with(workspace.dir(), steps, tool, &history);
+            if matches!(done, Err(CommitError::HalfDone { .. })) {
+                history.keep();
+            }
+            done
+        }
+    }
+}
+
+fn commit_with(root: &Dir, steps: &[Step], tool: &str, history: &History) -> Result<Vec<Made>, CommitError> {
+    let locked = history.open(root)?;
     check(root, steps)?;
-    // Without a history what was there is kept for as long as this takes.
-    let own = if history.is_none() { Some(History::temporary()?) } else { None };
-    let Some(history) = history.or(own.as_ref()) else { return Ok(Vec::new()) };
-    let mut record = history.begin(tool, root, steps)?;
-    let done = carry_out(root, steps, &mut record).and_then(|made| {
+    let mut record = locked.begin(tool, root, steps)?;
+    let mut reached = BTreeSet::new();
+    let done = carry_out(root, steps, &record, &mut reached).and_then(|made| {
         // Closest to the end: only a record that is complete can be undone.
-        record.finish().map_err(|source| (String::from("the record of this change"), source))?;
+        record.becomes(State::Made).map_err(|source| (String::from("the record of this change"), source.into()))?;
         Ok(made)
     });
-    let (place, source) = match done {
+    let (place, fault) = match done {
         Ok(made) => {
-            history.trim();
+            locked.trim();
             return Ok(made);
         }
         Err(problem) => problem,
     };
-    let changed = source.get_ref().is_some_and(|error| error.is::<Differs>());
-    match record.roll_back(root) {
-        Ok(()) if changed => Err(CommitError::NotWhatWasShown(place)),
-        Ok(()) => Err(CommitError::Io { place, source }),
-        Err(undo) => Err(CommitError::HalfDone { place, source, undo, kept: record.folder().display().to_string() }),
-    }
+    let undo = match record.put_back(root, Which::Reached(&reached)) {
+        Ok(back) if back.failed.is_empty() => {
+            return Err(match fault {
+                Fault::Changed | Fault::NotEmpty => CommitError::Changed(place),
+                Fault::Differs => CommitError::NotWhatWasShown(place),
+                Fault::Io(source) => CommitError::Io { place, source },
+            });
+        }
+        Ok(back) => io::Error::other(back.failures()),
+        Err(error) => error,
+    };
+    // One that stays pending would be tried again; the user is told of it either way.
+    let _ = record.becomes(State::Abandoned);
+    let source = match fault {
+        Fault::Io(source) => source,
+        Fault::Changed | Fault::NotEmpty | Fault::Differs => io::Error::other(fault),
+    };
+    Err(CommitError::HalfDone { place, source, undo, kept: record.folder().display().to_string() })
 }
 
 /// Step 1.
-pub(super) fn check(root: &Dir, steps: &[Step]) -> Result<(), CommitError> {
+fn check(root: &Dir, steps: &[Step]) -> Result<(), CommitError> {
     let changed = |step: &&Step| Was::look(root, &step.place).map_or(true, |now| now != step.was);
     match steps.iter().find(changed) {
         Some(step) => Err(CommitError::Changed(step.place.clone())),
@@ -101,55 +130,83 @@ pub(super) fn check(root: &Dir, steps: &[Step]) -> Result<(), CommitError> {
     }
 }
 
-/// The content is not the one it should be.
+/// Why a step was not taken.
 #[derive(Debug, thiserror::Error)]
-#[error("the content is another one")]
-struct Differs;
+pub(super) enum Fault {
+    #[error("was changed by somebody else")]
+    Changed,
+    #[error("is not empty")]
+    NotEmpty,
+    /// The content is not the one it should be.
+    #[error("has another content than it should")]
+    Differs,
+    #[error("cannot be written ({0})")]
+    Io(#[from] io::Error),
+}
 
-type At<T> = Result<T, (String, io::Error)>;
-
-/// Steps 3 and 4.
-fn carry_out(root: &Dir, steps: &[Step], record: &mut Record) -> At<Vec<Made>> {
-    let at = |place: &str| {
-        let place = place.to_owned();
-        move |source: io::Error| (place, source)
-    };
-    for step in steps.iter().rev() {
-        let goes = !matches!(
-            (&step.was, &step.becomes),
-            (Was::File(_) | Was::Link(_), Becomes::File { .. } | Becomes::Link(_)) | (Was::Directory(..), Becomes::Directory)
-        );
-        if goes {
-            remove(root, &step.place, &step.was).map_err(at(&step.place))?;
+impl From<Errno> for Fault {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::EXIST => Self::Changed,
+            errno => Self::Io(errno.into()),
         }
     }
-    let mut directories = vec![String::new()];
+}
+
+type Done = Result<(), Fault>;
+
+/// Steps 3 and 4. The numbers of the steps that have had an effect are noted.
+fn carry_out(root: &Dir, steps: &[Step], record: &Record, reached: &mut BTreeSet<usize>) -> Result<Vec<Made>, (String, Fault)> {
+    let at = |place: &str| {
+        let place = place.to_owned();
+        move |fault: Fault| (place, fault)
+    };
+    for (number, step) in steps.iter().enumerate().rev() {
+        if step.goes_first() {
+            remove(root, &step.place, &step.was).map_err(at(&step.place))?;
+            reached.insert(number);
+        }
+    }
     let mut all = Vec::with_capacity(steps.len());
     for (number, step) in steps.iter().enumerate() {
+        let there = if step.goes_first() { &Was::Nothing } else { &step.was };
         let made = match &step.becomes {
             Becomes::Nothing => Ok(None),
-            Becomes::Directory => match step.was {
+            Becomes::Directory { mode } => match step.was {
                 Was::Directory(..) => Ok(None),
-                Was::Nothing | Was::File(_) | Was::Link(_) | Was::Special => make_directory(root, &step.place).map(|()| None),
+                Was::Nothing | Was::File(_) | Was::Link(_) | Was::Special => make_directory(root, &step.place, *mode).map(|()| None),
             },
-            Becomes::Link(target) => link(root, &step.place, target, &record.temporary_name(number)).map(|()| None),
+            Becomes::Link(target) => link(root, &step.place, target, &record.temporary_name(number), there).map(|()| None),
             Becomes::File { data, digest, mode } => {
                 let file = New { data, digest, mode: *mode, owner: owner(&step.was) };
-                write(root, &step.place, &file, &record.temporary_name(number)).map(Some)
+                write(root, &step.place, &file, &record.temporary_name(number), there).map(Some)
             }
         };
         all.push(Made { place: step.place.clone(), version: made.map_err(at(&step.place))? });
-        directories.push(below::split(&step.place).0.to_owned());
-    }
-    directories.sort_unstable();
-    directories.dedup();
-    for place in directories {
-        // One that went needs no name in it to be durable.
-        if let Ok(directory) = below::directory(root, &place) {
-            sync(&directory).map_err(at(&place))?;
+        if !matches!((&step.was, &step.becomes), (_, Becomes::Nothing) | (Was::Directory(..), Becomes::Directory { .. })) {
+            reached.insert(number);
         }
     }
+    // Only now, for a directory may be one that nobody may write to.
+    for step in steps.iter().rev() {
+        if let Becomes::Directory { mode: Some(mode) } = step.becomes {
+            set_mode(root, &step.place, mode).map_err(|error| at(&step.place)(error.into()))?;
+        }
+    }
+    sync_all(root, steps.iter().map(|step| step.place.as_str())).map_err(|(place, error)| (place, error.into()))?;
     Ok(all)
+}
+
+impl Step {
+    /// Whether what is there is taken away before anything else is put there.
+    fn goes_first(&self) -> bool {
+        !matches!(
+            (&self.was, &self.becomes),
+            (Was::Nothing, _)
+                | (Was::File(_) | Was::Link(_), Becomes::File { .. } | Becomes::Link(_))
+                | (Was::Directory(..), Becomes::Directory { .. })
+        )
+    }
 }
 
 fn owner(was: &Was) -> Option<(u32, u32)> {
@@ -160,27 +217,44 @@ fn owner(was: &Was) -> Option<(u32, u32)> {
 }
 
 /// Takes away what was met at a place.
-pub(super) fn remove(root: &Dir, place: &str, was: &Was) -> io::Result<()> {
+pub(super) fn remove(root: &Dir, place: &str, was: &Was) -> Done {
     let flags = match was {
         Was::Nothing => return Ok(()),
         Was::Directory(..) => AtFlags::REMOVEDIR,
         Was::File(_) | Was::Link(_) | Was::Special => AtFlags::empty(),
     };
+    is_still(root, place, was)?;
     let (parent, name) = below::split(place);
-    Ok(rustix::fs::unlinkat(below::directory(root, parent)?, name, flags)?)
+    match rustix::fs::unlinkat(below::directory(root, parent)?, name, flags) {
+        Err(Errno::NOTEMPTY | Errno::EXIST) => Err(Fault::NotEmpty),
+        removed => Ok(removed?),
+    }
 }
 
-pub(super) fn make_directory(root: &Dir, place: &str) -> io::Result<()> {
-    let (parent, name) = below::split(place);
-    Ok(rustix::fs::mkdirat(below::directory(root, parent)?, name, Mode::from_raw_mode(0o777))?)
+fn is_still(root: &Dir, place: &str, was: &Was) -> Done {
+    if Was::look(root, place)? == *was { Ok(()) } else { Err(Fault::Changed) }
 }
 
-/// In place of whatever file or link is there.
-pub(super) fn link(root: &Dir, place: &str, target: &str, temporary: &str) -> io::Result<()> {
+/// Makes a directory that its owner may use; the rest of its mode is set when it is full.
+pub(super) fn make_directory(root: &Dir, place: &str, mode: Option<u32>) -> Done {
     let (parent, name) = below::split(place);
+    let mode = Mode::from_raw_mode(mode.map_or(0o777, |mode| mode | 0o700).try_into().unwrap_or(0o777));
+    Ok(rustix::fs::mkdirat(below::directory(root, parent)?, name, mode)?)
+}
+
+/// Sets the permissions of a directory.
+pub(super) fn set_mode(root: &Dir, place: &str, mode: u32) -> io::Result<()> {
+    let mode = Mode::from_raw_mode(mode.try_into().unwrap_or(0o755));
+    let directory = below::directory(root, place)?;
+    Ok(rustix::fs::chmodat(&directory, ".", mode, AtFlags::empty())?)
+}
+
+/// In place of whatever file or link is there, if it is still that.
+pub(super) fn link(root: &Dir, place: &str, target: &str, temporary: &str, there: &Was) -> Done {
+    let (parent, _) = below::split(place);
     let parent = below::directory(root, parent)?;
     rustix::fs::symlinkat(target, &parent, temporary)?;
-    take_place(&parent, temporary, name)
+    take_place(root, &parent, temporary, place, there)
 }
 
 /// A file as it is to be.
@@ -191,18 +265,20 @@ pub(super) struct New<'a> {
     pub(super) owner: Option<(u32, u32)>,
 }
 
-/// Writes a file beside its place, makes it durable, and lets it take the place of whatever file or link is there.
-pub(super) fn write(root: &Dir, place: &str, new: &New<'_>, temporary: &str) -> io::Result<Version> {
-    let (parent, name) = below::split(place);
+/// Writes a file beside its place, makes it durable, and lets it take the place of whatever file or link is there, if it is still
+/// that.
+pub(super) fn write(root: &Dir, place: &str, new: &New<'_>, temporary: &str, there: &Was) -> Result<Version, Fault> {
+    let (parent, _) = below::split(place);
     let parent = below::directory(root, parent)?;
     let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // A file that has permissions of its own is nobody else's until it has them.
     let mode = Mode::from_raw_mode(if new.mode.is_some() { 0o600 } else { 0o666 });
     let mut file = File::from(rustix::fs::openat(&parent, temporary, how, mode)?);
-    let written = fill(&mut file, new).and_then(|()| file.sync_all()).and_then(|()| {
+    let written = fill(&mut file, new).and_then(|()| {
+        file.sync_all()?;
         // Before anybody else can write to it.
         let version = Version::of(&Metadata::from_file(&file)?);
-        take_place(&parent, temporary, name).map(|()| version)
+        take_place(root, &parent, temporary, place, there).map(|()| version)
     });
     if written.is_err() {
         // The first error is the one to tell.
@@ -211,7 +287,7 @@ pub(super) fn write(root: &Dir, place: &str, new: &New<'_>, temporary: &str) -> 
     written
 }
 
-fn fill(file: &mut File, new: &New<'_>) -> io::Result<()> {
+fn fill(file: &mut File, new: &New<'_>) -> Done {
     let mut data = File::open(new.data)?;
     let mut sum = Sha256::new();
     let mut piece = vec![0; 64 << 10];
@@ -224,7 +300,7 @@ fn fill(file: &mut File, new: &New<'_>) -> io::Result<()> {
         file.write_all(&piece[..read])?;
     }
     if hex(&sum.finalize()) != new.digest {
-        return Err(io::Error::other(Differs));
+        return Err(Fault::Differs);
     }
     if let Some((user, group)) = new.owner {
         use std::os::unix::fs::MetadataExt as _;
@@ -236,21 +312,85 @@ fn fill(file: &mut File, new: &New<'_>) -> io::Result<()> {
     }
     match new.mode {
         // Set-id bits are never among them.
-        Some(mode) => file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode & 0o777)),
+        Some(mode) => Ok(file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode & 0o777))?),
         None => Ok(()),
     }
 }
 
-fn take_place(parent: &Dir, temporary: &str, name: &str) -> io::Result<()> {
-    let renamed = rustix::fs::renameat(parent, temporary, parent, name);
-    if renamed.is_err() {
+fn take_place(root: &Dir, parent: &Dir, temporary: &str, place: &str, there: &Was) -> Done {
+    let name = below::split(place).1;
+    let taken = match there {
+        Was::Nothing => take_free_place(parent, temporary, name),
+        was => is_still(root, place, was).and_then(|()| Ok(rustix::fs::renameat(parent, temporary, parent, name)?)),
+    };
+    if taken.is_err() {
+        // The first error is the one to tell.
         let _ = rustix::fs::unlinkat(parent, temporary, AtFlags::empty());
     }
-    Ok(renamed?)
+    taken
+}
+
+/// Nobody's file is lost, even if it has come to be in this very moment.
+fn take_free_place(parent: &Dir, temporary: &str, name: &str) -> Done {
+    match rustix::fs::renameat_with(parent, temporary, parent, name, RenameFlags::NOREPLACE) {
+        // Some file systems do not know it.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+            rustix::fs::linkat(parent, temporary, parent, name, AtFlags::empty())?;
+            Ok(rustix::fs::unlinkat(parent, temporary, AtFlags::empty())?)
+        }
+        renamed => Ok(renamed?),
+    }
+}
+
+/// Makes the names in the directories of these places durable.
+pub(super) fn sync_all<'a>(root: &Dir, places: impl Iterator<Item = &'a str>) -> Result<(), (String, io::Error)> {
+    let directories: BTreeSet<&str> = places.map(|place| below::split(place).0).collect();
+    for place in directories {
+        // One that went needs no name in it to be durable.
+        if let Ok(directory) = below::directory(root, place) {
+            sync(&directory).map_err(|error| (place.to_owned(), error))?;
+        }
+    }
+    Ok(())
 }
 
 fn sync(directory: &Dir) -> io::Result<()> {
     // The directory was opened for what is in it, which on Linux is no right to sync it.
     let file = rustix::fs::openat(directory, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    Ok(rustix::fs::fsync(file)?)
+    match rustix::fs::fsync(file) {
+        // Some file systems have nothing to sync there.
+        Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
+        synced => Ok(synced?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_came_to_be_in_the_last_moment_is_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).expect("it opens");
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("data"), "ours").expect("it is written");
+        std::fs::write(path("old"), "old").expect("it is written");
+        let old = Was::look(&root, "old").expect("it is there");
+        for name in ["new", "old"] {
+            std::fs::remove_file(path(name)).unwrap_or_default();
+            std::fs::write(path(name), "theirs").expect("it is written");
+        }
+        let digest = hex(&Sha256::digest("ours"));
+        let file = New { data: &path("data"), digest: &digest, mode: None, owner: None };
+        for (name, there) in [("new", &Was::Nothing), ("old", &old)] {
+            assert!(matches!(write(&root, name, &file, "temporary", there), Err(Fault::Changed)), "{name}");
+            assert!(matches!(link(&root, name, "data", "temporary", there), Err(Fault::Changed)), "{name}");
+            assert_eq!(std::fs::read_to_string(path(name)).ok().as_deref(), Some("theirs"));
+        }
+        assert!(matches!(remove(&root, "old", &old), Err(Fault::Changed)));
+        assert!(matches!(make_directory(&root, "new", None), Err(Fault::Changed)));
+        assert!(!path("temporary").exists());
+        write(&root, "fresh", &file, "temporary", &Was::Nothing).expect("there is nothing");
+        assert_eq!(std::fs::read_to_string(path("fresh")).ok().as_deref(), Some("ours"));
+    }
 }

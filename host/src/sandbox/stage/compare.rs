@@ -13,12 +13,33 @@ const CONTEXT: usize = 3;
 /// What `git diff` would show; `None` if one of the two is no text.
 pub(super) fn diff(old: Option<(&str, &[u8])>, new: Option<(&str, &[u8])>) -> Option<String> {
     let (old_text, new_text) = (text(old.map_or(&[], |(_, bytes)| bytes))?, text(new.map_or(&[], |(_, bytes)| bytes))?);
-    let name = |side: Option<(&str, &[u8])>, letter: char| side.map_or("/dev/null".to_owned(), |(path, _)| format!("{letter}/{path}"));
+    let name =
+        |side: Option<(&str, &[u8])>, letter: char| side.map_or("/dev/null".to_owned(), |(path, _)| quoted(&format!("{letter}/{path}")));
     let (old_name, new_name) = (name(old, 'a'), name(new, 'b'));
     let compared = TextDiff::configure().timeout(PATIENCE).diff_lines(old_text, new_text);
     let text = compared.unified_diff().context_radius(CONTEXT).header(&old_name, &new_name).to_string();
     // An empty file and a file that only moved have no lines to show.
     Some(if text.is_empty() { format!("--- {old_name}\n+++ {new_name}\n") } else { text })
+}
+
+/// As git writes a name that has more in it than one line can hold.
+fn quoted(name: &str) -> String {
+    if !name.contains(|c: char| c.is_control() || matches!(c, '"' | '\\')) {
+        return name.to_owned();
+    }
+    let mut quoted = String::from("\"");
+    for c in name.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            '\r' => quoted.push_str("\\r"),
+            c if c.is_control() => c.to_string().bytes().for_each(|byte| quoted.push_str(&format!("\\{byte:03o}"))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 fn text(bytes: &[u8]) -> Option<&str> {
@@ -43,6 +64,9 @@ mod tests {
         +c
         \ No newline at end of file
         ");
+        let forged = "f\n@@ -1 +1 @@\n-a\n+harmless";
+        assert_eq!(diff(None, Some((forged, b""))).as_deref(), Some("--- /dev/null\n+++ \"b/f\\n@@ -1 +1 @@\\n-a\\n+harmless\"\n"));
+        assert_eq!(quoted("b/\"\\\u{1b}ü"), r#""b/\"\\\033ü""#);
         assert_eq!(diff(None, Some(("f", b""))).as_deref(), Some("--- /dev/null\n+++ b/f\n"));
         assert_eq!(diff(Some(("f", b"a")), Some(("f", b"\0"))), None);
         assert_eq!(diff(Some(("f", b"\xff")), None), None);

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cap_std::fs::Dir;
 
-use super::record::Record;
+use super::put_back::Which;
+use super::record::{Record, State};
 use super::staged::Step;
 use crate::sandbox::digest::Digest;
 use crate::sandbox::workspace::Workspace;
@@ -24,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct History {
     folder: PathBuf,
     /// For a history that nobody will ask for.
-    _temporary: Option<tempfile::TempDir>,
+    temporary: Option<tempfile::TempDir>,
 }
 
 /// A change that can be taken back.
@@ -38,6 +39,20 @@ pub struct Entry {
     pub tool: String,
     /// What it changed.
     pub paths: Vec<String>,
+}
+
+/// What came of taking a change back.
+#[derive(Debug)]
+pub enum Undone {
+    /// It is taken back.
+    Change {
+        /// The change.
+        entry: Entry,
+        /// Directories of it that stay, since somebody else has put something in them.
+        stays: Vec<String>,
+    },
+    /// Another change had been interrupted, and was seen to first; nothing else was taken back.
+    Interrupted(Vec<String>),
 }
 
 /// What is wrong with the history.
@@ -60,6 +75,17 @@ pub enum HistoryError {
     /// Files are not what the change left.
     #[error("changed since then, so nothing was undone: {}. With --force what was there before is put back all the same, and these changes are lost", .0.join(", "))]
     ChangedSince(Vec<String>),
+    /// What was there cannot be put back.
+    #[error("nothing was undone: {}", .0.join("; "))]
+    InTheWay(Vec<String>),
+    /// Some of it could not be put back, and some was.
+    #[error("it was taken back, but not all of it: {what}. What was there is kept in {kept}")]
+    InPart {
+        /// The places, each with the reason.
+        what: String,
+        /// Where the old contents are.
+        kept: PathBuf,
+    },
 }
 
 impl History {
@@ -68,40 +94,70 @@ impl History {
         let root = workspace.root();
         let name = root.file_name().unwrap_or_default().to_string_lossy();
         let key = Digest::of(root.as_os_str().as_encoded_bytes());
-        Self { folder: folder.join(format!("{name}-{}", key.short())), _temporary: None }
+        Self { folder: folder.join(format!("{name}-{}", key.short())), temporary: None }
     }
 
     /// One that lasts as long as this value.
     pub(super) fn temporary() -> Result<Self, HistoryError> {
         let folder = tempfile::Builder::new().prefix("cofferdam-undo-").tempdir();
         let folder = folder.map_err(|source| HistoryError::Io { folder: std::env::temp_dir(), source })?;
-        Ok(Self { folder: folder.path().join("history"), _temporary: Some(folder) })
+        Ok(Self { folder: folder.path().join("history"), temporary: Some(folder) })
+    }
+
+    /// Keeps what is in a temporary one.
+    pub(super) fn keep(&mut self) {
+        if let Some(folder) = &mut self.temporary {
+            folder.disable_cleanup(true);
+        }
     }
 
     /// The changes that are kept, the newest first.
     pub fn list(&self) -> Result<Vec<Entry>, HistoryError> {
-        let entry = |record: Record| Entry {
-            id: record.folder().file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            time: UNIX_EPOCH + Duration::from_secs(record.written.time),
-            paths: record.written.places.iter().map(|place| place.place.clone()).collect(),
-            tool: record.written.tool,
-        };
-        let records = self.folders()?.into_iter().rev().filter_map(|folder| Record::read(folder).ok());
-        Ok(records.filter(|record| !record.is_pending()).map(entry).collect())
+        Ok(self.records(State::Made)?.into_iter().rev().map(|record| record.entry()).collect())
     }
 
-    /// Takes the newest change back and forgets it. Refused if a file is not what the change left there, unless `force`.
-    pub fn undo(&self, workspace: &Workspace, force: bool) -> Result<Entry, HistoryError> {
+    /// Changes that were made or taken back by halves, and where what was there is kept: for the user to look at.
+    pub fn abandoned(&self) -> Result<Vec<(Entry, PathBuf)>, HistoryError> {
+        let records = self.records(State::Abandoned)?.into_iter();
+        Ok(records.map(|record| (record.entry(), record.folder().to_owned())).collect())
+    }
+
+    /// The records in this state, the oldest first.
+    fn records(&self, state: State) -> Result<Vec<Record>, HistoryError> {
+        let records = self.folders()?.into_iter().filter_map(|folder| Record::read(folder).ok());
+        Ok(records.filter(|record| record.state() == state).collect())
+    }
+
+    /// Takes the newest change back and forgets it. Refused if a file is not what the change left there, or if it cannot be put
+    /// back, unless `force`: then whatever can be put back is. Nothing is taken back if an interrupted change was found.
+    pub fn undo(&self, workspace: &Workspace, force: bool) -> Result<Undone, HistoryError> {
+        let root = workspace.dir();
         let _lock = self.lock()?;
-        self.recover_locked(workspace.dir());
-        let entry = self.list()?.into_iter().next().ok_or(HistoryError::Empty)?;
-        let mut record = Record::read(self.folder.join(&entry.id)).map_err(|source| self.problem(source))?;
-        let changed: Vec<String> = record.changed_since(workspace.dir()).into_iter().map(str::to_owned).collect();
-        if !changed.is_empty() && !force {
-            return Err(HistoryError::ChangedSince(changed));
+        let interrupted = self.recover_locked(root);
+        if !interrupted.is_empty() {
+            return Ok(Undone::Interrupted(interrupted));
         }
-        let undone = record.reopen().and_then(|()| record.put_back(workspace.dir(), force));
-        undone.map(|()| entry).map_err(|source| self.problem(source))
+        let mut record = self.records(State::Made)?.pop().ok_or(HistoryError::Empty)?;
+        let entry = record.entry();
+        if !force {
+            let changed: Vec<String> = record.changed_since(root).into_iter().map(str::to_owned).collect();
+            if !changed.is_empty() {
+                return Err(HistoryError::ChangedSince(changed));
+            }
+        }
+        let obstacles = record.obstacles(root, force);
+        if !obstacles.is_empty() && !force {
+            return Err(HistoryError::InTheWay(obstacles));
+        }
+        let which = if force { Which::All } else { Which::Ours };
+        let undone = record.becomes(State::Pending).and_then(|()| record.put_back(root, which));
+        let back = undone.map_err(|source| self.problem(source))?;
+        if back.failed.is_empty() {
+            return Ok(Undone::Change { entry, stays: back.stays });
+        }
+        // By force everything was tried; otherwise the rest can be, by the same words.
+        record.becomes(if force { State::Abandoned } else { State::Made }).map_err(|source| self.problem(source))?;
+        Err(HistoryError::InPart { what: back.failures(), kept: record.folder().to_owned() })
     }
 
     /// Takes back what a crash has left half done; tells which changes those were.
@@ -113,49 +169,28 @@ impl History {
         Ok(self.recover_locked(workspace.dir()))
     }
 
+    /// Once for each change: what cannot be put back now would be newer work of somebody later.
     fn recover_locked(&self, root: &Dir) -> Vec<String> {
-        let folders = self.folders().unwrap_or_default();
-        let records = folders.into_iter().filter_map(|folder| Record::read(folder).ok()).filter(Record::is_pending);
-        let taken_back = records.map(|record| {
-            let paths: Vec<&str> = record.written.places.iter().map(|place| place.place.as_str()).collect();
-            let words = format!("a change by {} to {}", record.written.tool, paths.join(", "));
-            match record.roll_back(root) {
-                Ok(()) => format!("{words} was interrupted and has been taken back"),
-                Err(error) => format!(
-                    "{words} was interrupted and cannot be taken back ({error}); what was there is in {}",
-                    record.folder().display()
-                ),
-            }
+        let taken_back = self.records(State::Pending).unwrap_or_default().into_iter().rev().map(|mut record| {
+            let Entry { paths, tool, .. } = record.entry();
+            let words = format!("a change by {tool} to {} was interrupted", paths.join(", "));
+            let why = match record.put_back(root, Which::Ours) {
+                Ok(back) if back.failed.is_empty() => return format!("{words} and has been taken back"),
+                Ok(back) => back.failures(),
+                Err(error) => error.to_string(),
+            };
+            // It may be that not even this can be written; then it is tried again.
+            let _ = record.becomes(State::Abandoned);
+            format!("{words} and cannot wholly be taken back ({why}); what was there is in {}", record.folder().display())
         });
         taken_back.collect()
     }
 
-    /// Begins a change: what was there is kept from now on. One at a time, whatever the process.
-    pub(super) fn begin(&self, tool: &str, root: &Dir, steps: &[Step]) -> Result<Begun, HistoryError> {
+    /// For a change: nobody else makes one until this is dropped, whatever the process, and what was interrupted is seen to.
+    pub(super) fn open(&self, root: &Dir) -> Result<Locked<'_>, HistoryError> {
         let lock = self.lock()?;
         let _ = self.recover_locked(root);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let newest = self.folders()?.pop().and_then(|folder| folder.file_name()?.to_str()?.parse::<u128>().ok()).unwrap_or_default();
-        // A clock that was set back does not change the order.
-        let id = format!("{:020}", now.as_micros().max(newest + 1));
-        let record = Record::begin(self.folder.join(&id), now.as_secs(), tool, root, steps).map_err(|source| {
-            let _ = std::fs::remove_dir_all(self.folder.join(&id));
-            self.problem(source)
-        })?;
-        Ok(Begun { record, _lock: lock })
-    }
-
-    /// Forgets the oldest changes.
-    pub(super) fn trim(&self) {
-        let mut bytes = 0u64;
-        for (number, folder) in self.folders().unwrap_or_default().into_iter().rev().enumerate() {
-            let sizes = std::fs::read_dir(&folder).into_iter().flatten().flatten().filter_map(|file| file.metadata().ok());
-            bytes = sizes.fold(bytes, |sum, metadata| sum.saturating_add(metadata.len()));
-            if number > 0 && (number >= MOST_RECORDS || bytes > MOST_BYTES) {
-                // It is tried again the next time.
-                let _ = std::fs::remove_dir_all(folder);
-            }
-        }
+        Ok(Locked { history: self, _lock: lock })
     }
 
     /// The folders of all records, the oldest first.
@@ -193,22 +228,47 @@ impl History {
     }
 }
 
-/// A record, and the lock of its history.
-pub(super) struct Begun {
-    record: Record,
+/// A history that nobody else changes.
+pub(super) struct Locked<'a> {
+    history: &'a History,
     _lock: File,
 }
 
-impl std::ops::Deref for Begun {
-    type Target = Record;
+impl Locked<'_> {
+    /// Begins a change: what was there is kept from now on.
+    pub(super) fn begin(&self, tool: &str, root: &Dir, steps: &[Step]) -> Result<Record, HistoryError> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let newest = self.history.folders()?.pop().and_then(|folder| folder.file_name()?.to_str()?.parse::<u128>().ok());
+        // A clock that was set back does not change the order.
+        let folder = self.history.folder.join(format!("{:020}", now.as_micros().max(newest.unwrap_or_default() + 1)));
+        Record::begin(folder.clone(), now.as_secs(), tool, root, steps).map_err(|source| {
+            let _ = std::fs::remove_dir_all(&folder);
+            self.history.problem(source)
+        })
+    }
 
-    fn deref(&self) -> &Record {
-        &self.record
+    /// Forgets the oldest changes; what was given up on is the user's, and stays.
+    pub(super) fn trim(&self) {
+        let made = self.history.records(State::Made).unwrap_or_default();
+        let mut bytes = 0u64;
+        for (number, record) in made.iter().rev().enumerate() {
+            let sizes = std::fs::read_dir(record.folder()).into_iter().flatten().flatten().filter_map(|file| file.metadata().ok());
+            bytes = sizes.fold(bytes, |sum, metadata| sum.saturating_add(metadata.len()));
+            if number > 0 && (number >= MOST_RECORDS || bytes > MOST_BYTES) {
+                // It is tried again the next time.
+                let _ = record.forget();
+            }
+        }
     }
 }
 
-impl std::ops::DerefMut for Begun {
-    fn deref_mut(&mut self) -> &mut Record {
-        &mut self.record
+impl Record {
+    fn entry(&self) -> Entry {
+        Entry {
+            id: self.folder().file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            time: UNIX_EPOCH + Duration::from_secs(self.written.time),
+            paths: self.written.places.iter().map(|place| place.place.clone()).collect(),
+            tool: self.written.tool.clone(),
+        }
     }
 }

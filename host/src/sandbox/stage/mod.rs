@@ -13,6 +13,7 @@
 mod commit;
 mod compare;
 mod history;
+mod put_back;
 mod record;
 mod staged;
 mod was;
@@ -27,17 +28,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cap_std::fs::{Dir, Metadata};
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-use super::below;
+use super::below::{self, Kind};
 use super::files::Problem;
 use crate::policy::{Code, Denial};
 
 pub use commit::CommitError;
-pub use history::{Entry, History, HistoryError};
+pub use history::{Entry, History, HistoryError, Undone};
 pub use staged::{Made, Staged};
 use was::Was;
 
 /// Paths that one call may change: more than a person can look through.
 const MOST_PATHS: usize = 1000;
+/// Paths that one call may look at before it changes some: what each held is remembered.
+const MOST_MET: usize = 20_000;
 /// Of one file. Larger ones are not text that somebody edits.
 pub(super) const LARGEST_FILE: u64 = 64 << 20;
 /// Bytes that one call may write aside, all together.
@@ -61,7 +64,11 @@ pub(super) enum Aside {
     /// Nothing.
     Gone,
     /// A new and empty directory; what else is in it stands aside too. Its inode is that of a directory of the stage.
-    Directory(PathBuf),
+    Directory {
+        data: PathBuf,
+        /// Of the directory that was moved here; `None` for a new one.
+        mode: Option<u32>,
+    },
     File(StagedFile),
     Link(String),
 }
@@ -81,11 +88,21 @@ pub(super) struct StagedFile {
 pub(super) struct Budget(Arc<AtomicU64>);
 
 impl Budget {
+    /// Whether so many bytes can be taken.
+    fn has(&self, bytes: u64) -> io::Result<()> {
+        if bytes <= self.0.load(Ordering::Relaxed) { Ok(()) } else { Err(rustix::io::Errno::NOSPC.into()) }
+    }
+
     /// Takes so many bytes, if there are as many.
     pub(super) fn take(&self, bytes: u64) -> io::Result<()> {
         let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
         taken.map(drop).map_err(|_| io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error()))
     }
+}
+
+fn too_many_paths() -> Problem {
+    let reason = format!("a call may change {MOST_PATHS} files and directories, and this one has changed as many.");
+    Problem::Denied(ErrorCode::Quota, Denial::new(Code::TooMuch, reason, "Do it in several calls."))
 }
 
 impl Default for Stage {
@@ -135,14 +152,26 @@ impl Stage {
         self.aside.range(from..).take_while(move |(at, _)| at.starts_with(&prefix)).filter(|(at, _)| !at.is_empty())
     }
 
+    /// The links that were made or moved, with where they lead.
+    pub(super) fn links(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.aside.iter().filter_map(|(place, aside)| match aside {
+            Aside::Link(target) => Some((place.as_str(), target.as_str())),
+            Aside::Gone | Aside::Directory { .. } | Aside::File(_) => None,
+        })
+    }
+
     /// The metadata of something written aside.
     pub(super) fn look(&self, data: &Path) -> io::Result<Metadata> {
         Metadata::from_file(&File::open(data)?)
     }
 
     /// Remembers what is at a place of the workspace before it is read or changed, the first time.
-    pub(super) fn meet(&mut self, root: &Dir, place: &str) -> io::Result<()> {
+    pub(super) fn meet(&mut self, root: &Dir, place: &str) -> Result<(), Problem> {
         if !self.met.contains_key(place) {
+            if self.met.len() == MOST_MET {
+                let reason = format!("a call that changes files may look at {MOST_MET} of them, and this one has looked at as many.");
+                return Err(Problem::Denied(ErrorCode::Quota, Denial::new(Code::TooMuch, reason, "Do it in several calls.")));
+            }
             self.met.insert(place.to_owned(), Was::look(root, place)?);
         }
         Ok(())
@@ -170,26 +199,39 @@ impl Stage {
     fn copied(&mut self, root: &Dir, place: &str, with_content: bool) -> Result<(PathBuf, u32), Problem> {
         use cap_std::fs::MetadataExt as _;
         let (file, metadata) = below::open(root, place)?;
+        let size = if with_content { metadata.len() } else { 0 };
+        if size > LARGEST_FILE {
+            return Err(ErrorCode::FileTooLarge.into());
+        }
+        self.budget.take(size)?;
         let data = self.fresh()?;
-        let mut copy = File::create_new(&data)?;
-        if with_content {
-            if metadata.len() > LARGEST_FILE {
-                return Err(ErrorCode::FileTooLarge.into());
-            }
-            // A file that grows meanwhile is not copied further.
-            let copied = io::copy(&mut file.take(LARGEST_FILE), &mut copy)?;
-            self.budget.take(copied)?;
+        // A file that grows meanwhile is not copied further.
+        let copied = File::create_new(&data).and_then(|mut copy| io::copy(&mut file.take(size), &mut copy));
+        if let Err(error) = copied {
+            drop(std::fs::remove_file(&data));
+            return Err(error.into());
         }
         Ok((data, metadata.mode() & 0o777))
     }
 
-    pub(super) fn make_directory(&mut self, root: &Dir, place: &str) -> Result<(), Problem> {
+    pub(super) fn make_directory(&mut self, root: &Dir, place: &str, mode: Option<u32>) -> Result<(), Problem> {
         self.room_for(place)?;
         self.meet(root, place)?;
         let data = self.fresh()?;
         std::fs::create_dir(&data)?;
-        self.put(place, Aside::Directory(data));
+        self.put(place, Aside::Directory { data, mode });
         Ok(())
+    }
+
+    /// Makes a directory like another one, for what is in that.
+    pub(super) fn move_directory(&mut self, root: &Dir, old: &str, new: &str) -> Result<(), Problem> {
+        self.meet(root, old)?;
+        let mode = match (self.aside.get(old), self.met.get(old)) {
+            (Some(Aside::Directory { mode, .. }), _) => *mode,
+            (None, Some(Was::Directory(stamp))) => Some(stamp.mode),
+            (Some(_) | None, _) => None,
+        };
+        self.make_directory(root, new, mode)
     }
 
     pub(super) fn link(&mut self, root: &Dir, place: &str, target: String) -> Result<(), Problem> {
@@ -208,6 +250,27 @@ impl Stage {
         Ok(())
     }
 
+    /// Whether all of these can be moved, so that none of them is moved without the others.
+    pub(super) fn has_room_for<'a>(&mut self, root: &Dir, moves: impl Iterator<Item = (&'a str, &'a str, Kind)>) -> Result<(), Problem> {
+        let (mut bytes, mut places) = (0u64, self.aside.len());
+        for (old, new, kind) in moves {
+            self.meet(root, old)?;
+            self.meet(root, new)?;
+            places += [old, new].into_iter().filter(|place| !self.aside.contains_key(*place)).count();
+            if kind == Kind::File && !self.aside.contains_key(old) {
+                let (_, metadata) = below::open(root, old)?;
+                if metadata.len() > LARGEST_FILE {
+                    return Err(ErrorCode::FileTooLarge.into());
+                }
+                bytes = bytes.saturating_add(metadata.len());
+            }
+        }
+        if places > MOST_PATHS {
+            return Err(too_many_paths());
+        }
+        Ok(self.budget.has(bytes)?)
+    }
+
     /// Moves a file or a link. What was at the new place is replaced.
     pub(super) fn rename(&mut self, root: &Dir, old: &str, new: &str) -> Result<(), Problem> {
         self.room_for(new)?;
@@ -216,7 +279,7 @@ impl Stage {
         let moved = match self.aside.remove(old) {
             Some(Aside::File(file)) => Aside::File(file),
             Some(Aside::Link(target)) => Aside::Link(target),
-            Some(other @ (Aside::Directory(_) | Aside::Gone)) => {
+            Some(other @ (Aside::Directory { .. } | Aside::Gone)) => {
                 self.aside.insert(old.to_owned(), other);
                 return Err(ErrorCode::Invalid.into());
             }
@@ -250,7 +313,7 @@ impl Stage {
         match self.aside.remove(place) {
             // Whoever has it open keeps it; a stage that cannot be tidied up is removed as a whole at the end.
             Some(Aside::File(file)) => drop(std::fs::remove_file(file.data)),
-            Some(Aside::Directory(data)) => drop(std::fs::remove_dir(data)),
+            Some(Aside::Directory { data, .. }) => drop(std::fs::remove_dir(data)),
             Some(Aside::Link(_) | Aside::Gone) | None => {}
         }
     }
@@ -259,8 +322,7 @@ impl Stage {
         if self.aside.len() < MOST_PATHS || self.aside.contains_key(place) {
             return Ok(());
         }
-        let reason = format!("a call may change {MOST_PATHS} files and directories, and this one has changed as many.");
-        Err(Problem::Denied(ErrorCode::Quota, Denial::new(Code::TooMuch, reason, "Do it in several calls.")))
+        Err(too_many_paths())
     }
 
     fn fresh(&mut self) -> io::Result<PathBuf> {

@@ -1,7 +1,8 @@
 //! What was there before a change: enough to have it back, on the disk before the change begins.
 //!
 //! A record is a folder with `record.json` and the old contents, each a file by its number. While it is *pending* the change
-//! may have been made by halves; whoever finds it so, and holds the lock of the history, takes it back.
+//! may have been made by halves; whoever finds it so, and holds the lock of the history, takes it back. That is tried once: what
+//! cannot be put back is *abandoned* to the user, for later it might destroy newer work.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -11,14 +12,13 @@ use std::path::{Path, PathBuf};
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
-use super::commit::{self, New};
 use super::staged::{Becomes, Step, digest};
 use super::was::Was;
 use crate::sandbox::below;
 
 const NAME: &str = "record.json";
 /// Of the format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Of `record.json`: a thousand paths of the longest kind.
 const LARGEST: u64 = 16 << 20;
 
@@ -33,7 +33,7 @@ pub(super) struct Record {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Written {
     version: u32,
-    pending: bool,
+    state: State,
     /// Seconds since 1970.
     pub(super) time: u64,
     /// Of the tool that made the change.
@@ -41,20 +41,35 @@ pub(super) struct Written {
     pub(super) places: Vec<Place>,
 }
 
+/// How far a change has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum State {
+    /// It was begun, or is being taken back.
+    Pending,
+    Made,
+    /// It was made or taken back by halves, and is nobody's but the user's. The record is kept for the contents in it.
+    Abandoned,
+}
+
 /// One place, before and after.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Place {
     pub(super) place: String,
-    before: Held,
-    after: Held,
+    pub(super) before: Held,
+    pub(super) after: Held,
 }
 
 /// What a place held.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-enum Held {
+pub(super) enum Held {
     Nothing,
-    Directory,
+    Directory {
+        /// Permissions of what was there before.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mode: Option<u32>,
+    },
     Link {
         to: String,
     },
@@ -68,10 +83,10 @@ enum Held {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
-    name: String,
-    mode: u32,
-    owner: (u32, u32),
+pub(super) struct Kept {
+    pub(super) name: String,
+    pub(super) mode: u32,
+    pub(super) owner: (u32, u32),
 }
 
 impl Record {
@@ -83,7 +98,7 @@ impl Record {
         for (number, step) in steps.iter().enumerate() {
             let before = match &step.was {
                 Was::Nothing => Held::Nothing,
-                Was::Directory(..) => Held::Directory,
+                Was::Directory(stamp) => Held::Directory { mode: Some(stamp.mode) },
                 Was::Link(to) => Held::Link { to: to.clone() },
                 Was::Special => Held::Special,
                 Was::File(stamp) => {
@@ -98,13 +113,13 @@ impl Record {
             };
             let after = match &step.becomes {
                 Becomes::Nothing => Held::Nothing,
-                Becomes::Directory => Held::Directory,
+                Becomes::Directory { .. } => Held::Directory { mode: None },
                 Becomes::Link(to) => Held::Link { to: to.clone() },
                 Becomes::File { digest, .. } => Held::File { digest: digest.clone(), kept: None },
             };
             places.push(Place { place: step.place.clone(), before, after });
         }
-        let record = Self { folder, written: Written { version: VERSION, pending: true, time, tool: tool.to_owned(), places } };
+        let record = Self { folder, written: Written { version: VERSION, state: State::Pending, time, tool: tool.to_owned(), places } };
         record.save()?;
         Ok(record)
     }
@@ -129,21 +144,19 @@ impl Record {
         &self.folder
     }
 
-    /// Whether the change was begun and not ended.
-    pub(super) fn is_pending(&self) -> bool {
-        self.written.pending
+    pub(super) fn state(&self) -> State {
+        self.written.state
     }
 
-    /// The change is complete.
-    pub(super) fn finish(&mut self) -> io::Result<()> {
-        self.written.pending = false;
+    /// Writes down how far the change has come.
+    pub(super) fn becomes(&mut self, state: State) -> io::Result<()> {
+        self.written.state = state;
         self.save()
     }
 
-    /// The change is about to be taken back; whoever finds the record from now on goes on with that.
-    pub(super) fn reopen(&mut self) -> io::Result<()> {
-        self.written.pending = true;
-        self.save()
+    /// Nobody asks for it any more.
+    pub(super) fn forget(&self) -> io::Result<()> {
+        std::fs::remove_dir_all(&self.folder)
     }
 
     /// Under which a new content waits beside its place.
@@ -158,60 +171,12 @@ impl Record {
         self.written.places.iter().filter(differs).map(|place| place.place.as_str()).collect()
     }
 
-    /// Puts back what was there, and removes the record. A place that holds neither what was there nor what the change
-    /// put there is somebody else's: it stays, unless `force`.
-    pub(super) fn roll_back(&self, root: &Dir) -> io::Result<()> {
-        self.put_back(root, false)
-    }
-
-    pub(super) fn put_back(&self, root: &Dir, force: bool) -> io::Result<()> {
-        let mut foreign = None;
-        let mut steps = Vec::new();
-        for (number, place) in self.written.places.iter().enumerate() {
-            self.tidy(root, &place.place, number);
-            let now = Held::look(root, &place.place)?;
-            if now.is_same(&place.before) {
-                continue;
-            }
-            if !force && now != Held::Nothing && !now.is_same(&place.after) {
-                foreign.get_or_insert(&place.place);
-                continue;
-            }
-            steps.push((number, place, now));
-        }
-        for (_, place, now) in steps.iter().rev() {
-            // A file and a link give way to their like by themselves.
-            if now.is_directory() != place.before.is_directory() || place.before == Held::Nothing {
-                let was = Was::look(root, &place.place)?;
-                commit::remove(root, &place.place, &was)?;
-            }
-        }
-        for (number, place, _) in &steps {
-            let name = self.temporary_name(*number);
-            match &place.before {
-                Held::Nothing | Held::Special => {}
-                Held::Directory => commit::make_directory(root, &place.place)?,
-                Held::Link { to } => commit::link(root, &place.place, to, &name)?,
-                Held::File { digest, kept: Some(kept) } => {
-                    let data = self.folder.join(&kept.name);
-                    let file = New { data: &data, digest, mode: Some(kept.mode), owner: Some(kept.owner) };
-                    commit::write(root, &place.place, &file, &name).map(drop)?;
-                }
-                Held::File { kept: None, .. } => return Err(io::Error::other("the record does not hold the old content")),
-            }
-        }
-        match foreign {
-            Some(place) => Err(io::Error::other(format!("'{place}' was changed by somebody else"))),
-            None => std::fs::remove_dir_all(&self.folder),
-        }
-    }
-
-    /// Removes what a crash has left beside a place.
-    fn tidy(&self, root: &Dir, place: &str, number: usize) {
-        if let Ok(parent) = below::directory(root, below::split(place).0) {
-            // Mostly there is none.
-            let _ = rustix::fs::unlinkat(&parent, self.temporary_name(number), rustix::fs::AtFlags::empty());
-        }
+    /// Whether the old content of a place can still be had.
+    pub(super) fn kept(&self, held: &Held) -> io::Result<()> {
+        let Held::File { digest: expected, kept } = held else { return Ok(()) };
+        let Some(kept) = kept else { return Err(io::Error::from(io::ErrorKind::NotFound)) };
+        let found = digest(&mut File::open(self.folder.join(&kept.name))?)?;
+        if found == *expected { Ok(()) } else { Err(io::Error::from(io::ErrorKind::InvalidData)) }
     }
 
     fn save(&self) -> io::Result<()> {
@@ -230,24 +195,29 @@ fn private(path: &Path) -> io::Result<File> {
 
 impl Held {
     fn look(root: &Dir, place: &str) -> io::Result<Self> {
-        Ok(match Was::look(root, place)? {
+        Self::of(root, place, &Was::look(root, place)?)
+    }
+
+    pub(super) fn of(root: &Dir, place: &str, was: &Was) -> io::Result<Self> {
+        Ok(match was {
             Was::Nothing => Self::Nothing,
-            Was::Directory(..) => Self::Directory,
-            Was::Link(to) => Self::Link { to },
+            Was::Directory(_) => Self::Directory { mode: None },
+            Was::Link(to) => Self::Link { to: to.clone() },
             Was::Special => Self::Special,
             Was::File(_) => Self::File { digest: digest(&mut below::open(root, place)?.0)?, kept: None },
         })
     }
 
     /// What is kept of it does not count.
-    fn is_same(&self, other: &Self) -> bool {
+    pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File { digest: one, .. }, Self::File { digest: other, .. }) => one == other,
+            (Self::Directory { .. }, Self::Directory { .. }) => true,
             _ => self == other,
         }
     }
 
-    fn is_directory(&self) -> bool {
-        *self == Self::Directory
+    pub(super) fn is_directory(&self) -> bool {
+        matches!(self, Self::Directory { .. })
     }
 }

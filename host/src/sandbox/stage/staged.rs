@@ -1,5 +1,6 @@
 //! The end of a call: what it has written aside, compared with what is there.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -15,11 +16,14 @@ use super::{Aside, History, LARGEST_FILE, MOST_BYTES, Stage};
 use crate::policy::{Act, Change, Changes, Content, Effect, Permit, WorkspacePath};
 use crate::sandbox::below;
 use crate::sandbox::digest::hex;
+use crate::sandbox::files::View;
 use crate::sandbox::version::Version;
 use crate::sandbox::workspace::Workspace;
 
 /// Of all diffs of one call together; what comes after is told by its size.
 const MOST_DIFF: usize = 1 << 20;
+/// Bytes that are compared for one call, of both sides together: comparing takes time in which nobody can stop the call.
+const MOST_EFFORT: usize = 16 << 20;
 
 /// Changes that are ready to be made, and have not been.
 #[derive(Debug)]
@@ -52,7 +56,10 @@ pub(super) struct Step {
 #[derive(Debug)]
 pub(super) enum Becomes {
     Nothing,
-    Directory,
+    Directory {
+        /// `None`: as the system makes new directories.
+        mode: Option<u32>,
+    },
     Link(String),
     File {
         /// Where the content is.
@@ -68,6 +75,13 @@ pub(super) enum Becomes {
 pub(in crate::sandbox) enum StageError {
     #[error("it wrote more than {} MiB; nothing was changed", MOST_BYTES >> 20)]
     TooMuch,
+    #[error("its link '{0}' leads out of the workspace; nothing was changed")]
+    LeadsOut(String),
+    #[error(
+        "it replaced or removed more than {} MiB, which could not be kept to be had back; nothing was changed. Do it in several calls, or have the user do it",
+        MOST_BYTES >> 20
+    )]
+    TooMuchGone,
     #[error("what it wrote cannot be read again, and nothing was changed: {0}")]
     Io(#[from] io::Error),
 }
@@ -102,7 +116,11 @@ impl Staged {
 impl Stage {
     /// Compares what was written with what is there.
     pub(in crate::sandbox) fn finish(self, workspace: &Arc<Workspace>) -> Result<Staged, StageError> {
-        let Self { folder, aside, mut met, .. } = self;
+        let view = View::new(Arc::clone(workspace), Some(self));
+        if let Some(place) = view.link_that_leads_out() {
+            return Err(StageError::LeadsOut(place.to_owned()));
+        }
+        let Self { folder, aside, mut met, .. } = view.into_stage().unwrap_or_default();
         let root = workspace.dir();
         let mut steps = Vec::with_capacity(aside.len());
         let mut moved = Vec::new();
@@ -114,7 +132,7 @@ impl Stage {
             };
             let becomes = match aside {
                 Aside::Gone => Becomes::Nothing,
-                Aside::Directory(_) => Becomes::Directory,
+                Aside::Directory { mode, .. } => Becomes::Directory { mode },
                 Aside::Link(target) => Becomes::Link(target),
                 Aside::File(file) => {
                     let size = file.data.metadata()?.len();
@@ -142,6 +160,10 @@ impl Stage {
         }
         let mut unchanged = unchanged.into_iter();
         steps.retain(|_| !unchanged.next().unwrap_or_default());
+        let gone = steps.iter().map(|step| if let Was::File(stamp) = &step.was { stamp.size } else { 0 });
+        if gone.fold(0u64, u64::saturating_add) > MOST_BYTES {
+            return Err(StageError::TooMuchGone);
+        }
         let changes = Changes::new(describe(root, &steps, &moved)?);
         Ok(Staged { workspace: Arc::clone(workspace), changes, steps, _folder: folder })
     }
@@ -151,7 +173,7 @@ impl Step {
     /// Whether the place holds already what it is to hold.
     fn is_nothing(&self, root: &Dir) -> io::Result<bool> {
         Ok(match (&self.was, &self.becomes) {
-            (Was::Nothing, Becomes::Nothing) | (Was::Directory(..), Becomes::Directory) => true,
+            (Was::Nothing, Becomes::Nothing) | (Was::Directory(..), Becomes::Directory { .. }) => true,
             (Was::Link(old), Becomes::Link(new)) => old == new,
             (Was::File(stamp), Becomes::File { data, digest: new, .. }) => {
                 stamp.size == data.metadata()?.len()
@@ -168,7 +190,12 @@ fn describe(root: &Dir, steps: &[Step], moved: &[(String, String)]) -> io::Resul
     let goes = |place: &str| steps.iter().any(|step| step.place == place && matches!(step.becomes, Becomes::Nothing));
     let origin = |place: &str| moved.iter().find(|(to, from)| to == place && goes(from)).map(|(_, from)| from.as_str());
     let has_moved = |place: &str| moved.iter().any(|(to, from)| from == place && goes(from) && steps.iter().any(|step| step.place == *to));
-    let mut room = MOST_DIFF;
+    let (room, effort) = (Cell::new(MOST_DIFF), Cell::new(MOST_EFFORT));
+    let compare = |old: Option<(&str, &[u8])>, new: Option<(&str, &[u8])>| {
+        let bytes = [old, new].into_iter().flatten().map(|(_, bytes)| bytes.len()).sum();
+        effort.set(effort.get().checked_sub(bytes)?);
+        compare::diff(old, new)
+    };
     let mut changes = Vec::new();
     for Step { place, was, becomes } in steps {
         let before = match was {
@@ -176,26 +203,26 @@ fn describe(root: &Dir, steps: &[Step], moved: &[(String, String)]) -> io::Resul
             Was::Nothing | Was::Directory(..) | Was::Link(_) | Was::Special => None,
         };
         let mut push = |act, diff: Option<String>| {
-            let diff = diff.filter(|diff| diff.len() <= room);
-            room -= diff.as_ref().map_or(0, String::len);
+            let diff = diff.filter(|diff| diff.len() <= room.get());
+            room.set(room.get() - diff.as_ref().map_or(0, String::len));
             changes.push(Change { path: path(place)?, act, diff });
             io::Result::Ok(())
         };
         // What goes first, where something else takes the place.
         match (was, becomes) {
             (Was::Directory(..), Becomes::Nothing | Becomes::Link(_) | Becomes::File { .. }) => push(Act::RemoveDirectory, None)?,
-            (Was::Link(_), Becomes::Nothing | Becomes::Directory | Becomes::File { .. }) => push(Act::Unlink, None)?,
+            (Was::Link(_), Becomes::Nothing | Becomes::Directory { .. } | Becomes::File { .. }) => push(Act::Unlink, None)?,
             (Was::File(_), Becomes::Nothing) if has_moved(place) => {}
-            (Was::File(stamp), Becomes::Nothing | Becomes::Directory | Becomes::Link(_)) => {
-                let diff = read(root, place, stamp).and_then(|old| compare::diff(Some((place, &old)), None));
+            (Was::File(stamp), Becomes::Nothing | Becomes::Directory { .. } | Becomes::Link(_)) => {
+                let diff = if room.get() == 0 { None } else { read(root, place, stamp).and_then(|old| compare(Some((place, &old)), None)) };
                 push(Act::Delete { before: stamp.size }, diff)?;
             }
             (Was::Nothing | Was::Special, _) | (Was::Link(_), Becomes::Link(_)) => {}
-            (Was::File(_), Becomes::File { .. }) | (Was::Directory(..), Becomes::Directory) => {}
+            (Was::File(_), Becomes::File { .. }) | (Was::Directory(..), Becomes::Directory { .. }) => {}
         }
         match becomes {
             Becomes::Nothing => {}
-            Becomes::Directory => push(Act::CreateDirectory, None)?,
+            Becomes::Directory { .. } => push(Act::CreateDirectory, None)?,
             Becomes::Link(to) => push(Act::Link { to: to.clone() }, None)?,
             Becomes::File { data, digest, .. } => {
                 let after = Content { size: data.metadata()?.len(), digest: digest.clone() };
@@ -207,8 +234,9 @@ fn describe(root: &Dir, steps: &[Step], moved: &[(String, String)]) -> io::Resul
                     (None, None) => (place.as_str(), None),
                 };
                 let diff = match (&old, &new) {
-                    (None, Some(new)) => compare::diff(None, Some((place, new))),
-                    (Some(Some(old)), Some(new)) => compare::diff(Some((old_place, old)), Some((place, new))),
+                    _ if room.get() == 0 => None,
+                    (None, Some(new)) => compare(None, Some((place, new))),
+                    (Some(Some(old)), Some(new)) => compare(Some((old_place, old)), Some((place, new))),
                     (_, None) | (Some(None), _) => None,
                 };
                 let act = match (before, from) {

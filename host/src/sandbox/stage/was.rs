@@ -12,8 +12,8 @@ use crate::sandbox::version::Version;
 pub(super) enum Was {
     Nothing,
     File(Stamp),
-    /// By device and inode; what is in it changes without it being another one.
-    Directory(u64, u64),
+    /// What is in it changes without it being another one.
+    Directory(DirectoryStamp),
     Link(String),
     Special,
 }
@@ -32,13 +32,24 @@ pub(super) struct Stamp {
     pub(super) version: Version,
 }
 
+/// Tells a directory from another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DirectoryStamp {
+    device: u64,
+    inode: u64,
+    /// With the bits that say who may remove what is in it, and to whose group that belongs.
+    pub(super) mode: u32,
+}
+
 impl Was {
     /// What is there now.
     pub(super) fn look(root: &Dir, place: &str) -> io::Result<Self> {
         let Some(metadata) = below::look_for(root, place)? else { return Ok(Self::Nothing) };
         Ok(match Kind::of(&metadata) {
             Kind::File => Self::File(Stamp::of(&metadata)),
-            Kind::Directory => Self::Directory(metadata.dev(), metadata.ino()),
+            Kind::Directory => {
+                Self::Directory(DirectoryStamp { device: metadata.dev(), inode: metadata.ino(), mode: metadata.mode() & 0o3777 })
+            }
             Kind::Link => Self::Link(below::read_link(root, place)?),
             Kind::Special => Self::Special,
         })

@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 use super::options::Plan;
+use super::tree::Tree;
 use super::{Problems, spawn};
-use crate::sandbox::below;
+use crate::sandbox::below::{self, Kind};
 use crate::sandbox::bindings::cofferdam::plugin::workspace::{Batch, FilePiece, WorkspaceError};
 
 /// The contract's range for a batch.
@@ -79,8 +80,7 @@ impl Ahead {
 /// Walks and cuts.
 fn list(plan: &Plan, problems: &Problems, readers: &std::sync::mpsc::SyncSender<Run>, ordered: &mpsc::Sender<mpsc::Receiver<Batch>>) {
     let mut length = SHORTEST_RUN;
-    let mut files =
-        plan.walk(problems).filter(|found| found.entry.file_type().is_some_and(|kind| kind.is_file())).map(|found| found.path).peekable();
+    let mut files = Tree::new(plan, problems).filter(|found| found.kind == Kind::File).map(|found| found.path).peekable();
     while files.peek().is_some() {
         let paths = files.by_ref().take(length).collect();
         length = (length * 2).min(LONGEST_RUN);
@@ -115,6 +115,9 @@ impl<'a> Reader<'a> {
     /// Until the end of the run, or until nobody listens.
     fn read(mut self, paths: &[String]) {
         for path in paths {
+            if self.plan.stop.is_over() {
+                return;
+            }
             match self.add(path) {
                 Ok(Listening::Yes) => {}
                 Ok(Listening::No) => return,
@@ -126,7 +129,7 @@ impl<'a> Reader<'a> {
 
     fn add(&mut self, path: &str) -> std::io::Result<Listening> {
         if let Err(denial) = self.plan.workspace.guard().reading(path) {
-            self.problems.add(|| denial.to_string());
+            self.problems.refuse(&denial);
             return Ok(Listening::Yes);
         }
         let (mut file, metadata) = below::open_listed(self.plan.workspace.dir(), path)?;

@@ -3,6 +3,8 @@
 
 mod files;
 mod options;
+mod rules;
+mod tree;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,10 +12,13 @@ use std::time::UNIX_EPOCH;
 
 use tokio::sync::mpsc;
 
+use super::below::Kind;
 use super::bindings::cofferdam::plugin::workspace::{Batch, Entry, EntryKind, WalkOptions, WorkspaceError};
-use super::files::Touched;
+use super::files::{Refusals, Touched};
 use super::workspace::Workspace;
-use options::Plan;
+use crate::policy::Denial;
+use options::{Plan, Stop};
+use tree::{Looks, Tree};
 
 /// The contract's 16 open walks.
 const MOST_WALKS: usize = 16;
@@ -32,6 +37,13 @@ pub(super) struct Walks {
 struct Walk {
     stage: Stage,
     problems: Problems,
+    stop: Stop,
+}
+
+impl Drop for Walk {
+    fn drop(&mut self) {
+        self.stop.end();
+    }
 }
 
 /// What the guest reads from a walk is settled by its first question.
@@ -44,26 +56,40 @@ enum Stage {
 
 /// What could not be read, shared with the thread that reads.
 #[derive(Clone, Default)]
-struct Problems(Arc<Mutex<Vec<String>>>);
+struct Problems {
+    lines: Arc<Mutex<Vec<String>>>,
+    /// Of the whole call.
+    refusals: Refusals,
+}
 
 impl Problems {
     fn add(&self, problem: impl FnOnce() -> String) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() < MOST_PROBLEMS {
             lines.push(problem());
         }
     }
 
+    fn refuse(&self, denial: &Denial) {
+        self.add(|| denial.to_string());
+        self.refusals.add(denial);
+    }
+
     /// In an order that does not depend on which thread was faster.
     fn lines(&self) -> Vec<String> {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone();
         lines.sort_unstable();
         lines
     }
 }
 
 impl Walks {
-    pub(super) fn open(&mut self, workspace: &Arc<Workspace>, options: WalkOptions, touched: &mut Touched) -> Result<u32, WorkspaceError> {
+    pub(super) fn open(
+        &mut self,
+        workspace: &Arc<Workspace>,
+        options: WalkOptions,
+        (touched, refusals): (&mut Touched, Refusals),
+    ) -> Result<u32, WorkspaceError> {
         if self.open.len() >= MOST_WALKS {
             return Err(WorkspaceError::InvalidWalk(format!("{MOST_WALKS} walks are open already; close one")));
         }
@@ -71,12 +97,14 @@ impl Walks {
         touched.walked(&plan.place);
         let number = self.next;
         self.next = self.next.wrapping_add(1);
-        self.open.insert(number, Walk { stage: Stage::Planned(Box::new(plan)), problems: Problems::default() });
+        let stop = plan.stop.clone();
+        self.open
+            .insert(number, Walk { stage: Stage::Planned(Box::new(plan)), problems: Problems { refusals, ..Problems::default() }, stop });
         Ok(number)
     }
 
     pub(super) fn close(&mut self, walk: u32) {
-        // Its thread ends at its next send.
+        // Its threads end at their next step.
         self.open.remove(&walk);
     }
 
@@ -139,15 +167,16 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Workspa
 
 fn list(plan: &Plan, problems: &Problems, sender: &mpsc::Sender<Vec<Entry>>) {
     let mut batch = Vec::new();
-    for found in plan.walk(problems) {
-        let metadata = found.entry.metadata().ok();
-        let size = metadata.as_ref().filter(|m| m.is_file()).map_or(0, std::fs::Metadata::len);
-        let modified = metadata.and_then(|m| m.modified().ok()).and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        let kind = match found.entry.file_type() {
-            Some(kind) if kind.is_file() => EntryKind::File,
-            Some(kind) if kind.is_dir() => EntryKind::Directory,
-            Some(kind) if kind.is_symlink() => EntryKind::Symlink,
-            Some(_) | None => EntryKind::Other,
+    let mut looks = Looks::default();
+    for found in Tree::new(plan, problems) {
+        let metadata = looks.at(plan.workspace.dir(), &found.path).ok();
+        let size = metadata.as_ref().filter(|m| m.is_file()).map_or(0, cap_std::fs::Metadata::len);
+        let modified = metadata.and_then(|m| m.modified().ok()).and_then(|time| time.into_std().duration_since(UNIX_EPOCH).ok());
+        let kind = match found.kind {
+            Kind::File => EntryKind::File,
+            Kind::Directory => EntryKind::Directory,
+            Kind::Link => EntryKind::Symlink,
+            Kind::Special => EntryKind::Other,
         };
         #[expect(clippy::cast_precision_loss, reason = "exact up to 8 PiB")]
         batch.push(Entry { path: found.path, kind, size: size as f64, modified: modified.map_or(0.0, |d| d.as_secs_f64()) });

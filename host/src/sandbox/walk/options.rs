@@ -1,13 +1,12 @@
 //! A walk as it was asked for, checked and turned into what it means.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use ignore::WalkBuilder;
 use ignore::overrides::{Override, OverrideBuilder};
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::Problems;
 use crate::sandbox::bindings::cofferdam::plugin::workspace::{WalkOptions, WorkspaceError};
 use crate::sandbox::files::{Problem, View};
 use crate::sandbox::workspace::{Workspace, denied, path_denied};
@@ -19,22 +18,35 @@ const MOST_REQUIRED: usize = 64;
 const REQUIRED_BYTES: usize = 4 << 10;
 
 /// Never visited, by the contract.
-const GIT: &str = ".git";
+pub(super) const GIT: &str = ".git";
 
 /// What a walk will visit.
 pub(super) struct Plan {
     pub(super) workspace: Arc<Workspace>,
     /// Where it begins.
     pub(super) place: String,
+    /// How deep it goes.
+    pub(super) max_depth: usize,
+    /// Whether it visits what begins with a dot.
+    pub(super) hidden: bool,
+    pub(super) respect_ignore: bool,
+    pub(super) globs: Override,
     pub(super) required: Option<Regex>,
-    builder: WalkBuilder,
+    pub(super) stop: Stop,
 }
 
-/// Something that a walk came across.
-pub(super) struct Found {
-    pub(super) entry: ignore::DirEntry,
-    /// Below the workspace.
-    pub(super) path: String,
+/// Tells the threads of a walk that nobody waits for them any more.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub(super) fn is_over(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn end(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Plan {
@@ -51,49 +63,22 @@ impl Plan {
         if [root.as_str(), &place].iter().any(|path| path.split('/').any(|part| part == GIT)) {
             return Err(WorkspaceError::Failed(format!("{root}: walks never visit {GIT}")));
         }
-        let mut builder = WalkBuilder::new(join(workspace.root(), &place));
-        let ignore = options.respect_ignore;
-        builder
-            .hidden(!options.hidden)
-            .ignore(ignore)
-            .git_ignore(ignore)
-            .git_exclude(ignore)
-            .git_global(ignore)
-            .parents(ignore)
-            .follow_links(false)
-            .max_depth(options.max_depth.and_then(|depth| usize::try_from(depth).ok()))
-            .overrides(overrides(workspace.root(), &options.globs)?)
-            .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != GIT)
-            .sort_by_file_name(std::ffi::OsStr::cmp);
-        let required = required(&options.required, options.required_ignore_case)?;
-        Ok(Self { workspace: Arc::clone(workspace), place, required, builder })
-    }
-
-    /// Everything below the root, in order. What cannot be read is noted.
-    pub(super) fn walk<'a>(&'a self, problems: &'a Problems) -> impl Iterator<Item = Found> + 'a {
-        self.builder.build().filter_map(move |step| match step {
-            Ok(entry) => {
-                if let Some(error) = entry.error() {
-                    problems.add(|| error.to_string());
-                }
-                let path = below(self.workspace.root(), entry.path());
-                let is_start = entry.depth() == 0 && entry.file_type().is_some_and(|kind| kind.is_dir());
-                (!is_start).then_some(Found { entry, path })
-            }
-            Err(error) => {
-                problems.add(|| error.to_string());
-                None
-            }
+        Ok(Self {
+            workspace: Arc::clone(workspace),
+            place,
+            max_depth: options.max_depth.and_then(|depth| usize::try_from(depth).ok()).unwrap_or(usize::MAX),
+            hidden: options.hidden,
+            respect_ignore: options.respect_ignore,
+            globs: overrides(workspace.root(), &options.globs)?,
+            required: required(&options.required, options.required_ignore_case)?,
+            stop: Stop::default(),
         })
     }
 }
 
-fn join(root: &Path, place: &str) -> std::path::PathBuf {
-    if place.is_empty() { root.to_owned() } else { root.join(place) }
-}
-
-fn below(root: &Path, path: &Path) -> String {
-    path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
+/// A place as the globs and the rules see it.
+pub(super) fn path(workspace: &Workspace, place: &str) -> PathBuf {
+    if place.is_empty() { workspace.root().to_owned() } else { workspace.root().join(place) }
 }
 
 fn overrides(root: &Path, globs: &[String]) -> Result<Override, WorkspaceError> {

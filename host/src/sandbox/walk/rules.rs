@@ -1,0 +1,202 @@
+//! The rules of `.ignore`, `.gitignore` and `.git/info/exclude`.
+//!
+//! Who wrote the project wrote these files, so that they are read like any other file of it: below the workspace, without
+//! following a link and without waiting, up to a size. No word of a line is repeated anywhere, for nobody has asked whether it
+//! may be read. What the rules mean is settled by the crate that ripgrep is made of.
+//!
+//! Of two rules the nearer one counts. `.ignore` outdoes `.gitignore`, that `.git/info/exclude`, and that the user's own global
+//! rules; those of git count in repositories, up to the directory with `.git`. A `.git` that is a file names a directory elsewhere,
+//! whose rules are not read.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use cap_std::fs::Dir;
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use super::Problems;
+use crate::sandbox::below::{self, join};
+use crate::sandbox::workspace::Workspace;
+
+/// Of one file. The longest that people use have a few thousand lines.
+const LARGEST: u64 = 256 << 10;
+/// In force at one place. Each takes about a kilobyte of the host.
+const MOST_RULES: usize = 20_000;
+
+const IGNORE: &str = ".ignore";
+const GIT_IGNORE: &str = ".gitignore";
+const EXCLUDE: &str = ".git/info/exclude";
+/// What a directory holds that is the root of a repository.
+const REPOSITORIES: [&str; 2] = [".git", ".jj"];
+
+/// The rules that are in force at one place of a walk.
+pub(super) struct Rules {
+    /// Of each directory from the outermost one to this.
+    levels: Vec<Level>,
+    global: Gitignore,
+    /// Rules of all levels.
+    count: usize,
+}
+
+/// Those of one directory; `None` where there are none.
+#[derive(Default)]
+struct Level {
+    ignore: Option<Gitignore>,
+    git_ignore: Option<Gitignore>,
+    exclude: Option<Gitignore>,
+    is_repository: bool,
+}
+
+/// A directory with rules.
+struct Source<'a> {
+    /// In which they are opened.
+    root: &'a Dir,
+    place: &'a str,
+    /// The directory as the paths that are matched begin with it.
+    path: &'a Path,
+    /// Who may refuse it, and who hears of what is wrong; nobody hears of what lies outside.
+    told: Option<(&'a Workspace, &'a Problems)>,
+}
+
+impl Rules {
+    /// Those that come from the directories above a place.
+    pub(super) fn above(workspace: &Workspace, place: &str, problems: &Problems) -> Self {
+        let (global, _) = GitignoreBuilder::new(workspace.root()).build_global();
+        let mut rules = Self { levels: Vec::new(), global, count: 0 };
+        let mut outside: Vec<&Path> = workspace.root().ancestors().skip(1).collect();
+        outside.reverse();
+        for path in outside {
+            if let Ok(root) = Dir::open_ambient_dir(path, cap_std::ambient_authority()) {
+                rules.push(&Source { root: &root, place: "", path, told: None }, &|_| true);
+            }
+        }
+        for (end, _) in place.match_indices('/').chain([(place.len(), "")]) {
+            let above = below::split(&place[..end]).0;
+            if !place.is_empty() {
+                rules.enter(workspace, above, &|_| true, problems);
+            }
+        }
+        rules
+    }
+
+    /// Adds those of a directory that holds these names.
+    pub(super) fn enter(&mut self, workspace: &Workspace, place: &str, holds: &dyn Fn(&str) -> bool, problems: &Problems) {
+        let path = super::options::path(workspace, place);
+        self.push(&Source { root: workspace.dir(), place, path: &path, told: Some((workspace, problems)) }, holds);
+    }
+
+    /// Takes away those of the directory that was entered last.
+    pub(super) fn leave(&mut self) {
+        if let Some(level) = self.levels.pop() {
+            let rules = [&level.ignore, &level.git_ignore, &level.exclude].into_iter().flatten();
+            self.count -= rules.map(Gitignore::len).sum::<usize>();
+        }
+    }
+
+    /// What they say of a path, for whoever is to visit it.
+    pub(super) fn of(&self, path: &Path, is_directory: bool) -> Match<()> {
+        let ask = |rules: &Option<Gitignore>| rules.as_ref().map_or(Match::None, |rules| rules.matched(path, is_directory).map(|_| ()));
+        let is_in_repository = self.levels.iter().any(|level| level.is_repository);
+        let (mut ignore, mut git_ignore, mut exclude) = (Match::None, Match::None, Match::None);
+        let mut is_same_repository = is_in_repository;
+        for level in self.levels.iter().rev() {
+            ignore = ignore.or(ask(&level.ignore));
+            if is_same_repository {
+                git_ignore = git_ignore.or(ask(&level.git_ignore));
+                exclude = exclude.or(ask(&level.exclude));
+            }
+            is_same_repository &= !level.is_repository;
+        }
+        let global = if is_in_repository { self.global.matched(path, is_directory).map(|_| ()) } else { Match::None };
+        ignore.or(git_ignore).or(exclude).or(global)
+    }
+
+    fn push(&mut self, source: &Source<'_>, holds: &dyn Fn(&str) -> bool) {
+        let is_there = |name: &&str| holds(name) && below::look(source.root, &join(source.place, name)).is_ok();
+        let mut read = |name: &str, if_there: &str| if holds(if_there) { self.read(source, name) } else { None };
+        let level = Level {
+            ignore: read(IGNORE, IGNORE),
+            git_ignore: read(GIT_IGNORE, GIT_IGNORE),
+            exclude: read(EXCLUDE, REPOSITORIES[0]),
+            is_repository: REPOSITORIES.iter().any(|name| is_there(&name)),
+        };
+        self.levels.push(level);
+    }
+
+    fn read(&mut self, source: &Source<'_>, name: &str) -> Option<Gitignore> {
+        let place = join(source.place, name);
+        let problem = |what: &str| source.tell(|| format!("{place}: {what}, so that its rules are not followed"));
+        if let Some((workspace, problems)) = source.told
+            && let Err(denial) = workspace.guard().reading(&place)
+        {
+            problems.refuse(&denial);
+            return None;
+        }
+        let text = match below::open(source.root, &place) {
+            Ok((file, metadata)) if metadata.len() <= LARGEST => content(file),
+            Ok(_) => {
+                problem(&format!("it has more than {} KiB", LARGEST >> 10));
+                return None;
+            }
+            Err(error) => Err(error),
+        };
+        let text = match text {
+            Ok(text) => text,
+            // A `.git` that is a file or a link, and one without the file.
+            Err(_) if name == EXCLUDE => return None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                problem("it is no file");
+                return None;
+            }
+            Err(error) => {
+                problem(&error.to_string());
+                return None;
+            }
+        };
+        let mut builder = GitignoreBuilder::new(source.path);
+        for (number, line) in lines(&text).enumerate() {
+            let Some(line) = line else {
+                problem(&format!("line {} is no text", number + 1));
+                return None;
+            };
+            if builder.add_line(None, line).is_err() {
+                // What is wrong with it would repeat some of it.
+                source.tell(|| format!("{place}: line {} is no rule", number + 1));
+            }
+        }
+        let Ok(rules) = builder.build() else {
+            problem("its rules are too many to be put together");
+            return None;
+        };
+        if self.count + rules.len() > MOST_RULES {
+            problem(&format!("with it there would be more than {MOST_RULES} rules"));
+            return None;
+        }
+        self.count += rules.len();
+        (!rules.is_empty()).then_some(rules)
+    }
+}
+
+impl Source<'_> {
+    fn tell(&self, problem: impl FnOnce() -> String) {
+        if let Some((_, problems)) = self.told {
+            problems.add(problem);
+        }
+    }
+}
+
+fn content(file: File) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    file.take(LARGEST).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// Without what ends them, and without a mark of the encoding before the first; `None` for a line that is no text.
+fn lines(text: &[u8]) -> impl Iterator<Item = Option<&str>> {
+    let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    text.split(|byte| *byte == b'\n').map(|line| std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)).ok())
+}
