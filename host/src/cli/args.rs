@@ -81,11 +81,11 @@ pub(super) enum Command {
     #[command(hide = true)]
     CompileComponent,
     /// Run a command in a sandbox and look after it; the program starts itself so
-    #[command(hide = true)]
-    SuperviseCommand,
+    #[command(hide = true, name = "supervise-command")]
+    Supervise,
     /// Confine itself and become a command; the program starts itself so
-    #[command(hide = true)]
-    ConfinedCommand,
+    #[command(hide = true, name = "confined-command")]
+    Confined,
 }
 
 /// What every command takes.

@@ -52,8 +52,8 @@ pub fn run() -> ExitCode {
         Some(Command::Doctor) => doctor::run(&common),
         Some(Command::Completions { shell }) => completions::run(shell),
         Some(Command::CompileComponent) => return exit::of_helper(crate::sandbox::compile_from_stdin()),
-        Some(Command::SuperviseCommand) => return exit::of_helper(crate::sandbox::supervise_command()),
-        Some(Command::ConfinedCommand) => return exit::of_helper(crate::sandbox::turn_into_command()),
+        Some(Command::Supervise) => return exit::of_helper(crate::sandbox::supervise_command()),
+        Some(Command::Confined) => return exit::of_helper(crate::sandbox::turn_into_command()),
     };
     done.unwrap_or_else(|error| error.report())
 }

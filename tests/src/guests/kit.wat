@@ -152,7 +152,8 @@
       (else
         (call $say @"ending ") (call $say-number (i32.load8_u offset=8 (local.get $ret)))
         (call $say @" code ") (call $say-number (i32.load offset=12 (local.get $ret)))
-        (call $say @": ") (call $say-pair (i32.add (local.get $ret) (i32.const 16)))))
+        (call $say @": ") (call $say-pair (i32.add (local.get $ret) (i32.const 16)))
+        (call $say-pair (i32.add (local.get $ret) (i32.const 24)))))
     (call $say @"\n"))
 
   ;; Says what a function of `workspace` has against it: the result's value begins at 4.

@@ -53,17 +53,23 @@ fn a_command_that_ends_well_may_say_so_when_it_is_asked_to() {
     }
 }
 
-#[test]
-fn a_killed_host_leaves_no_process_and_no_change_of_protected_paths() {
+/// A user of the program whose commands run at this level.
+fn home(level: SandboxLevel) -> Home {
     static CACHE: OnceLock<PathBuf> = OnceLock::new();
     let cache = CACHE.get_or_init(|| {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled-tools");
         Home::prepare_cache(PROGRAM, &cache);
         cache
     });
+    let home = Home::new(PROGRAM, cache);
+    home.write("config/cofferdam/config.toml", format!("[commands]\nsandbox = \"{level}\"\nat_most = \"{level}\"\n"));
+    home
+}
+
+#[test]
+fn a_killed_host_leaves_no_process_and_no_change_of_protected_paths() {
     for (level, mark) in LEVELS.into_iter().zip(["86203.71", "86203.72"]) {
-        let home = Home::new(PROGRAM, cache).with("file.txt", "text\n").with(".env", "KEY=env-secret\n");
-        home.write("config/cofferdam/config.toml", format!("[commands]\nsandbox = \"{level}\"\nat_most = \"{level}\"\n"));
+        let home = home(level).with("file.txt", "text\n").with(".env", "KEY=env-secret\n");
         let line = format!("mkdir -p .vscode && echo evil > .vscode/tasks.json; touch ready; setsid sleep {mark} & sleep {mark}");
         let input = serde_json::json!({"command": line}).to_string();
         let mut host = home.command(&["tools", "call", "bash", &input, "--mode", "auto"]);
@@ -82,10 +88,11 @@ fn a_killed_host_leaves_no_process_and_no_change_of_protected_paths() {
 }
 
 #[test]
-fn a_flood_of_output_is_cut_while_it_comes() {
+fn r095_a_flood_of_output_is_cut_while_it_comes() {
     for level in LEVELS {
-        let said = run(&house(level), "echo first; yes | head -c 300000000; echo last");
-        assert!(said.contains("first") && said.contains("last") && said.contains("bytes left out"), "{level}");
+        let input = serde_json::json!({"command": "echo first; yes | head -c 300000000; echo last"}).to_string();
+        let said = home(level).run(&["tools", "call", "bash", &input, "--mode", "auto"]).stdout;
+        assert!(said.contains("first") && said.contains("last") && said.contains("bytes left out"), "{level}: {}", said.len());
         assert!(said.len() < 1 << 20, "{level}: {}", said.len());
     }
 }

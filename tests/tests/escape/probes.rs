@@ -230,7 +230,7 @@ pub(super) const PROCESSES: &[Probe] = &[
     closed("the name of the machine", "hostname evil; echo evil > /proc/sys/kernel/hostname", Changes("/proc/sys/kernel/hostname"), Harms),
     closed("the clock", "date -s @1000000000 && echo ESCAPED", DONE, Harms),
     closed("messages of the kernel", "dmesg | grep -q . && echo ESCAPED", DONE, HappensToRoot),
-    closed("a daemon", "(setsid sleep {mark} > /dev/null 2>&1 &) ; exit 0", Stays, Happens),
+    closed("a daemon", "(setsid sleep {mark} > /dev/null 2>&1 &) ; sleep 0.3", Stays, Happens),
     closed(
         "a daemon that ignores signals",
         "setsid sh -c 'trap \"\" TERM HUP INT; sleep {mark}; true' > /dev/null 2>&1 & sleep 0.1",

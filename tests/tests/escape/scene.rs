@@ -88,7 +88,11 @@ impl Scene {
             Sign::Makes(_) => path.symlink_metadata().is_ok(),
             Sign::Changes(_) => state(&path) != before,
             Sign::Connects => self.was_reached(),
-            Sign::Kills => self.victim.try_wait().expect("it is a child").is_some(),
+            // A signal arrives soon, not at once.
+            Sign::Kills => (0..50).any(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(4));
+                self.victim.try_wait().expect("it is a child").is_some()
+            }),
             Sign::Stays => !processes_with(&self.mark).is_empty(),
         };
         // So says whoever has put something back, or taken it away.

@@ -117,7 +117,7 @@ fn a_linked_worktree_knows_its_repository_and_does_not_change_it() {
         let main = furnished(level);
         let house = house(level);
         let git = |arguments: &[&str]| Command::new("git").args(arguments).current_dir(main.folder()).status().expect("git starts");
-        assert!(git(&["worktree", "add", "--quiet", house.folder().to_str().expect("a path")]).success());
+        assert!(git(&["worktree", "add", "--quiet", "--detach", house.folder().to_str().expect("a path")]).success());
         let said = run(
             &house,
             "git log --oneline; git status --short && echo status; git config x.y z; echo evil > $(git rev-parse --git-common-dir)/hooks/x",

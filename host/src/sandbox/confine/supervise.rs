@@ -177,7 +177,7 @@ impl Private {
         std::fs::create_dir(&private.empty_folder)?;
         std::fs::write(&private.empty_file, "")?;
         for path in [&private.empty_file, &private.empty_folder] {
-            std::fs::set_permissions(path, Permissions::from_mode(0))?;
+            std::fs::set_permissions(path, Permissions::from_mode(0o000))?;
         }
         Ok(private)
     }

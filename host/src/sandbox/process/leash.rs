@@ -1,6 +1,7 @@
 //! A command in a sandbox, as seen from the host: its supervisor, and the link to it. A link that closes, in whatever way
 //! this process loses it, ends the command.
 
+use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -98,12 +99,31 @@ impl Leash {
             return Last::default();
         }
         let _ = self.link.shutdown().await;
-        match tokio::time::timeout(PATIENCE, self.report()).await {
+        let answer = tokio::time::timeout(PATIENCE, self.report()).await;
+        // It has had its time, whatever came of it.
+        self.reported = true;
+        match answer {
             Ok(Ok(last)) => last,
             Ok(Err(_)) | Err(_) => {
                 let remark = "the process around the command is still ending it, and looks after protected paths then".to_owned();
                 Last { ending: None, remarks: vec![remark] }
             }
+        }
+    }
+}
+
+impl Drop for Leash {
+    /// Whoever drops this in the middle, such as a call that was stopped, finds nothing of the command left afterwards.
+    fn drop(&mut self) {
+        if self.reported {
+            return;
+        }
+        let Ok(link) = self.link.as_fd().try_clone_to_owned() else { return };
+        let mut link = std::os::unix::net::UnixStream::from(link);
+        let hears = link.shutdown(std::net::Shutdown::Write).is_ok() && link.set_nonblocking(false).is_ok();
+        if hears && link.set_read_timeout(Some(PATIENCE)).is_ok() {
+            // The report comes when all is ended; what it says nobody asks any more.
+            drop(std::io::Read::read(&mut link, &mut [0]));
         }
     }
 }

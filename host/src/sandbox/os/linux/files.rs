@@ -1,7 +1,7 @@
 //! Landlock: which files this process and all that it starts can open, and whom they can signal.
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
     RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 
@@ -26,7 +26,7 @@ pub(super) fn apply(places: &Places, sockets: Sockets) -> Result<(), String> {
             ruleset = ruleset.handle_access(AccessNet::from_all(version))?;
         }
         let mut created = ruleset.create()?;
-        let write = all & !BitFlags::from(AccessFs::MakeBlock | AccessFs::MakeChar);
+        let write = all & !(AccessFs::MakeBlock | AccessFs::MakeChar);
         for (paths, access) in [(&places.read, AccessFs::from_read(version)), (&places.write, write)] {
             for path in paths {
                 // One that went away meanwhile gives no access to anything.
