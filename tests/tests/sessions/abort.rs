@@ -279,13 +279,19 @@ fn r063_r099_r100_r102_stopped_anywhere_a_session_goes_on_with_either_provider()
 
 /// The texts of all results of a request, in their order.
 fn every_result(request: &Request) -> Vec<String> {
-    let messages = request.body["messages"].as_array().expect("messages");
+    let messages = request.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let blocks = |message: &serde_json::Value| message["content"].as_array().cloned().unwrap_or_default();
     let text = |block: serde_json::Value| block["content"][0]["text"].as_str().unwrap_or_default().to_owned();
     match request.provider {
         Provider::OpenAi => {
             let results = messages.iter().filter(|message| message["role"] == "tool");
             results.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).map(without_mark).collect()
+        }
+        // There, calls and results are items beside messages, and one request has those of all turns.
+        Provider::Responses => {
+            let items = request.body["input"].as_array().cloned().unwrap_or_default();
+            let outputs = items.iter().filter_map(|item| item["output"].as_str());
+            outputs.map(|text| without_mark(text.to_owned())).collect()
         }
         Provider::Anthropic => messages.iter().flat_map(blocks).filter(|block| block["type"] == "tool_result").map(text).collect(),
     }
