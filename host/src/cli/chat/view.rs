@@ -141,7 +141,8 @@ impl View {
         let mut state = self.state();
         if state.face == Face::Plain && queued.len() > state.queued.len() {
             let new: Vec<String> = queued.iter().skip(state.queued.len()).map(|words| next_up(words)).collect();
-            new.into_iter().for_each(|line| state.say(line));
+            // Past the line of text that is on its way, which stays whole.
+            new.iter().for_each(|line| state.screen.settle(line));
         }
         state.typed = typed.clone();
         state.queued = queued.to_vec();
