@@ -404,7 +404,8 @@ mod tests {
         let head = "{\"cofferdam_session\":1,\"id\":\"0123456789ab\",\"created\":\"\",\"workspace\":\"/w\"}\n";
         let request = "{\"request\":{\"id\":\"1\",\"prompt\":\"go\",\"at\":\"\"}}\n";
         let call = |id: &str| format!("{{\"call\":{{\"id\":\"{id}\",\"name\":\"read\",\"arguments\":\"\"}}}}");
-        let response = format!("{{\"response\":{{\"blocks\":[{},{}],\"stop\":\"calls\"}}}}\n", call("a"), call("b"));
+        let usage = "{\"input\":null,\"output\":null,\"cached_input\":null,\"cache_write\":null}";
+        let response = format!("{{\"response\":{{\"blocks\":[{},{}],\"stop\":\"calls\",\"usage\":{usage}}}}}\n", call("a"), call("b"));
         let started = "{\"started\":{\"call\":0}}\n";
         let finished = |call: usize, text: &str| {
             format!("{{\"finished\":{{\"call\":{call},\"result\":{{\"status\":\"ok\",\"content\":[{{\"text\":\"{text}\"}}]}}}}}}\n")

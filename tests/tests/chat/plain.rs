@@ -205,10 +205,17 @@ fn r041_where_the_lines_come_from_a_pipe_nothing_is_approved_and_that_is_said() 
 #[test]
 fn r132_the_exit_code_of_a_pipe_is_that_of_its_last_request() {
     let [provider, _] = both();
-    let bad = || fails(400, "invalid_request_error", "no such thing");
-    let table = [(vec![bad(), says("Well.")], 0, "Well.\n"), (vec![says("Well."), bad()], 7, "Well.\n")];
+    let bad = fails(400, "invalid_request_error", "no such thing");
+    let stopped = || [bash("true"), says("I stop here.")];
+    let answered = || says("Well.");
+    let table = [
+        (stopped().into_iter().chain([answered()]).collect::<Vec<_>>(), 0, "I stop here.\nWell.\n"),
+        ([answered()].into_iter().chain(stopped()).collect(), 3, "Well.\nI stop here.\n"),
+        (vec![answered(), bad], 7, "Well.\n"),
+    ];
     for (replies, expected, text) in table {
-        let (code, stdout, stderr) = piped(&home(), &provider.serve(replies), &[], "One.\nTwo.\n");
+        let args = ["--mode", "auto", "--max-tool-iterations", "1"];
+        let (code, stdout, stderr) = piped(&home(), &provider.serve(replies), &args, "One.\nTwo.\n");
         assert_eq!((code, stdout.as_str()), (Some(expected), text), "{stderr}");
     }
 }
