@@ -60,12 +60,13 @@ impl Provider {
         }
     }
 
-    /// What the configuration has to say for it.
-    pub fn config(self) -> &'static str {
-        match self {
+    /// A configuration for it, with these lines more about the provider.
+    pub fn config(self, more: &str) -> String {
+        let api = match self {
             Self::OpenAi | Self::Anthropic => "",
-            Self::Responses => "[provider]\napi = \"responses\"\n",
-        }
+            Self::Responses => "api = \"responses\"\n",
+        };
+        format!("[provider]\n{api}{more}")
     }
 
     /// The environment variable of its key.

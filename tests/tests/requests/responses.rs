@@ -10,7 +10,7 @@ const RESPONSES: Provider = Provider::Responses;
 
 fn home_for(provider: Provider) -> Home {
     let home = home().with("a.txt", "hay\n").with("b.txt", "a needle\n");
-    home.write("config/cofferdam/config.toml", provider.config());
+    home.write("config/cofferdam/config.toml", provider.config(""));
     home
 }
 
@@ -110,7 +110,7 @@ fn r063_r090_a_session_goes_over_to_each_other_provider_and_thinking_goes_only_b
         let place = format!("{first:?}, then {second:?}");
         let home = home_for(first);
         home.ask(&with_thinking(first), &[]).answered("It is hay.");
-        home.write("config/cofferdam/config.toml", second.config());
+        home.write("config/cofferdam/config.toml", second.config(""));
         let server = second.serve([calls("read_file", read("b.txt")), says("And a needle.")]);
         home.ask(&server, &["--continue"]).answered("And a needle.");
         let request = &server.requests()[0];
@@ -121,7 +121,7 @@ fn r063_r090_a_session_goes_over_to_each_other_provider_and_thinking_goes_only_b
         let signed = ["signature-1", "signature-2"].map(|signature| request.count(signature));
         assert_eq!(signed, [usize::from(first == Provider::Anthropic && second == Provider::Anthropic); 2], "{place}");
         // And back again, with what the other one did.
-        home.write("config/cofferdam/config.toml", first.config());
+        home.write("config/cofferdam/config.toml", first.config(""));
         let server = first.serve([says("Yes.")]);
         home.ask(&server, &["--continue"]).answered("Yes.");
         let request = server.request();

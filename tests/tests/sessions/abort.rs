@@ -152,8 +152,11 @@ const POINTS: &[Point] = &[
     },
 ];
 
+const CONFIG: &str = "config/cofferdam/config.toml";
+
 /// Runs to the point and stops there.
 fn stop(user: &User, server: &Server, point: &Point) {
+    user.home.write(CONFIG, server.provider().config(""));
     let mut args = vec!["--output", "stream-json"];
     args.extend(point.args);
     let task = user.home.task(server, &args);
@@ -182,17 +185,14 @@ fn stop(user: &User, server: &Server, point: &Point) {
         }
         When::Summarising => {
             // Small enough for three files to fill it; for whoever goes on it is large again.
-            let config = "config/cofferdam/config.toml";
-            user.home.write(config, "[provider]\ncontext_window = 48000\n");
+            user.home.write(CONFIG, server.provider().config("context_window = 48000\n"));
             for name in ["alpha", "beta", "gamma"] {
                 user.home.write(&format!("workspace/{name}.txt"), format!("{}\n", format!("{name} ").repeat(20)).repeat(250));
             }
             let running = user.home.start(task);
             running.wait_for_stdout("\"summarising\"");
             server.wait_for_requests(4);
-            let code = interrupt(running).code;
-            user.home.write(config, "");
-            code
+            interrupt(running).code
         }
         When::Saving(line) => {
             let saving = Saving::at(user, line);
@@ -236,6 +236,7 @@ impl Saving {
 
 /// Goes on in a new process, and gives what the model was told.
 fn go_on(user: &User, provider: Provider, prompt: &str) -> Request {
+    user.home.write(CONFIG, provider.config(""));
     let server = provider.serve([says("I go on.")]);
     let (model, address) = (provider.model(), server.base_url());
     let arguments = ["run", "--continue", prompt, "--model", model, "--base-url", &address, "--output", "json"];
@@ -247,7 +248,8 @@ fn go_on(user: &User, provider: Provider, prompt: &str) -> Request {
 
 #[test]
 fn r063_r099_r100_r102_stopped_anywhere_a_session_goes_on_with_either_provider() {
-    let directions = both().into_iter().flat_map(|first| both().map(|second| (first, second)));
+    let others = [(Provider::Responses, Provider::Anthropic), (Provider::OpenAi, Provider::Responses)];
+    let directions = both().into_iter().flat_map(|first| both().map(|second| (first, second))).chain(others);
     for (point, (first, second)) in POINTS.iter().flat_map(|point| directions.clone().map(move |direction| (point, direction))) {
         let place = format!("{}, {first:?}, then {second:?}", point.name);
         let user = User::new();
