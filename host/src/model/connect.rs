@@ -44,13 +44,14 @@ fn openai(spec: &ModelSpec, settings: &Settings) -> Result<Box<dyn Model>, Model
     }
     let provider = if is_openai { "OpenAI" } else { "The server" };
     let place = Place { provider, host: String::new(), key_name: KEY, key: settings.openai_key.clone() };
-    Ok(match api {
+    let model: Box<dyn Model> = match api {
         Api::ChatCompletions => Box::new(chat(spec, settings, url, place, is_openai)?),
         Api::Responses => {
             let base = base.trim().trim_end_matches('/').trim_end_matches(CHAT);
             Box::new(responses(spec, settings, endpoint(base, RESPONSES, &[])?, place, is_openai)?)
         }
-    })
+    };
+    Ok(model)
 }
 
 fn responses(spec: &ModelSpec, settings: &Settings, url: Url, place: Place, is_openai: bool) -> Result<Responses, ModelChoiceError> {

@@ -114,7 +114,7 @@ fn r063_r090_a_session_goes_over_to_each_other_provider_and_thinking_goes_only_b
         let server = second.serve([calls("read_file", read("b.txt")), says("And a needle.")]);
         home.ask(&server, &["--continue"]).answered("And a needle.");
         let request = &server.requests()[0];
-        assert_eq!((request.count("It is hay."), request.count("hay\n") > 0), (1, true), "{place}: {:#}", request.body);
+        assert_eq!(request.count("It is hay."), 1, "{place}: {:#}", request.body);
         let sealed = ["sealed-1-0", "sealed-2-0"].map(|sealed| request.count(sealed));
         let expected = usize::from(first == Provider::Responses && second == Provider::Responses);
         assert_eq!(sealed, [expected; 2], "{place}: {:#}", request.body);
