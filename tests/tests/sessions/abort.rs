@@ -352,6 +352,8 @@ fn r107_a_second_ctrl_c_while_a_line_is_saved_leaves_once_it_is() {
         let running = user.home.start(saving.slow(user.home.task(&server, &["--mode", "auto", "--output", "stream-json"])));
         saving.wait();
         running.interrupt();
+        // Two signals at once would be one.
+        running.wait_for_stderr("stopping");
         running.interrupt();
         saving.go_on();
         assert_eq!(running.wait().code, 130);
@@ -370,6 +372,7 @@ fn r107_a_disk_that_never_answers_does_not_keep_who_wants_to_leave() {
     let running = user.home.start(saving.slow(user.home.task(&server, &["--mode", "auto", "--output", "stream-json"])));
     saving.wait();
     running.interrupt();
+    running.wait_for_stderr("stopping");
     running.interrupt();
     assert_eq!(running.wait().code, 130);
     // What was written until then is there, as after a crash.
