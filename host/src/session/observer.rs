@@ -143,11 +143,11 @@ impl State {
                 open.turn.start(place);
                 (Record::Started { call: place }, durable)
             }
-            Event::CallFinished { call, result, .. } => {
+            Event::CallFinished { call, result, remembered, .. } => {
                 let open = self.open.as_mut()?;
                 let place = open.place(call)?;
                 open.turn.answer(place, (*result).clone());
-                (Record::Finished { call: place, result: (*result).clone() }, Durable::Later)
+                (Record::Finished { call: place, result: (*result).clone(), remembered: remembered.cloned() }, Durable::Later)
             }
             Event::TurnFinished(turn) => {
                 self.partial.clear();
@@ -286,8 +286,15 @@ mod tests {
         let response = Response { blocks: ["a", "b", "c"].map(|id| ResponseBlock::Call(call(id))).into(), ..Response::default() };
         let open = || OpenTurn::new(response.clone()).expect("it has calls");
         let answer = ToolResult::ok("done");
-        let finished =
-            Event::CallFinished { call: &call("a"), tier: None, summary: "", result: &answer, view: None, duration: Duration::ZERO };
+        let finished = Event::CallFinished {
+            call: &call("a"),
+            tier: None,
+            summary: "",
+            result: &answer,
+            view: None,
+            duration: Duration::ZERO,
+            remembered: None,
+        };
         let started = Event::CallStarted { call: &call("b"), tier: Tier::Write, summary: "" };
         let in_text = [Event::TurnStarted { turn: 1 }, Event::Delta(Delta::Text("I was ab")), Event::Delta(Delta::Text("out to"))];
         let turn = open();
@@ -349,7 +356,15 @@ mod tests {
         let (first, second) = (call("a"), call("b"));
         let answer = ToolResult::ok("done");
         let started = |call| Event::CallStarted { call, tier: Tier::Write, summary: "" };
-        let finished = |call| Event::CallFinished { call, tier: None, summary: "", result: &answer, view: None, duration: Duration::ZERO };
+        let finished = |call| Event::CallFinished {
+            call,
+            tier: None,
+            summary: "",
+            result: &answer,
+            view: None,
+            duration: Duration::ZERO,
+            remembered: None,
+        };
         let happened = [started(&first), finished(&first), started(&second), finished(&second)];
         for count in 0..=happened.len() {
             let left_by = |end: &dyn Fn(&Recording<'_>, OpenTurn)| {
