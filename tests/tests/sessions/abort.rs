@@ -199,6 +199,8 @@ fn stop(user: &User, server: &Server, point: &Point) {
             let running = user.home.start(saving.slow(task));
             saving.wait();
             running.interrupt();
+            // The signal has arrived before the write is done: what follows it must not begin.
+            running.wait_for_stderr("stopping");
             saving.go_on();
             running.wait().code
         }
