@@ -14,15 +14,17 @@ const UNTIL_KILLED: Duration = Duration::from_millis(400);
 /// How long the last words may take. A disk that does not answer, such as a network's, must not keep anybody.
 pub(super) const FOR_LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// Watches for SIGINT and SIGTERM from now on.
+/// Watches for SIGINT, SIGTERM, and a terminal that goes away, from now on.
 pub(super) fn watch(cancel: CancellationToken, last_words: Option<LastWords>) -> std::io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
     tokio::spawn(async move {
         loop {
             tokio::select! {
                 Some(()) = interrupt.recv() => {}
                 Some(()) = terminate.recv() => {}
+                Some(()) = hang_up.recv() => {}
                 else => return,
             }
             if cancel.is_cancelled() {
