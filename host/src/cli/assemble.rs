@@ -10,7 +10,7 @@ use super::print::stderr_line;
 use crate::agent::ports::{Model, Tools};
 use crate::agent::{SUB_AGENT_TURNS, SubAgentMaker, TurnLimit};
 use crate::audit::Audit;
-use crate::config::{Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
+use crate::config::{Api, Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
 use crate::model;
 use crate::policy::{Mode, Policy, WorkspacePath};
 use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, History, Sandbox, SandboxOptions, Workspace};
@@ -221,6 +221,10 @@ pub(super) fn model_settings(settings: &Settings) -> model::Settings {
     all.context_window = provider.context_window;
     all.max_output = provider.max_output;
     all.reasoning_effort = provider.reasoning_effort.clone();
+    all.api = provider.api.map(|api| match api {
+        Api::ChatCompletions => model::Api::ChatCompletions,
+        Api::Responses => model::Api::Responses,
+    });
     all.allow_plain_http = provider.allow_plain_http;
     if let Some(first_event) = provider.first_event_timeout {
         all.timing.first_event = first_event;

@@ -358,7 +358,15 @@ mod tests {
         let (first, second) = (call("a"), call("b"));
         let answer = ToolResult::ok("done");
         let started = |call| Event::CallStarted { call, tier: Tier::Write, summary: "" };
-        let finished = |call| Event::CallFinished { call, tier: None, summary: "", result: &answer, view: None, duration: Duration::ZERO };
+        let finished = |call| Event::CallFinished {
+            call,
+            tier: None,
+            summary: "",
+            result: &answer,
+            view: None,
+            duration: Duration::ZERO,
+            remembered: None,
+        };
         let happened = [started(&first), finished(&first), started(&second), finished(&second)];
         for count in 0..=happened.len() {
             let left_by = |end: &dyn Fn(&Recording<'_>, OpenTurn)| {

@@ -123,6 +123,8 @@ fn r127_at_a_dumb_terminal_ctrl_c_rejects_stops_and_leaves() {
     dumb.terminal.types("And then?\n");
     dumb.terminal.wait_for("  next › And then?");
     dumb.terminal.types(CTRL_C);
+    // and it breaks no line of the text.
+    dumb.terminal.wait_for("Far away, beyond\r\n");
     dumb.terminal.wait_for("! stopped.");
     dumb.terminal.wait_for("not sent: And then?");
     dumb.terminal.wait_for("\n› ");

@@ -34,6 +34,7 @@ fn shortened(request: &Request) -> String {
     match request.provider {
         Provider::OpenAi => body["messages"][0]["content"] = "[system prompt]".into(),
         Provider::Anthropic => body["system"][0]["text"] = "[system prompt]".into(),
+        Provider::Responses => body["instructions"] = "[system prompt]".into(),
     }
     format!("{body:#}")
 }

@@ -27,6 +27,7 @@ mod policy;
 mod recording;
 mod refused;
 mod research;
+mod responses;
 mod ripgrep;
 mod soup;
 mod streams;

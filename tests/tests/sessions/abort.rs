@@ -152,8 +152,11 @@ const POINTS: &[Point] = &[
     },
 ];
 
+const CONFIG: &str = "config/cofferdam/config.toml";
+
 /// Runs to the point and stops there.
 fn stop(user: &User, server: &Server, point: &Point) {
+    user.home.write(CONFIG, server.provider().config(""));
     let mut args = vec!["--output", "stream-json"];
     args.extend(point.args);
     let task = user.home.task(server, &args);
@@ -182,23 +185,22 @@ fn stop(user: &User, server: &Server, point: &Point) {
         }
         When::Summarising => {
             // Small enough for three files to fill it; for whoever goes on it is large again.
-            let config = "config/cofferdam/config.toml";
-            user.home.write(config, "[provider]\ncontext_window = 48000\n");
+            user.home.write(CONFIG, server.provider().config("context_window = 48000\n"));
             for name in ["alpha", "beta", "gamma"] {
                 user.home.write(&format!("workspace/{name}.txt"), format!("{}\n", format!("{name} ").repeat(20)).repeat(250));
             }
             let running = user.home.start(task);
             running.wait_for_stdout("\"summarising\"");
             server.wait_for_requests(4);
-            let code = interrupt(running).code;
-            user.home.write(config, "");
-            code
+            interrupt(running).code
         }
         When::Saving(line) => {
             let saving = Saving::at(user, line);
             let running = user.home.start(saving.slow(task));
             saving.wait();
             running.interrupt();
+            // The signal has arrived before the write is done: what follows it must not begin.
+            running.wait_for_stderr("stopping");
             saving.go_on();
             running.wait().code
         }
@@ -236,6 +238,7 @@ impl Saving {
 
 /// Goes on in a new process, and gives what the model was told.
 fn go_on(user: &User, provider: Provider, prompt: &str) -> Request {
+    user.home.write(CONFIG, provider.config(""));
     let server = provider.serve([says("I go on.")]);
     let (model, address) = (provider.model(), server.base_url());
     let arguments = ["run", "--continue", prompt, "--model", model, "--base-url", &address, "--output", "json"];
@@ -247,7 +250,8 @@ fn go_on(user: &User, provider: Provider, prompt: &str) -> Request {
 
 #[test]
 fn r063_r099_r100_r102_stopped_anywhere_a_session_goes_on_with_either_provider() {
-    let directions = both().into_iter().flat_map(|first| both().map(|second| (first, second)));
+    let others = [(Provider::Responses, Provider::Anthropic), (Provider::OpenAi, Provider::Responses)];
+    let directions = both().into_iter().flat_map(|first| both().map(|second| (first, second))).chain(others);
     for (point, (first, second)) in POINTS.iter().flat_map(|point| directions.clone().map(move |direction| (point, direction))) {
         let place = format!("{}, {first:?}, then {second:?}", point.name);
         let user = User::new();
@@ -279,13 +283,19 @@ fn r063_r099_r100_r102_stopped_anywhere_a_session_goes_on_with_either_provider()
 
 /// The texts of all results of a request, in their order.
 fn every_result(request: &Request) -> Vec<String> {
-    let messages = request.body["messages"].as_array().expect("messages");
+    let messages = request.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let blocks = |message: &serde_json::Value| message["content"].as_array().cloned().unwrap_or_default();
     let text = |block: serde_json::Value| block["content"][0]["text"].as_str().unwrap_or_default().to_owned();
     match request.provider {
         Provider::OpenAi => {
             let results = messages.iter().filter(|message| message["role"] == "tool");
             results.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).map(without_mark).collect()
+        }
+        // There, calls and results are items beside messages, and one request has those of all turns.
+        Provider::Responses => {
+            let items = request.body["input"].as_array().cloned().unwrap_or_default();
+            let outputs = items.iter().filter_map(|item| item["output"].as_str());
+            outputs.map(|text| without_mark(text.to_owned())).collect()
         }
         Provider::Anthropic => messages.iter().flat_map(blocks).filter(|block| block["type"] == "tool_result").map(text).collect(),
     }
@@ -344,6 +354,8 @@ fn r107_a_second_ctrl_c_while_a_line_is_saved_leaves_once_it_is() {
         let running = user.home.start(saving.slow(user.home.task(&server, &["--mode", "auto", "--output", "stream-json"])));
         saving.wait();
         running.interrupt();
+        // Two signals at once would be one.
+        running.wait_for_stderr("stopping");
         running.interrupt();
         saving.go_on();
         assert_eq!(running.wait().code, 130);
@@ -362,6 +374,7 @@ fn r107_a_disk_that_never_answers_does_not_keep_who_wants_to_leave() {
     let running = user.home.start(saving.slow(user.home.task(&server, &["--mode", "auto", "--output", "stream-json"])));
     saving.wait();
     running.interrupt();
+    running.wait_for_stderr("stopping");
     running.interrupt();
     assert_eq!(running.wait().code, 130);
     // What was written until then is there, as after a crash.

@@ -105,7 +105,7 @@ impl View {
     /// A line that stays.
     pub(super) fn say(&self, line: &str) {
         let mut state = self.state();
-        state.say(line.to_owned());
+        state.remark(line);
         state.draw_if(true);
     }
 
@@ -141,7 +141,8 @@ impl View {
         let mut state = self.state();
         if state.face == Face::Plain && queued.len() > state.queued.len() {
             let new: Vec<String> = queued.iter().skip(state.queued.len()).map(|words| next_up(words)).collect();
-            new.into_iter().for_each(|line| state.say(line));
+            // Past the line of text that is on its way, which stays whole.
+            new.iter().for_each(|line| state.screen.settle(line));
         }
         state.typed = typed.clone();
         state.queued = queued.to_vec();
@@ -183,7 +184,7 @@ impl State {
     fn observe(&mut self, event: &Event<'_>) {
         match event {
             Event::Delta(Delta::Text(text)) => self.tell(text),
-            Event::Delta(Delta::Retry { attempt, pause, reason }) => self.say(lines::retry(*attempt, *pause, reason)),
+            Event::Delta(Delta::Retry { attempt, pause, reason }) => self.remark(&lines::retry(*attempt, *pause, reason)),
             Event::CallStarted { call, summary, .. } => {
                 self.finish_text();
                 self.running.push((call.id.to_string(), lines::what(call, summary)));
@@ -206,7 +207,7 @@ impl State {
                 self.progress = None;
                 self.say(lines::summarised(summary.turns, *before, *after));
             }
-            Event::Notice(text) => self.say(lines::notice(text)),
+            Event::Notice(text) => self.remark(&lines::notice(text)),
             Event::SubAgentTurn { usage, .. } | Event::Discarded { usage } => self.taken.push(Taken::Beside(*usage)),
             Event::TurnStarted { .. } => self.seen = false,
             Event::TurnFinished(turn) => {
@@ -227,6 +228,14 @@ impl State {
             | Event::RequestStarted { .. }
             | Event::Answered(_)
             | Event::CallsProposed(_) => {}
+        }
+    }
+
+    /// What this program itself says is broken between words; what others say is left as it is, to be copied.
+    fn remark(&mut self, line: &str) {
+        match self.face {
+            Face::Drawn => self.say(screen::wrapped(line, screen::size().0)),
+            Face::Plain => self.say(line.to_owned()),
         }
     }
 
