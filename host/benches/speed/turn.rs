@@ -37,6 +37,7 @@ pub(crate) fn run(runtime: &Runtime) {
         outputs: None,
         limits: Limits::default(),
         rejections: 3,
+        credentials: Vec::new().into(),
     };
     let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));
     let approvals = Arc::new(Approvals::new(Mode::Auto, None));

@@ -43,7 +43,7 @@ pub(super) fn subject() -> Subject {
         digest: Digest::of(b"a component"),
         origin: Origin::BuiltIn("bash"),
         tier: Tier::Write,
-        grants: Grants { files: FileGrant::None, commands: true },
+        grants: Grants { files: FileGrant::None, commands: true, fetch: Vec::new() },
     }
 }
 

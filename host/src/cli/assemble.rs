@@ -6,10 +6,10 @@ use super::args::Common;
 use super::error::CliError;
 use super::print::stderr_line;
 use crate::audit::Audit;
-use crate::config::{Flags, Folders, PolicyPlaces, Raw, Settings};
-use crate::model;
-use crate::policy::{Mode, Policy};
-use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, Sandbox, SandboxOptions, Workspace};
+use crate::config::{Flags, Folders, PolicyPlaces, Raw, RawCredential, Settings};
+use crate::model::{self, Secret};
+use crate::policy::{HostPattern, Mode, Policy};
+use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, Credential, Sandbox, SandboxOptions, Workspace};
 use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, builtin_components};
 
 /// Rejections in a row after which a request goes back to the user.
@@ -21,6 +21,9 @@ pub(super) struct Parts {
     pub(super) folders: Folders,
     pub(super) sandbox: Arc<Sandbox>,
     pub(super) catalog: Arc<Catalog>,
+    credentials: Arc<[Credential]>,
+    /// Keys of providers and of hosts: what is taken out of everything that is written.
+    pub(super) secrets: Vec<Secret>,
 }
 
 /// Reads the configuration and the flags.
@@ -58,7 +61,26 @@ pub(super) fn parts(common: &Common, flags: Flags, allocation: Allocation) -> Re
             Err(error) => catalog.refuse(origin, &error),
         }
     }
-    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog) })
+    let (credentials, of_hosts) = credentials(&settings)?;
+    let secrets = model_settings(&settings).secrets().into_iter().chain(of_hosts).collect();
+    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), credentials: credentials.into(), secrets })
+}
+
+/// What the configuration lends to hosts, and the secrets in it. One whose variable is not set is left out, and said.
+fn credentials(settings: &Settings) -> Result<(Vec<Credential>, Vec<Secret>), CliError> {
+    let mut all = (Vec::new(), Vec::new());
+    for (host, RawCredential { header, env, prefix }) in &settings.credentials {
+        let bad = |problem: String| CliError::configuration(format!("[credentials.\"{host}\"] in the configuration: {problem}"));
+        let pattern = HostPattern::parse(host).map_err(|problem| bad(problem.to_string()))?;
+        let Some(secret) = std::env::var(env).ok().and_then(|value| Secret::new(&value)) else {
+            stderr_line(&crate::shown::line(&format!("warning: requests to {host} go without {header}: {env} is not set"), 400));
+            continue;
+        };
+        let credential = Credential::new(pattern, header, &secret.header(prefix)).map_err(|problem| bad(problem.to_string()))?;
+        all.0.push(credential);
+        all.1.push(secret);
+    }
+    Ok(all)
 }
 
 /// The mode that comes into force: the chosen one, or the nearest stricter one that the policy leaves. One that was asked
@@ -99,6 +121,7 @@ impl Parts {
             outputs: Some(self.folders.outputs()),
             limits: crate::sandbox::Limits::default(),
             rejections: REJECTIONS,
+            credentials: Arc::clone(&self.credentials),
         };
         Dispatcher::new(Arc::clone(&self.sandbox), Arc::clone(&self.catalog), Arc::clone(workspace), approvals, settings)
     }

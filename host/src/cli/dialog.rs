@@ -62,6 +62,9 @@ fn describe(question: &Question) -> String {
                 format!("{tool} wants to run with the workspace open for writing; its call names {}. Its arguments:", paths.join(", "));
             (what, shown::block(&question.arguments))
         }
+        Effect::Fetch { method, url, .. } => {
+            (format!("{tool} wants to send this request, whatever its body is:"), shown::block(&format!("{method} {url}")))
+        }
         Effect::Confirmed => (format!("{tool} wants to be confirmed. Its arguments:"), shown::block(&question.arguments)),
     };
     let indented: String = detail.lines().map(|line| format!("    {line}\n")).collect();

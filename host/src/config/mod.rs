@@ -13,5 +13,5 @@ pub use folders::{Folders, NoHome};
 pub use policy::{
     FileProblem, LoadedPolicy, Owner, PolicyFileError, PolicyPlaces, PolicySource, ProjectPolicy, SourceState, Trust, TrustError,
 };
-pub use raw::{ConfigError, Raw};
+pub use raw::{ConfigError, Raw, RawCredential};
 pub use settings::{AuditSettings, Flags, Provider, Settings, SettingsError};

@@ -1,9 +1,10 @@
 //! What all sources together mean.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::raw::Raw;
+use super::raw::{Raw, RawCredential};
 use crate::agent::{InvalidTurnLimit, TurnLimit};
 use crate::policy::{Mode, Profile};
 use crate::tools::{ChosenCaps, InvalidParallelLimit, ParallelLimit, Reorder};
@@ -52,6 +53,8 @@ pub struct Settings {
     pub provider: Provider,
     /// The audit log.
     pub audit: AuditSettings,
+    /// Secrets for the requests of tools, by the hosts they are for.
+    pub credentials: BTreeMap<String, RawCredential>,
 }
 
 /// Whether an audit log is kept.
@@ -126,6 +129,7 @@ impl Settings {
         }
         Ok(Self {
             audit,
+            credentials: raw.credentials,
             caps: raw.caps(),
             profile: flags.profile.or(raw.profile),
             model: flags.model.or_else(|| env("COFFERDAM_MODEL")).or(raw.model),

@@ -24,6 +24,11 @@ impl Secret {
         &self.0
     }
 
+    /// The value of a header with the key in it, for somebody who knows what it is.
+    pub fn header(&self, prefix: &str) -> String {
+        format!("{prefix}{}", self.0)
+    }
+
     /// The text without the key, should it hold it plainly, percent-encoded or in base64.
     pub fn redact(&self, text: &str) -> String {
         if self.0.len() < SHORTEST {

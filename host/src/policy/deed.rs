@@ -92,6 +92,7 @@ impl Effect {
                 let known = paths.iter().map(|path| Deed::Write(Some(path)));
                 known.chain(unknown).chain(confirm.then_some(Deed::Use)).collect()
             }
+            Self::Fetch { host, method, .. } => vec![Deed::Fetch { host, method }],
             Self::Confirmed => vec![Deed::Use],
         }
     }

@@ -39,6 +39,8 @@ pub enum Code {
     RejectedByUser,
     /// The request was cancelled.
     Cancelled,
+    /// A request is not what it should be.
+    BadRequest,
     /// It has to be on record, and cannot be put there.
     NotRecorded,
 }
@@ -55,6 +57,7 @@ impl Code {
             Self::NobodyToAsk => "nobody-to-ask",
             Self::RejectedByUser => "rejected-by-user",
             Self::Cancelled => "cancelled",
+            Self::BadRequest => "bad-request",
             Self::NotRecorded => "not-recorded",
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{CommandScope, SimpleCommand, WorkspacePath};
+use super::{CommandScope, HostAddress, SimpleCommand, WorkspacePath};
 
 /// An act that needs a permit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -23,6 +23,15 @@ pub enum Effect {
         paths: Vec<WorkspacePath>,
         /// The tool wants to be confirmed each time.
         confirm: bool,
+    },
+    /// Send a request.
+    Fetch {
+        /// Such as `GET`.
+        method: String,
+        /// Where to.
+        host: HostAddress,
+        /// The whole address.
+        url: String,
     },
     /// Run a tool that wants to be confirmed each time, whatever it can do.
     Confirmed,
@@ -54,6 +63,15 @@ pub enum Scope {
         /// A file or a directory.
         path: WorkspacePath,
     },
+    /// Requests of this tool to exactly this host, by this method.
+    Fetch {
+        /// The tool.
+        tool: String,
+        /// Such as `GET`.
+        method: String,
+        /// The host, with its port.
+        host: HostAddress,
+    },
 }
 
 impl Effect {
@@ -66,6 +84,7 @@ impl Effect {
                 [path] if !path.as_str().is_empty() => Some(Scope::Write { tool: tool.to_owned(), path: path.clone() }),
                 _ => None,
             },
+            Self::Fetch { method, host, .. } => Some(Scope::Fetch { tool: tool.to_owned(), method: method.clone(), host: host.clone() }),
             Self::Confirmed => None,
         }
     }
@@ -79,8 +98,12 @@ impl Scope {
             (Self::Write { tool: approved, path }, Effect::Write { paths, confirm }) => {
                 !confirm && approved == tool && !paths.is_empty() && paths.iter().all(|p| p.is_within(path))
             }
-            (Self::Command(_), Effect::Write { .. } | Effect::Confirmed)
-            | (Self::Write { .. }, Effect::Command { .. } | Effect::Confirmed) => false,
+            (Self::Fetch { tool: approved, method, host }, Effect::Fetch { method: asked, host: at, .. }) => {
+                approved == tool && method == asked && host == at
+            }
+            (Self::Command(_), Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed)
+            | (Self::Write { .. }, Effect::Command { .. } | Effect::Fetch { .. } | Effect::Confirmed)
+            | (Self::Fetch { .. }, Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed) => false,
         }
     }
 }
@@ -90,6 +113,7 @@ impl fmt::Display for Scope {
         match self {
             Self::Command(scope) => write!(f, "commands that begin with `{scope}`"),
             Self::Write { tool, path } => write!(f, "{tool} on {path}"),
+            Self::Fetch { tool, method, host } => write!(f, "{method} requests of {tool} to {host}"),
         }
     }
 }

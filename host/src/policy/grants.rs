@@ -11,6 +11,8 @@ pub struct Grants {
     pub files: FileGrant,
     /// Whether it may propose commands. Each command line is decided by itself.
     pub commands: bool,
+    /// The hosts it may send requests to, as patterns. Each request is decided by itself.
+    pub fetch: Vec<String>,
 }
 
 /// What a tool may do with the files of the workspace.
@@ -37,7 +39,8 @@ impl Grants {
                 Capability::ReadFiles => grants.files = grants.files.max(FileGrant::Read),
                 Capability::WriteFiles => grants.files = FileGrant::ReadWrite,
                 Capability::RunCommands => grants.commands = true,
-                Capability::Fetch(_) | Capability::ReadEnvironment(_) | Capability::Delegate | Capability::KeepState => {
+                Capability::Fetch(hosts) => grants.fetch.extend(hosts.iter().cloned()),
+                Capability::ReadEnvironment(_) | Capability::Delegate | Capability::KeepState => {
                     not_lent.push(capability.clone());
                 }
             }
@@ -52,21 +55,24 @@ impl Grants {
 
     /// Whether a tool with these grants can change anything outside of itself.
     pub fn can_change_anything(&self) -> bool {
-        let Self { files, commands } = self;
-        *commands || *files == FileGrant::ReadWrite
+        let Self { files, commands, fetch } = self;
+        *commands || *files == FileGrant::ReadWrite || !fetch.is_empty()
     }
 
     /// The grants in words.
-    pub fn in_words(&self) -> Vec<&'static str> {
-        let Self { files, commands } = self;
+    pub fn in_words(&self) -> Vec<String> {
+        let Self { files, commands, fetch } = self;
         let mut words = Vec::new();
         match files {
             FileGrant::None => {}
-            FileGrant::Read => words.push("read files of the workspace"),
-            FileGrant::ReadWrite => words.push("read and write files of the workspace"),
+            FileGrant::Read => words.push("read files of the workspace".to_owned()),
+            FileGrant::ReadWrite => words.push("read and write files of the workspace".to_owned()),
         }
         if *commands {
-            words.push("propose commands, each decided by itself");
+            words.push("propose commands, each decided by itself".to_owned());
+        }
+        if !fetch.is_empty() {
+            words.push(format!("send requests to {}, each decided by itself", fetch.join(", ")));
         }
         words
     }
@@ -84,7 +90,7 @@ mod tests {
     #[test]
     fn r014_grants_follow_what_is_asked_and_no_more() {
         let (grants, _) = Grants::for_asked(&[Capability::ReadFiles]);
-        assert_eq!(grants, Grants { files: FileGrant::Read, commands: false });
+        assert_eq!(grants, Grants { files: FileGrant::Read, ..Grants::default() });
         assert!(!grants.can_change_anything());
         let (grants, _) = Grants::for_asked(&[Capability::WriteFiles, Capability::ReadFiles]);
         assert_eq!(grants.files, FileGrant::ReadWrite);

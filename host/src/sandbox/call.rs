@@ -10,6 +10,7 @@ use super::clock::{Clock, Stop};
 use super::engine::Sandbox;
 use super::failure::Failure;
 use super::gate::{Gate, ProgressSink};
+use super::http::Credential;
 use super::limits::Limits;
 use super::load::Plugin;
 use super::output::Output;
@@ -33,6 +34,8 @@ pub struct Call {
     pub gate: Gate,
     /// Who hears of progress.
     pub progress: ProgressSink,
+    /// What is added to requests.
+    pub credentials: Arc<[Credential]>,
     /// Ends the call from outside.
     pub cancel: CancellationToken,
 }
@@ -95,12 +98,12 @@ impl Plugin {
     }
 
     async fn run(&self, sandbox: &Sandbox, call: Call, clock: &Arc<Clock>) -> CallReport {
-        let Call { tool, input, grants, limits, workspace, gate, progress, cancel: _ } = call;
+        let Call { tool, input, grants, limits, workspace, gate, progress, credentials, cancel: _ } = call;
         let ready = match self.ready(sandbox) {
             Ok(ready) => ready,
             Err(error) => return report(clock, Err(Failure::Host(error.to_string()))),
         };
-        let state = match State::granted(&limits, Arc::clone(clock), &grants, &workspace, gate, progress) {
+        let state = match State::granted(&limits, Arc::clone(clock), &grants, &workspace, gate, progress, credentials) {
             Ok(state) => state,
             Err(error) => return report(clock, Err(Failure::Unavailable(format!("the workspace cannot be opened: {error:#}")))),
         };

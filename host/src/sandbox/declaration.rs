@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::bindings::exports::cofferdam::plugin::tools as wit;
 use super::schema;
-use crate::policy::Capability;
+use crate::policy::{Capability, HostPattern};
 
 /// A plugin's tools and what its component imports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,29 +53,30 @@ pub enum Lent {
     Workspace,
     /// Running commands.
     Commands,
+    /// Sending requests.
+    Http,
 }
 
 impl Lent {
-    const ALL: [Self; 2] = [Self::Workspace, Self::Commands];
+    const ALL: [Self; 3] = [Self::Workspace, Self::Commands, Self::Http];
 
     /// Its name in the contract.
     pub fn interface(self) -> &'static str {
         match self {
             Self::Workspace => "cofferdam:plugin/workspace",
             Self::Commands => "cofferdam:plugin/commands",
+            // Its types alone can do nothing.
+            Self::Http => "wasi:http/outgoing-handler",
         }
     }
 
     /// Whether asking for this is asking for the interface.
     pub fn is_asked_by(self, capability: &Capability) -> bool {
-        match (self, capability) {
-            (Self::Workspace, Capability::ReadFiles | Capability::WriteFiles) | (Self::Commands, Capability::RunCommands) => true,
-            (
-                Self::Workspace | Self::Commands,
-                Capability::Fetch(_) | Capability::ReadEnvironment(_) | Capability::Delegate | Capability::KeepState,
-            )
-            | (Self::Workspace, Capability::RunCommands)
-            | (Self::Commands, Capability::ReadFiles | Capability::WriteFiles) => false,
+        match capability {
+            Capability::ReadFiles | Capability::WriteFiles => self == Self::Workspace,
+            Capability::RunCommands => self == Self::Commands,
+            Capability::Fetch(_) => self == Self::Http,
+            Capability::ReadEnvironment(_) | Capability::Delegate | Capability::KeepState => false,
         }
     }
 }
@@ -137,6 +138,14 @@ fn check_tool(tool: wit::Tool) -> Result<DeclaredTool, String> {
     }
     if tool.description.len() > LONGEST_DESCRIPTION {
         return Err(format!("the description of {name} is longer than {LONGEST_DESCRIPTION} bytes"));
+    }
+    for host in tool.capabilities.iter().filter_map(|asked| match asked {
+        wit::Capability::Fetch(hosts) => Some(hosts),
+        _ => None,
+    }) {
+        if let Some(problem) = host.iter().find_map(|host| HostPattern::parse(host).err()) {
+            return Err(format!("{name} asks for a host that cannot be understood: {problem}"));
+        }
     }
     let input_schema = schema::check(&tool.input_schema).map_err(|problem| format!("the input schema of {name} {problem}"))?;
     Ok(DeclaredTool {

@@ -12,7 +12,7 @@ use super::os;
 use super::state::State;
 
 /// How often a running guest is looked at. A call is late by no more than this.
-const TICK: Duration = Duration::from_millis(10);
+pub(super) const TICK: Duration = Duration::from_millis(10);
 /// Calls that can run at the same time with [`Allocation::Pooled`]: more than any limit on parallel calls, and few
 /// enough that the pool is there at once (a pool of a thousand takes milliseconds to make).
 const POOL: u32 = 64;
@@ -60,6 +60,7 @@ impl Sandbox {
         let engine = Engine::new(&config(options.allocation))?;
         let mut linker = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+        wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
         lent::types::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
         lent::workspace::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
         lent::commands::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;

@@ -11,6 +11,7 @@
 //! | `wasi:filesystem` | one preopen `/`, read-only or read-write by the grant | no preopen |
 //! | `wasi:cli` | captured output, 64 KiB a call; no arguments, environment or input | the same |
 //! | `wasi:sockets` | – | every operation refused |
+//! | `wasi:http` | requests to granted hosts, each decided through the [`Gate`] | refused with a denial |
 //! | `workspace` | walks below the workspace | refused with a denial |
 //! | `commands` | each line decided through the [`Gate`] | refused with a denial |
 //! | `progress` | always | – |
@@ -27,6 +28,7 @@ mod digest;
 mod engine;
 mod failure;
 mod gate;
+mod http;
 mod limits;
 mod load;
 mod os;
@@ -46,6 +48,7 @@ pub use digest::Digest;
 pub use engine::{Allocation, Sandbox, SandboxError, SandboxOptions};
 pub use failure::Failure;
 pub use gate::{Gate, ProgressSink, Ruling};
+pub use http::{BadCredential, Credential};
 pub use limits::Limits;
 pub use load::{ComponentBytes, LoadError, Plugin};
 pub use output::{Output, Piece, Shown};

@@ -9,11 +9,12 @@ use super::bindings::cofferdam::plugin::types as wit;
 use super::capture::Capture;
 use super::clock::Clock;
 use super::gate::{Gate, ProgressSink};
+use super::http::{Credential, Http};
 use super::limits::{Limits, Meter};
 use super::progress::Throttle;
 use super::walk::Walks;
 use super::workspace::Workspace;
-use crate::policy::{Code, Denial, FileGrant, Grants};
+use crate::policy::{Code, Denial, FileGrant, Grants, HostPattern};
 
 /// The data of a store. It is made for one call and dropped with it.
 pub(super) struct State {
@@ -29,6 +30,7 @@ pub(super) struct State {
     /// `None` without a grant to run commands.
     pub(super) commands: Option<(Arc<Workspace>, Gate)>,
     pub(super) progress: Option<(ProgressSink, Throttle)>,
+    pub(super) http: Http,
 }
 
 impl State {
@@ -54,6 +56,7 @@ impl State {
         workspace: &Arc<Workspace>,
         gate: Gate,
         progress: ProgressSink,
+        credentials: Arc<[Credential]>,
     ) -> wasmtime::Result<Self> {
         let stdout = Capture::new(limits.log);
         let stderr = Capture::new(limits.log);
@@ -73,6 +76,11 @@ impl State {
         }
         let mut state = Self::around(wasi.build(), stdout, stderr, limits, clock);
         state.workspace = (grants.files != FileGrant::None).then(|| Arc::clone(workspace));
+        if !grants.fetch.is_empty() {
+            // A pattern that is none covers nothing; such a plugin was refused when it was loaded.
+            let hosts = grants.fetch.iter().filter_map(|host| HostPattern::parse(host).ok()).collect();
+            state.http = Http::open(hosts, Arc::clone(&gate), Arc::clone(&state.clock), credentials);
+        }
         state.commands = grants.commands.then(|| (Arc::clone(workspace), gate));
         state.progress = Some((progress, Throttle::default()));
         Ok(state)
@@ -92,6 +100,7 @@ impl State {
             walks: Walks::default(),
             commands: None,
             progress: None,
+            http: Http::closed(),
         }
     }
 }

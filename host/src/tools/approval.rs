@@ -246,6 +246,7 @@ pub(super) fn rejected_text(tool: &str, rejection: &Rejection, before: &[Effect]
         for effect in before {
             let _ = match effect {
                 Effect::Command { line, .. } => write!(text, "\n- ran `{line}`"),
+                Effect::Fetch { method, url, .. } => write!(text, "\n- sent a {method} request to {url}"),
                 Effect::Write { .. } | Effect::Confirmed => write!(text, "\n- was allowed to start"),
             };
         }

@@ -23,7 +23,7 @@ use crate::agent::events::{Event, Observer, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
 use crate::policy::{Cap, Denial, Effect, FileGrant};
-use crate::sandbox::{self, CallReport, Failure, Gate, Limits, Ruling, Sandbox, Workspace};
+use crate::sandbox::{self, CallReport, Credential, Failure, Gate, Limits, Ruling, Sandbox, Workspace};
 
 /// Runs calls in their enclosures.
 pub struct Dispatcher {
@@ -50,6 +50,8 @@ pub struct DispatcherSettings {
     pub limits: Limits,
     /// After so many rejections in a row the request ends.
     pub rejections: u32,
+    /// What the host adds to requests.
+    pub credentials: Arc<[Credential]>,
 }
 
 /// A call that may run.
@@ -158,7 +160,9 @@ impl Dispatcher {
         if let Some(problem) = checked.paths.iter().find_map(|path| self.workspace.refusal(path)) {
             return Err((call, problem.to_string()));
         }
-        let touches = match (tool.grants.files, tool.grants.commands, checked.paths.is_empty()) {
+        // A command, or a request to a server of this machine, can touch whatever there is.
+        let anything = tool.grants.commands || !tool.grants.fetch.is_empty();
+        let touches = match (tool.grants.files, anything, checked.paths.is_empty()) {
             (FileGrant::None, false, _) => Touches::Nothing,
             (FileGrant::Read | FileGrant::ReadWrite, false, false) => Touches::Paths(checked.paths),
             (FileGrant::Read | FileGrant::ReadWrite, false, true) | (_, true, _) => Touches::Anything,
@@ -306,6 +310,7 @@ impl Dispatcher {
             gate: self.gate(ready, verdicts, cancel),
             // A line that finds the channel full is dropped: progress is for now or never.
             progress: Arc::new(move |line| drop(lines.try_send(line.to_owned()))),
+            credentials: Arc::clone(&self.settings.credentials),
             cancel: cancel.clone(),
         };
         let running = ready.tool.plugin.call(&self.sandbox, call);

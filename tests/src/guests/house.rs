@@ -8,7 +8,7 @@ use cofferdam::agent::events::{Event, Observer, Tier};
 use cofferdam::agent::ports::{Ran, Tools as _};
 use cofferdam::conversation::{Call, CallId, Content, OpenTurn, Response, ResponseBlock, ResultStatus};
 use cofferdam::policy::Mode;
-use cofferdam::sandbox::{Allocation, Compiler, Limits, Sandbox, SandboxOptions, Workspace};
+use cofferdam::sandbox::{Allocation, Compiler, Credential, Limits, Sandbox, SandboxOptions, Workspace};
 use cofferdam::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,7 @@ pub struct Plan {
     parallel: usize,
     reorder: Reorder,
     output_cap: usize,
+    credentials: Vec<Credential>,
 }
 
 /// A host with plugins, a workspace of its own, and one that is known to be good.
@@ -88,6 +89,7 @@ impl Default for Plan {
             parallel: 4,
             reorder: Reorder::Safe,
             output_cap: 60_000,
+            credentials: Vec::new(),
         }
     }
 }
@@ -152,6 +154,12 @@ impl Plan {
         Self { output_cap, ..self }
     }
 
+    /// With a secret of the host.
+    pub fn credential(mut self, credential: Credential) -> Self {
+        self.credentials.push(credential);
+        self
+    }
+
     /// Loads all plugins. Not from within a task: loading blocks.
     pub fn build(self) -> House {
         let folder = tempfile::tempdir().expect("a folder");
@@ -170,6 +178,7 @@ impl Plan {
             outputs: None,
             limits: self.limits,
             rejections: 3,
+            credentials: self.credentials.into(),
         };
         let approvals = Arc::new(Approvals::new(self.mode, self.approver));
         let dispatcher = Dispatcher::new(sandbox, Arc::clone(&catalog), workspace, approvals, settings);

@@ -30,6 +30,7 @@ mod loading;
 mod memory;
 mod order;
 mod power;
+mod requests;
 mod text;
 mod time;
 mod walks;

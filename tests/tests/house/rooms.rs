@@ -23,7 +23,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("wasmtime::", &["sandbox"]),
     ("wasmtime_wasi::", &["sandbox"]),
-    ("reqwest::", &["model"]),
+    // The sandbox dials for tools, to an address that it has checked itself.
+    ("reqwest::", &["model", "sandbox"]),
+    ("wasmtime_wasi_http::", &["sandbox"]),
     ("clap::", &["cli"]),
     ("indicatif::", &["cli"]),
     ("std::process::exit", &["cli"]),

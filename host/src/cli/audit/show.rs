@@ -89,6 +89,7 @@ fn effect(record: &Record) -> String {
     match text(effect, "kind") {
         "command" => format!("the command `{}`", text(effect, "line")),
         "write" => format!("writing {}", effect.get("paths").map(Value::to_string).unwrap_or_default()),
+        "fetch" => format!("{} {}", text(effect, "method"), text(effect, "url")),
         kind => format!("{kind} {}", rest(effect)),
     }
 }
