@@ -139,11 +139,10 @@ fn check_tool(tool: wit::Tool) -> Result<DeclaredTool, String> {
     if tool.description.len() > LONGEST_DESCRIPTION {
         return Err(format!("the description of {name} is longer than {LONGEST_DESCRIPTION} bytes"));
     }
-    for host in tool.capabilities.iter().filter_map(|asked| match asked {
-        wit::Capability::Fetch(hosts) => Some(hosts),
-        _ => None,
-    }) {
-        if let Some(problem) = host.iter().find_map(|host| HostPattern::parse(host).err()) {
+    for capability in &tool.capabilities {
+        if let wit::Capability::Fetch(hosts) = capability
+            && let Some(problem) = hosts.iter().find_map(|host| HostPattern::parse(host).err())
+        {
             return Err(format!("{name} asks for a host that cannot be understood: {problem}"));
         }
     }

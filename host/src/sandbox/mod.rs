@@ -40,6 +40,7 @@ mod state;
 mod walk;
 mod workspace;
 
+pub use self::http::{BadCredential, Credential};
 pub use cache::{Cache, CacheProblem};
 pub use call::{Call, CallReport};
 pub use compile::{Compiler, compile_from_stdin};
@@ -48,7 +49,6 @@ pub use digest::Digest;
 pub use engine::{Allocation, Sandbox, SandboxError, SandboxOptions};
 pub use failure::Failure;
 pub use gate::{Gate, ProgressSink, Ruling};
-pub use http::{BadCredential, Credential};
 pub use limits::Limits;
 pub use load::{ComponentBytes, LoadError, Plugin};
 pub use output::{Output, Piece, Shown};
