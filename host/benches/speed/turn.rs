@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cofferdam::agent::events::{Event, Observer};
-use cofferdam::agent::{Agent, Outcome, RequestId, TurnLimit};
+use cofferdam::agent::{Agent, Interventions, Outcome, RequestId, TurnLimit};
 use cofferdam::conversation::Transcript;
 use cofferdam::model::Replay;
 use cofferdam::policy::Mode;
@@ -38,6 +38,7 @@ pub(crate) fn run(runtime: &Runtime) {
         limits: Limits::default(),
         rejections: 3,
         credentials: Vec::new().into(),
+        repetition: true,
     };
     let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));
     let approvals = Arc::new(Approvals::new(Mode::Auto, None));
@@ -47,7 +48,15 @@ pub(crate) fn run(runtime: &Runtime) {
         let samples = (0..5).map(|_| {
             let model = Replay::parse(&script).expect("it is a recording");
             let turn_limit = TurnLimit::new(turns + 1).expect("it is a limit");
-            let agent = Agent { model: &model, tools: &dispatcher, observer: &Nobody, system: String::new(), turn_limit };
+            let agent = Agent {
+                model: &model,
+                tools: &dispatcher,
+                observer: &Nobody,
+                system: String::new(),
+                turn_limit,
+                time_limit: None,
+                interventions: Interventions::default(),
+            };
             let started = Instant::now();
             let outcome = runtime
                 .block_on(async { agent.request(&RequestId::new(0), &mut Transcript::new(), "go", &CancellationToken::new()).await });

@@ -5,7 +5,17 @@ use tokio_util::sync::CancellationToken;
 use super::events::{Event, Observer};
 use super::outcome::Outcome;
 use super::ports::{Model, ModelError, ModelErrorKind, ModelRequest};
-use crate::conversation::{OpenTurn, Response, StopReason, Turn, validate};
+use crate::conversation::{OpenTurn, Response, StopReason, Turn};
+
+/// What came back.
+pub(super) enum Heard {
+    /// A response, and how many tokens the provider counted of what it was sent.
+    Said(Said, Option<u64>),
+    /// The conversation is too large for the model; nothing was said.
+    TooLarge { message: String },
+    /// No response. What had arrived of its text is kept.
+    Failed { partial: Option<Turn>, outcome: Outcome },
+}
 
 /// What a response amounts to.
 pub(super) enum Said {
@@ -17,20 +27,16 @@ pub(super) enum Said {
     CutOff(OpenTurn),
     /// Nothing at all.
     Nothing,
-    /// No response. What had arrived of its text is kept.
-    Failed { partial: Option<Turn>, outcome: Outcome },
 }
 
-/// Asks once. A transcript that breaks a rule is never sent.
-pub(super) async fn ask(model: &dyn Model, request: ModelRequest<'_>, observer: &dyn Observer, cancel: &CancellationToken) -> Said {
-    if let Err(violation) = validate(request.transcript) {
-        let dump = serde_json::to_string(request.transcript).unwrap_or_else(|error| error.to_string());
-        let message = format!("the conversation breaks a rule and was not sent: {violation}\n{dump}");
-        return Said::Failed { partial: None, outcome: Outcome::InternalError { message } };
-    }
+/// Asks once.
+pub(super) async fn ask(model: &dyn Model, request: ModelRequest<'_>, observer: &dyn Observer, cancel: &CancellationToken) -> Heard {
     let mut on_delta = |delta: super::ports::Delta<'_>| observer.observe(&Event::Delta(delta));
     match model.respond(request, &mut on_delta, cancel).await {
-        Ok(response) => sort(response),
+        Ok(response) => {
+            let counted = response.usage.input;
+            Heard::Said(sort(response), counted)
+        }
         Err(error) => failed(error),
     }
 }
@@ -44,10 +50,11 @@ fn sort(response: Response) -> Said {
     }
 }
 
-fn failed(error: ModelError) -> Said {
+fn failed(error: ModelError) -> Heard {
     let ModelError { kind, message, partial_text } = error;
     let outcome = match kind {
         ModelErrorKind::Aborted => Outcome::Aborted,
+        ModelErrorKind::Overflow if partial_text.is_empty() => return Heard::TooLarge { message },
         ModelErrorKind::Overflow => Outcome::Overflow { message },
         ModelErrorKind::Transport
         | ModelErrorKind::Timeout
@@ -55,5 +62,5 @@ fn failed(error: ModelError) -> Said {
         | ModelErrorKind::Unavailable
         | ModelErrorKind::Malformed => Outcome::ProviderError { message },
     };
-    Said::Failed { partial: Turn::interrupted_text(partial_text), outcome }
+    Heard::Failed { partial: Turn::interrupted_text(partial_text), outcome }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::ports::Delta;
-use crate::conversation::{Call, OpenTurn, ToolResult, Turn};
+use crate::conversation::{Call, OpenTurn, Pruned, Summary, ToolResult, Turn, Usage};
 
 /// Someone who watches. Watching cannot fail, and cannot change what happens.
 pub trait Observer: Send + Sync {
@@ -34,6 +34,8 @@ pub enum Event<'a> {
         /// From 1.
         turn: u32,
     },
+    /// What is sent of the conversation becomes shorter.
+    Fitting(Fitting<'a>),
     /// A piece of the response.
     Delta(Delta<'a>),
     /// A turn without calls is complete: its text is final.
@@ -79,6 +81,24 @@ pub enum Event<'a> {
     RequestFinished {
         /// How it ended.
         outcome: &'a Outcome,
+    },
+}
+
+/// How the conversation is made to fit into the model's window.
+#[derive(Clone, Copy, Debug)]
+pub enum Fitting<'a> {
+    /// Old results are left out from now on.
+    Pruned(Pruned),
+    /// The model is asked for a summary of the oldest part, which can take a while.
+    Summarising,
+    /// The summary stands for that part from now on. Whoever keeps a record of the conversation needs this in it.
+    Summarised {
+        /// All that it stands for, and the words.
+        summary: &'a Summary,
+        /// What was sent before and what is sent now, in estimated tokens.
+        tokens: (u64, u64),
+        /// What making it cost.
+        usage: Usage,
     },
 }
 

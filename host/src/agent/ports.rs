@@ -8,7 +8,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::events::Observer;
-use crate::conversation::{OpenTurn, Response, Transcript};
+use super::time::ActiveTime;
+use crate::conversation::{OpenTurn, Response, Sent};
 
 /// A language model.
 pub trait Model: Send + Sync {
@@ -42,8 +43,8 @@ pub struct ModelInfo {
 pub struct ModelRequest<'a> {
     /// Added to this request alone; the transcript holds none.
     pub system: &'a str,
-    /// All that was said so far.
-    pub transcript: &'a Transcript,
+    /// What was said so far, as far as it is sent.
+    pub conversation: Sent<'a>,
     /// A remark of the host to the model for this request only, after everything else.
     pub note: Option<&'a str>,
     /// In a stable order.
@@ -136,6 +137,9 @@ pub enum ModelErrorKind {
 pub trait Tools: Send + Sync {
     /// What the model is told, in a stable order.
     fn definitions(&self) -> &[ToolDefinition];
+
+    /// Stands still while the user is asked something.
+    fn time(&self) -> &ActiveTime;
 
     /// Runs the calls of a turn and answers them in it. It may leave calls unanswered when it ends early; closing the
     /// turn settles those. It always ends by itself, and within a second of `cancel`.

@@ -1,16 +1,21 @@
 //! One request, from prompt to outcome.
 
 use std::fmt;
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::pin::pin;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::ask::{Said, ask};
-use super::budget::{Budget, TurnLimit};
+use super::ask::{Heard, Said, ask};
+use super::budget::TurnLimit;
+use super::course::Course;
 use super::events::{Event, Observer};
+use super::interventions::Interventions;
 use super::outcome::Outcome;
 use super::ports::{Model, ModelRequest, Ran, ToolChoice, Tools};
 use super::submit;
-use crate::conversation::{Transcript, Turn};
+use crate::conversation::{OpenTurn, StopReason, Transcript, Turn};
 
 /// Everything that a request needs.
 pub struct Agent<'a> {
@@ -24,6 +29,10 @@ pub struct Agent<'a> {
     pub system: String,
     /// How many turns with calls it may take.
     pub turn_limit: TurnLimit,
+    /// How long it may be at work.
+    pub time_limit: Option<Duration>,
+    /// Which remarks the host may make.
+    pub interventions: Interventions,
 }
 
 /// Eight hexadecimal digits that name a request.
@@ -43,95 +52,141 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// After an empty response the model is reminded once.
-const ANSWER_PLEASE: &str = "Your last response was empty. Go on with the task, or give your final answer.";
-
 impl Agent<'_> {
     /// Works on what the user said until the request is over. Whatever the outcome, the transcript is left valid, with
     /// everything in it that happened.
     pub async fn request(&self, id: &RequestId, transcript: &mut Transcript, prompt: &str, cancel: &CancellationToken) -> Outcome {
         self.observer.observe(&Event::RequestStarted { request: &id.0, prompt });
         transcript.begin(prompt);
-        let outcome = self.run(transcript, cancel).await;
+        let stop = cancel.child_token();
+        let outcome = match (self.in_time(self.work(transcript, &stop), &stop).await, self.time_limit) {
+            (Outcome::Aborted, Some(limit)) if !cancel.is_cancelled() => Outcome::TimedOut { seconds: limit.as_secs() },
+            (outcome, _) => outcome,
+        };
         self.observer.observe(&Event::RequestFinished { outcome: &outcome });
         outcome
     }
 
-    async fn run(&self, transcript: &mut Transcript, cancel: &CancellationToken) -> Outcome {
-        let mut budget = Budget::new(self.turn_limit);
-        let mut was_empty = false;
-        for number in 1.. {
-            self.observer.observe(&Event::TurnStarted { turn: number });
-            let tool_choice = budget.tool_choice();
-            let note = was_empty.then_some(ANSWER_PLEASE);
-            match self.ask(transcript, tool_choice, note, cancel).await {
-                Said::Answer(turn) => return self.answered(transcript, turn, tool_choice, &budget),
-                Said::Nothing => match transcript.last_turn().and_then(submit::summary) {
-                    Some(text) => return finished(text, tool_choice, &budget),
-                    None if tool_choice == ToolChoice::None => return finished(String::new(), tool_choice, &budget),
-                    None if was_empty => return Outcome::Empty,
-                    None => was_empty = true,
-                },
-                Said::Calls(turn) if tool_choice == ToolChoice::None => {
-                    self.record(transcript, turn.close("the limit on tool turns is reached"));
-                    return finished(transcript.last_turn().map(Turn::text).unwrap_or_default(), tool_choice, &budget);
+    /// Stops the work when its time is up. It ends by itself then, as when the user stops it.
+    async fn in_time(&self, work: impl Future<Output = Outcome>, stop: &CancellationToken) -> Outcome {
+        let Some(limit) = self.time_limit else { return work.await };
+        let mut work = pin!(work);
+        tokio::select! {
+            biased;
+            outcome = &mut work => outcome,
+            () = self.tools.time().passed(limit) => {
+                stop.cancel();
+                work.await
+            }
+        }
+    }
+
+    /// While there is budget, fit the conversation and ask the model; if it answered, stop; otherwise run its calls and
+    /// record the results.
+    async fn work(&self, transcript: &mut Transcript, cancel: &CancellationToken) -> Outcome {
+        let mut course = Course::new(self);
+        loop {
+            if let Break(outcome) = self.turn(&mut course, transcript, cancel).await {
+                return outcome;
+            }
+        }
+    }
+
+    async fn turn(&self, course: &mut Course, transcript: &mut Transcript, cancel: &CancellationToken) -> ControlFlow<Outcome> {
+        self.observer.observe(&Event::TurnStarted { turn: course.next_turn() });
+        self.fit(&mut course.fit, transcript, cancel).await?;
+        match (self.ask(course, transcript, cancel).await?, course.choice()) {
+            (Said::Answer(turn), _) => self.answer(course, transcript, turn),
+            (Said::Nothing, _) => self.nothing(course, transcript),
+            (Said::Calls(turn) | Said::CutOff(turn), ToolChoice::None) => self.run_none(course, transcript, turn),
+            (Said::CutOff(turn), ToolChoice::Auto) => self.refuse(course, transcript, turn),
+            (Said::Calls(turn), ToolChoice::Auto) => self.run(course, transcript, turn, cancel).await,
+        }
+    }
+
+    /// Asks until there is a response: once, and once more if the conversation was too large.
+    async fn ask(&self, course: &mut Course, transcript: &mut Transcript, cancel: &CancellationToken) -> ControlFlow<Outcome, Said> {
+        let note = course.note();
+        loop {
+            let request = ModelRequest {
+                system: &self.system,
+                conversation: transcript.sent(),
+                note: note.as_deref(),
+                tools: self.tools.definitions(),
+                tool_choice: course.choice(),
+                is_shown_live: self.observer.is_live(),
+            };
+            match ask(self.model, request, self.observer, cancel).await {
+                Heard::Said(said, counted) => {
+                    course.fit.counted(transcript, counted);
+                    return Continue(said);
                 }
-                Said::CutOff(turn) => {
-                    self.observer.observe(&Event::Notice("The response ran into the limit on output; its calls were not run."));
-                    self.record(transcript, turn.close("the response was cut off by the limit on output, and the call may be incomplete"));
-                    budget.spend();
-                    was_empty = false;
-                }
-                Said::Calls(mut turn) => {
-                    self.observer.observe(&Event::CallsProposed(&turn));
-                    let ran = self.tools.run(&mut turn, self.observer, cancel).await;
-                    self.record(transcript, turn.close(ran.reason()));
-                    match ran {
-                        Ran::Finished => {}
-                        Ran::HandedBack => return Outcome::Rejected,
-                        Ran::Aborted => return Outcome::Aborted,
-                    }
-                    budget.spend();
-                    was_empty = false;
-                }
-                Said::Failed { partial, outcome } => {
-                    if let Some(turn) = partial {
-                        self.record(transcript, turn);
-                    }
-                    return outcome;
+                Heard::TooLarge { message } => self.overflowed(&mut course.fit, message, transcript, cancel).await?,
+                Heard::Failed { partial, outcome } => {
+                    partial.into_iter().for_each(|turn| self.record(transcript, turn));
+                    return Break(outcome);
                 }
             }
         }
-        Outcome::InternalError { message: "the count of turns ran out".into() }
     }
 
-    async fn ask(&self, transcript: &Transcript, tool_choice: ToolChoice, note: Option<&str>, cancel: &CancellationToken) -> Said {
-        let tools = self.tools.definitions();
-        let is_shown_live = self.observer.is_live();
-        let request = ModelRequest { system: &self.system, transcript, note, tools, tool_choice, is_shown_live };
-        ask(self.model, request, self.observer, cancel).await
-    }
-
-    fn answered(&self, transcript: &mut Transcript, turn: Turn, tool_choice: ToolChoice, budget: &Budget) -> Outcome {
-        if *turn.stop() == crate::conversation::StopReason::Length {
+    fn answer(&self, course: &Course, transcript: &mut Transcript, turn: Turn) -> ControlFlow<Outcome> {
+        if *turn.stop() == StopReason::Length {
             self.observer.observe(&Event::Notice("The answer ran into the limit on output and is not complete."));
         }
         let text = turn.text();
         self.observer.observe(&Event::Answered(&turn));
         self.record(transcript, turn);
-        finished(text, tool_choice, budget)
+        Break(course.over(text))
+    }
+
+    /// Whoever submitted a summary and then has nothing to add has answered with it. Anyone else is asked again, once.
+    fn nothing(&self, course: &mut Course, transcript: &Transcript) -> ControlFlow<Outcome> {
+        match (transcript.last_turn().and_then(submit::summary), course.choice()) {
+            (Some(summary), _) => Break(course.over(summary)),
+            (None, ToolChoice::None) => Break(course.over(String::new())),
+            (None, ToolChoice::Auto) if course.was_empty() => Break(Outcome::Empty),
+            (None, ToolChoice::Auto) => Continue(()),
+        }
+    }
+
+    /// What is called beyond the limit is not run, and what was said with it are the last words.
+    fn run_none(&self, course: &Course, transcript: &mut Transcript, turn: OpenTurn) -> ControlFlow<Outcome> {
+        let turn = turn.close("the limit on tool turns is reached");
+        let text = turn.text();
+        self.record(transcript, turn);
+        Break(course.over(text))
+    }
+
+    fn refuse(&self, course: &mut Course, transcript: &mut Transcript, turn: OpenTurn) -> ControlFlow<Outcome> {
+        self.observer.observe(&Event::Notice("The response ran into the limit on output; its calls were not run."));
+        self.record(transcript, turn.close("the response was cut off by the limit on output, and the call may be incomplete"));
+        course.was_cut_off();
+        Continue(())
+    }
+
+    async fn run(
+        &self,
+        course: &mut Course,
+        transcript: &mut Transcript,
+        mut turn: OpenTurn,
+        cancel: &CancellationToken,
+    ) -> ControlFlow<Outcome> {
+        self.observer.observe(&Event::CallsProposed(&turn));
+        let ran = self.tools.run(&mut turn, self.observer, cancel).await;
+        let turn = turn.close(ran.reason());
+        course.worked(&turn);
+        self.record(transcript, turn);
+        match ran {
+            Ran::Finished => Continue(()),
+            Ran::HandedBack => Break(Outcome::Rejected),
+            Ran::Aborted => Break(Outcome::Aborted),
+        }
     }
 
     fn record(&self, transcript: &mut Transcript, turn: Turn) {
         self.observer.observe(&Event::TurnFinished(&turn));
         transcript.record(turn);
-    }
-}
-
-fn finished(text: String, tool_choice: ToolChoice, budget: &Budget) -> Outcome {
-    match tool_choice {
-        ToolChoice::Auto => Outcome::Answered { text },
-        ToolChoice::None => Outcome::Limit { text, turns: budget.limit() },
     }
 }
 
@@ -141,7 +196,7 @@ impl Ran {
         match self {
             Self::Finished => "the host passed over it",
             Self::HandedBack => "cancelled by the user",
-            Self::Aborted => "the request was stopped by the user",
+            Self::Aborted => "the request was stopped",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::agent::TurnLimit;
-use crate::config::Flags;
+use crate::config::{Flags, Timeout};
 use crate::policy::{Mode, Profile};
 use crate::tools::ParallelLimit;
 
@@ -104,6 +104,9 @@ pub(super) struct RunArgs {
     /// After so many turns with calls the model has to answer [default: 40]
     #[arg(long, value_name = "N")]
     pub(super) max_tool_iterations: Option<TurnLimit>,
+    /// After so many seconds at work the request is stopped; time in a dialog does not count
+    #[arg(long, value_name = "SECONDS")]
+    pub(super) timeout: Option<Timeout>,
     /// What standard output gets
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(super) output: Output,
@@ -388,6 +391,7 @@ impl Common {
             mode: calls.mode,
             max_parallel: calls.max_parallel,
             max_tool_iterations,
+            timeout: None,
             profile: self.profile,
             plugins: self.plugins.clone(),
         }

@@ -122,6 +122,7 @@ impl Parts {
             limits: crate::sandbox::Limits::default(),
             rejections: REJECTIONS,
             credentials: Arc::clone(&self.credentials),
+            repetition: self.settings.repetition,
         };
         Dispatcher::new(Arc::clone(&self.sandbox), Arc::clone(&self.catalog), Arc::clone(workspace), approvals, settings)
     }

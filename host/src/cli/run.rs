@@ -16,6 +16,7 @@ use super::{audit, exit, interrupt, sessions};
 use crate::agent::events::{Event, Observer};
 use crate::agent::ports::Model;
 use crate::agent::{Agent, RequestId, SystemPrompt};
+use crate::config::Flags;
 use crate::model;
 use crate::sandbox::{Allocation, Workspace};
 use crate::session::{Recording, Session};
@@ -38,7 +39,7 @@ pub(super) fn run(common: &Common, args: RunArgs) -> Done {
 
 fn start(common: &Common, args: RunArgs) -> Done {
     let prompt = prompt(&args.prompt)?;
-    let flags = common.flags(args.model, args.calls, args.max_tool_iterations);
+    let flags = Flags { timeout: args.timeout, ..common.flags(args.model, args.calls, args.max_tool_iterations) };
     let parts = assemble::parts(common, flags, Allocation::Pooled)?;
     parts.warn_of_refused();
     let workspace = Arc::new(Workspace::open(&common.workspace)?);
@@ -107,9 +108,16 @@ pub(super) async fn request(
     let approver: Option<Arc<dyn Approver>> = TerminalDialog::at_this_terminal(&renderer);
     let dispatcher = parts.dispatcher(workspace, parts.approvals(approver, audit.as_ref()));
     let cancel = CancellationToken::new();
-    interrupt::watch(cancel.clone())?;
-    let agent =
-        Agent { model, tools: &dispatcher, observer, system: system_prompt(parts, workspace), turn_limit: parts.settings.turn_limit };
+    interrupt::watch(cancel.clone(), recording.as_ref().map(Recording::last_words))?;
+    let agent = Agent {
+        model,
+        tools: &dispatcher,
+        observer,
+        system: system_prompt(parts, workspace),
+        turn_limit: parts.settings.turn_limit,
+        time_limit: parts.settings.time_limit,
+        interventions: parts.settings.interventions,
+    };
     let id = RequestId::new(random());
     let outcome = agent.request(&id, &mut transcript, prompt, &cancel).await;
     let code = exit::code(&outcome);

@@ -5,9 +5,11 @@
 //! that does not parse, or has a key nobody knows, is an error with its line and column; nothing starts with half of one.
 
 mod folders;
+mod interventions;
 mod policy;
 mod raw;
 mod settings;
+mod timeout;
 
 pub use folders::{Folders, NoHome};
 pub use policy::{
@@ -15,3 +17,4 @@ pub use policy::{
 };
 pub use raw::{ConfigError, Raw, RawCredential};
 pub use settings::{AuditSettings, Flags, Provider, Settings, SettingsError};
+pub use timeout::{InvalidTimeout, Timeout};

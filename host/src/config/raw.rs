@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::interventions::RawInterventions;
 use crate::policy::{Cap, Caps, Mode, Place, Profile};
 use crate::tools::{ChosenCaps, Reorder};
 
@@ -20,6 +21,8 @@ pub struct Raw {
     pub mode: Option<Mode>,
     /// Turns with calls in one request.
     pub max_tool_iterations: Option<u32>,
+    /// How long one request may be at work.
+    pub timeout_seconds: Option<u64>,
     /// Components to load besides the built-in ones; relative to this file.
     pub plugins: Vec<PathBuf>,
     /// The ready-made policy to build on.
@@ -30,6 +33,8 @@ pub struct Raw {
     tools: BTreeMap<String, RawTool>,
     /// How calls run.
     pub dispatch: RawDispatch,
+    /// Which remarks the host may make to the model.
+    pub interventions: RawInterventions,
     /// How the model is reached.
     pub provider: RawProvider,
     /// The audit log.

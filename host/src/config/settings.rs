@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::raw::{Raw, RawCredential};
-use crate::agent::{InvalidTurnLimit, TurnLimit};
+use super::timeout::{InvalidTimeout, Timeout};
+use crate::agent::{Interventions, InvalidTurnLimit, TurnLimit};
 use crate::policy::{Mode, Profile};
 use crate::tools::{ChosenCaps, InvalidParallelLimit, ParallelLimit, Reorder};
 
@@ -20,6 +21,8 @@ pub struct Flags {
     pub mode: Option<Mode>,
     /// `--max-tool-iterations`
     pub max_tool_iterations: Option<TurnLimit>,
+    /// `--timeout`
+    pub timeout: Option<Timeout>,
     /// `--max-parallel`
     pub max_parallel: Option<ParallelLimit>,
     /// `--profile`
@@ -41,6 +44,12 @@ pub struct Settings {
     pub caps: ChosenCaps,
     /// Turns with calls in one request.
     pub turn_limit: TurnLimit,
+    /// How long one request may be at work.
+    pub time_limit: Option<Duration>,
+    /// Which remarks the host may make to the model.
+    pub interventions: Interventions,
+    /// Whether the same call with the same result again is remarked on.
+    pub repetition: bool,
     /// Calls at the same time.
     pub parallel: ParallelLimit,
     /// How far reads are moved ahead of writes.
@@ -97,6 +106,9 @@ pub enum SettingsError {
     /// `max_tool_iterations`
     #[error("max_tool_iterations in the configuration: {0}")]
     TurnsKey(InvalidTurnLimit),
+    /// `timeout_seconds`
+    #[error("timeout_seconds in the configuration: {0}")]
+    TimeoutKey(InvalidTimeout),
     /// `dispatch.output_cap`
     #[error("dispatch.output_cap in the configuration: {0} bytes are too few to say anything; use 1000 or more")]
     OutputCap(usize),
@@ -119,6 +131,7 @@ impl Settings {
         let parallel_env = env("COFFERDAM_MAX_PARALLEL").map(|v| v.parse()).transpose().map_err(SettingsError::ParallelVariable)?;
         let parallel_key = raw.dispatch.max_parallel.map(ParallelLimit::new).transpose().map_err(SettingsError::ParallelKey)?;
         let turns_key = raw.max_tool_iterations.map(TurnLimit::new).transpose().map_err(SettingsError::TurnsKey)?;
+        let timeout_key = raw.timeout_seconds.map(Timeout::new).transpose().map_err(SettingsError::TimeoutKey)?;
         let output_cap = raw.dispatch.output_cap.unwrap_or(OUTPUT_CAP);
         if output_cap < SMALLEST_OUTPUT_CAP {
             return Err(SettingsError::OutputCap(output_cap));
@@ -135,6 +148,9 @@ impl Settings {
             model: flags.model.or_else(|| env("COFFERDAM_MODEL")).or(raw.model),
             mode: flags.mode.or(raw.mode).unwrap_or_default(),
             turn_limit: flags.max_tool_iterations.or(turns_key).unwrap_or_default(),
+            time_limit: flags.timeout.or(timeout_key).map(Timeout::get),
+            interventions: raw.interventions.resolve(),
+            repetition: raw.interventions.repetition.unwrap_or(true),
             parallel: flags.max_parallel.or(parallel_env).or(parallel_key).unwrap_or_else(ParallelLimit::of_this_machine),
             reorder: raw.dispatch.reorder.unwrap_or_default(),
             output_cap,

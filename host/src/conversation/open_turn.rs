@@ -5,6 +5,27 @@ use super::{Call, Response, ResponseBlock, StopReason, ToolResult, Turn, Usage, 
 
 /// A response with calls on its way into the transcript. It leaves by [`close`](Self::close) only, and
 /// from there every call has its result: this is what makes an unanswered call impossible.
+///
+/// What must not happen has no words (R-12). A turn whose calls are not answered is no part of a conversation:
+/// ```compile_fail,E0308
+/// fn r012_an_open_turn_is_no_history(conversation: &mut cofferdam::conversation::Transcript, open: cofferdam::conversation::OpenTurn) {
+///     conversation.record(open);
+/// }
+/// ```
+/// One that is closed takes no further result:
+/// ```compile_fail,E0382
+/// fn r012_a_closed_turn_stays_closed(mut open: cofferdam::conversation::OpenTurn) -> cofferdam::conversation::Turn {
+///     let turn = open.close("the request is over");
+///     open.answer(0, cofferdam::conversation::ToolResult::ok("too late"));
+///     turn
+/// }
+/// ```
+/// And a turn cannot be put together from parts, such as a call without its result:
+/// ```compile_fail,E0451
+/// fn r012_a_turn_is_not_made_by_hand(blocks: Vec<cofferdam::conversation::Block>) -> cofferdam::conversation::Turn {
+///     cofferdam::conversation::Turn { blocks, stop: Default::default(), usage: Default::default(), interrupted: false, tokens: 0 }
+/// }
+/// ```
 #[derive(Debug)]
 #[must_use = "an open turn belongs into the transcript: close it"]
 pub struct OpenTurn {

@@ -8,7 +8,7 @@
 use serde::Deserialize;
 
 use super::turn::Block;
-use super::{Content, Exchange, StopReason, Transcript, Turn, Usage, distinct_ids};
+use super::{Content, Exchange, StopReason, Summary, Transcript, Turn, Usage, distinct_ids};
 
 /// Stands where a history begins in the middle, since it has to begin with the user.
 const LOST: &str = "(What was said before this is lost.)";
@@ -20,12 +20,16 @@ const NO_PICTURE: &str = "(A picture of an unknown type was left out.)";
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Found {
     exchanges: Vec<FoundExchange>,
+    #[serde(default)]
+    summary: Option<Summary>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 struct FoundExchange {
     prompt: String,
     turns: Vec<FoundTurn>,
+    #[serde(default)]
+    overhead: Usage,
 }
 
 /// A turn as it was found.
@@ -48,7 +52,14 @@ pub(super) struct NoContent;
 impl From<Found> for Transcript {
     fn from(found: Found) -> Self {
         let turns = |turns: Vec<FoundTurn>| turns.into_iter().filter_map(|turn| Turn::try_from(turn).ok()).collect();
-        Self::assemble(found.exchanges.into_iter().map(|exchange| (exchange.prompt, turns(exchange.turns))))
+        let mut whole = Self::assemble(found.exchanges.into_iter().map(|exchange| Part {
+            prompt: exchange.prompt,
+            turns: turns(exchange.turns),
+            overhead: exchange.overhead,
+        }));
+        // One that does not fit is left out: what it stood for is all there.
+        found.summary.map(|summary| whole.summarise(summary));
+        whole
     }
 }
 
@@ -83,14 +94,25 @@ fn name_type(content: &mut Content) {
     }
 }
 
+/// What the user said, and what followed, before it is known to be a whole exchange.
+#[derive(Clone, Debug, Default)]
+pub struct Part {
+    /// What the user said, which may be blank.
+    pub prompt: String,
+    /// The turns that followed.
+    pub turns: Vec<Turn>,
+    /// What summaries cost that were made meanwhile.
+    pub overhead: Usage,
+}
+
 impl Transcript {
     /// A conversation of prompts and the turns that followed each. A blank prompt begins nothing, so its turns go on with
     /// the exchange before; turns between which nobody spoke are one.
-    pub fn assemble(exchanges: impl IntoIterator<Item = (String, Vec<Turn>)>) -> Self {
+    pub fn assemble(parts: impl IntoIterator<Item = Part>) -> Self {
         let mut whole: Vec<Exchange> = Vec::new();
         // Whether the newest turn is one that nothing may follow.
         let mut is_said = false;
-        for (prompt, turns) in exchanges {
+        for Part { prompt, turns, overhead } in parts {
             if !prompt.trim().is_empty() {
                 whole.push(Exchange::begun(prompt));
                 is_said = false;
@@ -105,6 +127,9 @@ impl Transcript {
                 }
                 is_said = !has_calls;
             }
+            if let Some(exchange) = whole.last_mut() {
+                exchange.cost(overhead);
+            }
         }
         Self::of(whole)
     }
@@ -114,7 +139,7 @@ impl Transcript {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{AnsweredCall, Call, CallId, Reasoning, ResultStatus, ToolResult, validate};
+    use super::super::{AnsweredCall, Call, CallId, Place, Reasoning, ResultStatus, ToolResult, validate};
     use super::*;
 
     fn word() -> impl Strategy<Value = String> {
@@ -156,8 +181,14 @@ mod tests {
             usage: Usage::default(),
             interrupted,
         });
-        let exchange = (word(), prop::collection::vec(turn, 0..4)).prop_map(|(prompt, turns)| FoundExchange { prompt, turns });
-        prop::collection::vec(exchange, 0..5).prop_map(|exchanges| Found { exchanges })
+        let exchange = (word(), prop::collection::vec(turn, 0..4)).prop_map(|(prompt, turns)| FoundExchange {
+            prompt,
+            turns,
+            overhead: Usage::default(),
+        });
+        let place = (0_usize..6, 0_usize..5).prop_map(|(exchange, turn)| Place { exchange, turn });
+        let summary = (word(), place).prop_map(|(text, until)| Summary { text, until, turns: 1, tokens: 1 });
+        (prop::collection::vec(exchange, 0..5), prop::option::of(summary)).prop_map(|(exchanges, summary)| Found { exchanges, summary })
     }
 
     /// What may not be lost, in its order: prompts, texts, calls with their results.
@@ -242,7 +273,9 @@ mod tests {
             exchanges: vec![FoundExchange {
                 prompt: "go".into(),
                 turns: said.chain([turn((0..20_000).map(|_| call()).collect())]).collect(),
+                overhead: Usage::default(),
             }],
+            summary: None,
         };
         let started = std::time::Instant::now();
         let transcript = Transcript::from(found);

@@ -110,6 +110,11 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Whether the provider told nothing.
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// The sum of two; a part is known if either side knows it.
     pub fn plus(self, other: Self) -> Self {
         let add = |a: Option<u64>, b: Option<u64>| match (a, b) {

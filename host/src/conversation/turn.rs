@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::repair::FoundTurn;
-use super::{Call, Reasoning, Response, ResponseBlock, StopReason, ToolResult, Usage};
+use super::{Call, Reasoning, Response, ResponseBlock, StopReason, ToolResult, Usage, estimate};
 
 /// One response of the model with the results of its calls. It has content: text that is not blank, or a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,6 +14,9 @@ pub struct Turn {
     usage: Usage,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     interrupted: bool,
+    /// With its results, as estimated when it was made.
+    #[serde(skip)]
+    tokens: u64,
 }
 
 /// A part of a turn.
@@ -42,13 +45,13 @@ impl Turn {
     pub(super) fn from_blocks(blocks: Vec<Block>, stop: StopReason, usage: Usage, interrupted: bool) -> Option<Self> {
         let blocks: Vec<Block> = blocks.into_iter().filter(|block| !is_blank(block)).collect();
         let has_content = blocks.iter().any(|block| matches!(block, Block::Text(_) | Block::Call(_)));
-        has_content.then_some(Self { blocks, stop, usage, interrupted })
+        has_content.then(|| Self { tokens: estimate::blocks(&blocks), blocks, stop, usage, interrupted })
     }
 
     /// A turn of blocks with at least one call among them: it has content, whatever else is blank.
     pub(super) fn with_calls(blocks: Vec<Block>, stop: StopReason, usage: Usage) -> Self {
-        let blocks = blocks.into_iter().filter(|block| !is_blank(block)).collect();
-        Self { blocks, stop, usage, interrupted: false }
+        let blocks: Vec<Block> = blocks.into_iter().filter(|block| !is_blank(block)).collect();
+        Self { tokens: estimate::blocks(&blocks), blocks, stop, usage, interrupted: false }
     }
 
     /// A turn from a response that asks for nothing. `None` if the response has calls, or no visible content.
@@ -114,11 +117,17 @@ impl Turn {
         self.interrupted
     }
 
+    /// All of it with its results, in estimated tokens.
+    pub(super) fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
     /// Two turns without a user's word or a result between them are one.
     pub(super) fn absorb(&mut self, next: Self) {
         self.blocks.extend(next.blocks);
         self.stop = next.stop;
         self.usage = self.usage.plus(next.usage);
+        self.tokens = estimate::joined(self.tokens, next.tokens);
         self.interrupted = next.interrupted;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Block, Content, Transcript, Turn};
+use super::{Block, Content, Place, Transcript, Turn};
 
 /// A rule that a transcript breaks, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,22 +16,34 @@ pub struct Violation {
     pub rule: &'static str,
 }
 
-/// Checks a transcript, which may have been read from a file that something else wrote.
+/// Checks a whole transcript, which may have been read from a file that something else wrote.
 pub fn validate(transcript: &Transcript) -> Result<(), Violation> {
-    for (e, exchange) in transcript.exchanges().iter().enumerate() {
+    validate_from(transcript, Place::default())
+}
+
+/// Checks a transcript from a turn on.
+pub(super) fn validate_from(transcript: &Transcript, begin: Place) -> Result<(), Violation> {
+    for (e, exchange) in transcript.exchanges().iter().enumerate().skip(begin.exchange) {
         let at = |turn: usize, rule| Violation { exchange: e + 1, turn, rule };
         if exchange.prompt().trim().is_empty() {
             return Err(at(0, "the prompt is blank"));
         }
         let last = exchange.turns().len();
-        for (t, turn) in exchange.turns().iter().enumerate() {
+        let skipped = if e == begin.exchange { begin.turn } else { 0 };
+        for (t, turn) in exchange.turns().iter().enumerate().skip(skipped) {
             check_turn(turn).map_err(|rule| at(t + 1, rule))?;
             if t + 1 < last && !turn.has_calls() {
                 return Err(at(t + 1, "a turn without calls is followed by another turn"));
             }
         }
     }
-    Ok(())
+    match transcript.summary() {
+        Some(summary) if summary.text.trim().is_empty() => Err(Violation { exchange: 1, turn: 0, rule: "the summary is blank" }),
+        Some(summary) if !transcript.has(summary.until) => {
+            Err(Violation { exchange: summary.until.exchange + 1, turn: summary.until.turn, rule: "the summary ends where nothing is" })
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn check_turn(turn: &Turn) -> Result<(), &'static str> {

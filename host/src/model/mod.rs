@@ -6,12 +6,11 @@
 //!   stream of events becomes a response (`stream`). Both are pure.
 //! - `http` sends and reads, with timeouts, further attempts and cancellation; `sse` cuts bytes into events.
 //! - [`Replay`] answers from a recording, [`Recorder`] makes one while another model answers.
-//! - [`cost`] and [`estimate`] count money and tokens.
+//! - [`cost`] counts money.
 
 mod anthropic;
 mod choice;
 mod connect;
-pub mod estimate;
 mod failure;
 mod http;
 mod known;

@@ -115,13 +115,21 @@ impl Model for Recorder {
 
 /// What was asked, in a form that tells two requests apart and nothing else.
 fn summary(request: &ModelRequest<'_>) -> Value {
-    let ModelRequest { system, transcript, note, tools, tool_choice: _, is_shown_live: _ } = request;
+    let ModelRequest { system, conversation, note, tools, tool_choice: _, is_shown_live: _ } = request;
     let tools: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-    let asked = json!({"system": system, "transcript": transcript, "note": note, "tools": tools});
+    let mut exchanges = Vec::new();
+    let mut turns = 0;
+    for (prompt, said) in conversation.exchanges() {
+        let said: Vec<Value> =
+            said.map(|turn| json!([turn.turn(), turn.results().map(|(_, result)| result).collect::<Vec<_>>()])).collect();
+        turns += said.len();
+        exchanges.push(json!([prompt, said]));
+    }
+    let count = exchanges.len();
+    let asked = json!({"system": system, "summary": conversation.summary(), "said": exchanges, "note": note, "tools": tools});
     let digest = Sha256::digest(asked.to_string());
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    let turns: usize = transcript.exchanges().iter().map(|exchange| exchange.turns().len()).sum();
-    json!({"sha256": hex, "exchanges": transcript.exchanges().len(), "turns": turns, "tools": tools.len()})
+    json!({"sha256": hex, "exchanges": count, "turns": turns, "tools": tools.len()})
 }
 
 #[cfg(test)]

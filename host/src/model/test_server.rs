@@ -161,7 +161,7 @@ pub(super) fn in_words(delta: Delta<'_>) -> String {
 
 /// A request with nothing but a transcript.
 pub(super) fn hello(transcript: &Transcript) -> ModelRequest<'_> {
-    ModelRequest { system: "", transcript, note: None, tools: &[], tool_choice: ToolChoice::Auto, is_shown_live: true }
+    ModelRequest { system: "", conversation: transcript.sent(), note: None, tools: &[], tool_choice: ToolChoice::Auto, is_shown_live: true }
 }
 
 /// As patient as a test can be.
@@ -222,4 +222,15 @@ pub(super) fn two_tools() -> Vec<crate::agent::ports::ToolDefinition> {
         input_schema: serde_json::json!({"type": "object", "properties": {"path": {"type": "string"}}}),
     };
     vec![tool("list_dir", "Lists a folder."), tool("bash", "")]
+}
+
+/// A conversation whose oldest turn is summarised and whose oldest result is left out.
+pub(super) fn shortened() -> Transcript {
+    use crate::conversation::test_kit::{conversation, said, worked};
+    use crate::conversation::{Place, Pruning};
+
+    let mut transcript = conversation(&[("One.", vec![worked(4_000), worked(4_000)]), ("Two.", vec![said("Yes.")]), ("Three.", vec![])]);
+    assert!(transcript.summarise(transcript.summary_until(Place { exchange: 0, turn: 1 }, "It began.".into())));
+    assert!(transcript.prune(Pruning { protected: 0, least_gain: 1 }).is_some());
+    transcript
 }

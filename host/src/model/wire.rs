@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::failure::Failure;
 use super::sse::Event;
 use crate::agent::ports::Delta;
-use crate::conversation::Response;
+use crate::conversation::{Response, Summary};
 
 /// One response in one provider's format, assembled event by event.
 pub(super) trait Wire: Send {
@@ -77,6 +77,19 @@ pub(super) fn wire_name(name: &str) -> Cow<'_, str> {
     }
     let fitted: String = name.chars().map(|c| if fits(c) { c } else { '_' }).take(64).collect();
     Cow::Owned(if fitted.is_empty() { "unnamed".to_owned() } else { fitted })
+}
+
+/// A summary as it is sent: on the user's side, and plainly not the user's words.
+pub(super) fn wire_summary(summary: &Summary) -> String {
+    let under_way = if summary.until.turn > 0 {
+        " The user's message after it is older than its end: the summary covers part of the work on it."
+    } else {
+        ""
+    };
+    format!(
+        "[Context from the host, not a message of the user: what was said and done before this, in summary.{under_way}]\n\n{}\n\n[End of the summary.]",
+        summary.text
+    )
 }
 
 /// Stands where a provider demands text and there is none.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::record::{AnyHeader, Header, Record, VERSION};
-use crate::conversation::{OpenTurn, Slot, ToolResult, Transcript, Turn};
+use crate::conversation::{OpenTurn, Part, Place, Slot, Summary, ToolResult, Transcript, Turn, Usage};
 
 /// Why calls that a crash kept from starting never will.
 const CRASHED: &str = "the program ended before its turn came";
@@ -91,7 +91,8 @@ fn read_header(line: &[u8]) -> Result<Header, Unreadable> {
 /// What has happened so far.
 #[derive(Default)]
 struct Fold {
-    exchanges: Vec<(String, Vec<Turn>)>,
+    parts: Vec<Part>,
+    summary: Option<Summary>,
     requests: Vec<Request>,
     open: Option<OpenTurn>,
 }
@@ -104,7 +105,7 @@ impl Fold {
             Record::Request { id, prompt, at } => {
                 self.close();
                 self.requests.push(Request { id, prompt: prompt.clone(), at, turns: 0, ended: None });
-                self.exchanges.push((prompt, Vec::new()));
+                self.parts.push(Part { prompt, ..Part::default() });
             }
             Record::Response(response) => {
                 self.under_way()?;
@@ -126,6 +127,8 @@ impl Fold {
                 self.under_way()?;
                 self.add(turn);
             }
+            Record::Compacted { .. } if self.open.is_some() => return Err("the turn before it is still open"),
+            Record::Compacted { summary, usage, .. } => self.compact(summary, usage)?,
             Record::Outcome { kind, message, at } => {
                 self.under_way()?;
                 if let Some(request) = self.requests.last_mut() {
@@ -139,7 +142,10 @@ impl Fold {
     /// What a crash left open is closed as anything else is (R-50).
     fn finish(mut self) -> (Transcript, Vec<Request>) {
         self.close();
-        (Transcript::assemble(self.exchanges), self.requests)
+        let mut transcript = Transcript::assemble(self.parts);
+        // Its place was there when it was read, and what it stands for is whole without it.
+        self.summary.map(|summary| transcript.summarise(summary));
+        (transcript, self.requests)
     }
 
     /// Whether something new can happen in the newest request.
@@ -173,10 +179,24 @@ impl Fold {
     }
 
     fn add(&mut self, turn: Turn) {
-        if let (Some((_, turns)), Some(request)) = (self.exchanges.last_mut(), self.requests.last_mut()) {
-            turns.push(turn);
+        if let (Some(part), Some(request)) = (self.parts.last_mut(), self.requests.last_mut()) {
+            part.turns.push(turn);
             request.turns += 1;
         }
+    }
+
+    /// The newest summary counts; each extends the one before it.
+    fn compact(&mut self, summary: Summary, usage: Usage) -> Taken {
+        let Place { exchange, turn } = summary.until;
+        let turns = self.parts.get(exchange).map_or(0, |part| part.turns.len());
+        let is_there = exchange <= self.parts.len() && turn <= turns;
+        let extends = self.summary.as_ref().is_none_or(|before| before.until < summary.until);
+        let Some(part) = self.parts.last_mut().filter(|_| is_there && extends) else {
+            return Err("the summary stands for what is not there");
+        };
+        part.overhead = part.overhead.plus(usage);
+        self.summary = Some(summary);
+        Ok(())
     }
 }
 
@@ -309,6 +329,47 @@ mod tests {
     }
 
     #[test]
+    fn r012_turns_come_in_one_order_and_nothing_else_is_read() {
+        let head = "{\"cofferdam_session\":1,\"id\":\"0123456789ab\",\"created\":\"\",\"workspace\":\"/w\"}\n";
+        let request = "{\"request\":{\"id\":\"1\",\"prompt\":\"go\",\"at\":\"\"}}\n";
+        let usage = "{\"input\":null,\"output\":null,\"cached_input\":null,\"cache_write\":null}";
+        let call = "{\"call\":{\"id\":\"a\",\"name\":\"read\",\"arguments\":\"\"}}";
+        let response = format!("{{\"response\":{{\"blocks\":[{call}],\"stop\":\"calls\",\"usage\":{usage}}}}}\n");
+        let turn = "{\"turn\":{\"blocks\":[{\"text\":\"hi\"}]}}\n";
+        let (started, finished, closed) = (
+            "{\"started\":{\"call\":0}}\n",
+            "{\"finished\":{\"call\":0,\"result\":{\"status\":\"ok\",\"content\":[]}}}\n",
+            "{\"closed\":{\"rest\":[]}}\n",
+        );
+        let outcome = "{\"outcome\":{\"kind\":\"answered\",\"at\":\"\"}}\n";
+        let summary = |exchange: usize, turn: usize| {
+            format!(
+                "{{\"compacted\":{{\"text\":\"s\",\"until\":{{\"exchange\":{exchange},\"turn\":{turn}}},\"turns\":1,\"tokens\":9,\"at\":\"\"}}}}\n"
+            )
+        };
+        let read = |records: &[&str]| Saved::read([&[head], records].concat().concat().as_bytes()).map(|_| ());
+        let whole = [request, &response, started, finished, closed, &summary(0, 1), turn, outcome, &summary(1, 0)];
+        assert_eq!(read(&whole), Ok(()));
+        let bad: [&[&str]; 12] = [
+            &[turn],
+            &[&response],
+            &[request, started],
+            &[request, finished],
+            &[request, closed],
+            &[request, &response, turn],
+            &[request, &response, &response],
+            &[request, &response, outcome],
+            &[request, &response, started, started],
+            &[request, &response, &summary(0, 1)],
+            &[request, turn, outcome, turn],
+            &[request, turn, &summary(0, 1), &summary(0, 1)],
+        ];
+        for records in bad {
+            assert!(matches!(read(records), Err(Unreadable::Damaged { .. })), "{records:?}");
+        }
+    }
+
+    #[test]
     fn r110_a_newer_version_is_refused_whatever_else_it_says() {
         let read = |text: &str| Saved::read(text.as_bytes()).map(|_| ());
         assert_eq!(read("{\"cofferdam_session\":2,\"name\":7}\n{\"unheard\":1}\n"), Err(Unreadable::Newer { version: 2 }));
@@ -321,7 +382,10 @@ mod tests {
     async fn r062_reading_grows_with_the_length() {
         let (bytes, _) = journal().await;
         let end = bytes.iter().position(|byte| *byte == b'\n').expect("a header") + 1;
-        let long = [&bytes[..end], &bytes[end..].repeat(300)].concat();
+        // A summary extends the one before it, so the same one does not come twice.
+        let again: Vec<u8> =
+            bytes[end..].split_inclusive(|byte| *byte == b'\n').filter(|l| !l.starts_with(b"{\"compacted")).flatten().copied().collect();
+        let long = [&bytes[..end], &again.repeat(300)].concat();
         let started = std::time::Instant::now();
         let saved = Saved::read(&long).expect("it is whole");
         assert_eq!(saved.requests.len(), 6 * 300);

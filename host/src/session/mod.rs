@@ -22,6 +22,6 @@ pub use error::SessionError;
 pub use fold::{Ended, Request, Saved};
 pub use id::SessionId;
 pub use journal::{Journal, Redact};
-pub use observer::Recording;
+pub use observer::{LastWords, Recording};
 pub use record::Header;
 pub use store::{Entry, Scope, Session, Store};

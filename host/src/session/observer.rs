@@ -2,33 +2,53 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::journal::Journal;
 use super::record::Record;
-use crate::agent::events::{Event, Observer, Tier};
-use crate::conversation::{Call, CallId, OpenTurn, Turn};
+use crate::agent::Outcome;
+use crate::agent::events::{Event, Fitting, Observer, Tier};
+use crate::agent::ports::Delta;
+use crate::conversation::{Call, CallId, OpenTurn, ToolResult, Turn};
 
 /// Writes a request into a journal and passes every event on to whoever else watches.
 ///
 /// A failure to write, such as a full disk, costs nothing but the rest of the journal: the user is told once, the request
 /// goes on, and what was written until then stays readable.
 pub struct Recording<'a> {
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
     then: &'a dyn Observer,
 }
 
+/// Brings a recording to its end from outside, for a program that has to leave in the middle of a request.
+#[derive(Clone)]
+pub struct LastWords {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
 struct State {
     /// `None` once writing failed: after a gap nothing more is written, since it would not fit to what is there.
     journal: Option<Journal>,
     open: Option<Open>,
+    /// The text of the response that is coming, as far as it has come.
+    partial: String,
+    is_under_way: bool,
 }
 
 /// The open turn as far as it is on record.
 struct Open {
     /// The place of each call.
     places: HashMap<CallId, usize>,
-    finished: Vec<bool>,
+    progress: Vec<Progress>,
+}
+
+/// How far a call is on record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Waiting,
+    Started,
+    Finished,
 }
 
 /// When a record has to be on the disk.
@@ -41,12 +61,31 @@ enum Durable {
 impl<'a> Recording<'a> {
     /// Records into a journal what `then` is told.
     pub fn new(journal: Journal, then: &'a dyn Observer) -> Self {
-        Self { state: Mutex::new(State { journal: Some(journal), open: None }), then }
+        Self { state: Arc::new(Mutex::new(State { journal: Some(journal), ..State::default() })), then }
     }
 
     /// Gives the journal back for the next request; `None` if it could not be written any more.
     pub fn into_journal(self) -> Option<Journal> {
-        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).journal
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).journal.take()
+    }
+
+    /// For somebody who may have to end it.
+    pub fn last_words(&self) -> LastWords {
+        LastWords { state: Arc::clone(&self.state) }
+    }
+}
+
+impl LastWords {
+    /// Writes down what is not on record yet, as an abort would leave it, and waits until it is on the disk. Nothing more
+    /// is written after it. A failure leaves what a crash would leave.
+    pub fn write(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { journal: Some(mut journal), open, partial, is_under_way } = std::mem::take(&mut *state) else { return };
+        let open = open.map(Open::abandoned);
+        let partial = Turn::interrupted_text(partial).filter(|_| open.is_none()).map(Record::Turn);
+        let outcome = is_under_way.then(|| Record::outcome(&Outcome::Aborted));
+        let mut records = open.into_iter().chain(partial).chain(outcome);
+        drop(records.try_for_each(|record| journal.append(&record)).and_then(|()| journal.sync()));
     }
 }
 
@@ -81,35 +120,59 @@ impl State {
 
     fn record(&mut self, event: &Event<'_>) -> Option<(Record, Durable)> {
         Some(match event {
-            Event::RequestStarted { request, prompt } => (Record::request(request, prompt), Durable::Later),
+            Event::RequestStarted { request, prompt } => {
+                self.is_under_way = true;
+                (Record::request(request, prompt), Durable::Later)
+            }
             Event::CallsProposed(turn) => {
+                self.partial.clear();
                 self.open = Some(Open::of(turn));
                 (Record::Response(turn.response()), Durable::Later)
             }
             // What can change something outside is on the disk before it does.
-            Event::CallStarted { call, tier: Tier::Write, .. } => (Record::Started { call: self.place(call)? }, Durable::Now),
-            Event::CallStarted { call, tier: Tier::Research | Tier::ReadOnly, .. } => {
-                (Record::Started { call: self.place(call)? }, Durable::Later)
+            Event::CallStarted { call, tier, .. } => {
+                let durable = match tier {
+                    Tier::Write => Durable::Now,
+                    Tier::Research | Tier::ReadOnly => Durable::Later,
+                };
+                (Record::Started { call: self.came(call, Progress::Started)? }, durable)
             }
             Event::CallFinished { call, result, .. } => {
-                let place = self.place(call)?;
-                if let Some(finished) = self.open.as_mut()?.finished.get_mut(place) {
-                    *finished = true;
-                }
+                let place = self.came(call, Progress::Finished)?;
                 (Record::Finished { call: place, result: (*result).clone() }, Durable::Later)
             }
             Event::TurnFinished(turn) => {
+                self.partial.clear();
                 (self.open.take().map_or_else(|| Record::Turn((*turn).clone()), |open| open.closed(turn)), Durable::Now)
             }
-            Event::RequestFinished { outcome } => (Record::outcome(outcome), Durable::Now),
-            Event::TurnStarted { .. } | Event::Delta(_) | Event::Answered(_) | Event::CallProgress { .. } | Event::Notice(_) => {
+            Event::Fitting(Fitting::Summarised { summary, usage, .. }) => (Record::compacted(summary, *usage), Durable::Now),
+            Event::RequestFinished { outcome } => {
+                self.is_under_way = false;
+                (Record::outcome(outcome), Durable::Now)
+            }
+            // After a pause a response begins anew.
+            Event::TurnStarted { .. } | Event::Delta(Delta::Retry { .. }) => {
+                self.partial.clear();
                 return None;
             }
+            Event::Delta(Delta::Text(text)) => {
+                self.partial.push_str(text);
+                return None;
+            }
+            Event::Fitting(Fitting::Pruned(_) | Fitting::Summarising)
+            | Event::Delta(Delta::Reasoning(_) | Delta::CallBegun(_))
+            | Event::Answered(_)
+            | Event::CallProgress { .. }
+            | Event::Notice(_) => return None,
         })
     }
 
-    fn place(&self, call: &Call) -> Option<usize> {
-        self.open.as_ref()?.places.get(&call.id).copied()
+    /// The place of a call, which has come so far.
+    fn came(&mut self, call: &Call, progress: Progress) -> Option<usize> {
+        let open = self.open.as_mut()?;
+        let place = *open.places.get(&call.id)?;
+        *open.progress.get_mut(place)? = progress;
+        Some(place)
     }
 }
 
@@ -124,25 +187,39 @@ fn append(journal: &mut Journal, record: &Record, durable: Durable) -> io::Resul
 impl Open {
     fn of(turn: &OpenTurn) -> Self {
         let places: HashMap<_, _> = turn.calls().enumerate().map(|(place, (call, _))| (call.id.clone(), place)).collect();
-        Self { finished: vec![false; places.len()], places }
+        Self { progress: vec![Progress::Waiting; places.len()], places }
     }
 
     /// The record of a turn whose other results are on record already.
     fn closed(self, turn: &Turn) -> Record {
-        let all = turn.calls().zip(self.finished).enumerate();
-        let rest = all.filter(|(_, (_, finished))| !finished).map(|(place, (answered, _))| (place, answered.result.clone()));
-        Record::Closed { rest: rest.collect() }
+        let all = turn.calls().zip(self.progress).enumerate();
+        let rest = all.filter(|(_, (_, progress))| *progress != Progress::Finished);
+        Record::Closed { rest: rest.map(|(place, (answered, _))| (place, answered.result.clone())).collect() }
+    }
+
+    /// The record of a turn that nobody will finish.
+    fn abandoned(self) -> Record {
+        let result = |progress| match progress {
+            Progress::Waiting => Some(ToolResult::not_run("the request was stopped")),
+            Progress::Started => Some(ToolResult::interrupted()),
+            Progress::Finished => None,
+        };
+        Record::Closed {
+            rest: self.progress.into_iter().enumerate().filter_map(|(place, progress)| Some((place, result(progress)?))).collect(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::time::Duration;
 
-    use super::super::test_run::{Notices, Script, WORKSPACE, calls, only, request, said};
+    use super::super::test_run::{Notices, Script, WORKSPACE, calls, compact, only, request, said};
     use super::super::{Session, Store};
-    use crate::agent::Outcome;
-    use crate::conversation::ResultStatus;
+    use super::*;
+    use crate::agent::Compacted;
+    use crate::conversation::{Response, ResponseBlock, ResultStatus};
 
     fn store(folder: &Path) -> (Store, Session) {
         let store = Store::new(folder.join("sessions"));
@@ -193,6 +270,73 @@ mod tests {
         let notices = notices.0.into_inner().expect("not poisoned");
         assert!(matches!(&notices[..], [one] if one.contains("No space left") && one.contains(entry.id.as_str())), "{notices:?}");
         assert_eq!(entry.look().expect("readable").transcript, durable);
+    }
+
+    #[test]
+    fn r107_who_has_to_leave_saves_first() {
+        let call = |id: &str| Call { id: CallId::new(id), name: "write".into(), arguments: "{}".into() };
+        let response = Response { blocks: ["a", "b", "c"].map(|id| ResponseBlock::Call(call(id))).into(), ..Response::default() };
+        let open = || OpenTurn::new(response.clone()).expect("it has calls");
+        let answer = ToolResult::ok("done");
+        let finished =
+            Event::CallFinished { call: &call("a"), tier: None, summary: "", result: &answer, view: None, duration: Duration::ZERO };
+        let started = Event::CallStarted { call: &call("b"), tier: Tier::Write, summary: "" };
+        let in_text = [Event::TurnStarted { turn: 1 }, Event::Delta(Delta::Text("I was ab")), Event::Delta(Delta::Text("out to"))];
+        let turn = open();
+        let in_calls = [Event::Delta(Delta::Text("I write.")), Event::CallsProposed(&turn), finished, started];
+        for (events, expected) in [(&in_text[..], "I was about to"), (&in_calls[..], "")] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let (store, session) = store(folder.path());
+            let recording = Recording::new(session.journal, &Nobody);
+            recording.observe(&Event::RequestStarted { request: "1", prompt: "Go." });
+            events.iter().for_each(|event| recording.observe(event));
+            recording.last_words().write();
+            // What the request still does while the program leaves comes too late.
+            recording.observe(&Event::TurnFinished(&open().close("too late")));
+            recording.observe(&Event::RequestFinished { outcome: &Outcome::Empty });
+            recording.last_words().write();
+
+            let saved = only(&store).look().expect("it is whole");
+            let ended: Vec<_> = saved.requests.iter().filter_map(|request| request.ended.as_ref()).map(|e| e.outcome.as_str()).collect();
+            assert_eq!(ended, ["aborted"]);
+            let turn = saved.transcript.last_turn().expect("there is one");
+            assert_eq!((turn.text().as_str(), turn.is_interrupted()), (expected, !turn.has_calls()));
+            let statuses: Vec<_> = turn.calls().map(|answered| answered.result.status).collect();
+            let of_calls = [ResultStatus::Ok, ResultStatus::Interrupted, ResultStatus::NotRun];
+            assert_eq!(statuses, if turn.has_calls() { of_calls.to_vec() } else { Vec::new() });
+        }
+    }
+
+    #[tokio::test]
+    async fn r073_a_summary_can_be_had_at_any_length_tells_what_it_removed_and_is_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (store, mut session) = store(folder.path());
+        let again = || only(&store).resume(Path::new(WORKSPACE), Box::new(str::to_owned)).expect("nobody has it");
+        assert_eq!(compact(session.journal, &mut session.transcript, &Script::new([])).await, Compacted::Nothing);
+        let long = "a long path ".repeat(50);
+        let script = Script::new([calls("I look.", &[("read", &long)]), calls("And again.", &[("read", "b")]), said("Done.")]);
+        request(again().journal, &mut session.transcript, "Look.", &script, &Notices::default()).await;
+        let whole = session.transcript.clone();
+
+        let done = compact(again().journal, &mut session.transcript, &Script::new([said("They looked.")])).await;
+        let Compacted::Done { turns, before, after } = done else { panic!("{done:?}") };
+        assert!(turns >= 1 && before > 250 && after < before / 2, "{turns} turns: {before} became {after}");
+        assert_eq!(session.transcript.exchanges(), whole.exchanges());
+        assert_eq!(only(&store).look().expect("it is whole").transcript, session.transcript);
+        assert_eq!(again().transcript.sent_tokens(), session.transcript.sent_tokens());
+
+        // what fails changes nothing.
+        for reply in [said(" "), said(&"no shorter ".repeat(500)), calls("", &[("read", "c")])] {
+            let failed = compact(again().journal, &mut session.transcript, &Script::new([reply])).await;
+            assert!(matches!(failed, Compacted::Failed { .. } | Compacted::Nothing), "{failed:?}");
+            assert_eq!(only(&store).look().expect("it is whole").transcript, session.transcript);
+        }
+    }
+
+    struct Nobody;
+
+    impl Observer for Nobody {
+        fn observe(&self, _: &Event<'_>) {}
     }
 
     #[tokio::test]

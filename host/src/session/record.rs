@@ -13,10 +13,13 @@
 //! {"closed": {"rest": []}}
 //! {"turn": {"blocks": [{"text": "Done."}], "stop": "end", "usage": {…}}}
 //! {"outcome": {"kind": "answered", "at": "2026-01-31T12:00:09.001Z"}}
+//! {"compacted": {"text": "Goal: …", "until": {"exchange": 1, "turn": 0}, "turns": 2, "tokens": 5100, "usage": {…}, "at": "2026-01-31T12:01:00.000Z"}}
 //! ```
 //! A `response` asks for calls and opens a turn; `started` and `finished` name a call by its place in it; `closed` ends the
 //! turn, with the results of calls that have none by then. A `turn` is one that was complete when it was written: an
-//! answer, text that broke off, or calls that were not let run.
+//! answer, text that broke off, or calls that were not let run. `compacted` says that from then on a summary is sent in the
+//! place of everything before a turn of an exchange, both counted from 0; it stands between turns, of a request or of none.
+//! What it stands for stays in the file, and its words never become part of that.
 //!
 //! A line without its newline was torn by a crash, and is dropped. Any other line that cannot be read, or cannot follow the
 //! one before it, makes the whole file unreadable: what is missing might matter. The version changes when a reader of
@@ -27,7 +30,7 @@ use serde_json::{Map, Value};
 
 use super::SessionId;
 use crate::agent::Outcome;
-use crate::conversation::{Response, ToolResult, Turn};
+use crate::conversation::{Response, Summary, ToolResult, Turn, Usage};
 
 /// The version that this program writes, and the newest it reads.
 pub(super) const VERSION: u32 = 1;
@@ -83,11 +86,23 @@ pub(super) enum Record {
         message: Option<String>,
         at: String,
     },
+    /// A summary stands for the oldest part.
+    Compacted {
+        #[serde(flatten)]
+        summary: Summary,
+        #[serde(default)]
+        usage: Usage,
+        at: String,
+    },
 }
 
 impl Record {
     pub(super) fn request(id: &str, prompt: &str) -> Self {
         Self::Request { id: id.to_owned(), prompt: prompt.to_owned(), at: now() }
+    }
+
+    pub(super) fn compacted(summary: &Summary, usage: Usage) -> Self {
+        Self::Compacted { summary: summary.clone(), usage, at: now() }
     }
 
     /// The text of an answer is in its turn already.

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Entry, Journal, Recording, Scope, Session, Store};
 use crate::agent::events::{Event, Observer, Tier};
 use crate::agent::ports::{Delta, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, Ran, ToolDefinition, Tools};
-use crate::agent::{Agent, Outcome, RequestId, TurnLimit};
+use crate::agent::{ActiveTime, Agent, Compacted, Interventions, Outcome, RequestId, TurnLimit};
 use crate::conversation::{Call, CallId, OpenTurn, Response, ResponseBlock, StopReason, ToolResult, Transcript, validate};
 
 pub(super) const WORKSPACE: &str = "/home/me/pro ject";
@@ -40,7 +40,7 @@ impl Model for Script {
         _: &'a mut (dyn FnMut(Delta<'_>) + Send),
         _: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Response, ModelError>> {
-        assert_eq!(validate(request.transcript), Ok(()));
+        assert!(request.conversation.exchanges().next().is_some(), "there is something to answer");
         let next = self.responses.lock().expect("not poisoned").pop_front();
         Box::pin(async move { next.unwrap_or_else(|| Err(ModelError::new(ModelErrorKind::Unavailable, "the script is over"))) })
     }
@@ -48,11 +48,16 @@ impl Model for Script {
 
 /// Tools by name: `read` and `write` do it, `missing` is refused, `stop` ends the request with itself and all later calls
 /// unanswered, `spy` looks at the file that it names before it answers.
-pub(super) struct Desk;
+#[derive(Default)]
+pub(super) struct Desk(ActiveTime);
 
 impl Tools for Desk {
     fn definitions(&self) -> &[ToolDefinition] {
         &[]
+    }
+
+    fn time(&self) -> &ActiveTime {
+        &self.0
     }
 
     fn run<'a>(&'a self, turn: &'a mut OpenTurn, observer: &'a dyn Observer, _: &'a CancellationToken) -> BoxFuture<'a, Ran> {
@@ -117,17 +122,33 @@ pub(super) async fn request(
     observer: &dyn Observer,
 ) -> Outcome {
     let recording = Recording::new(journal, observer);
-    let agent = Agent {
-        model: script,
-        tools: &Desk,
-        observer: &recording,
-        system: String::new(),
-        turn_limit: TurnLimit::new(3).expect("from one up"),
-    };
-    let outcome = agent.request(&RequestId::new(7), transcript, prompt, &CancellationToken::new()).await;
+    let outcome =
+        agent(script, &Desk::default(), &recording).request(&RequestId::new(7), transcript, prompt, &CancellationToken::new()).await;
     assert_eq!(validate(transcript), Ok(()));
     outcome
 }
+
+/// A summary of the session so far, recorded.
+pub(super) async fn compact(journal: Journal, transcript: &mut Transcript, script: &Script) -> Compacted {
+    let recording = Recording::new(journal, &NOBODY);
+    let compacted = agent(script, &Desk::default(), &recording).compact(transcript, &CancellationToken::new()).await;
+    assert_eq!(validate(transcript), Ok(()));
+    compacted
+}
+
+fn agent<'a>(script: &'a Script, tools: &'a Desk, observer: &'a dyn Observer) -> Agent<'a> {
+    Agent {
+        model: script,
+        tools,
+        observer,
+        system: String::new(),
+        turn_limit: TurnLimit::new(3).expect("from one up"),
+        time_limit: None,
+        interventions: Interventions::default(),
+    }
+}
+
+static NOBODY: Notices = Notices(Mutex::new(Vec::new()));
 
 /// All ways in which a request can end and a turn can go, one after the other.
 fn requests() -> Vec<(&'static str, Script)> {
@@ -153,12 +174,21 @@ pub(super) async fn eventful(folder: &Path) -> (Store, Entry, Transcript) {
     for (prompt, script) in requests() {
         let notices = Notices::default();
         request(journal, &mut transcript, prompt, &script, &notices).await;
+        if prompt == "Again." {
+            journal = again(&store);
+            let done = compact(journal, &mut transcript, &Script::new([said("They fixed it.")])).await;
+            assert!(matches!(done, Compacted::Done { turns: 1.., .. }), "{done:?}");
+        }
         assert!(notices.0.lock().expect("not poisoned").iter().all(|notice| notice.contains("limit on output")));
-        journal = only(&store).resume(Path::new(WORKSPACE), Box::new(str::to_owned)).expect("nobody has it").journal;
+        journal = again(&store);
     }
     drop(journal);
     let entry = only(&store);
     (store, entry, transcript)
+}
+
+fn again(store: &Store) -> Journal {
+    only(store).resume(Path::new(WORKSPACE), Box::new(str::to_owned)).expect("nobody has it").journal
 }
 
 pub(super) fn only(store: &Store) -> Entry {

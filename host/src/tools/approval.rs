@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::ledger::{Change, Decided, Ended, Ground, Ledger, Ruled, Subject, Unrecorded};
+use crate::agent::ActiveTime;
 use crate::conversation::Call;
 use crate::policy::{Code, Decision, Denial, Effect, Judge, Mode, Permit, Policy, Question};
 use crate::sandbox::Ruling;
@@ -43,6 +44,7 @@ pub struct Approvals {
     /// Held while a dialog is open, so that there is one at a time.
     dialog: tokio::sync::Mutex<()>,
     rejections_in_a_row: AtomicU32,
+    time: ActiveTime,
     ledger: Option<Arc<dyn Ledger>>,
 }
 
@@ -78,7 +80,13 @@ impl Approvals {
     /// Approvals in a mode, with somebody to ask or without.
     pub fn new(mode: Mode, approver: Option<Arc<dyn Approver>>) -> Self {
         let judge = Mutex::new(Judge::new(mode, approver.is_some()));
-        Self { judge, approver, dialog: tokio::sync::Mutex::new(()), rejections_in_a_row: AtomicU32::new(0), ledger: None }
+        let (dialog, time) = (tokio::sync::Mutex::new(()), ActiveTime::default());
+        Self { judge, approver, dialog, rejections_in_a_row: AtomicU32::new(0), time, ledger: None }
+    }
+
+    /// Stands still while a dialog is open.
+    pub(super) fn time(&self) -> &ActiveTime {
+        &self.time
     }
 
     /// With rules, which hold from now on.
@@ -205,6 +213,7 @@ impl Approvals {
         let Some(approver) = &self.approver else {
             return Err(Denial::fixed(Code::NobodyToAsk, "there is nobody to ask."));
         };
+        let _waits_for_the_user = self.time.pause();
         let answer = tokio::select! {
             answer = approver.ask(&question) => answer,
             () = cancel.cancelled() => return Err(Denial::fixed(Code::Cancelled, "the user stopped the request.")),

@@ -19,6 +19,7 @@ use super::parallel::ParallelLimit;
 use super::repetition::Repetition;
 use super::schedule::{self, Planned, Reorder, Step, Touches};
 use super::summary;
+use crate::agent::ActiveTime;
 use crate::agent::events::{Event, Observer, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
@@ -52,6 +53,8 @@ pub struct DispatcherSettings {
     pub rejections: u32,
     /// What the host adds to requests.
     pub credentials: Arc<[Credential]>,
+    /// Whether the same call with the same result again is remarked on.
+    pub repetition: bool,
 }
 
 /// A call that may run.
@@ -77,6 +80,10 @@ struct Done<'a> {
 impl Tools for Dispatcher {
     fn definitions(&self) -> &[ToolDefinition] {
         self.catalog.definitions()
+    }
+
+    fn time(&self) -> &ActiveTime {
+        self.approvals.time()
     }
 
     fn run<'a>(&'a self, turn: &'a mut OpenTurn, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> BoxFuture<'a, Ran> {
@@ -126,8 +133,8 @@ impl Dispatcher {
                 Err((call, problem)) => {
                     self.approvals.refused(&call, &problem);
                     let mut result = ToolResult::error(problem);
-                    let remark = lock(&self.repetition).remark(call.name.trim(), &call.arguments, &result);
-                    result.content.extend(remark.map(Content::Text));
+                    let remark = self.remark(&call, &result);
+                    result.content.extend(remark);
                     let schema = self.catalog.find(call.name.trim()).map(|tool| &tool.declared.input_schema);
                     let summary = summary::of(schema.unwrap_or(&serde_json::Value::Null), &call.arguments);
                     observer.observe(&Event::CallFinished {
@@ -143,6 +150,11 @@ impl Dispatcher {
             }
         }
         ready
+    }
+
+    fn remark(&self, call: &Call, result: &ToolResult) -> Option<Content> {
+        let remark = || lock(&self.repetition).remark(call.name.trim(), &call.arguments, result);
+        self.settings.repetition.then(remark).flatten().map(Content::Text)
     }
 
     fn check(&self, index: usize, call: Call) -> Result<Ready<'_>, (Call, String)> {
@@ -191,8 +203,8 @@ impl Dispatcher {
                 running.push(self.run_one(ready, observer, cancel));
             }
             let Some(mut done) = running.next().await else { return hand_back };
-            let remark = lock(&self.repetition).remark(&done.ready.call.name, &done.ready.call.arguments, &done.result);
-            done.result.content.extend(remark.map(Content::Text));
+            let remark = self.remark(&done.ready.call, &done.result);
+            done.result.content.extend(remark);
             let finished = Event::CallFinished {
                 call: &done.ready.call,
                 tier: Some(done.ready.tool.tier),

@@ -179,6 +179,7 @@ impl Plan {
             limits: self.limits,
             rejections: 3,
             credentials: self.credentials.into(),
+            repetition: true,
         };
         let approvals = Arc::new(Approvals::new(self.mode, self.approver));
         let dispatcher = Dispatcher::new(sandbox, Arc::clone(&catalog), workspace, approvals, settings);

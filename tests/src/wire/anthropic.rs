@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Seen;
+use super::history::{NOTE, PLACEHOLDER, Piece};
 use super::script::{Block, Said, Stop, pieces};
 
 /// The events of a response before its end, and those of its end.
@@ -96,19 +97,36 @@ pub(super) fn user_texts(body: &Value) -> Vec<String> {
 }
 
 /// All that was said, piece by piece, without what belongs to one request only: a note, and the marks for the cache.
-pub(super) fn pieces_of_history(body: &Value, note: &str) -> Vec<Value> {
-    let mut pieces = Vec::new();
+pub(super) fn pieces_of_history(body: &Value) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
     for message in messages(body) {
         for block in blocks(message) {
             let mut block = block.clone();
             if let Some(fields) = block.as_object_mut() {
                 fields.remove("cache_control");
             }
-            pieces.push(json!({"role": message["role"], "block": block}));
+            let is_user = message["role"] == "user";
+            let piece = match (block["type"].as_str(), is_user) {
+                (Some("text"), true) => match (pieces.last_mut(), block["text"].as_str().unwrap_or_default()) {
+                    (_, note) if note.starts_with(NOTE) => continue,
+                    // What the user's side says in one go is one piece, as in the other format.
+                    (Some(Piece::User(before)), text) => {
+                        before.push_str("\n\n");
+                        before.push_str(text);
+                        continue;
+                    }
+                    (_, text) => Piece::User(text.to_owned()),
+                },
+                (Some("tool_result"), true) => {
+                    let mut frame = block.clone();
+                    frame["content"] = Value::Null;
+                    let is_left_out = block["content"] == json!([{"type": "text", "text": PLACEHOLDER}]);
+                    Piece::Result { whole: block, frame, is_left_out }
+                }
+                _ => Piece::Other(json!({"role": message["role"], "block": block})),
+            };
+            pieces.push(piece);
         }
-    }
-    if pieces.last().is_some_and(|last| last["block"]["text"] == note) {
-        pieces.pop();
     }
     pieces
 }

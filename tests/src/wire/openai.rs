@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Seen;
+use super::history::{NOTE, PLACEHOLDER, Piece};
 use super::script::{Block, Said, Stop, pieces};
 
 /// The events of a response before its end, and those of its end.
@@ -89,18 +90,28 @@ pub(super) fn user_texts(body: &Value) -> Vec<String> {
     messages(body).iter().filter(|m| m["role"] == "user").filter_map(|m| m["content"].as_str()).map(str::to_owned).collect()
 }
 
-/// All that was said, piece by piece, without what belongs to one request only.
-pub(super) fn pieces_of_history(body: &Value, note: &str) -> Vec<Value> {
-    let mut pieces = messages(body).to_vec();
-    if let Some(last) = pieces.last_mut()
-        && let Some(text) = last["content"].as_str()
-        && let Some(text) = text.strip_suffix(note)
+/// All that was said, piece by piece, without what belongs to one request only: the system prompt, and a note.
+pub(super) fn pieces_of_history(body: &Value) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    for message in messages(body) {
+        pieces.push(match (message["role"].as_str(), message["content"].as_str()) {
+            (Some("system"), _) => continue,
+            (Some("user"), Some(text)) => Piece::User(text.to_owned()),
+            (Some("tool"), Some(text)) => {
+                let mut frame = message.clone();
+                frame["content"] = text.starts_with("Error: ").into();
+                let is_left_out = text.strip_prefix("Error: ").unwrap_or(text) == PLACEHOLDER;
+                Piece::Result { whole: message.clone(), frame, is_left_out }
+            }
+            _ => Piece::Other(message.clone()),
+        });
+    }
+    if let Some(Piece::User(text)) = pieces.last_mut()
+        && let Some(at) = text.rfind(NOTE)
     {
-        let without = text.trim_end_matches("\n\n").to_owned();
-        if without.is_empty() {
+        text.truncate(text[..at].trim_end_matches("\n\n").len());
+        if text.is_empty() {
             pieces.pop();
-        } else {
-            last["content"] = without.into();
         }
     }
     pieces

@@ -1,11 +1,13 @@
 //! Parallel reads, single writes, cancelling, guests that hold on to every core.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam::agent::events::Tier;
 use cofferdam::agent::ports::Ran;
 use cofferdam::conversation::ResultStatus;
 use cofferdam::policy::Capability;
+use cofferdam::sandbox::{Allocation, Compiler, Sandbox, SandboxOptions};
 use cofferdam::tools::Reorder;
 use cofferdam_tests::guests::{Guest, Plan, Tool, TurnReport};
 
@@ -83,6 +85,22 @@ fn r014_a_tool_that_wants_to_run_alone_does() {
     let house = Plan::default().guest(&Guest::named("busy").tools([Tool::named("busy").exclusive()])).build();
     let report = house.turn(&[("busy", r#"{"ms":"50"}"#), ("busy", r#"{"ms":"50"}"#)]);
     assert_eq!(report.log, ["start 0", "finish 0", "start 1", "finish 1"]);
+}
+
+#[test]
+fn r026_a_read_waits_out_a_passing_shortage_and_r027_a_write_is_never_tried_again() {
+    let options = SandboxOptions { allocation: Allocation::Pooled, compiler: Compiler::InProcess, cache: None };
+    let sandbox = Arc::new(Sandbox::new(options).expect("the engine can be made"));
+    let plan = || Plan::default().guest(&busy()).sandbox(Arc::clone(&sandbox)).allocation(Allocation::Pooled).parallel(64);
+    let (crowd, other) = (plan().build(), plan().build());
+    std::thread::scope(|scope| {
+        // Every place in the pool is taken for a while.
+        scope.spawn(|| crowd.turn(&[("read", r#"{"ms":"900"}"#); 64]));
+        let refused = (0..2_000).map(|_| other.call("write", r#"{"ms":"1"}"#)).find(|answered| answered.status == ResultStatus::Error);
+        let refused = refused.expect("the pool is full for a while");
+        assert_says(&refused.text, "as many calls run as there is room for");
+        assert_eq!(other.answers("read", r#"{"ms":"1"}"#), "1");
+    });
 }
 
 #[test]

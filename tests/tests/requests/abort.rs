@@ -1,7 +1,9 @@
 //! Ctrl-C, wherever it comes.
 
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
+use cofferdam_tests::guests::Guest;
 use cofferdam_tests::program::{Running, processes_with, wait_until};
 use cofferdam_tests::wire::{Server, both, calls, fails, hangs, says};
 use serde_json::{Value, json};
@@ -88,6 +90,37 @@ fn r100_while_the_provider_is_silent() {
         let running = home.start(home.task(&server, &["--output", "json"]));
         server.wait_for_requests(1);
         assert_eq!(interrupt(running)["turns"], 0);
+    }
+}
+
+#[test]
+fn r100_while_connecting() {
+    for provider in both() {
+        let home = home();
+        // It takes the connection, and never says a word of TLS.
+        let silent = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let url = format!("https://{}/v1", silent.local_addr().expect("it is bound"));
+        let mut command = home.command(&["run", "The task.", "--output", "json", "--model", provider.model(), "--base-url", &url]);
+        command.env(provider.key_variable(), "sk-nobody");
+        let running = home.start(command);
+        let connection = silent.accept().expect("it comes");
+        assert_eq!(interrupt(running)["turns"], 0);
+        drop(connection);
+    }
+}
+
+#[test]
+fn r100_while_tools_run_in_parallel() {
+    for provider in both() {
+        let home = home();
+        let spins = Guest::named("loop-in-call");
+        home.write("spins.wasm", spins.component());
+        let plugin = home.path().join("spins.wasm").display().to_string();
+        let call = || json!({"text": "x"});
+        let server = provider.serve([calls("loop_in_call", call()).call("loop_in_call", call())]);
+        let running = home.start(home.task(&server, &["--output", "stream-json", "--plugin", &plugin]));
+        running.wait_for_stdout("\"call_started\"");
+        assert_eq!(interrupt(running)["turns"], 1);
     }
 }
 

@@ -118,6 +118,40 @@ fn r108_killed_at_any_moment_a_session_goes_on_and_nothing_is_run_again() {
 }
 
 #[test]
+fn r100_stopped_at_any_moment_saving_among_them_a_session_goes_on() {
+    let random = std::process::id() as usize;
+    for round in 0..6 {
+        let user = User::new();
+        let effects = user.home.workspace().join("effects");
+        let turn = |n| json!([{"text": "More."}, bash(&format!("echo {n} >> effects"))]);
+        let model = user.model("long.jsonl", &(0..200).map(turn).collect::<Vec<_>>());
+        let mut command = user.home.command(&["run", "--mode", "auto", "--output", "json", "--model", &model, "Work."]);
+        command.args(["--max-tool-iterations", "300"]);
+        let running = user.home.start(command);
+        wait_until("a call has an effect", || effects.exists());
+        std::thread::sleep(Duration::from_millis(((round * 41 + random) % 90) as u64));
+        running.interrupt();
+        if round % 2 == 1 {
+            // an impatient user loses nothing either.
+            running.interrupt();
+        }
+        let ran = running.wait();
+        assert_eq!(ran.code, 130, "{ran:?}");
+        let model = user.answer("I go on.");
+        let report = user.json(&["run", "--continue", "--output", "json", "--model", &model, "Go on."]);
+        assert_eq!(report["outcome"], "answered");
+        let transcript = user.transcript();
+        assert_eq!(validate(&transcript), Ok(()));
+        let calls = || transcript.exchanges()[0].turns().iter().flat_map(|turn| turn.calls());
+        let ok = calls().filter(|answered| answered.result.status == ResultStatus::Ok).count();
+        let unknown = calls().filter(|answered| answered.result.status == ResultStatus::Interrupted).count();
+        let done = lines(&effects);
+        assert!(ok <= done && done <= ok + unknown, "{ok} ok, {unknown} unknown, {done} done");
+        assert!(user.journal().contains("{\"outcome\":{\"kind\":\"aborted\""), "it is on record how it ended");
+    }
+}
+
+#[test]
 fn r109_a_second_process_is_told_that_the_session_is_in_use() {
     let user = User::new();
     let model = user.model("slow.jsonl", &[json!([bash("touch begun; sleep 30")])]);

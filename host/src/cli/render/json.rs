@@ -3,10 +3,10 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::agent::events::{Event, Tier};
+use crate::agent::events::{Event, Fitting, Tier};
 use crate::agent::ports::{Delta, ModelInfo};
 use crate::agent::{Outcome, RequestId};
-use crate::conversation::{ResultStatus, Transcript, Usage};
+use crate::conversation::{Exchange, ResultStatus, Transcript, Usage};
 use crate::session::SessionId;
 
 /// A call that finished.
@@ -63,7 +63,7 @@ pub(in crate::cli) fn report<'a>(
     calls: Vec<CallSummary>,
 ) -> Report<'a> {
     let turns = transcript.exchanges().last().map(|exchange| exchange.turns()).unwrap_or_default();
-    let usage = turns.iter().fold(Usage::default(), |sum, turn| sum.plus(turn.usage()));
+    let usage = transcript.exchanges().last().map(Exchange::usage).unwrap_or_default();
     let error = match outcome {
         Outcome::ProviderError { message } | Outcome::Overflow { message } | Outcome::InternalError { message } => Some(message.as_str()),
         Outcome::Answered { .. }
@@ -94,6 +94,11 @@ pub(super) fn line(event: &Event<'_>) -> Option<Value> {
     Some(match event {
         Event::RequestStarted { request, prompt } => json!({"type": "request_started", "request": request, "prompt": prompt}),
         Event::TurnStarted { turn } => json!({"type": "turn_started", "turn": turn}),
+        Event::Fitting(Fitting::Pruned(pruned)) => json!({"type": "pruned", "results": pruned.results, "tokens": pruned.tokens}),
+        Event::Fitting(Fitting::Summarising) => json!({"type": "summarising"}),
+        Event::Fitting(Fitting::Summarised { summary, tokens: (before, after), usage }) => {
+            json!({"type": "summarised", "turns": summary.turns, "tokens_before": before, "tokens_after": after, "usage": usage})
+        }
         Event::Delta(Delta::Text(text)) => json!({"type": "text", "text": text}),
         Event::Delta(Delta::Reasoning(text)) => json!({"type": "reasoning", "text": text}),
         Event::Delta(Delta::Retry { attempt, pause, reason }) => {

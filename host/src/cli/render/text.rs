@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::json::CallSummary;
 use crate::agent::Outcome;
-use crate::agent::events::{Event, Tier, View};
+use crate::agent::events::{Event, Fitting, Tier, View};
 use crate::agent::ports::Delta;
 use crate::cli::print::{stderr_line, stdout_line, stdout_piece};
 use crate::conversation::{Call, ResultStatus, ToolResult};
@@ -89,6 +89,16 @@ impl Text {
                     attempt + 1,
                     pause.as_secs_f64()
                 ));
+            }
+            Event::Fitting(Fitting::Pruned(_)) => {}
+            Event::Fitting(Fitting::Summarising) => {
+                if let Some(spinner) = &self.spinner {
+                    spinner.set_message("summarising the conversation");
+                }
+            }
+            Event::Fitting(Fitting::Summarised { summary, tokens: (before, after), .. }) => {
+                let facts = format!("{} turns are now a summary: about {before} tokens became {after}", summary.turns);
+                self.say(&style(format!("  {facts}")).dim().for_stderr().to_string());
             }
             Event::CallStarted { call, summary, .. } => {
                 self.running.push((call.id.to_string(), format!("{} {}", shown::line(&call.name, 64), shown::line(summary, 80))));

@@ -31,6 +31,13 @@ fn text(entry: &Entry, saved: &Saved) -> String {
         lines.extend(said_and_done(exchange));
         lines.extend(saved.requests.get(n).map(ended));
     }
+    if let Some(summary) = saved.transcript.summary() {
+        lines.push(String::new());
+        lines.push(
+            style(format!("(The oldest turns, {} of them, are sent to the model as this summary.)", summary.turns)).dim().to_string(),
+        );
+        lines.push(shown::block(summary.text.trim()));
+    }
     lines.join("\n")
 }
 

@@ -34,7 +34,7 @@ pub(super) fn run(common: &Common, name: String, input: &str, calls: CallArgs, a
         let audit = audit::begin(&parts, &workspace, None, None, |text| stderr_line(&shown::line(text, 400)))?;
         let dispatcher = parts.dispatcher(&workspace, parts.approvals(dialog, audit.as_ref()));
         let cancel = CancellationToken::new();
-        interrupt::watch(cancel.clone())?;
+        interrupt::watch(cancel.clone(), None)?;
         let call = Call { id: CallId::new("call_1"), name, arguments };
         let response = Response { blocks: vec![ResponseBlock::Call(call)], ..Response::default() };
         let mut turn = OpenTurn::new(response).map_err(|_| CliError::new("there is no call to make"))?;

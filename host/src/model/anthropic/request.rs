@@ -8,8 +8,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::agent::ports::{ModelRequest, ToolChoice};
-use crate::conversation::{AnsweredCall, Block, Content, Reasoning, ToolResult, Turn};
-use crate::model::wire::{NO_OUTPUT, wire_name};
+use crate::conversation::{AnsweredCall, Block, Call, Content, Reasoning, ToolResult, Turn};
+use crate::model::wire::{NO_OUTPUT, wire_name, wire_summary};
 
 /// Where the text of arguments goes that are not a JSON object, as `input` must be one.
 const UNPARSED: &str = "unparsed_arguments";
@@ -62,11 +62,13 @@ impl Message {
 
 fn messages(request: &ModelRequest<'_>, with_thinking: bool) -> Vec<Message> {
     let mut messages = Vec::new();
-    for exchange in request.transcript.exchanges() {
-        add(&mut messages, "user", [text(exchange.prompt())]);
-        for turn in exchange.turns() {
-            add(&mut messages, "assistant", assistant(turn, with_thinking));
-            add(&mut messages, "user", turn.calls().map(result));
+    let conversation = request.conversation;
+    add(&mut messages, "user", conversation.summary().map(|summary| text(&wire_summary(summary))));
+    for (prompt, turns) in conversation.exchanges() {
+        add(&mut messages, "user", [text(prompt)]);
+        for turn in turns {
+            add(&mut messages, "assistant", assistant(turn.turn(), with_thinking));
+            add(&mut messages, "user", turn.results().map(|(call, answer)| result(call, answer)));
         }
     }
     mark_for_cache(messages.last_mut().and_then(|last| last.content.iter_mut().rev().find(|block| can_be_marked(block))));
@@ -134,7 +136,7 @@ fn input(arguments: &str) -> Value {
     }
 }
 
-fn result(AnsweredCall { call, result }: &AnsweredCall) -> Value {
+fn result(call: &Call, result: &ToolResult) -> Value {
     let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": content(result)});
     if result.status.is_error() {
         block["is_error"] = true.into();

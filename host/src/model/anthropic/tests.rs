@@ -8,7 +8,7 @@ use crate::agent::ports::{Delta, ModelErrorKind, ModelRequest, ToolChoice};
 use crate::conversation::{Reasoning, Response, ResponseBlock, StopReason, Transcript, Usage};
 use crate::model::failure::{Again, Failure, Place};
 use crate::model::sse::Event;
-use crate::model::test_server::{eventful, hello, in_words, two_tools};
+use crate::model::test_server::{eventful, hello, in_words, shortened, two_tools};
 use crate::model::wire::{Hand, Progress, Wire as _};
 
 const SHAPE: Shape<'_> = Shape { model: "claude-x", max_tokens: 1_000, thinks: false, with_thinking: true };
@@ -18,7 +18,7 @@ fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
     let (transcript, tools) = (eventful(), two_tools());
     let request = ModelRequest {
         system: "You are careful.",
-        transcript: &transcript,
+        conversation: transcript.sent(),
         note: Some("Be brief."),
         tools: &tools,
         tool_choice: ToolChoice::None,
@@ -262,4 +262,18 @@ fn r082_arguments_that_come_at_once() {
     events.extend(ending("tool_use"));
     let response = read(&events).outcome.expect("a response");
     assert_eq!(response.calls().next().map(|call| call.arguments.as_str()), Some("{\"p\":1}"));
+}
+
+#[test]
+fn r065_r070_a_summary_is_context_of_the_users_side_and_an_old_result_a_placeholder() {
+    let body = request::body(&SHAPE, &hello(&shortened()));
+    let messages = body["messages"].as_array().expect("messages");
+    let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str().unwrap_or_default()).collect();
+    assert_eq!(roles, ["user", "assistant", "user", "assistant", "user"]);
+    let first = messages[0]["content"].as_array().expect("blocks");
+    assert!(first[0]["text"].as_str().is_some_and(|text| text.starts_with("[Context from the host") && text.contains("\n\nIt began.\n\n")));
+    assert_eq!((first.len(), &first[1]["text"]), (2, &json!("One.")));
+    let left_out = json!([{"type": "text", "text": crate::conversation::PLACEHOLDER}]);
+    assert_eq!(messages[2]["content"][0], json!({"type": "tool_result", "tool_use_id": "c", "content": left_out}));
+    assert_eq!(messages[2]["content"][1], json!({"type": "text", "text": "Two."}));
 }

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::Dialect;
 use crate::agent::ports::{ModelRequest, ToolChoice};
-use crate::conversation::{AnsweredCall, Block, Content, Reasoning, Transcript, Turn};
-use crate::model::wire::{NO_OUTPUT, wire_name};
+use crate::conversation::{AnsweredCall, Block, Call, Content, Reasoning, Sent, ToolResult, Turn};
+use crate::model::wire::{NO_OUTPUT, wire_name, wire_summary};
 
 /// The body of the request.
 pub(super) fn body(model: &str, request: &ModelRequest<'_>, dialect: &Dialect) -> Value {
@@ -51,21 +51,24 @@ fn messages(request: &ModelRequest<'_>, dialect: &Dialect) -> Vec<Value> {
     if !request.system.trim().is_empty() {
         messages.all.push(json!({"role": "system", "content": request.system}));
     }
-    add_transcript(&mut messages, request.transcript, dialect);
+    add_conversation(&mut messages, request.conversation, dialect);
     if let Some(note) = request.note {
         messages.say(note);
     }
     messages.finish()
 }
 
-fn add_transcript(messages: &mut Messages, transcript: &Transcript, dialect: &Dialect) {
-    for exchange in transcript.exchanges() {
-        messages.say(exchange.prompt());
-        for turn in exchange.turns() {
-            messages.add(assistant(turn, dialect));
+fn add_conversation(messages: &mut Messages, conversation: Sent<'_>, dialect: &Dialect) {
+    if let Some(summary) = conversation.summary() {
+        messages.say(&wire_summary(summary));
+    }
+    for (prompt, turns) in conversation.exchanges() {
+        messages.say(prompt);
+        for turn in turns {
+            messages.add(assistant(turn.turn(), dialect));
             let mut pictures = Vec::new();
-            for answered in turn.calls() {
-                messages.add(result(answered, dialect, &mut pictures));
+            for (call, answer) in turn.results() {
+                messages.add(result(call, answer, dialect, &mut pictures));
             }
             messages.user.extend(pictures);
         }
@@ -140,7 +143,7 @@ fn thought(block: &Block) -> Option<&str> {
     }
 }
 
-fn result(AnsweredCall { call, result }: &AnsweredCall, dialect: &Dialect, pictures: &mut Vec<Value>) -> Value {
+fn result(call: &Call, result: &ToolResult, dialect: &Dialect, pictures: &mut Vec<Value>) -> Value {
     let mut text = result.text();
     for piece in &result.content {
         let Content::Image { media_type, base64 } = piece else { continue };

@@ -8,7 +8,7 @@ use crate::agent::ports::{Delta, ModelErrorKind, ModelRequest, ToolChoice};
 use crate::conversation::{Reasoning, Response, ResponseBlock, StopReason, Transcript, Usage};
 use crate::model::failure::{Failure, Place};
 use crate::model::sse::Event;
-use crate::model::test_server::{eventful, hello, in_words, two_tools};
+use crate::model::test_server::{eventful, hello, in_words, shortened, two_tools};
 use crate::model::wire::{Hand, Progress, Wire as _};
 
 fn sent(transcript: &Transcript, dialect: &Dialect) -> Value {
@@ -20,7 +20,7 @@ fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
     let (transcript, tools) = (eventful(), two_tools());
     let request = ModelRequest {
         system: "You are careful.",
-        transcript: &transcript,
+        conversation: transcript.sent(),
         note: Some("Be brief."),
         tools: &tools,
         tool_choice: ToolChoice::None,
@@ -299,4 +299,20 @@ fn r013_r025_markers_and_calls_in_text_are_text() {
     let text = "DONE: <tool_call>{\"name\": \"bash\"}</tool_call>";
     let response = read(&[delta(json!({"content": text})), end("stop")]).outcome.expect("a response");
     assert_eq!((response.text().as_str(), response.calls().count()), (text, 0));
+}
+
+#[test]
+fn r065_r070_a_summary_is_context_of_the_users_side_and_an_old_result_a_placeholder() {
+    let context = "[Context from the host, not a message of the user: what was said and done before this, in summary. The user's message after it \
+                   is older than its end: the summary covers part of the work on it.]\n\nIt began.\n\n[End of the summary.]";
+    let call = json!({"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}});
+    let expected = json!([
+        {"role": "user", "content": format!("{context}\n\nOne.")},
+        {"role": "assistant", "content": null, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": crate::conversation::PLACEHOLDER},
+        {"role": "user", "content": "Two."},
+        {"role": "assistant", "content": "Yes."},
+        {"role": "user", "content": "Three."},
+    ]);
+    assert_eq!(sent(&shortened(), &Dialect::default()), expected);
 }

@@ -3,7 +3,7 @@
 //! A token is taken as four bytes, which is near the truth for English and code. [`Scale`] corrects that by what the
 //! provider counted last.
 
-use crate::conversation::{Block, Content, Reasoning, Transcript, Turn};
+use super::{AnsweredCall, Block, Content, Reasoning, ToolResult};
 
 /// What a message costs beside its text.
 const PER_MESSAGE: u64 = 8;
@@ -16,30 +16,32 @@ pub fn text(text: &str) -> u64 {
     u64::try_from(text.len()).unwrap_or(u64::MAX).div_ceil(4)
 }
 
-/// The tokens of a whole conversation, without system prompt and tools.
-pub fn transcript(transcript: &Transcript) -> u64 {
-    transcript
-        .exchanges()
-        .iter()
-        .map(|exchange| PER_MESSAGE + text(exchange.prompt()) + exchange.turns().iter().map(turn).sum::<u64>())
-        .sum()
+/// The tokens of what the user said.
+pub fn prompt(prompt: &str) -> u64 {
+    PER_MESSAGE + text(prompt)
 }
 
 /// The tokens of a turn with its results.
-pub fn turn(turn: &Turn) -> u64 {
-    PER_MESSAGE + turn.blocks().iter().map(block).sum::<u64>()
+pub(super) fn blocks(blocks: &[Block]) -> u64 {
+    PER_MESSAGE + blocks.iter().map(block).sum::<u64>()
+}
+
+/// Two messages that become one.
+pub(super) fn joined(first: u64, second: u64) -> u64 {
+    (first + second).saturating_sub(PER_MESSAGE)
 }
 
 fn block(block: &Block) -> u64 {
     match block {
         Block::Text(said) | Block::Reasoning(Reasoning::Opaque { data: said }) => text(said),
         Block::Reasoning(Reasoning::Text { text: thought, signature }) => text(thought) + signature.as_deref().map_or(0, text),
-        Block::Call(answered) => {
-            let call = text(&answered.call.name) + text(&answered.call.arguments);
-            let result: u64 = answered.result.content.iter().map(content).sum();
-            2 * PER_MESSAGE + call + result
-        }
+        Block::Call(AnsweredCall { call, result: answer }) => 2 * PER_MESSAGE + text(&call.name) + text(&call.arguments) + result(answer),
     }
+}
+
+/// The tokens of what a result holds.
+pub(super) fn result(result: &ToolResult) -> u64 {
+    result.content.iter().map(content).sum()
 }
 
 fn content(content: &Content) -> u64 {
@@ -72,15 +74,24 @@ impl Scale {
 
     /// An estimate, corrected.
     pub fn apply(self, estimated: u64) -> u64 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_precision_loss,
-            clippy::cast_sign_loss,
-            reason = "positive, and saturating is right for an estimate"
-        )]
-        let scaled = (estimated as f64 * self.0).round() as u64;
-        scaled
+        times(estimated, self.0)
     }
+
+    /// The estimate that comes to this when it is corrected.
+    pub fn undo(self, corrected: u64) -> u64 {
+        times(corrected, self.0.recip())
+    }
+}
+
+fn times(tokens: u64, factor: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "positive, and saturating is right for an estimate"
+    )]
+    let scaled = (tokens as f64 * factor).round() as u64;
+    scaled
 }
 
 #[cfg(test)]
@@ -91,14 +102,14 @@ mod tests {
     fn a_token_is_four_bytes_until_someone_counts() {
         assert_eq!(text(""), 0);
         assert_eq!(text("abcde"), 2);
-        let mut conversation = Transcript::new();
-        conversation.begin("x".repeat(400));
-        assert_eq!(transcript(&conversation), 108);
+        assert_eq!(prompt(&"x".repeat(400)), 108);
         let mut scale = Scale::default();
         assert_eq!(scale.apply(100), 100);
         scale.learn(100, 150);
-        assert_eq!(scale.apply(200), 300);
+        assert_eq!((scale.apply(200), scale.undo(300)), (300, 200));
         scale.learn(0, 7);
         assert_eq!(scale.apply(200), 300);
+        scale.learn(1, 1_000_000);
+        assert_eq!(scale.apply(200), 800, "nobody miscounts by more than four times");
     }
 }

@@ -1,0 +1,19 @@
+//! When the limit on turns is reached, the model is told why it cannot call anything any more (R-04).
+
+use super::super::ports::ToolChoice;
+use super::{Policy, Record};
+
+pub(super) struct Limit;
+
+impl Policy for Limit {
+    fn note(&mut self, record: &Record) -> Option<String> {
+        match record.choice {
+            ToolChoice::Auto => None,
+            ToolChoice::None => Some(format!(
+                "The limit of {} turns with tools is reached, and no further call will be run. Give your final answer now: what you did, \
+                 what you found, and what is left to do.",
+                record.limit
+            )),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Responses that come to nothing, one after the other (R-76).
+//!
+//! Here text ends a request, so a turn without a call is an answer. What is left are responses that ran into the limit on
+//! output in the middle of their calls: nothing of them is run, and a model that tries the same again is cut off again.
+
+use super::{Came, Policy, Record};
+
+/// So many in a row, and each time as many again.
+const MANY: usize = 3;
+
+pub(super) struct Unproductive;
+
+impl Policy for Unproductive {
+    fn note(&mut self, record: &Record) -> Option<String> {
+        let in_a_row = record.turns.iter().rev().take_while(|came| matches!(came, Came::CutOff)).count();
+        (in_a_row > 0 && in_a_row % MANY == 0).then(|| {
+            format!(
+                "Your last {in_a_row} responses were cut off by the limit on output, and none of their calls was run. Take smaller steps: \
+                 one call at a time, large files in several parts."
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{ran, record};
+    use super::*;
+
+    #[test]
+    fn r076_three_that_come_to_nothing_are_remarked_on() {
+        let cut_off = || Came::CutOff;
+        let table = [
+            (vec![cut_off(), cut_off()], false),
+            (vec![cut_off(), cut_off(), cut_off()], true),
+            (vec![cut_off(), cut_off(), cut_off(), cut_off()], false),
+            ((0..6).map(|_| Came::CutOff).collect(), true),
+            (vec![cut_off(), cut_off(), ran("grep"), cut_off()], false),
+        ];
+        for (turns, is_due) in table {
+            assert_eq!(Unproductive.note(&record(&turns)).is_some(), is_due, "{turns:?}");
+        }
+    }
+}

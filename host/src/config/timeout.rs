@@ -1,0 +1,48 @@
+//! How long a request may be at work.
+
+use std::num::NonZeroU64;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// At least a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeout(NonZeroU64);
+
+/// No such time.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a time limit: use a whole number of seconds from 1 up")]
+pub struct InvalidTimeout(String);
+
+impl Timeout {
+    /// Checks a number of seconds.
+    pub fn new(seconds: u64) -> Result<Self, InvalidTimeout> {
+        NonZeroU64::new(seconds).map(Self).ok_or_else(|| InvalidTimeout(seconds.to_string()))
+    }
+
+    /// As a duration.
+    pub fn get(self) -> Duration {
+        Duration::from_secs(self.0.get())
+    }
+}
+
+impl FromStr for Timeout {
+    type Err = InvalidTimeout;
+
+    fn from_str(text: &str) -> Result<Self, InvalidTimeout> {
+        let seconds = text.trim().parse().map_err(|_| InvalidTimeout(text.to_owned()))?;
+        Self::new(seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r104_a_limit_is_a_number_of_seconds_from_one_up() {
+        for text in ["0", "-1", "soon", "", "1.5"] {
+            assert!(text.parse::<Timeout>().is_err(), "{text}");
+        }
+        assert_eq!("90".parse::<Timeout>().map(Timeout::get), Ok(Duration::from_secs(90)));
+    }
+}
