@@ -142,8 +142,8 @@ impl Settings {
         }
         Ok(Self {
             audit,
-            credentials: raw.credentials,
             caps: raw.caps(),
+            credentials: raw.credentials,
             profile: flags.profile.or(raw.profile),
             model: flags.model.or_else(|| env("COFFERDAM_MODEL")).or(raw.model),
             mode: flags.mode.or(raw.mode).unwrap_or_default(),
