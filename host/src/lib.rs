@@ -11,11 +11,13 @@
 //! - [`sandbox`]: the enclosure; the only room that knows wasmtime.
 //! - [`session`]: what was said and done, kept on the disk while it happens.
 //! - [`audit`]: what was decided and done, in a log that shows when it was changed.
+//! - [`authoring`]: writing plugins: templates, builds, and what every component has to stand.
 //! - [`config`]: what the user chose, as written and as meant.
 //! - [`cli`]: the commands; the only room that prints.
 
 pub mod agent;
 pub mod audit;
+pub mod authoring;
 pub mod cli;
 pub mod config;
 pub mod conversation;

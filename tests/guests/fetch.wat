@@ -1,7 +1,12 @@
 ;; Sends a request and says what comes back: the status, the number of bytes, and the first of them.
 (func $call (result i32)
-  (local $request i32) (local $future i32) (local $response i32) (local $stream i32) (local $bytes i32)
-  (local.set $request (call $http.new-outgoing-request (call $http.new-fields)))
+  (local $fields i32) (local $request i32) (local $future i32) (local $response i32) (local $stream i32) (local $bytes i32)
+  (local.set $fields (call $http.new-fields))
+  (call $http.append (local.get $fields) @"{{header}}" @"from-the-guest" (global.get $ret))
+  (if (i32.load8_u (global.get $ret)) (then (return (call $text @"the header is refused"))))
+  (local.set $request (call $http.new-outgoing-request (local.get $fields)))
+  (call $http.set-method (local.get $request) (i32.const {{method}}) (i32.const 0) (i32.const 0))
+  drop
   (drop (call $http.set-scheme (local.get $request) (i32.const 1) (i32.const {{scheme}}) (i32.const 0) (i32.const 0)))
   (if (call $http.set-authority (local.get $request) (i32.const 1) @"{{authority}}") (then (return (call $text @"no authority"))))
   (drop (call $http.set-path-with-query (local.get $request) (i32.const 1) @"{{path}}"))

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use cofferdam::policy::Mode;
-use cofferdam::sandbox::{Allocation, Call, Limits, Plugin, Ruling, Sandbox, Workspace};
+use cofferdam::sandbox::{Allocation, Call, Limits, Notebook, Plugin, Ruling, Sandbox, Workspace};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
@@ -42,6 +42,9 @@ impl Bench {
                 Box::pin(async { Ruling::Permitted(permit) })
             }),
             progress: Arc::new(|_| ()),
+            notebook: Notebook::default(),
+            delegation: Arc::new(|_| panic!("nothing that is measured delegates")),
+            credentials: Vec::new().into(),
             cancel: CancellationToken::new(),
         };
         let output = runtime.block_on(plugin.call(&self.sandbox, call)).result.expect("the call is good");

@@ -28,6 +28,8 @@ pub enum Event<'a> {
         request: &'a str,
         /// What the user said.
         prompt: &'a str,
+        /// Who answers, as its provider names it.
+        model: &'a str,
     },
     /// The model is asked, for the nth time in this request.
     TurnStarted {
@@ -57,6 +59,13 @@ pub enum Event<'a> {
         call: &'a Call,
         /// One line.
         message: &'a str,
+    },
+    /// A sub-agent that works for a running call has finished a turn, which costs what the turn of anybody costs.
+    SubAgentTurn {
+        /// The call.
+        call: &'a Call,
+        /// What the turn took.
+        usage: Usage,
     },
     /// A call has its result.
     CallFinished {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::Outcome;
 use super::events::Observer;
 use super::time::ActiveTime;
 use crate::conversation::{OpenTurn, Response, Sent};
@@ -155,4 +156,19 @@ pub enum Ran {
     HandedBack,
     /// Cancelled.
     Aborted,
+}
+
+/// Whoever works on a task that a tool hands over.
+pub trait Delegate: Send + Sync {
+    /// Works on a task until it is done. It always ends by itself, and within a second of `cancel`.
+    fn delegate<'a>(&'a self, task: &'a str, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> BoxFuture<'a, Worked>;
+}
+
+/// What became of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worked {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How many turns it took.
+    pub turns: u32,
 }

@@ -56,7 +56,7 @@ impl Agent<'_> {
     /// Works on what the user said until the request is over. Whatever the outcome, the transcript is left valid, with
     /// everything in it that happened.
     pub async fn request(&self, id: &RequestId, transcript: &mut Transcript, prompt: &str, cancel: &CancellationToken) -> Outcome {
-        self.observer.observe(&Event::RequestStarted { request: &id.0, prompt });
+        self.observer.observe(&Event::RequestStarted { request: &id.0, prompt, model: &self.model.info().model });
         transcript.begin(prompt);
         let stop = cancel.child_token();
         let outcome = match (self.in_time(self.work(transcript, &stop), &stop).await, self.time_limit) {

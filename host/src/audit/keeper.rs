@@ -36,6 +36,8 @@ struct State {
     request: Option<String>,
     /// Records that could not be written since the last one that could.
     lost: u64,
+    /// Whether the user knows that something was lost.
+    told: bool,
 }
 
 /// What a run is.
@@ -67,7 +69,7 @@ impl Audit {
         let (path, head) = (store.log_path(&name), store.head_path(&name));
         let log = Log::create(&path, &head, records::object(first)).map_err(AuditError::io(&path))?;
         let session = begin.session.map(SessionId::to_string);
-        let state = Mutex::new(State { log, session, request: None, lost: 0 });
+        let state = Mutex::new(State { log, session, request: None, lost: 0, told: false });
         let audit = Self { name, required: begin.required, redact, notify, state };
         let Begin { session: _, workspace, mode, policy, model, command_sandbox, required } = begin;
         let about = json!({
@@ -106,7 +108,7 @@ impl Audit {
         let written = state.close_gap().and_then(|()| state.log.append(record, durable));
         let Err(error) = &written else { return written };
         state.lost += 1;
-        if state.lost == 1 {
+        if !std::mem::replace(&mut state.told, true) {
             drop(state);
             let meanwhile =
                 if self.required { "nothing that needs a record happens until it can" } else { "the request goes on without it" };
@@ -164,6 +166,7 @@ impl Ledger for Audit {
             Change::Mode(mode) => json!({"mode": mode}),
             Change::Scope(scope) => json!({"approved": scope}),
             Change::Trust { path, digest } => json!({"trusted": path, "digest": digest}),
+            Change::Distrust { path } => json!({"no_longer_trusted": path}),
         };
         self.write("changed", records::object(fields), Durable::Now).map(drop)
     }
@@ -251,9 +254,9 @@ mod tests {
         let text = records(&store).into_iter().skip(1).map(own).collect::<Vec<_>>().join("\n");
         insta::assert_snapshot!(text, @r#"
         {"kind":"session","session":null,"request":null,"workspace":"/home/me/pro ject","mode":"auto","policy":null,"model":"script:script","command_sandbox":"none","required":false}
-        {"kind":"decided","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"fetch":[]},"effect":{"kind":"command","line":"cargo test\nrm x","directory":"src"},"decision":"allow","by":{"mode":"auto"},"waited_ms":0}
-        {"kind":"ended","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"fetch":[]},"status":"ok","failure":null,"decided":[3],"more_denials":0,"active_ms":7,"waited_ms":0,"wall_ms":9,"input_bytes":2,"output_bytes":30,"log_bytes":0,"memory_bytes":1048576}
-        {"kind":"decided","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"fetch":[]},"effect":{"kind":"command","line":"ls","directory":"src"},"decision":"deny","by":{"code":"mode","place":null,"reason":"not in this mode."},"waited_ms":0}
+        {"kind":"decided","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"fetch":[],"plans":false,"state":false,"agents":false},"effect":{"kind":"command","line":"cargo test\nrm x","directory":"src"},"decision":"allow","by":{"mode":"auto"},"waited_ms":0}
+        {"kind":"ended","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"fetch":[],"plans":false,"state":false,"agents":false},"status":"ok","failure":null,"decided":[3],"more_denials":0,"active_ms":7,"waited_ms":0,"wall_ms":9,"input_bytes":2,"output_bytes":30,"log_bytes":0,"memory_bytes":1048576,"touched":null,"contacted":null}
+        {"kind":"decided","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"fetch":[],"plans":false,"state":false,"agents":false},"effect":{"kind":"command","line":"ls","directory":"src"},"decision":"deny","by":{"code":"mode","place":null,"reason":"not in this mode."},"waited_ms":0}
         {"kind":"refused","session":null,"request":null,"call":"c2","tool":"nope","problem":"there is no such tool","input_bytes":2}
         {"kind":"changed","session":null,"request":null,"mode":"plan"}
         "#);
@@ -352,7 +355,7 @@ mod tests {
         let store = test_log::store(folder.path());
         let (audit, _) = begin(&store, false);
         let watching = audit.watching(&Nobody);
-        watching.observe(&Event::RequestStarted { request: "0a1b2c3d", prompt: "Do it." });
+        watching.observe(&Event::RequestStarted { request: "0a1b2c3d", prompt: "Do it.", model: "m" });
         audit.ended(&subject(), &ended(&[]));
         watching.observe(&Event::RequestFinished { outcome: &crate::agent::Outcome::Aborted });
         let records = records(&store);

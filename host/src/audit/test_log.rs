@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::{Audit, Begin, Store};
 use crate::agent::events::Tier;
 use crate::conversation::ResultStatus;
-use crate::policy::{Because, Effect, FileGrant, Finding, Grants, Mode, Verdict, WorkspacePath};
+use crate::policy::{Because, Effect, Finding, Grants, Mode, Verdict, WorkspacePath};
 use crate::sandbox::Digest;
-use crate::tools::{Decided, Ended, Ground, Origin, Ruled, Subject};
+use crate::tools::{Contacts, Decided, Ended, Ground, Origin, Ruled, Subject, Touched};
 
 /// What the user was told.
 pub(super) type Told = Arc<Mutex<Vec<String>>>;
@@ -43,7 +43,7 @@ pub(super) fn subject() -> Subject {
         digest: Digest::of(b"a component"),
         origin: Origin::BuiltIn("bash"),
         tier: Tier::Write,
-        grants: Grants { files: FileGrant::None, commands: true, fetch: Vec::new() },
+        grants: Grants { commands: true, ..Grants::default() },
     }
 }
 
@@ -69,5 +69,7 @@ pub(super) fn ended(decisions: &[u64]) -> Ended {
         output: 30,
         memory: 1 << 20,
         log: 0,
+        touched: Touched::default(),
+        contacts: Contacts::default(),
     }
 }

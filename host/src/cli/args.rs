@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+use super::audit::AuditArgs;
+use super::plugin::PluginArgs;
+use super::policy::PolicyArgs;
 use crate::agent::TurnLimit;
 use crate::config::{Flags, Timeout};
 use crate::policy::{Mode, Profile};
@@ -14,8 +17,8 @@ use crate::tools::ParallelLimit;
 #[command(
     name = "cofferdam",
     version,
-    arg_required_else_help = true,
     after_help = "Examples:\n  \
+        cofferdam                                     a conversation about the current folder, at a terminal\n  \
         cofferdam demo                                a recorded conversation with live tools; needs nothing\n  \
         cofferdam run \"Why does the test fail?\"       works on the current folder\n  \
         cofferdam run --continue \"And now fix it\"     goes on where the last one ended\n  \
@@ -23,8 +26,9 @@ use crate::tools::ParallelLimit;
         cofferdam doctor                              what this machine can enforce, and which model answers"
 )]
 pub(super) struct Args {
+    /// What to do; at a terminal, without any, a conversation
     #[command(subcommand)]
-    pub(super) command: Command,
+    pub(super) command: Option<Command>,
     #[command(flatten)]
     pub(super) common: Common,
 }
@@ -33,14 +37,20 @@ pub(super) struct Args {
 pub(super) enum Command {
     /// Work on a task
     Run(RunArgs),
+    /// Talk, at a terminal; what `cofferdam` alone does there
+    Chat(ChatArgs),
     /// List, show, export and delete what was said and done
     Sessions(SessionsArgs),
+    /// Take back the last change that a tool made to files of this project
+    Undo(UndoArgs),
     /// Show, check and export what was decided and done
     Audit(AuditArgs),
     /// Play a recorded conversation on a sample project, with live sandboxed tools
     Demo(DemoArgs),
     /// See the tools, and call one without a model
     Tools(ToolsArgs),
+    /// Write, build, test and inspect plugins
+    Plugin(PluginArgs),
     /// See what is allowed, asked and denied, and why
     Policy(PolicyArgs),
     /// Trust the policy file of this project, with exactly its present content
@@ -51,6 +61,14 @@ pub(super) enum Command {
         cofferdam trust --digest sha256:…   without a terminal: for a file that you have read elsewhere\n\n\
         The file of a project is .cofferdam/policy.toml. Until it is trusted it can tighten and not loosen.")]
     Trust(TrustArgs),
+    /// Accept the plugins of the configuration, and of --plugin, as they are now
+    #[command(after_help = "Examples:\n  \
+        cofferdam lock                      shows what each plugin asks for, and asks\n  \
+        cofferdam lock --check              tells which are not what was accepted; exit code 1 if any\n  \
+        cofferdam lock --yes --plugin FILE  without a terminal\n\n\
+        What was accepted is kept in cofferdam.lock beside the configuration. A plugin that is not in it, or has another\n\
+        content, asks at a terminal and is refused elsewhere; with --locked nothing runs then.")]
+    Lock(LockArgs),
     /// Tell what this machine can enforce, which model is reachable, and where things are kept
     Doctor,
     /// Print completions for a shell
@@ -73,6 +91,9 @@ pub(super) struct Common {
     /// Load a plugin besides the built-in ones (may be given more than once)
     #[arg(long = "plugin", global = true, value_name = "FILE.wasm")]
     pub(super) plugins: Vec<PathBuf>,
+    /// Ask nobody about plugins: nothing runs unless each is exactly what was accepted
+    #[arg(long, global = true)]
+    pub(super) locked: bool,
     /// The ready-made policy to build on: read-only, develop or locked-down [default: develop]
     #[arg(long, global = true, value_name = "NAME")]
     pub(super) profile: Option<Profile>,
@@ -113,6 +134,24 @@ pub(super) struct RunArgs {
     /// Write what the model answers to a file that `--model replay:FILE` plays
     #[arg(long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    cofferdam chat --continue                     goes on where the last session of this project ended\n  \
+    cofferdam chat --mode plan                    looks and talks, and changes nothing\n  \
+    cofferdam chat --model ollama:qwen3-coder\n\n\
+    /help at the prompt lists the commands. Exit codes: 0 left, 130 left by Ctrl-C during a request.")]
+pub(super) struct ChatArgs {
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
+    #[command(flatten)]
+    pub(super) calls: CallArgs,
+    #[command(flatten)]
+    pub(super) session: SessionChoice,
+    /// After so many turns with calls in one request the model has to answer [default: 40]
+    #[arg(long, value_name = "N")]
+    pub(super) max_tool_iterations: Option<TurnLimit>,
 }
 
 /// Which model.
@@ -160,6 +199,26 @@ pub(super) enum Output {
     Json,
     /// A JSON object a line, as things happen
     StreamJson,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    cofferdam undo --list       what can be taken back, the newest first\n  \
+    cofferdam undo              takes the newest change back; once more for the one before it\n  \
+    cofferdam undo --force      even if the files were changed since\n\n\
+    The last 20 changes of each project are kept, in $XDG_STATE_HOME/cofferdam/undo, for your eyes only. What commands\n\
+    changed is not among them.\n\n\
+    Exit code: 0 if it was taken back, 1 if there is nothing to take back, or files were changed since.")]
+pub(super) struct UndoArgs {
+    /// List what can be taken back, and change nothing
+    #[arg(long)]
+    pub(super) list: bool,
+    /// Put back what was there even where files were changed since; those changes are lost
+    #[arg(long, conflicts_with = "list")]
+    pub(super) force: bool,
+    /// As JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -262,110 +321,14 @@ pub(super) enum SessionsCommand {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "Examples:\n  \
-    cofferdam audit show                         everything on record, oldest first\n  \
-    cofferdam audit show --session 5f0c --tool bash\n  \
-    cofferdam audit verify                       exit code 1 if anything was changed, and where\n  \
-    cofferdam audit verify --contains HASH       a hash that verify printed before, kept elsewhere\n  \
-    cofferdam audit export --format ocsf > events.jsonl\n\n\
-    Each run of the program has a log of its own in $XDG_STATE_HOME/cofferdam/audit, for your eyes only. Its records are a chain of\n\
-    hashes: a changed, missing or moved record shows. Whoever can write as you can write a whole log anew; to see that, keep the\n\
-    hashes that verify prints somewhere else.")]
-pub(super) struct AuditArgs {
-    #[command(subcommand)]
-    pub(super) command: AuditCommand,
-    /// Only the session, or the log, whose name begins so
-    #[arg(long, global = true, value_name = "ID")]
-    pub(super) session: Option<String>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum AuditCommand {
-    /// Show what was decided and done
-    Show {
-        /// Only the calls of this tool
-        #[arg(long, value_name = "NAME")]
-        tool: Option<String>,
-        /// The records as JSON, one a line
-        #[arg(long)]
-        json: bool,
-    },
-    /// Check that the logs are as they were written
-    Verify {
-        /// Demand that a record with this hash is there (may be given more than once)
-        #[arg(long, value_name = "HASH")]
-        contains: Vec<String>,
-    },
-    /// Print all records for another program, one a line
-    Export {
-        /// As they are, or as events of the Open Cybersecurity Schema Framework
-        #[arg(long, value_enum, default_value_t = AuditFormat::Json)]
-        format: AuditFormat,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum AuditFormat {
-    /// As they are written
-    Json,
-    /// OCSF 1.5.0, class 6003 (API Activity)
-    Ocsf,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct PolicyArgs {
-    #[command(subcommand)]
-    pub(super) command: PolicyCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum PolicyCommand {
-    /// Show all rules in force and the files they come from; with --profile NAME, that profile as it is written
-    Show,
-    /// Check policy files, with the tests that rules bring along
-    #[command(after_help = "Examples:\n  \
-        cofferdam policy check              all files of this system, user and project\n  \
-        cofferdam policy check policy.toml  one file, wherever it is\n\n\
-        Exit code: 0 if they are understood, 78 if one is not.")]
-    Check {
-        /// A file, in place of those in force
-        file: Option<PathBuf>,
-    },
-    /// Tell what would become of something that a tool might do, and by which rule
-    #[command(after_help = "Examples:\n  \
-        cofferdam policy explain bash --command \"git push\"\n  \
-        cofferdam policy explain write_file --write src/x.rs\n  \
-        cofferdam policy explain grep --read .env\n  \
-        cofferdam policy explain web_fetch --fetch docs.rs --mode auto\n\n\
-        Exit code: 0 if all of it is allowed, 1 if something is asked or denied.")]
-    Explain(ExplainArgs),
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct ExplainArgs {
-    /// The tool
-    pub(super) tool: String,
-    /// It runs this command line
-    #[arg(long, value_name = "LINE")]
-    pub(super) command: Vec<String>,
-    /// It reads this file or folder
-    #[arg(long, value_name = "PATH")]
-    pub(super) read: Vec<String>,
-    /// It changes this file or folder
-    #[arg(long, value_name = "PATH")]
-    pub(super) write: Vec<String>,
-    /// It sends a request there: HOST, or HOST:PORT
-    #[arg(long, value_name = "HOST")]
-    pub(super) fetch: Vec<String>,
-    /// By which method
-    #[arg(long, value_name = "METHOD", default_value = "GET")]
-    pub(super) method: String,
-    /// In this mode
+#[group(multiple = false)]
+pub(super) struct LockArgs {
+    /// Only tell how they stand
     #[arg(long)]
-    pub(super) mode: Option<Mode>,
-    /// As JSON
+    pub(super) check: bool,
+    /// Accept all of them without being asked
     #[arg(long)]
-    pub(super) json: bool,
+    pub(super) yes: bool,
 }
 
 #[derive(Debug, ClapArgs)]

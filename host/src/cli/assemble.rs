@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
+use super::admission::{Admission, Door};
 use super::args::Common;
+use super::credentials;
 use super::error::CliError;
 use super::print::stderr_line;
+use crate::agent::ports::{Model, Tools};
+use crate::agent::{SUB_AGENT_TURNS, SubAgentMaker, TurnLimit};
 use crate::audit::Audit;
-use crate::config::{Flags, Folders, PolicyPlaces, Raw, RawCredential, Settings};
+use crate::config::{Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
 use crate::model::{self, Secret};
-use crate::policy::{HostPattern, Mode, Policy};
-use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, Credential, Sandbox, SandboxOptions, Workspace};
-use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, builtin_components};
+use crate::policy::{Mode, Policy};
+use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, Credential, History, Sandbox, SandboxOptions, Workspace};
+use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, SubAgents, builtin_components};
 
 /// Rejections in a row after which a request goes back to the user.
 const REJECTIONS: u32 = 3;
@@ -41,46 +45,53 @@ pub(super) fn settings(common: &Common, flags: Flags) -> Result<(Settings, Folde
     Ok((settings, folders))
 }
 
-/// Sets up the sandbox and loads all plugins.
+/// Sets up the sandbox, with the cache of this user.
+pub(super) fn sandbox(allocation: Allocation) -> Result<Sandbox, CliError> {
+    let cache = Cache::open(Folders::of_this_user()?.cache())?;
+    let compiler = Compiler::Process(std::env::current_exe()?);
+    Ok(Sandbox::new(SandboxOptions { allocation, compiler, cache: Some(cache) })?)
+}
+
+/// Where it is written down which plugins were accepted.
+pub(super) fn lock_file(common: &Common, folders: &Folders) -> LockFile {
+    LockFile::beside(common.config.as_deref().unwrap_or(&folders.config_file()))
+}
+
+/// Sets up the sandbox and loads all plugins that were accepted, or that somebody accepts now.
 pub(super) fn parts(common: &Common, flags: Flags, allocation: Allocation) -> Result<Parts, CliError> {
+    parts_through(if common.locked { Door::Locked } else { Door::Asks }, common, flags, allocation)
+}
+
+/// The same with all plugins, for a command that calls none of them.
+pub(super) fn parts_to_look_at(common: &Common, flags: Flags, allocation: Allocation) -> Result<Parts, CliError> {
+    parts_through(if common.locked { Door::Locked } else { Door::Open }, common, flags, allocation)
+}
+
+fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocation) -> Result<Parts, CliError> {
     let mode_flag = flags.mode;
     let (mut settings, folders) = settings(common, flags)?;
     let policy = PolicyPlaces::of_this_user(&folders, &common.workspace).load(settings.profile)?;
     settings.mode = mode_under(&policy.policy, mode_flag, settings.mode)?;
-    let cache = Cache::open(folders.cache())?;
-    let compiler = Compiler::Process(std::env::current_exe()?);
-    let sandbox = Arc::new(Sandbox::new(SandboxOptions { allocation, compiler, cache: Some(cache) })?);
+    let sandbox = Arc::new(sandbox(allocation)?);
     let mut catalog = Catalog::under(policy.policy, settings.caps.clone());
     for (name, component) in builtin_components() {
         catalog.add(&sandbox, Origin::BuiltIn(name), component, &|| preparing(name));
     }
+    let mut admission = Admission::new(door, lock_file(common, &folders))?;
     for path in &settings.plugins {
         let origin = Origin::File(path.clone());
         match ComponentBytes::read(path) {
-            Ok(component) => catalog.add(&sandbox, origin, component, &|| preparing(&path.display().to_string())),
+            Ok(component) => {
+                let on_compile = || preparing(&path.display().to_string());
+                catalog.add_if(&sandbox, origin, component, &on_compile, &mut |plugin| admission.admits(path, plugin));
+            }
             Err(error) => catalog.refuse(origin, &error),
         }
     }
-    let (credentials, of_hosts) = credentials(&settings)?;
+    admission.check_refused(catalog.refused())?;
+    let (credentials, of_hosts) = credentials::of(&settings)?;
     let secrets = model_settings(&settings).secrets().into_iter().chain(of_hosts).collect();
     Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), credentials: credentials.into(), secrets })
-}
-
-/// What the configuration lends to hosts, and the secrets in it. One whose variable is not set is left out, and said.
-fn credentials(settings: &Settings) -> Result<(Vec<Credential>, Vec<Secret>), CliError> {
-    let mut all = (Vec::new(), Vec::new());
-    for (host, RawCredential { header, env, prefix }) in &settings.credentials {
-        let bad = |problem: String| CliError::configuration(format!("[credentials.\"{host}\"] in the configuration: {problem}"));
-        let pattern = HostPattern::parse(host).map_err(|problem| bad(problem.to_string()))?;
-        let Some(secret) = std::env::var(env).ok().and_then(|value| Secret::new(&value)) else {
-            stderr_line(&crate::shown::line(&format!("warning: requests to {host} go without {header}: {env} is not set"), 400));
-            continue;
-        };
-        let credential = Credential::new(pattern, header, &secret.header(prefix)).map_err(|problem| bad(problem.to_string()))?;
-        all.0.push(credential);
-        all.1.push(secret);
-    }
-    Ok(all)
 }
 
 /// The mode that comes into force: the chosen one, or the nearest stricter one that the policy leaves. One that was asked
@@ -114,7 +125,32 @@ impl Parts {
 
     /// A dispatcher for a workspace, with approvals that outlive it.
     pub(super) fn dispatcher_with(&self, workspace: &Arc<Workspace>, approvals: Arc<Approvals>) -> Dispatcher {
-        let settings = DispatcherSettings {
+        let (sandbox, catalog) = (Arc::clone(&self.sandbox), Arc::clone(&self.catalog));
+        Dispatcher::new(sandbox, catalog, Arc::clone(workspace), approvals, self.dispatcher_settings()).keeping(self.history(workspace))
+    }
+
+    /// Who works on tasks that tools hand over: sub-agents of this model, which have the tools that can only read, and the
+    /// approvals of whoever they work for, though there is nothing to approve.
+    pub(super) fn sub_agents(
+        &self,
+        workspace: &Arc<Workspace>,
+        approvals: &Arc<Approvals>,
+        model: &Arc<dyn Model>,
+        system: String,
+    ) -> SubAgents {
+        let (sandbox, catalog) = (Arc::clone(&self.sandbox), Arc::new(self.catalog.reading()));
+        let (workspace, approvals, settings) = (Arc::clone(workspace), Arc::clone(approvals), self.dispatcher_settings());
+        let tools = move || -> Box<dyn Tools> {
+            let (sandbox, catalog, workspace) = (Arc::clone(&sandbox), Arc::clone(&catalog), Arc::clone(&workspace));
+            let dispatcher = Dispatcher::new(sandbox, catalog, workspace, Arc::clone(&approvals), settings.clone());
+            Box::new(dispatcher.with_sub_agents(SubAgents::TooDeep))
+        };
+        let turn_limit = TurnLimit::new(SUB_AGENT_TURNS).unwrap_or_default();
+        SubAgents::By(Arc::new(SubAgentMaker { model: Arc::clone(model), tools: Box::new(tools), system, turn_limit }))
+    }
+
+    fn dispatcher_settings(&self) -> DispatcherSettings {
+        DispatcherSettings {
             parallel: self.settings.parallel,
             reorder: self.settings.reorder,
             output_cap: self.settings.output_cap,
@@ -123,8 +159,17 @@ impl Parts {
             rejections: REJECTIONS,
             credentials: Arc::clone(&self.credentials),
             repetition: self.settings.repetition,
-        };
-        Dispatcher::new(Arc::clone(&self.sandbox), Arc::clone(&self.catalog), Arc::clone(workspace), approvals, settings)
+        }
+    }
+
+    /// What was there before tools changed it. What a crash has left half done is taken back now.
+    fn history(&self, workspace: &Workspace) -> Arc<History> {
+        let history = History::of(&self.folders.undo(), workspace);
+        let recovered = history.recover(workspace).unwrap_or_else(|error| vec![error.to_string()]);
+        for line in recovered {
+            stderr_line(&crate::shown::line(&format!("warning: {line}"), 1000));
+        }
+        Arc::new(history)
     }
 
     /// Tells of plugins that were not let in; a run goes on without them.

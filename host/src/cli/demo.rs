@@ -10,6 +10,7 @@ use super::args::{CallArgs, Common, DemoArgs, ModelArgs, Output};
 use super::assemble;
 use super::error::{CliError, Done};
 use super::print::stderr_line;
+use crate::agent::ports::Model;
 use crate::model::Replay;
 use crate::policy::Mode;
 use crate::sandbox::{Allocation, Workspace};
@@ -38,7 +39,7 @@ pub(super) fn run(common: &Common, args: &DemoArgs) -> Done {
     parts.warn_of_refused();
     let workspace = Arc::new(Workspace::open(folder.path())?);
     let model = Replay::parse(SESSION).map_err(|error| CliError::new(error.to_string()))?;
-    let model = if args.fast { model } else { model.paced(PACE) };
+    let model: Arc<dyn Model> = Arc::new(if args.fast { model } else { model.paced(PACE) });
     stderr_line(&format!(
         "The model of this demo is a recording; its tool calls are live, each in a WebAssembly sandbox that sees only\n{}\n\nTask: {TASK}\n",
         workspace.root().display()

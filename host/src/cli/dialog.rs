@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use console::style;
 use futures_util::future::BoxFuture;
 
+use super::changes::{self, Described};
 use super::print::{stderr_line, stderr_piece};
 use super::render::Renderer;
 use crate::policy::{Effect, Question};
@@ -36,7 +37,8 @@ impl Approver for TerminalDialog {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
             let _quiet = self.renderer.pause();
-            let (text, has_scope) = (describe(question), question.scope.is_some());
+            // A diff that was cut is whole in a file for as long as the question is open.
+            let ((text, _whole), has_scope) = (describe(question, THIS_REQUEST), question.scope.is_some());
             let terminal = Arc::clone(&self.terminal);
             // If the request is cancelled meanwhile, the thread stays behind with its read; the process is about to end.
             tokio::task::spawn_blocking(move || converse(&terminal, &text, has_scope)).await.unwrap_or(Answer::No { guidance: None })
@@ -44,38 +46,49 @@ impl Approver for TerminalDialog {
     }
 }
 
+/// For how long "don't ask again" holds, in words.
+pub(super) const THIS_REQUEST: &str = "in this request";
+pub(super) const THIS_CHAT: &str = "in this chat";
+
+/// Asks for guidance.
+pub(super) const INSTEAD: &str = "What should it do instead? An empty line ends; at once, it ends the request.";
+
 /// The question with everything to decide by, escaped and in full.
-fn describe(question: &Question) -> String {
+pub(super) fn describe(question: &Question, how_long: &str) -> (String, Option<Described>) {
+    let mut whole = None;
     let tool = shown::line(&question.tool, 64);
     let (what, detail) = match &question.effect {
         Effect::Command { line, directory } => {
             let place = if directory.as_str().is_empty() { String::new() } else { format!(" in {}", shown::line(directory.as_str(), 400)) };
             (format!("{tool} wants to run this command{place}, outside of the sandbox, with your rights:"), shown::block(line))
         }
-        Effect::Write { paths, .. } if paths.is_empty() => {
-            (format!("{tool} wants to run with the workspace open for writing. Its arguments:"), shown::block(&question.arguments))
-        }
-        Effect::Write { paths, .. } => {
-            let paths: Vec<String> = paths.iter().map(|path| shown::line(path.as_str(), 400)).collect();
-            // Not "wants to write to": the grant is for the whole workspace, and the arguments are what the call says of itself.
-            let what =
-                format!("{tool} wants to run with the workspace open for writing; its call names {}. Its arguments:", paths.join(", "));
-            (what, shown::block(&question.arguments))
+        Effect::Write { changes, .. } => {
+            let described = changes::describe(changes);
+            let text = described.text.clone();
+            whole = Some(described);
+            (format!("{tool} wants to {}:", changes::headline(changes)), text)
         }
         Effect::Fetch { method, url, .. } => {
             (format!("{tool} wants to send this request, whatever its body is:"), shown::block(&format!("{method} {url}")))
         }
         Effect::Confirmed => (format!("{tool} wants to be confirmed. Its arguments:"), shown::block(&question.arguments)),
+        Effect::Plan { text, .. } => (format!("{tool} presents this plan:"), shown::block(text)),
+    };
+    let (yes, no) = match &question.effect {
+        Effect::Plan { then, .. } => {
+            (format!("yes, carry it out; plan mode ends, and the mode is `{then}` from then on"), "no; you can say what to change")
+        }
+        Effect::Command { .. } | Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed => {
+            ("yes, this once".to_owned(), "no; you can say what to do instead")
+        }
     };
     let indented: String = detail.lines().map(|line| format!("    {line}\n")).collect();
     let scope = match &question.scope {
-        Some(scope) => format!("  2  yes, and don't ask again in this session for {}\n", shown::line(&scope.to_string(), 200)),
+        Some(scope) => format!("  2  yes, and don't ask again {how_long} for {}\n", shown::line(&scope.to_string(), 200)),
         None => String::new(),
     };
-    format!(
-        "\n{} {what}\n\n{indented}\n  1  yes, this once\n{scope}  3  no; you can say what to do instead",
-        style("?").yellow().bold().for_stderr()
-    )
+    let text = format!("\n{} {what}\n\n{indented}\n  1  {yes}\n{scope}  3  {no}", style("?").yellow().bold().for_stderr());
+    (text, whole)
 }
 
 fn converse(terminal: &Mutex<BufReader<File>>, text: &str, has_scope: bool) -> Answer {
@@ -97,7 +110,7 @@ fn converse(terminal: &Mutex<BufReader<File>>, text: &str, has_scope: bool) -> A
 }
 
 fn guidance(terminal: &mut BufReader<File>) -> Option<String> {
-    stderr_line("What should it do instead? End with an empty line; an empty line at once ends the request.");
+    stderr_line(INSTEAD);
     let mut lines = Vec::new();
     loop {
         stderr_piece("| ");
@@ -120,12 +133,12 @@ fn read_line(terminal: &mut BufReader<File>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Decision, Judge, Mode, WorkspacePath};
+    use crate::policy::{Act, Change, Changes, Content, Decision, Judge, Mode, WorkspacePath};
 
     fn question(line: &str) -> String {
         let effect = Effect::Command { line: line.into(), directory: WorkspacePath::parse("", None).unwrap() };
         let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("bash", "{}", effect) else { panic!("not asked") };
-        console::strip_ansi_codes(&describe(&question)).into_owned()
+        console::strip_ansi_codes(&describe(&question, THIS_REQUEST).0).into_owned()
     }
 
     #[test]
@@ -137,20 +150,51 @@ mod tests {
             cargo test --release
 
           1  yes, this once
-          2  yes, and don't ask again in this session for commands that begin with `cargo test`
+          2  yes, and don't ask again in this request for commands that begin with `cargo test`
           3  no; you can say what to do instead
         ");
     }
 
     #[test]
-    fn r042_a_write_is_shown_as_what_it_is_allowed_and_not_as_what_it_claims() {
-        let paths = vec![WorkspacePath::parse("src/a.rs", None).unwrap()];
-        let effect = Effect::Write { paths, confirm: false };
-        let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("patch", r#"{"path":"src/a.rs"}"#, effect) else {
+    fn r042_a_write_is_shown_as_what_will_change() {
+        let after = Content { size: 4, digest: "0".into() };
+        let diff = Some("--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-old\n+new\n".to_owned());
+        let path = WorkspacePath::parse("src/a.rs", None).unwrap();
+        let effect =
+            Effect::Write { changes: Changes::new(vec![Change { path, act: Act::Modify { before: 4, after }, diff }]), confirm: false };
+        let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("patch", r#"{"path":"elsewhere"}"#, effect) else {
             panic!("not asked")
         };
-        let text = console::strip_ansi_codes(&describe(&question)).into_owned();
-        assert!(text.contains("patch wants to run with the workspace open for writing; its call names src/a.rs."), "{text}");
+        insta::assert_snapshot!(console::strip_ansi_codes(&describe(&question, THIS_REQUEST).0), @r"
+
+        ? patch wants to change src/a.rs (4 → 4 bytes):
+
+            --- a/src/a.rs
+            +++ b/src/a.rs
+            @@ -1 +1 @@
+            -old
+            +new
+
+          1  yes, this once
+          2  yes, and don't ask again in this request for patch writing src/a.rs
+          3  no; you can say what to do instead
+        ");
+    }
+
+    #[test]
+    fn r126_a_plan_is_shown_in_full_with_the_mode_that_follows() {
+        let effect = Effect::Plan { text: "1. Read\n2. Mend \u{1b}[2J".into(), then: Mode::Auto };
+        let Decision::Ask(question) = Judge::new(Mode::Plan, true).decide("present_plan", "{}", effect) else { panic!("not asked") };
+        insta::assert_snapshot!(console::strip_ansi_codes(&describe(&question, THIS_REQUEST).0), @r"
+
+        ? present_plan presents this plan:
+
+            1. Read
+            2. Mend \u{1b}[2J
+
+          1  yes, carry it out; plan mode ends, and the mode is `ask` from then on
+          3  no; you can say what to change
+        ");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::shown;
 
 pub(super) fn run(common: &Common) -> Done {
     let flags = common.flags(ModelArgs::default(), CallArgs::default(), None);
-    let parts = assemble::parts(common, flags, Allocation::Pooled)?;
+    let parts = assemble::parts_to_look_at(common, flags, Allocation::Pooled)?;
     section("Enforced here");
     fact("tools", "each call in a fresh WebAssembly instance: files, commands and network only as granted");
     fact("limits", &limits());

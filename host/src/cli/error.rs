@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use super::exit;
 use super::print::stderr_line;
 use crate::audit::AuditError;
-use crate::config::{ConfigError, NoHome, PolicyFileError, SettingsError, TrustError};
+use crate::config::{ConfigError, LockProblem, NoHome, PolicyFileError, SettingsError, TrustError};
 use crate::model::{ModelChoiceError, RecordError};
-use crate::sandbox::{CacheProblem, SandboxError, WorkspaceError};
+use crate::sandbox::{CacheProblem, HistoryError, SandboxError, WorkspaceError};
 use crate::session::SessionError;
 
 /// An error with an exit code.
@@ -59,10 +59,12 @@ from! {
     SettingsError => configuration,
     PolicyFileError => configuration,
     TrustError => configuration,
+    LockProblem => configuration,
     NoHome => configuration,
     CacheProblem => configuration,
     ModelChoiceError => configuration,
     RecordError => new,
+    HistoryError => new,
     SandboxError => new,
     WorkspaceError => new,
     SessionError => new,

@@ -27,6 +27,12 @@ pub(super) fn code(outcome: &Outcome) -> u8 {
     }
 }
 
+/// For a command line that says nothing.
+pub(super) fn help(mut command: clap::Command) -> ExitCode {
+    stderr_line(&command.render_help().to_string());
+    ExitCode::from(2)
+}
+
 /// For the compiling process.
 pub(super) fn of_compiler(result: Result<(), String>) -> ExitCode {
     match result {

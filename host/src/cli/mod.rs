@@ -1,26 +1,35 @@
 //! The commands, one file each, and how the parts are put together for them. The only room that prints.
 
+mod admission;
 mod args;
+mod ask;
 mod assemble;
 mod audit;
+mod changes;
+mod chat;
 mod completions;
+mod credentials;
 mod demo;
 mod dialog;
 mod doctor;
 mod error;
 mod exit;
 mod interrupt;
+mod lock;
+mod plugin;
 mod policy;
 mod print;
 mod render;
 mod run;
 mod sessions;
+mod spent;
 mod tools;
 mod trust;
+mod undo;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
 use args::{Args, Command};
 
@@ -28,16 +37,22 @@ use args::{Args, Command};
 pub fn run() -> ExitCode {
     let Args { command, common } = Args::parse();
     let done = match command {
-        Command::Run(args) => run::run(&common, args),
-        Command::Sessions(args) => sessions::run(&common, &args),
-        Command::Audit(args) => audit::run(&args),
-        Command::Demo(args) => demo::run(&common, &args),
-        Command::Tools(args) => tools::run(&common, args),
-        Command::Policy(args) => policy::run(&common, args.command),
-        Command::Trust(args) => trust::run(&common, &args),
-        Command::Doctor => doctor::run(&common),
-        Command::Completions { shell } => completions::run(shell),
-        Command::CompileComponent => return exit::of_compiler(crate::sandbox::compile_from_stdin()),
+        None if chat::is_possible() => chat::run(&common, args::ChatArgs::default()),
+        None => return exit::help(args::Args::command()),
+        Some(Command::Chat(args)) => chat::run(&common, args),
+        Some(Command::Run(args)) => run::run(&common, args),
+        Some(Command::Sessions(args)) => sessions::run(&common, &args),
+        Some(Command::Undo(args)) => undo::run(&common, &args),
+        Some(Command::Audit(args)) => audit::run(&args),
+        Some(Command::Demo(args)) => demo::run(&common, &args),
+        Some(Command::Tools(args)) => tools::run(&common, args),
+        Some(Command::Plugin(args)) => plugin::run(&common, args),
+        Some(Command::Policy(args)) => policy::run(&common, args.command),
+        Some(Command::Lock(args)) => lock::run(&common, &args),
+        Some(Command::Trust(args)) => trust::run(&common, &args),
+        Some(Command::Doctor) => doctor::run(&common),
+        Some(Command::Completions { shell }) => completions::run(shell),
+        Some(Command::CompileComponent) => return exit::of_compiler(crate::sandbox::compile_from_stdin()),
     };
     done.unwrap_or_else(|error| error.report())
 }

@@ -18,6 +18,7 @@ use crate::agent::ports::Model;
 use crate::agent::{Agent, RequestId, SystemPrompt};
 use crate::config::Flags;
 use crate::model;
+use crate::policy::Mode;
 use crate::sandbox::{Allocation, Workspace};
 use crate::session::{Recording, Session};
 use crate::shown;
@@ -42,12 +43,12 @@ fn start(common: &Common, args: RunArgs) -> Done {
     let flags = Flags { timeout: args.timeout, ..common.flags(args.model, args.calls, args.max_tool_iterations) };
     let parts = assemble::parts(common, flags, Allocation::Pooled)?;
     parts.warn_of_refused();
-    let workspace = Arc::new(Workspace::open(&common.workspace)?);
+    let workspace = Arc::new(Workspace::open(&common.workspace)?.protecting(parts.catalog.policy().protected()));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(async {
         let model = connect(&parts, args.record.as_deref()).await?;
         let session = sessions::open(&args.session, &parts, &workspace)?;
-        request(&parts, &workspace, model.as_ref(), session, &prompt, args.output).await
+        request(&parts, &workspace, &model, session, &prompt, args.output).await
     });
     // A thread that waits for an answer in a dialog that is gone must not hold the process back.
     runtime.shutdown_background();
@@ -66,7 +67,7 @@ fn prompt(given: &str) -> Result<String, CliError> {
     Ok(text)
 }
 
-async fn connect(parts: &Parts, record: Option<&std::path::Path>) -> Result<Box<dyn Model>, CliError> {
+pub(super) async fn connect(parts: &Parts, record: Option<&std::path::Path>) -> Result<Arc<dyn Model>, CliError> {
     let settings = model_settings(&parts.settings);
     let choice = model::choose(parts.settings.model.as_deref(), &settings).await?;
     if let Some(remark) = &choice.remark {
@@ -74,8 +75,8 @@ async fn connect(parts: &Parts, record: Option<&std::path::Path>) -> Result<Box<
     }
     let model = model::connect(&choice.spec, &settings)?;
     Ok(match record {
-        Some(path) => Box::new(model::Recorder::create(model, path, settings.secrets())?),
-        None => model,
+        Some(path) => Arc::new(model::Recorder::create(model, path, parts.secrets.clone())?),
+        None => model.into(),
     })
 }
 
@@ -83,7 +84,7 @@ async fn connect(parts: &Parts, record: Option<&std::path::Path>) -> Result<Box<
 pub(super) async fn request(
     parts: &Parts,
     workspace: &Arc<Workspace>,
-    model: &dyn Model,
+    model: &Arc<dyn Model>,
     session: Option<Session>,
     prompt: &str,
     output: Output,
@@ -106,14 +107,17 @@ pub(super) async fn request(
         None => observer,
     };
     let approver: Option<Arc<dyn Approver>> = TerminalDialog::at_this_terminal(&renderer);
-    let dispatcher = parts.dispatcher(workspace, parts.approvals(approver, audit.as_ref()));
+    let approvals = Arc::new(parts.approvals(approver, audit.as_ref()));
+    let system = system_prompt(parts, workspace, parts.settings.mode);
+    let sub_agents = parts.sub_agents(workspace, &approvals, model, system.render_for_sub_agent());
+    let dispatcher = parts.dispatcher_with(workspace, approvals).with_sub_agents(sub_agents);
     let cancel = CancellationToken::new();
     interrupt::watch(cancel.clone(), recording.as_ref().map(Recording::last_words))?;
     let agent = Agent {
-        model,
+        model: model.as_ref(),
         tools: &dispatcher,
         observer,
-        system: system_prompt(parts, workspace),
+        system: system.render(),
         turn_limit: parts.settings.turn_limit,
         time_limit: parts.settings.time_limit,
         interventions: parts.settings.interventions,
@@ -121,7 +125,7 @@ pub(super) async fn request(
     let id = RequestId::new(random());
     let outcome = agent.request(&id, &mut transcript, prompt, &cancel).await;
     let code = exit::code(&outcome);
-    let report = report(&id, session_id.as_ref(), &outcome, code, model.info(), &transcript, renderer.calls());
+    let report = report(&id, session_id.as_ref(), &outcome, code, model.info(), &transcript, &renderer);
     match output {
         Output::Text => stderr_line(&report.in_words()),
         Output::Json | Output::StreamJson => {
@@ -132,19 +136,20 @@ pub(super) async fn request(
     Ok(ExitCode::from(code))
 }
 
-fn system_prompt(parts: &Parts, workspace: &Workspace) -> String {
-    let prompt = SystemPrompt {
+/// The system prompt of a request that begins in a mode.
+pub(super) fn system_prompt(parts: &Parts, workspace: &Workspace, mode: Mode) -> SystemPrompt {
+    SystemPrompt {
         workspace: workspace.root().display().to_string(),
         os: std::env::consts::OS.to_owned(),
         date: jiff::Zoned::now().date().to_string(),
         reads_wait_for_writes: parts.settings.reorder == Reorder::Safe,
+        plan_mode: mode == Mode::Plan,
         guide: workspace.read_small("AGENTS.md", LARGEST_GUIDE),
-    };
-    prompt.render()
+    }
 }
 
 /// Bits that differ from one request to the next; nothing depends on their being hard to guess.
-fn random() -> u32 {
+pub(super) fn random() -> u32 {
     use std::hash::{BuildHasher as _, RandomState};
     let bits = RandomState::new().hash_one(std::process::id());
     u32::try_from(bits >> 32).unwrap_or_default()

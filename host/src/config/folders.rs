@@ -46,9 +46,24 @@ impl Folders {
         &self.cache
     }
 
+    /// What builds plugins, as far as it was installed for that.
+    pub fn toolchains(&self) -> PathBuf {
+        self.cache.join("toolchains")
+    }
+
     /// What was said and done.
     pub fn sessions(&self) -> PathBuf {
         self.state.join("sessions")
+    }
+
+    /// What was there before tools changed it.
+    pub fn undo(&self) -> PathBuf {
+        self.state.join("undo")
+    }
+
+    /// What was typed at the prompt.
+    pub fn prompt_history(&self) -> PathBuf {
+        self.state.join("prompts.jsonl")
     }
 
     /// What was decided and done.

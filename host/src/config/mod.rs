@@ -6,12 +6,14 @@
 
 mod folders;
 mod interventions;
+mod lock_file;
 mod policy;
 mod raw;
 mod settings;
 mod timeout;
 
 pub use folders::{Folders, NoHome};
+pub use lock_file::{LockFile, LockProblem};
 pub use policy::{
     FileProblem, LoadedPolicy, Owner, PolicyFileError, PolicyPlaces, PolicySource, ProjectPolicy, SourceState, Trust, TrustError,
 };

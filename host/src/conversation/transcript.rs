@@ -206,6 +206,11 @@ impl Exchange {
         &self.turns
     }
 
+    /// What making summaries during it cost, beside its turns.
+    pub fn overhead(&self) -> Usage {
+        self.overhead
+    }
+
     /// What it cost: the turns, and the summaries that were made during it.
     pub fn usage(&self) -> Usage {
         self.turns.iter().fold(self.overhead, |sum, turn| sum.plus(turn.usage()))

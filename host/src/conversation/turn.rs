@@ -118,7 +118,7 @@ impl Turn {
     }
 
     /// All of it with its results, in estimated tokens.
-    pub(super) fn tokens(&self) -> u64 {
+    pub fn tokens(&self) -> u64 {
         self.tokens
     }
 

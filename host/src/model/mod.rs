@@ -25,6 +25,8 @@ mod secret;
 mod sse;
 #[cfg(test)]
 mod test_server;
+#[cfg(test)]
+mod test_vectors;
 mod wire;
 
 pub use choice::{Choice, ModelChoiceError, ModelSpec, Provider, Settings, choose};

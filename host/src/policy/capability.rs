@@ -18,10 +18,12 @@ pub enum Capability {
     Fetch(Vec<String>),
     /// Read these environment variables.
     ReadEnvironment(Vec<String>),
-    /// Hand a task to a sub-agent.
+    /// Hand a task to a sub-agent, which can change nothing.
     Delegate,
     /// Keep state between the calls of a session.
     KeepState,
+    /// Show the user a plan, whose approval ends plan mode.
+    PresentPlan,
 }
 
 /// A capability without what it is narrowed to, as policy files name it.
@@ -42,6 +44,8 @@ pub enum CapabilityKind {
     Delegate,
     /// Keep state between calls.
     KeepState,
+    /// Show plans.
+    PresentPlan,
 }
 
 impl Capability {
@@ -55,6 +59,7 @@ impl Capability {
             Self::ReadEnvironment(_) => CapabilityKind::ReadEnvironment,
             Self::Delegate => CapabilityKind::Delegate,
             Self::KeepState => CapabilityKind::KeepState,
+            Self::PresentPlan => CapabilityKind::PresentPlan,
         }
     }
 }
@@ -70,6 +75,7 @@ impl CapabilityKind {
             Self::ReadEnvironment => "read-environment",
             Self::Delegate => "delegate",
             Self::KeepState => "keep-state",
+            Self::PresentPlan => "present-plan",
         }
     }
 }
@@ -84,6 +90,7 @@ impl fmt::Display for Capability {
             Self::ReadEnvironment(names) => write!(f, "read the environment variables {}", names.join(", ")),
             Self::Delegate => f.write_str("hand tasks to a sub-agent"),
             Self::KeepState => f.write_str("keep state between calls"),
+            Self::PresentPlan => f.write_str("present a plan"),
         }
     }
 }

@@ -87,13 +87,16 @@ impl Effect {
     pub fn acts(&self) -> Vec<Deed<'_>> {
         match self {
             Self::Command { line, .. } => vec![Deed::Command(line)],
-            Self::Write { paths, confirm } => {
-                let unknown = paths.is_empty().then_some(Deed::Write(None));
-                let known = paths.iter().map(|path| Deed::Write(Some(path)));
+            Self::Write { changes, confirm } => {
+                let known = changes.paths().map(|path| Deed::Write(Some(path)));
+                // Nothing changes without a path; should it ever, it is judged as if it were any.
+                let unknown = changes.is_empty().then_some(Deed::Write(None));
                 known.chain(unknown).chain(confirm.then_some(Deed::Use)).collect()
             }
             Self::Fetch { host, method, .. } => vec![Deed::Fetch { host, method }],
             Self::Confirmed => vec![Deed::Use],
+            // Whether a plan is accepted is nobody's to say but the user's: no rule is about it.
+            Self::Plan { .. } => Vec::new(),
         }
     }
 }

@@ -29,6 +29,14 @@ pub enum Code {
     OutsideWorkspace,
     /// It is neither a file nor a directory.
     SpecialFile,
+    /// The content of this file is kept from tools.
+    Hidden,
+    /// Tools may not change this path.
+    Protected,
+    /// The file has another name, which may be outside of the workspace.
+    HardLink,
+    /// A call may not change so much.
+    TooMuch,
     /// A rule of a policy file does not allow it.
     Policy,
     /// The mode does not allow it.
@@ -41,6 +49,10 @@ pub enum Code {
     Cancelled,
     /// A request is not what it should be.
     BadRequest,
+    /// The call has done it as often as one call may.
+    TooMany,
+    /// There is no sub-agent to hand a task to.
+    NoSubAgent,
     /// It has to be on record, and cannot be put there.
     NotRecorded,
 }
@@ -52,12 +64,18 @@ impl Code {
             Self::NotGranted => "not-granted",
             Self::OutsideWorkspace => "outside-workspace",
             Self::SpecialFile => "special-file",
+            Self::Hidden => "hidden",
+            Self::Protected => "protected",
+            Self::HardLink => "hard-link",
+            Self::TooMuch => "too-much",
             Self::Policy => "policy",
             Self::Mode => "mode",
             Self::NobodyToAsk => "nobody-to-ask",
             Self::RejectedByUser => "rejected-by-user",
             Self::Cancelled => "cancelled",
             Self::BadRequest => "bad-request",
+            Self::TooMany => "too-many",
+            Self::NoSubAgent => "no-sub-agent",
             Self::NotRecorded => "not-recorded",
         }
     }

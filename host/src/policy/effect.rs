@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{CommandScope, HostAddress, SimpleCommand, WorkspacePath};
+use super::{Act, Change, Changes, CommandScope, HostAddress, Mode, SimpleCommand, WorkspacePath};
 
 /// An act that needs a permit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -17,11 +17,11 @@ pub enum Effect {
         /// Where.
         directory: WorkspacePath,
     },
-    /// Let a tool that can write run with the workspace open for writing.
+    /// Make exactly these changes to the workspace. They were written aside; nothing has happened yet.
     Write {
-        /// What its arguments name, as far as the schema marks paths.
-        paths: Vec<WorkspacePath>,
-        /// The tool wants to be confirmed each time.
+        /// Never empty: what changes nothing needs no permit.
+        changes: Changes,
+        /// The tool, or a rule about it, wants each of its calls confirmed.
         confirm: bool,
     },
     /// Send a request.
@@ -35,6 +35,13 @@ pub enum Effect {
     },
     /// Run a tool that wants to be confirmed each time, whatever it can do.
     Confirmed,
+    /// Accept this plan, and so leave plan mode.
+    Plan {
+        /// The plan, in Markdown.
+        text: String,
+        /// The mode that is in force afterwards. Whoever proposes the plan has no say in it: the judge puts it in.
+        then: Mode,
+    },
 }
 
 /// An effect that somebody has to decide on, with everything to decide by.
@@ -56,7 +63,7 @@ pub struct Question {
 pub enum Scope {
     /// Command lines that begin with these words.
     Command(CommandScope),
-    /// Writes of this tool to exactly this path, or below it.
+    /// Writes of this tool to this path, or below it, that neither delete nor move anything.
     Write {
         /// The tool.
         tool: String,
@@ -79,13 +86,12 @@ impl Effect {
     pub fn scope(&self, tool: &str) -> Option<Scope> {
         match self {
             Self::Command { line, .. } => SimpleCommand::parse(line).map(|command| Scope::Command(command.scope())),
-            Self::Write { confirm: true, .. } => None,
-            Self::Write { paths, confirm: false } => match paths.as_slice() {
-                [path] if !path.as_str().is_empty() => Some(Scope::Write { tool: tool.to_owned(), path: path.clone() }),
-                _ => None,
-            },
+            Self::Write { changes, confirm: false } if changes.only_write() => {
+                changes.common().map(|path| Scope::Write { tool: tool.to_owned(), path })
+            }
+            Self::Write { .. } => None,
             Self::Fetch { method, host, .. } => Some(Scope::Fetch { tool: tool.to_owned(), method: method.clone(), host: host.clone() }),
-            Self::Confirmed => None,
+            Self::Confirmed | Self::Plan { .. } => None,
         }
     }
 }
@@ -95,15 +101,17 @@ impl Scope {
     pub fn covers(&self, tool: &str, effect: &Effect) -> bool {
         match (self, effect) {
             (Self::Command(scope), Effect::Command { line, .. }) => scope.covers(line),
-            (Self::Write { tool: approved, path }, Effect::Write { paths, confirm }) => {
-                !confirm && approved == tool && !paths.is_empty() && paths.iter().all(|p| p.is_within(path))
+            (Self::Write { tool: approved, path }, Effect::Write { changes, confirm }) => {
+                let covers =
+                    |change: &Change| change.act == Act::CreateDirectory && path.is_within(&change.path) || change.path.is_within(path);
+                !confirm && approved == tool && changes.only_write() && changes.iter().all(covers)
             }
             (Self::Fetch { tool: approved, method, host }, Effect::Fetch { method: asked, host: at, .. }) => {
                 approved == tool && method == asked && host == at
             }
-            (Self::Command(_), Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed)
-            | (Self::Write { .. }, Effect::Command { .. } | Effect::Fetch { .. } | Effect::Confirmed)
-            | (Self::Fetch { .. }, Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed) => false,
+            (Self::Command(_), Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. })
+            | (Self::Write { .. }, Effect::Command { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. })
+            | (Self::Fetch { .. }, Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed | Effect::Plan { .. }) => false,
         }
     }
 }
@@ -112,7 +120,7 @@ impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(scope) => write!(f, "commands that begin with `{scope}`"),
-            Self::Write { tool, path } => write!(f, "{tool} on {path}"),
+            Self::Write { tool, path } => write!(f, "{tool} writing {path}"),
             Self::Fetch { tool, method, host } => write!(f, "{method} requests of {tool} to {host}"),
         }
     }

@@ -11,8 +11,14 @@ pub struct Grants {
     pub files: FileGrant,
     /// Whether it may propose commands. Each command line is decided by itself.
     pub commands: bool,
-    /// The hosts it may send requests to, as patterns. Each request is decided by itself.
+    /// The requests it may send, as [patterns](super::RequestPattern). Each request is decided by itself.
     pub fetch: Vec<String>,
+    /// Whether it may show plans. Each plan is decided by itself, and one that is accepted ends plan mode.
+    pub plans: bool,
+    /// Whether it finds again what it kept at an earlier call.
+    pub state: bool,
+    /// Whether it may hand tasks to sub-agents, which can only read.
+    pub agents: bool,
 }
 
 /// What a tool may do with the files of the workspace.
@@ -40,9 +46,10 @@ impl Grants {
                 Capability::WriteFiles => grants.files = FileGrant::ReadWrite,
                 Capability::RunCommands => grants.commands = true,
                 Capability::Fetch(hosts) => grants.fetch.extend(hosts.iter().cloned()),
-                Capability::ReadEnvironment(_) | Capability::Delegate | Capability::KeepState => {
-                    not_lent.push(capability.clone());
-                }
+                Capability::PresentPlan => grants.plans = true,
+                Capability::KeepState => grants.state = true,
+                Capability::Delegate => grants.agents = true,
+                Capability::ReadEnvironment(_) => not_lent.push(capability.clone()),
             }
         }
         (grants, not_lent)
@@ -53,15 +60,16 @@ impl Grants {
         *self == Self::default()
     }
 
-    /// Whether a tool with these grants can change anything outside of itself.
+    /// Whether a tool with these grants can change anything outside of itself. A plan that is accepted changes the mode;
+    /// what a tool keeps is its own.
     pub fn can_change_anything(&self) -> bool {
-        let Self { files, commands, fetch } = self;
-        *commands || *files == FileGrant::ReadWrite || !fetch.is_empty()
+        let Self { files, commands, fetch, plans, state: _, agents: _ } = self;
+        *commands || *plans || *files == FileGrant::ReadWrite || !fetch.is_empty()
     }
 
     /// The grants in words.
     pub fn in_words(&self) -> Vec<String> {
-        let Self { files, commands, fetch } = self;
+        let Self { files, commands, fetch, plans, state, agents } = self;
         let mut words = Vec::new();
         match files {
             FileGrant::None => {}
@@ -73,6 +81,15 @@ impl Grants {
         }
         if !fetch.is_empty() {
             words.push(format!("send requests to {}, each decided by itself", fetch.join(", ")));
+        }
+        if *plans {
+            words.push("present plans, each decided by itself".to_owned());
+        }
+        if *agents {
+            words.push("hand tasks to sub-agents that can only read".to_owned());
+        }
+        if *state {
+            words.push("keep notes for the session".to_owned());
         }
         words
     }
@@ -95,13 +112,21 @@ mod tests {
         let (grants, _) = Grants::for_asked(&[Capability::WriteFiles, Capability::ReadFiles]);
         assert_eq!(grants.files, FileGrant::ReadWrite);
         assert!(grants.can_change_anything());
+        let (grants, _) = Grants::for_asked(&[Capability::KeepState, Capability::Delegate]);
+        assert_eq!(grants, Grants { state: true, agents: true, ..Grants::default() });
+        assert!(!grants.can_change_anything());
+        let (grants, _) = Grants::for_asked(&[Capability::Fetch(vec!["a.example".into()]), Capability::Fetch(vec!["b.example".into()])]);
+        assert_eq!(grants.fetch, ["a.example", "b.example"]);
+        assert!(grants.can_change_anything(), "nobody here knows what a request changes there");
+        let (grants, _) = Grants::for_asked(&[Capability::PresentPlan]);
+        assert!(grants.can_change_anything(), "it can end plan mode");
     }
 
     #[test]
     fn what_cannot_be_lent_is_named() {
-        let asked = [Capability::Delegate, Capability::RunCommands];
-        let (grants, not_lent) = Grants::for_asked(&asked);
+        let environment = Capability::ReadEnvironment(vec!["PATH".into()]);
+        let (grants, not_lent) = Grants::for_asked(&[environment.clone(), Capability::RunCommands]);
         assert!(grants.commands);
-        assert_eq!(not_lent, [Capability::Delegate]);
+        assert_eq!(not_lent, [environment]);
     }
 }

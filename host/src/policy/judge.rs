@@ -34,6 +34,8 @@ impl Permit {
 #[derive(Debug)]
 pub struct Judge {
     mode: Mode,
+    /// What was in force before plan mode, and is again once a plan is accepted.
+    before_plan: Mode,
     policy: Arc<Policy>,
     someone_to_ask: bool,
     approved: Vec<Scope>,
@@ -42,7 +44,7 @@ pub struct Judge {
 impl Judge {
     /// A judge that has approved nothing yet and knows no rules. Without someone to ask, what would be asked is denied.
     pub fn new(mode: Mode, someone_to_ask: bool) -> Self {
-        Self { mode, policy: Arc::default(), someone_to_ask, approved: Vec::new() }
+        Self { mode, before_plan: Mode::default(), policy: Arc::default(), someone_to_ask, approved: Vec::new() }
     }
 
     /// The same, with rules.
@@ -61,11 +63,17 @@ impl Judge {
     /// From now on another mode is in force, or the nearest stricter one that the policy leaves. What was approved stays
     /// approved, as far as the mode asks at all.
     pub fn set_mode(&mut self, mode: Mode) {
+        if self.mode != Mode::Plan {
+            self.before_plan = self.mode;
+        }
         self.mode = self.policy.nearest(mode).unwrap_or(Mode::Plan);
     }
 
     /// Decides on one effect of one call.
     pub fn decide(&self, tool: &str, arguments: &str, effect: Effect) -> Decision {
+        if let Effect::Plan { text, then: _ } = effect {
+            return self.decide_plan(tool, arguments, text);
+        }
         let finding = self.policy.find_all(self.mode, tool, &effect.acts());
         match finding.verdict {
             Verdict::Allow => Decision::Allow(Permit { effect }),
@@ -93,6 +101,42 @@ impl Judge {
     pub fn approve_scope(&mut self, question: Question) -> Permit {
         self.approved.extend(question.scope);
         Permit { effect: question.effect }
+    }
+
+    /// Does what is the judge's own to do about a permit: an accepted plan ends plan mode.
+    pub fn carry_out(&mut self, permit: &Permit) {
+        match permit.effect {
+            Effect::Plan { then, .. } => self.set_mode(then),
+            Effect::Command { .. } | Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed => {}
+        }
+    }
+
+    /// A plan is accepted in plan mode, by whoever can be asked, whatever came before it; elsewhere there is nothing to accept.
+    fn decide_plan(&self, tool: &str, arguments: &str, text: String) -> Decision {
+        let then = self.policy.nearest(self.before_plan).unwrap_or(Mode::Plan);
+        let denial = if self.mode != Mode::Plan {
+            Denial::new(
+                Code::Mode,
+                format!("the session is in mode `{}` and not in plan mode, so there is no plan to accept.", self.mode),
+                "Go on with the work itself.",
+            )
+        } else if then == Mode::Plan {
+            Denial::new(
+                Code::Mode,
+                "the policy leaves no mode but plan mode, so there is nothing that a plan could lead to.",
+                "Give the plan as your answer.",
+            )
+        } else if !self.someone_to_ask {
+            Denial::new(
+                Code::NobodyToAsk,
+                "a plan is accepted by the user, and there is no terminal to ask at.",
+                "Give the plan as your answer; the user can read it there and start again in another mode.",
+            )
+        } else {
+            let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
+            return Decision::Ask(Question { tool, arguments, effect: Effect::Plan { text, then }, scope: None });
+        };
+        Decision::Deny(denial)
     }
 
     fn remembers(&self, tool: &str, effect: &Effect) -> bool {
@@ -127,19 +171,17 @@ fn denied(tool: &str, effect: &Effect, finding: &Finding) -> Denial {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Layer, Level, WorkspacePath};
+    use super::super::{Act, Change, Changes, Content, Layer, Level, WorkspacePath};
     use super::*;
-
-    fn path(text: &str) -> WorkspacePath {
-        WorkspacePath::parse(text, None).unwrap()
-    }
 
     fn command(line: &str) -> Effect {
         Effect::Command { line: line.into(), directory: WorkspacePath::parse("", None).unwrap() }
     }
 
     fn write(path: &str) -> Effect {
-        Effect::Write { paths: vec![WorkspacePath::parse(path, None).unwrap()], confirm: false }
+        let after = Content { size: 1, digest: "0".into() };
+        let change = Change { path: WorkspacePath::parse(path, None).unwrap(), act: Act::Create { after }, diff: None };
+        Effect::Write { changes: Changes::new(vec![change]), confirm: false }
     }
 
     fn word(decision: &Decision) -> &'static str {
@@ -178,6 +220,23 @@ mod tests {
         assert_eq!(word(&judge.decide("bash", "{}", command("git status --short"))), "allow");
         assert_eq!(word(&judge.decide("bash", "{}", command("git status; curl x"))), "ask");
         assert_eq!(word(&judge.decide("write_file", "{}", write("git status"))), "ask");
+    }
+
+    #[test]
+    fn r039_a_scope_for_writes_is_the_paths_that_really_change() {
+        let mut judge = Judge::new(Mode::Ask, true);
+        let Decision::Ask(question) = judge.decide("write_file", "{}", write("src/a")) else { panic!("not asked") };
+        assert_eq!(question.scope.as_ref().map(ToString::to_string).as_deref(), Some("write_file writing src/a"));
+        let _ = judge.approve_scope(question);
+        assert_eq!(word(&judge.decide("write_file", "{}", write("src/a"))), "allow");
+        assert_eq!(word(&judge.decide("write_file", "{}", write("src/ab"))), "ask");
+        assert_eq!(word(&judge.decide("other", "{}", write("src/a"))), "ask");
+        let path = WorkspacePath::parse("src/a", None).unwrap();
+        let delete = Changes::new(vec![Change { path, act: Act::Delete { before: 1 }, diff: None }]);
+        let Decision::Ask(question) = judge.decide("write_file", "{}", Effect::Write { changes: delete, confirm: false }) else {
+            panic!("not asked")
+        };
+        assert_eq!(question.scope, None, "a deletion is asked each time");
     }
 
     #[test]
@@ -221,7 +280,11 @@ mod tests {
         assert_eq!(word(&judge.decide("bash", "{}", command("git status; x"))), "deny");
         assert_eq!(word(&judge.decide("write_file", "{}", write("src/a"))), "allow");
         assert_eq!(word(&judge.decide("write_file", "{}", write("docs/a"))), "deny");
-        let both = Effect::Write { paths: vec![path("src/a"), path("docs/a")], confirm: false };
+        let (Effect::Write { changes: one, .. }, Effect::Write { changes: other, .. }) = (write("src/a"), write("docs/a")) else {
+            panic!()
+        };
+        let changes = Changes::new(one.iter().chain(&other).cloned().collect());
+        let both = Effect::Write { changes, confirm: false };
         assert_eq!(word(&judge.decide("write_file", "{}", both)), "deny");
     }
 
@@ -243,6 +306,56 @@ mod tests {
         assert_eq!(judge.mode(), Mode::Ask);
         judge.set_mode(Mode::Plan);
         assert_eq!(judge.mode(), Mode::Plan);
+    }
+
+    fn plan(then: Mode) -> Effect {
+        Effect::Plan { text: "1. Mend it.".into(), then }
+    }
+
+    #[test]
+    fn r126_an_accepted_plan_brings_back_the_mode_before_and_no_other() {
+        for (before, after) in [(None, Mode::Ask), (Some(Mode::AutoEdit), Mode::AutoEdit), (Some(Mode::Auto), Mode::Auto)] {
+            let mut judge = Judge::new(before.unwrap_or(Mode::Plan), true);
+            judge.set_mode(Mode::Plan);
+            judge.set_mode(Mode::Plan);
+            // What the proposer says of it counts for nothing.
+            let Decision::Ask(question) = judge.decide("present_plan", "{}", plan(Mode::Auto)) else { panic!("not asked") };
+            assert_eq!((&question.effect, &question.scope), (&plan(after), &None));
+            assert_eq!(judge.mode(), Mode::Plan, "asking changes nothing");
+            let permit = judge.approve(question);
+            judge.carry_out(&permit);
+            assert_eq!((permit.effect(), judge.mode()), (&plan(after), after));
+        }
+    }
+
+    #[test]
+    fn r126_a_plan_outside_of_plan_mode_is_denied() {
+        for mode in [Mode::Ask, Mode::AutoEdit, Mode::Auto] {
+            let Decision::Deny(denial) = Judge::new(mode, true).decide("present_plan", "{}", plan(mode)) else { panic!("{mode}") };
+            assert!(denial.to_string().contains("not in plan mode"), "{denial}");
+        }
+    }
+
+    #[test]
+    fn r126_a_plan_that_nobody_can_accept_is_to_be_the_answer() {
+        let Decision::Deny(denial) = Judge::new(Mode::Plan, false).decide("present_plan", "{}", plan(Mode::Ask)) else { panic!() };
+        assert_eq!(denial.code, Code::NobodyToAsk);
+        assert!(denial.to_string().contains("as your answer"), "{denial}");
+    }
+
+    #[test]
+    fn r126_a_plan_leads_no_further_than_the_policy_goes() {
+        for (modes, then) in [("\"plan\", \"ask\"", Some(Mode::Ask)), ("\"plan\"", None)] {
+            let mut judge = Judge::new(Mode::Auto, true);
+            judge.set_mode(Mode::Plan);
+            let mut policy = Policy::default();
+            policy.add(Layer::parse(Level::User, "p.toml", &format!("modes = [{modes}]")).unwrap());
+            let asked = match judge.under(Arc::new(policy)).decide("present_plan", "{}", plan(Mode::Auto)) {
+                Decision::Ask(Question { effect: Effect::Plan { then, .. }, .. }) => Some(then),
+                Decision::Ask(_) | Decision::Allow(_) | Decision::Deny(_) => None,
+            };
+            assert_eq!(asked, then, "{modes}");
+        }
     }
 
     #[test]

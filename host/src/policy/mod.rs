@@ -6,7 +6,7 @@
 //! | mode | reading | commands and writes |
 //! |---|---|---|
 //! | `ask` (default) | allowed | asked, one by one |
-//! | `plan` | allowed | denied |
+//! | `plan` | allowed | denied, until the user accepts a plan |
 //! | `auto-edit` | allowed | writes allowed, commands asked |
 //! | `auto` | allowed | allowed |
 //!
@@ -16,6 +16,7 @@
 
 mod capability;
 mod caps;
+mod changes;
 mod command_line;
 mod deed;
 mod denial;
@@ -34,6 +35,7 @@ mod verdict;
 
 pub use capability::{Capability, CapabilityKind};
 pub use caps::{Cap, Caps, OutOfRange};
+pub use changes::{Act, Change, Changes, Content};
 pub use command_line::{CommandScope, SimpleCommand};
 pub use deed::{Deed, Kind};
 pub use denial::{Code, Denial};
@@ -43,7 +45,7 @@ pub use judge::{Decision, Judge, Permit};
 pub use layer::{Layer, Lending, Level, Pattern, Placed, Protecting, Rule, Subject, ToolId};
 pub use mode::{Mode, UnknownMode};
 pub use path::{PathProblem, WorkspacePath};
-pub use pattern::{CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem};
+pub use pattern::{CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem, RequestPattern};
 pub use place::{Place, PolicyError};
 pub use profile::{Profile, UnknownProfile};
 pub use protected::{BadPattern, Protected, ProtectedPaths};

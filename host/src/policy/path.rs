@@ -86,6 +86,13 @@ impl WorkspacePath {
         outer.0.is_empty() || self.0 == outer.0 || self.0.strip_prefix(&outer.0).is_some_and(|rest| rest.starts_with('/'))
     }
 
+    /// The longest path that both lie within; `None` if that is the workspace itself.
+    pub fn common_with(&self, other: &Self) -> Option<Self> {
+        let parts: Vec<&str> = self.0.split('/').zip(other.0.split('/')).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
+        let common = parts.join("/");
+        (!common.is_empty()).then_some(Self(common))
+    }
+
     /// Whether one of the two lies within the other: what is done to one may show in the other.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.is_within(other) || other.is_within(self)

@@ -182,6 +182,19 @@ impl ProtectedPaths {
         Ok(self)
     }
 
+    /// One name of each pattern, with its `*` and `?`: a path of which no part is like one of these is not protected.
+    /// `None` if names do not tell.
+    pub fn names(&self) -> Option<Vec<String>> {
+        let all = self.pinned.iter().chain(&self.read_only).chain(&self.hidden);
+        let names = all.filter_map(|pattern| {
+            pattern.0.iter().rev().find_map(|part| match part {
+                Part::AnyParts => None,
+                Part::Name(name) => Some(name.iter().collect()),
+            })
+        });
+        self.unread.is_empty().then(|| names.collect())
+    }
+
     /// With what a policy file says. Only one that may loosen shows anything, or takes anything off the built-in list. Its
     /// patterns were understood when it was read.
     #[must_use]

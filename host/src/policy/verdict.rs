@@ -118,13 +118,29 @@ impl Finding {
             (Verdict::Allow, Because::Mode(_)) => "A stricter mode, or an `ask` or `deny` in a policy file.".to_owned(),
             (Verdict::Allow, Because::Reading) => "A `deny` in [read] of a policy file.".to_owned(),
             (_, Because::Rule(rule) | Because::Perhaps(rule)) => {
-                format!("The user can change that rule in {}; no other rule overrides it.", rule.place.file)
+                format!("{}; no other rule overrides it.", who_can_change("that rule", &rule.place.file))
             }
-            (_, Because::NotListed(_, place)) => format!("The user can add it to that list in {}.", place.file),
+            (_, Because::NotListed(_, place)) if is_profile(&place.file) => {
+                "The user can list it under `allow` in a policy file of their own.".to_owned()
+            }
+            (_, Because::NotListed(_, place)) => format!("{}.", who_can_change("that list", &place.file)),
             (Verdict::Deny, Because::Mode(_)) => "The user can choose another mode.".to_owned(),
             (_, Because::Mode(_) | Because::Reading) => {
                 "The user can start again with `--mode auto`, or at a terminal, or allow it in a policy file.".to_owned()
             }
         }
+    }
+}
+
+/// A profile is part of the program: nobody changes it, and another can be chosen.
+fn is_profile(file: &str) -> bool {
+    file.starts_with("profile ")
+}
+
+fn who_can_change(what: &str, file: &str) -> String {
+    if is_profile(file) {
+        format!("The user can choose another profile than that of {what}")
+    } else {
+        format!("The user can change {what} in {file}")
     }
 }

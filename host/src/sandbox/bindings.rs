@@ -6,7 +6,9 @@ wasmtime::component::bindgen!({
     path: "../wit",
     world: "plugin-with-everything",
     imports: {
+        "cofferdam:plugin/agents.delegate": async,
         "cofferdam:plugin/commands.run": async,
+        "cofferdam:plugin/plans.present": async,
         "cofferdam:plugin/workspace.next-entries": async,
         "cofferdam:plugin/workspace.next-files": async,
     },

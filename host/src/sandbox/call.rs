@@ -9,14 +9,17 @@ use super::bindings::exports::cofferdam::plugin::tools as wit;
 use super::clock::{Clock, Stop};
 use super::engine::Sandbox;
 use super::failure::Failure;
-use super::gate::{Gate, ProgressSink};
-use super::http::Credential;
+use super::files::{Touched, Used};
+use super::gate::{Delegation, Gate, ProgressSink};
+use super::http::{Contacts, Credential};
 use super::limits::Limits;
 use super::load::Plugin;
+use super::notebook::Notebook;
 use super::output::Output;
+use super::stage::Staged;
 use super::state::State;
 use super::workspace::Workspace;
-use crate::policy::Grants;
+use crate::policy::{Denial, Grants};
 
 /// Everything that one call is and may do.
 pub struct Call {
@@ -34,6 +37,10 @@ pub struct Call {
     pub gate: Gate,
     /// Who hears of progress.
     pub progress: ProgressSink,
+    /// What the tool keeps between its calls.
+    pub notebook: Notebook,
+    /// Who works on tasks that it hands over.
+    pub delegation: Delegation,
     /// What is added to requests.
     pub credentials: Arc<[Credential]>,
     /// Ends the call from outside.
@@ -51,12 +58,29 @@ pub struct CallReport {
     pub memory: usize,
     /// What the guest wrote to its standard output and standard error.
     pub log: String,
+    /// Which files it has touched.
+    pub touched: Touched,
+    /// Whom it has sent requests to.
+    pub contacts: Contacts,
+    /// What it was refused although it was granted. WASI has no words for that, so that the tool cannot tell.
+    pub denials: Vec<Denial>,
+    /// What it would change, if it ended well and wrote anything. Nothing has changed yet.
+    pub staged: Option<Staged>,
 }
 
 impl CallReport {
     /// Of a call that was not let start.
     pub fn without_a_run(failure: Failure) -> Self {
-        Self { result: Err(failure), active: Duration::ZERO, memory: 0, log: String::new() }
+        Self {
+            result: Err(failure),
+            active: Duration::ZERO,
+            memory: 0,
+            log: String::new(),
+            touched: Touched::default(),
+            contacts: Contacts::default(),
+            denials: Vec::new(),
+            staged: None,
+        }
     }
 }
 
@@ -80,7 +104,7 @@ impl Plugin {
             };
             match ready {
                 Ok(()) => runtime.block_on(plugin.run(&sandbox, call, &on_thread)),
-                Err(error) => report(&on_thread, Err(Failure::Host(error.to_string()))),
+                Err(error) => report(&on_thread, Failure::Host(error.to_string())),
             }
         });
         let stuck = async {
@@ -91,22 +115,20 @@ impl Plugin {
         tokio::select! {
             joined = &mut running => joined.unwrap_or_else(|error| {
                 let what = if error.is_panic() { "it panicked during the call" } else { "the call was dropped" };
-                report(&clock, Err(Failure::Host(what.into())))
+                report(&clock, Failure::Host(what.into()))
             }),
-            stop = stuck => report(&clock, Err(Failure::stopped(stop, &limits))),
+            stop = stuck => report(&clock, Failure::stopped(stop, &limits)),
         }
     }
 
     async fn run(&self, sandbox: &Sandbox, call: Call, clock: &Arc<Clock>) -> CallReport {
-        let Call { tool, input, grants, limits, workspace, gate, progress, credentials, cancel: _ } = call;
         let ready = match self.ready(sandbox) {
             Ok(ready) => ready,
-            Err(error) => return report(clock, Err(Failure::Host(error.to_string()))),
+            Err(error) => return report(clock, Failure::Host(error.to_string())),
         };
-        let state = match State::granted(&limits, Arc::clone(clock), &grants, &workspace, gate, progress, credentials) {
-            Ok(state) => state,
-            Err(error) => return report(clock, Err(Failure::Unavailable(format!("the workspace cannot be opened: {error:#}")))),
-        };
+        let limits = call.limits.clone();
+        let state = State::granted(&call, Arc::clone(clock));
+        let Call { tool, input, workspace, .. } = call;
         let mut store = sandbox.store(state, &limits);
         let answer: Result<wasmtime::Result<Result<wit::Output, wit::ToolError>>, Stop> = tokio::select! {
             answer = async {
@@ -115,18 +137,29 @@ impl Plugin {
             } => Ok(answer),
             stop = clock.stopped() => Err(stop),
         };
-        let result = match answer {
+        let mut result = match answer {
             Ok(Ok(Ok(output))) => Output::check(output, &limits).map_err(Failure::BadAnswer),
             Ok(Ok(Err(error))) => Err(error.into()),
             Ok(Err(error)) => Err(Failure::from_wasmtime(&error, store.data(), &limits)),
             Err(stop) => Err(Failure::stopped(stop, &limits)),
         };
-        let state = store.data();
+        // With the store goes everything that could still write.
+        let mut state = store.into_data();
+        let Used { stage, denials, touched } = std::mem::take(&mut state.files).over();
+        let staged = match stage.filter(|stage| result.is_ok() && !stage.is_empty()).map(|stage| stage.finish(&workspace)) {
+            Some(Ok(staged)) => Some(staged).filter(|staged| !staged.changes().is_empty()),
+            Some(Err(error)) => {
+                result = Err(Failure::LimitExceeded(error.to_string()));
+                None
+            }
+            None => None,
+        };
+        let contacts = state.http.contacts();
         let log = [state.stdout.text(), state.stderr.text()].concat();
-        CallReport { result, active: clock.counted(), memory: state.meter.peak_memory(), log }
+        CallReport { result, active: clock.counted(), memory: state.meter.peak_memory(), log, touched, contacts, denials, staged }
     }
 }
 
-fn report(clock: &Clock, result: Result<Output, Failure>) -> CallReport {
-    CallReport { result, active: clock.counted(), memory: 0, log: String::new() }
+fn report(clock: &Clock, failure: Failure) -> CallReport {
+    CallReport { active: clock.counted(), ..CallReport::without_a_run(failure) }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::bindings::exports::cofferdam::plugin::tools as wit;
 use super::schema;
-use crate::policy::{Capability, HostPattern};
+use crate::policy::{Capability, RequestPattern};
 
 /// A plugin's tools and what its component imports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,10 +55,16 @@ pub enum Lent {
     Commands,
     /// Sending requests.
     Http,
+    /// Presenting plans.
+    Plans,
+    /// Handing over tasks.
+    Agents,
+    /// Keeping state.
+    State,
 }
 
 impl Lent {
-    const ALL: [Self; 3] = [Self::Workspace, Self::Commands, Self::Http];
+    const ALL: [Self; 6] = [Self::Workspace, Self::Commands, Self::Http, Self::Plans, Self::Agents, Self::State];
 
     /// Its name in the contract.
     pub fn interface(self) -> &'static str {
@@ -67,17 +73,24 @@ impl Lent {
             Self::Commands => "cofferdam:plugin/commands",
             // Its types alone can do nothing.
             Self::Http => "wasi:http/outgoing-handler",
+            Self::Plans => "cofferdam:plugin/plans",
+            Self::Agents => "cofferdam:plugin/agents",
+            Self::State => "cofferdam:plugin/state",
         }
     }
 
     /// Whether asking for this is asking for the interface.
     pub fn is_asked_by(self, capability: &Capability) -> bool {
-        match capability {
-            Capability::ReadFiles | Capability::WriteFiles => self == Self::Workspace,
-            Capability::RunCommands => self == Self::Commands,
-            Capability::Fetch(_) => self == Self::Http,
-            Capability::ReadEnvironment(_) | Capability::Delegate | Capability::KeepState => false,
-        }
+        let interface = match capability {
+            Capability::ReadFiles | Capability::WriteFiles => Self::Workspace,
+            Capability::RunCommands => Self::Commands,
+            Capability::Fetch(_) => Self::Http,
+            Capability::PresentPlan => Self::Plans,
+            Capability::Delegate => Self::Agents,
+            Capability::KeepState => Self::State,
+            Capability::ReadEnvironment(_) => return false,
+        };
+        self == interface
     }
 }
 
@@ -141,7 +154,7 @@ fn check_tool(tool: wit::Tool) -> Result<DeclaredTool, String> {
     }
     for capability in &tool.capabilities {
         if let wit::Capability::Fetch(hosts) = capability
-            && let Some(problem) = hosts.iter().find_map(|host| HostPattern::parse(host).err())
+            && let Some(problem) = hosts.iter().find_map(|host| RequestPattern::parse(host).err())
         {
             return Err(format!("{name} asks for a host that cannot be understood: {problem}"));
         }
@@ -167,6 +180,7 @@ impl From<wit::Capability> for Capability {
             wit::Capability::ReadEnvironment(names) => Self::ReadEnvironment(names),
             wit::Capability::Delegate => Self::Delegate,
             wit::Capability::KeepState => Self::KeepState,
+            wit::Capability::PresentPlan => Self::PresentPlan,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime::{Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime_wasi::p2::bindings::filesystem;
 
 use super::bindings::cofferdam::plugin as lent;
 use super::cache::Cache;
@@ -61,9 +62,17 @@ impl Sandbox {
         let mut linker = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
         wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
+        // Files are ours, see `files`.
+        linker.allow_shadowing(true);
+        filesystem::types::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
+        filesystem::preopens::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
+        linker.allow_shadowing(false);
         lent::types::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
         lent::workspace::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
         lent::commands::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
+        lent::plans::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
+        lent::agents::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
+        lent::state::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
         lent::progress::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
         tick(engine.weak())?;
         // Now and not before: the pool has opened what it needs of /proc/self.

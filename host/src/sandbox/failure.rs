@@ -47,6 +47,9 @@ pub enum Failure {
     /// The answer was not acceptable.
     #[error("{0}")]
     BadAnswer(String),
+    /// The tool did its work, and what it wrote was not taken over.
+    #[error("{0}")]
+    NotChanged(String),
     /// The request was cancelled.
     #[error("cancelled")]
     Cancelled,
@@ -86,6 +89,7 @@ impl Failure {
             Self::LimitExceeded(_) => "limit-exceeded",
             Self::Trapped(_) => "crashed",
             Self::BadAnswer(_) => "bad-answer",
+            Self::NotChanged(_) => "not-changed",
             Self::Cancelled => "cancelled",
             Self::Unavailable(_) => "unavailable",
             Self::Host(_) => "host-failure",

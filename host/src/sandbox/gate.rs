@@ -20,3 +20,30 @@ pub enum Ruling {
 
 /// Takes a line of progress, already shortened.
 pub type ProgressSink = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Has a sub-agent work on a task of the running call. It takes as long as it takes, and ends within a second of the call's
+/// being cancelled.
+pub type Delegation = Arc<dyn Fn(String) -> BoxFuture<'static, Delegated> + Send + Sync>;
+
+/// What became of a task.
+#[derive(Debug)]
+pub enum Delegated {
+    /// The sub-agent answered.
+    Answered {
+        /// Its last words.
+        text: String,
+        /// Whether it came to its end, and not to its limit on turns.
+        complete: bool,
+        /// How many turns it took.
+        turns: u32,
+    },
+    /// It ended without an answer.
+    Failed {
+        /// A stable word.
+        kind: &'static str,
+        /// For the guest and for people.
+        message: String,
+    },
+    /// There is no sub-agent for this call.
+    Denied(Denial),
+}

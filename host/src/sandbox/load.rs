@@ -124,6 +124,11 @@ impl Plugin {
         &self.declaration
     }
 
+    /// What it says of itself when it is asked again, whatever it said before. Blocks, and must not be called on a task.
+    pub fn declared_anew(&self, sandbox: &Sandbox) -> Result<Declaration, LoadError> {
+        sandbox.list_tools(self.ready(sandbox)?, self.declaration.imports.clone())
+    }
+
     /// The size of the component in bytes.
     pub fn size(&self) -> usize {
         self.bytes.len()

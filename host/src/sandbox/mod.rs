@@ -8,14 +8,19 @@
 //!
 //! | import | with | without |
 //! |---|---|---|
-//! | `wasi:filesystem` | one preopen `/`, read-only or read-write by the grant | no preopen |
+//! | `wasi:filesystem` | one preopen `/`: what is read is there, what is written is written aside (see `files` and `stage`) | no preopen |
 //! | `wasi:cli` | captured output, 64 KiB a call; no arguments, environment or input | the same |
 //! | `wasi:sockets` | – | every operation refused |
 //! | `wasi:http` | requests to granted hosts, each decided through the [`Gate`] | refused with a denial |
 //! | `workspace` | walks below the workspace | refused with a denial |
 //! | `commands` | each line decided through the [`Gate`] | refused with a denial |
+//! | `plans` | each plan decided through the [`Gate`] | refused with a denial |
+//! | `agents` | tasks handed to a [`Delegation`], at most four | refused with a denial |
+//! | `state` | the tool's own [`Notebook`] of this session | refused with a denial |
 //! | `progress` | always | – |
 
+mod agents;
+mod below;
 mod bindings;
 mod cache;
 mod call;
@@ -27,20 +32,24 @@ mod declaration;
 mod digest;
 mod engine;
 mod failure;
+mod files;
 mod gate;
 mod http;
 mod limits;
 mod load;
+mod notebook;
 mod os;
 mod output;
+mod plans;
 mod process;
 mod progress;
 mod schema;
+mod stage;
 mod state;
 mod walk;
 mod workspace;
 
-pub use self::http::{BadCredential, Credential};
+pub use self::http::{BadCredential, Contact, Contacts, Credential, special_address};
 pub use cache::{Cache, CacheProblem};
 pub use call::{Call, CallReport};
 pub use compile::{Compiler, compile_from_stdin};
@@ -48,8 +57,11 @@ pub use declaration::{Declaration, DeclaredTool, Imports, Lent};
 pub use digest::Digest;
 pub use engine::{Allocation, Sandbox, SandboxError, SandboxOptions};
 pub use failure::Failure;
-pub use gate::{Gate, ProgressSink, Ruling};
+pub use files::Touched;
+pub use gate::{Delegated, Delegation, Gate, ProgressSink, Ruling};
 pub use limits::Limits;
 pub use load::{ComponentBytes, LoadError, Plugin};
+pub use notebook::{Notebook, Notebooks};
 pub use output::{Output, Piece, Shown};
+pub use stage::{CommitError, Entry, History, HistoryError, Staged};
 pub use workspace::{Workspace, WorkspaceError};

@@ -3,18 +3,22 @@
 use std::sync::Arc;
 
 use wasmtime::component::ResourceTable;
-use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
+use super::agents::Agents;
 use super::bindings::cofferdam::plugin::types as wit;
+use super::call::Call;
 use super::capture::Capture;
 use super::clock::Clock;
+use super::files::Files;
 use super::gate::{Gate, ProgressSink};
-use super::http::{Credential, Http};
+use super::http::Http;
 use super::limits::{Limits, Meter};
+use super::notebook::Notebook;
 use super::progress::Throttle;
 use super::walk::Walks;
 use super::workspace::Workspace;
-use crate::policy::{Code, Denial, FileGrant, Grants, HostPattern};
+use crate::policy::{Code, Denial, FileGrant, RequestPattern};
 
 /// The data of a store. It is made for one call and dropped with it.
 pub(super) struct State {
@@ -26,9 +30,16 @@ pub(super) struct State {
     pub(super) stderr: Capture,
     /// `None` without a grant to read.
     pub(super) workspace: Option<Arc<Workspace>>,
+    pub(super) files: Files,
     pub(super) walks: Walks,
     /// `None` without a grant to run commands.
     pub(super) commands: Option<(Arc<Workspace>, Gate)>,
+    /// `None` without a grant to present plans.
+    pub(super) plans: Option<Gate>,
+    /// `None` without a grant to delegate.
+    pub(super) agents: Option<Agents>,
+    /// `None` without a grant to keep state.
+    pub(super) notebook: Option<Notebook>,
     pub(super) progress: Option<(ProgressSink, Throttle)>,
     pub(super) http: Http,
 }
@@ -49,41 +60,26 @@ impl State {
     }
 
     /// A world with what was granted.
-    pub(super) fn granted(
-        limits: &Limits,
-        clock: Arc<Clock>,
-        grants: &Grants,
-        workspace: &Arc<Workspace>,
-        gate: Gate,
-        progress: ProgressSink,
-        credentials: Arc<[Credential]>,
-    ) -> wasmtime::Result<Self> {
+    pub(super) fn granted(call: &Call, clock: Arc<Clock>) -> Self {
+        let Call { grants, limits, workspace, gate, progress, notebook, delegation, credentials, tool: _, input: _, cancel: _ } = call;
         let stdout = Capture::new(limits.log);
         let stderr = Capture::new(limits.log);
         let mut wasi = WasiCtx::builder();
-        wasi.stdout(stdout.clone())
-            .stderr(stderr.clone())
-            .allow_tcp(false)
-            .allow_udp(false)
-            .max_random_size(limits.random)
-            // A call has a thread of its own. Without this each file operation would hop to another one, which made a
-            // search over many files 3 to 5 times slower. It counts only for preopens that come after it.
-            .allow_blocking_current_thread(true);
-        match grants.files {
-            FileGrant::None => {}
-            FileGrant::Read => drop(wasi.preopened_dir(workspace.root(), "/", FsPerms::ReadOnly)?),
-            FileGrant::ReadWrite => drop(wasi.preopened_dir(workspace.root(), "/", FsPerms::ReadWrite)?),
-        }
+        wasi.stdout(stdout.clone()).stderr(stderr.clone()).allow_tcp(false).allow_udp(false).max_random_size(limits.random);
         let mut state = Self::around(wasi.build(), stdout, stderr, limits, clock);
+        state.files = Files::granted(workspace, grants.files);
         state.workspace = (grants.files != FileGrant::None).then(|| Arc::clone(workspace));
         if !grants.fetch.is_empty() {
             // A pattern that is none covers nothing; such a plugin was refused when it was loaded.
-            let hosts = grants.fetch.iter().filter_map(|host| HostPattern::parse(host).ok()).collect();
-            state.http = Http::open(hosts, Arc::clone(&gate), Arc::clone(&state.clock), credentials);
+            let granted = grants.fetch.iter().filter_map(|pattern| RequestPattern::parse(pattern).ok()).collect();
+            state.http = Http::open(granted, Arc::clone(gate), Arc::clone(&state.clock), Arc::clone(credentials));
         }
-        state.commands = grants.commands.then(|| (Arc::clone(workspace), gate));
-        state.progress = Some((progress, Throttle::default()));
-        Ok(state)
+        state.commands = grants.commands.then(|| (Arc::clone(workspace), Arc::clone(gate)));
+        state.plans = grants.plans.then(|| Arc::clone(gate));
+        state.agents = grants.agents.then(|| Agents::new(Arc::clone(delegation)));
+        state.notebook = grants.state.then(|| notebook.clone());
+        state.progress = Some((Arc::clone(progress), Throttle::default()));
+        state
     }
 
     fn around(wasi: WasiCtx, stdout: Capture, stderr: Capture, limits: &Limits, clock: Arc<Clock>) -> Self {
@@ -97,8 +93,12 @@ impl State {
             stdout,
             stderr,
             workspace: None,
+            files: Files::default(),
             walks: Walks::default(),
             commands: None,
+            plans: None,
+            agents: None,
+            notebook: None,
             progress: None,
             http: Http::closed(),
         }

@@ -1,16 +1,19 @@
 //! `workspace`: walking and reading many files at once, below one directory.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::bindings::cofferdam::plugin::workspace as wit;
+use super::files::{Guard, View};
 use super::state::{State, not_granted};
-use crate::policy::{Code, Denial, PathProblem, WorkspacePath};
+use crate::policy::{Code, Denial, FileGrant, PathProblem, ProtectedPaths, WorkspacePath};
 
 /// The directory that tools work in.
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
     dir: cap_std::fs::Dir,
+    guard: Guard,
 }
 
 /// The directory cannot be used.
@@ -27,7 +30,17 @@ impl Workspace {
         let problem = |source| WorkspaceError { path: path.to_owned(), source };
         let root = path.canonicalize().map_err(problem)?;
         let dir = cap_std::fs::Dir::open_ambient_dir(&root, cap_std::ambient_authority()).map_err(problem)?;
-        Ok(Self { root, dir })
+        Ok(Self { root, dir, guard: Guard::default() })
+    }
+
+    /// With other paths hidden and protected than those of the program's own list.
+    pub fn protecting(self, paths: ProtectedPaths) -> Self {
+        Self { guard: Guard::new(paths), ..self }
+    }
+
+    /// What is refused whatever was granted.
+    pub(super) fn guard(&self) -> &Guard {
+        &self.guard
     }
 
     /// Its absolute path, without links.
@@ -58,26 +71,11 @@ impl Workspace {
         Some(text)
     }
 
-    /// Why a path of the workspace is refused although it reads well: since a link in it leads out, or since it is a FIFO,
-    /// a socket or a device. The sandbox refuses the first anyway; this is for an error that says what is the matter. The
-    /// second would make an open wait for as long as nobody writes.
-    pub fn refusal(&self, path: &WorkspacePath) -> Option<Denial> {
-        match self.dir.metadata(path.for_open()) {
-            Ok(metadata) if metadata.is_file() || metadata.is_dir() => None,
-            Ok(_) => Some(Denial::fixed(
-                Code::SpecialFile,
-                format!("'{path}' is a FIFO, a socket or a device; tools work on files and directories."),
-            )),
-            // cap-std has an error of its own for a way out, which is no number of the system's.
-            Err(error) if error.raw_os_error().is_none() && error.kind() == std::io::ErrorKind::PermissionDenied => Some(Denial::fixed(
-                Code::OutsideWorkspace,
-                format!(
-                    "'{path}' is, or passes through, a symbolic link that leads out of the workspace; tools see nothing outside of it."
-                ),
-            )),
-            // Whatever else it is, the tool meets it too and can say more about it.
-            Err(_) => None,
-        }
+    /// Why a path of the workspace is refused although it reads well, to a tool with this grant: since a link in it leads
+    /// out, since it is a FIFO, a socket or a device, or since it is hidden or protected. The sandbox refuses it anyway;
+    /// this is for an error that says what is the matter before anything runs.
+    pub fn refusal(self: &Arc<Self>, path: &WorkspacePath, grant: FileGrant) -> Option<Denial> {
+        View::new(Arc::clone(self), None).refusal(path.for_open(), grant)
     }
 
     /// Reads a path as a guest or a model writes it.
@@ -91,7 +89,7 @@ impl wit::Host for State {
         let Some(workspace) = &self.workspace else {
             return Err(denied(not_granted("look at files", "read-files")));
         };
-        self.walks.open(workspace, options)
+        self.walks.open(workspace, options, self.files.touched())
     }
 
     async fn next_entries(&mut self, walk: u32, limit: u32) -> Result<Vec<wit::Entry>, wit::WorkspaceError> {
@@ -126,15 +124,24 @@ mod tests {
     #[test]
     fn r123_links_that_lead_out_and_special_files_are_refused_with_the_reason() {
         let folder = tempfile::tempdir().expect("a folder");
-        let workspace = Workspace::open(folder.path()).expect("it opens");
+        let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));
         std::os::unix::fs::symlink("/etc/passwd", folder.path().join("out")).expect("it is made");
         std::fs::write(folder.path().join("file"), "").expect("it is written");
         std::os::unix::fs::symlink("file", folder.path().join("in")).expect("it is made");
         let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).expect("it is bound");
-        let code = |path| workspace.refusal(&workspace.parse(path).expect("it reads well")).map(|denial| denial.code);
+        std::fs::write(folder.path().join(".env"), "").expect("it is written");
+        std::os::unix::fs::symlink(folder.path().join("file"), folder.path().join("absolute")).expect("it is made");
+        std::os::unix::fs::symlink(".env", folder.path().join("harmless")).expect("it is made");
+        let with = |path, grant| workspace.refusal(&workspace.parse(path).expect("it reads well"), grant).map(|denial| denial.code);
+        let code = |path| with(path, FileGrant::Read);
         assert_eq!(code("out"), Some(Code::OutsideWorkspace));
         assert_eq!(code("out/more"), Some(Code::OutsideWorkspace));
         assert_eq!(code("socket"), Some(Code::SpecialFile));
+        assert_eq!([code(".env"), code("harmless")], [Some(Code::Hidden), Some(Code::Hidden)]);
+        assert_eq!([code("absolute"), code(".git/hooks/x")], [None, None]);
+        assert_eq!(with(".git/hooks/x", FileGrant::ReadWrite), Some(Code::Protected));
+        std::fs::create_dir(folder.path().join(".git")).expect("it is made");
+        assert_eq!(with(".git", FileGrant::ReadWrite), None, "it is a directory, which may be looked into");
         assert_eq!([code("file"), code("in"), code(""), code("missing")], [None, None, None, None]);
     }
 }

@@ -28,6 +28,8 @@ pub struct Request {
     pub id: String,
     /// What the user said.
     pub prompt: String,
+    /// Who answered, if that was written down.
+    pub model: Option<String>,
     /// When.
     pub at: String,
     /// How many turns it took.
@@ -102,9 +104,9 @@ type Taken = Result<(), &'static str>;
 impl Fold {
     fn take(&mut self, record: Record) -> Taken {
         match record {
-            Record::Request { id, prompt, at } => {
+            Record::Request { id, prompt, model, at } => {
                 self.close();
-                self.requests.push(Request { id, prompt: prompt.clone(), at, turns: 0, ended: None });
+                self.requests.push(Request { id, prompt: prompt.clone(), model, at, turns: 0, ended: None });
                 self.parts.push(Part { prompt, ..Part::default() });
             }
             Record::Response(response) => {

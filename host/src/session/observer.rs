@@ -120,9 +120,9 @@ impl State {
 
     fn record(&mut self, event: &Event<'_>) -> Option<(Record, Durable)> {
         Some(match event {
-            Event::RequestStarted { request, prompt } => {
+            Event::RequestStarted { request, prompt, model } => {
                 self.is_under_way = true;
-                (Record::request(request, prompt), Durable::Later)
+                (Record::request(request, prompt, model), Durable::Later)
             }
             Event::CallsProposed(turn) => {
                 self.partial.clear();
@@ -163,6 +163,7 @@ impl State {
             | Event::Delta(Delta::Reasoning(_) | Delta::CallBegun(_))
             | Event::Answered(_)
             | Event::CallProgress { .. }
+            | Event::SubAgentTurn { .. }
             | Event::Notice(_) => return None,
         })
     }
@@ -288,7 +289,7 @@ mod tests {
             let folder = tempfile::tempdir().expect("a folder");
             let (store, session) = store(folder.path());
             let recording = Recording::new(session.journal, &Nobody);
-            recording.observe(&Event::RequestStarted { request: "1", prompt: "Go." });
+            recording.observe(&Event::RequestStarted { request: "1", prompt: "Go.", model: "m" });
             events.iter().for_each(|event| recording.observe(event));
             recording.last_words().write();
             // What the request still does while the program leaves comes too late.

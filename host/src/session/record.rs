@@ -6,7 +6,7 @@
 //! ```
 //! Each further line is a record, an object with one key, its kind:
 //! ```json
-//! {"request": {"id": "0a1b2c3d", "prompt": "Fix the test.", "at": "2026-01-31T12:00:00.124Z"}}
+//! {"request": {"id": "0a1b2c3d", "prompt": "Fix the test.", "model": "claude-…", "at": "2026-01-31T12:00:00.124Z"}}
 //! {"response": {"blocks": [{"text": "I look."}, {"call": {"id": "c1", "name": "grep", "arguments": "{…}"}}], "stop": "calls", "usage": {…}}}
 //! {"started": {"call": 0}}
 //! {"finished": {"call": 0, "result": {"status": "ok", "content": [{"text": "…"}]}}}
@@ -68,7 +68,13 @@ pub(super) struct AnyHeader {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Record {
     /// The user said something.
-    Request { id: String, prompt: String, at: String },
+    Request {
+        id: String,
+        prompt: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        at: String,
+    },
     /// The model asks for calls.
     Response(Response),
     /// A call is about to run.
@@ -97,8 +103,8 @@ pub(super) enum Record {
 }
 
 impl Record {
-    pub(super) fn request(id: &str, prompt: &str) -> Self {
-        Self::Request { id: id.to_owned(), prompt: prompt.to_owned(), at: now() }
+    pub(super) fn request(id: &str, prompt: &str, model: &str) -> Self {
+        Self::Request { id: id.to_owned(), prompt: prompt.to_owned(), model: Some(model.to_owned()), at: now() }
     }
 
     pub(super) fn compacted(summary: &Summary, usage: Usage) -> Self {
@@ -164,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_record_is_one_line_whatever_is_in_it() {
-        let line = Record::request("0a1b2c3d", "one\ntwo\r\n\u{2028}three\u{0}").line(&str::to_owned).expect("it is data");
+        let line = Record::request("0a1b2c3d", "one\ntwo\r\n\u{2028}three\u{0}", "m").line(&str::to_owned).expect("it is data");
         assert_eq!(line.matches('\n').count(), 1);
         assert!(line.ends_with("}\n"));
     }

@@ -1,7 +1,7 @@
 //! Asking the user, one question at a time, and remembering what the answer covers.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
@@ -45,7 +45,7 @@ pub struct Approvals {
     dialog: tokio::sync::Mutex<()>,
     rejections_in_a_row: AtomicU32,
     time: ActiveTime,
-    ledger: Option<Arc<dyn Ledger>>,
+    ledger: OnceLock<Arc<dyn Ledger>>,
 }
 
 /// What became of the effects of one call.
@@ -74,6 +74,8 @@ impl Verdicts {
 #[derive(Clone, Debug)]
 pub(super) struct Rejection {
     pub(super) guidance: Option<String>,
+    /// It was a plan that the user did not accept.
+    pub(super) of_a_plan: bool,
 }
 
 impl Approvals {
@@ -81,7 +83,7 @@ impl Approvals {
     pub fn new(mode: Mode, approver: Option<Arc<dyn Approver>>) -> Self {
         let judge = Mutex::new(Judge::new(mode, approver.is_some()));
         let (dialog, time) = (tokio::sync::Mutex::new(()), ActiveTime::default());
-        Self { judge, approver, dialog, rejections_in_a_row: AtomicU32::new(0), time, ledger: None }
+        Self { judge, approver, dialog, rejections_in_a_row: AtomicU32::new(0), time, ledger: OnceLock::new() }
     }
 
     /// Stands still while a dialog is open.
@@ -97,27 +99,33 @@ impl Approvals {
         self
     }
 
+    /// From now on told to a ledger; the first one stays.
+    pub fn record_by(&self, ledger: Arc<dyn Ledger>) {
+        drop(self.ledger.set(ledger));
+    }
+
     /// With somebody who keeps account of what calls do.
     #[must_use]
     pub fn recorded_by(self, ledger: Arc<dyn Ledger>) -> Self {
-        Self { ledger: Some(ledger), ..self }
+        self.record_by(ledger);
+        self
     }
 
     /// Whether a call may start: not if it has to be on record, and nothing can be put there.
     pub(super) fn ready(&self) -> Result<(), Denial> {
-        self.ledger.as_ref().map_or(Ok(()), |ledger| ledger.ready()).map_err(Denial::from)
+        self.ledger.get().map_or(Ok(()), |ledger| ledger.ready()).map_err(Denial::from)
     }
 
     /// Puts the end of a call on record.
     pub(super) fn ended(&self, subject: &Subject, ended: &Ended) {
-        if let Some(ledger) = &self.ledger {
+        if let Some(ledger) = self.ledger.get() {
             ledger.ended(subject, ended);
         }
     }
 
     /// Puts a call on record that does not run.
     pub(super) fn refused(&self, call: &Call, problem: &str) {
-        if let Some(ledger) = &self.ledger {
+        if let Some(ledger) = self.ledger.get() {
             ledger.refused(call, problem);
         }
     }
@@ -129,7 +137,7 @@ impl Approvals {
 
     /// From now on another mode is in force, for calls that are under way too.
     pub fn set_mode(&self, mode: Mode) {
-        if let Some(ledger) = &self.ledger {
+        if let Some(ledger) = self.ledger.get() {
             // Should this be lost where it may not be, then nothing is done on the strength of it either.
             drop(ledger.changed(&Change::Mode(mode)));
         }
@@ -155,15 +163,16 @@ impl Approvals {
         let asked = Instant::now();
         let decision = self.decide(subject, effect.clone(), cancel, verdicts).await;
         let waited = asked.elapsed();
-        let ruled = match &decision {
-            Ok((_, ground)) => Ruled::Allowed(ground.clone()),
-            Err(denial) => Ruled::Denied(denial.clone()),
+        let (effect, ruled) = match &decision {
+            Ok((permit, ground)) => (permit.effect().clone(), Ruled::Allowed(ground.clone())),
+            Err(denial) => (effect, Ruled::Denied(denial.clone())),
         };
         let recorded = self.record(subject, &Decided { effect, ruled, waited }, verdicts);
         let mut verdicts = lock(verdicts);
         verdicts.waited += waited;
         match decision.and_then(|(permit, _)| recorded.map(|()| permit).map_err(Denial::from)) {
             Ok(permit) => {
+                lock(&self.judge).carry_out(&permit);
                 verdicts.permitted.push(permit.effect().clone());
                 Ruling::Permitted(permit)
             }
@@ -179,7 +188,7 @@ impl Approvals {
                 return Ok(());
             }
         }
-        let Some(ledger) = &self.ledger else { return Ok(()) };
+        let Some(ledger) = self.ledger.get() else { return Ok(()) };
         let number = ledger.decided(subject, decided)?;
         lock(verdicts).records.extend(number);
         Ok(())
@@ -213,6 +222,7 @@ impl Approvals {
         let Some(approver) = &self.approver else {
             return Err(Denial::fixed(Code::NobodyToAsk, "there is nobody to ask."));
         };
+        let of_a_plan = matches!(question.effect, Effect::Plan { .. });
         let _waits_for_the_user = self.time.pause();
         let answer = tokio::select! {
             answer = approver.ask(&question) => answer,
@@ -231,7 +241,7 @@ impl Approvals {
                     Some(words) => format!("the user said no, and: {words}"),
                     None => "the user said no.".to_owned(),
                 };
-                lock(verdicts).rejected = Some(Rejection { guidance });
+                lock(verdicts).rejected = Some(Rejection { guidance, of_a_plan });
                 Err(Denial::fixed(Code::RejectedByUser, reason))
             }
         }
@@ -247,6 +257,11 @@ impl Approvals {
 pub(super) fn rejected_text(tool: &str, rejection: &Rejection, before: &[Effect]) -> String {
     use std::fmt::Write as _;
     let mut text = match &rejection.guidance {
+        _ if rejection.of_a_plan => {
+            format!(
+                "The user did not accept the plan of this call of {tool}. Plan mode goes on: change nothing, and do not assume that it succeeded."
+            )
+        }
         Some(_) => format!("The user rejected this call of {tool}. It was not carried out; do not assume that it succeeded."),
         None => format!("This call of {tool} was cancelled by the user. It was not carried out; do not assume that it succeeded."),
     };
@@ -255,8 +270,10 @@ pub(super) fn rejected_text(tool: &str, rejection: &Rejection, before: &[Effect]
         for effect in before {
             let _ = match effect {
                 Effect::Command { line, .. } => write!(text, "\n- ran `{line}`"),
+                Effect::Write { changes, .. } => changes.iter().try_for_each(|change| write!(text, "\n- {change}")),
                 Effect::Fetch { method, url, .. } => write!(text, "\n- sent a {method} request to {url}"),
-                Effect::Write { .. } | Effect::Confirmed => write!(text, "\n- was allowed to start"),
+                Effect::Confirmed => write!(text, "\n- was allowed to start"),
+                Effect::Plan { .. } => write!(text, "\n- had a plan accepted"),
             };
         }
         text.push('\n');

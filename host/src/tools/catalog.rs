@@ -90,8 +90,26 @@ impl Catalog {
 
     /// Loads a plugin and adds its tools, or notes why it cannot. One bad plugin does not take the others down.
     pub fn add(&mut self, sandbox: &Sandbox, origin: Origin, component: impl Into<ComponentBytes>, on_compile: &dyn Fn()) {
+        self.add_if(sandbox, origin, component, on_compile, &mut |_| Ok(()));
+    }
+
+    /// The same, if somebody who has seen what it asks for lets it in.
+    pub fn add_if(
+        &mut self,
+        sandbox: &Sandbox,
+        origin: Origin,
+        component: impl Into<ComponentBytes>,
+        on_compile: &dyn Fn(),
+        admits: &mut dyn FnMut(&Plugin) -> Result<(), String>,
+    ) {
         match sandbox.load(component, on_compile) {
-            Ok(plugin) => self.add_loaded(origin, Arc::new(plugin)),
+            Ok(plugin) => match admits(&plugin) {
+                Ok(()) => self.add_loaded(origin, Arc::new(plugin)),
+                Err(reason) => {
+                    let tools = plugin.declaration().tools.iter().map(|tool| tool.name.clone()).collect();
+                    self.refused.push(Refused { origin, reason, tools });
+                }
+            },
             Err(error) => self.refuse(origin, &error),
         }
     }
@@ -132,6 +150,15 @@ impl Catalog {
         self.tools.extend(new);
     }
 
+    /// The tools that can only read: those of a sub-agent.
+    pub fn reading(&self) -> Self {
+        let again = |tool: &Tool| self.tool(&tool.declared, &tool.origin, &tool.plugin, Arguments::new(tool.declared.input_schema.clone()));
+        let tools: Vec<Tool> = self.tools.iter().filter(|tool| tool.tier == Tier::ReadOnly).map(again).collect();
+        let named = |definition: &&ToolDefinition| tools.iter().any(|tool| tool.declared.name == definition.name);
+        let definitions = self.definitions.iter().filter(named).cloned().collect();
+        Self { tools, definitions, refused: Vec::new(), policy: Arc::clone(&self.policy), chosen: self.chosen.clone() }
+    }
+
     /// A tool with what the policy leaves it.
     fn tool(&self, declared: &DeclaredTool, origin: &Origin, plugin: &Arc<Plugin>, arguments: Arguments) -> Tool {
         let name = &declared.name;
@@ -142,7 +169,8 @@ impl Catalog {
             .collect();
         let given: Vec<Capability> =
             declared.asks.iter().filter(|asked| !withheld.iter().any(|(capability, _)| capability == *asked)).cloned().collect();
-        let (grants, not_lent) = Grants::for_asked(&given);
+        let with_local: Vec<Capability> = given.iter().map(|asked| self.policy.with_local(asked)).collect();
+        let (grants, not_lent) = Grants::for_asked(&with_local);
         let found = self.policy.on_tool(name);
         let forbidden = match (&found, withheld.first()) {
             (Some(finding), _) if finding.verdict == Verdict::Deny => {

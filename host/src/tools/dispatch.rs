@@ -14,17 +14,19 @@ use tokio_util::sync::CancellationToken;
 use super::answer::{self, Keeping};
 use super::approval::{Approvals, Verdicts, lock, rejected_text};
 use super::catalog::{Catalog, Tool};
+use super::delegation::{self, SubAgents};
 use super::ledger::{Ended, Subject};
 use super::parallel::ParallelLimit;
 use super::repetition::Repetition;
 use super::schedule::{self, Planned, Reorder, Step, Touches};
+use super::settle::{self, Settling, denied};
 use super::summary;
 use crate::agent::ActiveTime;
 use crate::agent::events::{Event, Observer, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
-use crate::policy::{Cap, Denial, Effect, FileGrant};
-use crate::sandbox::{self, CallReport, Credential, Failure, Gate, Limits, Ruling, Sandbox, Workspace};
+use crate::policy::{Cap, Effect, FileGrant};
+use crate::sandbox::{self, CallReport, Credential, Failure, Gate, History, Limits, Notebooks, Ruling, Sandbox, Workspace};
 
 /// Runs calls in their enclosures.
 pub struct Dispatcher {
@@ -34,6 +36,9 @@ pub struct Dispatcher {
     approvals: Arc<Approvals>,
     settings: DispatcherSettings,
     repetition: Mutex<Repetition>,
+    settling: Settling,
+    notebooks: Arc<Notebooks>,
+    sub_agents: SubAgents,
 }
 
 /// Choices of the user.
@@ -77,6 +82,13 @@ struct Done<'a> {
     hand_back: bool,
 }
 
+impl Ready<'_> {
+    fn planned(&self) -> Planned<'_> {
+        let keeps = self.tool.grants.state.then_some(self.tool.declared.name.as_str());
+        Planned { tier: self.tool.tier, touches: self.touches.clone(), keeps }
+    }
+}
+
 impl Tools for Dispatcher {
     fn definitions(&self) -> &[ToolDefinition] {
         self.catalog.definitions()
@@ -100,13 +112,32 @@ impl Dispatcher {
         approvals: Arc<Approvals>,
         settings: DispatcherSettings,
     ) -> Self {
-        Self { sandbox, catalog, workspace, approvals, settings, repetition: Mutex::default() }
+        let (repetition, notebooks, sub_agents) = (Mutex::default(), Arc::default(), SubAgents::NoModel);
+        let settling = Settling::default();
+        Self { sandbox, catalog, workspace, approvals, settings, repetition, settling, notebooks, sub_agents }
+    }
+
+    /// With a place where what was there before a change is kept, to be had back.
+    #[must_use]
+    pub fn keeping(self, history: Arc<History>) -> Self {
+        Self { settling: Settling { history: Some(history) }, ..self }
+    }
+
+    /// With what tools kept before, in the same session.
+    #[must_use]
+    pub fn with_notebooks(self, notebooks: Arc<Notebooks>) -> Self {
+        Self { notebooks, ..self }
+    }
+
+    /// With somebody who works on tasks that tools hand over.
+    #[must_use]
+    pub fn with_sub_agents(self, sub_agents: SubAgents) -> Self {
+        Self { sub_agents, ..self }
     }
 
     async fn run_calls(&self, turn: &mut OpenTurn, observer: &dyn Observer, cancel: &CancellationToken) -> Ran {
         let mut ready: Vec<Option<Ready<'_>>> = self.prepare(turn, observer).into_iter().map(Some).collect();
-        let planned: Vec<Planned> =
-            ready.iter().flatten().map(|ready| Planned { tier: ready.tool.tier, touches: ready.touches.clone() }).collect();
+        let planned: Vec<Planned<'_>> = ready.iter().flatten().map(Ready::planned).collect();
         for step in schedule::steps(&planned, self.settings.reorder) {
             if cancel.is_cancelled() {
                 return Ran::Aborted;
@@ -169,12 +200,12 @@ impl Dispatcher {
             Ok(checked) => checked,
             Err(problem) => return Err((call, problem.to_string())),
         };
-        if let Some(problem) = checked.paths.iter().find_map(|path| self.workspace.refusal(path)) {
+        if let Some(problem) = checked.paths.iter().find_map(|path| self.workspace.refusal(path, tool.grants.files)) {
             return Err((call, problem.to_string()));
         }
-        // A command, or a request to a server of this machine, can touch whatever there is.
-        let anything = tool.grants.commands || !tool.grants.fetch.is_empty();
-        let touches = match (tool.grants.files, anything, checked.paths.is_empty()) {
+        // What a command, a sub-agent or a server of this machine looks at is nobody's to know beforehand.
+        let roams = tool.grants.commands || tool.grants.agents || !tool.grants.fetch.is_empty();
+        let touches = match (tool.grants.files, roams, checked.paths.is_empty()) {
             (FileGrant::None, false, _) => Touches::Nothing,
             (FileGrant::Read | FileGrant::ReadWrite, false, false) => Touches::Paths(checked.paths),
             (FileGrant::Read | FileGrant::ReadWrite, false, true) | (_, true, _) => Touches::Anything,
@@ -222,10 +253,12 @@ impl Dispatcher {
     async fn run_one<'a>(&'a self, ready: Ready<'a>, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> Done<'a> {
         let verdicts = Arc::new(Mutex::new(Verdicts::default()));
         let started = Instant::now();
-        let CallReport { result: report, active, memory, log } = match self.admit(&ready, &verdicts, cancel).await {
+        let mut report = match self.admit(&ready, &verdicts, cancel).await {
             Ok(()) => self.attempt(&ready, &verdicts, observer, cancel).await,
             Err(failure) => CallReport::without_a_run(failure),
         };
+        let changes = self.settling.settle(&mut report, ready.tool, &ready.subject, &self.approvals, (cancel, &verdicts)).await;
+        let CallReport { result: report, active, memory, log, touched, contacts, denials, staged: _ } = report;
         let verdicts = std::mem::take(&mut *lock(&verdicts));
         let wall = started.elapsed();
         let duration = wall.saturating_sub(verdicts.waited);
@@ -240,6 +273,8 @@ impl Dispatcher {
             output: report.as_ref().map_or(0, sandbox::Output::size),
             memory,
             log: log.len(),
+            touched,
+            contacts,
             decisions: verdicts.records,
         };
         let (permitted, rejected) = (verdicts.permitted, verdicts.rejected);
@@ -250,12 +285,17 @@ impl Dispatcher {
                 let enough = self.approvals.rejections_in_a_row() >= self.settings.rejections;
                 (ToolResult::with(ResultStatus::Rejected, text), None, rejection.guidance.is_none() || enough)
             }
-            None if matches!(report, Err(Failure::Cancelled)) => (ToolResult::interrupted(), None, false),
+            // What a tool makes of its being stopped says nothing of what it had done by then, such as half a command.
+            None if matches!(report, Err(Failure::Cancelled)) || report.is_err() && cancel.is_cancelled() => {
+                (ToolResult::interrupted(), None, false)
+            }
             None => {
                 let cap = ready.tool.caps.get(Cap::ShownBytes).and_then(|bytes| usize::try_from(bytes).ok());
                 let keeping = Keeping { cap: cap.unwrap_or(self.settings.output_cap), folder: self.settings.outputs.clone() };
-                let (result, view) = answer::to_result(report, &keeping, &ready.tool.declared.name);
-                (result, view, false)
+                let (mut result, view) = answer::to_result(report, &keeping, &ready.tool.declared.name);
+                settle::remark(&mut result, &denials, !ended.touched.written.is_empty());
+                // What has really changed, whatever the tool says.
+                (result, changes.map(|changes| View::Diff(changes.diff())).or(view), false)
             }
         };
         ended.status = result.status;
@@ -263,20 +303,16 @@ impl Dispatcher {
         Done { ready, result, view, duration, hand_back }
     }
 
-    /// Asks for what has to be settled before a call starts.
+    /// Asks for what has to be settled before a call starts; its effects are decided on when they are known.
     async fn admit(&self, ready: &Ready<'_>, verdicts: &Mutex<Verdicts>, cancel: &CancellationToken) -> Result<(), Failure> {
         self.approvals.ready().map_err(denied)?;
-        let confirm = ready.tool.confirm;
-        let effect = match (ready.tool.grants.files, &ready.touches) {
-            (FileGrant::ReadWrite, Touches::Paths(paths)) => Effect::Write { paths: paths.clone(), confirm },
-            (FileGrant::ReadWrite, Touches::Nothing | Touches::Anything) => Effect::Write { paths: Vec::new(), confirm },
-            // Commands are asked one by one anyway; a rule that wants the tool asked has each of them asked.
-            (FileGrant::None | FileGrant::Read, _) if confirm && (!ready.tool.grants.commands || ready.tool.declared.confirm) => {
-                Effect::Confirmed
-            }
-            (FileGrant::None | FileGrant::Read, _) => return Ok(()),
-        };
-        match self.approvals.rule(&ready.subject, effect, cancel, verdicts).await {
+        // What writes is confirmed with what it writes. Commands are asked one by one anyway; a rule that wants the tool asked
+        // has each of them asked.
+        let now = ready.tool.grants.files != FileGrant::ReadWrite && (!ready.tool.grants.commands || ready.tool.declared.confirm);
+        if !ready.tool.confirm || !now {
+            return Ok(());
+        }
+        match self.approvals.rule(&ready.subject, Effect::Confirmed, cancel, verdicts).await {
             Ruling::Permitted(_) => Ok(()),
             Ruling::Denied(denial) => Err(denied(denial)),
         }
@@ -313,6 +349,7 @@ impl Dispatcher {
         cancel: &CancellationToken,
     ) -> CallReport {
         let (lines, mut progress) = tokio::sync::mpsc::channel::<String>(8);
+        let (delegation, tasks) = delegation::tasks();
         let call = sandbox::Call {
             tool: ready.tool.declared.name.clone(),
             input: ready.input.clone(),
@@ -320,12 +357,14 @@ impl Dispatcher {
             limits: self.settings.limits.clone().with(&ready.tool.caps),
             workspace: Arc::clone(&self.workspace),
             gate: self.gate(ready, verdicts, cancel),
+            notebook: self.notebooks.of(ready.tool.plugin.digest(), &ready.tool.declared.name),
+            delegation,
             // A line that finds the channel full is dropped: progress is for now or never.
             progress: Arc::new(move |line| drop(lines.try_send(line.to_owned()))),
             credentials: Arc::clone(&self.settings.credentials),
             cancel: cancel.clone(),
         };
-        let running = ready.tool.plugin.call(&self.sandbox, call);
+        let running = tasks.work_until(ready.tool.plugin.call(&self.sandbox, call), &self.sub_agents, &ready.call, observer, cancel);
         tokio::pin!(running);
         loop {
             tokio::select! {
@@ -343,13 +382,5 @@ impl Dispatcher {
             let subject = Arc::clone(&subject);
             Box::pin(async move { approvals.rule(&subject, effect, &cancel, &verdicts).await })
         })
-    }
-}
-
-fn denied(denial: Denial) -> Failure {
-    Failure::Denied {
-        code: denial.code.name().to_owned(),
-        reason: denial.reason,
-        remedy: denial.remedy.map(|remedy| format!(" {remedy}")).unwrap_or_default(),
     }
 }

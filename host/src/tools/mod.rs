@@ -4,26 +4,31 @@
 //! [`Dispatcher`] takes the calls of a turn, checks their arguments, orders them by what their tools are *able* to do,
 //! runs them in their enclosures, asks where something has to be approved, and answers every call.
 
+mod accepted;
 mod answer;
 mod approval;
 mod arguments;
 mod builtin;
 mod catalog;
+mod delegation;
 mod dispatch;
 mod ledger;
 mod parallel;
 mod paths;
 mod repetition;
 mod schedule;
+mod settle;
 mod summary;
 mod tier;
 
+pub use accepted::{Accepted, AcceptedTool, BadLock, Lock, Standing};
 pub use approval::{Answer, Approvals, Approver};
 pub use arguments::{Arguments, ArgumentsProblem};
 pub use builtin::builtin_components;
 pub use catalog::{Catalog, ChosenCaps, Origin, Refused, Tool};
+pub use delegation::SubAgents;
 pub use dispatch::{Dispatcher, DispatcherSettings};
-pub use ledger::{Change, Decided, Ended, Ground, Ledger, Ruled, Subject, Unrecorded};
+pub use ledger::{Change, Contact, Contacts, Decided, Ended, Ground, Ledger, Ruled, Subject, Touched, Unrecorded};
 pub use parallel::{InvalidParallelLimit, ParallelLimit};
 pub use schedule::Reorder;
 pub use tier::tier;

@@ -19,9 +19,11 @@ pub enum Reorder {
 
 /// What the order depends on.
 #[derive(Clone, Debug)]
-pub(super) struct Planned {
+pub(super) struct Planned<'a> {
     pub(super) tier: Tier,
     pub(super) touches: Touches,
+    /// The tool, if it keeps state: its calls come one after the other, in the model's order.
+    pub(super) keeps: Option<&'a str>,
 }
 
 /// Which files a call may touch.
@@ -45,7 +47,7 @@ pub(super) enum Step {
 }
 
 /// Puts calls in order.
-pub(super) fn steps(calls: &[Planned], reorder: Reorder) -> Vec<Step> {
+pub(super) fn steps(calls: &[Planned<'_>], reorder: Reorder) -> Vec<Step> {
     let writes: Vec<usize> = (0..calls.len()).filter(|&i| calls[i].tier == Tier::Write).collect();
     // After how many of the writes each other call comes: behind the last one before it that it could see.
     let behind = |i: usize| match reorder {
@@ -55,20 +57,38 @@ pub(super) fn steps(calls: &[Planned], reorder: Reorder) -> Vec<Step> {
             writes.iter().rposition(|w| sees(&w)).map_or(0, |position| position + 1)
         }
     };
-    let behind: Vec<usize> = (0..calls.len()).map(behind).collect();
+    let mut behind: Vec<usize> = (0..calls.len()).map(behind).collect();
+    for i in 0..calls.len() {
+        if let Some(before) = (0..i).rev().find(|&before| calls[i].keeps.is_some() && calls[before].keeps == calls[i].keeps) {
+            behind[i] = behind[i].max(behind[before]);
+        }
+    }
     let mut steps = Vec::new();
     for round in 0..=writes.len() {
         for tier in [Tier::Research, Tier::ReadOnly] {
             let together: Vec<usize> = (0..calls.len()).filter(|&i| calls[i].tier == tier && behind[i] == round).collect();
-            if !together.is_empty() {
-                steps.push(Step::Together(together));
-            }
+            steps.extend(in_turn(calls, together).into_iter().map(Step::Together));
         }
         if let Some(&write) = writes.get(round) {
             steps.push(Step::Alone(write));
         }
     }
     steps
+}
+
+/// Parts calls that would run side by side so that no tool that keeps state runs beside itself.
+fn in_turn(calls: &[Planned<'_>], together: Vec<usize>) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for call in together {
+        let keeps = calls[call].keeps;
+        let last = groups.iter().rposition(|group| keeps.is_some() && group.iter().any(|&other| calls[other].keeps == keeps));
+        let group = last.map_or(0, |last| last + 1);
+        if group == groups.len() {
+            groups.push(Vec::new());
+        }
+        groups[group].push(call);
+    }
+    groups
 }
 
 impl Touches {
@@ -85,9 +105,10 @@ impl Touches {
 mod tests {
     use super::*;
 
-    fn call(word: &str) -> Planned {
+    fn call(word: &str) -> Planned<'_> {
         let (tier, path) = word.split_once(' ').unwrap_or((word, "*"));
-        let tier = match tier {
+        let keeps = tier.strip_prefix("note-");
+        let tier = match keeps.map_or(tier, |_| "read") {
             "research" => Tier::Research,
             "read" => Tier::ReadOnly,
             "write" => Tier::Write,
@@ -98,7 +119,7 @@ mod tests {
             "-" => Touches::Nothing,
             path => Touches::Paths(vec![WorkspacePath::parse(path, None).unwrap()]),
         };
-        Planned { tier, touches }
+        Planned { tier, touches, keeps }
     }
 
     fn order(calls: &[&str], reorder: Reorder) -> String {
@@ -137,8 +158,16 @@ mod tests {
     }
 
     #[test]
+    fn a_tool_that_keeps_state_never_runs_beside_itself() {
+        assert_eq!(order(&["note-a -", "read", "note-a -", "note-b -", "note-a -"], Reorder::Safe), "[0, 1, 3] [2] [4]");
+        // The second could go ahead of the write by its paths, and not of the first.
+        assert_eq!(order(&["write a", "note-a a", "note-a b", "note-b b"], Reorder::Safe), "[3] 0 [1] [2]");
+        assert_eq!(order(&["write", "note-a", "note-a"], Reorder::Always), "[1] [2] 0");
+    }
+
+    #[test]
     fn every_call_runs_exactly_once() {
-        let words = ["read", "write", "research", "read a", "write a", "read -", "write b", "read b"];
+        let words = ["read", "write", "research", "read a", "note-a", "write a", "note-a -", "read -", "write b", "note-b", "read b"];
         for reorder in [Reorder::Safe, Reorder::Always] {
             let calls: Vec<_> = words.iter().map(|word| call(word)).collect();
             let mut all: Vec<usize> = steps(&calls, reorder)

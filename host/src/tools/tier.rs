@@ -8,15 +8,21 @@ use crate::policy::Capability;
 /// settles its tier, and its hints and the policy can only make it stricter: a tool that lies about itself ends up alone and
 /// asked, never the other way round.
 pub fn tier(given: &[Capability], alone: bool) -> Tier {
-    if alone { Tier::Write } else { given.iter().map(of_asking).max().unwrap_or(Tier::ReadOnly) }
+    if alone || given.iter().any(can_change_something) {
+        Tier::Write
+    } else if given.contains(&Capability::Delegate) {
+        Tier::Research
+    } else {
+        Tier::ReadOnly
+    }
 }
 
-fn of_asking(capability: &Capability) -> Tier {
+fn can_change_something(capability: &Capability) -> bool {
     match capability {
-        Capability::Delegate => Tier::Research,
-        Capability::ReadFiles | Capability::ReadEnvironment(_) | Capability::KeepState => Tier::ReadOnly,
-        // A request can change something at the other end, and nobody here can know.
-        Capability::WriteFiles | Capability::RunCommands | Capability::Fetch(_) => Tier::Write,
+        Capability::ReadFiles | Capability::ReadEnvironment(_) | Capability::KeepState | Capability::Delegate => false,
+        // A request can change something at the other end, and nobody here can know. A plan that is accepted changes the
+        // mode, so that what stands behind it has to wait for it.
+        Capability::WriteFiles | Capability::RunCommands | Capability::Fetch(_) | Capability::PresentPlan => true,
     }
 }
 
@@ -31,7 +37,10 @@ mod tests {
             (vec![Capability::ReadFiles], false, Tier::ReadOnly),
             (vec![Capability::ReadFiles], true, Tier::Write),
             (vec![Capability::Delegate], false, Tier::Research),
-            (vec![Capability::Delegate, Capability::ReadFiles], false, Tier::ReadOnly),
+            (vec![Capability::Delegate, Capability::ReadFiles], false, Tier::Research),
+            (vec![Capability::Delegate, Capability::RunCommands], false, Tier::Write),
+            (vec![Capability::KeepState], false, Tier::ReadOnly),
+            (vec![Capability::PresentPlan], false, Tier::Write),
             (vec![Capability::WriteFiles], false, Tier::Write),
             (vec![Capability::RunCommands], false, Tier::Write),
             (vec![Capability::Fetch(vec!["example.com".into()])], false, Tier::Write),

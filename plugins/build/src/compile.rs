@@ -78,28 +78,37 @@ fn target(root: &Path) -> PathBuf {
 fn compile(root: &Path, toolchain: &Toolchain, plugin: &Plugin, target: &Path) -> Result<Vec<u8>, String> {
     let mut flags: Vec<String> = FLAGS.map(str::to_owned).into();
     flags.extend(remap(root, toolchain));
-    let mut cargo = Command::new(&toolchain.cargo);
-    cargo.current_dir(root).env("RUSTC", &toolchain.rustc);
-    for (name, _) in env::vars_os().filter(|(name, _)| is_foreign(name, toolchain)) {
-        cargo.env_remove(name);
-    }
-    cargo.args(["build", "--locked", "--profile", PROFILE, "--target", TARGET, "--package", &plugin.package]);
-    cargo.arg("--target-dir").arg(target);
-    if let Some(debian) = &toolchain.debian {
-        let (sysroot, programs) = debian.lay_out(target).map_err(|error| format!("{}: {error}", target.display()))?;
-        flags.push(format!("--sysroot={}", sysroot.display()));
-        cargo.arg("-Zbuild-std=std,panic_abort").env("RUSTC_BOOTSTRAP", "1");
-        let path = env::var_os("PATH").unwrap_or_default();
-        let path = env::join_paths([programs].into_iter().chain(env::split_paths(&path)));
-        cargo.env("PATH", path.map_err(|error| error.to_string())?);
-    }
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+    let mut cargo = toolchain.build(root, target, flags)?;
+    cargo.args(["--locked", "--profile", PROFILE, "--package", &plugin.package]);
     let status = cargo.status().map_err(|error| format!("{}: {error}", toolchain.cargo.display()))?;
     if !status.success() {
         return Err(format!("{}: cargo failed; what it said stands above", plugin.name));
     }
     let component = target.join(TARGET).join(PROFILE).join(format!("{}.wasm", plugin.package.replace('-', "_")));
     fs::read(&component).map_err(|error| format!("{}: {error}", component.display()))
+}
+
+impl Toolchain {
+    /// `cargo build` for a component in a folder: for the target, with these flags for rustc, and with nothing of the environment
+    /// that is meant for other builds.
+    pub fn build(&self, folder: &Path, target: &Path, mut flags: Vec<String>) -> Result<Command, String> {
+        let mut cargo = Command::new(&self.cargo);
+        cargo.current_dir(folder).env("RUSTC", &self.rustc);
+        for (name, _) in env::vars_os().filter(|(name, _)| is_foreign(name, self)) {
+            cargo.env_remove(name);
+        }
+        cargo.args(["build", "--target", TARGET, "--target-dir"]).arg(target);
+        if let Some(debian) = &self.debian {
+            let (sysroot, programs) = debian.lay_out(target).map_err(|error| format!("{}: {error}", target.display()))?;
+            flags.push(format!("--sysroot={}", sysroot.display()));
+            cargo.arg("-Zbuild-std=std,panic_abort").env("RUSTC_BOOTSTRAP", "1");
+            let path = env::var_os("PATH").unwrap_or_default();
+            let path = env::join_paths([programs].into_iter().chain(env::split_paths(&path)));
+            cargo.env("PATH", path.map_err(|error| error.to_string())?);
+        }
+        cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+        Ok(cargo)
+    }
 }
 
 /// Takes this machine's directories out of what a component says, as in the messages of a panic.

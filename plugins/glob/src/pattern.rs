@@ -1,4 +1,4 @@
-//! From what a model writes to a line in the manner of gitignore, which has its own ideas of a beginning.
+//! From what a model writes to what the host's walk takes.
 
 use cofferdam_sdk::ToolError;
 
@@ -9,12 +9,11 @@ pub(crate) fn glob(pattern: &str) -> Result<String, ToolError> {
         None => ("", pattern),
     };
     let names = names.strip_prefix("./").unwrap_or(names);
-    // To gitignore these two are lines that say nothing, and every file would match.
+    // The host would say so too, and not how to do better.
     if names.trim().is_empty() {
         return Err(ToolError::invalid_input("/pattern", "the pattern is empty. `*.rs` finds by ending, `**` finds every file"));
     }
-    let escape = if not.is_empty() && names.starts_with('#') { "\\" } else { "" };
-    Ok(format!("{not}{escape}{names}"))
+    Ok(format!("{not}{names}"))
 }
 
 /// Why a pattern may have found nothing, if its form says so.
@@ -29,14 +28,14 @@ mod tests {
 
     #[test]
     fn a_pattern_stays_as_it_is() {
-        for pattern in ["*.rs", "src/**/*.{ts,tsx}", "!*.md", "/Cargo.toml", "!#x", ".env*"] {
+        for pattern in ["*.rs", "src/**/*.{ts,tsx}", "!*.md", "/Cargo.toml", "!#x", "#notes#", ".env*"] {
             assert_eq!(glob(pattern).as_deref(), Ok(pattern));
         }
     }
 
     #[test]
     fn what_gitignore_would_not_understand_is_put_right() {
-        for (pattern, expected) in [("./src/*.rs", "src/*.rs"), ("!./src/*.rs", "!src/*.rs"), ("#notes#", "\\#notes#")] {
+        for (pattern, expected) in [("./src/*.rs", "src/*.rs"), ("!./src/*.rs", "!src/*.rs")] {
             assert_eq!(glob(pattern).as_deref(), Ok(expected));
         }
     }

@@ -34,17 +34,21 @@ const BYTE_ORDER_MARK: &str = "\u{FEFF}";
 
 /// Makes the change, which may be refused for reasons that the model can do something about.
 pub(crate) fn apply(text: &str, change: &Change<'_>) -> Result<Edit, ToolError> {
-    if change.old.is_empty() {
-        return Err(ToolError::invalid_input("/old_text", "it is empty. Give the text to replace, or, to add text, the line beside it"));
-    }
-    if change.old == change.new {
-        return Err(ToolError::invalid_input("/new_text", "it is the same as old_text, so nothing would change"));
-    }
     // It is not shown to models, so none of their texts begins with it.
     let (mark, body) = match text.strip_prefix(BYTE_ORDER_MARK) {
         Some(body) => (BYTE_ORDER_MARK, body),
         None => ("", text),
     };
+    if change.old == change.new {
+        return Err(ToolError::invalid_input("/new_text", "it is the same as old_text, so nothing would change"));
+    }
+    if change.old.is_empty() && body.is_empty() {
+        return fill(mark, change);
+    }
+    if change.old.is_empty() {
+        let why = "it is empty, and the file is not. Give the text to replace, or, to add text, the line beside it";
+        return Err(ToolError::invalid_input("/old_text", why));
+    }
     let mut edit = match exact::find(body, change.old) {
         Some(found) => exactly(body, &found, change)?,
         None => match loose::apply(body, change)? {
@@ -61,6 +65,14 @@ pub(crate) fn apply(text: &str, change: &Change<'_>) -> Result<Edit, ToolError> 
     }
     edit.text.insert_str(0, mark);
     Ok(edit)
+}
+
+/// An empty file has nothing to replace, and one place for everything.
+fn fill(mark: &str, change: &Change<'_>) -> Result<Edit, ToolError> {
+    if mark.len() + change.new.len() > source::MAX_BYTES {
+        return Err(source::too_large(change.path));
+    }
+    Ok(Edit { text: format!("{mark}{}", change.new), lines: vec![1], loosely: false })
 }
 
 fn exactly(text: &str, found: &Found<'_>, change: &Change<'_>) -> Result<Edit, ToolError> {

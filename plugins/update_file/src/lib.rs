@@ -27,7 +27,8 @@ pub struct UpdateFile;
 pub struct Input {
     /// The file, relative to the workspace.
     path: WorkspacePath,
-    /// The text to replace, exactly as it is in the file, with enough around it to be there once.
+    /// The text to replace, exactly as it is in the file, with enough around it to be there once. Empty only to fill an
+    /// empty file.
     old_text: String,
     /// What to put in its place; empty to delete it.
     new_text: String,

@@ -54,6 +54,9 @@ fn explain(path: &WorkspacePath, error: io::Error) -> ToolError {
         io::ErrorKind::AlreadyExists | io::ErrorKind::IsADirectory => ToolError::failed(match fs::symlink_metadata(path) {
             Ok(metadata) if metadata.is_dir() => format!("`{path}` is a directory; give the path of a new file"),
             Ok(metadata) if metadata.is_symlink() => format!("`{path}` is a symbolic link already; nothing was written"),
+            Ok(metadata) if metadata.is_file() && metadata.len() == 0 => {
+                format!("`{path}` exists already, and is empty. Use update_file with an empty `old_text` to fill it.")
+            }
             _ => format!("`{path}` exists already, and nothing was written. Use update_file to change it."),
         }),
         _ => ToolError::io("create", path)(error),
@@ -103,6 +106,8 @@ mod tests {
         fs::write(&file, "old")?;
         assert!(refusal(&file).contains("Use update_file"));
         assert_eq!(fs::read(&file)?, b"old");
+        fs::write(below(&directory, "empty"), "")?;
+        assert!(refusal(&below(&directory, "empty")).contains("update_file with an empty `old_text`"));
         assert!(refusal(&below(&directory, "file/x")).contains("a part of the path is a file"));
         assert!(refusal(&below(&directory, "file/x/y")).contains("a part of the path is a file"));
 

@@ -3,7 +3,7 @@
 pub use crate::bindings::cofferdam::plugin::commands::{Command, CommandError, Ending, Finished};
 
 use crate::ToolError;
-use crate::bindings::cofferdam::plugin::commands as host;
+use crate::lent::commands as host;
 
 impl Command {
     /// In seconds, unless [`Command::timeout`] says otherwise; it may be 1 to 600.
@@ -12,6 +12,13 @@ impl Command {
     /// A line for `sh -c`, of at most 128 KiB, to be run in the root of the workspace.
     pub fn new(line: impl Into<String>) -> Self {
         Self { line: line.into(), directory: String::new(), timeout: Self::DEFAULT_TIMEOUT }
+    }
+}
+
+impl Finished {
+    /// A command that exited, for tests.
+    pub fn exited(code: i32, stdout: impl Into<String>) -> Self {
+        Self { ending: Ending::Exited(code), stdout: stdout.into(), stderr: String::new(), duration: 0.0 }
     }
 }
 

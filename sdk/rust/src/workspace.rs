@@ -21,7 +21,7 @@ pub use crate::bindings::cofferdam::plugin::workspace::{Batch, Entry, EntryKind,
 pub use files::{File, Files};
 
 use crate::ToolError;
-use crate::bindings::cofferdam::plugin::workspace as host;
+use crate::lent::workspace as host;
 
 /// How many entries cross into the plugin at once: each crossing costs more than an entry does.
 const ENTRIES: u32 = 1024;

@@ -72,6 +72,7 @@ pub(super) fn list_tools(tools: &[Tool], data: &mut Data) -> u32 {
                 Capability::ReadEnvironment(names) => (4, Some(names)),
                 Capability::Delegate => (5, None),
                 Capability::KeepState => (6, None),
+                Capability::PresentPlan => (7, None),
             };
             let mut items = Vec::new();
             for item in list.into_iter().flatten() {

@@ -8,8 +8,8 @@ use cofferdam::agent::events::{Event, Observer, Tier};
 use cofferdam::agent::ports::{Ran, Tools as _};
 use cofferdam::conversation::{Call, CallId, Content, OpenTurn, Response, ResponseBlock, ResultStatus};
 use cofferdam::policy::Mode;
-use cofferdam::sandbox::{Allocation, Compiler, Credential, Limits, Sandbox, SandboxOptions, Workspace};
-use cofferdam::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder};
+use cofferdam::sandbox::{Allocation, Compiler, Credential, History, Limits, Sandbox, SandboxOptions, Workspace};
+use cofferdam::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder, SubAgents};
 use tokio_util::sync::CancellationToken;
 
 use super::component::Guest;
@@ -25,6 +25,7 @@ pub struct Plan {
     parallel: usize,
     reorder: Reorder,
     output_cap: usize,
+    sub_agents: SubAgents,
     credentials: Vec<Credential>,
 }
 
@@ -34,6 +35,9 @@ pub struct House {
     dispatcher: Dispatcher,
     runtime: Option<tokio::runtime::Runtime>,
     folder: tempfile::TempDir,
+    workspace: Arc<Workspace>,
+    history: Arc<History>,
+    state: tempfile::TempDir,
 }
 
 /// What came of a call.
@@ -89,6 +93,7 @@ impl Default for Plan {
             parallel: 4,
             reorder: Reorder::Safe,
             output_cap: 60_000,
+            sub_agents: SubAgents::NoModel,
             credentials: Vec::new(),
         }
     }
@@ -154,6 +159,11 @@ impl Plan {
         Self { output_cap, ..self }
     }
 
+    /// With somebody who works on tasks.
+    pub fn sub_agents(self, sub_agents: SubAgents) -> Self {
+        Self { sub_agents, ..self }
+    }
+
     /// With a secret of the host.
     pub fn credential(mut self, credential: Credential) -> Self {
         self.credentials.push(credential);
@@ -182,10 +192,14 @@ impl Plan {
             repetition: true,
         };
         let approvals = Arc::new(Approvals::new(self.mode, self.approver));
-        let dispatcher = Dispatcher::new(sandbox, Arc::clone(&catalog), workspace, approvals, settings);
+        let state = tempfile::tempdir().expect("a folder");
+        let history = Arc::new(History::of(state.path(), &workspace));
+        let dispatcher = Dispatcher::new(sandbox, Arc::clone(&catalog), Arc::clone(&workspace), approvals, settings)
+            .with_sub_agents(self.sub_agents)
+            .keeping(Arc::clone(&history));
         // One thread for everything that is not in a call: a call that held it up would be noticed.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        House { catalog, dispatcher, runtime: Some(runtime), folder }
+        House { catalog, dispatcher, runtime: Some(runtime), folder, workspace, history, state }
     }
 }
 
@@ -198,6 +212,21 @@ impl House {
     /// The workspace.
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// The workspace, opened.
+    pub fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    /// What was there before each change.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Where that is kept.
+    pub fn state(&self) -> &Path {
+        self.state.path()
     }
 
     /// Puts a file into the workspace.

@@ -165,3 +165,14 @@
         (call $say @"refused ") (call $say-number (i32.load8_u offset=4 (local.get $ret)))
         (call $say @": ") (call $say-pair (i32.add (local.get $ret) (i32.const 8)))))
     (call $say @"\n"))
+
+  ;; Says what a function of `state`, `agents` or `plans` has against it: an error whose first case is a denial.
+  (func $say-refusal (param $ret i32)
+    (if (i32.eqz (i32.load8_u offset=4 (local.get $ret)))
+      (then
+        (call $say @"denied ") (call $say-pair (i32.add (local.get $ret) (i32.const 8)))
+        (call $say @": ") (call $say-pair (i32.add (local.get $ret) (i32.const 16))))
+      (else
+        (call $say @"refused ") (call $say-number (i32.load8_u offset=4 (local.get $ret)))
+        (call $say @": ") (call $say-pair (i32.add (local.get $ret) (i32.const 8)))))
+    (call $say @"\n"))

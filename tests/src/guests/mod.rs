@@ -18,8 +18,10 @@ mod describe;
 mod house;
 mod module;
 pub mod nested;
+mod worker;
 
 pub use approver::Scripted;
 pub use component::{Guest, encode};
 pub use describe::Tool;
 pub use house::{Answered, House, Plan, TurnReport, shared_sandbox};
+pub use worker::Worker;

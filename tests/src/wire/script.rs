@@ -10,6 +10,7 @@ pub struct Reply {
     pub(super) cut: Cut,
     pub(super) crlf: bool,
     pub(super) waits: bool,
+    pub(super) only_to: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -97,7 +98,7 @@ pub fn hangs() -> Reply {
 
 impl Reply {
     fn new(answer: Answer) -> Self {
-        Self { answer, headers: Vec::new(), cut: Cut::Events, crlf: false, waits: false }
+        Self { answer, headers: Vec::new(), cut: Cut::Events, crlf: false, waits: false, only_to: None }
     }
 
     /// Adds text.
@@ -187,6 +188,13 @@ impl Reply {
     #[must_use]
     pub fn when_released(mut self) -> Self {
         self.waits = true;
+        self
+    }
+
+    /// Answers only a request whose first user message holds this text: for conversations that run side by side.
+    #[must_use]
+    pub fn to(mut self, text: &str) -> Self {
+        self.only_to = Some(text.to_owned());
         self
     }
 

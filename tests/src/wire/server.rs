@@ -1,6 +1,6 @@
 //! The server.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -33,6 +33,8 @@ struct Shared {
 struct State {
     script: VecDeque<Reply>,
     requests: Vec<Request>,
+    /// Which conversation each request belongs to, where several run side by side.
+    conversations: Vec<Option<String>>,
     surplus: usize,
     released: bool,
     over: bool,
@@ -114,8 +116,13 @@ impl Server {
             assert!(problems.is_empty(), "{:?}, request {}: {problems:#?}\n{:#}", self.provider, number + 1, request.body);
             assert!(!request.body.to_string().contains(self.key()), "request {} holds the key:\n{:#}", number + 1, request.body);
         }
-        if let Err(problem) = history::check(&state.requests) {
-            panic!("{:?}: {problem}", self.provider);
+        for conversation in state.conversations.iter().collect::<BTreeSet<_>>() {
+            let of_it = |(_, of): &(&Request, &Option<String>)| of == &conversation;
+            let requests: Vec<Request> =
+                state.requests.iter().zip(&state.conversations).filter(of_it).map(|(request, _)| request.clone()).collect();
+            if let Err(problem) = history::check(&requests) {
+                panic!("{:?}: {problem}", self.provider);
+            }
         }
         let (played, left) = (state.requests.len(), state.script.len());
         assert_eq!(state.surplus, 0, "{:?}: the script was over, and more was asked for: {:#?}", self.provider, state.requests);
@@ -155,8 +162,13 @@ impl Shared {
         while let Some(request) = http::read_request(&mut stream, provider) {
             let (reply, number) = {
                 let mut state = self.state();
+                let first = request.user_texts().into_iter().next().unwrap_or_default();
                 state.requests.push(request);
-                let reply = state.script.pop_front();
+                let meant = |reply: &Reply| reply.only_to.as_ref().is_some_and(|text| first.contains(text));
+                let place = state.script.iter().position(meant).or_else(|| state.script.iter().position(|reply| reply.only_to.is_none()));
+                let reply = place.and_then(|place| state.script.remove(place));
+                let conversation = reply.as_ref().and_then(|reply| reply.only_to.clone());
+                state.conversations.push(conversation);
                 state.surplus += usize::from(reply.is_none());
                 (reply, state.requests.len())
             };

@@ -12,27 +12,39 @@
 //! | `declarations` | names, descriptions and schemas; plugins that change their mind |
 //! | `power` | imports that nobody asked for, and tools that borrow from their siblings |
 //! | `files` | paths, links, FIFOs, and writing with a grant to read |
+//! | `hidden` | secrets and files that other programs run, by every way that leads to them |
+//! | `staged` | what is written aside: shown as it is, made real as a whole or not at all |
+//! | `undo` | having back what was there |
 //! | `walks` | hostile options, foreign roots, what a walk leaves out |
 //! | `commands` | what is approved is what runs; refusals, limits, directories |
+//! | `plans` | plans are accepted by the user, and by nobody else |
+//! | `agents` | tasks that are handed over: who gets them, how many, what comes back |
+//! | `notes` | what a tool keeps, and what it can not |
 //! | `order` | parallel reads, single writes, cancelling, guests that hold on to every core |
 //! | `text` | what reaches a terminal |
 //! | `complete` | no guest is without a test |
 
 #![expect(clippy::expect_used, reason = "the helpers of tests are tests too")]
 
+mod agents;
 mod answers;
 mod commands;
 mod complete;
 mod declarations;
 mod files;
 mod floods;
+mod hidden;
 mod loading;
 mod memory;
+mod notes;
 mod order;
+mod plans;
 mod power;
 mod requests;
+mod staged;
 mod text;
 mod time;
+mod undo;
 mod walks;
 mod world;
 

@@ -38,7 +38,7 @@ fn most_at_once(report: &TurnReport) -> usize {
 const SLEEPS: [&str; 6] = [r#"{"ms":"250"}"#, r#"{"ms":"50"}"#, r#"{"ms":"151"}"#, r#"{"ms":"52"}"#, r#"{"ms":"101"}"#, r#"{"ms":"53"}"#];
 
 #[test]
-fn r017_reads_run_together_up_to_the_limit_and_r019_results_stay_in_order() {
+fn r017_r019_reads_run_together_up_to_the_limit_and_results_stay_in_order() {
     for allocation in ALLOCATIONS {
         for limit in [1, 2, 4] {
             let house = Plan::default().guest(&busy()).allocation(allocation).parallel(limit).build();
@@ -92,11 +92,16 @@ fn r026_a_read_waits_out_a_passing_shortage_and_r027_a_write_is_never_tried_agai
     let options = SandboxOptions { allocation: Allocation::Pooled, compiler: Compiler::InProcess, cache: None };
     let sandbox = Arc::new(Sandbox::new(options).expect("the engine can be made"));
     let plan = || Plan::default().guest(&busy()).sandbox(Arc::clone(&sandbox)).allocation(Allocation::Pooled).parallel(64);
-    let (crowd, other) = (plan().build(), plan().build());
+    let (crowd, more, other) = (plan().build(), plan().build(), plan().build());
     std::thread::scope(|scope| {
-        // Every place in the pool is taken for a while.
-        scope.spawn(|| crowd.turn(&[("read", r#"{"ms":"900"}"#); 64]));
-        let refused = (0..2_000).map(|_| other.call("write", r#"{"ms":"1"}"#)).find(|answered| answered.status == ResultStatus::Error);
+        // Every place in the pool is taken for a while, whoever comes first.
+        scope.spawn(|| crowd.turn(&[("read", r#"{"ms":"1200"}"#); 64]));
+        scope.spawn(|| more.turn(&[("read", r#"{"ms":"1200"}"#); 8]));
+        let write = |_| {
+            std::thread::sleep(Duration::from_millis(100));
+            other.call("write", r#"{"ms":"1"}"#)
+        };
+        let refused = (0..20).map(write).find(|answered| answered.status == ResultStatus::Error);
         let refused = refused.expect("the pool is full for a while");
         assert_says(&refused.text, "as many calls run as there is room for");
         assert_eq!(other.answers("read", r#"{"ms":"1"}"#), "1");

@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cofferdam::agent::events::Tier;
+use cofferdam::conversation::ResultStatus;
 use cofferdam::policy::{Capability, HostPattern, Mode};
 use cofferdam::sandbox::Credential;
 use cofferdam_tests::guests::{Guest, House, Plan, Tool};
@@ -36,7 +37,14 @@ impl Server {
                     Some("/big") => ("200 OK", String::new(), "x".repeat(9 << 20)),
                     _ => ("200 OK", String::new(), "hello".to_owned()),
                 };
+                let is_silent = head.starts_with("GET /silent ");
                 heads.lock().unwrap_or_else(PoisonError::into_inner).push(head);
+                if is_silent {
+                    // Until whoever asked hangs up.
+                    drop(stream.read(&mut byte));
+                    heads.lock().unwrap_or_else(PoisonError::into_inner).push("hung up".to_owned());
+                    continue;
+                }
                 let response = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n{more}\r\n{body}", body.len());
                 // Whoever has had enough hangs up.
                 drop(stream.write_all(response.as_bytes()));
@@ -56,8 +64,11 @@ impl Server {
 
 /// A guest that sends one request without encryption.
 fn guest(authority: &str, path: &str, hosts: &[String]) -> Guest {
-    let guest = Guest::named("fetch").with("{{scheme}}", "0").with("{{authority}}", authority).with("{{path}}", path);
-    guest.asking(&[Capability::Fetch(hosts.to_vec())])
+    template(authority, path).with("{{header}}", "x-a").with("{{method}}", "0").asking(&[Capability::Fetch(hosts.to_vec())])
+}
+
+fn template(authority: &str, path: &str) -> Guest {
+    Guest::named("fetch").with("{{scheme}}", "0").with("{{authority}}", authority).with("{{path}}", path)
 }
 
 fn fetched(authority: &str, path: &str, hosts: &[String]) -> String {
@@ -154,11 +165,86 @@ fn a_host_that_is_no_pattern_is_not_offered() {
 }
 
 #[test]
-fn r114_a_secret_is_not_sent_without_encryption() {
-    let server = Server::start();
+fn r114_a_secret_is_added_for_its_host_and_no_guest_has_it() {
+    let (server, other) = (Server::start(), Server::start());
     let hosts = HostPattern::parse(&server.here()).expect("a pattern");
-    let credential = Credential::new(hosts, "authorization", "Bearer sk-very-secret").expect("it can be sent");
-    let house = Plan::default().guest(&guest(&server.here(), "/", &[server.here()])).credential(credential).build();
-    assert_says(&house.answers("fetch", "{}"), "status 200");
-    assert!(!server.seen()[0].contains("sk-very-secret"), "{:?}", server.seen());
+    let credential = Credential::new(hosts, "x-a", "Bearer sk-very-secret").expect("it can be sent");
+    for (at, has_it) in [(&server, true), (&other, false)] {
+        let house = Plan::default().guest(&guest(&at.here(), "/", &[at.here()])).credential(credential.clone()).build();
+        let answered = house.call("fetch", "{}");
+        assert!(answered.text.contains("status 200") && !format!("{answered:?}").contains("very-secret"), "{answered:?}");
+        let [head] = &at.seen()[..] else { panic!("{:?}", at.seen()) };
+        assert_eq!(head.contains("x-a: Bearer sk-very-secret\r\n"), has_it, "{head}");
+        assert_eq!(head.contains("from-the-guest"), !has_it, "it takes the place of what the guest wrote there: {head}");
+    }
+}
+
+#[test]
+fn r122_a_method_that_was_not_granted_is_not_sent() {
+    let server = Server::start();
+    let granted = [Capability::Fetch(vec![format!("GET,HEAD {}", server.here())])];
+    for (number, method, says) in
+        [("0", "GET", "status 200"), ("2", "POST", "may not send a POST request to 127.0.0.1"), ("4", "DELETE", "denied")]
+    {
+        let guest = template(&server.here(), "/").with("{{header}}", "x-a").with("{{method}}", number).asking(&granted);
+        assert_says(&House::with(&guest).answers("fetch", "{}"), says);
+        assert_eq!(server.seen().len(), 1, "{method}");
+    }
+}
+
+#[test]
+fn r122_a_header_that_says_where_a_request_goes_is_refused() {
+    let server = Server::start();
+    for header in ["Host", "connection", "Proxy-Authorization", "proxy-connection", "Transfer-Encoding", "upgrade", "te", "Forwarded"] {
+        let guest = template(&server.here(), "/").with("{{header}}", header).with("{{method}}", "0");
+        let text = House::with(&guest.asking(&[Capability::Fetch(vec![server.here()])])).answers("fetch", "{}");
+        assert_eq!(text, "the header is refused", "{header}");
+    }
+    assert!(server.seen().is_empty());
+}
+
+#[test]
+fn r122_an_address_that_is_not_for_everybody_is_refused_under_a_grant_for_every_host() {
+    let special = [
+        ("0.0.0.0", "this network"),
+        ("10.0.0.1", "a private network"),
+        ("100.64.0.1", "a provider's own network"),
+        ("127.0.0.1", "this machine"),
+        ("169.254.169.254", "cloud metadata"),
+        ("172.16.0.1", "a private network"),
+        ("192.168.0.1", "a private network"),
+        ("[::1]", "no part of the public internet"),
+        ("[::ffff:10.0.0.1]", "a private network"),
+        ("[64:ff9b::a00:1]", "no part of the public internet"),
+        ("[fd00:ec2::254]", "no part of the public internet"),
+        ("[fe80::1]", "no part of the public internet"),
+        ("[2002:a00:1::]", "6to4"),
+    ];
+    for (address, what) in special {
+        let text = fetched(address, "/", &["*:80".into()]);
+        assert_says(&text, "denied (not-granted): ");
+        assert_says(&text, what);
+    }
+}
+
+#[test]
+fn r101_a_request_ends_when_its_call_is_cancelled() {
+    let server = Server::start();
+    let house = House::with(&guest(&server.here(), "/silent", &[server.here()]));
+    let report = house.turn_cancelled(&[("fetch", "{}")], Some(std::time::Duration::from_millis(1500)));
+    assert_eq!(report.answers[0].status, ResultStatus::Interrupted);
+    // The connection goes too, while the house goes on working.
+    let hung_up = (0..1000).any(|_| {
+        house.assert_is_fine();
+        server.seen().iter().any(|seen| seen == "hung up")
+    });
+    assert!(hung_up, "{:?}", server.seen());
+}
+
+#[test]
+fn r098_a_call_that_waits_for_an_answer_uses_up_its_time() {
+    let server = Server::start();
+    let house = Plan::default().guest(&guest(&server.here(), "/silent", &[server.here()])).millis(300).build();
+    assert_says(&house.fails("fetch", "{}"), "time");
+    house.assert_is_fine();
 }

@@ -5,4 +5,5 @@
 
 mod components;
 mod rooms;
+mod rules;
 mod sources;

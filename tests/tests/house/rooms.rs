@@ -8,7 +8,8 @@ use super::sources::{Source, host};
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("agent", &["conversation"]),
     ("audit", &["agent", "conversation", "policy", "session", "tools"]),
-    ("cli", &["agent", "audit", "config", "conversation", "model", "policy", "sandbox", "session", "shown", "tools"]),
+    ("authoring", &["policy", "sandbox"]),
+    ("cli", &["agent", "audit", "authoring", "config", "conversation", "model", "policy", "sandbox", "session", "shown", "tools"]),
     ("config", &["agent", "policy", "tools"]),
     ("conversation", &[]),
     ("model", &["agent", "conversation", "shown"]),
@@ -28,6 +29,10 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("wasmtime_wasi_http::", &["sandbox"]),
     ("clap::", &["cli"]),
     ("indicatif::", &["cli"]),
+    ("wit_bindgen_", &["authoring"]),
+    ("wit_component::", &["authoring"]),
+    ("reedline::", &["cli"]),
+    ("crossterm::", &["cli"]),
     ("std::process::exit", &["cli"]),
     // Where these are made is where it is decided.
     ("Permit { effect", &["policy"]),

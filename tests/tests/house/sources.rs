@@ -29,7 +29,7 @@ pub(crate) fn host() -> Vec<Source> {
     sources
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+pub(crate) fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("it can be listed").flatten() {
         let path = entry.path();
         if path.is_dir() {

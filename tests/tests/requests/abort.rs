@@ -59,7 +59,7 @@ fn r101_a_command_that_ignores_signals_is_killed_with_its_children() {
 }
 
 #[test]
-fn r100_while_text_is_streaming() {
+fn r100_r102_while_text_is_streaming() {
     for provider in both() {
         let home = home();
         let server = provider.serve([says("The first words").then_hangs()]);
@@ -116,6 +116,7 @@ fn r100_while_tools_run_in_parallel() {
         let spins = Guest::named("loop-in-call");
         home.write("spins.wasm", spins.component());
         let plugin = home.path().join("spins.wasm").display().to_string();
+        assert_eq!(home.run(&["lock", "--yes", "--plugin", &plugin]).code, 0);
         let call = || json!({"text": "x"});
         let server = provider.serve([calls("loop_in_call", call()).call("loop_in_call", call())]);
         let running = home.start(home.task(&server, &["--output", "stream-json", "--plugin", &plugin]));

@@ -8,7 +8,7 @@ use super::home;
 const NOTE: &str = "Your last response was empty.";
 
 #[test]
-fn r013_marker_phrases_are_text() {
+fn r001_r002_r013_marker_phrases_are_text() {
     for provider in both() {
         let home = home().with("a.txt", "read anyway\n");
         let server = provider.serve([

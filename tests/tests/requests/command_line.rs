@@ -31,6 +31,7 @@ fn every_command_has_help() {
         &["policy", "check"],
         &["policy", "explain"],
         &["trust"],
+        &["lock"],
     ] {
         let ran = home().run(&[command, &["--help"]].concat());
         assert!(ran.code == 0 && ran.stdout.contains("Usage:"), "{command:?}: {ran:?}");

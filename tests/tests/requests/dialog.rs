@@ -67,7 +67,7 @@ fn r039_two_approves_the_scope_that_is_shown_and_nothing_else() {
         let server = provider.serve([bash("git init --quiet one"), bash("git init --quiet two"), bash("git status"), says("Done.")]);
         let mut sitting = Sitting::begin(&server);
         sitting.is_asked("git init --quiet one");
-        assert!(sitting.terminal.screen().contains("don't ask again in this session for commands that begin with `git init`"));
+        assert!(sitting.terminal.screen().contains("don't ask again in this request for commands that begin with `git init`"));
         sitting.terminal.types("2\n");
         // The second is covered; the next question is about the third.
         sitting.is_asked("git status");
@@ -92,7 +92,7 @@ fn r039_a_line_that_cannot_be_understood_has_no_scope() {
 }
 
 #[test]
-fn r044_guidance_stands_whole_in_the_result_of_its_own_call_and_nowhere_else() {
+fn r043_r044_r046_r047_guidance_stands_whole_in_the_result_of_its_own_call_and_nowhere_else() {
     let guidance = ["Not that one.", "  Use `mkdir -p` instead;", "and \"quote\" the name: Grüße."];
     for provider in both() {
         let both_calls = bash("touch first").call("bash", json!({"command": "touch second"}));
@@ -206,5 +206,23 @@ fn r130_at_a_terminal_each_text_is_shown_once() {
             assert_eq!(screen.matches(text).count(), 1, "{text}:\n{screen}");
         }
         assert!(screen.contains("✓ bash echo tried"), "{screen}");
+    }
+}
+
+#[test]
+fn r040_a_session_that_goes_on_has_forgotten_what_was_allowed() {
+    for provider in both() {
+        let server = provider.serve([bash("git init --quiet one"), says("Made.")]);
+        let mut sitting = Sitting::begin(&server);
+        sitting.is_asked("git init --quiet one");
+        sitting.terminal.types("2\n");
+        sitting.end().answered("Made.");
+
+        let server = provider.serve([bash("git init --quiet two"), says("Made.")]);
+        let report = File::create(sitting.home.path().join("report.json")).expect("it can be made");
+        sitting.terminal = Terminal::start(&sitting.home.task(&server, &["--continue", "--output", "json"]), Some(report));
+        sitting.is_asked("git init --quiet two");
+        sitting.terminal.types("1\n");
+        sitting.end().answered("Made.");
     }
 }

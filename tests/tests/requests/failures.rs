@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cofferdam_tests::program::Ran;
-use cofferdam_tests::wire::{Reply, Server, both, calls, fails, nothing, raw, says};
+use cofferdam_tests::wire::{Reply, Server, both, calls, fails, hangs, nothing, raw, says};
 use serde_json::json;
 
 use super::home;
@@ -170,5 +170,31 @@ fn r103_results_of_earlier_turns_are_counted_when_a_later_one_fails() {
         let report = home.ask(&server, &["--mode", "auto"]).ended("provider-error", 7);
         assert_eq!((&report["turns"], &report["calls"][0]["status"]), (&json!(1), &json!("ok")));
         assert!(home.has("ran"));
+    }
+}
+
+#[test]
+fn r086_silence_ends_after_the_configured_time() {
+    for provider in both() {
+        for silent in [hangs(), says("Half of").then_hangs()] {
+            let home = home();
+            let settings = "[provider]\nfirst_event_timeout_seconds = 1\nidle_timeout_seconds = 1\n";
+            home.write("config/cofferdam/config.toml", settings);
+            let server = provider.serve([silent]);
+            let report = home.ask(&server, &[]).ended("provider-error", 7);
+            assert!(report["error"].as_str().is_some_and(|error| error.contains("sent nothing for 1 s")), "{report}");
+        }
+    }
+}
+
+#[test]
+fn r114_a_key_does_not_follow_a_redirect() {
+    for provider in both() {
+        let elsewhere = provider.serve([]);
+        let redirect = format!("HTTP/1.1 307 Elsewhere\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", elsewhere.base_url());
+        let server = provider.serve([raw(redirect.as_bytes())]);
+        let report = home().ask(&server, &[]).ended("provider-error", 7);
+        assert!(report["error"].as_str().is_some_and(|error| error.contains("Redirects are not followed")), "{report}");
+        assert!(elsewhere.requests().is_empty());
     }
 }

@@ -49,7 +49,7 @@ fn r081_the_whole_body_for_anthropic() {
 }
 
 #[test]
-fn r009_a_turn_adds_the_message_as_produced_and_one_result_for_each_call() {
+fn r009_r010_a_turn_adds_the_message_as_produced_and_one_result_for_each_call() {
     let requests = requests(Provider::OpenAi);
     let messages = |at: usize| requests[at].body["messages"].as_array().cloned().unwrap_or_default();
     for turn in 1..requests.len() {

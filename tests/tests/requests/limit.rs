@@ -11,7 +11,7 @@ fn step(number: usize) -> Reply {
 }
 
 #[test]
-fn r004_a_model_that_never_stops_is_asked_once_more_without_calls() {
+fn r004_r006_a_model_that_never_stops_is_asked_once_more_without_calls() {
     for provider in both() {
         let home = home();
         let server = provider.serve([step(1), step(2), step(3), step(4)]);

@@ -78,7 +78,7 @@ fn r017_no_more_calls_run_at_the_same_time_than_allowed() {
 }
 
 #[test]
-fn r020_a_call_that_fails_hides_no_other() {
+fn r019_r020_a_call_that_fails_hides_no_other() {
     for provider in both() {
         let home = home().with("a.txt", "here\n");
         let all = calls("read_file", json!({"path": "missing.txt"}))

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use cofferdam_tests::wire::{both, nothing, says};
+use serde_json::json;
 
 use super::home;
 
@@ -78,5 +79,19 @@ fn r025_calls_in_text_are_text() {
         let server = provider.serve([says(text)]);
         home.ask(&server, &["--mode", "auto"]).answered(text);
         assert!(!home.has("ran"));
+    }
+}
+
+#[test]
+fn r052_an_id_that_is_used_again_in_a_later_turn_is_another_call() {
+    for provider in both() {
+        let home = home().with("a.txt", "first\n").with("b.txt", "second\n");
+        let read = |path: &str| nothing().raw_call("same", "read_file", &json!({"path": path}).to_string());
+        let server = provider.serve([read("a.txt"), read("b.txt"), says("Both.")]);
+        home.ask(&server, &[]).answered("Both.");
+        let requests = server.requests();
+        let told = |at: usize| requests[at].results().into_iter().map(|result| result.text.trim().to_owned()).collect::<Vec<_>>();
+        assert_eq!((told(1), told(2)), (vec!["1\tfirst".to_owned()], vec!["1\tsecond".to_owned()]));
+        assert_eq!((requests[2].count("1\tfirst"), requests[2].count("1\tsecond")), (1, 1));
     }
 }

@@ -1,7 +1,7 @@
 //! Streams in every shape in which they may arrive.
 
-use cofferdam_tests::wire::{Cut, both, nothing, says};
-use serde_json::json;
+use cofferdam_tests::wire::{Cut, Provider, both, calls, nothing, says};
+use serde_json::{Value, json};
 
 use super::home;
 
@@ -52,5 +52,32 @@ fn r091_usage_is_summed_and_what_is_unknown_is_not_zero() {
         let server = provider.serve([says("Done.").usage(None)]);
         let report = home().ask(&server, &[]).ended("answered", 0);
         assert_eq!((&report["usage"]["input"], &report["cost"]), (&json!(null), &json!(null)), "{provider:?}");
+    }
+}
+
+#[test]
+fn r082_a_thousand_calls_in_one_response() {
+    for provider in both() {
+        let many = (0..1_000)
+            .fold(nothing(), |reply, n| reply.raw_call(&format!("c{n}"), "submit", &json!({"summary": n.to_string()}).to_string()));
+        let server = provider.serve([many, says("All of them.")]);
+        home().ask(&server, &[]).answered("All of them.");
+        let ids: Vec<String> = server.last_request().results().into_iter().map(|result| result.id).collect();
+        assert_eq!(ids, (0..1_000).map(|n| format!("c{n}")).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn what_is_marked_for_the_cache_stays_within_the_limit_of_four() {
+    let server =
+        Provider::Anthropic.serve([calls("submit", json!({})).call("submit", json!({})), calls("submit", json!({})), says("Done.")]);
+    home().ask(&server, &[]).answered("Done.");
+    for request in server.requests() {
+        let body = &request.body;
+        let marks = body.to_string().matches("\"cache_control\"").count();
+        let last = |list: &Value| list.as_array().and_then(|list| list.last()).expect("it is not empty").clone();
+        let newest = last(&last(&body["messages"])["content"]);
+        assert_eq!((marks, &newest["cache_control"]["type"]), (3, &json!("ephemeral")), "{body:#}");
+        assert_eq!(last(&body["system"])["cache_control"], last(&body["tools"])["cache_control"]);
     }
 }

@@ -10,7 +10,7 @@ fn submits(summary: &str) -> Reply {
 }
 
 #[test]
-fn r029_after_submit_the_model_is_asked_for_the_answer() {
+fn r028_r029_after_submit_the_model_is_asked_for_the_answer() {
     for provider in both() {
         let server = provider.serve([submits("  All done.\n"), says("The answer.")]);
         home().ask(&server, &[]).answered("The answer.");
@@ -20,7 +20,7 @@ fn r029_after_submit_the_model_is_asked_for_the_answer() {
 }
 
 #[test]
-fn r030_beside_other_calls_all_run_and_the_loop_goes_on() {
+fn r003_r030_beside_other_calls_all_run_and_the_loop_goes_on() {
     for provider in both() {
         let home = home().with("a.txt", "text\n");
         let all = submits("Done.").call("read_file", json!({"path": "a.txt"})).call("bash", json!({"command": "echo ran"}));

@@ -18,7 +18,7 @@ fn tools_list_tells_tier_and_power() {
 fn r014_the_tier_follows_from_the_grants() {
     let list: Value = serde_json::from_str(&home().run(&["tools", "list", "--json"]).stdout).expect("it is JSON");
     for tool in list["tools"].as_array().into_iter().flatten() {
-        let can_change = tool["grants"]["files"] == "read-write" || tool["grants"]["commands"] == true;
+        let can_change = tool["grants"]["files"] == "read-write" || tool["grants"]["commands"] == true || tool["grants"]["plans"] == true;
         assert_eq!(tool["tier"] == "write", can_change, "{tool}");
     }
     assert_eq!(list["refused"], json!([]));

@@ -2,6 +2,9 @@
 
 #![expect(clippy::expect_used, reason = "what a test cannot set up, it cannot test")]
 
+mod abort;
+mod cost;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;

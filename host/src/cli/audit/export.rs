@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
+use super::args::AuditFormat;
 use super::warn_of_problems;
 use crate::audit::{Inspected, ocsf};
-use crate::cli::args::AuditFormat;
 use crate::cli::error::Done;
 use crate::cli::exit;
 use crate::cli::print::stdout_line;

@@ -4,12 +4,15 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::cli::args::{CallArgs, Common, ExplainArgs, ModelArgs};
+use super::args::ExplainArgs;
+use crate::cli::args::{CallArgs, Common, ModelArgs};
 use crate::cli::error::{CliError, Done};
 use crate::cli::print::stdout_line;
 use crate::cli::{assemble, exit};
-use crate::policy::{CapabilityKind, Deed, Finding, HostAddress, Kind, Mode, Place, Policy, Protected, Verdict, WorkspacePath};
-use crate::sandbox::Allocation;
+use crate::policy::{
+    CapabilityKind, Deed, Finding, HostAddress, Kind, Mode, Place, Policy, Protected, RequestPattern, Verdict, WorkspacePath,
+};
+use crate::sandbox::{self, Allocation};
 use crate::shown;
 use crate::tools::Tool;
 
@@ -24,7 +27,7 @@ struct Told {
 
 pub(super) fn run(common: &Common, args: &ExplainArgs) -> Done {
     let calls = CallArgs { mode: args.mode, max_parallel: None };
-    let parts = assemble::parts(common, common.flags(ModelArgs::default(), calls, None), Allocation::OnDemand)?;
+    let parts = assemble::parts_to_look_at(common, common.flags(ModelArgs::default(), calls, None), Allocation::OnDemand)?;
     let tool = parts.catalog.find(&args.tool).ok_or_else(|| CliError::new(parts.catalog.unknown(&args.tool)))?;
     let path = |text: &String| WorkspacePath::parse(text, None).map_err(|problem| CliError::new(problem.to_string()));
     let host = |text: &String| HostAddress::parse(text).map_err(|problem| CliError::new(problem.to_string()));
@@ -83,7 +86,7 @@ fn not_held(tool: &Tool, act: &Deed<'_>) -> Option<(String, String, Option<Place
         tool.declared.asks.iter().any(is) && !tool.withheld.iter().any(|(capability, _)| is(capability)) && !tool.not_lent.iter().any(is)
     };
     if enough.iter().any(held) {
-        return None;
+        return not_reached(tool, act);
     }
     if let Some((capability, place)) = tool.withheld.iter().find(|(capability, _)| enough.contains(&capability.kind())) {
         let why = format!("the tool asks to {capability}, and {place} withholds that.");
@@ -93,6 +96,20 @@ fn not_held(tool: &Tool, act: &Deed<'_>) -> Option<(String, String, Option<Place
     let asks = if asks.is_empty() { "nothing".to_owned() } else { asks.join(", ") };
     let why = format!("the tool holds no `{}`: it asks for {asks}, and is given never more than that.", enough[0].name());
     Some((why, "Nothing: that is for its author to change.".into(), None))
+}
+
+/// Why a tool that may send requests does not reach this host by this method.
+fn not_reached(tool: &Tool, act: &Deed<'_>) -> Option<(String, String, Option<Place>)> {
+    let Deed::Fetch { host, method } = act else { return None };
+    let mut granted = tool.grants.fetch.iter().filter_map(|pattern| RequestPattern::parse(pattern).ok());
+    let by_author = "Nothing: that is for its author to change.".to_owned();
+    if !granted.clone().any(|pattern| pattern.covers(host, method)) {
+        let why = format!("the tool asks to send requests to {}, which does not cover {method} to {host}.", tool.grants.fetch.join(", "));
+        return Some((why, by_author, None));
+    }
+    let what = sandbox::special_address(host.address()?)?;
+    let by_itself = granted.any(|pattern| pattern.names(host, method));
+    (!by_itself).then(|| (format!("{host} is {what}, and the tool does not ask for it by itself."), by_author, None))
 }
 
 /// Whether a path is kept from everybody.
@@ -124,7 +141,7 @@ fn protected(policy: &Policy, act: &Deed<'_>) -> Option<(String, String, Option<
 fn in_words(tool: &Tool, told: &Told) -> String {
     let ask = if told.verdict == Verdict::Ask { " (denied where nobody can be asked)" } else { "" };
     let text =
-        format!("{}: {} may {}{ask}\n  because   {}\n  to change {}", told.verdict, tool.declared.name, told.act, told.why, told.change);
+        format!("{}: {}: {}{ask}\n  because    {}\n  to change  {}", tool.declared.name, told.act, told.verdict, told.why, told.change);
     shown::block(&text)
 }
 

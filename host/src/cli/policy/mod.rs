@@ -1,10 +1,14 @@
 //! `cofferdam policy`: what is allowed, and why.
 
+mod args;
 mod check;
 mod explain;
 mod show;
 
-use super::args::{Common, PolicyCommand};
+pub(super) use args::PolicyArgs;
+use args::PolicyCommand;
+
+use super::args::Common;
 use super::error::Done;
 
 pub(super) fn run(common: &Common, command: PolicyCommand) -> Done {

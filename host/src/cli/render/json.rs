@@ -3,10 +3,12 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::Renderer;
 use crate::agent::events::{Event, Fitting, Tier};
 use crate::agent::ports::{Delta, ModelInfo};
 use crate::agent::{Outcome, RequestId};
-use crate::conversation::{Exchange, ResultStatus, Transcript, Usage};
+use crate::cli::spent::Spent;
+use crate::conversation::{ResultStatus, Transcript, Usage};
 use crate::session::SessionId;
 
 /// A call that finished.
@@ -47,12 +49,11 @@ pub(in crate::cli) struct Report<'a> {
     model: &'a ModelInfo,
     turns: usize,
     calls: Vec<CallSummary>,
-    pub(in crate::cli) usage: Usage,
-    /// In US dollars; null if a price or a usage is not known.
-    pub(in crate::cli) cost: Option<f64>,
+    #[serde(flatten)]
+    pub(in crate::cli) spent: Spent,
 }
 
-/// Sums a request up. The transcript holds this request as its last exchange.
+/// Sums a request up. The transcript holds this request as its last exchange; what sub-agents took comes on top.
 pub(in crate::cli) fn report<'a>(
     request: &RequestId,
     session: Option<&'a SessionId>,
@@ -60,10 +61,14 @@ pub(in crate::cli) fn report<'a>(
     exit_code: u8,
     model: &'a ModelInfo,
     transcript: &Transcript,
-    calls: Vec<CallSummary>,
+    renderer: &Renderer,
 ) -> Report<'a> {
     let turns = transcript.exchanges().last().map(|exchange| exchange.turns()).unwrap_or_default();
-    let usage = transcript.exchanges().last().map(Exchange::usage).unwrap_or_default();
+    let own = transcript.exchanges().last().map_or_else(Spent::nothing, |exchange| Spent::on(exchange, Some(&model.model)));
+    let spent = match renderer.sub_agents() {
+        nothing if nothing == Usage::default() => own,
+        theirs => Spent::sum([own, Spent::of(theirs, Some(&model.model))]),
+    };
     let error = match outcome {
         Outcome::ProviderError { message } | Outcome::Overflow { message } | Outcome::InternalError { message } => Some(message.as_str()),
         Outcome::Answered { .. }
@@ -83,16 +88,17 @@ pub(in crate::cli) fn report<'a>(
         error,
         model,
         turns: turns.len(),
-        calls,
-        usage,
-        cost: crate::model::cost(usage, &model.model),
+        calls: renderer.calls(),
+        spent,
     }
 }
 
 /// An event as a line; some are of no use to a program.
 pub(super) fn line(event: &Event<'_>) -> Option<Value> {
     Some(match event {
-        Event::RequestStarted { request, prompt } => json!({"type": "request_started", "request": request, "prompt": prompt}),
+        Event::RequestStarted { request, prompt, model } => {
+            json!({"type": "request_started", "request": request, "prompt": prompt, "model": model})
+        }
         Event::TurnStarted { turn } => json!({"type": "turn_started", "turn": turn}),
         Event::Fitting(Fitting::Pruned(pruned)) => json!({"type": "pruned", "results": pruned.results, "tokens": pruned.tokens}),
         Event::Fitting(Fitting::Summarising) => json!({"type": "summarising"}),
@@ -118,6 +124,7 @@ pub(super) fn line(event: &Event<'_>) -> Option<Value> {
             }
             line
         }
+        Event::SubAgentTurn { call, usage } => json!({"type": "sub_agent_turn", "id": call.id, "usage": usage}),
         Event::Notice(text) => json!({"type": "notice", "text": text}),
         Event::Delta(Delta::CallBegun(_))
         | Event::Answered(_)
@@ -135,17 +142,13 @@ impl Report<'_> {
         if failed > 0 {
             words.push(format!("{failed} not done"));
         }
-        if let (Some(input), Some(output)) = (self.usage.input, self.usage.output) {
-            words.push(format!("{input} tokens in, {output} out"));
-        }
-        if let Some(cost) = self.cost {
-            words.push(format!("${cost:.4}"));
-        }
+        words.extend(self.spent.in_words());
         words.extend(self.session.map(|id| format!("session {id}")));
         console::style(words.join(" · ")).dim().for_stderr().to_string()
     }
 }
 
-fn count(number: usize, noun: &str) -> String {
+/// A number of things.
+pub(in crate::cli) fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }

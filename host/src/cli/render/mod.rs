@@ -1,18 +1,22 @@
 //! Showing what happens, in one of three ways. Watching never fails and never changes what happens.
 
 mod json;
+pub(super) mod lines;
 mod text;
 
 use std::sync::Mutex;
 
 use super::args::Output;
 use crate::agent::events::{Event, Observer};
+use crate::conversation::Usage;
 
-pub(super) use json::{CallSummary, report};
+pub(super) use json::{CallSummary, count, report};
 
 /// Shows events.
 pub(super) struct Renderer {
     face: Mutex<Face>,
+    /// What sub-agents have taken so far.
+    sub_agents: Mutex<Usage>,
 }
 
 enum Face {
@@ -34,7 +38,7 @@ impl Renderer {
             Output::Json => Face::Json(Vec::new()),
             Output::StreamJson => Face::StreamJson(Vec::new()),
         };
-        Self { face: Mutex::new(face) }
+        Self { face: Mutex::new(face), sub_agents: Mutex::default() }
     }
 
     /// Takes the spinner away for a dialog.
@@ -53,6 +57,11 @@ impl Renderer {
         }
     }
 
+    /// What sub-agents took, for the report.
+    pub(super) fn sub_agents(&self) -> Usage {
+        *self.sub_agents.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     fn face(&self) -> std::sync::MutexGuard<'_, Face> {
         self.face.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -68,6 +77,10 @@ impl Drop for Paused<'_> {
 
 impl Observer for Renderer {
     fn observe(&self, event: &Event<'_>) {
+        if let Event::SubAgentTurn { usage, .. } = event {
+            let mut sum = self.sub_agents.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            *sum = sum.plus(*usage);
+        }
         match &mut *self.face() {
             Face::Text(text) => text.observe(event),
             Face::Json(calls) => {

@@ -5,21 +5,15 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use console::style;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::json::CallSummary;
+use super::lines::{self, Finished};
 use crate::agent::Outcome;
-use crate::agent::events::{Event, Fitting, Tier, View};
+use crate::agent::events::{Event, Fitting};
 use crate::agent::ports::Delta;
 use crate::cli::print::{stderr_line, stdout_line, stdout_piece};
-use crate::conversation::{Call, ResultStatus, ToolResult};
 use crate::shown;
-
-/// Lines of a write's result that are shown; the model sees all of it.
-const PREVIEW_LINES: usize = 8;
-/// Lines of a diff that are shown.
-const DIFF_LINES: usize = 40;
 
 pub(super) struct Text {
     /// Whether the model's text is shown as it comes.
@@ -80,15 +74,10 @@ impl Text {
             Event::Delta(Delta::Reasoning(_) | Delta::CallBegun(_))
             | Event::RequestStarted { .. }
             | Event::CallsProposed(_)
+            | Event::SubAgentTurn { .. }
             | Event::TurnFinished(_) => {}
             Event::Delta(Delta::Retry { attempt, pause, reason }) => {
-                let reason = shown::line(reason, 300);
-                self.say(&format!(
-                    "{} {reason}; attempt {} in {:.1} s",
-                    style("!").yellow().for_stderr(),
-                    attempt + 1,
-                    pause.as_secs_f64()
-                ));
+                self.say(&lines::retry(*attempt, *pause, reason));
             }
             Event::Fitting(Fitting::Pruned(_)) => {}
             Event::Fitting(Fitting::Summarising) => {
@@ -97,11 +86,10 @@ impl Text {
                 }
             }
             Event::Fitting(Fitting::Summarised { summary, tokens: (before, after), .. }) => {
-                let facts = format!("{} turns are now a summary: about {before} tokens became {after}", summary.turns);
-                self.say(&style(format!("  {facts}")).dim().for_stderr().to_string());
+                self.say(&lines::summarised(summary.turns, *before, *after));
             }
             Event::CallStarted { call, summary, .. } => {
-                self.running.push((call.id.to_string(), format!("{} {}", shown::line(&call.name, 64), shown::line(summary, 80))));
+                self.running.push((call.id.to_string(), lines::what(call, summary)));
                 self.spin();
             }
             Event::CallProgress { call, message } => {
@@ -110,14 +98,13 @@ impl Text {
                 }
             }
             Event::CallFinished { call, tier, summary, result, view, duration } => {
-                let what = format!("{} {}", shown::line(&call.name, 64), shown::line(summary, 80));
-                self.finished(call, &what, *tier, result, *view, *duration);
+                self.finished(&Finished { call, tier: *tier, summary, result, view: *view, duration: *duration });
             }
             Event::Answered(_) => {
                 self.answer_shown = self.live;
                 self.finish_text();
             }
-            Event::Notice(text) => self.say(&format!("{} {}", style("!").yellow().for_stderr(), shown::line(text, 400))),
+            Event::Notice(text) => self.say(&lines::notice(text)),
             Event::RequestFinished { outcome } => self.end(outcome),
         }
     }
@@ -140,56 +127,13 @@ impl Text {
         self.streamed.clear();
     }
 
-    fn finished(&mut self, call: &Call, what: &str, tier: Option<Tier>, result: &ToolResult, view: Option<&View>, duration: Duration) {
-        let id = call.id.to_string();
+    fn finished(&mut self, finished: &Finished<'_>) {
+        let id = finished.call.id.to_string();
         self.running.retain(|(running, _)| *running != id);
-        let mark = match result.status {
-            ResultStatus::Ok => style("✓").green(),
-            ResultStatus::Error => style("✗").red(),
-            ResultStatus::Rejected | ResultStatus::NotRun | ResultStatus::Interrupted => style("–").yellow(),
-        };
-        let tier = tier.map_or("not run", Tier::name);
-        let facts = style(format!("{tier}, {}", duration_in_words(duration))).dim().for_stderr();
-        self.say(&format!("  {} {what}  {facts}", mark.for_stderr()));
-        match (result.status, view) {
-            (ResultStatus::Ok, Some(View::Diff(diff))) => self.diff(diff),
-            (ResultStatus::Ok, Some(View::Text(text))) => self.preview(text, PREVIEW_LINES),
-            (ResultStatus::Ok, Some(View::Table { header, rows })) => self.preview(&table(header, rows), DIFF_LINES),
-            (ResultStatus::Ok, None) if tier == Tier::Write.name() => self.preview(&result.text(), PREVIEW_LINES),
-            (ResultStatus::Ok, None) => {}
-            (ResultStatus::Error | ResultStatus::Rejected | ResultStatus::NotRun | ResultStatus::Interrupted, _) => {
-                self.preview(&result.text(), 4);
-            }
+        for line in finished.lines() {
+            self.say(&line);
         }
         self.spin();
-    }
-
-    fn preview(&mut self, text: &str, most: usize) {
-        let text = shown::block(text);
-        let lines: Vec<&str> = text.lines().collect();
-        for line in lines.iter().take(most) {
-            let line: String = line.chars().take(200).collect();
-            self.say(&style(format!("      {line}")).dim().for_stderr().to_string());
-        }
-        if lines.len() > most {
-            self.say(&style(format!("      … {} more lines", lines.len() - most)).dim().for_stderr().to_string());
-        }
-    }
-
-    fn diff(&mut self, diff: &str) {
-        let diff = shown::block(diff);
-        for line in diff.lines().take(DIFF_LINES) {
-            let styled = match line.chars().next() {
-                Some('+') => style(line).green(),
-                Some('-') => style(line).red(),
-                _ => style(line).dim(),
-            };
-            self.say(&format!("      {}", styled.for_stderr()));
-        }
-        let more = diff.lines().count().saturating_sub(DIFF_LINES);
-        if more > 0 {
-            self.say(&format!("      … {more} more lines"));
-        }
     }
 
     fn end(&mut self, outcome: &Outcome) {
@@ -226,11 +170,7 @@ impl Text {
     }
 
     fn spin(&mut self) {
-        let message = match self.running.as_slice() {
-            [] => "thinking".to_owned(),
-            [(_, one)] => one.clone(),
-            many => many.iter().map(|(_, what)| what.split(' ').next().unwrap_or_default()).collect::<Vec<_>>().join(", "),
-        };
+        let message = lines::waiting_for(&self.running);
         if let Some(spinner) = &self.spinner {
             spinner.reset();
             spinner.set_message(message);
@@ -243,44 +183,5 @@ impl Text {
             spinner.disable_steady_tick();
             spinner.finish_and_clear();
         }
-    }
-}
-
-fn table(header: &[String], rows: &[Vec<String>]) -> String {
-    let all = std::iter::once(header).chain(rows.iter().map(Vec::as_slice));
-    let widths: Vec<usize> = (0..header.len())
-        .map(|column| all.clone().filter_map(|row| row.get(column)).map(|cell| console::measure_text_width(cell)).max().unwrap_or_default())
-        .collect();
-    let row = |cells: &[String]| {
-        let padded = cells.iter().zip(&widths).map(|(cell, width)| console::pad_str(cell, *width, console::Alignment::Left, None));
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    all.map(row).collect::<Vec<_>>().join("\n")
-}
-
-fn duration_in_words(duration: Duration) -> String {
-    match duration.as_micros() {
-        0 => "at once".to_owned(),
-        1..1000 => format!("{} µs", duration.as_micros()),
-        1000..1_000_000 => format!("{} ms", duration.as_millis()),
-        _ => format!("{:.1} s", duration.as_secs_f64()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_table_is_padded_by_what_is_seen() {
-        let header = ["name".to_owned(), "n".to_owned()];
-        let rows = [vec!["grüße".to_owned(), "1".to_owned()], vec!["日本".to_owned(), "20".to_owned()]];
-        assert_eq!(table(&header, &rows), "name   n\ngrüße  1\n日本   20");
-    }
-
-    #[test]
-    fn durations_read_well() {
-        let words = [0, 40, 12_000, 3_400_000].map(|micros| duration_in_words(Duration::from_micros(micros)));
-        assert_eq!(words, ["at once", "40 µs", "12 ms", "3.4 s"]);
     }
 }

@@ -19,9 +19,14 @@ struct Export<'a> {
 }
 
 pub(super) fn run(entry: &Entry) -> Done {
+    stdout_line(&text(entry)?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All of a session as JSON.
+pub(in crate::cli) fn text(entry: &Entry) -> Result<String, CliError> {
     let saved = entry.look()?;
     let export = Export { header: saved.header.as_ref(), transcript: &saved.transcript };
     let text = serde_json::to_string_pretty(&export).map_err(|error| CliError::new(error.to_string()))?;
-    stdout_line(&shown::json(&text));
-    Ok(ExitCode::SUCCESS)
+    Ok(shown::json(&text))
 }

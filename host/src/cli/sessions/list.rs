@@ -18,7 +18,8 @@ pub(super) fn run(entries: &[Entry], with_workspace: bool, as_json: bool) -> Don
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(entries: &[Entry], with_workspace: bool) -> String {
+/// A table for people.
+pub(in crate::cli) fn text(entries: &[Entry], with_workspace: bool) -> String {
     let mut rows = vec![["SESSION", "CHANGED", "TURNS", "ENDED", "BEGAN WITH"].map(str::to_owned)];
     if entries.is_empty() {
         return "No session yet. `cofferdam run` begins one.".into();

@@ -1,9 +1,9 @@
 //! `cofferdam sessions`, and the session of a request.
 
 mod delete;
-mod export;
-mod list;
-mod show;
+pub(super) mod export;
+pub(super) mod list;
+pub(super) mod show;
 
 use std::time::SystemTime;
 
@@ -11,6 +11,7 @@ use super::args::{Common, SessionChoice, SessionsArgs, SessionsCommand};
 use super::assemble::Parts;
 use super::error::{CliError, Done};
 use super::print::stderr_line;
+use super::spent::Spent;
 use crate::config::Folders;
 use crate::sandbox::Workspace;
 use crate::session::{Entry, Redact, Saved, Scope, Session, Store};
@@ -32,21 +33,30 @@ pub(super) fn run(common: &Common, args: &SessionsArgs) -> Done {
 /// The session that a request belongs to. One that was asked for has to be had; where a new one cannot be begun, the
 /// request does without.
 pub(super) fn open(choice: &SessionChoice, parts: &Parts, workspace: &Workspace) -> Result<Option<Session>, CliError> {
+    Ok(match resumed(choice, parts, workspace)? {
+        Some(session) => Some(session),
+        None if choice.no_session => None,
+        None => begun(parts, workspace).map_err(|warning| stderr_line(&warning)).ok(),
+    })
+}
+
+/// The session that goes on, if one was asked for.
+pub(super) fn resumed(choice: &SessionChoice, parts: &Parts, workspace: &Workspace) -> Result<Option<Session>, CliError> {
     let store = Store::new(parts.folders.sessions());
     let root = workspace.root();
-    let SessionChoice { newest, resume, no_session } = choice;
-    Ok(match (resume, newest) {
-        (Some(prefix), _) => Some(store.find(Scope::Project(root), prefix)?.resume(root, redact(parts))?),
-        (None, true) => Some(store.newest(root)?.resume(root, redact(parts))?),
-        (None, false) if *no_session => None,
-        (None, false) => match store.create(root, redact(parts)) {
-            Ok(session) => Some(session),
-            Err(error) => {
-                stderr_line(&shown::line(&format!("warning: this request is not recorded: {error}"), 600));
-                None
-            }
-        },
-    })
+    let entry = match (&choice.resume, choice.newest) {
+        (Some(prefix), _) => store.find(Scope::Project(root), prefix)?,
+        (None, true) => store.newest(root)?,
+        (None, false) => return Ok(None),
+    };
+    Ok(Some(entry.resume(root, redact(parts))?))
+}
+
+/// A new session, or what to tell the user if none can be begun.
+pub(super) fn begun(parts: &Parts, workspace: &Workspace) -> Result<Session, String> {
+    Store::new(parts.folders.sessions())
+        .create(workspace.root(), redact(parts))
+        .map_err(|error| shown::line(&format!("warning: this is not recorded: {error}"), 600))
 }
 
 /// Takes every key out that this program knows of.
@@ -69,13 +79,14 @@ fn workspace_of(saved: &Saved) -> Option<&str> {
 }
 
 /// For people, in their time zone.
-fn local_time(time: SystemTime) -> String {
+pub(super) fn local_time(time: SystemTime) -> String {
     jiff::Timestamp::try_from(time)
         .map_or_else(|_| "?".into(), |time| time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string())
 }
 
 /// A session as JSON, without what was said in it beyond the first words.
 fn summary(entry: &Entry, saved: &Saved) -> serde_json::Value {
+    let spent = Spent::sum(spent(saved));
     serde_json::json!({
         "id": entry.id,
         "workspace": workspace_of(saved),
@@ -84,5 +95,13 @@ fn summary(entry: &Entry, saved: &Saved) -> serde_json::Value {
         "turns": saved.turns(),
         "prompt": saved.requests.first().map(|request| &request.prompt),
         "ended": saved.requests.last().and_then(|request| request.ended.as_ref()),
+        "usage": spent.usage,
+        "cost": spent.cost,
     })
+}
+
+/// What each request used.
+fn spent(saved: &Saved) -> impl Iterator<Item = Spent> {
+    let all = saved.requests.iter().zip(saved.transcript.exchanges());
+    all.map(|(request, exchange)| Spent::on(exchange, request.model.as_deref()))
 }

@@ -3,33 +3,51 @@
 use std::process::ExitCode;
 
 use console::style;
+use serde::Serialize;
+use serde_json::json;
 
-use super::{local_time, summary, workspace_of};
+use super::{local_time, spent, summary, workspace_of};
 use crate::cli::error::Done;
 use crate::cli::print::stdout_line;
+use crate::cli::render::count;
+use crate::cli::spent::Spent;
 use crate::conversation::{AnsweredCall, Block, Exchange, ResultStatus};
 use crate::session::{Entry, Request, Saved};
 use crate::shown;
 
 pub(super) fn run(entry: &Entry, as_json: bool) -> Done {
     let saved = entry.look()?;
-    stdout_line(&if as_json { json(entry, &saved) } else { text(entry, &saved) });
+    stdout_line(&if as_json { requests(entry, &saved) } else { text(entry, &saved) });
     Ok(ExitCode::SUCCESS)
 }
 
-fn json(entry: &Entry, saved: &Saved) -> String {
+fn requests(entry: &Entry, saved: &Saved) -> String {
     let mut all = summary(entry, saved);
-    all["requests"] = serde_json::json!(saved.requests);
+    all["requests"] = saved.requests.iter().zip(spent(saved)).map(|(request, spent)| json!(OneRequest { request, spent })).collect();
     shown::json(&format!("{all:#}"))
+}
+
+/// A request with what it used.
+#[derive(Serialize)]
+struct OneRequest<'a> {
+    #[serde(flatten)]
+    request: &'a Request,
+    #[serde(flatten)]
+    spent: Spent,
 }
 
 fn text(entry: &Entry, saved: &Saved) -> String {
     let place = shown::line(workspace_of(saved).unwrap_or("an unknown folder"), 400);
     let mut lines = vec![format!("session {} in {place}, last changed {}", entry.id, local_time(entry.changed))];
+    let spent: Vec<Spent> = spent(saved).collect();
     for (n, exchange) in saved.transcript.exchanges().iter().enumerate() {
         lines.push(String::new());
         lines.extend(said_and_done(exchange));
-        lines.extend(saved.requests.get(n).map(ended));
+        lines.extend(saved.requests.get(n).zip(spent.get(n)).map(|(request, spent)| ended(request, spent)));
+    }
+    if spent.len() > 1 {
+        let all = [count(spent.len(), "request"), count(saved.turns(), "turn")].into_iter().chain(Spent::sum(spent).in_words());
+        lines.extend([String::new(), style(format!("in all: {}", all.collect::<Vec<_>>().join(" · "))).dim().to_string()]);
     }
     if let Some(summary) = saved.transcript.summary() {
         lines.push(String::new());
@@ -41,7 +59,8 @@ fn text(entry: &Entry, saved: &Saved) -> String {
     lines.join("\n")
 }
 
-fn said_and_done(exchange: &Exchange) -> Vec<String> {
+/// An exchange in lines.
+pub(in crate::cli) fn said_and_done(exchange: &Exchange) -> Vec<String> {
     let mut lines: Vec<String> =
         shown::block(exchange.prompt()).lines().map(|line| style(format!("> {line}")).bold().to_string()).collect();
     for block in exchange.turns().iter().flat_map(|turn| turn.blocks()) {
@@ -68,7 +87,7 @@ fn done(answered: &AnsweredCall) -> Vec<String> {
     lines
 }
 
-fn ended(request: &Request) -> String {
+fn ended(request: &Request, spent: &Spent) -> String {
     let words = match &request.ended {
         None => "unfinished".to_owned(),
         Some(ended) => match &ended.message {
@@ -76,5 +95,6 @@ fn ended(request: &Request) -> String {
             Some(message) => format!("{}: {message}", ended.outcome),
         },
     };
-    style(format!("({})", shown::line(&words, 400))).dim().to_string()
+    let words: Vec<String> = [shown::line(&words, 400)].into_iter().chain(spent.in_words()).collect();
+    style(format!("({})", words.join(" · "))).dim().to_string()
 }

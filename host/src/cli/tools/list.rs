@@ -14,12 +14,13 @@ use crate::tools::{Catalog, Tool};
 
 pub(super) fn run(common: &Common, as_json: bool) -> Done {
     let flags = common.flags(ModelArgs::default(), CallArgs::default(), None);
-    let parts = assemble::parts(common, flags, Allocation::OnDemand)?;
+    let parts = assemble::parts_to_look_at(common, flags, Allocation::OnDemand)?;
     stdout_line(&if as_json { json(&parts.catalog) } else { text(&parts.catalog) });
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(catalog: &Catalog) -> String {
+/// A table for people.
+pub(in crate::cli) fn text(catalog: &Catalog) -> String {
     let mut rows = vec![["TOOL".to_owned(), "TIER".to_owned(), "MAY".to_owned(), "FROM".to_owned()]];
     for tool in catalog.tools() {
         let may = tool.grants.in_words().join("; ");

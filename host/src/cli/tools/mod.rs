@@ -1,7 +1,7 @@
 //! `cofferdam tools`.
 
 mod call;
-mod list;
+pub(super) mod list;
 mod show;
 
 use super::args::{Common, ToolsArgs, ToolsCommand};

@@ -21,7 +21,7 @@ pub(super) fn run(common: &Common, name: &str, as_json: bool) -> Done {
         common.plugins.push(name.into());
     }
     let flags = common.flags(ModelArgs::default(), CallArgs::default(), None);
-    let parts = assemble::parts(&common, flags, Allocation::OnDemand)?;
+    let parts = assemble::parts_to_look_at(&common, flags, Allocation::OnDemand)?;
     let tools: Vec<&Tool> = parts.catalog.tools().iter().filter(|tool| tool.declared.name == name || tool.origin.is_file(name)).collect();
     if tools.is_empty() {
         return Err(CliError::new(not_found(&parts.catalog, name)));

@@ -1,7 +1,7 @@
 //! Anthropic's messages.
 
 mod request;
-mod stream;
+pub(super) mod stream;
 #[cfg(test)]
 mod tests;
 

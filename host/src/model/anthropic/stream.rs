@@ -1,7 +1,7 @@
 //! A response in the form of Anthropic's message stream.
 //!
 //! `message_stop` is the terminal event: without it there is no response, and with it every call must have had
-//! its `content_block_stop`.
+//! its `content_block_stop`, unless the limit on output cut it off.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::model::sse::Event;
 use crate::model::wire::{Hand, Progress, Wire};
 
 /// A response on its way.
-pub(super) struct Stream {
+pub(in crate::model) struct Stream {
     place: Place,
     blocks: BTreeMap<u64, Begun>,
     stop: Option<String>,
@@ -54,7 +54,7 @@ struct Parts {
 }
 
 impl Stream {
-    pub(super) fn new(place: &Place) -> Self {
+    pub(in crate::model) fn new(place: &Place) -> Self {
         Self { place: place.clone(), blocks: BTreeMap::new(), stop: None, usage: Parts::default(), is_over: false }
     }
 
@@ -212,10 +212,12 @@ impl Wire for Stream {
         if !self.is_over {
             return Err(self.damaged("the stream ended before the response did"));
         }
-        if self.blocks.values().any(|begun| matches!(begun.block, Part::Call { .. }) && !begun.is_closed) {
+        let stop = self.stop();
+        // The limit on output may fall into a call. That one stays open, and is not run.
+        let open_call = |begun: &Begun| matches!(begun.block, Part::Call { .. }) && !begun.is_closed;
+        if stop != StopReason::Length && self.blocks.values().any(open_call) {
             return Err(self.malformed("the response ended within a call"));
         }
-        let stop = self.stop();
         let usage = self.usage.sum();
         let blocks = self.blocks.into_values().filter_map(|begun| begun.block.into_block()).collect();
         Ok(Response { blocks, stop, usage })

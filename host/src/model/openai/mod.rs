@@ -2,7 +2,7 @@
 //! OpenRouter).
 
 mod request;
-mod stream;
+pub(super) mod stream;
 #[cfg(test)]
 mod tests;
 

@@ -15,7 +15,7 @@ use crate::model::sse::Event;
 use crate::model::wire::{Hand, Progress, Wire};
 
 /// A response on its way.
-pub(super) struct Stream {
+pub(in crate::model) struct Stream {
     place: Place,
     text: String,
     reasoning: String,
@@ -86,7 +86,7 @@ struct FunctionDelta {
 }
 
 impl Stream {
-    pub(super) fn new(place: &Place) -> Self {
+    pub(in crate::model) fn new(place: &Place) -> Self {
         Self {
             place: place.clone(),
             text: String::new(),

@@ -36,7 +36,7 @@ const IPV6: &[([u16; 8], u32, &str)] = &[
 ];
 
 /// What an address is for, if it is not for everybody.
-pub(super) fn special(address: IpAddr) -> Option<&'static str> {
+pub fn special(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => special_v4(address),
         IpAddr::V6(address) => special_v6(address),

@@ -1,28 +1,35 @@
 //! `wasi:http`: requests to the hosts that a tool was granted, and to no other.
 //!
-//! A request goes through five gates before anything leaves the machine: it is well-formed; its host is among the tool's
-//! grants; the [`Gate`] allows exactly this method and address; the name is resolved, once, and every address it leads to may
+//! A request goes through five gates before anything leaves the machine: it is well-formed ([`target`], [`headers`]); its host is
+//! among the tool's grants; the [`Gate`] allows exactly this method and address; the name is resolved, once, and every address it leads to may
 //! be dialled ([`address`]); and then one of these addresses is dialled, not the name. A redirect is an answer like any other:
 //! whoever follows it sends another request. Nothing goes through a proxy, since a proxy would resolve the name again.
 //!
-//! A secret for a host is added here, after the decision, and only to encrypted requests. No guest sees it, and it is in no
-//! record.
+//! A secret for a host is added here, after the decision, and only to requests that are encrypted or do not leave this machine.
+//! No guest sees it, and it is in no record.
 
 mod address;
+mod contacts;
 mod credential;
 mod dial;
+mod headers;
 mod target;
 
 use std::sync::Arc;
 
 use http_body_util::{BodyExt as _, Limited};
 use tokio::sync::Semaphore;
-use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, WasiHttpView};
+use wasmtime_wasi_http::{
+    Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, WasiHttpView,
+};
 
 use super::clock::Clock;
 use super::gate::{Gate, Ruling};
 use super::state::{State, not_granted};
-use crate::policy::{Code, Denial, Effect, HostPattern, Match, Permit, Verdict};
+use crate::policy::{Code, Denial, Effect, Permit, RequestPattern};
+pub use address::special as special_address;
+use contacts::Account;
+pub use contacts::{Contact, Contacts};
 pub use credential::{BadCredential, Credential};
 use target::Target;
 
@@ -32,6 +39,8 @@ const LARGEST_BODY: usize = 4 << 20;
 const LARGEST_RESPONSE: usize = 8 << 20;
 /// Requests of one call at the same time; the others wait.
 const AT_ONCE: usize = 4;
+/// Requests of one call in all: each may be asked, and each may hold a connection for as long as its response is not read.
+const REQUESTS: usize = 256;
 
 /// A response, and what goes on in the background until it is read.
 type Answer = (http::Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>);
@@ -47,8 +56,8 @@ struct Sender(Option<Arc<Reach>>);
 
 /// How far a call reaches.
 pub(super) struct Reach {
-    /// Which hosts.
-    pub(super) hosts: Vec<HostPattern>,
+    /// Which requests.
+    pub(super) granted: Vec<RequestPattern>,
     /// Who decides on each request.
     pub(super) gate: Gate,
     /// Stands still while somebody is asked.
@@ -56,6 +65,7 @@ pub(super) struct Reach {
     /// What the host adds.
     pub(super) credentials: Arc<[Credential]>,
     slots: Semaphore,
+    account: Account,
 }
 
 impl Http {
@@ -65,9 +75,14 @@ impl Http {
     }
 
     /// Reaches some hosts.
-    pub(super) fn open(hosts: Vec<HostPattern>, gate: Gate, clock: Arc<Clock>, credentials: Arc<[Credential]>) -> Self {
-        let reach = Reach { hosts, gate, clock, credentials, slots: Semaphore::new(AT_ONCE) };
+    pub(super) fn open(granted: Vec<RequestPattern>, gate: Gate, clock: Arc<Clock>, credentials: Arc<[Credential]>) -> Self {
+        let reach = Reach { granted, gate, clock, credentials, slots: Semaphore::new(AT_ONCE), account: Account::default() };
         Self { ctx: WasiHttpCtx::new(), sender: Sender(Some(Arc::new(reach))) }
+    }
+
+    /// Who was contacted.
+    pub(super) fn contacts(&self) -> Contacts {
+        self.sender.0.as_ref().map(|reach| reach.account.so_far()).unwrap_or_default()
     }
 }
 
@@ -78,6 +93,15 @@ impl WasiHttpView for State {
 }
 
 impl WasiHttpHooks for Sender {
+    fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
+        Arc::new(headers::is_own)
+    }
+
+    /// It follows from the address that is dialled.
+    fn set_host_header(&mut self) -> bool {
+        false
+    }
+
     fn send_request(
         &mut self,
         request: http::Request<WasiBody>,
@@ -99,32 +123,39 @@ impl Reach {
         let _slot = self.slots.acquire().await.map_err(|_| Error::ConnectionLimitReached)?;
         let (head, body) = request.into_parts();
         let target = Target::of(&head).map_err(|denial| denied(&denial))?;
+        headers::check(&head.headers).map_err(|denial| denied(&denial))?;
         let permit = self.permitted(&target).await.map_err(|denial| denied(&denial))?;
         let Effect::Fetch { host, .. } = permit.effect() else {
             return Err(Error::InternalError(Some("the permit is for something other than a request".into())));
         };
-        let addresses = dial::resolve(host, &self.hosts).await?;
+        let entry = self.account.begin(&target);
+        let addresses = dial::resolve(host, |at| self.granted.iter().any(|pattern| pattern.names(at, target.method().as_str()))).await?;
         let body = Limited::new(body, LARGEST_BODY).collect().await.map_err(|error| match error.downcast::<Error>() {
             Ok(error) => *error,
             Err(_) => Error::HttpRequestBodySize(Some(LARGEST_BODY as u64)),
         })?;
         let mut headers = head.headers;
         // Of the secrets for this host each takes the place of whatever the guest wrote there.
-        let secrets = self.credentials.iter().filter(|credential| target.is_encrypted() && credential.is_for(host));
+        let safe = target.is_encrypted() || addresses.iter().all(|at| at.ip().is_loopback());
+        let secrets = self.credentials.iter().filter(|credential| safe && credential.is_for(host));
         secrets.for_each(|credential| credential.add_to(&mut headers));
-        let response = dial::send(&target, host, &addresses, headers, body.to_bytes(), options).await?;
+        let (from, response) = dial::send(&target, host, &addresses, headers, body.to_bytes(), options).await?;
+        entry.answered(from, response.status().as_u16());
         let response = response.map(|body| Limited::new(body, LARGEST_RESPONSE).map_err(dial::reading).boxed_unsync());
         Ok((response, Box::new(async { Ok(()) })))
     }
 
     /// The right to send a request to this place, or why there is none.
     async fn permitted(&self, target: &Target) -> Result<Permit, Denial> {
-        let granted = self.hosts.iter().any(|pattern| pattern.matches(target.host(), Verdict::Allow) == Match::Yes);
-        if !granted {
+        if self.account.count() >= REQUESTS {
+            return Err(Denial::fixed(Code::TooMany, format!("a call sends at most {REQUESTS} requests.")));
+        }
+        let (host, method) = (target.host(), target.method().as_str());
+        if !self.granted.iter().any(|pattern| pattern.covers(host, method)) {
             return Err(Denial::new(
                 Code::NotGranted,
-                format!("this tool may not send requests to {}.", target.host()),
-                "It would have to ask for that host in its capability `fetch`, and be granted it.",
+                format!("this tool may not send a {method} request to {host}."),
+                "It would have to ask for that in its capability `fetch`, and be granted it.",
             ));
         }
         let asked = (self.gate)(target.effect());

@@ -4,14 +4,15 @@
 //! and the channels are handed on in the order of the walk, so that the guest sees the files in order however fast the
 //! readers are.
 
+use std::fs::File;
 use std::io::Read as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cap_std::fs::{File, OpenOptions, OpenOptionsExt as _};
 use tokio::sync::mpsc;
 
 use super::options::Plan;
 use super::{Problems, spawn};
+use crate::sandbox::below;
 use crate::sandbox::bindings::cofferdam::plugin::workspace::{Batch, FilePiece, WorkspaceError};
 
 /// The contract's range for a batch.
@@ -124,8 +125,12 @@ impl<'a> Reader<'a> {
     }
 
     fn add(&mut self, path: &str) -> std::io::Result<Listening> {
-        let Some(mut file) = self.open(path)? else { return Ok(Listening::Yes) };
-        let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+        if let Err(denial) = self.plan.workspace.guard().reading(path) {
+            self.problems.add(|| denial.to_string());
+            return Ok(Listening::Yes);
+        }
+        let (mut file, metadata) = below::open_listed(self.plan.workspace.dir(), path)?;
+        let length = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
         if self.batch.data.len().saturating_add(length) > self.goal && !self.batch.pieces.is_empty() && matches!(self.send(), Listening::No)
         {
             return Ok(Listening::No);
@@ -169,15 +174,6 @@ impl<'a> Reader<'a> {
                 }
             };
         }
-    }
-
-    /// Opens a file below the workspace; `None` if it is something else by now. Without waiting, since opening a FIFO
-    /// that nobody writes to would wait for ever.
-    fn open(&self, path: &str) -> std::io::Result<Option<File>> {
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default());
-        let file = self.plan.workspace.dir().open_with(path, &options)?;
-        Ok(file.metadata()?.is_file().then_some(file))
     }
 
     fn fill(&mut self, file: &mut File, start: usize) -> std::io::Result<usize> {

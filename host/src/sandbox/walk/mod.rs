@@ -11,6 +11,7 @@ use std::time::UNIX_EPOCH;
 use tokio::sync::mpsc;
 
 use super::bindings::cofferdam::plugin::workspace::{Batch, Entry, EntryKind, WalkOptions, WorkspaceError};
+use super::files::Touched;
 use super::workspace::Workspace;
 use options::Plan;
 
@@ -62,11 +63,12 @@ impl Problems {
 }
 
 impl Walks {
-    pub(super) fn open(&mut self, workspace: &Arc<Workspace>, options: WalkOptions) -> Result<u32, WorkspaceError> {
+    pub(super) fn open(&mut self, workspace: &Arc<Workspace>, options: WalkOptions, touched: &mut Touched) -> Result<u32, WorkspaceError> {
         if self.open.len() >= MOST_WALKS {
             return Err(WorkspaceError::InvalidWalk(format!("{MOST_WALKS} walks are open already; close one")));
         }
         let plan = Plan::new(workspace, options)?;
+        touched.walked(&plan.place);
         let number = self.next;
         self.next = self.next.wrapping_add(1);
         self.open.insert(number, Walk { stage: Stage::Planned(Box::new(plan)), problems: Problems::default() });

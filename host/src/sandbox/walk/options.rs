@@ -8,8 +8,8 @@ use ignore::overrides::{Override, OverrideBuilder};
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::Problems;
-use crate::policy::WorkspacePath;
 use crate::sandbox::bindings::cofferdam::plugin::workspace::{WalkOptions, WorkspaceError};
+use crate::sandbox::files::{Problem, View};
 use crate::sandbox::workspace::{Workspace, denied, path_denied};
 
 /// The contract's 256 globs.
@@ -24,6 +24,8 @@ const GIT: &str = ".git";
 /// What a walk will visit.
 pub(super) struct Plan {
     pub(super) workspace: Arc<Workspace>,
+    /// Where it begins.
+    pub(super) place: String,
     pub(super) required: Option<Regex>,
     builder: WalkBuilder,
 }
@@ -38,14 +40,18 @@ pub(super) struct Found {
 impl Plan {
     pub(super) fn new(workspace: &Arc<Workspace>, options: WalkOptions) -> Result<Self, WorkspaceError> {
         let root = workspace.parse(&options.root).map_err(|problem| denied(path_denied(&problem)))?;
-        if root.as_str().split('/').any(|part| part == GIT) {
+        // To where it really is: what is hidden and protected is so by its place, and a link that leads out is an error here.
+        let place = match View::new(Arc::clone(workspace), None).place(root.for_open()) {
+            Ok(Some(place)) => place,
+            Ok(None) => return Err(WorkspaceError::NotFound(format!("{root}: there is nothing"))),
+            Err(Problem::Denied(_, denial)) => return Err(denied(denial)),
+            Err(Problem::Io(error)) => return Err(WorkspaceError::NotFound(format!("{root}: {error}"))),
+            Err(Problem::Code(code)) => return Err(WorkspaceError::NotFound(format!("{root}: {code}"))),
+        };
+        if [root.as_str(), &place].iter().any(|path| path.split('/').any(|part| part == GIT)) {
             return Err(WorkspaceError::Failed(format!("{root}: walks never visit {GIT}")));
         }
-        // Through the open directory, so that a link that leads out is an error here and not a place to start from.
-        if let Err(error) = workspace.dir().metadata(root.for_open()) {
-            return Err(WorkspaceError::NotFound(format!("{root}: {error}")));
-        }
-        let mut builder = WalkBuilder::new(join(workspace.root(), &root));
+        let mut builder = WalkBuilder::new(join(workspace.root(), &place));
         let ignore = options.respect_ignore;
         builder
             .hidden(!options.hidden)
@@ -60,7 +66,7 @@ impl Plan {
             .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != GIT)
             .sort_by_file_name(std::ffi::OsStr::cmp);
         let required = required(&options.required, options.required_ignore_case)?;
-        Ok(Self { workspace: Arc::clone(workspace), required, builder })
+        Ok(Self { workspace: Arc::clone(workspace), place, required, builder })
     }
 
     /// Everything below the root, in order. What cannot be read is noted.
@@ -82,8 +88,8 @@ impl Plan {
     }
 }
 
-fn join(root: &Path, path: &WorkspacePath) -> std::path::PathBuf {
-    if path.as_str().is_empty() { root.to_owned() } else { root.join(path.as_str()) }
+fn join(root: &Path, place: &str) -> std::path::PathBuf {
+    if place.is_empty() { root.to_owned() } else { root.join(place) }
 }
 
 fn below(root: &Path, path: &Path) -> String {
@@ -96,7 +102,12 @@ fn overrides(root: &Path, globs: &[String]) -> Result<Override, WorkspaceError> 
     }
     let mut builder = OverrideBuilder::new(root);
     for glob in globs {
-        builder.add(glob).map_err(|error| WorkspaceError::InvalidGlob(format!("'{glob}': {error}")))?;
+        if glob.strip_prefix('!').unwrap_or(glob).trim().is_empty() {
+            return Err(WorkspaceError::InvalidGlob(format!("'{glob}': it is empty")));
+        }
+        // In a file of ignore rules this would be a comment; as the only glob it would let every file through.
+        let escape = if glob.starts_with('#') { "\\" } else { "" };
+        builder.add(&format!("{escape}{glob}")).map_err(|error| WorkspaceError::InvalidGlob(format!("'{glob}': {error}")))?;
     }
     builder.build().map_err(|error| WorkspaceError::InvalidGlob(error.to_string()))
 }
@@ -131,6 +142,22 @@ fn escape(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_glob_is_never_a_comment_and_never_nothing() {
+        let names = |globs: &[&str]| {
+            let globs: Vec<String> = globs.iter().map(|glob| (*glob).to_owned()).collect();
+            let overrides = overrides(Path::new("/w"), &globs).ok()?;
+            let visited = |name: &&str| !overrides.matched(Path::new("/w").join(name), false).is_ignore();
+            Some(["#a#", "b", "\\#a#"].into_iter().filter(visited).collect::<Vec<_>>())
+        };
+        assert_eq!(names(&["#a#"]), Some(vec!["#a#"]));
+        assert_eq!(names(&["#*"]), Some(vec!["#a#"]));
+        assert_eq!(names(&["!#a#"]), Some(vec!["b", "\\#a#"]));
+        for nothing in ["", " ", "!", "! "] {
+            assert_eq!(names(&["b", nothing]), None, "{nothing:?}");
+        }
+    }
 
     #[test]
     fn required_strings_are_taken_literally() {

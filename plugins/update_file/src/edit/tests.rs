@@ -108,6 +108,16 @@ fn r118_empty_and_identical_texts_are_refused() {
 }
 
 #[test]
+fn an_empty_file_can_be_filled_and_no_other() {
+    let filled = edit("", "", "a\nb\n").map(|edit| (edit.text, edit.lines, edit.loosely));
+    assert_eq!(filled, Ok(("a\nb\n".to_owned(), vec![1], false)));
+    assert_eq!(text("\u{FEFF}", "", "a"), "\u{FEFF}a");
+    assert!(refusal("", "", "").starts_with("/new_text"));
+    assert!(refusal("\n", "", "a").contains("the file is not"));
+    assert!(edit("", "", &"x".repeat(source::MAX_BYTES + 1)).is_err_and(|problem| problem.contains("10 MB")));
+}
+
+#[test]
 fn a_byte_order_mark_stays_where_it_is() {
     assert_eq!(text("\u{FEFF}a\nb", "a\n", "x\n"), "\u{FEFF}x\nb");
     assert_eq!(text("\u{FEFF}  a\nb", "\ta\nb", "x\ny"), "\u{FEFF}x\ny");

@@ -1,0 +1,148 @@
+//! The folder of a plugin that is being written.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Language, PluginName, template};
+
+const MANIFEST: &str = "plugin.toml";
+
+/// A plugin that is being written.
+#[derive(Clone, Debug)]
+pub struct Project {
+    folder: PathBuf,
+    manifest: Manifest,
+}
+
+/// `plugin.toml`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    name: PluginName,
+    language: Language,
+}
+
+/// A project that cannot be made or read.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectError {
+    /// There is something already.
+    #[error("{0} exists already; choose another name, or remove it")]
+    Exists(PathBuf),
+    /// There is no project.
+    #[error(
+        "{0} has no {MANIFEST}: `cofferdam plugin new NAME --lang rust` begins a plugin; a component without a project is tested by `cofferdam plugin test FILE.wasm --cases FILE.json`"
+    )]
+    NoProject(PathBuf),
+    /// The manifest says something that is not understood.
+    #[error("{path}: {problem}")]
+    Manifest {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        problem: String,
+    },
+    /// A file cannot be read or written.
+    #[error("{0}: {1}")]
+    Io(PathBuf, io::Error),
+}
+
+impl Project {
+    /// Makes a folder with everything that the first build needs.
+    pub fn create(within: &Path, name: PluginName, language: Language) -> Result<Self, ProjectError> {
+        let folder = within.join(name.as_str());
+        if folder.symlink_metadata().is_ok() {
+            return Err(ProjectError::Exists(folder));
+        }
+        let manifest = Manifest { name, language };
+        for (path, text) in template::files(&manifest.name, language) {
+            write(&folder.join(path), &text)?;
+        }
+        let text = format!("name = \"{}\"\nlanguage = \"{}\"\n", manifest.name, manifest.language);
+        write(&folder.join(MANIFEST), &text)?;
+        Ok(Self { folder, manifest })
+    }
+
+    /// Reads the project in a folder.
+    pub fn open(folder: &Path) -> Result<Self, ProjectError> {
+        let path = folder.join(MANIFEST);
+        let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => ProjectError::NoProject(folder.to_owned()),
+            _ => ProjectError::Io(path.clone(), error),
+        })?;
+        let manifest = toml::from_str(&text).map_err(|error| ProjectError::Manifest { path, problem: error.to_string() })?;
+        // Tools are run in the folder and must find it from anywhere.
+        let folder = folder.canonicalize().map_err(|error| ProjectError::Io(folder.to_owned(), error))?;
+        Ok(Self { folder, manifest })
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &PluginName {
+        &self.manifest.name
+    }
+
+    /// What it is written in.
+    pub fn language(&self) -> Language {
+        self.manifest.language
+    }
+
+    /// Where its component is, once it is built.
+    pub fn component(&self) -> PathBuf {
+        self.folder.join(format!("{}.wasm", self.manifest.name))
+    }
+
+    /// What its tools are expected to answer.
+    pub fn cases(&self) -> PathBuf {
+        self.folder.join("cases.json")
+    }
+
+    /// The files of the template, in order, for a person.
+    pub fn files(&self) -> Vec<String> {
+        template::files(&self.manifest.name, self.manifest.language).map(|(path, _)| path).collect()
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), ProjectError> {
+    let problem = |error| ProjectError::Io(path.to_owned(), error);
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(problem)?;
+    }
+    fs::write(path, text).map_err(problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_project_has_its_name_everywhere_and_can_be_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        for language in Language::ALL {
+            let name: PluginName = format!("say-{language}").parse().unwrap();
+            let project = Project::create(folder.path(), name.clone(), language).unwrap();
+            assert!(matches!(Project::create(folder.path(), name.clone(), language), Err(ProjectError::Exists(_))));
+            let opened = Project::open(project.folder()).unwrap();
+            assert_eq!((opened.name(), opened.language()), (&name, language));
+            for file in opened.files() {
+                let text = fs::read_to_string(opened.folder().join(&file)).unwrap();
+                assert!(!text.contains("count_lines") && !text.contains("count-lines"), "{language}: {file}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_manifest_that_is_not_understood_says_where() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(Project::open(folder.path()), Err(ProjectError::NoProject(_))));
+        fs::write(folder.path().join(MANIFEST), "name = \"a\"\nlanguage = \"cobol\"\n").unwrap();
+        let problem = Project::open(folder.path()).unwrap_err().to_string();
+        assert!(problem.contains("line 2") && problem.contains("cobol"), "{problem}");
+    }
+}

@@ -1,0 +1,141 @@
+//! What a new project begins with: the contract, the helper of its language, and one tool that works.
+//!
+//! The templates in `sdk/` are a plugin called `count_lines`; a new project is a copy with its own name in place of that.
+
+use std::collections::BTreeMap;
+
+use include_dir::{Dir, include_dir};
+
+use super::{Language, PluginName};
+
+static WIT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../wit");
+static RUST_SDK: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/rust/src");
+static RUST: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/rust-template");
+static PYTHON: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/python");
+static JAVASCRIPT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/javascript");
+static C: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/c");
+static GO: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/go");
+const CASES: &str = include_str!("../../../sdk/cases.json");
+const WORKSPACE_MANIFEST: &str = include_str!("../../../Cargo.toml");
+const SDK_MANIFEST: &str = include_str!("../../../sdk/rust/Cargo.toml");
+
+/// The files of a new project, by path.
+pub(super) fn files(name: &PluginName, language: Language) -> impl Iterator<Item = (String, String)> {
+    let mut files = BTreeMap::from([("cases.json".to_owned(), CASES.to_owned())]);
+    match language {
+        // The SDK expects the contract two folders up, and has the world in it.
+        Language::Rust => {
+            add(&mut files, &WIT, "wit");
+            add(&mut files, &RUST_SDK, "sdk/rust/src");
+            add(&mut files, &RUST, "");
+            files.remove("sdk.toml");
+            files.insert("sdk/rust/Cargo.toml".into(), sdk_manifest());
+        }
+        Language::Python => of_world(&mut files, &PYTHON, WORLD),
+        Language::JavaScript => of_world(&mut files, &JAVASCRIPT, WORLD_WITH_FILES),
+        Language::C => of_world(&mut files, &C, WORLD),
+        Language::Go => of_world(&mut files, &GO, WORLD),
+    }
+    let (snake, kebab, camel) = (name.to_string(), name.kebab(), camel(name));
+    files.into_iter().map(move |(path, text)| {
+        // A file that git would heed in this repository has another name here.
+        let path = if path == "gitignore" { ".gitignore".to_owned() } else { path };
+        (path, text.replace("count_lines", &snake).replace("count-lines", &kebab).replace("CountLines", &camel))
+    })
+}
+
+const WORLD: &str = "package local:count-lines;
+
+world count-lines {
+  include cofferdam:plugin/plugin@0.1.0;
+}
+";
+
+const WORLD_WITH_FILES: &str = "package local:count-lines;
+
+world count-lines {
+  include cofferdam:plugin/plugin@0.1.0;
+  import wasi:filesystem/preopens@0.2.12;
+  import wasi:filesystem/types@0.2.12;
+}
+";
+
+fn of_world(files: &mut BTreeMap<String, String>, sdk: &Dir<'_>, world: &str) {
+    add(files, &WIT, "wit/deps/cofferdam");
+    files.insert("wit/world.wit".into(), world.to_owned());
+    add(files, sdk, "");
+}
+
+/// Adds what is below a folder of the SDK; what is in its `template` folder goes to the top.
+fn add(files: &mut BTreeMap<String, String>, dir: &Dir<'_>, below: &str) {
+    for file in dir.files() {
+        let path = file.path().to_string_lossy();
+        let path = path.strip_prefix("template/").unwrap_or(&path);
+        let path = if below.is_empty() { path.to_owned() } else { format!("{below}/{path}") };
+        files.insert(path, file.contents_utf8().unwrap_or_default().to_owned());
+    }
+    for inner in dir.dirs() {
+        add(files, inner, below);
+    }
+}
+
+/// The SDK's manifest with the versions that it has from this workspace.
+fn sdk_manifest() -> String {
+    let head = RUST.get_file("sdk.toml").and_then(|file| file.contents_utf8()).unwrap_or_default();
+    let mut text = head.to_owned();
+    let ours: toml::Table = WORKSPACE_MANIFEST.parse().unwrap_or_default();
+    let sdk: toml::Table = SDK_MANIFEST.parse().unwrap_or_default();
+    let versions = ours.get("workspace").and_then(|workspace| workspace.get("dependencies"));
+    let mut dependencies = toml::Table::new();
+    for (name, wanted) in sdk.get("dependencies").and_then(toml::Value::as_table).into_iter().flatten() {
+        let mut given = match versions.and_then(|versions| versions.get(name)) {
+            Some(toml::Value::Table(table)) => table.clone(),
+            Some(version) => toml::Table::from_iter([("version".to_owned(), version.clone())]),
+            None => toml::Table::new(),
+        };
+        let more = wanted.get("features").and_then(toml::Value::as_array).cloned().unwrap_or_default();
+        if !more.is_empty() {
+            let features = given.entry("features").or_insert_with(|| toml::Value::Array(Vec::new()));
+            features.as_array_mut().into_iter().for_each(|features| features.extend(more.iter().cloned()));
+        }
+        dependencies.insert(name.clone(), toml::Value::Table(given));
+    }
+    let table = toml::Table::from_iter([("dependencies".to_owned(), toml::Value::Table(dependencies))]);
+    text.push_str(&toml::to_string(&table).unwrap_or_default());
+    text
+}
+
+fn camel(name: &PluginName) -> String {
+    name.as_str()
+        .split('_')
+        .flat_map(|word| word.chars().enumerate().map(|(i, c)| if i == 0 { c.to_ascii_uppercase() } else { c }))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(language: Language) -> Vec<String> {
+        files(&"word_count".parse().unwrap(), language)
+            .map(|(path, _)| path)
+            .filter(|path| !path.starts_with("wit/deps/cofferdam/"))
+            .collect()
+    }
+
+    #[test]
+    fn a_project_holds_a_tool_its_helper_and_the_contract() {
+        assert_eq!(paths(Language::Python), ["cases.json", "cofferdam.py", ".gitignore", "plugin.py", "wit/world.wit"].map(str::to_owned));
+        assert!(paths(Language::Rust).contains(&"wit/world.wit".to_owned()));
+        assert!(paths(Language::Rust).contains(&"sdk/rust/src/lib.rs".to_owned()));
+    }
+
+    #[test]
+    fn the_sdk_of_a_project_has_the_versions_of_this_one() {
+        let manifest: toml::Table = sdk_manifest().parse().unwrap();
+        let dependencies = manifest["dependencies"].as_table().unwrap();
+        assert!(dependencies["serde"].get("version").is_some());
+        let features = dependencies["wit-bindgen"]["features"].as_array().unwrap();
+        assert!(features.iter().any(|f| f.as_str() == Some("bitflags")) && features.iter().any(|f| f.as_str() == Some("macros")));
+    }
+}

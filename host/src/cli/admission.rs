@@ -1,0 +1,97 @@
+//! Letting plugins of strangers in: those that were accepted, and those that somebody at the terminal accepts now.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::ask;
+use super::error::CliError;
+use crate::config::LockFile;
+use crate::sandbox::Plugin;
+use crate::shown;
+use crate::tools::{Lock, Standing};
+
+/// Who decides on plugins that were not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Door {
+    /// Nobody: they are only looked at, and nothing of them is called.
+    Open,
+    /// Somebody at the terminal; without one they stay outside.
+    Asks,
+    /// Nobody: nothing runs if there is one (`--locked`).
+    Locked,
+}
+
+/// The door and who was let in before.
+pub(super) struct Admission {
+    door: Door,
+    file: LockFile,
+    lock: Lock,
+}
+
+impl Admission {
+    pub(super) fn new(door: Door, file: LockFile) -> Result<Self, CliError> {
+        // Who only looks is not kept from it by a broken lock.
+        let lock = if door == Door::Open { Lock::new() } else { file.read()? };
+        Ok(Self { door, file, lock })
+    }
+
+    /// Whether a plugin may be used, or why not.
+    pub(super) fn admits(&mut self, path: &Path, plugin: &Plugin) -> Result<(), String> {
+        let standing = self.lock.standing(path, plugin);
+        match (self.door, &standing) {
+            (Door::Open, _) | (_, Standing::Accepted) => return Ok(()),
+            (Door::Locked, Standing::New | Standing::Changed { .. }) => {
+                return Err(format!("{}. --locked asks nobody", summary(&standing)));
+            }
+            (Door::Asks, Standing::New | Standing::Changed { .. }) => {}
+        }
+        let text = describe(path, plugin, &standing, self.lock.remark(path, plugin).as_deref());
+        match ask::yes_or_no(&text, "Let it in, as it is?") {
+            Some(true) => {
+                self.lock.accept(path, plugin);
+                self.file.write(&self.lock).map_err(|error| error.to_string())
+            }
+            Some(false) => Err("you did not accept it".into()),
+            None => Err(format!("{}, and there is no terminal to ask at. `cofferdam lock` accepts it", summary(&standing))),
+        }
+    }
+
+    /// With `--locked`, a plugin that stays outside stops everything.
+    pub(super) fn check_refused(&self, refused: &[crate::tools::Refused]) -> Result<(), CliError> {
+        match (self.door, refused.first()) {
+            (Door::Locked, Some(refused)) => {
+                let message = format!("{}: the plugin {} is refused: {}", self.file.path().display(), refused.origin, refused.reason);
+                Err(CliError::configuration(message))
+            }
+            (Door::Locked | Door::Open | Door::Asks, _) => Ok(()),
+        }
+    }
+}
+
+/// How a plugin stands, as the beginning of a sentence.
+pub(super) fn summary(standing: &Standing) -> String {
+    match standing {
+        Standing::Accepted => "it is what was accepted".into(),
+        Standing::New => "it was never accepted".into(),
+        Standing::Changed { wider } if wider.is_empty() => {
+            "it has another content than what was accepted, and asks for nothing more".into()
+        }
+        Standing::Changed { wider } => format!("it is not what was accepted: {}", wider.join("; ")),
+    }
+}
+
+/// Everything to decide by.
+pub(super) fn describe(path: &Path, plugin: &Plugin, standing: &Standing, remark: Option<&str>) -> String {
+    let mut text =
+        format!("\n? The plugin {}: {}.\n", shown::line(&path.display().to_string(), 400), shown::line(&summary(standing), 2000));
+    if let Some(remark) = remark {
+        let _ = writeln!(text, "  Note: {}.", shown::line(remark, 600));
+    }
+    for tool in &plugin.declaration().tools {
+        let asks: Vec<String> = tool.asks.iter().map(ToString::to_string).collect();
+        let asks = if asks.is_empty() { "asks for nothing".to_owned() } else { format!("asks to {}", asks.join("; ")) };
+        let _ = writeln!(text, "    {:20} {}", shown::line(&tool.name, 64), shown::line(&asks, 1000));
+    }
+    let _ = write!(text, "  sha256:{}", plugin.digest());
+    text
+}

@@ -1,0 +1,184 @@
+//! Who reads the terminal. There is one [`Keyboard`], and reading takes it: the prompt, the watch over a running request, and
+//! a dialog within that watch each borrow it for as long as they read. A second reader does not compile.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
+use reedline::{EditCommand, Reedline, Signal};
+
+use super::editor::{self, CYCLE_MODE, GoesOn, INTERRUPT, Ready};
+use super::history::History;
+use super::line::Edit;
+use super::tty::Tty;
+use crate::cli::print::stderr_line;
+
+/// The right to read what is typed. It is made once, with the terminal.
+pub(super) struct Keyboard {
+    tty: Tty,
+    editor: Reedline,
+    goes_on: GoesOn,
+    history: History,
+}
+
+/// What came of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Entered {
+    Line(String),
+    Leave,
+}
+
+/// Reads while a request runs.
+pub(super) struct Watch<'a>(&'a mut Keyboard);
+
+/// Reads the answer to one question. While it does, nobody reads for the request.
+pub(super) struct Dialog<'a>(&'a mut Keyboard);
+
+/// A key, as it matters outside of the prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Edit(Edit),
+    Enter,
+    /// Takes back what was queued last.
+    Up,
+    Escape,
+    Interrupt,
+    CycleMode,
+    /// Ctrl-D.
+    EndOfInput,
+    Resized,
+}
+
+impl Keyboard {
+    pub(super) fn new(tty: Tty, history: History, end: Arc<AtomicBool>) -> Self {
+        let goes_on = GoesOn::default();
+        let editor = editor::editor(history.load(), end, &goes_on);
+        Self { tty, editor, goes_on, history }
+    }
+
+    /// Reads at the prompt, which begins with a text that is there already. `cycle_mode` is called for Shift-Tab; `status` tells
+    /// how things are now.
+    pub(super) fn prompt(&mut self, begun: &str, status: &dyn Fn() -> String, cycle_mode: &dyn Fn()) -> io::Result<Entered> {
+        if !begun.is_empty() {
+            self.editor.run_edit_commands(&[EditCommand::InsertString(begun.to_owned())]);
+        }
+        let mut leaving = false;
+        loop {
+            let status = if leaving { "Ctrl-C again, or Ctrl-D, leaves".to_owned() } else { status() };
+            let signal = self.editor.read_line(&Ready { status }).map_err(io::Error::other)?;
+            let was_leaving = std::mem::take(&mut leaving);
+            match signal {
+                Signal::Success(text) => {
+                    let text = self.goes_on.meant(&text);
+                    // A history that cannot be written is no reason not to talk.
+                    drop(self.history.add(&text));
+                    return Ok(Entered::Line(text));
+                }
+                Signal::HostCommand(name) if name == CYCLE_MODE => cycle_mode(),
+                Signal::HostCommand(name) if name == INTERRUPT && !self.editor.current_buffer_contents().is_empty() => {
+                    self.editor.run_edit_commands(&[EditCommand::Clear]);
+                }
+                Signal::HostCommand(_) | Signal::CtrlC if was_leaving => {
+                    // The editor takes itself for suspended, and left the cursor in its line.
+                    stderr_line("");
+                    return Ok(Entered::Leave);
+                }
+                Signal::HostCommand(_) | Signal::CtrlC => leaving = true,
+                // Ctrl-D, a wish from outside, and whatever a later editor may say.
+                _ => return Ok(Entered::Leave),
+            }
+        }
+    }
+
+    /// Reads while a request runs.
+    pub(super) fn watch(&mut self) -> Watch<'_> {
+        self.tty.mark_pasted_text();
+        Watch(self)
+    }
+}
+
+impl Watch<'_> {
+    /// The next key, if one comes soon enough.
+    pub(super) fn next(&mut self, patience: Duration) -> io::Result<Option<Key>> {
+        next(patience)
+    }
+
+    /// Reads the answer to a question that has just been shown. What was typed before it is none.
+    pub(super) fn dialog(&mut self) -> io::Result<Dialog<'_>> {
+        while poll(Duration::ZERO)? {
+            drop(read()?);
+        }
+        Ok(Dialog(self.0))
+    }
+}
+
+impl Dialog<'_> {
+    /// The next key, if one comes soon enough.
+    pub(super) fn next(&mut self, patience: Duration) -> io::Result<Option<Key>> {
+        // The terminal stays in the state that the keyboard lent out.
+        let _ = &self.0.tty;
+        next(patience)
+    }
+}
+
+fn next(patience: Duration) -> io::Result<Option<Key>> {
+    if poll(patience)? { Ok(key(read()?)) } else { Ok(None) }
+}
+
+fn key(event: Event) -> Option<Key> {
+    match event {
+        Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press | KeyEventKind::Repeat, .. }) => pressed(code, modifiers),
+        Event::Paste(text) => Some(Key::Edit(Edit::Insert(text.replace("\r\n", "\n").replace('\r', "\n")))),
+        Event::Resize(..) => Some(Key::Resized),
+        Event::Key(_) | Event::FocusGained | Event::FocusLost | Event::Mouse(_) => None,
+    }
+}
+
+fn pressed(code: KeyCode, modifiers: KeyModifiers) -> Option<Key> {
+    let control = modifiers.contains(KeyModifiers::CONTROL);
+    let alt = modifiers.contains(KeyModifiers::ALT);
+    let edit = |edit| Some(Key::Edit(edit));
+    match code {
+        KeyCode::Enter if alt || modifiers.contains(KeyModifiers::SHIFT) => edit(Edit::Insert("\n".into())),
+        KeyCode::Enter => Some(Key::Enter),
+        KeyCode::Esc => Some(Key::Escape),
+        KeyCode::BackTab => Some(Key::CycleMode),
+        KeyCode::Up => Some(Key::Up),
+        KeyCode::Left => edit(Edit::Left),
+        KeyCode::Right => edit(Edit::Right),
+        KeyCode::Home => edit(Edit::Start),
+        KeyCode::End => edit(Edit::End),
+        KeyCode::Backspace if alt => edit(Edit::DeleteWord),
+        KeyCode::Backspace => edit(Edit::Backspace),
+        KeyCode::Delete => edit(Edit::Delete),
+        KeyCode::Char(c) if control => match c {
+            'c' => Some(Key::Interrupt),
+            'd' => Some(Key::EndOfInput),
+            'w' => edit(Edit::DeleteWord),
+            'u' => edit(Edit::DeleteToStart),
+            'a' => edit(Edit::Start),
+            'e' => edit(Edit::End),
+            'h' => edit(Edit::Backspace),
+            _ => None,
+        },
+        KeyCode::Char(_) if alt => None,
+        KeyCode::Char(c) => edit(Edit::Insert(c.to_string())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pasted_line_breaks_are_no_enter() {
+        let pasted = key(Event::Paste("1\r\n2\r3\n".into()));
+        assert_eq!(pasted, Some(Key::Edit(Edit::Insert("1\n2\n3\n".into()))));
+        assert_eq!(pressed(KeyCode::Enter, KeyModifiers::ALT), Some(Key::Edit(Edit::Insert("\n".into()))));
+        assert_eq!(pressed(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Key::Interrupt));
+        assert_eq!(pressed(KeyCode::Char('x'), KeyModifiers::CONTROL), None);
+    }
+}

@@ -1,0 +1,144 @@
+//! A line that is being typed while something else goes on: the text, the cursor, and little more. At the prompt itself
+//! there is a whole editor; this is for words that are queued during a request, and for answers in a dialog.
+
+use unicode_width::UnicodeWidthStr as _;
+
+/// Text and a place in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Line {
+    text: String,
+    /// In bytes, on a character's border.
+    cursor: usize,
+}
+
+/// A change of the text or of the place in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Edit {
+    Insert(String),
+    Backspace,
+    Delete,
+    DeleteWord,
+    DeleteToStart,
+    Left,
+    Right,
+    Start,
+    End,
+}
+
+impl Line {
+    /// With the cursor at its end.
+    pub(super) fn of(text: String) -> Self {
+        Self { cursor: text.len(), text }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// The text; the line is empty then.
+    pub(super) fn take(&mut self) -> String {
+        self.cursor = 0;
+        std::mem::take(&mut self.text)
+    }
+
+    pub(super) fn edit(&mut self, edit: Edit) {
+        match edit {
+            Edit::Insert(text) => {
+                self.text.insert_str(self.cursor, &text);
+                self.cursor += text.len();
+            }
+            Edit::Backspace => self.delete_from(self.before()),
+            Edit::Delete => {
+                let end = self.after();
+                self.text.replace_range(self.cursor..end, "");
+            }
+            Edit::DeleteWord => {
+                let kept = self.text[..self.cursor].trim_end();
+                self.delete_from(kept.rfind(char::is_whitespace).map_or(0, |at| at + 1));
+            }
+            Edit::DeleteToStart => self.delete_from(self.line_start()),
+            Edit::Left => self.cursor = self.before(),
+            Edit::Right => self.cursor = self.after(),
+            Edit::Start => self.cursor = self.line_start(),
+            Edit::End => self.cursor += self.text[self.cursor..].find('\n').unwrap_or(self.text.len() - self.cursor),
+        }
+    }
+
+    /// The lines of the text, and where the cursor is among them: which line, and how many columns into it.
+    pub(super) fn lines(&self) -> (Vec<&str>, usize, usize) {
+        let before = &self.text[..self.cursor];
+        let row = before.matches('\n').count();
+        let column = before[self.line_start()..].width();
+        (self.text.split('\n').collect(), row, column)
+    }
+
+    fn delete_from(&mut self, start: usize) {
+        self.text.replace_range(start..self.cursor, "");
+        self.cursor = start;
+    }
+
+    fn line_start(&self) -> usize {
+        self.text[..self.cursor].rfind('\n').map_or(0, |at| at + 1)
+    }
+
+    /// The character before the cursor, with all that combines with it.
+    fn before(&self) -> usize {
+        let mut at = self.cursor;
+        for (start, c) in self.text[..self.cursor].char_indices().rev() {
+            at = start;
+            if !combines(c) {
+                break;
+            }
+        }
+        at
+    }
+
+    fn after(&self) -> usize {
+        let mut rest = self.text[self.cursor..].char_indices().skip(1);
+        rest.find(|(_, c)| !combines(*c)).map_or(self.text.len(), |(at, _)| self.cursor + at)
+    }
+}
+
+fn combines(c: char) -> bool {
+    c != '\n' && unicode_width::UnicodeWidthChar::width(c) == Some(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left after these edits, with the cursor as `|`.
+    fn after(text: &str, edits: &[Edit]) -> String {
+        let mut line = Line::of(text.to_owned());
+        for edit in edits {
+            line.edit(edit.clone());
+        }
+        let mut shown = line.text.clone();
+        shown.insert(line.cursor, '|');
+        shown
+    }
+
+    #[test]
+    fn edits() {
+        use Edit::{Backspace, Delete, DeleteToStart, DeleteWord, End, Insert, Left, Right, Start};
+        assert_eq!(after("grün", &[Backspace, Left, Insert("ee".into())]), "gree|ü");
+        assert_eq!(after("日本", &[Left, Delete, Insert("語".into())]), "日語|");
+        assert_eq!(after("e\u{301}x", &[Left, Backspace]), "|x");
+        assert_eq!(after("one two ", &[DeleteWord]), "one |");
+        assert_eq!(after("one", &[DeleteWord, DeleteWord, Backspace, Delete, Left, Right]), "|");
+        assert_eq!(after("a\nbc", &[Start, Insert("x".into()), End, DeleteToStart]), "a\n|");
+    }
+
+    #[test]
+    fn the_cursor_is_counted_in_columns() {
+        let mut line = Line::of("ab\n日本x".into());
+        assert_eq!(line.lines(), (vec!["ab", "日本x"], 1, 5));
+        line.edit(Edit::Left);
+        line.edit(Edit::Left);
+        assert_eq!(line.lines().2, 2);
+    }
+}

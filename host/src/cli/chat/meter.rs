@@ -1,0 +1,194 @@
+//! What the conversation takes: of the model's window, in tokens, in money.
+
+use super::view::Taken;
+use crate::agent::ports::{ModelInfo, ToolDefinition};
+use crate::conversation::{Transcript, Turn, Usage, estimate};
+use crate::model::cost;
+use crate::policy::Mode;
+
+/// Counts as a chat goes on. What a provider does not tell stays unknown.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Meter {
+    /// Of this chat, not of what was said in the session before it was resumed.
+    usage: Usage,
+    turns: usize,
+    money: Money,
+    /// What each request holds beside the conversation: the system prompt and the tools, as estimated.
+    beside: u64,
+    /// The conversation, as estimated.
+    said: u64,
+    scale: estimate::Scale,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Money {
+    dollars: f64,
+    /// Turns whose price is not known.
+    unknown: usize,
+}
+
+impl Meter {
+    /// What comes with each request.
+    pub(super) fn set_beside(&mut self, system: &str, tools: &[ToolDefinition]) {
+        let tool = |tool: &ToolDefinition| {
+            estimate::text(&tool.name) + estimate::prompt(&tool.description) + estimate::text(&tool.input_schema.to_string())
+        };
+        self.beside = estimate::prompt(system) + tools.iter().map(tool).sum::<u64>();
+    }
+
+    /// Another model counts in its own way.
+    pub(super) fn forget_scale(&mut self) {
+        self.scale = estimate::Scale::default();
+    }
+
+    /// The conversation as it is now. The newest turn of which the provider told what it read tells how far estimates are off.
+    pub(super) fn set_conversation(&mut self, transcript: &Transcript) {
+        self.said = transcript.sent_tokens();
+        let turns: Vec<&Turn> = transcript.exchanges().iter().flat_map(|exchange| exchange.turns()).collect();
+        let newest = turns.iter().rposition(|turn| turn.usage().input.is_some());
+        // A summary that was made after that turn has changed what is sent.
+        if let (Some(newest), None) = (newest, transcript.summary()) {
+            let since: u64 = turns[newest..].iter().map(|turn| turn.tokens()).sum();
+            self.scale.learn(self.beside + self.said.saturating_sub(since), turns[newest].usage().input.unwrap_or_default());
+        }
+    }
+
+    /// The user said something.
+    pub(super) fn prompt(&mut self, prompt: &str) {
+        self.said += estimate::prompt(prompt);
+    }
+
+    /// Something was taken that a provider is paid for.
+    pub(super) fn took(&mut self, taken: &Taken, model: &str) {
+        match taken {
+            Taken::Turn(turn) => self.turn(turn, model),
+            Taken::BySubAgent(usage) => self.pay(*usage, model),
+        }
+    }
+
+    /// A turn was added to the conversation.
+    fn turn(&mut self, turn: &Turn, model: &str) {
+        let usage = turn.usage();
+        self.scale.learn(self.beside + self.said, usage.input.unwrap_or_default());
+        self.said += turn.tokens();
+        self.pay(usage, model);
+    }
+
+    fn pay(&mut self, usage: Usage, model: &str) {
+        self.usage = self.usage.plus(usage);
+        self.turns += 1;
+        match cost(usage, model) {
+            Some(dollars) => self.money.dollars += dollars,
+            None => self.money.unknown += 1,
+        }
+    }
+
+    /// How many tokens the next request will have, as far as can be told.
+    pub(super) fn context(&self) -> u64 {
+        self.scale.apply(self.beside + self.said)
+    }
+
+    /// Of that, what comes with each request.
+    pub(super) fn beside(&self) -> u64 {
+        self.scale.apply(self.beside)
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    pub(super) fn turns(&self) -> usize {
+        self.turns
+    }
+
+    /// In words; what is not known is said to be unknown.
+    pub(super) fn cost(&self) -> String {
+        match (self.turns, self.money.unknown) {
+            (0, _) => "$0".to_owned(),
+            (_, 0) => format!("${:.4}", self.money.dollars),
+            (turns, unknown) if turns == unknown => "cost unknown".to_owned(),
+            (_, _) => format!("more than ${:.4}", self.money.dollars),
+        }
+    }
+
+    /// One line: mode, model, context, tokens, cost.
+    pub(super) fn status(&self, mode: Mode, model: &ModelInfo) -> String {
+        let mut parts = vec![mode.name().to_owned(), crate::shown::line(&model.model, 40)];
+        parts.push(format!("context {} of {}", percent(self.context(), model.context_window), count(model.context_window)));
+        if let (Some(input), Some(output)) = (self.usage.input, self.usage.output) {
+            parts.push(format!("{} tokens in, {} out", count(input), count(output)));
+        }
+        parts.push(self.cost());
+        parts.join(" · ")
+    }
+}
+
+/// How much of a window.
+pub(super) fn percent(part: u64, whole: u64) -> String {
+    match part.saturating_mul(100).checked_div(whole) {
+        None => "?".to_owned(),
+        Some(0) if part > 0 => "<1%".to_owned(),
+        Some(percent) => format!("{percent}%"),
+    }
+}
+
+/// A number of tokens, rounded for reading.
+pub(super) fn count(tokens: u64) -> String {
+    match tokens {
+        0..1_000 => tokens.to_string(),
+        1_000..1_000_000 => format!("{}.{}k", tokens / 1_000, tokens % 1_000 / 100).replace(".0k", "k"),
+        _ => format!("{}.{:02}M", tokens / 1_000_000, tokens % 1_000_000 / 10_000).replace(".00M", "M"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conversation::{Response, ResponseBlock};
+
+    fn said(text: &str, usage: Usage) -> Turn {
+        let response = Response { blocks: vec![ResponseBlock::Text(text.into())], usage, ..Response::default() };
+        Turn::without_calls(response).expect("it has text")
+    }
+
+    fn used(input: u64, output: u64) -> Usage {
+        Usage { input: Some(input), output: Some(output), ..Usage::default() }
+    }
+
+    #[test]
+    fn r131_the_estimate_is_corrected_by_what_the_provider_counted() {
+        let mut transcript = Transcript::new();
+        transcript.begin("x".repeat(3_968));
+        let mut live = Meter::default();
+        live.set_conversation(&transcript);
+        assert_eq!(live.context(), 1_000);
+        let turn = said(&"y".repeat(3_968), used(2_000, 990));
+        live.turn(&turn, "m");
+        transcript.record(turn);
+        let mut resumed = Meter::default();
+        resumed.set_conversation(&transcript);
+        assert_eq!([live.context(), resumed.context()], [4_000, 4_000]);
+        live.forget_scale();
+        assert_eq!(live.context(), 2_000);
+    }
+
+    #[test]
+    fn r097_an_unknown_price_is_not_passed_over() {
+        let mut meter = Meter::default();
+        assert_eq!(meter.cost(), "$0");
+        meter.turn(&said("a", used(1_000_000, 0)), "gpt-4.1");
+        assert_eq!(meter.cost(), "$2.0000");
+        meter.turn(&said("b", used(10, 10)), "llama");
+        assert_eq!(meter.cost(), "more than $2.0000");
+    }
+
+    #[test]
+    fn r131_the_status_is_one_line() {
+        let mut meter = Meter::default();
+        meter.turn(&said("a", used(12_345, 1_000)), "gpt-4.1");
+        let model = ModelInfo { provider: "openai".into(), model: "gpt-4.1".into(), context_window: 1_047_576 };
+        let status = meter.status(Mode::AutoEdit, &model);
+        assert_eq!(status, "auto-edit · gpt-4.1 · context <1% of 1.04M · 12.3k tokens in, 1k out · $0.0327");
+        assert_eq!([percent(1, 1_000), percent(5, 10), percent(1, 0)], ["<1%", "50%", "?"]);
+    }
+}

@@ -1,0 +1,128 @@
+//! The approval dialog of a chat: the same question and the same digits as everywhere, read key by key.
+
+use std::io;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::oneshot;
+
+use super::keyboard::{Dialog, Key, Watch};
+use super::line::Line;
+use super::view::{Scene, View};
+use crate::cli::dialog::{INSTEAD, THIS_CHAT, describe};
+use crate::policy::Question;
+use crate::tools::{Answer, Approver};
+
+/// How often it is looked whether the question still stands.
+const GLANCE: Duration = Duration::from_millis(50);
+const CHOICE: &str = "> ";
+const WORDS: &str = "| ";
+
+/// A question on its way to whoever has the keyboard.
+pub(super) struct Asked {
+    question: Question,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// Hands questions over, and waits.
+pub(super) struct Asker(mpsc::Sender<Asked>);
+
+impl Asker {
+    /// Where the questions come out.
+    pub(super) fn new() -> (Self, mpsc::Receiver<Asked>) {
+        let (sender, receiver) = mpsc::channel();
+        (Self(sender), receiver)
+    }
+}
+
+impl Approver for Asker {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            let no = Answer::No { guidance: None };
+            match self.0.send(Asked { question: question.clone(), answer }) {
+                Ok(()) => answered.await.unwrap_or(no),
+                Err(_) => no,
+            }
+        })
+    }
+}
+
+/// Asks, and hands the answer back. A question that nobody waits for any more disappears.
+pub(super) fn converse(watch: &mut Watch<'_>, view: &View, asked: Asked, is_over: &dyn Fn() -> bool) -> io::Result<()> {
+    let has_scope = asked.question.scope.is_some();
+    view.set_scene(Scene::Asking { mark: CHOICE, answer: Line::default() });
+    // A diff that was cut is whole in a file for as long as the question is open.
+    let (text, _whole) = describe(&asked.question, THIS_CHAT);
+    view.say_in_dialog(&text);
+    let mut dialog = watch.dialog()?;
+    let answer = answer(&mut dialog, view, has_scope, &|| is_over() || asked.answer.is_closed());
+    view.set_scene(Scene::Running);
+    if let Some(answer) = answer? {
+        // It may have been cancelled in this very moment.
+        drop(asked.answer.send(answer));
+    }
+    Ok(())
+}
+
+fn answer(dialog: &mut Dialog<'_>, view: &View, has_scope: bool, is_over: &dyn Fn() -> bool) -> io::Result<Option<Answer>> {
+    loop {
+        let choice = match typed(dialog, view, CHOICE, is_over)? {
+            Typed::Line(choice) => choice,
+            Typed::Rejected => return Ok(Some(Answer::No { guidance: None })),
+            Typed::Over => return Ok(None),
+        };
+        match choice.trim() {
+            "1" => return Ok(Some(Answer::Yes)),
+            "2" if has_scope => return Ok(Some(Answer::YesForScope)),
+            "3" => return guidance(dialog, view, is_over),
+            _ if has_scope => view.say_in_dialog("Type 1, 2 or 3, and Enter."),
+            _ => view.say_in_dialog("Type 1 or 3, and Enter."),
+        }
+    }
+}
+
+fn guidance(dialog: &mut Dialog<'_>, view: &View, is_over: &dyn Fn() -> bool) -> io::Result<Option<Answer>> {
+    view.say_in_dialog(INSTEAD);
+    let mut lines = Vec::new();
+    loop {
+        match typed(dialog, view, WORDS, is_over)? {
+            Typed::Line(line) if !line.trim().is_empty() => lines.push(line),
+            Typed::Line(_) => break,
+            Typed::Rejected => return Ok(Some(Answer::No { guidance: None })),
+            Typed::Over => return Ok(None),
+        }
+    }
+    Ok(Some(Answer::No { guidance: (!lines.is_empty()).then(|| lines.join("\n")) }))
+}
+
+enum Typed {
+    Line(String),
+    /// Esc or Ctrl-C.
+    Rejected,
+    /// Nobody waits for an answer any more.
+    Over,
+}
+
+fn typed(dialog: &mut Dialog<'_>, view: &View, mark: &'static str, is_over: &dyn Fn() -> bool) -> io::Result<Typed> {
+    let mut line = Line::default();
+    loop {
+        view.set_scene(Scene::Asking { mark, answer: line.clone() });
+        if is_over() {
+            return Ok(Typed::Over);
+        }
+        match dialog.next(GLANCE)? {
+            Some(Key::Enter) => {
+                for (n, part) in line.text().split('\n').enumerate() {
+                    let mark = if n == 0 { mark } else { "  " };
+                    view.say_in_dialog(&format!("{mark}{}", crate::shown::block(part)));
+                }
+                return Ok(Typed::Line(line.take()));
+            }
+            Some(Key::Escape | Key::Interrupt) => return Ok(Typed::Rejected),
+            Some(Key::Edit(edit)) => line.edit(edit),
+            Some(Key::Up | Key::CycleMode | Key::EndOfInput | Key::Resized) | None => {}
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The conversation: read what the user says, do it, and again.
+
+use std::cell::RefCell;
+use std::io;
+use std::process::ExitCode;
+use std::sync::{Arc, mpsc};
+
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+use super::attend::{Attention, Then, Words};
+use super::commands::{self, Meaning};
+use super::keyboard::{Entered, Keyboard};
+use super::meter::Meter;
+use super::question::{Asked, Asker};
+use super::record::Record;
+use super::signals::Signals;
+use super::view::{MARK, Scene, View};
+use super::{LEFT, remark, told, tty};
+use crate::agent::events::{Event, Observer};
+use crate::agent::ports::{Model, Tools as _};
+use crate::agent::{Agent, Compacted, Outcome, RequestId};
+use crate::audit::Audit;
+use crate::cli::assemble::Parts;
+use crate::cli::audit;
+use crate::cli::error::CliError;
+use crate::cli::run::{random, system_prompt};
+use crate::cli::sessions::show::said_and_done;
+use crate::conversation::Transcript;
+use crate::policy::Mode;
+use crate::sandbox::{Notebooks, Workspace};
+use crate::session::{LastWords, Recording, Session};
+use crate::shown;
+use crate::tools::{Approvals, Approver, Ledger};
+
+/// What the model is to do.
+#[derive(Clone, Copy)]
+enum Work<'a> {
+    Prompt(&'a str),
+    Compact,
+}
+
+/// What came of it.
+enum Came {
+    Ended(Outcome),
+    Compacted(Compacted),
+    /// Nothing is done without a record of it, and there is none.
+    Unrecorded,
+}
+
+/// Everything that a conversation is made of.
+pub(super) struct Talk<'a> {
+    pub(super) parts: &'a Parts,
+    pub(super) workspace: Arc<Workspace>,
+    pub(super) runtime: &'a Runtime,
+    pub(super) model: Arc<dyn Model>,
+    pub(super) view: Arc<View>,
+    pub(super) transcript: Transcript,
+    pub(super) record: Record,
+    /// Begun with the first request, as the record is.
+    audit: Option<Arc<Audit>>,
+    /// What tools keep from one request to the next.
+    notebooks: Arc<Notebooks>,
+    pub(super) meter: RefCell<Meter>,
+    pub(super) approvals: Arc<Approvals>,
+    asker: Arc<dyn Approver>,
+    questions: mpsc::Receiver<Asked>,
+    signals: &'a Signals,
+}
+
+impl<'a> Talk<'a> {
+    pub(super) fn new(
+        parts: &'a Parts,
+        workspace: Arc<Workspace>,
+        runtime: &'a Runtime,
+        model: Arc<dyn Model>,
+        record: Record,
+        signals: &'a Signals,
+    ) -> Self {
+        let (asker, questions) = Asker::new();
+        let asker: Arc<dyn Approver> = Arc::new(asker);
+        let approvals = Arc::new(parts.approvals(Some(Arc::clone(&asker)), None));
+        let mut meter = Meter::default();
+        meter.set_beside(&system_prompt(parts, &workspace, parts.settings.mode).render(), parts.catalog.definitions());
+        let (view, transcript, meter) = (Arc::new(View::new()), Transcript::new(), RefCell::new(meter));
+        let (audit, notebooks) = (None, Arc::default());
+        Self { parts, workspace, runtime, model, view, transcript, record, audit, notebooks, meter, approvals, asker, questions, signals }
+    }
+
+    pub(super) fn greet(&self) {
+        let place = self.workspace.root().display();
+        self.view.say(&remark(&format!("cofferdam {} in {place} · /help lists commands", env!("CARGO_PKG_VERSION"))));
+    }
+
+    /// The way back.
+    pub(super) fn take_leave(&self) {
+        self.view.set_scene(Scene::Still);
+        if let (Some(id), false) = (self.record.id(), self.transcript.is_empty()) {
+            self.view.say(&remark(&format!("session {id} · cofferdam chat --resume {} goes on with it", &id.as_str()[..4])));
+        }
+    }
+
+    /// Goes on with another conversation. What was approved in this one is not approved there.
+    pub(super) fn go_on_with(&mut self, session: Session) {
+        let Session { transcript, journal } = session;
+        self.view.say(&remark(&format!("session {} goes on, {}; it ended with:", journal.id(), requests(&transcript))));
+        for line in transcript.exchanges().last().map(said_and_done).unwrap_or_default() {
+            self.view.say(&line);
+        }
+        self.begin_with(transcript, Record::On(journal));
+    }
+
+    pub(super) fn begin_with(&mut self, transcript: Transcript, record: Record) {
+        let mode = self.approvals.mode();
+        self.approvals = Arc::new(self.parts.approvals(Some(Arc::clone(&self.asker)), None));
+        self.audit = None;
+        self.notebooks = Arc::default();
+        self.approvals.set_mode(mode);
+        self.meter.borrow_mut().set_conversation(&transcript);
+        self.transcript = transcript;
+        self.record = record;
+    }
+
+    /// Talks until the user leaves.
+    pub(super) fn talk(&mut self, keyboard: &mut Keyboard) -> io::Result<ExitCode> {
+        let mut words = Words::default();
+        while !self.signals.leave() {
+            let line = if words.queued.is_empty() {
+                let begun = words.typed.take();
+                match keyboard.prompt(&begun, &|| self.status(), &|| self.cycle_mode())? {
+                    Entered::Line(line) => line,
+                    Entered::Leave => return Ok(LEFT),
+                }
+            } else {
+                let line = words.queued.remove(0);
+                self.view.say(&format!("{MARK}{}", shown::block(&line).replace('\n', "\n  ")));
+                line
+            };
+            match commands::meaning(&line) {
+                Meaning::Nothing => {}
+                Meaning::Mistake(problem) => self.view.say(&told(&problem)),
+                Meaning::Command(command) => match self.act(command, keyboard, &mut words) {
+                    Then::GoOn => {}
+                    Then::Leave => return Ok(LEFT),
+                },
+                Meaning::Prompt(prompt) => match self.request(keyboard, &prompt, &mut words) {
+                    Then::GoOn => {}
+                    // What a shell reports of a program that SIGINT ended.
+                    Then::Leave => return Ok(ExitCode::from(130)),
+                },
+            }
+        }
+        Ok(LEFT)
+    }
+
+    /// One line that tells how things are.
+    fn status(&self) -> String {
+        self.meter.borrow().status(self.approvals.mode(), self.model.info())
+    }
+
+    /// The next mode that the policy leaves.
+    fn cycle_mode(&self) {
+        let all = std::iter::successors(Some(self.approvals.mode().next()), |mode| Some(mode.next())).take(Mode::ALL.len());
+        if let Some(mode) = all.into_iter().find(|mode| self.parts.catalog.policy().forbids(*mode).is_none()) {
+            self.approvals.set_mode(mode);
+        }
+    }
+
+    fn request(&mut self, keyboard: &mut Keyboard, prompt: &str, words: &mut Words) -> Then {
+        self.approvals.request_begins();
+        self.meter.borrow_mut().prompt(prompt);
+        let (came, then) = self.work(Work::Prompt(prompt), keyboard, words);
+        if let Came::Ended(outcome) = came {
+            self.ended(&outcome, words);
+        }
+        then
+    }
+
+    /// Summarises what was said.
+    pub(super) fn compact(&mut self, keyboard: &mut Keyboard, words: &mut Words) -> Then {
+        const NOTHING: &str = "there is nothing yet that a summary could stand for";
+        if self.transcript.is_empty() {
+            self.view.say(&remark(NOTHING));
+            return Then::GoOn;
+        }
+        let (came, then) = self.work(Work::Compact, keyboard, words);
+        match came {
+            // What was removed has been told by the event.
+            Came::Compacted(Compacted::Done { .. }) | Came::Ended(_) | Came::Unrecorded => {}
+            Came::Compacted(Compacted::Nothing) => self.view.say(&remark(NOTHING)),
+            Came::Compacted(Compacted::Failed { message }) => self.view.say(&told(&format!("there is no summary: {message}"))),
+            Came::Compacted(Compacted::Aborted) => self.view.say(&told("stopped. The conversation is as it was.")),
+        }
+        then
+    }
+
+    /// The audit log of this conversation, under the name of its session.
+    fn begin_audit(&mut self) -> Result<(), CliError> {
+        if self.audit.is_none() {
+            let (info, view) = (self.model.info(), Arc::clone(&self.view));
+            let model = Some(format!("{}:{}", info.provider, info.model));
+            let notify = move |text: &str| view.observe(&Event::Notice(text));
+            self.audit = audit::begin(self.parts, &self.workspace, self.record.id(), model, notify)?;
+            if let Some(audit) = &self.audit {
+                self.approvals.record_by(Arc::clone(audit) as Arc<dyn Ledger>);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the model work, and attends to it.
+    fn work(&mut self, work: Work<'_>, keyboard: &mut Keyboard, words: &mut Words) -> (Came, Then) {
+        let (journal, warning) = self.record.take(self.parts, &self.workspace);
+        if let Some(warning) = warning {
+            self.view.say(&told(&warning));
+        }
+        if let Err(error) = self.begin_audit() {
+            self.view.say(&told(error.message()));
+            self.record.give_back(journal);
+            return (Came::Unrecorded, Then::GoOn);
+        }
+        let prompt = system_prompt(self.parts, &self.workspace, self.approvals.mode());
+        let sub_agents = self.parts.sub_agents(&self.workspace, &self.approvals, &self.model, prompt.render_for_sub_agent());
+        let dispatcher = self.parts.dispatcher_with(&self.workspace, Arc::clone(&self.approvals)).with_sub_agents(sub_agents);
+        let dispatcher = dispatcher.with_notebooks(Arc::clone(&self.notebooks));
+        let system = prompt.render();
+        self.meter.borrow_mut().set_beside(&system, dispatcher.definitions());
+        let recording = journal.map(|journal| Recording::new(journal, self.view.as_ref()));
+        let last_words = recording.as_ref().map(Recording::last_words);
+        let observer: &dyn Observer = recording.as_ref().map_or(self.view.as_ref(), |recording| recording);
+        let audit = self.audit.clone();
+        let watching = audit.as_ref().map(|audit| audit.watching(observer));
+        let observer: &dyn Observer = watching.as_ref().map_or(observer, |watching| watching);
+        let (model, settings) = (self.model.as_ref(), &self.parts.settings);
+        let agent = Agent {
+            model,
+            tools: &dispatcher,
+            observer,
+            system,
+            turn_limit: settings.turn_limit,
+            time_limit: settings.time_limit,
+            interventions: settings.interventions,
+        };
+        let (id, cancel) = (RequestId::new(random()), CancellationToken::new());
+        let (runtime, mut transcript) = (self.runtime, std::mem::take(&mut self.transcript));
+        let working = async |transcript: &mut Transcript| match work {
+            Work::Prompt(prompt) => Came::Ended(agent.request(&id, transcript, prompt, &cancel).await),
+            Work::Compact => Came::Compacted(agent.compact(transcript, &cancel).await),
+        };
+        let (came, then) = std::thread::scope(|scope| {
+            let request = scope.spawn(|| runtime.block_on(working(&mut transcript)));
+            let attention = Attention {
+                view: &self.view,
+                questions: &self.questions,
+                cycle_mode: &|| self.cycle_mode(),
+                signals: self.signals,
+                cancel: &cancel,
+                on_taken: &|taken| self.meter.borrow_mut().took(taken, &model.info().model),
+                status: &|| self.meter.borrow().status(self.approvals.mode(), model.info()),
+                is_finished: &|| request.is_finished(),
+            };
+            let then = attention.attend(keyboard, words);
+            if !request.is_finished() {
+                last_words.iter().for_each(LastWords::write);
+                tty::give_back();
+                std::process::exit(130);
+            }
+            (request.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), then)
+        });
+        self.view.set_scene(Scene::Still);
+        self.transcript = transcript;
+        self.record.give_back(recording.and_then(Recording::into_journal));
+        self.meter.borrow_mut().set_conversation(&self.transcript);
+        (came, then)
+    }
+
+    /// Tells how a request ended. Unless it ended well, what was queued is not sent by itself.
+    fn ended(&self, outcome: &Outcome, words: &mut Words) {
+        let problem = match outcome {
+            Outcome::Answered { .. } => None,
+            Outcome::Limit { turns, .. } => Some(format!("stopped after {turns} turns with calls. Say `go on` to let it go on.")),
+            Outcome::Empty => Some("the model gave no answer, twice in a row. Say it in other words, or choose another /model.".to_owned()),
+            Outcome::Rejected => Some("ended, since you rejected a call. Say what to do instead.".to_owned()),
+            Outcome::Aborted => Some("stopped. What was done until then is remembered.".to_owned()),
+            Outcome::TimedOut { seconds } => Some(format!("stopped after its {seconds} seconds.")),
+            Outcome::ProviderError { message } => Some(format!("the model did not answer: {message}")),
+            Outcome::Overflow { message } => Some(format!("the conversation is too large for the model: {message}")),
+            Outcome::InternalError { message } => Some(format!("an error of cofferdam itself, please report it: {message}")),
+        };
+        if let Some(problem) = problem {
+            self.view.say(&told(&problem));
+        }
+        let is_well = matches!(outcome, Outcome::Answered { .. } | Outcome::Limit { .. });
+        if !is_well && !words.queued.is_empty() {
+            let mut all = std::mem::take(&mut words.queued);
+            all.extend(Some(words.typed.take()).filter(|typed| !typed.is_empty()));
+            words.typed = super::line::Line::of(all.join("\n"));
+            self.view.say(&remark("What was queued was not sent; it is below."));
+        }
+        self.view.say("");
+    }
+}
+
+fn requests(transcript: &Transcript) -> String {
+    match transcript.exchanges().len() {
+        1 => "1 request".to_owned(),
+        many => format!("{many} requests"),
+    }
+}

@@ -1,0 +1,61 @@
+//! `cofferdam lock`: accept the plugins of the configuration and of the command line as they are now.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use super::admission::{describe, summary};
+use super::args::{CallArgs, Common, LockArgs, ModelArgs};
+use super::error::{CliError, Done};
+use super::print::{stderr_line, stdout_line};
+use super::{ask, assemble, exit};
+use crate::sandbox::{Allocation, Plugin};
+use crate::shown;
+use crate::tools::{Lock, Origin, Standing};
+
+pub(super) fn run(common: &Common, args: &LockArgs) -> Done {
+    let parts = assemble::parts_to_look_at(common, common.flags(ModelArgs::default(), CallArgs::default(), None), Allocation::OnDemand)?;
+    let file = assemble::lock_file(common, &parts.folders);
+    let mut lock = file.read()?;
+    let mut plugins: Vec<(&Path, &Arc<Plugin>)> = Vec::new();
+    for tool in parts.catalog.tools() {
+        if let Origin::File(path) = &tool.origin
+            && !plugins.iter().any(|(known, _)| known == path)
+        {
+            plugins.push((path, &tool.plugin));
+        }
+    }
+    let mut all_well = true;
+    for refused in parts.catalog.refused() {
+        all_well = false;
+        stdout_line(&shown::line(&format!("{}: refused: {}", refused.origin, refused.reason), 600));
+    }
+    for (path, plugin) in &plugins {
+        let standing = lock.standing(path, plugin);
+        let well = standing == Standing::Accepted || (!args.check && accepts(&mut lock, path, plugin, &standing, args.yes)?);
+        all_well &= well;
+        let state = if well && standing != Standing::Accepted { "accepted now".to_owned() } else { summary(&standing) };
+        stdout_line(&shown::line(&format!("{}: {state}", path.display()), 2000));
+    }
+    if !args.check {
+        file.write(&lock)?;
+        stderr_line(&shown::line(&format!("Written: {}", file.path().display()), 600));
+    }
+    Ok(if all_well { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
+}
+
+fn accepts(lock: &mut Lock, path: &Path, plugin: &Plugin, standing: &Standing, yes: bool) -> Result<bool, CliError> {
+    let text = describe(path, plugin, standing, lock.remark(path, plugin).as_deref());
+    let accepted = if yes {
+        stderr_line(&text);
+        true
+    } else {
+        ask::yes_or_no(&text, "Accept it, as it is?").ok_or_else(|| {
+            CliError::new("nobody can be asked here: say --yes to accept all plugins as they are, or --check to only look")
+        })?
+    };
+    if accepted {
+        lock.accept(path, plugin);
+    }
+    Ok(accepted)
+}

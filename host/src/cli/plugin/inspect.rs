@@ -1,0 +1,137 @@
+//! `cofferdam plugin inspect`: a component as a reviewer wants to see it, from what it is and not from what it says.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use crate::cli::args::Common;
+use crate::cli::error::Done;
+use crate::cli::print::stdout_line;
+use crate::policy::Grants;
+use crate::sandbox::{DeclaredTool, Plugin};
+use crate::shown;
+use crate::tools::tier;
+
+pub(super) fn run(_common: &Common, file: &Path, as_json: bool) -> Done {
+    let (_, plugin) = super::load(file)?;
+    let text = if as_json { format!("{:#}", as_value(&plugin)) } else { page(file, &plugin) };
+    stdout_line(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What an imported interface means, in words: what it can do here if the tool was granted it, and if not.
+const MEANINGS: &[(&str, &str)] = &[
+    ("cofferdam:plugin/workspace", "walk and read files of the workspace; only with a grant to read"),
+    ("cofferdam:plugin/commands", "propose commands; only with a grant, and each line is decided by itself"),
+    ("cofferdam:plugin/agents", "hand a task to a sub-agent; only with a grant"),
+    ("cofferdam:plugin/plans", "show a plan to the user; only with a grant"),
+    ("cofferdam:plugin/state", "keep notes between the calls of a session; only with a grant"),
+    ("cofferdam:plugin/progress", "show the user a line while it works"),
+    ("cofferdam:plugin/types", "types only"),
+    ("wasi:filesystem/", "files; empty without a grant, the workspace with one"),
+    ("wasi:http/", "requests over HTTP; only to granted hosts, and each is decided by itself"),
+    ("wasi:sockets/", "sockets; every operation is refused"),
+    ("wasi:cli/std", "standard streams; output goes to a capped log, input is empty"),
+    ("wasi:cli/terminal", "terminals; there is none"),
+    ("wasi:cli/environment", "arguments and environment; both empty"),
+    ("wasi:cli/exit", "ends its own call"),
+    ("wasi:clocks/", "the time"),
+    ("wasi:random/", "random numbers"),
+    ("wasi:io/", "streams and waiting, for the others"),
+];
+
+fn meaning(interface: &str) -> &'static str {
+    let known = MEANINGS.iter().find(|(prefix, _)| interface.starts_with(prefix));
+    known.map_or("not known to this host", |(_, meaning)| *meaning)
+}
+
+fn as_value(plugin: &Plugin) -> serde_json::Value {
+    let imports = plugin.declaration().imports.interfaces.iter().map(|name| json!({"interface": name, "meaning": meaning(name)}));
+    let tools = plugin.declaration().tools.iter().map(|tool| {
+        let (grants, not_lent) = Grants::for_asked(&tool.asks);
+        json!({
+            "name": tool.name, "description": tool.description, "asks": tool.asks, "grants": grants, "not_lent": not_lent,
+            "tier": tier(&tool.asks, tool.exclusive || tool.confirm), "reason": reason(tool), "exclusive": tool.exclusive, "confirm": tool.confirm, "input_schema": tool.input_schema,
+        })
+    });
+    json!({
+        "digest": plugin.digest(), "size": plugin.size(), "imports": imports.collect::<Vec<_>>(), "tools": tools.collect::<Vec<_>>(),
+    })
+}
+
+fn page(file: &Path, plugin: &Plugin) -> String {
+    let mut page = format!("{}\n", shown::line(&file.display().to_string(), 400));
+    let _ = writeln!(page, "  sha256   {}", plugin.digest());
+    let _ = writeln!(page, "  size     {} KiB", plugin.size().div_ceil(1024));
+    let _ = writeln!(page, "  exports  cofferdam:plugin/tools, {} of them", plugin.declaration().tools.len());
+    page.push_str("\nIts component imports, and here that means:\n");
+    let interfaces = &plugin.declaration().imports.interfaces;
+    if interfaces.is_empty() {
+        page.push_str("  nothing: it can compute, and see what it is given\n");
+    }
+    for (meaning, names) in by_meaning(interfaces) {
+        let _ = writeln!(page, "  {meaning}");
+        let _ = writeln!(page, "      {}", shown::line(&names.join(", "), 1000));
+    }
+    for tool in &plugin.declaration().tools {
+        page.push_str(&of_tool(tool));
+    }
+    page.push_str(
+        "\nWhat a component imports is all that it could ever use; what it was granted is all that works. Each call gets a fresh\n\
+         instance with the grants of its own tool.",
+    );
+    page
+}
+
+fn by_meaning(interfaces: &[String]) -> Vec<(&'static str, Vec<&str>)> {
+    let mut groups: Vec<(&'static str, Vec<&str>)> = Vec::new();
+    for name in interfaces {
+        let meaning = meaning(name);
+        match groups.iter_mut().find(|(known, _)| *known == meaning) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((meaning, vec![name])),
+        }
+    }
+    groups
+}
+
+fn of_tool(tool: &DeclaredTool) -> String {
+    let (grants, not_lent) = Grants::for_asked(&tool.asks);
+    let mut page = format!("\nTool {}\n", shown::line(&tool.name, 64));
+    let _ = writeln!(page, "  asks for    {}", list(tool.asks.iter().map(ToString::to_string)));
+    let _ = writeln!(page, "  would get   {}", list(grants.in_words().into_iter()));
+    if !not_lent.is_empty() {
+        let _ = writeln!(page, "  not lent    {} (this host cannot)", list(not_lent.iter().map(ToString::to_string)));
+    }
+    let _ = writeln!(page, "  tier        {}: {}", tier(&tool.asks, tool.exclusive || tool.confirm).name(), reason(tool));
+    let hints = [(tool.exclusive, "runs alone"), (tool.confirm, "asks the user before every call")];
+    let _ = writeln!(page, "  wants       {}", list(hints.iter().filter(|(set, _)| *set).map(|(_, words)| (*words).to_owned())));
+    let _ = writeln!(page, "  says\n{}", indent(&shown::block(&tool.description)));
+    let _ = writeln!(page, "  takes\n{}", indent(&shown::block(&format!("{:#}", tool.input_schema))));
+    page
+}
+
+/// Why it has the tier it has.
+fn reason(tool: &DeclaredTool) -> &'static str {
+    let (grants, not_lent) = Grants::for_asked(&tool.asks);
+    if grants.can_change_anything() {
+        "what it asks for can change things; it runs alone, and what it does is asked or allowed by the policy"
+    } else if !not_lent.is_empty() {
+        "it asks for what this host cannot lend, so its power is unknown; it runs alone"
+    } else if tool.exclusive || tool.confirm {
+        "it wants to be treated strictly; it runs alone"
+    } else {
+        "nothing that it asks for can change anything; it runs beside other readers"
+    }
+}
+
+fn list(words: impl Iterator<Item = String>) -> String {
+    let words: Vec<String> = words.collect();
+    if words.is_empty() { "nothing".to_owned() } else { shown::line(&words.join("; "), 1000) }
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+}

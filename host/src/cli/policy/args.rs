@@ -1,0 +1,63 @@
+//! The command line of `cofferdam policy`.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Subcommand};
+
+use crate::policy::Mode;
+
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct PolicyArgs {
+    #[command(subcommand)]
+    pub(in crate::cli) command: PolicyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum PolicyCommand {
+    /// Show all rules in force and the files they come from; with --profile NAME, that profile as it is written
+    Show,
+    /// Check policy files, with the tests that rules bring along
+    #[command(after_help = "Examples:\n  \
+        cofferdam policy check              all files of this system, user and project\n  \
+        cofferdam policy check policy.toml  one file, wherever it is\n\n\
+        Exit code: 0 if they are understood, 78 if one is not.")]
+    Check {
+        /// A file, in place of those in force
+        file: Option<PathBuf>,
+    },
+    /// Tell what would become of something that a tool might do, and by which rule
+    #[command(after_help = "Examples:\n  \
+        cofferdam policy explain bash --command \"git push\"\n  \
+        cofferdam policy explain write_file --write src/x.rs\n  \
+        cofferdam policy explain grep --read .env\n  \
+        cofferdam policy explain web_fetch --fetch docs.rs --mode auto\n\n\
+        Exit code: 0 if all of it is allowed, 1 if something is asked or denied.")]
+    Explain(ExplainArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct ExplainArgs {
+    /// The tool
+    pub(in crate::cli) tool: String,
+    /// It runs this command line
+    #[arg(long, value_name = "LINE")]
+    pub(in crate::cli) command: Vec<String>,
+    /// It reads this file or folder
+    #[arg(long, value_name = "PATH")]
+    pub(in crate::cli) read: Vec<String>,
+    /// It changes this file or folder
+    #[arg(long, value_name = "PATH")]
+    pub(in crate::cli) write: Vec<String>,
+    /// It sends a request there: HOST, or HOST:PORT
+    #[arg(long, value_name = "HOST")]
+    pub(in crate::cli) fetch: Vec<String>,
+    /// By which method
+    #[arg(long, value_name = "METHOD", default_value = "GET")]
+    pub(in crate::cli) method: String,
+    /// In this mode
+    #[arg(long)]
+    pub(in crate::cli) mode: Option<Mode>,
+    /// As JSON
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+}

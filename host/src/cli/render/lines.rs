@@ -1,0 +1,143 @@
+//! What is said of calls, in lines for a terminal, escaped and with colours where there are any.
+
+use std::time::Duration;
+
+use console::style;
+
+use crate::agent::events::{Tier, View};
+use crate::conversation::{Call, ResultStatus, ToolResult};
+use crate::shown;
+
+/// Lines of a write's result that are shown; the model sees all of it.
+const PREVIEW_LINES: usize = 8;
+/// Lines of a diff that are shown.
+const DIFF_LINES: usize = 40;
+/// Lines of a result that says why something was not done.
+const REASON_LINES: usize = 4;
+
+/// A call that has its result.
+pub(in crate::cli) struct Finished<'a> {
+    pub(in crate::cli) call: &'a Call,
+    pub(in crate::cli) tier: Option<Tier>,
+    pub(in crate::cli) summary: &'a str,
+    pub(in crate::cli) result: &'a ToolResult,
+    pub(in crate::cli) view: Option<&'a View>,
+    pub(in crate::cli) duration: Duration,
+}
+
+impl Finished<'_> {
+    /// One line, and below it what there is to see.
+    pub(in crate::cli) fn lines(&self) -> Vec<String> {
+        let status = self.result.status;
+        let mark = match status {
+            ResultStatus::Ok => style("✓").green(),
+            ResultStatus::Error => style("✗").red(),
+            ResultStatus::Rejected | ResultStatus::NotRun | ResultStatus::Interrupted => style("–").yellow(),
+        };
+        let tier = self.tier.map_or("not run", Tier::name);
+        let facts = style(format!("{tier}, {}", duration_in_words(self.duration))).dim().for_stderr();
+        let mut lines = vec![format!("  {} {}  {facts}", mark.for_stderr(), what(self.call, self.summary))];
+        lines.extend(match (status, self.view) {
+            (ResultStatus::Ok, Some(View::Diff(text))) => diff(text),
+            (ResultStatus::Ok, Some(View::Text(text))) => preview(text, PREVIEW_LINES),
+            (ResultStatus::Ok, Some(View::Table { header, rows })) => preview(&table(header, rows), DIFF_LINES),
+            (ResultStatus::Ok, None) if self.tier == Some(Tier::Write) => preview(&self.result.text(), PREVIEW_LINES),
+            (ResultStatus::Ok, None) => Vec::new(),
+            (ResultStatus::Error | ResultStatus::Rejected | ResultStatus::NotRun | ResultStatus::Interrupted, _) => {
+                preview(&self.result.text(), REASON_LINES)
+            }
+        });
+        lines
+    }
+}
+
+/// A call in a few words.
+pub(in crate::cli) fn what(call: &Call, summary: &str) -> String {
+    format!("{} {}", shown::line(&call.name, 64), shown::line(summary, 80))
+}
+
+/// What there is to wait for: the calls that run, each with its id.
+pub(in crate::cli) fn waiting_for(running: &[(String, String)]) -> String {
+    match running {
+        [] => "thinking".to_owned(),
+        [(_, one)] => one.clone(),
+        many => many.iter().map(|(_, what)| what.split(' ').next().unwrap_or_default()).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// A request that is sent again.
+pub(in crate::cli) fn retry(attempt: u32, pause: Duration, reason: &str) -> String {
+    let words = format!("{}; attempt {} in {:.1} s", shown::line(reason, 300), attempt + 1, pause.as_secs_f64());
+    format!("{} {words}", style("!").yellow().for_stderr())
+}
+
+/// The oldest part of the conversation became a summary.
+pub(in crate::cli) fn summarised(turns: usize, before: u64, after: u64) -> String {
+    let facts = format!("  {turns} turns are now a summary: about {before} tokens became {after}");
+    style(facts).dim().for_stderr().to_string()
+}
+
+/// Something the user should know.
+pub(in crate::cli) fn notice(text: &str) -> String {
+    format!("{} {}", style("!").yellow().for_stderr(), shown::line(text, 400))
+}
+
+fn preview(text: &str, most: usize) -> Vec<String> {
+    let text = shown::block(text);
+    let all = text.lines().count();
+    let dim = |line: String| style(line).dim().for_stderr().to_string();
+    let shown = text.lines().take(most).map(|line| dim(format!("      {}", line.chars().take(200).collect::<String>())));
+    let more = (all > most).then(|| dim(format!("      … {} more lines", all - most)));
+    shown.chain(more).collect()
+}
+
+fn diff(text: &str) -> Vec<String> {
+    let text = shown::block(text);
+    let styled = |line| match str::chars(line).next() {
+        Some('+') => style(line).green(),
+        Some('-') => style(line).red(),
+        _ => style(line).dim(),
+    };
+    let shown = text.lines().take(DIFF_LINES).map(|line| format!("      {}", styled(line).for_stderr()));
+    let more = text.lines().count().saturating_sub(DIFF_LINES);
+    shown.chain((more > 0).then(|| format!("      … {more} more lines"))).collect()
+}
+
+fn table(header: &[String], rows: &[Vec<String>]) -> String {
+    let all = std::iter::once(header).chain(rows.iter().map(Vec::as_slice));
+    let widths: Vec<usize> = (0..header.len())
+        .map(|column| all.clone().filter_map(|row| row.get(column)).map(|cell| console::measure_text_width(cell)).max().unwrap_or_default())
+        .collect();
+    let row = |cells: &[String]| {
+        let padded = cells.iter().zip(&widths).map(|(cell, width)| console::pad_str(cell, *width, console::Alignment::Left, None));
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    all.map(row).collect::<Vec<_>>().join("\n")
+}
+
+fn duration_in_words(duration: Duration) -> String {
+    match duration.as_micros() {
+        0 => "at once".to_owned(),
+        1..1000 => format!("{} µs", duration.as_micros()),
+        1000..1_000_000 => format!("{} ms", duration.as_millis()),
+        _ => format!("{:.1} s", duration.as_secs_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_padded_by_what_is_seen() {
+        let header = ["name".to_owned(), "n".to_owned()];
+        let rows = [vec!["grüße".to_owned(), "1".to_owned()], vec!["日本".to_owned(), "20".to_owned()]];
+        assert_eq!(table(&header, &rows), "name   n\ngrüße  1\n日本   20");
+    }
+
+    #[test]
+    fn durations_read_well() {
+        let words = [0, 40, 12_000, 3_400_000].map(|micros| duration_in_words(Duration::from_micros(micros)));
+        assert_eq!(words, ["at once", "40 µs", "12 ms", "3.4 s"]);
+    }
+}

@@ -1,0 +1,91 @@
+//! What was used and what it cost, of a request and of a session.
+
+use serde::Serialize;
+
+use crate::conversation::{Exchange, Turn, Usage};
+use crate::model;
+
+/// Tokens and dollars.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Spent {
+    pub(super) usage: Usage,
+    /// In US dollars; null if a price or a usage is not known.
+    pub(super) cost: Option<f64>,
+}
+
+impl Spent {
+    /// For a request to a model. Without the model's name the price is unknown.
+    pub(super) fn on(exchange: &Exchange, model: Option<&str>) -> Self {
+        let overhead = Some(exchange.overhead()).filter(|overhead| *overhead != Usage::default());
+        Self::on_calls(exchange.turns().iter().map(Turn::usage).chain(overhead), model)
+    }
+
+    /// For calls of a model of which only the sum is known.
+    pub(super) fn of(usage: Usage, model: Option<&str>) -> Self {
+        Self::on_calls(std::iter::once(usage), model)
+    }
+
+    /// For these calls of a model, each at its own price: long input may be dearer.
+    fn on_calls(usages: impl Iterator<Item = Usage> + Clone, model: Option<&str>) -> Self {
+        let cost: Option<f64> = usages.clone().map(|usage| model::cost(usage, model?)).sum();
+        Self { usage: usages.fold(Usage::default(), Usage::plus), cost: cost.map(round) }
+    }
+
+    /// Of a request that never began.
+    pub(super) fn nothing() -> Self {
+        Self { usage: Usage::default(), cost: None }
+    }
+
+    /// All of it. What of one part is unknown is unknown of the whole.
+    pub(super) fn sum(parts: impl IntoIterator<Item = Self>) -> Self {
+        let nothing = Self { usage: Usage::default(), cost: Some(0.0) };
+        parts.into_iter().fold(nothing, |sum, part| Self {
+            usage: sum.usage.plus(part.usage),
+            cost: sum.cost.zip(part.cost).map(|(one, other)| round(one + other)),
+        })
+    }
+
+    /// For people; nothing if nothing is known.
+    pub(super) fn in_words(&self) -> Vec<String> {
+        let Usage { input: Some(input), output: Some(output), cached_input, .. } = self.usage else { return Vec::new() };
+        let cached = cached_input.filter(|cached| *cached > 0).map(|cached| format!(" ({cached} cached)")).unwrap_or_default();
+        let cost = self.cost.map_or_else(|| "cost unknown".to_owned(), |cost| format!("${cost:.4}"));
+        vec![format!("{input} tokens in{cached}, {output} out"), cost]
+    }
+}
+
+/// To a billionth: what lies beyond is an error of the arithmetic.
+fn round(dollars: f64) -> f64 {
+    (dollars * 1e9).round() / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(input: u64, cached: Option<u64>) -> Usage {
+        Usage { input: Some(input), output: Some(100), cached_input: cached, cache_write: None }
+    }
+
+    fn on(usages: &[Usage], model: Option<&str>) -> Spent {
+        Spent::on_calls(usages.iter().copied(), model)
+    }
+
+    #[test]
+    fn r097_each_turn_has_its_price_and_the_session_their_sum() {
+        let calls = [used(200_000, None), used(200_000, Some(100_000))];
+        // Together they are beyond what the price of this model holds for; each alone is not.
+        let spent = on(&calls, Some("gpt-6-sol"));
+        assert_eq!(spent.in_words(), ["400000 tokens in (100000 cached), 200 out", "$0.6220"]);
+        assert_eq!(Spent::sum([spent, spent]).in_words(), ["800000 tokens in (200000 cached), 400 out", "$1.2440"]);
+    }
+
+    #[test]
+    fn r097_what_is_unknown_is_said_to_be() {
+        let spent = on(&[used(10, None)], Some("llama3"));
+        assert_eq!(spent.in_words(), ["10 tokens in, 100 out", "cost unknown"]);
+        assert_eq!(Spent::sum([spent, on(&[used(10, None)], Some("gpt-4o"))]).cost, None);
+        assert_eq!(on(&[used(10, None)], None).cost, None);
+        assert_eq!(on(&[Usage::default()], Some("gpt-4o")).in_words(), [""; 0]);
+    }
+}

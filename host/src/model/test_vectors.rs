@@ -1,0 +1,190 @@
+//! Streams out of the official SDKs' own tests, and what those SDKs make of them (`tests/vectors`): the adapters have to
+//! make the same of them, wherever the bytes are cut.
+
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::failure::{Failure, Place};
+use super::sse::Parser;
+use super::wire::{Hand, Progress, Wire};
+use super::{anthropic, openai};
+use crate::conversation::{Reasoning, Response, ResponseBlock, StopReason};
+
+/// A stream, and what is expected of it.
+struct Vector {
+    name: String,
+    stream: String,
+    expected: Value,
+}
+
+fn vectors(provider: &str) -> Vec<Vector> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/vectors").join(provider);
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "sse"));
+    paths.sort();
+    let read = |path: &Path| std::fs::read_to_string(path).expect("readable");
+    let vector = |path: PathBuf| Vector {
+        name: path.display().to_string(),
+        stream: read(&path),
+        expected: serde_json::from_str(&read(&path.with_extension("json"))).expect("JSON"),
+    };
+    paths.into_iter().map(vector).collect()
+}
+
+fn place() -> Place {
+    Place { provider: "The SDK", host: "vectors".into(), key_name: "KEY", key: None }
+}
+
+/// What an adapter makes of these pieces.
+fn read<W: Wire>(mut wire: W, pieces: &[&[u8]]) -> Result<Response, Failure> {
+    let mut on_delta = |_: crate::agent::ports::Delta<'_>| {};
+    let mut hand = Hand::new(&mut on_delta, true);
+    let mut parser = Parser::default();
+    let mut events = Vec::new();
+    for piece in pieces {
+        parser.push(piece, &mut events).expect("within the limits");
+        for event in events.drain(..) {
+            if wire.event(&event, &mut hand)? == Progress::Over {
+                return wire.finish();
+            }
+        }
+    }
+    wire.finish()
+}
+
+fn claude(pieces: &[&[u8]]) -> Result<Response, Failure> {
+    read(anthropic::stream::Stream::new(&place()), pieces)
+}
+
+fn gpt(pieces: &[&[u8]]) -> Result<Response, Failure> {
+    read(openai::stream::Stream::new(&place()), pieces)
+}
+
+/// Several of the files lack the empty line that ends their last event; on the wire it is there.
+fn whole(stream: &str) -> String {
+    format!("{}\n\n", stream.trim_end())
+}
+
+/// A response in the words of Anthropic, as far as this host keeps it.
+fn in_their_words(response: &Response) -> Value {
+    let block = |block: &ResponseBlock| match block {
+        ResponseBlock::Text(text) => json!({"type": "text", "text": text}),
+        ResponseBlock::Reasoning(Reasoning::Text { text, signature }) => {
+            json!({"type": "thinking", "thinking": text, "signature": signature})
+        }
+        ResponseBlock::Reasoning(Reasoning::Opaque { data }) => json!({"type": "redacted_thinking", "data": data}),
+        ResponseBlock::Call(call) => {
+            json!({"type": "tool_use", "id": call.id, "name": call.name, "arguments": call.arguments})
+        }
+    };
+    let stop = match response.stop {
+        StopReason::End => "end_turn",
+        StopReason::Calls => "tool_use",
+        StopReason::Length => "max_tokens",
+        StopReason::Refused => "refusal",
+        StopReason::Other(_) => "other",
+    };
+    let blocks: Vec<Value> = response.blocks.iter().map(block).collect();
+    json!({"content": blocks, "stop_reason": stop, "input": response.usage.input, "output": response.usage.output})
+}
+
+/// The same of what the SDK made. What runs at the provider is none of this host's blocks, nor is blank text.
+fn theirs(expected: &Value) -> Value {
+    let ours = |(block, arguments): (&Value, &Value)| match block["type"].as_str().expect("a type") {
+        "text" if block["text"] == "" => None,
+        "text" => Some(json!({"type": "text", "text": block["text"]})),
+        "thinking" => Some(json!({"type": "thinking", "thinking": block["thinking"], "signature": block["signature"]})),
+        "tool_use" => Some(json!({"type": "tool_use", "id": block["id"], "name": block["name"], "arguments": arguments})),
+        _ => None,
+    };
+    let list = |key: &str| expected[key].as_array().expect("a list");
+    let blocks: Vec<Value> = list("content").iter().zip(list("arguments")).filter_map(ours).collect();
+    let usage = |key: &str| expected["usage"][key].as_u64();
+    let parts = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+    let input: u64 = parts.into_iter().filter_map(usage).sum();
+    json!({"content": blocks, "stop_reason": expected["stop_reason"], "input": input, "output": usage("output_tokens")})
+}
+
+#[test]
+fn r081_the_streams_of_anthropics_own_tests_give_the_same_messages() {
+    let vectors = vectors("anthropic");
+    assert!(vectors.len() >= 19, "some are missing");
+    for Vector { name, stream, expected } in &vectors {
+        let response = claude(&[whole(stream).as_bytes()]).unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
+        if expected["error"].is_null() {
+            assert_eq!(in_their_words(&response), theirs(expected), "{name}");
+        } else {
+            // Theirs gives up on it; here it is a call, which will be answered with an error (R-22).
+            let calls: Vec<&str> = response.calls().map(|call| call.arguments.as_str()).collect();
+            assert_eq!(json!(calls), expected["arguments"], "{name}");
+            assert!(calls.iter().all(|arguments| serde_json::from_str::<Value>(arguments).is_err()), "{name}");
+        }
+        for (block, arguments) in
+            expected["content"].as_array().into_iter().flatten().zip(expected["arguments"].as_array().expect("a list"))
+        {
+            if block["type"] == "tool_use" && expected["stop_reason"] != "max_tokens" {
+                let ours: Value = serde_json::from_str(arguments.as_str().expect("text")).expect("JSON");
+                assert_eq!(ours, block["input"], "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn r082_the_streams_of_openais_own_tests_give_the_same_calls() {
+    let vectors = vectors("openai");
+    assert!(vectors.len() >= 5, "some are missing");
+    for Vector { name, stream, expected } in &vectors {
+        let response = gpt(&[stream.as_bytes()]).unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
+        let calls: Vec<_> = response.calls().map(|call| (json!(call.id), json!(call.name), json!(call.arguments))).collect();
+        let theirs: Vec<_> = expected["message"]["tool_calls"]
+            .as_array()
+            .expect("calls")
+            .iter()
+            .map(|call| (call["id"].clone(), call["function"]["name"].clone(), call["function"]["arguments"].clone()))
+            .collect();
+        assert_eq!((calls, &response.stop, response.text()), (theirs, &StopReason::Calls, String::new()), "{name}");
+    }
+}
+
+#[test]
+fn r083_without_its_last_event_none_of_them_is_a_message() {
+    for Vector { name, stream, .. } in vectors("anthropic") {
+        let end = stream.rfind("event: message_stop").expect("an end");
+        assert!(claude(&[&stream.as_bytes()[..end]]).is_err(), "{name}");
+    }
+    for Vector { name, stream, .. } in vectors("openai") {
+        let end = stream.rfind("\n\ndata: {").expect("an end");
+        assert!(gpt(&[format!("{}\n\ndata: [DONE]\n\n", &stream[..end]).as_bytes()]).is_err(), "{name}");
+    }
+}
+
+/// Cuts a text at these places, whatever they are.
+fn cut<'a>(bytes: &'a [u8], at: &[prop::sample::Index]) -> Vec<&'a [u8]> {
+    let mut places: Vec<usize> = at.iter().map(|place| place.index(bytes.len() + 1)).collect();
+    places.extend([0, bytes.len()]);
+    places.sort_unstable();
+    places.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn r088_wherever_they_are_cut_they_give_the_same(
+        places in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
+        ending in prop::sample::select(vec!["\n", "\r\n", "\r"]),
+    ) {
+        let adapters = [("anthropic", claude as fn(&[&[u8]]) -> _), ("openai", gpt)];
+        for (provider, adapter) in adapters {
+            for Vector { name, stream, .. } in vectors(provider) {
+                let stream = whole(&stream);
+                let expected = adapter(&[stream.as_bytes()]);
+                let stream = stream.replace('\n', ending);
+                prop_assert_eq!(adapter(&cut(stream.as_bytes(), &places)), expected, "{}", name);
+            }
+        }
+    }
+}

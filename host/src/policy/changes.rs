@@ -1,0 +1,211 @@
+//! What a call would change in the workspace, as it was computed from what it wrote aside, and not from what it says.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::WorkspacePath;
+
+/// All changes of one call, in the order of their paths.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
+#[serde(transparent)]
+pub struct Changes(Vec<Change>);
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// What is changed.
+    pub path: WorkspacePath,
+    /// How.
+    #[serde(flatten)]
+    pub act: Act,
+    /// The change of a text as a unified diff; `None` for what is no text, or too large to compare.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+}
+
+/// The kinds of change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "act", rename_all = "kebab-case")]
+pub enum Act {
+    /// A new file.
+    Create {
+        /// What it will hold.
+        after: Content,
+    },
+    /// A file gets another content.
+    Modify {
+        /// Bytes that it has now.
+        before: u64,
+        /// What it will hold.
+        after: Content,
+    },
+    /// A file goes.
+    Delete {
+        /// Bytes that it has now.
+        before: u64,
+    },
+    /// A file comes from another path, which is then free.
+    Move {
+        /// Where it is now.
+        from: WorkspacePath,
+        /// What it will hold.
+        after: Content,
+    },
+    /// A new directory.
+    CreateDirectory,
+    /// An empty directory goes.
+    RemoveDirectory,
+    /// A new symbolic link, or an old one with another target.
+    Link {
+        /// Where it leads.
+        to: String,
+    },
+    /// A symbolic link goes.
+    Unlink,
+}
+
+/// A content, by its size and its digest: what is permitted is this one and no other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Content {
+    /// In bytes.
+    pub size: u64,
+    /// SHA-256, in hexadecimal.
+    pub digest: String,
+}
+
+impl Changes {
+    /// These, put in order.
+    pub fn new(mut changes: Vec<Change>) -> Self {
+        changes.sort_by(|a, b| a.path.cmp(&b.path));
+        Self(changes)
+    }
+
+    /// In the order of their paths.
+    pub fn iter(&self) -> std::slice::Iter<'_, Change> {
+        self.0.iter()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Every path that is not what it was before, the old ones of moved files among them.
+    pub fn paths(&self) -> impl Iterator<Item = &WorkspacePath> {
+        self.0.iter().flat_map(|change| {
+            let from = match &change.act {
+                Act::Move { from, .. } => Some(from),
+                Act::Create { .. } | Act::Modify { .. } | Act::Delete { .. } | Act::CreateDirectory | Act::RemoveDirectory => None,
+                Act::Link { .. } | Act::Unlink => None,
+            };
+            std::iter::once(&change.path).chain(from)
+        })
+    }
+
+    /// Whether files are only written and directories made: nothing goes, moves or becomes a link.
+    pub fn only_write(&self) -> bool {
+        self.0.iter().all(|change| match change.act {
+            Act::Create { .. } | Act::Modify { .. } | Act::CreateDirectory => true,
+            Act::Delete { .. } | Act::Move { .. } | Act::RemoveDirectory | Act::Link { .. } | Act::Unlink => false,
+        })
+    }
+
+    /// The smallest path that holds everything that is written, apart from directories made on the way.
+    pub fn common(&self) -> Option<WorkspacePath> {
+        let files = || self.0.iter().filter(|change| change.act != Act::CreateDirectory);
+        let mut paths =
+            if files().next().is_some() { files().map(|change| &change.path).collect() } else { self.paths().collect::<Vec<_>>() };
+        let first = paths.pop()?.clone();
+        paths.into_iter().try_fold(first, |common, path| common.common_with(path))
+    }
+
+    /// All text diffs one after the other, and a line for each change that has none.
+    pub fn diff(&self) -> String {
+        self.0.iter().fold(String::new(), |mut all, change| {
+            match &change.diff {
+                Some(diff) => all.push_str(diff),
+                None => all.push_str(&format!("{change}\n")),
+            }
+            if !all.ends_with('\n') {
+                all.push('\n');
+            }
+            all
+        })
+    }
+}
+
+impl<'a> IntoIterator for &'a Changes {
+    type Item = &'a Change;
+    type IntoIter = std::slice::Iter<'a, Change>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = &self.path;
+        match &self.act {
+            Act::Create { after } => write!(f, "create {path} ({} bytes)", after.size),
+            Act::Modify { before, after } => write!(f, "change {path} ({before} → {} bytes)", after.size),
+            Act::Delete { before } => write!(f, "delete {path} ({before} bytes)"),
+            Act::Move { from, after } => write!(f, "move {from} to {path} ({} bytes)", after.size),
+            Act::CreateDirectory => write!(f, "create the directory {path}"),
+            Act::RemoveDirectory => write!(f, "remove the directory {path}"),
+            Act::Link { to } => write!(f, "make {path} a symbolic link to {to}"),
+            Act::Unlink => write!(f, "remove the symbolic link {path}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(path: &str, act: Act) -> Change {
+        Change { path: WorkspacePath::parse(path, None).unwrap(), act, diff: None }
+    }
+
+    fn content(size: u64) -> Content {
+        Content { size, digest: String::new() }
+    }
+
+    #[test]
+    fn the_common_path_leaves_out_directories_made_on_the_way() {
+        let create = |path| change(path, Act::Create { after: content(1) });
+        let common = |changes: Vec<Change>| Changes::new(changes).common().map(|path| path.as_str().to_owned());
+        assert_eq!(common(vec![change("a", Act::CreateDirectory), create("a/b")]), Some("a/b".into()));
+        assert_eq!(common(vec![create("a/b"), create("a/c/d")]), Some("a".into()));
+        assert_eq!(common(vec![create("a"), create("b")]), None);
+        assert_eq!(common(vec![change("a", Act::CreateDirectory)]), Some("a".into()));
+        assert_eq!(common(vec![]), None);
+    }
+
+    #[test]
+    fn each_change_has_its_words() {
+        let from = WorkspacePath::parse("old", None).unwrap();
+        let changes = Changes::new(vec![
+            change("a", Act::Create { after: content(1) }),
+            change("b", Act::Modify { before: 1, after: content(2) }),
+            change("c", Act::Delete { before: 3 }),
+            change("d", Act::Move { from, after: content(4) }),
+            change("e", Act::Link { to: "a".into() }),
+        ]);
+        insta::assert_snapshot!(changes.diff(), @r"
+        create a (1 bytes)
+        change b (1 → 2 bytes)
+        delete c (3 bytes)
+        move old to d (4 bytes)
+        make e a symbolic link to a
+        ");
+        assert!(!changes.only_write());
+        assert!(changes.paths().any(|path| path.as_str() == "old"));
+    }
+}

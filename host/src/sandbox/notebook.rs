@@ -1,0 +1,156 @@
+//! `state`: a few texts that a tool finds again at its next call of the session.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::bindings::cofferdam::plugin::state as wit;
+use super::digest::Digest;
+use super::state::{State, not_granted};
+
+/// The contract's caps. What is kept stays in memory for as long as the session, so that the sum is what counts.
+const LONGEST_KEY: usize = 64;
+const LONGEST_VALUE: usize = 64 << 10;
+const MOST_KEYS: usize = 256;
+const MOST_BYTES: usize = 256 << 10;
+
+/// What all tools keep during one session.
+#[derive(Debug, Default)]
+pub struct Notebooks {
+    by_tool: Mutex<HashMap<(Digest, String), Notebook>>,
+}
+
+/// What one tool keeps. Clones are the same notebook.
+#[derive(Clone, Debug, Default)]
+pub struct Notebook(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    values: BTreeMap<String, String>,
+    /// Of all keys and values.
+    bytes: usize,
+}
+
+impl Notebooks {
+    /// The notebook of a tool of this component. A component that changed is another one and starts afresh.
+    pub fn of(&self, component: &Digest, tool: &str) -> Notebook {
+        lock(&self.by_tool).entry((component.clone(), tool.to_owned())).or_default().clone()
+    }
+}
+
+impl Kept {
+    fn set(&mut self, key: String, value: String) -> Result<(), wit::StateError> {
+        if value.len() > LONGEST_VALUE {
+            return Err(full(format!("the value has {} bytes; at most {LONGEST_VALUE} are kept", value.len())));
+        }
+        let before = self.values.get(&key).map(|old| key.len() + old.len());
+        if before.is_none() && self.values.len() >= MOST_KEYS {
+            return Err(full(format!("there are {MOST_KEYS} keys already; delete some")));
+        }
+        let bytes = self.bytes - before.unwrap_or_default() + key.len() + value.len();
+        if bytes > MOST_BYTES {
+            return Err(full(format!("with it there would be {bytes} bytes; at most {MOST_BYTES} are kept")));
+        }
+        self.bytes = bytes;
+        self.values.insert(key, value);
+        Ok(())
+    }
+
+    fn delete(&mut self, key: &str) {
+        if let Some(value) = self.values.remove(key) {
+            self.bytes -= key.len() + value.len();
+        }
+    }
+}
+
+impl wit::Host for State {
+    fn get(&mut self, key: String) -> Result<Option<String>, wit::StateError> {
+        let notebook = self.notebook()?;
+        check(&key)?;
+        Ok(lock(&notebook.0).values.get(&key).cloned())
+    }
+
+    fn set(&mut self, key: String, value: String) -> Result<(), wit::StateError> {
+        let notebook = self.notebook()?;
+        check(&key)?;
+        lock(&notebook.0).set(key, value)
+    }
+
+    fn delete(&mut self, key: String) -> Result<(), wit::StateError> {
+        let notebook = self.notebook()?;
+        check(&key)?;
+        lock(&notebook.0).delete(&key);
+        Ok(())
+    }
+
+    fn keys(&mut self) -> Result<Vec<String>, wit::StateError> {
+        Ok(lock(&self.notebook()?.0).values.keys().cloned().collect())
+    }
+}
+
+impl State {
+    fn notebook(&self) -> Result<&Notebook, wit::StateError> {
+        self.notebook.as_ref().ok_or_else(|| wit::StateError::Denied(not_granted("keep anything", "keep-state").into()))
+    }
+}
+
+fn check(key: &str) -> Result<(), wit::StateError> {
+    let fine = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'/' | b'-');
+    if !key.is_empty() && key.len() <= LONGEST_KEY && key.bytes().all(fine) {
+        return Ok(());
+    }
+    let shown: String = key.chars().take(LONGEST_KEY).collect();
+    Err(wit::StateError::InvalidKey(format!("{shown:?} is not 1 to {LONGEST_KEY} of a-z, A-Z, 0-9, '.', '_', '/' and '-'")))
+}
+
+fn full(message: String) -> wit::StateError {
+    wit::StateError::Full(message)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(kept: &mut Kept, key: &str, bytes: usize) -> Result<(), String> {
+        kept.set(key.to_owned(), "x".repeat(bytes)).map_err(|error| match error {
+            wit::StateError::Full(message) => message,
+            wit::StateError::Denied(_) | wit::StateError::InvalidKey(_) => panic!("{error:?}"),
+        })
+    }
+
+    #[test]
+    fn what_is_kept_is_counted_and_freed() {
+        let mut kept = Kept::default();
+        for n in 0..3 {
+            assert_eq!(set(&mut kept, &format!("k{n}"), LONGEST_VALUE), Ok(()));
+        }
+        assert!(set(&mut kept, "k3", LONGEST_VALUE).is_err_and(|message| message.contains("at most 262144")));
+        assert!(set(&mut kept, "k3", LONGEST_VALUE + 1).is_err_and(|message| message.contains("at most 65536")));
+        // Setting again takes the place of what was there.
+        assert_eq!(set(&mut kept, "k0", LONGEST_VALUE), Ok(()));
+        kept.delete("k0");
+        kept.delete("k0");
+        assert_eq!(set(&mut kept, "k3", LONGEST_VALUE), Ok(()));
+        assert_eq!(kept.bytes, kept.values.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>());
+    }
+
+    #[test]
+    fn the_number_of_keys_is_capped() {
+        let mut kept = Kept::default();
+        assert!((0..MOST_KEYS).all(|n| set(&mut kept, &n.to_string(), 1).is_ok()));
+        assert!(set(&mut kept, "more", 1).is_err_and(|message| message.contains("256 keys")));
+        assert_eq!(set(&mut kept, "7", 2), Ok(()));
+    }
+
+    #[test]
+    fn each_tool_has_a_notebook_of_its_own() {
+        let notebooks = Notebooks::default();
+        let (one, other) = (Digest::of(b"one"), Digest::of(b"other"));
+        assert_eq!(set(&mut lock(&notebooks.of(&one, "a").0), "k", 1), Ok(()));
+        let keys = |component, tool| lock(&notebooks.of(component, tool).0).values.len();
+        assert_eq!([keys(&one, "a"), keys(&one, "b"), keys(&other, "a")], [1, 0, 0]);
+    }
+}

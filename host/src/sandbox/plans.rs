@@ -1,0 +1,45 @@
+//! `plans`: the guest shows a plan, and the gate says whether the user accepts it. What the user says to a plan that is
+//! not accepted reaches the model through the gate; the guest only hears that it was refused.
+
+use std::sync::Arc;
+
+use super::bindings::cofferdam::plugin::plans as wit;
+use super::gate::Ruling;
+use super::state::{State, not_granted};
+use crate::policy::{Denial, Effect, Mode};
+
+/// The contract's 64 KiB: more than anybody reads in a dialog.
+const LONGEST_PLAN: usize = 64 << 10;
+
+impl wit::Host for State {
+    async fn present(&mut self, plan: String) -> Result<String, wit::PlanError> {
+        let Some(gate) = &self.plans else {
+            return Err(denied(not_granted("present plans", "present-plan")));
+        };
+        if plan.trim().is_empty() {
+            return Err(wit::PlanError::Invalid("the plan is empty".into()));
+        }
+        if plan.len() > LONGEST_PLAN {
+            return Err(wit::PlanError::Invalid(format!("the plan has {} bytes; at most {LONGEST_PLAN} are shown", plan.len())));
+        }
+        // The judge puts in the mode that follows; a guest has no say in it.
+        let asked = gate(Effect::Plan { text: plan, then: Mode::default() });
+
+        // A person may take as long as they like.
+        let clock = Arc::clone(&self.clock);
+        let _waiting = clock.pause();
+        match asked.await {
+            Ruling::Permitted(permit) => match permit.effect() {
+                Effect::Plan { then, .. } => Ok(then.name().to_owned()),
+                Effect::Command { .. } | Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed => {
+                    Err(wit::PlanError::Invalid("what was permitted is not a plan".into()))
+                }
+            },
+            Ruling::Denied(denial) => Err(denied(denial)),
+        }
+    }
+}
+
+fn denied(denial: Denial) -> wit::PlanError {
+    wit::PlanError::Denied(denial.into())
+}

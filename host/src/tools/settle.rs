@@ -1,0 +1,88 @@
+//! What becomes of that which a call has written aside: shown, decided on, and made real or dropped.
+
+use std::sync::{Arc, Mutex};
+
+use tokio_util::sync::CancellationToken;
+
+use super::approval::{Approvals, Verdicts};
+use super::catalog::Tool;
+use super::ledger::Subject;
+use crate::conversation::{Content, ResultStatus, ToolResult};
+use crate::policy::{Changes, Denial, Effect, FileGrant};
+use crate::sandbox::{CallReport, CommitError, Failure, History, Ruling};
+
+/// Makes changes real.
+#[derive(Default)]
+pub(super) struct Settling {
+    /// Where what was there before is kept.
+    pub(super) history: Option<Arc<History>>,
+}
+
+impl Settling {
+    /// Decides on the changes of a call that ended well, and makes them; the report says what came of it. A call that
+    /// changes nothing needs no leave.
+    pub(super) async fn settle(
+        &self,
+        report: &mut CallReport,
+        tool: &Tool,
+        subject: &Subject,
+        approvals: &Approvals,
+        (cancel, verdicts): (&CancellationToken, &Mutex<Verdicts>),
+    ) -> Option<Changes> {
+        let Some(staged) = report.staged.take() else {
+            // A tool that wants to be confirmed is, even if it turns out to change nothing: before anybody hears of it.
+            let unconfirmed = tool.confirm && tool.grants.files == FileGrant::ReadWrite && report.result.is_ok();
+            if unconfirmed && let Ruling::Denied(denial) = approvals.rule(subject, Effect::Confirmed, cancel, verdicts).await {
+                report.result = Err(denied(denial));
+            }
+            return None;
+        };
+        let changes = staged.changes().clone();
+        let effect = Effect::Write { changes: changes.clone(), confirm: tool.confirm };
+        let permit = match approvals.rule(subject, effect, cancel, verdicts).await {
+            Ruling::Permitted(permit) => permit,
+            Ruling::Denied(denial) => {
+                report.result = Err(denied(denial));
+                return None;
+            }
+        };
+        let (history, tool) = (self.history.clone(), subject.tool.clone());
+        let committed = tokio::task::spawn_blocking(move || staged.commit(permit, &tool, history.as_deref())).await;
+        match committed {
+            Ok(Ok(())) => Some(changes),
+            Ok(Err(error)) => {
+                report.result = Err(not_changed(&error));
+                None
+            }
+            Err(error) => {
+                report.result = Err(Failure::Host(format!("the changes were not made: {error}")));
+                None
+            }
+        }
+    }
+}
+
+/// What a tool cannot know, for the model: what was refused on the way, and that an error has changed nothing.
+pub(super) fn remark(result: &mut ToolResult, report_denials: &[Denial], wrote: bool) {
+    let mut notes: Vec<String> = report_denials.iter().map(ToString::to_string).collect();
+    if wrote && result.status == ResultStatus::Error {
+        notes.push("Nothing was changed: what a call writes counts only if it ends well.".to_owned());
+    }
+    // The tool may have passed a denial on in its own words.
+    let said = result.text();
+    result
+        .content
+        .extend(notes.into_iter().filter(|note| !said.contains(note.as_str())).map(|note| Content::Text(format!("[host: {note}]"))));
+}
+
+pub(super) fn denied(denial: Denial) -> Failure {
+    Failure::Denied {
+        code: denial.code.name().to_owned(),
+        reason: denial.reason,
+        remedy: denial.remedy.map(|remedy| format!(" {remedy}")).unwrap_or_default(),
+    }
+}
+
+fn not_changed(error: &CommitError) -> Failure {
+    Failure::NotChanged(error.to_string())
+}

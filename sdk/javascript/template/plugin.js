@@ -1,0 +1,20 @@
+// Counts the lines of a file.
+
+import { READ_FILES, WORKSPACE_PATH, readText, tool } from "./cofferdam.js";
+export { tools } from "./cofferdam.js";
+
+tool({
+  name: "count_lines",
+  description: "Counts the lines of a text file, or those that contain a text.",
+  properties: {
+    path: { ...WORKSPACE_PATH, description: "The file, relative to the workspace." },
+    containing: { type: "string", description: "Count only lines that contain this." },
+  },
+  required: ["path"],
+  capabilities: [READ_FILES],
+  call({ path, containing = "" }) {
+    const lines = readText(path).split("\n");
+    if (lines.at(-1) === "") lines.pop();
+    return String(lines.filter((line) => line.includes(containing)).length);
+  },
+});

@@ -1,0 +1,147 @@
+//! The approval dialog in a conversation.
+
+use cofferdam_tests::wire::{both, says};
+use serde_json::json;
+
+use super::{CTRL_C, Chat, ENTER, ESC, bash};
+
+#[test]
+fn r038_one_runs_it_and_enter_alone_does_not() {
+    for provider in both() {
+        let server = provider.serve([bash("touch ran"), says("Touched.")]);
+        let mut chat = Chat::with(&server, &[]);
+        chat.says("Go.");
+        chat.is_asked("touch ran");
+        for (n, no_answer) in ["", "y", " ", "11"].into_iter().enumerate() {
+            chat.says(no_answer);
+            chat.terminal.wait_to_see("a hint", |seen| seen.matches("Type 1, 2 or 3, and Enter.").count() == n + 1);
+            chat.is_asked("touch ran");
+            assert!(!chat.home.has("ran"), "{no_answer:?} approved it");
+        }
+        chat.says("1");
+        chat.terminal.wait_to_see_text("Touched.");
+        chat.is_ready();
+        assert!(chat.home.has("ran"));
+        chat.leaves();
+    }
+}
+
+#[test]
+fn r040_two_approves_a_scope_for_the_whole_chat_and_not_for_a_resumed_session() {
+    for provider in both() {
+        let server = provider.serve([bash("git init --quiet one"), says("One."), bash("git init --quiet two"), says("Two.")]);
+        let mut chat = Chat::with(&server, &[]);
+        chat.says("Go.");
+        assert!(chat.is_asked("git init --quiet one").contains("don't ask again in this chat for commands that begin with `git init`"));
+        chat.says("2");
+        chat.terminal.wait_to_see_text("One.");
+        chat.is_ready();
+        assert!(chat.asks("Another.").contains("Two."));
+        assert!(chat.home.has("one/.git") && chat.home.has("two/.git"));
+        drop(server);
+
+        let server = provider.serve([bash("git init --quiet three"), says("No.")]);
+        let mut chat = chat.then_with(&server, &["--continue"]);
+        chat.says("A third.");
+        chat.is_asked("git init --quiet three");
+        chat.says("3");
+        chat.says("");
+        chat.terminal.wait_to_see_text("! ended, since you rejected a call.");
+        chat.is_ready();
+        assert!(!chat.home.has("three"));
+        assert!(chat.asks("Well?").contains("No."));
+        chat.leaves();
+    }
+}
+
+#[test]
+fn r044_three_lines_of_guidance_arrive_whole() {
+    let guidance = ["Not that one.", "  Use `mkdir -p` instead;", "and \"quote\" the name: Grüße."];
+    for provider in both() {
+        let server = provider.serve([bash("touch first").call("bash", json!({"command": "touch second"})), says("As you like.")]);
+        let mut chat = Chat::with(&server, &[]);
+        chat.says("Go.");
+        chat.is_asked("touch first");
+        chat.says("3");
+        for line in guidance {
+            chat.terminal.wait_to_see("a place for words", |seen| seen.lines().last() == Some("|"));
+            chat.says(line);
+            chat.terminal.wait_to_see_text(&format!("| {line}"));
+        }
+        chat.says("");
+        chat.is_asked("touch second");
+        chat.says("1");
+        chat.terminal.wait_to_see_text("As you like.");
+        chat.is_ready();
+        let request = server.last_request();
+        let [first, second] = request.results().try_into().expect("there are two results");
+        let words = guidance.join("\n");
+        assert!(first.is_error && first.text.contains(&words), "{first:?}");
+        assert!(!second.is_error, "{second:?}");
+        assert_eq!((request.count(&words), request.user_texts()), (1, vec!["Go.".to_owned()]));
+        assert!(!chat.home.has("first") && chat.home.has("second"));
+        chat.leaves();
+    }
+}
+
+#[test]
+fn r127_esc_and_ctrl_c_in_a_dialog_reject_that_call() {
+    let [provider, _] = both();
+    for key in [ESC, CTRL_C] {
+        let server = provider.serve([bash("touch ran"), says("What then?")]);
+        let mut chat = Chat::with(&server, &[]);
+        chat.says("Go.");
+        chat.is_asked("touch ran");
+        chat.types(key);
+        chat.terminal.wait_to_see_text("! ended, since you rejected a call.");
+        chat.is_ready();
+        assert!(chat.asks("Well.").contains("What then?"));
+        // the call has its result, and no user's word stands in its place.
+        assert!(server.last_request().results().iter().all(|result| result.is_error));
+        assert!(!chat.home.has("ran"));
+        chat.leaves();
+    }
+}
+
+#[test]
+fn r129_what_is_typed_before_a_dialog_is_no_answer_to_it() {
+    let [provider, _] = both();
+    let server = provider.serve([bash("touch ran").when_released(), says("Done."), says("Queued too.")]);
+    let mut chat = Chat::with(&server, &[]);
+    chat.says("Go.");
+    chat.is_running();
+    chat.types(&format!("1{ENTER}2"));
+    chat.terminal.wait_to_see("what is typed", |seen| seen.contains("next › 1") && seen.lines().last() == Some("› 2"));
+    server.release();
+    chat.is_asked("touch ran");
+    assert!(!chat.home.has("ran"));
+    chat.says("1");
+    chat.terminal.wait_to_see_text("Queued too.");
+    // What was not sent is still there.
+    chat.is_ready_with("› 2");
+    assert_eq!(server.last_request().user_texts(), ["Go.", "1"]);
+    chat.types(CTRL_C);
+    chat.is_ready();
+    chat.leaves();
+}
+
+#[test]
+fn r048_rejections_are_counted_for_each_request_anew() {
+    let [provider, _] = both();
+    let server = provider.serve([bash("touch a"), bash("touch b"), says("I give up."), bash("touch c"), says("Well.")]);
+    let mut chat = Chat::with(&server, &[]);
+    for (prompt, names) in [("One", &["a", "b"][..]), ("Two", &["c"])] {
+        chat.says(prompt);
+        for name in names {
+            chat.is_asked(&format!("touch {name}"));
+            chat.says("3");
+            chat.terminal.wait_to_see("a place for words", |seen| seen.lines().last() == Some("|"));
+            chat.says("no");
+            chat.terminal.wait_to_see_text("| no");
+            chat.says("");
+        }
+        chat.terminal.wait_to_see_text(if prompt == "One" { "I give up." } else { "Well." });
+        chat.is_ready();
+    }
+    chat.leaves();
+}

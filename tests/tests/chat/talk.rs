@@ -1,0 +1,132 @@
+//! Saying things and being answered.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use cofferdam_tests::terminal::{Terminal, Window};
+use cofferdam_tests::wire::{both, fails, nothing, says};
+
+use super::{ALT_ENTER, Chat, ENTER, PROGRAM, bash, home, journals};
+
+#[test]
+fn r010_two_prompts_are_one_conversation_and_one_session() {
+    for provider in both() {
+        let server = provider.serve([says("It is **red**."), says("Because of the iron.")]);
+        let mut chat = Chat::with(&server, &[]);
+        assert!(chat.journals().is_empty(), "a session begins with its first words");
+        assert!(chat.asks("Which colour?").contains("› Which colour?\nIt is **red**."));
+        let seen = chat.asks("Why?");
+        assert!(seen.contains("Because of the iron.") && seen.contains("tokens in"), "{seen}");
+        assert_eq!(server.last_request().user_texts(), ["Which colour?", "Why?"]);
+        let [journal] = chat.journals().try_into().expect("one session");
+        assert_eq!(journal.matches("{\"request\":").count(), 2);
+        chat.leaves();
+    }
+}
+
+#[test]
+fn a_prompt_can_have_many_lines() {
+    let [provider, _] = both();
+    let server = provider.serve([says("One."), says("Two."), says("Three.")]);
+    let mut chat = Chat::with(&server, &[]);
+    chat.types(&format!("first{ALT_ENTER}second"));
+    chat.is_ready_with("  second");
+    chat.types(ENTER);
+    chat.terminal.wait_to_see_text("One.");
+    chat.is_ready();
+    chat.types(&format!("third\\{ENTER}fourth"));
+    chat.is_ready_with("  fourth");
+    chat.types(ENTER);
+    chat.terminal.wait_to_see_text("Two.");
+    chat.is_ready();
+    // Pasted, a line break sends nothing and a backslash stays.
+    chat.types("\u{1b}[200~cargo \\\r  test\u{1b}[201~");
+    chat.is_ready_with("    test");
+    assert_eq!(server.requests().len(), 2);
+    chat.types(ENTER);
+    chat.terminal.wait_to_see_text("Three.");
+    chat.is_ready();
+    assert_eq!(server.last_request().user_texts(), ["first\nsecond", "third\nfourth", "cargo \\\n  test"]);
+    chat.leaves();
+}
+
+#[test]
+fn r099_each_outcome_is_told_and_the_chat_goes_on() {
+    for provider in both() {
+        let outcomes = [
+            (vec![nothing(), nothing()], "! the model gave no answer, twice in a row.", "empty"),
+            (vec![fails(400, "invalid_request_error", "no such thing")], "! the model did not answer:", "provider-error"),
+            (vec![bash("true"), says("I stop here.")], "! stopped after 1 turns with calls.", "limit"),
+        ];
+        for (replies, words, outcome) in outcomes {
+            let server = provider.serve(replies);
+            let mut chat = Chat::with(&server, &["--mode", "auto", "--max-tool-iterations", "1"]);
+            assert!(chat.asks("Go.").contains(words), "{}", chat.terminal.sees());
+            assert!(chat.asks("/cost").contains("since this chat began"));
+            let journal = chat.journals().concat();
+            assert!(journal.contains(&format!("\"kind\":\"{outcome}\"")), "{journal}");
+            chat.leaves();
+        }
+    }
+}
+
+#[test]
+fn r114_lines_are_remembered_for_their_user_alone_and_without_keys() {
+    let [provider, _] = both();
+    let server = provider.serve([says("One."), says("Two."), says("Three.")]);
+    let mut chat = Chat::with(&server, &[]);
+    chat.asks("remember me");
+    let key = server.key().to_owned();
+    chat.asks("/cost");
+    // A model is never sent a key knowingly; here it is the user who does it, under the name of a command.
+    chat.asks(&format!("/mode {key}"));
+    let path = chat.home.path().join("state/cofferdam/prompts.jsonl");
+    let text = std::fs::read_to_string(&path).expect("it is there");
+    assert!(text.contains("remember me") && text.contains("[key redacted]") && !text.contains(&key), "{text}");
+    assert_eq!(std::fs::metadata(path).expect("there").permissions().mode() & 0o777, 0o600);
+    let mut chat = chat.then_with(&server, &[]);
+    chat.types("\u{1b}[A\u{1b}[A\u{1b}[A");
+    chat.terminal.wait_to_see_text("› /cost");
+    chat.types("\u{1b}[A");
+    chat.is_ready_with("› remember me");
+    chat.types(ENTER);
+    chat.terminal.wait_to_see_text("Two.");
+    chat.is_ready();
+    chat.asks("again");
+    chat.leaves();
+}
+
+#[test]
+fn without_a_command_a_terminal_gets_a_chat_and_a_pipe_gets_help() {
+    let home = home();
+    let ran = home.run(&[]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:?}");
+    assert!(ran.stderr.contains("Usage: cofferdam") && ran.stderr.contains("doctor"), "{ran:?}");
+    let ran = home.run(&["chat"]);
+    assert!(ran.code != 0 && ran.stderr.contains("needs a terminal"), "{ran:?}");
+
+    let [provider, _] = both();
+    let server = provider.serve([says("Hello.")]);
+    let mut command = home.command(&[]);
+    command.env(server.provider().key_variable(), server.key());
+    command.env("COFFERDAM_MODEL", provider.model()).env("COFFERDAM_BASE_URL", server.base_url()).env("NO_COLOR", "1");
+    let terminal = Terminal::open(&command, None, Window { rows: 24, columns: 80 });
+    let mut chat = Chat { home, terminal };
+    chat.is_ready();
+    chat.asks("Hello?");
+    let home = chat.leaves();
+    assert_eq!(journals(&home).len(), 1);
+    assert!(!PROGRAM.is_empty());
+}
+
+#[test]
+fn without_a_session_nothing_is_kept() {
+    let [provider, _] = both();
+    let server = provider.serve([says("Hello.")]);
+    let mut chat = Chat::with(&server, &["--no-session"]);
+    chat.asks("Hello?");
+    assert!(chat.asks("/export said.json").contains("written to said.json"));
+    let home = chat.leaves();
+    assert!(journals(&home).is_empty());
+    let said = std::fs::read_to_string(home.workspace().join("said.json")).expect("it is there");
+    assert!(said.contains("Hello?") && said.contains("Hello."), "{said}");
+}

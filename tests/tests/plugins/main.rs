@@ -1,0 +1,164 @@
+//! Writing plugins, as an author does it, up to where a toolchain is needed; `tests/languages/run` goes on from there.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+use cofferdam::policy::Capability;
+use cofferdam_tests::guests::{Guest, Tool};
+use cofferdam_tests::program::{Home, Ran};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
+
+fn home() -> Home {
+    static CACHE: OnceLock<PathBuf> = OnceLock::new();
+    let cache = CACHE.get_or_init(|| {
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled-tools");
+        Home::prepare_cache(PROGRAM, &cache);
+        cache
+    });
+    Home::new(PROGRAM, cache)
+}
+
+fn embedded(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../host/embedded/{name}.wasm")).display().to_string()
+}
+
+/// `plugin test` on a component, with these cases.
+fn test(home: &Home, component: &str, cases: &Value) -> Ran {
+    home.write("cases.json", cases.to_string());
+    let cases = home.path().join("cases.json").display().to_string();
+    home.run(&["plugin", "test", component, "--cases", &cases])
+}
+
+fn guest(home: &Home, guest: &Guest) -> String {
+    home.write("guest.wasm", guest.component());
+    home.path().join("guest.wasm").display().to_string()
+}
+
+/// The checks that failed, without the tool's name, each with what was found.
+fn failed(ran: &Ran) -> Vec<(String, String)> {
+    let mut lines = ran.stdout.lines();
+    let mut failed = Vec::new();
+    while let Some(line) = lines.next() {
+        if let Some((_, check)) = line.strip_prefix("FAILED ").and_then(|rest| rest.split_once(": ")) {
+            failed.push((check.to_owned(), lines.next().unwrap_or_default().trim().to_owned()));
+        }
+    }
+    failed
+}
+
+#[test]
+fn the_built_in_tools_stand_what_every_tool_has_to_stand() {
+    let file = json!({"a.txt": "one\ntwo\n"});
+    let table = [
+        ("read_file", json!([{"says": "reads", "tool": "read_file", "files": file, "input": {"path": "a.txt"}, "with": ["one"]}])),
+        ("grep", json!([{"says": "finds", "tool": "grep", "files": file, "input": {"pattern": "tw"}, "with": ["a.txt:2:two"]}])),
+        ("glob", json!([{"says": "lists", "tool": "glob", "files": file, "input": {"pattern": "*.txt"}, "with": ["a.txt"]}])),
+        ("list_dir", json!([{"says": "lists", "tool": "list_dir", "files": file, "input": {}, "with": ["a.txt"]}])),
+        ("submit", json!([{"says": "confirms", "tool": "submit", "input": {"summary": "done"}, "with": ["done"]}])),
+    ];
+    let home = home();
+    for (name, cases) in table {
+        let ran = test(&home, &embedded(name), &cases);
+        assert_eq!((ran.code, failed(&ran)), (0, vec![]), "{name}: {}", ran.stdout);
+        assert!(ran.stdout.contains(": case: "), "{name}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_case_that_does_not_come_true_is_named_with_what_came() {
+    let case = |more: Value| {
+        let mut case = json!({"says": "it", "tool": "read_file", "files": {"a.txt": "one"}, "input": {"path": "a.txt"}});
+        case.as_object_mut().expect("it is one").extend(more.as_object().expect("it is one").clone());
+        json!([case])
+    };
+    let table = [
+        (json!({"answers": "two"}), "it answered "),
+        (json!({"with": ["two"]}), "\"two\" is not in "),
+        (json!({"fails": "not-found"}), "it answered "),
+        (json!({"input": {"path": "b.txt"}}), "it failed: "),
+        (json!({"input": {"path": "b.txt"}, "fails": "denied"}), "it failed in another way: "),
+        (json!({"leaves": {"b.txt": "x"}}), "b.txt is not there afterwards"),
+        (json!({"leaves": {"a.txt": "x"}}), "a.txt holds \"one\" afterwards"),
+        (json!({"tool": "nothing"}), "the component has no tool `nothing`"),
+    ];
+    let home = home();
+    for (more, problem) in table {
+        let ran = test(&home, &embedded("read_file"), &case(more.clone()));
+        let first = failed(&ran).into_iter().next().unwrap_or_default();
+        assert_eq!((ran.code, first.0.as_str()), (1, "case: it"), "{more}: {}", ran.stdout);
+        assert!(first.1.starts_with(problem), "{more}: {}", first.1);
+    }
+}
+
+#[test]
+fn a_tool_that_cannot_stand_it_is_told_what_it_did() {
+    let text = r#"{"type":"object","properties":{"text":{"type":"string"}}}"#;
+    let path = r#"{"type":"object","properties":{"path":{"type":"string","format":"workspace-path"}}}"#;
+    // Whatever it is called by and given, it answers.
+    let yes = || Guest::made_of("yes", "(func $call (result i32) (call $text @\"yes\"))");
+    let table = [
+        (yes(), "declares the same each time, and knows no other name", "it answers to the name `not_yes`"),
+        (Guest::named("divide-by-zero"), "declares the same each time, and knows no other name", "the tool crashed"),
+        (yes().asking(&[Capability::ReadFiles]), "without grants it fails as a tool does", "it says that it worked"),
+        (Guest::named("divide-by-zero").tools([Tool::named("t").taking(text)]), "text in all scripts", "the tool crashed"),
+        (Guest::named("divide-by-zero").tools([Tool::named("t").taking(text)]), "a quarter of a megabyte of input", "the tool crashed"),
+        (yes().tools([Tool::named("t").taking(path)]), "a link that leads out of the workspace is an error", "it answered"),
+    ];
+    let home = home();
+    for (made, check, problem) in table {
+        let ran = test(&home, &guest(&home, &made), &json!([]));
+        let found = failed(&ran);
+        let is_found = found.iter().any(|(name, what)| name == check && what.contains(problem));
+        assert!(ran.code == 1 && is_found, "{}: {check}: {found:?}", made.name());
+    }
+}
+
+#[test]
+fn inspecting_shows_what_a_component_is_and_not_what_it_says() {
+    let home = home();
+    let tool = Tool::named("harmless").described("I only read.\u{1b}[2K").asking(&[Capability::ReadFiles, Capability::RunCommands]);
+    let made = Guest::named("borrow").tools([tool]);
+    let ran = home.run(&["plugin", "inspect", &guest(&home, &made)]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for part in [
+        "propose commands; only with a grant, and each line is decided by itself",
+        "asks for    read files of the workspace; run commands",
+        "tier        write: what it asks for can change things; it runs alone",
+        "I only read.\\u{1b}[2K",
+    ] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
+    let json = home.run(&["plugin", "inspect", &embedded("read_file"), "--json"]);
+    let value: Value = serde_json::from_str(&json.stdout).expect("it is JSON");
+    assert_eq!((&value["tools"][0]["name"], &value["tools"][0]["tier"]), (&json!("read_file"), &json!("read-only")));
+    assert_eq!(value["digest"].as_str().map(str::len), Some(64));
+    let refused = home.run(&["plugin", "inspect", "nothing.wasm"]);
+    assert!(refused.code == 1 && refused.stderr.contains("cannot read nothing.wasm"), "{refused:?}");
+}
+
+#[test]
+fn a_plugin_begins_from_a_template_and_nothing_is_overwritten() {
+    let home = home();
+    for language in ["rust", "python", "javascript", "c", "go"] {
+        let name = format!("in_{language}");
+        let ran = home.run(&["plugin", "new", &name, "--lang", language]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(home.has(&format!("{name}/plugin.toml")) && home.has(&format!("{name}/cases.json")));
+        let again = home.run(&["plugin", "new", &name, "--lang", language]);
+        assert!(again.code == 1 && again.stderr.contains("exists already"), "{again:?}");
+        let early = home.run(&["plugin", "test", &name]);
+        assert!(early.code == 1 && early.stderr.contains("run `cofferdam plugin build` first"), "{early:?}");
+    }
+    for (args, problem) in [
+        (["plugin", "new", "Upper", "--lang", "rust"], "cannot be the name of a plugin"),
+        (["plugin", "new", "fine", "--lang", "cobol"], "there is no template for 'cobol'"),
+    ] {
+        let ran = home.run(&args);
+        assert!(ran.code == 2 && ran.stderr.contains(problem), "{ran:?}");
+    }
+    let nowhere = home.run(&["plugin", "build"]);
+    assert!(nowhere.code == 1 && nowhere.stderr.contains("has no plugin.toml"), "{nowhere:?}");
+}

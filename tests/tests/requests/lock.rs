@@ -1,0 +1,119 @@
+//! Plugins of strangers: accepted as what they are, at a terminal or beforehand.
+
+use std::path::PathBuf;
+
+use cofferdam::policy::Capability;
+use cofferdam_tests::guests::{Guest, Tool};
+use cofferdam_tests::program::Home;
+use cofferdam_tests::terminal::Terminal;
+
+use super::home;
+
+/// A plugin with a tool that answers with its argument `text`.
+fn echo(home: &Home, file: &str, tool: &Tool) -> PathBuf {
+    let path = home.path().join(file);
+    std::fs::write(&path, Guest::named("good").tools([tool.clone()]).component()).expect("it can be written");
+    path
+}
+
+fn call<'a>(plugin: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["tools", "call", "echo", r#"{"text":"let in"}"#, "--plugin", plugin], more].concat()
+}
+
+#[test]
+fn a_new_plugin_is_refused_where_nobody_can_be_asked() {
+    let home = home();
+    let plugin = echo(&home, "echo.wasm", &Tool::named("echo").asking(&[Capability::ReadFiles]));
+    let plugin = plugin.to_str().expect("it is text");
+    let ran = home.run(&call(plugin, &[]));
+    assert!(ran.code == 1 && ran.stderr.contains("it was never accepted, and there is no terminal to ask at"), "{ran:?}");
+    let locked = home.run(&call(plugin, &["--locked"]));
+    assert!(locked.code == 78 && locked.stderr.contains("echo.wasm is refused: it was never accepted"), "{locked:?}");
+    let asked = home.run(&["lock", "--plugin", plugin]);
+    assert!(asked.code == 1 && asked.stderr.contains("say --yes"), "{asked:?}");
+    assert_eq!(home.run(&["lock", "--check", "--plugin", plugin]).code, 1);
+    // Looking calls nothing, and so asks nobody.
+    assert_eq!(home.run(&["tools", "show", "echo", "--plugin", plugin]).code, 0);
+
+    let accepted = home.run(&["lock", "--yes", "--plugin", plugin]);
+    assert!(accepted.code == 0 && accepted.stderr.contains("asks to read files of the workspace"), "{accepted:?}");
+    assert_eq!(home.run(&["lock", "--check", "--plugin", plugin]).code, 0);
+    for more in [&[][..], &["--locked"]] {
+        let ran = home.run(&call(plugin, more));
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "let in\n"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_plugin_of_another_content_is_another_plugin() {
+    let home = home();
+    let mild = Tool::named("echo").asking(&[Capability::ReadFiles]);
+    let plugin = echo(&home, "echo.wasm", &mild);
+    let plugin = plugin.to_str().expect("it is text");
+    assert_eq!(home.run(&["lock", "--yes", "--plugin", plugin]).code, 0);
+    let table = [
+        (mild.clone().described("Another."), "it has another content than what was accepted, and asks for nothing more"),
+        (
+            mild.clone().asking(&[Capability::ReadFiles, Capability::RunCommands]),
+            "it is not what was accepted: echo now asks to run commands",
+        ),
+    ];
+    for (tool, expected) in table {
+        echo(&home, "echo.wasm", &tool);
+        let ran = home.run(&call(plugin, &[]));
+        assert!(ran.code == 1 && ran.stderr.contains(expected), "{ran:?}");
+        let ran = home.run(&call(plugin, &["--locked"]));
+        assert!(ran.code == 78 && ran.stderr.contains(expected), "{ran:?}");
+        let ran = home.run(&["lock", "--check", "--plugin", plugin]);
+        assert!(ran.code == 1 && ran.stdout.contains(expected), "{ran:?}");
+    }
+    // The accepted content in another place is another plugin too.
+    let moved = echo(&home, "moved.wasm", &mild);
+    let ran = home.run(&call(moved.to_str().expect("it is text"), &[]));
+    assert!(ran.code == 1 && ran.stderr.contains("never accepted"), "{ran:?}");
+}
+
+#[test]
+fn somebody_at_the_terminal_sees_what_it_asks_for() {
+    let home = home();
+    let tool = Tool::named("echo").asking(&[Capability::Fetch(vec!["x.org\u{1b}[2J".into()])]);
+    let plugin = echo(&home, "echo.wasm", &tool);
+    let plugin = plugin.to_str().expect("it is text");
+    let mut terminal = Terminal::start(&home.command(&call(plugin, &[])), None);
+    terminal.wait_for("it was never accepted");
+    terminal.wait_for("asks to send HTTP requests to x.org\\u{1b}[2J");
+    terminal.wait_for("[y/N]");
+    terminal.types("\n");
+    terminal.wait_for("you did not accept it");
+    assert_eq!(terminal.wait(), 1);
+    let mut terminal = Terminal::start(&home.command(&call(plugin, &["--mode", "auto"])), None);
+    terminal.wait_for("[y/N]");
+    terminal.types("y\n");
+    terminal.wait_for("let in");
+    assert_eq!(terminal.wait(), 0);
+    // What was accepted is not asked again.
+    let ran = home.run(&call(plugin, &["--locked", "--mode", "auto"]));
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "let in\n"), "{ran:?}");
+}
+
+#[test]
+fn two_plugins_with_a_tool_of_one_name_are_both_named() {
+    let home = home();
+    let one = echo(&home, "one.wasm", &Tool::named("echo"));
+    let two = echo(&home, "two.wasm", &Tool::named("ECHO"));
+    let args = ["--plugin", one.to_str().expect("it is text"), "--plugin", two.to_str().expect("it is text")];
+    let ran = home.run(&[&["tools", "list"], &args[..]].concat());
+    let expected = format!("refused: {}: it has a tool named echo, and so has {}", two.display(), one.display());
+    assert!(ran.stdout.contains(&expected), "{ran:?}");
+}
+
+#[test]
+fn a_broken_lock_stops_what_would_use_it() {
+    let home = home();
+    home.write("config/cofferdam/cofferdam.lock", "version = 1\n[plugin.x]\ndigest = 1\n");
+    let ran = home.run(&["tools", "call", "read_file", "{}"]);
+    assert!(ran.code == 78 && ran.stderr.contains("cofferdam.lock: "), "{ran:?}");
+    home.write("config/cofferdam/cofferdam.lock", "version = 2\n");
+    let ran = home.run(&["tools", "call", "read_file", "{}"]);
+    assert!(ran.code == 78 && ran.stderr.contains("format 2"), "{ran:?}");
+}
