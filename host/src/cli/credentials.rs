@@ -17,7 +17,7 @@ pub(super) fn of(settings: &Settings) -> Result<(Vec<Credential>, Vec<Secret>), 
             stderr_line(&crate::shown::line(&format!("warning: requests to {host} go without {header}: {env} is not set"), 400));
             continue;
         };
-        let credential = Credential::new(pattern, header, &secret.header(prefix)).map_err(|problem| bad(problem.to_string()))?;
+        let credential = Credential::new(pattern, header, prefix, &secret.for_header()).map_err(|problem| bad(problem.to_string()))?;
         all.0.push(credential);
         all.1.push(secret);
     }

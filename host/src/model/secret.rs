@@ -24,9 +24,9 @@ impl Secret {
         &self.0
     }
 
-    /// The value of a header with the key in it, for somebody who knows what it is.
-    pub fn header(&self, prefix: &str) -> String {
-        format!("{prefix}{}", self.0)
+    /// The key for a header that is not of a provider, for somebody who knows what it is.
+    pub fn for_header(&self) -> String {
+        self.0.clone()
     }
 
     /// The text without the key, should it hold it plainly, percent-encoded or in base64.

@@ -35,6 +35,7 @@ impl Server {
                 let (status, more, body) = match head.split(' ').nth(1) {
                     Some("/away") => ("302 Found", format!("location: http://127.0.0.1:{port}/there\r\n"), "go there".to_owned()),
                     Some("/big") => ("200 OK", String::new(), "x".repeat(9 << 20)),
+                    Some("/echo") => ("200 OK", String::new(), head.clone()),
                     _ => ("200 OK", String::new(), "hello".to_owned()),
                 };
                 let is_silent = head.starts_with("GET /silent ");
@@ -168,7 +169,7 @@ fn a_host_that_is_no_pattern_is_not_offered() {
 fn r114_a_secret_is_added_for_its_host_and_no_guest_has_it() {
     let (server, other) = (Server::start(), Server::start());
     let hosts = HostPattern::parse(&server.here()).expect("a pattern");
-    let credential = Credential::new(hosts, "x-a", "Bearer sk-very-secret").expect("it can be sent");
+    let credential = Credential::new(hosts, "x-a", "Bearer ", "sk-very-secret").expect("it can be sent");
     for (at, has_it) in [(&server, true), (&other, false)] {
         let house = Plan::default().guest(&guest(&at.here(), "/", &[at.here()])).credential(credential.clone()).build();
         let answered = house.call("fetch", "{}");
@@ -247,4 +248,14 @@ fn r098_a_call_that_waits_for_an_answer_uses_up_its_time() {
     let house = Plan::default().guest(&guest(&server.here(), "/silent", &[server.here()])).millis(300).build();
     assert_says(&house.fails("fetch", "{}"), "time");
     house.assert_is_fine();
+}
+
+#[test]
+fn r114_a_server_that_repeats_a_secret_does_not_give_it_away() {
+    let server = Server::start();
+    let hosts = HostPattern::parse(&server.here()).expect("a pattern");
+    let credential = Credential::new(hosts, "x-a", "Bearer ", "sk-very-secret").expect("it can be sent");
+    let house = Plan::default().guest(&guest(&server.here(), "/echo", &[server.here()])).credential(credential).build();
+    assert_says(&house.answers("fetch", "{}"), "x-a: Bearer **************\r\n");
+    assert!(server.seen()[0].contains("x-a: Bearer sk-very-secret\r\n"));
 }

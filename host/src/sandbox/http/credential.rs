@@ -4,12 +4,16 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::policy::{HostAddress, HostPattern, Match, Verdict};
 
+/// Anything shorter is no secret but a placeholder.
+const SHORTEST: usize = 8;
+
 /// A header for the requests to some hosts.
 #[derive(Clone)]
 pub struct Credential {
     hosts: HostPattern,
     name: HeaderName,
     value: HeaderValue,
+    secret: String,
 }
 
 /// It cannot be sent.
@@ -24,16 +28,21 @@ pub enum BadCredential {
 }
 
 impl Credential {
-    /// The header `name` with this value, for the hosts that match the pattern.
-    pub fn new(hosts: HostPattern, name: &str, value: &str) -> Result<Self, BadCredential> {
+    /// The header `name` with this secret behind a prefix such as `Bearer `, for the hosts that match the pattern.
+    pub fn new(hosts: HostPattern, name: &str, prefix: &str, secret: &str) -> Result<Self, BadCredential> {
         let name = name.parse().map_err(|_| BadCredential::Name(name.to_owned()))?;
-        let mut value = HeaderValue::from_str(value).map_err(|_| BadCredential::Value)?;
+        let mut value = HeaderValue::from_str(&format!("{prefix}{secret}")).map_err(|_| BadCredential::Value)?;
         value.set_sensitive(true);
-        Ok(Self { hosts, name, value })
+        Ok(Self { hosts, name, value, secret: secret.to_owned() })
     }
 
     pub(super) fn is_for(&self, host: &HostAddress) -> bool {
         self.hosts.matches(host, Verdict::Allow) == Match::Yes
+    }
+
+    /// What is to be taken out of answers; nothing of what is too short to be a secret, and would be found everywhere.
+    pub(super) fn secret(&self) -> Option<&[u8]> {
+        (self.secret.len() >= SHORTEST).then_some(self.secret.as_bytes())
     }
 
     /// In place of any header of that name.
@@ -55,7 +64,7 @@ mod tests {
     #[test]
     fn r114_a_credential_takes_the_place_of_what_the_guest_wrote_and_is_not_printed() {
         let hosts = HostPattern::parse("api.example.com").expect("a pattern");
-        let credential = Credential::new(hosts, "Authorization", "Bearer sk-very-secret").expect("it can be sent");
+        let credential = Credential::new(hosts, "Authorization", "Bearer ", "sk-very-secret").expect("it can be sent");
         let mut headers = HeaderMap::new();
         headers.append("authorization", HeaderValue::from_static("mine"));
         headers.append("authorization", HeaderValue::from_static("mine too"));

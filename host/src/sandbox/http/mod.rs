@@ -6,13 +6,14 @@
 //! whoever follows it sends another request. Nothing goes through a proxy, since a proxy would resolve the name again.
 //!
 //! A secret for a host is added here, after the decision, and only to requests that are encrypted or do not leave this machine.
-//! No guest sees it, and it is in no record.
+//! No guest sees it, also if the server repeats it ([`scrub`]), and it is in no record.
 
 mod address;
 mod contacts;
 mod credential;
 mod dial;
 mod headers;
+mod scrub;
 mod target;
 
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub use address::special as special_address;
 use contacts::Account;
 pub use contacts::{Contact, Contacts};
 pub use credential::{BadCredential, Credential};
+use scrub::Scrub;
 use target::Target;
 
 /// Of a request, in bytes.
@@ -137,11 +139,20 @@ impl Reach {
         let mut headers = head.headers;
         // Of the secrets for this host each takes the place of whatever the guest wrote there.
         let safe = target.is_encrypted() || addresses.iter().all(|at| at.ip().is_loopback());
-        let secrets = self.credentials.iter().filter(|credential| safe && credential.is_for(host));
-        secrets.for_each(|credential| credential.add_to(&mut headers));
+        let lent: Vec<&Credential> = self.credentials.iter().filter(|credential| safe && credential.is_for(host)).collect();
+        lent.iter().for_each(|credential| credential.add_to(&mut headers));
+        let scrub = Scrub::of(lent.iter().filter_map(|credential| credential.secret()));
+        if !scrub.is_empty() {
+            // What is compressed cannot be looked through.
+            headers.insert(http::header::ACCEPT_ENCODING, http::HeaderValue::from_static("identity"));
+        }
         let (from, response) = dial::send(&target, host, &addresses, headers, body.to_bytes(), options).await?;
         entry.answered(from, response.status().as_u16());
-        let response = response.map(|body| Limited::new(body, LARGEST_RESPONSE).map_err(dial::reading).boxed_unsync());
+        let (mut head, body) = response.into_parts();
+        scrub.headers(&mut head.headers);
+        let body: WasiBody = Limited::new(body, LARGEST_RESPONSE).map_err(dial::reading).boxed_unsync();
+        let body = if scrub.is_empty() { body } else { scrub.body(body).boxed_unsync() };
+        let response = http::Response::from_parts(head, body);
         Ok((response, Box::new(async { Ok(()) })))
     }
 
