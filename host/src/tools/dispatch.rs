@@ -301,11 +301,10 @@ impl Dispatcher {
             contacts,
             decisions: verdicts.records,
         };
-        let (permitted, rejected) = (verdicts.permitted, verdicts.rejected);
-        let (result, view, hand_back) = match rejected {
+        let (result, view, hand_back) = match verdicts.rejected {
             // Whatever the tool makes of a no, the model hears it from the host.
             Some(rejection) => {
-                let text = rejected_text(&ready.tool.declared.name, &rejection, &permitted);
+                let text = rejected_text(&ready.tool.declared.name, &rejection, &verdicts.permitted);
                 let enough = self.approvals.rejections_in_a_row() >= self.settings.rejections;
                 (ToolResult::with(ResultStatus::Rejected, text), None, rejection.guidance.is_none() || enough)
             }
