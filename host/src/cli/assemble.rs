@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use super::admission::{Admission, Door};
 use super::args::Common;
+use super::credentials;
 use super::error::CliError;
 use super::print::stderr_line;
 use crate::agent::ports::{Model, Tools};
 use crate::agent::{SUB_AGENT_TURNS, SubAgentMaker, TurnLimit};
 use crate::audit::Audit;
 use crate::config::{Api, Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
-use crate::model;
+use crate::model::{self, Secret};
 use crate::policy::{Mode, Policy, WorkspacePath};
-use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, History, Sandbox, SandboxOptions, Workspace};
+use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, Credential, History, Sandbox, SandboxOptions, Workspace};
 use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, Slots, SubAgents, builtin_components};
 
 /// Rejections in a row after which a request goes back to the user.
@@ -26,6 +27,9 @@ pub(super) struct Parts {
     pub(super) sandbox: Arc<Sandbox>,
     pub(super) catalog: Arc<Catalog>,
     pub(super) commands: Arc<Commands>,
+    credentials: Arc<[Credential]>,
+    /// Keys of providers and of hosts: what is taken out of everything that is written.
+    pub(super) secrets: Vec<Secret>,
     /// One for all who call tools, or each sub-agent would have as many as the request.
     slots: Slots,
     /// What this program keeps, and what it believes: absolute paths without links.
@@ -94,10 +98,13 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
         }
     }
     admission.check_refused(catalog.refused())?;
+    let (credentials, of_hosts) = credentials::of(&settings)?;
+    let credentials = credentials.into();
+    let secrets = model_settings(&settings).secrets().into_iter().chain(of_hosts).collect();
     let slots = settings.parallel.into();
     let lock = lock_file(common, &folders);
     let own = folders.all().into_iter().chain([lock.path()]).chain(common.config.as_deref()).map(without_links).collect();
-    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), commands, slots, own })
+    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), commands, credentials, secrets, slots, own })
 }
 
 /// The absolute path without links, of which the last part need not be there yet.
@@ -191,6 +198,7 @@ impl Parts {
             limits: crate::sandbox::Limits::default(),
             commands: Arc::clone(&self.commands),
             rejections: REJECTIONS,
+            credentials: Arc::clone(&self.credentials),
             repetition: self.settings.repetition,
         }
     }

@@ -3,23 +3,35 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::args::{Common, TrustArgs};
+use super::args::{CallArgs, Common, ModelArgs, TrustArgs};
 use super::ask;
 use super::error::{CliError, Done};
 use super::exit;
 use super::print::{stderr_line, stdout_line};
-use crate::config::{Folders, PolicyPlaces, ProjectPolicy, Trust};
+use super::{assemble, audit};
+use crate::config::{PolicyPlaces, ProjectPolicy, Trust};
 use crate::policy::{Layer, Level};
 use crate::shown;
+use crate::tools::{Change, Ledger as _};
 
 pub(super) fn run(common: &Common, args: &TrustArgs) -> Done {
-    let places = PolicyPlaces::of_this_user(&Folders::of_this_user()?, &common.workspace);
+    let (settings, folders) = assemble::settings(common, common.flags(ModelArgs::default(), CallArgs::default(), None))?;
+    let places = PolicyPlaces::of_this_user(&folders, &common.workspace);
+    // What is trusted is on record before it counts.
+    let record = |change: &Change<'_>| match audit::begin_without_tools(&settings, &folders, &common.workspace)? {
+        Some(audit) => audit.changed(change).map_err(|error| CliError::new(format!("it cannot be put on record: {error}"))),
+        None => Ok(()),
+    };
     let file = places.project_file()?;
     if args.show {
         return Ok(show(file.as_ref(), &Trust::read(&places.trust)?));
     }
     if args.revoke {
         let path = places.project_path().ok_or_else(no_project)?;
+        // It is on record before it counts.
+        if Trust::read(&places.trust)?.iter().any(|(trusted, _)| trusted == path) {
+            record(&Change::Distrust { path: &path.display().to_string() })?;
+        }
         let was = Trust::change(&places.trust, |trust| trust.revoke(&path))?;
         stderr_line(&shown::line(&format!("{} is {} trusted.", path.display(), if was { "no longer" } else { "not" }), 600));
         return Ok(if was { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) });
@@ -32,6 +44,7 @@ pub(super) fn run(common: &Common, args: &TrustArgs) -> Done {
         stderr_line("It is not trusted.");
         return Ok(ExitCode::from(exit::FAILED));
     }
+    record(&Change::Trust { path: &name, digest: &file.digest })?;
     Trust::change(&places.trust, |trust| trust.add(&file.path, &file.digest))?;
     stderr_line(&shown::line(&format!("Trusted, with this content: {name}"), 600));
     Ok(ExitCode::SUCCESS)

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use cofferdam::policy::{Layer, Level, CommandRules, Policy, SandboxLevel};
+use cofferdam::policy::{CommandRules, Layer, Level, Policy, SandboxLevel};
 use cofferdam_tests::program::Home;
 
 use super::{LEVELS, house_with, plan, rules, run};

@@ -3,11 +3,13 @@
 mod command;
 mod host;
 mod path;
+mod request;
 
 pub use command::CommandPattern;
 pub use host::{HostAddress, HostPattern};
 pub use path::PathPattern;
 pub(super) use path::covers;
+pub use request::RequestPattern;
 
 use super::Verdict;
 
