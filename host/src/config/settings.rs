@@ -1,9 +1,10 @@
 //! What all sources together mean.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::raw::{Api, Raw};
+use super::raw::{Api, Raw, RawCredential};
 use super::timeout::{InvalidTimeout, Timeout};
 use crate::agent::{Interventions, InvalidTurnLimit, TurnLimit};
 use crate::policy::{Mode, Profile};
@@ -61,6 +62,8 @@ pub struct Settings {
     pub provider: Provider,
     /// The audit log.
     pub audit: AuditSettings,
+    /// Secrets for the requests of tools, by the hosts they are for.
+    pub credentials: BTreeMap<String, RawCredential>,
 }
 
 /// Whether an audit log is kept.
@@ -142,6 +145,7 @@ impl Settings {
         Ok(Self {
             audit,
             caps: raw.caps(),
+            credentials: raw.credentials,
             profile: flags.profile.or(raw.profile),
             model: flags.model.or_else(|| env("COFFERDAM_MODEL")).or(raw.model),
             mode: flags.mode.or(raw.mode).unwrap_or_default(),
