@@ -328,10 +328,8 @@ impl Dispatcher {
 
     /// Asks for what has to be settled before a call starts; its effects are decided on when they are known.
     async fn admit(&self, ready: &Ready<'_>, verdicts: &Mutex<Verdicts>, cancel: &CancellationToken) -> Result<(), Failure> {
-        // The request may have been stopped while the start was being saved, which takes as long as the disk does.
-        if cancel.is_cancelled() {
-            return Err(Failure::Cancelled);
-        }
+        // The request may have been stopped while the start was being saved.
+        (!cancel.is_cancelled()).then_some(()).ok_or(Failure::Cancelled)?;
         self.approvals.ready().map_err(denied)?;
         // What writes is confirmed with what it writes. Commands are asked one by one anyway; a rule that wants the tool asked
         // has each of them asked.
