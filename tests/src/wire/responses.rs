@@ -67,6 +67,10 @@ pub(super) fn events(said: &Said, number: usize) -> (Vec<String>, Vec<String>) {
             response["incomplete_details"] = json!({"reason": "max_output_tokens"});
             "incomplete"
         }
+        Some(Stop::Withheld) => {
+            response["incomplete_details"] = json!({"reason": "content_filter"});
+            "incomplete"
+        }
         None => "completed",
     };
     response["status"] = kind.into();
