@@ -13,7 +13,7 @@ use crate::config::{Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
 use crate::model;
 use crate::policy::{Mode, Policy};
 use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, History, Sandbox, SandboxOptions, Workspace};
-use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, SubAgents, builtin_components};
+use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, Slots, SubAgents, builtin_components};
 
 /// Rejections in a row after which a request goes back to the user.
 const REJECTIONS: u32 = 3;
@@ -24,6 +24,8 @@ pub(super) struct Parts {
     pub(super) folders: Folders,
     pub(super) sandbox: Arc<Sandbox>,
     pub(super) catalog: Arc<Catalog>,
+    /// One for all who call tools, or each sub-agent would have as many as the request.
+    slots: Slots,
 }
 
 /// Reads the configuration and the flags.
@@ -86,7 +88,8 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
         }
     }
     admission.check_refused(catalog.refused())?;
-    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog) })
+    let slots = settings.parallel.into();
+    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), slots })
 }
 
 /// The mode that comes into force: the chosen one, or the nearest stricter one that the policy leaves. One that was asked
@@ -146,7 +149,7 @@ impl Parts {
 
     fn dispatcher_settings(&self) -> DispatcherSettings {
         DispatcherSettings {
-            parallel: self.settings.parallel,
+            parallel: self.slots.clone(),
             reorder: self.settings.reorder,
             output_cap: self.settings.output_cap,
             outputs: Some(self.folders.outputs()),

@@ -13,6 +13,7 @@ use super::print::stderr_line;
 use super::sessions::redact;
 use crate::audit::{Audit, Begin, Inspected, Store, inspect};
 use crate::config::Folders;
+use crate::policy::Mode;
 use crate::sandbox::{Digest, Workspace};
 use crate::session::SessionId;
 use crate::shown;
@@ -42,6 +43,7 @@ pub(super) fn begin(
     workspace: &Workspace,
     session: Option<&SessionId>,
     model: Option<String>,
+    mode: Mode,
     notify: impl Fn(&str) + Send + Sync + 'static,
 ) -> Result<Option<Arc<Audit>>, CliError> {
     let settings = &parts.settings.audit;
@@ -51,7 +53,7 @@ pub(super) fn begin(
     let begin = Begin {
         session,
         workspace: workspace.root().display().to_string(),
-        mode: parts.settings.mode,
+        mode,
         policy: Some(Digest::of(format!("{:?}", parts.catalog.policy()).as_bytes()).to_string()),
         model,
         command_sandbox: "none".into(),

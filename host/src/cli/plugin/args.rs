@@ -59,9 +59,10 @@ pub(in crate::cli) enum PluginCommand {
         cofferdam plugin add word_count.wasm\n  \
         cofferdam plugin add https://example.org/word_count.wasm --digest sha256:…\n  \
         cofferdam plugin add word_count-1.2.wasm --name word_count --yes\n\n\
-        The component is kept beside the configuration and pinned in cofferdam.lock, with its content, what it imports, its\n\
-        input and what it asks for. Before you have agreed nothing of it runs but the list of its tools, in an enclosure with\n\
-        nothing in it. With --config FILE it is added to that configuration.")]
+        The component is kept beside the configuration and pinned in cofferdam.lock, with its content,\n\
+        what it imports, its input and what it asks for. Before you have agreed nothing of it runs but\n\
+        the list of its tools, in an enclosure with nothing in it. With --config FILE it is added to\n\
+        that configuration.")]
     Add(AddArgs),
     /// List the plugins that are not part of the program, and whether each is what was accepted
     List {
