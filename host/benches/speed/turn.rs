@@ -37,6 +37,7 @@ pub(crate) fn run(runtime: &Runtime) {
         outputs: None,
         limits: Limits::default(),
         rejections: 3,
+        credentials: Vec::new().into(),
         repetition: true,
     };
     let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));

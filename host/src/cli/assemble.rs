@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use super::admission::{Admission, Door};
 use super::args::Common;
+use super::credentials;
 use super::error::CliError;
 use super::print::stderr_line;
 use crate::agent::ports::{Model, Tools};
 use crate::agent::{SUB_AGENT_TURNS, SubAgentMaker, TurnLimit};
 use crate::audit::Audit;
-use crate::config::{Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
-use crate::model;
+use crate::config::{Api, Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
+use crate::model::{self, Secret};
 use crate::policy::{Mode, Policy};
-use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, History, Sandbox, SandboxOptions, Workspace};
+use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, Credential, History, Sandbox, SandboxOptions, Workspace};
 use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, Slots, SubAgents, builtin_components};
 
 /// Rejections in a row after which a request goes back to the user.
@@ -24,6 +25,9 @@ pub(super) struct Parts {
     pub(super) folders: Folders,
     pub(super) sandbox: Arc<Sandbox>,
     pub(super) catalog: Arc<Catalog>,
+    credentials: Arc<[Credential]>,
+    /// Keys of providers and of hosts: what is taken out of everything that is written.
+    pub(super) secrets: Vec<Secret>,
     /// One for all who call tools, or each sub-agent would have as many as the request.
     slots: Slots,
 }
@@ -88,8 +92,11 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
         }
     }
     admission.check_refused(catalog.refused())?;
+    let (credentials, of_hosts) = credentials::of(&settings)?;
+    let credentials = credentials.into();
+    let secrets = model_settings(&settings).secrets().into_iter().chain(of_hosts).collect();
     let slots = settings.parallel.into();
-    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), slots })
+    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), credentials, secrets, slots })
 }
 
 /// The mode that comes into force: the chosen one, or the nearest stricter one that the policy leaves. One that was asked
@@ -107,6 +114,11 @@ pub(super) fn mode_under(policy: &Policy, flag: Option<Mode>, chosen: Mode) -> R
 }
 
 impl Parts {
+    /// The workspace, with what the policy protects in it.
+    pub(super) fn workspace(&self, folder: &std::path::Path) -> Result<Arc<Workspace>, CliError> {
+        Ok(Arc::new(Workspace::open(folder)?.protecting(self.catalog.policy().protected())))
+    }
+
     /// A dispatcher for a workspace, with approvals of its own.
     pub(super) fn dispatcher(&self, workspace: &Arc<Workspace>, approvals: Approvals) -> Dispatcher {
         self.dispatcher_with(workspace, Arc::new(approvals))
@@ -155,6 +167,7 @@ impl Parts {
             outputs: Some(self.folders.outputs()),
             limits: crate::sandbox::Limits::default(),
             rejections: REJECTIONS,
+            credentials: Arc::clone(&self.credentials),
             repetition: self.settings.repetition,
         }
     }
@@ -185,6 +198,10 @@ pub(super) fn model_settings(settings: &Settings) -> model::Settings {
     all.context_window = provider.context_window;
     all.max_output = provider.max_output;
     all.reasoning_effort = provider.reasoning_effort.clone();
+    all.api = provider.api.map(|api| match api {
+        Api::ChatCompletions => model::Api::ChatCompletions,
+        Api::Responses => model::Api::Responses,
+    });
     all.allow_plain_http = provider.allow_plain_http;
     if let Some(first_event) = provider.first_event_timeout {
         all.timing.first_event = first_event;

@@ -44,7 +44,7 @@ fn start(common: &Common, args: RunArgs) -> Done {
     let flags = Flags { timeout: args.timeout, ..common.flags(args.model, args.calls, args.max_tool_iterations) };
     let parts = assemble::parts(common, flags, Allocation::Pooled)?;
     parts.warn_of_refused();
-    let workspace = Arc::new(Workspace::open(&common.workspace)?.protecting(parts.catalog.policy().protected()));
+    let workspace = parts.workspace(&common.workspace)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(async {
         let model = connect(&parts, args.record.as_deref()).await?;
@@ -76,7 +76,7 @@ pub(super) async fn connect(parts: &Parts, record: Option<&std::path::Path>) -> 
     }
     let model = model::connect(&choice.spec, &settings)?;
     Ok(match record {
-        Some(path) => Arc::new(model::Recorder::create(model, path, settings.secrets())?),
+        Some(path) => Arc::new(model::Recorder::create(model, path, parts.secrets.clone())?),
         None => model.into(),
     })
 }

@@ -39,6 +39,8 @@ pub struct Raw {
     pub provider: RawProvider,
     /// The audit log.
     pub audit: RawAudit,
+    /// Secrets that the host adds to the requests of tools, by the hosts they are for.
+    pub credentials: BTreeMap<String, RawCredential>,
 }
 
 /// Caps with the place of each value.
@@ -63,6 +65,19 @@ pub struct RawDispatch {
     pub output_cap: Option<usize>,
 }
 
+/// `[credentials."HOST"]`: a header whose value is in the environment, so that no file has to hold it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawCredential {
+    /// Its name.
+    pub header: String,
+    /// The variable.
+    pub env: String,
+    /// What stands before the secret, such as `Bearer `.
+    #[serde(default)]
+    pub prefix: String,
+}
+
 /// `[audit]`
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -71,6 +86,16 @@ pub struct RawAudit {
     pub enabled: Option<bool>,
     /// Whether nothing may happen without its record.
     pub required: bool,
+}
+
+/// A format of OpenAI's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Api {
+    /// `/v1/chat/completions`
+    ChatCompletions,
+    /// `/v1/responses`
+    Responses,
 }
 
 /// `[provider]`
@@ -85,6 +110,8 @@ pub struct RawProvider {
     pub max_output: Option<u64>,
     /// In the provider's own words.
     pub reasoning_effort: Option<String>,
+    /// In which format OpenAI, or a server like it, is spoken to; in place of what is known of the model.
+    pub api: Option<Api>,
     /// Lets a key travel unencrypted to another machine.
     pub allow_plain_http: bool,
     /// If a response does not begin for so long, it is given up.

@@ -1,9 +1,10 @@
 //! What all sources together mean.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::raw::Raw;
+use super::raw::{Api, Raw, RawCredential};
 use super::timeout::{InvalidTimeout, Timeout};
 use crate::agent::{Interventions, InvalidTurnLimit, TurnLimit};
 use crate::policy::{Mode, Profile};
@@ -61,6 +62,8 @@ pub struct Settings {
     pub provider: Provider,
     /// The audit log.
     pub audit: AuditSettings,
+    /// Secrets for the requests of tools, by the hosts they are for.
+    pub credentials: BTreeMap<String, RawCredential>,
 }
 
 /// Whether an audit log is kept.
@@ -83,6 +86,8 @@ pub struct Provider {
     pub max_output: Option<u64>,
     /// In the provider's own words.
     pub reasoning_effort: Option<String>,
+    /// The format in which it is spoken to, if it was chosen.
+    pub api: Option<Api>,
     /// Lets a key travel unencrypted to another machine.
     pub allow_plain_http: bool,
     /// If a response does not begin for so long, it is given up.
@@ -140,6 +145,7 @@ impl Settings {
         Ok(Self {
             audit,
             caps: raw.caps(),
+            credentials: raw.credentials,
             profile: flags.profile.or(raw.profile),
             model: flags.model.or_else(|| env("COFFERDAM_MODEL")).or(raw.model),
             mode: flags.mode.or(raw.mode).unwrap_or_default(),
@@ -156,6 +162,7 @@ impl Settings {
                 context_window: raw.provider.context_window,
                 max_output: raw.provider.max_output,
                 reasoning_effort: raw.provider.reasoning_effort,
+                api: raw.provider.api,
                 allow_plain_http: raw.provider.allow_plain_http,
                 first_event_timeout: patience("first_event_timeout_seconds", raw.provider.first_event_timeout_seconds)?,
                 idle_timeout: patience("idle_timeout_seconds", raw.provider.idle_timeout_seconds)?,

@@ -47,6 +47,8 @@ pub enum Code {
     RejectedByUser,
     /// The request was cancelled.
     Cancelled,
+    /// A request is not what it should be.
+    BadRequest,
     /// The call has done it as often as one call may.
     TooMany,
     /// There is no sub-agent to hand a task to.
@@ -71,6 +73,7 @@ impl Code {
             Self::NobodyToAsk => "nobody-to-ask",
             Self::RejectedByUser => "rejected-by-user",
             Self::Cancelled => "cancelled",
+            Self::BadRequest => "bad-request",
             Self::TooMany => "too-many",
             Self::NoSubAgent => "no-sub-agent",
             Self::NotRecorded => "not-recorded",

@@ -11,6 +11,7 @@ use super::engine::Sandbox;
 use super::failure::Failure;
 use super::files::{Touched, Used};
 use super::gate::{Delegation, Gate, ProgressSink};
+use super::http::{Contacts, Credential};
 use super::limits::Limits;
 use super::load::Plugin;
 use super::notebook::Notebook;
@@ -40,6 +41,8 @@ pub struct Call {
     pub notebook: Notebook,
     /// Who works on tasks that it hands over.
     pub delegation: Delegation,
+    /// What is added to requests.
+    pub credentials: Arc<[Credential]>,
     /// Ends the call from outside.
     pub cancel: CancellationToken,
 }
@@ -57,6 +60,8 @@ pub struct CallReport {
     pub log: String,
     /// Which files it has touched.
     pub touched: Touched,
+    /// Whom it has sent requests to.
+    pub contacts: Contacts,
     /// What it was refused although it was granted. WASI has no words for that, so that the tool cannot tell.
     pub denials: Vec<Denial>,
     /// What it would change, if it ended well and wrote anything. Nothing has changed yet.
@@ -72,6 +77,7 @@ impl CallReport {
             memory: 0,
             log: String::new(),
             touched: Touched::default(),
+            contacts: Contacts::default(),
             denials: Vec::new(),
             staged: None,
         }
@@ -159,8 +165,9 @@ impl Plugin {
             }
             None => None,
         };
+        let contacts = state.http.contacts();
         let log = [state.stdout.text(), state.stderr.text()].concat();
-        CallReport { result, active: clock.counted(), memory: state.meter.peak_memory(), log, touched, denials, staged }
+        CallReport { result, active: clock.counted(), memory: state.meter.peak_memory(), log, touched, contacts, denials, staged }
     }
 }
 

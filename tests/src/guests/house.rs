@@ -8,7 +8,7 @@ use cofferdam::agent::events::{Event, Observer, Tier};
 use cofferdam::agent::ports::{Ran, Tools as _};
 use cofferdam::conversation::{Call, CallId, Content, OpenTurn, Response, ResponseBlock, ResultStatus};
 use cofferdam::policy::Mode;
-use cofferdam::sandbox::{Allocation, Compiler, History, Limits, Sandbox, SandboxOptions, Workspace};
+use cofferdam::sandbox::{Allocation, Compiler, Credential, History, Limits, Sandbox, SandboxOptions, Workspace};
 use cofferdam::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder, SubAgents};
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +26,7 @@ pub struct Plan {
     reorder: Reorder,
     output_cap: usize,
     sub_agents: SubAgents,
+    credentials: Vec<Credential>,
 }
 
 /// A host with plugins, a workspace of its own, and one that is known to be good.
@@ -93,6 +94,7 @@ impl Default for Plan {
             reorder: Reorder::Safe,
             output_cap: 60_000,
             sub_agents: SubAgents::NoModel,
+            credentials: Vec::new(),
         }
     }
 }
@@ -162,6 +164,12 @@ impl Plan {
         Self { sub_agents, ..self }
     }
 
+    /// With a secret of the host.
+    pub fn credential(mut self, credential: Credential) -> Self {
+        self.credentials.push(credential);
+        self
+    }
+
     /// Loads all plugins. Not from within a task: loading blocks.
     pub fn build(self) -> House {
         let folder = tempfile::tempdir().expect("a folder");
@@ -180,6 +188,7 @@ impl Plan {
             outputs: None,
             limits: self.limits,
             rejections: 3,
+            credentials: self.credentials.into(),
             repetition: true,
         };
         let approvals = Arc::new(Approvals::new(self.mode, self.approver));

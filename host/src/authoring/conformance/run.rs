@@ -184,6 +184,7 @@ impl Bench<'_> {
             gate: nobody(),
             notebook: Notebook::default(),
             delegation: Arc::new(|_| Box::pin(async { Delegated::Denied(not_here()) })),
+            credentials: Vec::new().into(),
             progress: Arc::new(|_| {}),
             cancel,
         };

@@ -35,6 +35,7 @@ fn page(loaded: &LoadedPolicy) -> String {
     let _ = writeln!(page, "\nModes\n  {}", modes(&loaded.policy));
     section(&mut page, "Rules (deny wins over ask, ask over allow)", rules(&loaded.policy));
     section(&mut page, "Lists of what is allowed (what is not on them is asked)", lists(&loaded.policy));
+    section(&mut page, "Reached by tools that ask for every host, though not for everybody", local(&loaded.policy));
     section(&mut page, "What tools are given of what they ask for", lending(&loaded.policy));
     section(&mut page, "Limits at most", maxima(&loaded.policy));
     section(&mut page, "Protected at any depth, besides the built-in list", protected(&loaded.policy));
@@ -79,6 +80,15 @@ fn rules(policy: &Policy) -> Vec<String> {
 fn lists(policy: &Policy) -> Vec<String> {
     let all = policy.layers().flat_map(|(_, layer)| &layer.lists);
     all.map(|(kind, place)| format!("[{}]  ({place})", kind.section())).collect()
+}
+
+fn local(policy: &Policy) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (voice, layer) in policy.layers() {
+        let counts = if voice == Voice::Stranger { "; does not count" } else { "" };
+        lines.extend(layer.local.iter().map(|placed| format!("{}  ({}{counts})", placed.text, placed.place)));
+    }
+    lines
 }
 
 fn lending(policy: &Policy) -> Vec<String> {

@@ -16,7 +16,7 @@ use crate::cli::print::{stderr_line, stdout_line, stdout_piece};
 use crate::cli::render::Renderer;
 use crate::cli::{audit, exit, interrupt};
 use crate::conversation::{AnsweredCall, Call, CallId, OpenTurn, Response, ResponseBlock, ResultStatus};
-use crate::sandbox::{Allocation, Workspace};
+use crate::sandbox::Allocation;
 use crate::shown;
 
 pub(super) fn run(common: &Common, name: String, input: &str, calls: CallArgs, as_json: bool) -> Done {
@@ -26,7 +26,7 @@ pub(super) fn run(common: &Common, name: String, input: &str, calls: CallArgs, a
         std::io::stdin().lock().read_to_string(&mut arguments)?;
     }
     let parts = assemble::parts(common, common.flags(ModelArgs::default(), calls, None), Allocation::OnDemand)?;
-    let workspace = Arc::new(Workspace::open(&common.workspace)?.protecting(parts.catalog.policy().protected()));
+    let workspace = parts.workspace(&common.workspace)?;
     // The call has a thread of its own; this one drives it.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answered = runtime.block_on(async {

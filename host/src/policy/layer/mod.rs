@@ -39,6 +39,8 @@ pub struct Layer {
     pub rules: Vec<Rule>,
     /// Where a list `allow` is present, however empty.
     pub lists: BTreeMap<Kind, Place>,
+    /// Places of this machine and its network that tools reach which ask for every host.
+    pub local: Vec<Placed>,
     /// What is hidden or kept from changes besides the built-in list, and what of that list is not.
     pub protected: Protecting,
     /// What tools may be given.

@@ -20,13 +20,13 @@ pub(super) struct RawLayer {
     pub(super) commands: RawRules,
     pub(super) read: RawReadRules,
     pub(super) write: RawRules,
-    pub(super) fetch: RawRules,
+    pub(super) fetch: RawFetchRules,
     pub(super) protected: RawProtected,
     pub(super) tools: BTreeMap<Spanned<String>, RawTool>,
     pub(super) limits: RawCaps,
 }
 
-/// `[commands]`, `[write]` and `[fetch]`.
+/// `[commands]` and `[write]`.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct RawRules {
@@ -40,6 +40,16 @@ pub(super) struct RawRules {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct RawReadRules {
     pub(super) deny: Option<RawList>,
+}
+
+/// `[fetch]`: rules, and what of this machine and its network is reached by tools that ask for every host.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RawFetchRules {
+    pub(super) allow: Option<RawList>,
+    pub(super) ask: Option<RawList>,
+    pub(super) deny: Option<RawList>,
+    pub(super) local: Vec<Spanned<String>>,
 }
 
 /// `[protected]`
