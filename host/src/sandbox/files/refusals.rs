@@ -60,7 +60,7 @@ mod tests {
             refusals.add(&outside(n));
             refusals.add(&outside(0));
         }
-        refusals.add(&Denial::fixed(Code::Hidden, "'.env'".into()));
+        refusals.add(&Denial::fixed(Code::Hidden, "'.env'"));
         let told: Vec<String> = refusals.told().iter().map(ToString::to_string).collect();
         assert_eq!(told.len(), MOST_TOLD + 1);
         assert_eq!(told[MOST_TOLD - 1], "denied (hidden): '.env'");

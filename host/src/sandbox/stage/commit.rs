@@ -238,15 +238,15 @@ fn is_still(root: &Dir, place: &str, was: &Was) -> Done {
 /// Makes a directory that its owner may use; the rest of its mode is set when it is full.
 pub(super) fn make_directory(root: &Dir, place: &str, mode: Option<u32>) -> Done {
     let (parent, name) = below::split(place);
-    let mode = Mode::from_raw_mode(mode.map_or(0o777, |mode| mode | 0o700).try_into().unwrap_or(0o777));
+    let mode = Mode::from_raw_mode(if mode.is_some() { 0o700 } else { 0o777 });
     Ok(rustix::fs::mkdirat(below::directory(root, parent)?, name, mode)?)
 }
 
 /// Sets the permissions of a directory.
 pub(super) fn set_mode(root: &Dir, place: &str, mode: u32) -> io::Result<()> {
-    let mode = Mode::from_raw_mode(mode.try_into().unwrap_or(0o755));
     let directory = below::directory(root, place)?;
-    Ok(rustix::fs::chmodat(&directory, ".", mode, AtFlags::empty())?)
+    let opened = rustix::fs::openat(directory, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    File::from(opened).set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))
 }
 
 /// In place of whatever file or link is there, if it is still that.

@@ -120,7 +120,7 @@ impl Rules {
             ignore: read(IGNORE, IGNORE),
             git_ignore: read(GIT_IGNORE, GIT_IGNORE),
             exclude: read(EXCLUDE, REPOSITORIES[0]),
-            is_repository: REPOSITORIES.iter().any(|name| is_there(&name)),
+            is_repository: REPOSITORIES.iter().any(is_there),
         };
         self.levels.push(level);
     }

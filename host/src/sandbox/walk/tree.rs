@@ -175,7 +175,7 @@ mod tests {
             required: Vec::new(),
             required_ignore_case: false,
         };
-        Plan::new(&workspace, options).ok().expect("it is a walk")
+        Plan::new(&workspace, options).expect("it is a walk")
     }
 
     /// What is visited, and what was wrong.
