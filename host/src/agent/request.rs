@@ -17,7 +17,6 @@ use super::ports::{Model, ModelRequest, Ran, ToolChoice, Tools};
 use super::spending::SubAgentTurns;
 use super::submit;
 use crate::conversation::{OpenTurn, StopReason, Transcript, Turn, Usage};
-use crate::shown;
 
 /// Everything that a request needs.
 pub struct Agent<'a> {
@@ -163,10 +162,10 @@ impl Agent<'_> {
 
     fn refuse(&self, course: &mut Course, transcript: &mut Transcript, turn: OpenTurn) -> ControlFlow<Outcome> {
         let (what, by) = match turn.stop() {
-            StopReason::Length => ("ran into the limit on output", "by the limit on output".to_owned()),
-            StopReason::Refused => ("was withheld in part by the provider", "by the provider".to_owned()),
-            StopReason::Other(word) => ("was cut off by the provider", format!("by the provider (`{}`)", shown::line(word, 60))),
-            StopReason::End | StopReason::Calls => ("was cut off", "before its end".to_owned()),
+            StopReason::Length => ("ran into the limit on output", "by the limit on output"),
+            StopReason::Refused => ("was withheld in part by the provider", "by the provider"),
+            StopReason::Other(_) => ("was cut off by the provider", "by the provider"),
+            StopReason::End | StopReason::Calls => ("was cut off", "before its end"),
         };
         self.observer.observe(&Event::Notice(&format!("The response {what}; its calls were not run.")));
         self.record(transcript, turn.close(&format!("the response was cut off {by}, and the call may be incomplete")));
