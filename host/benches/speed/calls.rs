@@ -52,6 +52,7 @@ impl Bench {
             progress: Arc::new(|_| ()),
             notebook: Notebook::default(),
             delegation: Arc::new(|_| panic!("nothing that is measured delegates")),
+            credentials: Vec::new().into(),
             cancel: CancellationToken::new(),
         };
         let output = runtime.block_on(plugin.call(&self.sandbox, call)).result.expect("the call is good");

@@ -38,6 +38,7 @@ pub(crate) fn run(runtime: &Runtime) {
         limits: Limits::default(),
         commands: folders::commands(cofferdam::policy::SandboxLevel::None),
         rejections: 3,
+        credentials: Vec::new().into(),
         repetition: true,
     };
     let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));

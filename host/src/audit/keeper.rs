@@ -166,6 +166,7 @@ impl Ledger for Audit {
             Change::Mode(mode) => json!({"mode": mode}),
             Change::Scope(scope) => json!({"approved": scope}),
             Change::Trust { path, digest } => json!({"trusted": path, "digest": digest}),
+            Change::Distrust { path } => json!({"no_longer_trusted": path}),
         };
         self.write("changed", records::object(fields), Durable::Now).map(drop)
     }
@@ -253,9 +254,9 @@ mod tests {
         let text = records(&store).into_iter().skip(1).map(own).collect::<Vec<_>>().join("\n");
         insta::assert_snapshot!(text, @r#"
         {"kind":"session","session":null,"request":null,"workspace":"/home/me/pro ject","mode":"auto","policy":null,"model":"script:script","least_command_sandbox":"kernel","required":false}
-        {"kind":"decided","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"plans":false,"state":false,"agents":false},"effect":{"kind":"command","line":"cargo test\nrm x","directory":"src"},"decision":"allow","by":{"mode":"auto"},"waited_ms":0}
-        {"kind":"ended","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"plans":false,"state":false,"agents":false},"status":"ok","failure":null,"decided":[3],"more_denials":0,"commands":[{"line_sha256":"575f624402018480c7e080c0388d75fe57bd90c8cc49e8a097c79e5c680182df","level":"full","ending":{"exited":3},"remarks":[]}],"active_ms":7,"waited_ms":0,"wall_ms":9,"input_bytes":2,"output_bytes":30,"log_bytes":0,"memory_bytes":1048576}
-        {"kind":"decided","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"plans":false,"state":false,"agents":false},"effect":{"kind":"command","line":"ls","directory":"src"},"decision":"deny","by":{"code":"mode","place":null,"reason":"not in this mode."},"waited_ms":0}
+        {"kind":"decided","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"fetch":[],"plans":false,"state":false,"agents":false},"effect":{"kind":"command","line":"cargo test\nrm x","directory":"src"},"decision":"allow","by":{"mode":"auto"},"waited_ms":0}
+        {"kind":"ended","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"fetch":[],"plans":false,"state":false,"agents":false},"status":"ok","failure":null,"decided":[3],"more_denials":0,"commands":[{"line_sha256":"575f624402018480c7e080c0388d75fe57bd90c8cc49e8a097c79e5c680182df","level":"full","ending":{"exited":3},"remarks":[]}],"active_ms":7,"waited_ms":0,"wall_ms":9,"input_bytes":2,"output_bytes":30,"log_bytes":0,"memory_bytes":1048576,"touched":null,"contacted":null}
+        {"kind":"decided","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"fetch":[],"plans":false,"state":false,"agents":false},"effect":{"kind":"command","line":"ls","directory":"src"},"decision":"deny","by":{"code":"mode","place":null,"reason":"not in this mode."},"waited_ms":0}
         {"kind":"refused","session":null,"request":null,"call":"c2","tool":"nope","problem":"there is no such tool","input_bytes":2}
         {"kind":"changed","session":null,"request":null,"mode":"plan"}
         "#);

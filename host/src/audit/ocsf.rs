@@ -55,10 +55,22 @@ pub fn ocsf(log: &LogName, hash: &str, record: &Map<String, Value>) -> Option<Va
         },
         "unmapped": record,
     });
+    let resources = resources(record);
+    if !resources.is_empty() {
+        event["resources"] = resources.into();
+    }
     if let (Some(event), Value::Object(outcome)) = (event.as_object_mut(), outcome) {
         event.extend(outcome);
     }
     Some(event)
+}
+
+/// The paths that a call touched and the hosts that it asked.
+fn resources(record: &Map<String, Value>) -> Vec<Value> {
+    let list = |of: &str, key: &str| record.get(of).and_then(|of| of.get(key)).and_then(Value::as_array).into_iter().flatten();
+    let paths = ["read", "written", "walked"].into_iter().flat_map(|key| list("touched", key));
+    let hosts = list("contacted", "requests").filter_map(|request| request.get("host"));
+    paths.map(|path| json!({"name": path, "type": "file"})).chain(hosts.map(|host| json!({"name": host, "type": "host"}))).collect()
 }
 
 /// 1 create, 2 read, 3 update, 99 other. What a tool may change is an update, whatever it does with it; a command is other.
@@ -115,7 +127,9 @@ mod tests {
         audit.decided(&subject(), &allowed("make")).expect("recorded");
         let denial = Denial::fixed(Code::Mode, "not in this mode.");
         audit.decided(&subject(), &Decided { ruled: Ruled::Denied(denial), ..allowed("ls") }).expect("recorded");
-        audit.ended(&subject(), &ended(&[3]));
+        let mut call = ended(&[3]);
+        call.touched.written.insert("src/a.rs".into());
+        audit.ended(&subject(), &call);
         audit.refused(&Call { id: CallId::new("c2"), name: "nope".into(), arguments: "{}".into() }, "there is no such tool");
         inspect(&store).expect("readable").remove(0)
     }
@@ -125,6 +139,7 @@ mod tests {
         let log = log();
         let events: Vec<Value> = log.records.iter().zip(&log.hashes).filter_map(|(record, hash)| ocsf(&log.name, hash, record)).collect();
         assert_eq!(events.len(), 4);
+        assert_eq!(events[2]["resources"], json!([{"name": "src/a.rs", "type": "file"}]));
         for event in &events {
             for required in ["activity_id", "category_uid", "class_uid", "severity_id", "time", "type_uid"] {
                 assert!(event[required].is_u64(), "{required}: {event}");

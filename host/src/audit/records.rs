@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::conversation::Call;
 use crate::policy::{Because, Effect, Finding, Place, Verdict};
-use crate::tools::{Decided, Ended, Ground, Origin, Ruled, Subject};
+use crate::tools::{Contacts, Decided, Ended, Ground, Origin, Ruled, Subject, Touched};
 
 /// The version of the format.
 pub(super) const VERSION: u32 = 1;
@@ -13,6 +13,9 @@ pub(super) const VERSION: u32 = 1;
 const DENIED_LINE: usize = 4 << 10;
 /// Of a name or a problem that a model wrote.
 const LONGEST_WORDS: usize = 1 << 10;
+/// Of each kind of touched paths; the others are counted. A record has to stay small enough to be written at once.
+const PATHS: usize = 50;
+const LONGEST_PATH: usize = 400;
 
 pub(super) type Fields = Map<String, Value>;
 
@@ -58,14 +61,35 @@ fn standing(finding: &Finding) -> Value {
 
 /// A call that ran is over.
 pub(super) fn ended(subject: &Subject, ended: &Ended) -> Fields {
-    let Ended { status, failure, decisions, more_denials, commands, active, waited, wall, input, output, memory, log } = ended;
+    let Ended { status, failure, decisions, more_denials, commands, active, waited, wall, input, output, memory, log, touched, contacts } =
+        ended;
     let mut fields = acting(subject);
     fields.extend(object(json!({
         "status": status, "failure": failure, "decided": decisions, "more_denials": more_denials, "commands": commands,
         "active_ms": millis(*active), "waited_ms": millis(*waited), "wall_ms": millis(*wall),
         "input_bytes": input, "output_bytes": output, "log_bytes": log, "memory_bytes": memory,
+        "touched": self::touched(touched), "contacted": (*contacts != Contacts::default()).then_some(contacts),
     })));
     fields
+}
+
+/// Null if there is nothing to tell, as of a tool that can touch nothing.
+fn touched(touched: &Touched) -> Value {
+    if *touched == Touched::default() {
+        return Value::Null;
+    }
+    let mut more = touched.more;
+    let mut list = |places: Vec<&String>| {
+        more += places.len().saturating_sub(PATHS);
+        places
+            .into_iter()
+            .take(PATHS)
+            .map(|place| cut(if place.is_empty() { "." } else { place.as_str() }, LONGEST_PATH))
+            .collect::<Vec<_>>()
+    };
+    let (read, written, walked) =
+        (list(touched.read.keys().collect()), list(touched.written.iter().collect()), list(touched.walked.iter().collect()));
+    json!({"read": read, "written": written, "walked": walked, "more": more})
 }
 
 /// A call that did not run.
@@ -119,4 +143,34 @@ fn each_text(value: &mut Value, change: &dyn Fn(&str) -> String) {
 pub(super) fn now() -> String {
     let now = jiff::Timestamp::now();
     jiff::Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_log::{ended, subject};
+    use super::*;
+    use crate::policy::HostAddress;
+    use crate::tools::Contact;
+
+    #[test]
+    fn what_a_call_has_touched_is_on_record_and_what_is_left_out_is_counted() {
+        let mut call = ended(&[]);
+        assert_eq!(
+            (&super::ended(&subject(), &call)["touched"], &super::ended(&subject(), &call)["contacted"]),
+            (&Value::Null, &Value::Null)
+        );
+        call.touched.walked.insert(String::new());
+        call.touched.written.extend((0..PATHS + 5).map(|n| format!("{n:03}")));
+        call.touched.more = 2;
+        let host = HostAddress::parse("docs.rs").expect("a host");
+        let address = "192.0.2.7:443".parse().ok();
+        call.contacts.requests.push(Contact { method: "GET".into(), host, address, status: Some(200) });
+        let fields = super::ended(&subject(), &call);
+        assert_eq!(fields["touched"]["written"].as_array().map(Vec::len), Some(PATHS));
+        assert_eq!(fields["touched"]["read"], json!([]));
+        assert_eq!(fields["touched"]["walked"], json!(["."]));
+        assert_eq!(fields["touched"]["more"], 7);
+        let contact = json!({"method": "GET", "host": "docs.rs", "address": "192.0.2.7:443", "status": 200});
+        assert_eq!(fields["contacted"], json!({"requests": [contact], "more": 0}));
+    }
 }

@@ -9,7 +9,7 @@ use crate::agent::events::Tier;
 use crate::conversation::ResultStatus;
 use crate::policy::{Because, Effect, Finding, Grants, Mode, SandboxLevel, Verdict, WorkspacePath};
 use crate::sandbox::{CommandEnding, Digest, RanCommand};
-use crate::tools::{Decided, Ended, Ground, Origin, Ruled, Subject};
+use crate::tools::{Contacts, Decided, Ended, Ground, Origin, Ruled, Subject, Touched};
 
 /// What the user was told.
 pub(super) type Told = Arc<Mutex<Vec<String>>>;
@@ -75,5 +75,7 @@ pub(super) fn ended(decisions: &[u64]) -> Ended {
         output: 30,
         memory: 1 << 20,
         log: 0,
+        touched: Touched::default(),
+        contacts: Contacts::default(),
     }
 }

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use super::admission::{Admission, Door};
 use super::args::Common;
+use super::credentials;
 use super::error::CliError;
 use super::print::stderr_line;
 use crate::agent::ports::{Model, Tools};
 use crate::agent::{SUB_AGENT_TURNS, SubAgentMaker, TurnLimit};
 use crate::audit::Audit;
 use crate::config::{Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
-use crate::model;
+use crate::model::{self, Secret};
 use crate::policy::{Mode, Policy};
-use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, History, Sandbox, SandboxOptions, Workspace};
+use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, Credential, History, Sandbox, SandboxOptions, Workspace};
 use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, Slots, SubAgents, builtin_components};
 
 /// Rejections in a row after which a request goes back to the user.
@@ -25,6 +26,9 @@ pub(super) struct Parts {
     pub(super) sandbox: Arc<Sandbox>,
     pub(super) catalog: Arc<Catalog>,
     pub(super) commands: Arc<Commands>,
+    credentials: Arc<[Credential]>,
+    /// Keys of providers and of hosts: what is taken out of everything that is written.
+    pub(super) secrets: Vec<Secret>,
     /// One for all who call tools, or each sub-agent would have as many as the request.
     slots: Slots,
 }
@@ -91,8 +95,11 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
         }
     }
     admission.check_refused(catalog.refused())?;
+    let (credentials, of_hosts) = credentials::of(&settings)?;
+    let credentials = credentials.into();
+    let secrets = model_settings(&settings).secrets().into_iter().chain(of_hosts).collect();
     let slots = settings.parallel.into();
-    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), commands, slots })
+    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), commands, credentials, secrets, slots })
 }
 
 /// The mode that comes into force: the chosen one, or the nearest stricter one that the policy leaves. One that was asked
@@ -164,6 +171,7 @@ impl Parts {
             limits: crate::sandbox::Limits::default(),
             commands: Arc::clone(&self.commands),
             rejections: REJECTIONS,
+            credentials: Arc::clone(&self.credentials),
             repetition: self.settings.repetition,
         }
     }

@@ -83,6 +83,9 @@ pub(super) fn describe(question: &Question, how_long: &str, sandbox: &str) -> (S
             whole = Some(described);
             (format!("{tool} wants to {}:", changes::headline(changes)), text)
         }
+        Effect::Fetch { method, url, .. } => {
+            (format!("{tool} wants to send this request, whatever its body is:"), shown::block(&format!("{method} {url}")))
+        }
         Effect::Confirmed => (format!("{tool} wants to be confirmed. Its arguments:"), shown::block(&question.arguments)),
         Effect::Plan { text, .. } => (format!("{tool} presents this plan:"), shown::block(text)),
     };
@@ -90,7 +93,7 @@ pub(super) fn describe(question: &Question, how_long: &str, sandbox: &str) -> (S
         Effect::Plan { then, .. } => {
             (format!("yes, carry it out; plan mode ends, and the mode is `{then}` from then on"), "no; you can say what to change")
         }
-        Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed => {
+        Effect::Command { .. } | Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed => {
             ("yes, this once".to_owned(), "no; you can say what to do instead")
         }
     };

@@ -76,7 +76,7 @@ pub(super) async fn connect(parts: &Parts, record: Option<&std::path::Path>) -> 
     }
     let model = model::connect(&choice.spec, &settings)?;
     Ok(match record {
-        Some(path) => Arc::new(model::Recorder::create(model, path, settings.secrets())?),
+        Some(path) => Arc::new(model::Recorder::create(model, path, parts.secrets.clone())?),
         None => model.into(),
     })
 }

@@ -4,16 +4,24 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::args::{Common, TrustArgs};
+use super::args::{CallArgs, Common, ModelArgs, TrustArgs};
 use super::error::{CliError, Done};
 use super::exit;
 use super::print::{stderr_line, stderr_piece, stdout_line};
-use crate::config::{Folders, PolicyPlaces, ProjectPolicy, Trust};
+use super::{assemble, audit};
+use crate::config::{PolicyPlaces, ProjectPolicy, Trust};
 use crate::policy::{Layer, Level};
 use crate::shown;
+use crate::tools::{Change, Ledger as _};
 
 pub(super) fn run(common: &Common, args: &TrustArgs) -> Done {
-    let places = PolicyPlaces::of_this_user(&Folders::of_this_user()?, &common.workspace);
+    let (settings, folders) = assemble::settings(common, common.flags(ModelArgs::default(), CallArgs::default(), None))?;
+    let places = PolicyPlaces::of_this_user(&folders, &common.workspace);
+    // What is trusted is on record before it counts.
+    let record = |change: &Change<'_>| match audit::begin_without_tools(&settings, &folders, &common.workspace)? {
+        Some(audit) => audit.changed(change).map_err(|error| CliError::new(format!("it cannot be put on record: {error}"))),
+        None => Ok(()),
+    };
     let file = places.project_file()?;
     let mut trust = Trust::read(&places.trust)?;
     if args.show {
@@ -23,6 +31,7 @@ pub(super) fn run(common: &Common, args: &TrustArgs) -> Done {
         let path = places.project_path().ok_or_else(no_project)?;
         let was = trust.revoke(&path);
         if was {
+            record(&Change::Distrust { path: &path.display().to_string() })?;
             trust.write(&places.trust)?;
         }
         stderr_line(&shown::line(&format!("{} is {} trusted.", path.display(), if was { "no longer" } else { "not" }), 600));
@@ -36,6 +45,7 @@ pub(super) fn run(common: &Common, args: &TrustArgs) -> Done {
         stderr_line("It is not trusted.");
         return Ok(ExitCode::from(exit::FAILED));
     }
+    record(&Change::Trust { path: &name, digest: &file.digest })?;
     trust.add(&file.path, &file.digest);
     trust.write(&places.trust)?;
     stderr_line(&shown::line(&format!("Trusted, with this content: {name}"), 600));

@@ -41,6 +41,8 @@ pub struct Raw {
     pub commands: RawCommands,
     /// The audit log.
     pub audit: RawAudit,
+    /// Secrets that the host adds to the requests of tools, by the hosts they are for.
+    pub credentials: BTreeMap<String, RawCredential>,
 }
 
 /// `[commands]`
@@ -87,6 +89,19 @@ pub struct RawDispatch {
     pub reorder: Option<Reorder>,
     /// Bytes of a result that the model is shown.
     pub output_cap: Option<usize>,
+}
+
+/// `[credentials."HOST"]`: a header whose value is in the environment, so that no file has to hold it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawCredential {
+    /// Its name.
+    pub header: String,
+    /// The variable.
+    pub env: String,
+    /// What stands before the secret, such as `Bearer `.
+    #[serde(default)]
+    pub prefix: String,
 }
 
 /// `[audit]`

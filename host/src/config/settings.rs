@@ -1,10 +1,11 @@
 //! What all sources together mean.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::commands::{self, InvalidCommands};
-use super::raw::Raw;
+use super::raw::{Raw, RawCredential};
 use super::timeout::{InvalidTimeout, Timeout};
 use crate::agent::{Interventions, InvalidTurnLimit, TurnLimit};
 use crate::policy::{CommandRules, Mode, Profile};
@@ -64,6 +65,8 @@ pub struct Settings {
     pub commands: CommandRules,
     /// The audit log.
     pub audit: AuditSettings,
+    /// Secrets for the requests of tools, by the hosts they are for.
+    pub credentials: BTreeMap<String, RawCredential>,
 }
 
 /// Whether an audit log is kept.
@@ -147,6 +150,7 @@ impl Settings {
             commands: commands::resolve(raw.commands.clone())?,
             audit,
             caps: raw.caps(),
+            credentials: raw.credentials,
             profile: flags.profile.or(raw.profile),
             model: flags.model.or_else(|| env("COFFERDAM_MODEL")).or(raw.model),
             mode: flags.mode.or(raw.mode).unwrap_or_default(),

@@ -24,6 +24,11 @@ impl Secret {
         &self.0
     }
 
+    /// The key for a header that is not of a provider, for somebody who knows what it is.
+    pub fn for_header(&self) -> String {
+        self.0.clone()
+    }
+
     /// The text without the key, should it hold it plainly, percent-encoded or in base64.
     pub fn redact(&self, text: &str) -> String {
         if self.0.len() < SHORTEST {

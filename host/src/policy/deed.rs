@@ -93,6 +93,7 @@ impl Effect {
                 let unknown = changes.is_empty().then_some(Deed::Write(None));
                 known.chain(unknown).chain(confirm.then_some(Deed::Use)).collect()
             }
+            Self::Fetch { host, method, .. } => vec![Deed::Fetch { host, method }],
             Self::Confirmed => vec![Deed::Use],
             // Whether a plan is accepted is nobody's to say but the user's: no rule is about it.
             Self::Plan { .. } => Vec::new(),

@@ -49,6 +49,8 @@ pub enum Code {
     NoSandbox,
     /// The request was cancelled.
     Cancelled,
+    /// A request is not what it should be.
+    BadRequest,
     /// The call has done it as often as one call may.
     TooMany,
     /// There is no sub-agent to hand a task to.
@@ -74,6 +76,7 @@ impl Code {
             Self::RejectedByUser => "rejected-by-user",
             Self::NoSandbox => "no-sandbox",
             Self::Cancelled => "cancelled",
+            Self::BadRequest => "bad-request",
             Self::TooMany => "too-many",
             Self::NoSubAgent => "no-sub-agent",
             Self::NotRecorded => "not-recorded",

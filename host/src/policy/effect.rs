@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Act, Change, Changes, CommandScope, Mode, SimpleCommand, WorkspacePath};
+use super::{Act, Change, Changes, CommandScope, HostAddress, Mode, SimpleCommand, WorkspacePath};
 
 /// An act that needs a permit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -23,6 +23,15 @@ pub enum Effect {
         changes: Changes,
         /// The tool, or a rule about it, wants each of its calls confirmed.
         confirm: bool,
+    },
+    /// Send a request.
+    Fetch {
+        /// Such as `GET`.
+        method: String,
+        /// Where to.
+        host: HostAddress,
+        /// The whole address.
+        url: String,
     },
     /// Run a tool that wants to be confirmed each time, whatever it can do.
     Confirmed,
@@ -61,6 +70,15 @@ pub enum Scope {
         /// A file or a directory.
         path: WorkspacePath,
     },
+    /// Requests of this tool to exactly this host, by this method.
+    Fetch {
+        /// The tool.
+        tool: String,
+        /// Such as `GET`.
+        method: String,
+        /// The host, with its port.
+        host: HostAddress,
+    },
 }
 
 impl Effect {
@@ -72,6 +90,7 @@ impl Effect {
                 changes.common().map(|path| Scope::Write { tool: tool.to_owned(), path })
             }
             Self::Write { .. } => None,
+            Self::Fetch { method, host, .. } => Some(Scope::Fetch { tool: tool.to_owned(), method: method.clone(), host: host.clone() }),
             Self::Confirmed | Self::Plan { .. } => None,
         }
     }
@@ -87,8 +106,12 @@ impl Scope {
                     |change: &Change| change.act == Act::CreateDirectory && path.is_within(&change.path) || change.path.is_within(path);
                 !confirm && approved == tool && changes.only_write() && changes.iter().all(covers)
             }
-            (Self::Command(_), Effect::Write { .. } | Effect::Confirmed | Effect::Plan { .. })
-            | (Self::Write { .. }, Effect::Command { .. } | Effect::Confirmed | Effect::Plan { .. }) => false,
+            (Self::Fetch { tool: approved, method, host }, Effect::Fetch { method: asked, host: at, .. }) => {
+                approved == tool && method == asked && host == at
+            }
+            (Self::Command(_), Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. })
+            | (Self::Write { .. }, Effect::Command { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. })
+            | (Self::Fetch { .. }, Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed | Effect::Plan { .. }) => false,
         }
     }
 }
@@ -98,6 +121,7 @@ impl fmt::Display for Scope {
         match self {
             Self::Command(scope) => write!(f, "commands that begin with `{scope}`"),
             Self::Write { tool, path } => write!(f, "{tool} writing {path}"),
+            Self::Fetch { tool, method, host } => write!(f, "{method} requests of {tool} to {host}"),
         }
     }
 }

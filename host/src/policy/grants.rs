@@ -11,6 +11,8 @@ pub struct Grants {
     pub files: FileGrant,
     /// Whether it may propose commands. Each command line is decided by itself.
     pub commands: bool,
+    /// The requests it may send, as [patterns](super::RequestPattern). Each request is decided by itself.
+    pub fetch: Vec<String>,
     /// Whether it may show plans. Each plan is decided by itself, and one that is accepted ends plan mode.
     pub plans: bool,
     /// Whether it finds again what it kept at an earlier call.
@@ -43,10 +45,11 @@ impl Grants {
                 Capability::ReadFiles => grants.files = grants.files.max(FileGrant::Read),
                 Capability::WriteFiles => grants.files = FileGrant::ReadWrite,
                 Capability::RunCommands => grants.commands = true,
+                Capability::Fetch(hosts) => grants.fetch.extend(hosts.iter().cloned()),
                 Capability::PresentPlan => grants.plans = true,
                 Capability::KeepState => grants.state = true,
                 Capability::Delegate => grants.agents = true,
-                Capability::Fetch(_) | Capability::ReadEnvironment(_) => not_lent.push(capability.clone()),
+                Capability::ReadEnvironment(_) => not_lent.push(capability.clone()),
             }
         }
         (grants, not_lent)
@@ -60,30 +63,33 @@ impl Grants {
     /// Whether a tool with these grants can change anything outside of itself. A plan that is accepted changes the mode;
     /// what a tool keeps is its own.
     pub fn can_change_anything(&self) -> bool {
-        let Self { files, commands, plans, state: _, agents: _ } = self;
-        *commands || *plans || *files == FileGrant::ReadWrite
+        let Self { files, commands, fetch, plans, state: _, agents: _ } = self;
+        *commands || *plans || *files == FileGrant::ReadWrite || !fetch.is_empty()
     }
 
     /// The grants in words.
-    pub fn in_words(&self) -> Vec<&'static str> {
-        let Self { files, commands, plans, state, agents } = self;
+    pub fn in_words(&self) -> Vec<String> {
+        let Self { files, commands, fetch, plans, state, agents } = self;
         let mut words = Vec::new();
         match files {
             FileGrant::None => {}
-            FileGrant::Read => words.push("read files of the workspace"),
-            FileGrant::ReadWrite => words.push("read and write files of the workspace"),
+            FileGrant::Read => words.push("read files of the workspace".to_owned()),
+            FileGrant::ReadWrite => words.push("read and write files of the workspace".to_owned()),
         }
         if *commands {
-            words.push("propose commands, each decided by itself");
+            words.push("propose commands, each decided by itself".to_owned());
+        }
+        if !fetch.is_empty() {
+            words.push(format!("send requests to {}, each decided by itself", fetch.join(", ")));
         }
         if *plans {
-            words.push("present plans, each decided by itself");
+            words.push("present plans, each decided by itself".to_owned());
         }
         if *agents {
-            words.push("hand tasks to sub-agents that can only read");
+            words.push("hand tasks to sub-agents that can only read".to_owned());
         }
         if *state {
-            words.push("keep notes for the session");
+            words.push("keep notes for the session".to_owned());
         }
         words
     }
@@ -109,15 +115,18 @@ mod tests {
         let (grants, _) = Grants::for_asked(&[Capability::KeepState, Capability::Delegate]);
         assert_eq!(grants, Grants { state: true, agents: true, ..Grants::default() });
         assert!(!grants.can_change_anything());
+        let (grants, _) = Grants::for_asked(&[Capability::Fetch(vec!["a.example".into()]), Capability::Fetch(vec!["b.example".into()])]);
+        assert_eq!(grants.fetch, ["a.example", "b.example"]);
+        assert!(grants.can_change_anything(), "nobody here knows what a request changes there");
         let (grants, _) = Grants::for_asked(&[Capability::PresentPlan]);
         assert!(grants.can_change_anything(), "it can end plan mode");
     }
 
     #[test]
     fn what_cannot_be_lent_is_named() {
-        let fetch = Capability::Fetch(vec!["example.com".into()]);
-        let (grants, not_lent) = Grants::for_asked(&[fetch.clone(), Capability::RunCommands]);
+        let environment = Capability::ReadEnvironment(vec!["PATH".into()]);
+        let (grants, not_lent) = Grants::for_asked(&[environment.clone(), Capability::RunCommands]);
         assert!(grants.commands);
-        assert_eq!(not_lent, [fetch]);
+        assert_eq!(not_lent, [environment]);
     }
 }

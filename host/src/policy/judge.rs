@@ -107,7 +107,7 @@ impl Judge {
     pub fn carry_out(&mut self, permit: &Permit) {
         match permit.effect {
             Effect::Plan { then, .. } => self.set_mode(then),
-            Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed => {}
+            Effect::Command { .. } | Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed => {}
         }
     }
 

@@ -47,7 +47,7 @@ pub use judge::{Decision, Judge, Permit};
 pub use layer::{Layer, Lending, Level, Pattern, Placed, Protecting, Rule, Subject, ToolId};
 pub use mode::{Mode, UnknownMode};
 pub use path::{PathProblem, WorkspacePath};
-pub use pattern::{CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem};
+pub use pattern::{CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem, RequestPattern};
 pub use place::{Place, PolicyError};
 pub use profile::{Profile, UnknownProfile};
 pub use protected::{BadPattern, Protected, ProtectedPaths};

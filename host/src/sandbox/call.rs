@@ -13,6 +13,7 @@ use super::engine::Sandbox;
 use super::failure::Failure;
 use super::files::{Touched, Used};
 use super::gate::{Delegation, Gate, ProgressSink};
+use super::http::{Contacts, Credential};
 use super::limits::Limits;
 use super::load::Plugin;
 use super::notebook::Notebook;
@@ -44,6 +45,8 @@ pub struct Call {
     pub notebook: Notebook,
     /// Who works on tasks that it hands over.
     pub delegation: Delegation,
+    /// What is added to requests.
+    pub credentials: Arc<[Credential]>,
     /// Ends the call from outside.
     pub cancel: CancellationToken,
 }
@@ -63,6 +66,8 @@ pub struct CallReport {
     pub commands: Vec<RanCommand>,
     /// Which files it has touched.
     pub touched: Touched,
+    /// Whom it has sent requests to.
+    pub contacts: Contacts,
     /// What it was refused although it was granted. WASI has no words for that, so that the tool cannot tell.
     pub denials: Vec<Denial>,
     /// What it would change, if it ended well and wrote anything. Nothing has changed yet.
@@ -79,6 +84,7 @@ impl CallReport {
             log: String::new(),
             commands: Vec::new(),
             touched: Touched::default(),
+            contacts: Contacts::default(),
             denials: Vec::new(),
             staged: None,
         }
@@ -166,9 +172,11 @@ impl Plugin {
             }
             None => None,
         };
+        let contacts = state.http.contacts();
         let log = [state.stdout.text(), state.stderr.text()].concat();
         let commands = state.commands.map(|lent| lent.ran).unwrap_or_default();
-        CallReport { result, active: clock.counted(), memory: state.meter.peak_memory(), log, commands, touched, denials, staged }
+        let (active, memory) = (clock.counted(), state.meter.peak_memory());
+        CallReport { result, active, memory, log, commands, touched, contacts, denials, staged }
     }
 }
 

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use super::engine::TICK;
+
 /// The time of one call, and the two things that end it from outside.
 #[derive(Debug)]
 pub(super) struct Clock {
@@ -19,6 +21,8 @@ pub(super) struct Clock {
 struct Watch {
     counted: Duration,
     running_since: Option<Instant>,
+    /// How many hold it still.
+    paused: u32,
 }
 
 /// Why a call has to stop.
@@ -30,7 +34,7 @@ pub(super) enum Stop {
 
 impl Clock {
     pub(super) fn start(limit: Duration, cancel: CancellationToken) -> Self {
-        let watch = Watch { counted: Duration::ZERO, running_since: Some(Instant::now()) };
+        let watch = Watch { counted: Duration::ZERO, running_since: Some(Instant::now()), paused: 0 };
         Self { limit, cancel, expired: AtomicBool::new(false), watch: Mutex::new(watch) }
     }
 
@@ -43,10 +47,19 @@ impl Clock {
     /// Stands still until the guard is dropped.
     pub(super) fn pause(&self) -> Paused<'_> {
         let mut watch = self.lock();
+        watch.paused += 1;
         if let Some(since) = watch.running_since.take() {
             watch.counted += since.elapsed();
         }
         Paused { clock: self }
+    }
+
+    /// The guest ran for a tick. That counts even while the clock stands still: who waits for a person does not compute.
+    pub(super) fn ran(&self) {
+        let mut watch = self.lock();
+        if watch.paused > 0 {
+            watch.counted += TICK;
+        }
     }
 
     /// Whether the call has to stop now, and why. Cheap enough for each tick.
@@ -93,7 +106,11 @@ pub(super) struct Paused<'a> {
 
 impl Drop for Paused<'_> {
     fn drop(&mut self) {
-        self.clock.lock().running_since = Some(Instant::now());
+        let mut watch = self.clock.lock();
+        watch.paused = watch.paused.saturating_sub(1);
+        if watch.paused == 0 {
+            watch.running_since = Some(Instant::now());
+        }
     }
 }
 
@@ -111,6 +128,28 @@ mod tests {
         }
         assert_eq!(clock.stop(), None);
         std::thread::sleep(Duration::from_millis(250));
+        assert_eq!(clock.stop(), Some(Stop::Expired));
+    }
+
+    #[test]
+    fn r049_it_stands_still_until_the_last_one_lets_go() {
+        let clock = Clock::start(Duration::from_millis(200), CancellationToken::new());
+        let second = {
+            let _first = clock.pause();
+            clock.pause()
+        };
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(clock.stop(), None);
+        drop(second);
+        std::thread::sleep(Duration::from_millis(250));
+        assert_eq!(clock.stop(), Some(Stop::Expired));
+    }
+
+    #[test]
+    fn r098_a_guest_that_computes_while_somebody_is_asked_uses_up_its_time() {
+        let clock = Clock::start(Duration::from_millis(200), CancellationToken::new());
+        let _dialog = clock.pause();
+        (0..20).for_each(|_| clock.ran());
         assert_eq!(clock.stop(), Some(Stop::Expired));
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::bindings::exports::cofferdam::plugin::tools as wit;
 use super::schema;
-use crate::policy::Capability;
+use crate::policy::{Capability, RequestPattern};
 
 /// A plugin's tools and what its component imports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,6 +53,8 @@ pub enum Lent {
     Workspace,
     /// Running commands.
     Commands,
+    /// Sending requests.
+    Http,
     /// Presenting plans.
     Plans,
     /// Handing over tasks.
@@ -62,13 +64,15 @@ pub enum Lent {
 }
 
 impl Lent {
-    const ALL: [Self; 5] = [Self::Workspace, Self::Commands, Self::Plans, Self::Agents, Self::State];
+    const ALL: [Self; 6] = [Self::Workspace, Self::Commands, Self::Http, Self::Plans, Self::Agents, Self::State];
 
     /// Its name in the contract.
     pub fn interface(self) -> &'static str {
         match self {
             Self::Workspace => "cofferdam:plugin/workspace",
             Self::Commands => "cofferdam:plugin/commands",
+            // Its types alone can do nothing.
+            Self::Http => "wasi:http/outgoing-handler",
             Self::Plans => "cofferdam:plugin/plans",
             Self::Agents => "cofferdam:plugin/agents",
             Self::State => "cofferdam:plugin/state",
@@ -80,10 +84,11 @@ impl Lent {
         let interface = match capability {
             Capability::ReadFiles | Capability::WriteFiles => Self::Workspace,
             Capability::RunCommands => Self::Commands,
+            Capability::Fetch(_) => Self::Http,
             Capability::PresentPlan => Self::Plans,
             Capability::Delegate => Self::Agents,
             Capability::KeepState => Self::State,
-            Capability::Fetch(_) | Capability::ReadEnvironment(_) => return false,
+            Capability::ReadEnvironment(_) => return false,
         };
         self == interface
     }
@@ -146,6 +151,13 @@ fn check_tool(tool: wit::Tool) -> Result<DeclaredTool, String> {
     }
     if tool.description.len() > LONGEST_DESCRIPTION {
         return Err(format!("the description of {name} is longer than {LONGEST_DESCRIPTION} bytes"));
+    }
+    for capability in &tool.capabilities {
+        if let wit::Capability::Fetch(hosts) = capability
+            && let Some(problem) = hosts.iter().find_map(|host| RequestPattern::parse(host).err())
+        {
+            return Err(format!("{name} asks for a host that cannot be understood: {problem}"));
+        }
     }
     let input_schema = schema::check(&tool.input_schema).map_err(|problem| format!("the input schema of {name} {problem}"))?;
     Ok(DeclaredTool {

@@ -13,7 +13,7 @@ use super::os;
 use super::state::State;
 
 /// How often a running guest is looked at. A call is late by no more than this.
-const TICK: Duration = Duration::from_millis(10);
+pub(super) const TICK: Duration = Duration::from_millis(10);
 /// Calls that can run at the same time with [`Allocation::Pooled`]: more than any limit on parallel calls, and few
 /// enough that the pool is there at once (a pool of a thousand takes milliseconds to make).
 const POOL: u32 = 64;
@@ -61,6 +61,7 @@ impl Sandbox {
         let engine = Engine::new(&config(options.allocation))?;
         let mut linker = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+        wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
         // Files are ours, see `files`.
         linker.allow_shadowing(true);
         filesystem::types::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;

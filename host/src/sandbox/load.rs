@@ -254,7 +254,10 @@ impl Sandbox {
         store.set_hostcall_fuel(limits.crossing);
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|store| match store.data().clock.stop() {
-            None => Ok(wasmtime::UpdateDeadline::Continue(1)),
+            None => {
+                store.data().clock.ran();
+                Ok(wasmtime::UpdateDeadline::Continue(1))
+            }
             Some(_) => Ok(wasmtime::UpdateDeadline::Interrupt),
         });
         store

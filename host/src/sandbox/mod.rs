@@ -11,6 +11,7 @@
 //! | `wasi:filesystem` | one preopen `/`: what is read is there, what is written is written aside (see `files` and `stage`) | no preopen |
 //! | `wasi:cli` | captured output, 64 KiB a call; no arguments, environment or input | the same |
 //! | `wasi:sockets` | – | every operation refused |
+//! | `wasi:http` | requests to granted hosts, each decided through the [`Gate`] | refused with a denial |
 //! | `workspace` | walks below the workspace | refused with a denial |
 //! | `commands` | each line decided through the [`Gate`], run in the sandbox of the operating system ([`Commands`]) | refused with a denial |
 //! | `plans` | each plan decided through the [`Gate`] | refused with a denial |
@@ -34,6 +35,7 @@ mod engine;
 mod failure;
 mod files;
 mod gate;
+mod http;
 mod limits;
 mod load;
 mod notebook;
@@ -49,6 +51,7 @@ mod version;
 mod walk;
 mod workspace;
 
+pub use self::http::{BadCredential, Contact, Contacts, Credential, special_address};
 pub use cache::{Cache, CacheProblem};
 pub use call::{Call, CallReport};
 pub use commands::RanCommand;

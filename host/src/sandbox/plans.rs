@@ -31,7 +31,7 @@ impl wit::Host for State {
         match asked.await {
             Ruling::Permitted(permit) => match permit.effect() {
                 Effect::Plan { then, .. } => Ok(then.name().to_owned()),
-                Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed => {
+                Effect::Command { .. } | Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed => {
                     Err(wit::PlanError::Invalid("what was permitted is not a plan".into()))
                 }
             },

@@ -13,12 +13,13 @@ use super::clock::Clock;
 use super::commands::Lent;
 use super::files::Files;
 use super::gate::{Gate, ProgressSink};
+use super::http::Http;
 use super::limits::{Limits, Meter};
 use super::notebook::Notebook;
 use super::progress::Throttle;
 use super::walk::Walks;
 use super::workspace::Workspace;
-use crate::policy::{Code, Denial, FileGrant};
+use crate::policy::{Code, Denial, FileGrant, RequestPattern};
 
 /// The data of a store. It is made for one call and dropped with it.
 pub(super) struct State {
@@ -41,6 +42,7 @@ pub(super) struct State {
     /// `None` without a grant to keep state.
     pub(super) notebook: Option<Notebook>,
     pub(super) progress: Option<(ProgressSink, Throttle)>,
+    pub(super) http: Http,
 }
 
 impl State {
@@ -60,7 +62,8 @@ impl State {
 
     /// A world with what was granted.
     pub(super) fn granted(call: &Call, clock: Arc<Clock>) -> Self {
-        let Call { grants, limits, workspace, gate, commands, progress, notebook, delegation, tool: _, input: _, cancel: _ } = call;
+        let Call { grants, limits, workspace, gate, commands, progress, notebook, delegation, credentials, tool: _, input: _, cancel: _ } =
+            call;
         let stdout = Capture::new(limits.log);
         let stderr = Capture::new(limits.log);
         let mut wasi = WasiCtx::builder();
@@ -68,6 +71,11 @@ impl State {
         let mut state = Self::around(wasi.build(), stdout, stderr, limits, clock);
         state.files = Files::granted(workspace, grants.files);
         state.workspace = (grants.files != FileGrant::None).then(|| Arc::clone(workspace));
+        if !grants.fetch.is_empty() {
+            // A pattern that is none covers nothing; such a plugin was refused when it was loaded.
+            let granted = grants.fetch.iter().filter_map(|pattern| RequestPattern::parse(pattern).ok()).collect();
+            state.http = Http::open(granted, Arc::clone(gate), Arc::clone(&state.clock), Arc::clone(credentials));
+        }
         state.commands = grants.commands.then(|| Lent::new(workspace, gate, commands));
         state.plans = grants.plans.then(|| Arc::clone(gate));
         state.agents = grants.agents.then(|| Agents::new(Arc::clone(delegation)));
@@ -94,6 +102,7 @@ impl State {
             agents: None,
             notebook: None,
             progress: None,
+            http: Http::closed(),
         }
     }
 }

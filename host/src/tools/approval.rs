@@ -288,6 +288,7 @@ pub(super) fn rejected_text(tool: &str, rejection: &Rejection, before: &[Effect]
             let _ = match effect {
                 Effect::Command { line, .. } => write!(text, "\n- ran `{line}`"),
                 Effect::Write { changes, .. } => changes.iter().try_for_each(|change| write!(text, "\n- {change}")),
+                Effect::Fetch { method, url, .. } => write!(text, "\n- sent a {method} request to {url}"),
                 Effect::Confirmed => write!(text, "\n- was allowed to start"),
                 Effect::Plan { .. } => write!(text, "\n- had a plan accepted"),
             };

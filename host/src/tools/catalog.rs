@@ -183,7 +183,8 @@ impl Catalog {
             .collect();
         let given: Vec<Capability> =
             declared.asks.iter().filter(|asked| !withheld.iter().any(|(capability, _)| capability == *asked)).cloned().collect();
-        let (grants, not_lent) = Grants::for_asked(&given);
+        let with_local: Vec<Capability> = given.iter().map(|asked| self.policy.with_local(asked)).collect();
+        let (grants, not_lent) = Grants::for_asked(&with_local);
         let found = self.policy.on_tool(name);
         let forbidden = match (&found, withheld.first()) {
             (Some(finding), _) if finding.verdict == Verdict::Deny => {

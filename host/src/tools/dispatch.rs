@@ -28,7 +28,7 @@ use crate::agent::events::{Event, Observer, Remembered, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
 use crate::policy::{Cap, Effect, FileGrant, WorkspacePath};
-use crate::sandbox::{self, CallReport, Commands, Failure, History, Limits, Ruling, Sandbox, Workspace};
+use crate::sandbox::{self, CallReport, Commands, Credential, Failure, History, Limits, Ruling, Sandbox, Workspace};
 
 /// Runs calls in their enclosures.
 pub struct Dispatcher {
@@ -60,6 +60,8 @@ pub struct DispatcherSettings {
     pub commands: Arc<Commands>,
     /// After so many rejections in a row the request ends.
     pub rejections: u32,
+    /// What the host adds to requests.
+    pub credentials: Arc<[Credential]>,
     /// Whether the same call with the same result again is remarked on.
     pub repetition: bool,
 }
@@ -213,8 +215,8 @@ impl Dispatcher {
             Ok(checked) => checked,
             Err(problem) => return Err((call, problem.to_string())),
         };
-        // What a command or a sub-agent looks at is nobody's to know beforehand.
-        let roams = tool.grants.commands || tool.grants.agents;
+        // What a command, a sub-agent or a server of this machine looks at is nobody's to know beforehand.
+        let roams = tool.grants.commands || tool.grants.agents || !tool.grants.fetch.is_empty();
         let touches = match (tool.grants.files, roams, checked.paths.is_empty()) {
             (FileGrant::None, false, _) => Touches::Nothing,
             (FileGrant::Read | FileGrant::ReadWrite, false, false) => Touches::Paths(checked.paths.clone()),
@@ -282,7 +284,7 @@ impl Dispatcher {
             Ok(_) => self.memory.remember(by, &report.touched, changed.as_ref().map(|changed| changed.made.as_slice())),
             Err(_) => self.memory.remember_failed(by),
         };
-        let CallReport { result: report, active, memory, log, commands, touched, denials, staged: _ } = report;
+        let CallReport { result: report, active, memory, log, commands, touched, contacts, denials, staged: _ } = report;
         let verdicts = std::mem::take(&mut *lock(&verdicts));
         let wall = started.elapsed();
         let duration = wall.saturating_sub(verdicts.waited);
@@ -298,13 +300,14 @@ impl Dispatcher {
             memory,
             log: log.len(),
             commands,
+            touched,
+            contacts,
             decisions: verdicts.records,
         };
-        let (permitted, rejected) = (verdicts.permitted, verdicts.rejected);
-        let (result, view, hand_back) = match rejected {
+        let (result, view, hand_back) = match verdicts.rejected {
             // Whatever the tool makes of a no, the model hears it from the host.
             Some(rejection) => {
-                let text = rejected_text(&ready.tool.declared.name, &rejection, &permitted);
+                let text = rejected_text(&ready.tool.declared.name, &rejection, &verdicts.permitted);
                 let enough = self.approvals.rejections_in_a_row() >= self.settings.rejections;
                 (ToolResult::with(ResultStatus::Rejected, text), None, rejection.guidance.is_none() || enough)
             }
@@ -316,7 +319,7 @@ impl Dispatcher {
                 let cap = ready.tool.caps.get(Cap::ShownBytes).and_then(|bytes| usize::try_from(bytes).ok());
                 let keeping = Keeping { cap: cap.unwrap_or(self.settings.output_cap), folder: self.settings.outputs.clone() };
                 let (mut result, view) = answer::to_result(report, &keeping, &ready.tool.declared.name);
-                settle::remark(&mut result, &denials, !touched.written.is_empty());
+                settle::remark(&mut result, &denials, !ended.touched.written.is_empty());
                 // What has really changed, whatever the tool says.
                 (result, changed.map(|changed| View::Diff(changed.changes.diff())).or(view), false)
             }
@@ -385,6 +388,7 @@ impl Dispatcher {
             delegation,
             // A line that finds the channel full is dropped: progress is for now or never.
             progress: Arc::new(move |line| drop(lines.try_send(line.to_owned()))),
+            credentials: Arc::clone(&self.settings.credentials),
             cancel: cancel.clone(),
         };
         let called = ready.tool.plugin.call(&self.sandbox, call);

@@ -9,6 +9,8 @@ use super::{Origin, Tool};
 use crate::agent::events::Tier;
 use crate::conversation::{Call, ResultStatus};
 use crate::policy::{Code, Denial, Effect, Finding, Grants, Mode, Scope};
+/// What a call has done, as its enclosure has seen it.
+pub use crate::sandbox::{Contact, Contacts, Touched};
 use crate::sandbox::{Digest, RanCommand};
 
 /// Keeps account.
@@ -67,6 +69,11 @@ pub enum Change<'a> {
         path: &'a str,
         /// The SHA-256 of its content.
         digest: &'a str,
+    },
+    /// The user took that back, whatever its content is by now.
+    Distrust {
+        /// The file.
+        path: &'a str,
     },
 }
 
@@ -128,6 +135,10 @@ pub struct Ended {
     pub memory: usize,
     /// Of what it printed, in bytes.
     pub log: usize,
+    /// The paths that it opened, whatever it says of itself.
+    pub touched: Touched,
+    /// Whom it sent requests to.
+    pub contacts: Contacts,
 }
 
 impl Subject {

@@ -8,7 +8,7 @@ use cofferdam::agent::events::{Event, Observer, Tier};
 use cofferdam::agent::ports::{Ran, Tools as _};
 use cofferdam::conversation::{Call, CallId, Content, OpenTurn, Response, ResponseBlock, ResultStatus};
 use cofferdam::policy::{CommandRules, Mode, ProtectedPaths};
-use cofferdam::sandbox::{Allocation, Commands, Compiler, History, Limits, Sandbox, SandboxOptions, Workspace};
+use cofferdam::sandbox::{Allocation, Commands, Compiler, Credential, History, Limits, Sandbox, SandboxOptions, Workspace};
 use cofferdam::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder, SubAgents};
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +28,7 @@ pub struct Plan {
     commands: Option<Arc<Commands>>,
     protected: ProtectedPaths,
     sub_agents: SubAgents,
+    credentials: Vec<Credential>,
 }
 
 /// A host with plugins, a workspace of its own, and one that is known to be good.
@@ -113,6 +114,7 @@ impl Default for Plan {
             commands: None,
             protected: ProtectedPaths::default(),
             sub_agents: SubAgents::NoModel,
+            credentials: Vec::new(),
         }
     }
 }
@@ -192,6 +194,12 @@ impl Plan {
         Self { sub_agents, ..self }
     }
 
+    /// With a secret of the host.
+    pub fn credential(mut self, credential: Credential) -> Self {
+        self.credentials.push(credential);
+        self
+    }
+
     /// Loads all plugins. Not from within a task: loading blocks.
     pub fn build(self) -> House {
         let folder = tempfile::tempdir().expect("a folder");
@@ -211,6 +219,7 @@ impl Plan {
             limits: self.limits,
             commands: self.commands.unwrap_or_else(shared_commands),
             rejections: 3,
+            credentials: self.credentials.into(),
             repetition: true,
         };
         let approvals = Arc::new(Approvals::new(self.mode, self.approver));

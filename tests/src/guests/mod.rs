@@ -5,7 +5,7 @@
 //!
 //! - `@"text"` stands for the address and the length of that text,
 //! - `$interface.function` is an import, such as `$commands.run` or `$filesystem.open-at`, with its flat signature; naming
-//!   it imports it, and nothing else is imported,
+//!   it imports it, and nothing else is imported; `$interface.new-resource` is a constructor,
 //! - a function or memory that the kit has too, such as `$realloc`, takes the place of the kit's.
 //!
 //! A [`House`] is a host with guests in it, as the command line would put it together.

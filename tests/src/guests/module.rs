@@ -127,7 +127,10 @@ fn imports(names: &BTreeSet<String>, resolve: &Resolve, world: &World) -> String
         };
         let module = resolve.name_world_key(key);
         for (name, function) in &interface.functions {
-            let alias = format!("${room}.{}", function.item_name());
+            let alias = match function.kind {
+                FunctionKind::Constructor(_) => format!("${room}.new-{}", name.trim_start_matches("[constructor]")),
+                _ => format!("${room}.{}", function.item_name()),
+            };
             if names.contains(&alias) {
                 let _ = writeln!(text, "  (import \"{module}\" \"{name}\" (func {alias}{}))", signature(resolve, function));
             }
@@ -143,7 +146,6 @@ fn imports(names: &BTreeSet<String>, resolve: &Resolve, world: &World) -> String
 }
 
 fn signature(resolve: &Resolve, function: &Function) -> String {
-    debug_assert!(!matches!(function.kind, FunctionKind::Constructor(_)), "no guest needs one");
     let flat = resolve.wasm_signature(AbiVariant::GuestImport, function);
     let list = |word: &str, types: &[WasmType]| {
         types.iter().fold(String::new(), |mut text, wasm| {

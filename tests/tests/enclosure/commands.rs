@@ -23,7 +23,7 @@ fn two_commands() -> Guest {
 fn lines(approver: &Scripted) -> Vec<String> {
     let line = |effect| match effect {
         Effect::Command { line, .. } => line,
-        Effect::Write { .. } | Effect::Confirmed | Effect::Plan { .. } => "something else".into(),
+        Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. } => "something else".into(),
     };
     approver.asked().into_iter().map(|question| line(question.effect)).collect()
 }

@@ -40,6 +40,7 @@ mod notes;
 mod order;
 mod plans;
 mod power;
+mod requests;
 mod staged;
 mod text;
 mod time;

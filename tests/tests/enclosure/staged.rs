@@ -29,7 +29,9 @@ fn content(folder: &Path, path: &str) -> Option<String> {
 fn changes(question: &Question) -> &Changes {
     match &question.effect {
         Effect::Write { changes, .. } => changes,
-        Effect::Command { .. } | Effect::Confirmed | Effect::Plan { .. } => panic!("something else was asked: {question:?}"),
+        Effect::Command { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. } => {
+            panic!("something else was asked: {question:?}")
+        }
     }
 }
 

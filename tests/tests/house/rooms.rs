@@ -28,7 +28,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("wasmtime::", &["sandbox"]),
     ("wasmtime_wasi::", &["sandbox"]),
-    ("reqwest::", &["model", "plugins"]),
+    // The sandbox dials for tools, to an address that it has checked itself.
+    ("reqwest::", &["model", "plugins", "sandbox"]),
+    ("wasmtime_wasi_http::", &["sandbox"]),
     ("clap::", &["cli"]),
     ("indicatif::", &["cli"]),
     ("wit_bindgen_", &["authoring"]),

@@ -186,6 +186,7 @@ impl Bench<'_> {
             commands: no_commands(),
             notebook: Notebook::default(),
             delegation: Arc::new(|_| Box::pin(async { Delegated::Denied(not_here()) })),
+            credentials: Vec::new().into(),
             progress: Arc::new(|_| {}),
             cancel,
         };

@@ -5,17 +5,18 @@ mod export;
 mod show;
 mod verify;
 
+use std::path::Path;
 use std::sync::Arc;
 
-use super::assemble::Parts;
+use super::assemble::{Parts, model_settings};
 use super::error::{CliError, Done};
 use super::print::stderr_line;
 use super::sessions::redact;
-use crate::audit::{Audit, Begin, Inspected, Store, inspect};
-use crate::config::Folders;
+use crate::audit::{Audit, Begin, Inspected, Notify, Store, inspect};
+use crate::config::{Folders, Settings};
 use crate::policy::Mode;
 use crate::sandbox::{Digest, Workspace};
-use crate::session::SessionId;
+use crate::session::{Redact, SessionId};
 use crate::shown;
 pub(super) use args::AuditArgs;
 use args::AuditCommand;
@@ -46,10 +47,6 @@ pub(super) fn begin(
     mode: Mode,
     notify: impl Fn(&str) + Send + Sync + 'static,
 ) -> Result<Option<Arc<Audit>>, CliError> {
-    let settings = &parts.settings.audit;
-    if !settings.enabled {
-        return Ok(None);
-    }
     let begin = Begin {
         session,
         workspace: workspace.root().display().to_string(),
@@ -57,11 +54,34 @@ pub(super) fn begin(
         policy: Some(Digest::of(format!("{:?}", parts.catalog.policy()).as_bytes()).to_string()),
         model,
         least_command_sandbox: parts.commands.rules().minimum,
-        required: settings.required,
+        required: parts.settings.audit.required,
     };
-    match Audit::begin(&Store::new(parts.folders.audit()), &begin, redact(parts), Box::new(notify)) {
+    open(&parts.settings, &parts.folders, &begin, redact(parts), Box::new(notify))
+}
+
+/// The log of a command that calls no tool and changes what will be allowed.
+pub(super) fn begin_without_tools(settings: &Settings, folders: &Folders, workspace: &Path) -> Result<Option<Arc<Audit>>, CliError> {
+    let begin = Begin {
+        session: None,
+        workspace: workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned()).display().to_string(),
+        mode: settings.mode,
+        policy: None,
+        model: None,
+        least_command_sandbox: settings.commands.minimum,
+        required: settings.audit.required,
+    };
+    let secrets = model_settings(settings).secrets();
+    let redact = move |text: &str| secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text));
+    open(settings, folders, &begin, Box::new(redact), Box::new(|text: &str| stderr_line(&shown::line(text, 600))))
+}
+
+fn open(settings: &Settings, folders: &Folders, begin: &Begin<'_>, redact: Redact, notify: Notify) -> Result<Option<Arc<Audit>>, CliError> {
+    if !settings.audit.enabled {
+        return Ok(None);
+    }
+    match Audit::begin(&Store::new(folders.audit()), begin, redact, notify) {
         Ok(audit) => Ok(Some(Arc::new(audit))),
-        Err(error) if settings.required => {
+        Err(error) if settings.audit.required => {
             Err(CliError::new(format!("{error}\nNothing is done without a record of it, since the configuration says `audit.required`.")))
         }
         Err(error) => {

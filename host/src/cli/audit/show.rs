@@ -1,5 +1,6 @@
 //! `cofferdam audit show`: what was decided and done, a line for each record.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use console::style;
@@ -30,7 +31,7 @@ pub(super) fn run(logs: &[Inspected], tool: Option<&str>, as_json: bool) -> Done
         stdout_line(&style(format!("{}  {}", log.name.as_str(), about(log))).bold().to_string());
         for record in meant {
             if let Some(words) = in_words(record, log) {
-                stdout_line(&format!("  {} {}", style(time(record)).dim(), shown::line(&words, 400)));
+                stdout_line(&format!("  {} {}", style(time(record)).dim(), shown::line(&words, 1000)));
             }
         }
     }
@@ -71,8 +72,12 @@ fn in_words(record: &Record, log: &Inspected) -> Option<String> {
             number(record, "wall_ms"),
             number(record, "input_bytes"),
             number(record, "output_bytes"),
-            commands(record)
+            commands(record) + &effects(record)
         ),
+        "changed" if record.contains_key("trusted") => {
+            format!("trusted from now on: {} with sha256:{}", text(record, "trusted"), text(record, "digest"))
+        }
+        "changed" if record.contains_key("no_longer_trusted") => format!("trusted no longer: {}", text(record, "no_longer_trusted")),
         "refused" => format!("{tool}: refused: {}", text(record, "problem")),
         "gap" => format!("{} records are missing here: they could not be written", number(record, "lost")),
         // Kinds of other versions show themselves.
@@ -108,8 +113,35 @@ fn effect(record: &Record) -> String {
     match text(effect, "kind") {
         "command" => format!("the command `{}`", text(effect, "line")),
         "write" => format!("writing {}", effect.get("paths").map(Value::to_string).unwrap_or_default()),
+        "fetch" => format!("{} {}", text(effect, "method"), text(effect, "url")),
         kind => format!("{kind} {}", rest(effect)),
     }
+}
+
+/// What a call has touched, and whom it has asked.
+fn effects(record: &Record) -> String {
+    let mut words = String::new();
+    if let Some(touched) = record.get("touched").and_then(Value::as_object) {
+        for (key, word) in [("read", "read"), ("written", "wrote"), ("walked", "walked through")] {
+            let paths: Vec<&str> = touched.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+            if !paths.is_empty() {
+                let _ = write!(words, "; {word} {}", paths.join(", "));
+            }
+        }
+        if number(touched, "more") > 0 {
+            let _ = write!(words, "; touched {} more paths", number(touched, "more"));
+        }
+    }
+    let Some(contacted) = record.get("contacted").and_then(Value::as_object) else { return words };
+    for contact in contacted.get("requests").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object) {
+        let at = contact.get("address").and_then(Value::as_str).map(|address| format!(" at {address}")).unwrap_or_default();
+        let status = contact.get("status").and_then(Value::as_u64).map_or("no answer".to_owned(), |status| status.to_string());
+        let _ = write!(words, "; sent {} to {}{at}: {status}", text(contact, "method"), text(contact, "host"));
+    }
+    if number(contacted, "more") > 0 {
+        let _ = write!(words, "; sent {} more requests", number(contacted, "more"));
+    }
+    words
 }
 
 fn by(record: &Record) -> String {

@@ -30,7 +30,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("cofferdam:plugin/progress", "show the user a line while it works"),
     ("cofferdam:plugin/types", "types only"),
     ("wasi:filesystem/", "files; empty without a grant, the workspace with one"),
-    ("wasi:http/", "requests over HTTP; only to granted hosts"),
+    ("wasi:http/", "requests over HTTP; only to granted hosts, and each is decided by itself"),
     ("wasi:sockets/", "sockets; every operation is refused"),
     ("wasi:cli/std", "standard streams; output goes to a capped log, input is empty"),
     ("wasi:cli/terminal", "terminals; there is none"),
@@ -101,7 +101,7 @@ fn of_tool(tool: &DeclaredTool) -> String {
     let (grants, not_lent) = Grants::for_asked(&tool.asks);
     let mut page = format!("\nTool {}\n", shown::line(&tool.name, 64));
     let _ = writeln!(page, "  asks for    {}", list(tool.asks.iter().map(ToString::to_string)));
-    let _ = writeln!(page, "  would get   {}", list(grants.in_words().into_iter().map(str::to_owned)));
+    let _ = writeln!(page, "  would get   {}", list(grants.in_words().into_iter()));
     if !not_lent.is_empty() {
         let _ = writeln!(page, "  not lent    {} (this host cannot)", list(not_lent.iter().map(ToString::to_string)));
     }

@@ -9,8 +9,10 @@ use crate::cli::args::{CallArgs, Common, ModelArgs};
 use crate::cli::error::{CliError, Done};
 use crate::cli::print::stdout_line;
 use crate::cli::{assemble, exit};
-use crate::policy::{CapabilityKind, Deed, Finding, HostAddress, Kind, Mode, Place, Policy, Protected, Verdict, WorkspacePath};
-use crate::sandbox::{Allocation, Commands};
+use crate::policy::{
+    CapabilityKind, Deed, Finding, HostAddress, Kind, Mode, Place, Policy, Protected, RequestPattern, Verdict, WorkspacePath,
+};
+use crate::sandbox::{self, Allocation, Commands};
 use crate::shown;
 use crate::tools::Tool;
 
@@ -101,7 +103,7 @@ fn not_held(tool: &Tool, act: &Deed<'_>) -> Option<(String, String, Option<Place
         tool.declared.asks.iter().any(is) && !tool.withheld.iter().any(|(capability, _)| is(capability)) && !tool.not_lent.iter().any(is)
     };
     if enough.iter().any(held) {
-        return None;
+        return not_reached(tool, act);
     }
     if let Some((capability, place)) = tool.withheld.iter().find(|(capability, _)| enough.contains(&capability.kind())) {
         let why = format!("the tool asks to {capability}, and {place} withholds that.");
@@ -111,6 +113,20 @@ fn not_held(tool: &Tool, act: &Deed<'_>) -> Option<(String, String, Option<Place
     let asks = if asks.is_empty() { "nothing".to_owned() } else { asks.join(", ") };
     let why = format!("the tool holds no `{}`: it asks for {asks}, and is given never more than that.", enough[0].name());
     Some((why, "Nothing: that is for its author to change.".into(), None))
+}
+
+/// Why a tool that may send requests does not reach this host by this method.
+fn not_reached(tool: &Tool, act: &Deed<'_>) -> Option<(String, String, Option<Place>)> {
+    let Deed::Fetch { host, method } = act else { return None };
+    let mut granted = tool.grants.fetch.iter().filter_map(|pattern| RequestPattern::parse(pattern).ok());
+    let by_author = "Nothing: that is for its author to change.".to_owned();
+    if !granted.clone().any(|pattern| pattern.covers(host, method)) {
+        let why = format!("the tool asks to send requests to {}, which does not cover {method} to {host}.", tool.grants.fetch.join(", "));
+        return Some((why, by_author, None));
+    }
+    let what = sandbox::special_address(host.address()?)?;
+    let by_itself = granted.any(|pattern| pattern.names(host, method));
+    (!by_itself).then(|| (format!("{host} is {what}, and the tool does not ask for it by itself."), by_author, None))
 }
 
 /// Whether a path is kept from everybody.

@@ -36,6 +36,7 @@ fn page(loaded: &LoadedPolicy) -> String {
     section(&mut page, "Rules (deny wins over ask, ask over allow)", rules(&loaded.policy));
     section(&mut page, "Lists of what is allowed (what is not on them is asked)", lists(&loaded.policy));
     section(&mut page, "The sandbox of commands, at least", minima(&loaded.policy));
+    section(&mut page, "Reached by tools that ask for every host, though not for everybody", local(&loaded.policy));
     section(&mut page, "What tools are given of what they ask for", lending(&loaded.policy));
     section(&mut page, "Limits at most", maxima(&loaded.policy));
     section(&mut page, "Protected at any depth, besides the built-in list", protected(&loaded.policy));
@@ -85,6 +86,15 @@ fn lists(policy: &Policy) -> Vec<String> {
 fn minima(policy: &Policy) -> Vec<String> {
     let all = policy.layers().filter_map(|(_, layer)| layer.minimum.as_ref());
     all.map(|(level, place)| format!("{level}  ({place})")).collect()
+}
+
+fn local(policy: &Policy) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (voice, layer) in policy.layers() {
+        let counts = if voice == Voice::Stranger { "; does not count" } else { "" };
+        lines.extend(layer.local.iter().map(|placed| format!("{}  ({}{counts})", placed.text, placed.place)));
+    }
+    lines
 }
 
 fn lending(policy: &Policy) -> Vec<String> {

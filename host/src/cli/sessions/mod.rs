@@ -8,7 +8,7 @@ pub(super) mod show;
 use std::time::SystemTime;
 
 use super::args::{Common, SessionChoice, SessionsArgs, SessionsCommand};
-use super::assemble::{Parts, model_settings};
+use super::assemble::Parts;
 use super::error::{CliError, Done};
 use super::print::stderr_line;
 use super::spent::Spent;
@@ -61,7 +61,7 @@ pub(super) fn begun(parts: &Parts, workspace: &Workspace) -> Result<Session, Str
 
 /// Takes every key out that this program knows of.
 pub(super) fn redact(parts: &Parts) -> Redact {
-    let secrets = model_settings(&parts.settings).secrets();
+    let secrets = parts.secrets.clone();
     Box::new(move |text| secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text)))
 }
 

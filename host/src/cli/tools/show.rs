@@ -51,7 +51,7 @@ fn page(tool: &Tool) -> String {
     let _ = writeln!(page, "  component   sha256 {}, {} KiB", tool.plugin.digest(), tool.plugin.size().div_ceil(1024));
     let _ = writeln!(page, "  tier        {}: {}", tool.tier.name(), why(tool));
     let _ = writeln!(page, "  asks for    {}", list(tool.declared.asks.iter().map(ToString::to_string)));
-    let _ = writeln!(page, "  is granted  {}", list(tool.grants.in_words().into_iter().map(str::to_owned)));
+    let _ = writeln!(page, "  is granted  {}", list(tool.grants.in_words().into_iter()));
     if !tool.not_lent.is_empty() {
         let _ = writeln!(page, "  not lent    {} (this host cannot lend it)", list(tool.not_lent.iter().map(ToString::to_string)));
     }

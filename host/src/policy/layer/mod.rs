@@ -41,6 +41,8 @@ pub struct Layer {
     pub lists: BTreeMap<Kind, Place>,
     /// The least sandbox that commands run in.
     pub minimum: Option<(SandboxLevel, Place)>,
+    /// Places of this machine and its network that tools reach which ask for every host.
+    pub local: Vec<Placed>,
     /// What is hidden or kept from changes besides the built-in list, and what of that list is not.
     pub protected: Protecting,
     /// What tools may be given.

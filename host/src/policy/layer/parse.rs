@@ -46,7 +46,9 @@ impl Reader<'_> {
         let RawCommandRules { minimum, allow, ask, deny } = raw.commands;
         let commands = RawRules { allow, ask, deny };
         let read = RawRules { deny: raw.read.deny, ..RawRules::default() };
-        for (kind, section) in [(Kind::Commands, commands), (Kind::Read, read), (Kind::Write, raw.write), (Kind::Fetch, raw.fetch)] {
+        let local = self.local(raw.fetch.local)?;
+        let fetch = RawRules { allow: raw.fetch.allow, ask: raw.fetch.ask, deny: raw.fetch.deny };
+        for (kind, section) in [(Kind::Commands, commands), (Kind::Read, read), (Kind::Write, raw.write), (Kind::Fetch, fetch)] {
             if let Some(list) = &section.allow {
                 lists.insert(kind, self.place(&list.span()));
             }
@@ -70,7 +72,19 @@ impl Reader<'_> {
         let modes = raw.modes.map(|modes| (modes.get_ref().iter().copied().collect(), self.place(&modes.span())));
         let minimum = minimum.map(|minimum| (*minimum.get_ref(), self.place(&minimum.span())));
         let protected = self.protecting(raw.protected)?;
-        Ok(Layer { level: self.level, file: self.file.to_owned(), profile, modes, rules, lists, minimum, protected, lending, maxima })
+        Ok(Layer {
+            level: self.level,
+            file: self.file.to_owned(),
+            profile,
+            modes,
+            rules,
+            lists,
+            minimum,
+            local,
+            protected,
+            lending,
+            maxima,
+        })
     }
 
     fn list(&self, kind: Kind, verdict: Verdict, list: Option<RawList>) -> Parsed<Vec<Rule>> {
@@ -131,6 +145,15 @@ impl Reader<'_> {
             shown: read(raw.shown)?,
             writable: read(raw.writable)?,
         })
+    }
+
+    fn local(&self, list: Vec<Spanned<String>>) -> Parsed<Vec<Placed>> {
+        let read = |text: Spanned<String>| {
+            // Read as it would be found in a request, so that it is one place and not a pattern for many.
+            HostAddress::parse(text.get_ref()).map_err(|problem| self.error(&text.span(), problem))?;
+            Ok(Placed { place: self.place(&text.span()), text: text.into_inner() })
+        };
+        list.into_iter().map(read).collect()
     }
 
     fn tool_rule(&self, subject: &Subject, tool: &RawTool) -> Option<Rule> {

@@ -20,7 +20,7 @@ pub(super) struct RawLayer {
     pub(super) commands: RawCommandRules,
     pub(super) read: RawReadRules,
     pub(super) write: RawRules,
-    pub(super) fetch: RawRules,
+    pub(super) fetch: RawFetchRules,
     pub(super) protected: RawProtected,
     pub(super) tools: BTreeMap<Spanned<String>, RawTool>,
     pub(super) limits: RawCaps,
@@ -36,7 +36,7 @@ pub(super) struct RawCommandRules {
     pub(super) deny: Option<RawList>,
 }
 
-/// `[write]` and `[fetch]`; `[commands]` has these lists too.
+/// `[write]`; `[commands]` and `[fetch]` have these lists too.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct RawRules {
@@ -50,6 +50,16 @@ pub(super) struct RawRules {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct RawReadRules {
     pub(super) deny: Option<RawList>,
+}
+
+/// `[fetch]`: rules, and what of this machine and its network is reached by tools that ask for every host.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RawFetchRules {
+    pub(super) allow: Option<RawList>,
+    pub(super) ask: Option<RawList>,
+    pub(super) deny: Option<RawList>,
+    pub(super) local: Vec<Spanned<String>>,
 }
 
 /// `[protected]`

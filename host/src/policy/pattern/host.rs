@@ -11,8 +11,10 @@
 //! Without a port an `allow` covers 443 alone, and `ask` and `deny` cover every port. There are no schemes, paths, users,
 //! or stars inside a name, and no star right before a top-level name.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::fmt;
+
+use serde::{Serialize, Serializer};
 
 use super::{Match, PatternProblem, leans_strict};
 use crate::policy::Verdict;
@@ -27,7 +29,7 @@ pub struct HostPattern {
 }
 
 /// Where a request would go: a name or an address, and a port.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostAddress {
     host: Exact,
     port: u16,
@@ -40,7 +42,7 @@ enum Host {
     Exact(Exact),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Exact {
     Name(String),
     Address(IpAddr),
@@ -67,6 +69,11 @@ impl HostPattern {
         Ok(Self { host: Host::Exact(exact(host).map_err(bad)?), port })
     }
 
+    /// Whether it stands for one address, and for no name.
+    pub fn is_address(&self) -> bool {
+        matches!(self.host, Host::Exact(Exact::Address(_)))
+    }
+
     /// How far a host falls under this pattern, in a rule with this verdict.
     pub fn matches(&self, at: &HostAddress, verdict: Verdict) -> Match {
         let port = match self.port {
@@ -91,6 +98,38 @@ impl HostAddress {
         let bad = |reason: String| PatternProblem(format!("`{text}` is no host: {reason}"));
         let (host, port) = split(text).map_err(bad)?;
         Ok(Self { host: exact(host).map_err(bad)?, port: port.unwrap_or(HTTPS) })
+    }
+
+    /// An address by itself.
+    pub fn at(address: SocketAddr) -> Self {
+        Self { host: Exact::Address(address.ip().to_canonical()), port: address.port() }
+    }
+
+    /// The name, if it is one.
+    pub fn name(&self) -> Option<&str> {
+        match &self.host {
+            Exact::Name(name) => Some(name),
+            Exact::Address(_) => None,
+        }
+    }
+
+    /// The address, if it is one.
+    pub fn address(&self) -> Option<IpAddr> {
+        match &self.host {
+            Exact::Name(_) => None,
+            Exact::Address(address) => Some(*address),
+        }
+    }
+
+    /// Where to knock.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl Serialize for HostAddress {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

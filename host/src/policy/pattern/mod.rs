@@ -3,10 +3,12 @@
 mod command;
 mod host;
 mod path;
+mod request;
 
 pub use command::CommandPattern;
 pub use host::{HostAddress, HostPattern};
 pub use path::PathPattern;
+pub use request::RequestPattern;
 
 use super::Verdict;
 

@@ -133,6 +133,20 @@ impl Policy {
         })
     }
 
+    /// What a tool asks for, and the places of this machine and its network beside every host, if it asks for that:
+    /// these have to be named by somebody, and a tool for every host cannot know them.
+    #[must_use]
+    pub fn with_local(&self, asked: &Capability) -> Capability {
+        let Capability::Fetch(patterns) = asked else { return asked.clone() };
+        let heard = self.layers.iter().filter(|(voice, _)| *voice != Voice::Stranger);
+        let local: Vec<&str> = heard.flat_map(|(_, layer)| &layer.local).map(|placed| placed.text.as_str()).collect();
+        let mut all = patterns.clone();
+        for methods in patterns.iter().filter_map(|pattern| pattern.strip_suffix('*')) {
+            all.extend(local.iter().map(|place| format!("{methods}{place}")));
+        }
+        Capability::Fetch(all)
+    }
+
     /// The caps of a tool: what was chosen, and no more than any layer allows.
     pub fn caps(&self, tool: &str, chosen: &Caps) -> Caps {
         let id = ToolId { name: tool, digest: self.digests.get(tool).map(String::as_str) };

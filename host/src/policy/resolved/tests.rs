@@ -281,3 +281,21 @@ proptest! {
         prop_assert_eq!(verdicts(&forth), verdicts(&back));
     }
 }
+
+#[test]
+fn r122_a_place_of_this_machine_is_named_by_the_user_and_reached_by_who_asks_for_every_host() {
+    let text = "fetch.local = ['localhost:3000', '127.0.0.1:3000']";
+    let everywhere = Capability::Fetch(vec!["GET *".into(), "docs.rs".into()]);
+    let mut policy = Policy::default();
+    policy.add(layer(Level::Project, text));
+    assert_eq!(policy.with_local(&everywhere), everywhere, "a project nobody trusts has no say in it");
+    policy.add(layer(Level::User, text));
+    let given = ["GET *", "docs.rs", "GET localhost:3000", "GET 127.0.0.1:3000"].map(str::to_owned).to_vec();
+    assert_eq!(policy.with_local(&everywhere), Capability::Fetch(given));
+    let one = Capability::Fetch(vec!["docs.rs".into(), "*.example.com".into()]);
+    assert_eq!(policy.with_local(&one), one);
+    for (text, problem) in [("fetch.local = ['*:3000']", "names of 1 to 63"), ("fetch.local = ['http://localhost']", "scheme")] {
+        let error = Layer::parse(Level::User, "policy.toml", text).expect_err(text).to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+}

@@ -91,7 +91,7 @@ impl Staged {
     pub fn commit(self, permit: Permit, tool: &str, history: Option<&History>) -> Result<Vec<Made>, CommitError> {
         match permit.effect() {
             Effect::Write { changes, .. } if *changes == self.changes => {}
-            Effect::Write { .. } | Effect::Command { .. } | Effect::Confirmed | Effect::Plan { .. } => {
+            Effect::Write { .. } | Effect::Command { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. } => {
                 return Err(CommitError::NotPermitted);
             }
         }

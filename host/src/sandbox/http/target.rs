@@ -1,0 +1,102 @@
+//! Where a request is meant to go, read once into one form: what is decided on is what is dialled.
+
+use http::request::Parts;
+use http::uri::Scheme;
+
+use crate::policy::{Code, Denial, Effect, HostAddress};
+
+/// More than servers take, and little enough to show.
+const LONGEST_PATH: usize = 8 << 10;
+
+/// The method and the address of a request.
+pub(super) struct Target {
+    method: http::Method,
+    encrypted: bool,
+    host: HostAddress,
+    path: String,
+}
+
+impl Target {
+    /// Of a request as the guest made it.
+    pub(super) fn of(head: &Parts) -> Result<Self, Denial> {
+        let refuse = |reason: String| Denial::fixed(Code::BadRequest, reason);
+        let encrypted = head.uri.scheme() == Some(&Scheme::HTTPS);
+        let authority = head.uri.authority().ok_or_else(|| refuse("the request names no host.".into()))?;
+        // Without a port it is that of the scheme, and not that of HTTPS, which a pattern without a port stands for.
+        let text = match (authority.port(), encrypted) {
+            (None, false) => format!("{authority}:80"),
+            (Some(_), _) | (None, true) => authority.to_string(),
+        };
+        let host = HostAddress::parse(&text).map_err(|problem| refuse(format!("{problem}.")))?;
+        if matches!(head.method, http::Method::CONNECT | http::Method::TRACE) {
+            return Err(refuse(format!("the method {} is not for requests of tools.", head.method)));
+        }
+        let path = head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        if path.len() > LONGEST_PATH {
+            return Err(refuse(format!("the path of the request is longer than {LONGEST_PATH} bytes.")));
+        }
+        Ok(Self { method: head.method.clone(), encrypted, host, path })
+    }
+
+    pub(super) fn host(&self) -> &HostAddress {
+        &self.host
+    }
+
+    pub(super) fn method(&self) -> &http::Method {
+        &self.method
+    }
+
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.encrypted
+    }
+
+    /// What is put to whoever decides.
+    pub(super) fn effect(&self) -> Effect {
+        Effect::Fetch { method: self.method.to_string(), host: self.host.clone(), url: self.url() }
+    }
+
+    /// In full.
+    pub(super) fn url(&self) -> String {
+        let scheme = if self.encrypted { "https" } else { "http" };
+        let slash = if self.path.starts_with('/') { "" } else { "/" };
+        // An address is shown without the port of HTTPS, which plain HTTP would take for its own.
+        let port = if !self.encrypted && self.host.port() == 443 { ":443" } else { "" };
+        format!("{scheme}://{}{port}{slash}{}", self.host, self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(method: &str, uri: &str) -> Result<String, String> {
+        let (head, ()) = http::Request::builder().method(method).uri(uri).body(()).expect(uri).into_parts();
+        Target::of(&head).map(|target| format!("{} {}", target.method(), target.url())).map_err(|denial| denial.to_string())
+    }
+
+    #[test]
+    fn a_request_is_read_into_one_form() {
+        let table = [
+            ("https://Example.COM./a?b", "GET https://example.com/a?b"),
+            ("https://example.com:443", "GET https://example.com/"),
+            ("http://example.com/", "GET http://example.com:80/"),
+            ("http://example.com:443/", "GET http://example.com:443/"),
+            ("https://example.com:8443?x", "GET https://example.com:8443/?x"),
+            ("https://[::ffff:127.0.0.1]/", "GET https://127.0.0.1/"),
+            ("https://[2001:DB8::1]:80/", "GET https://[2001:db8::1]:80/"),
+        ];
+        for (uri, read) in table {
+            assert_eq!(target("GET", uri).as_deref(), Ok(read), "{uri}");
+        }
+    }
+
+    #[test]
+    fn what_hides_where_it_goes_is_refused() {
+        for uri in ["https://allowed.com@evil.com/", "https://0x7f.1/", "https://2130706433/", "https://127.1/", "https://a..b/", "/x"] {
+            let refused = target("GET", uri).expect_err(uri);
+            assert!(refused.starts_with("denied (bad-request): "), "{uri}: {refused}");
+        }
+        assert!(target("CONNECT", "https://example.com/").is_err());
+        assert!(target("GET", &format!("https://example.com/{}", "x".repeat(9000))).is_err());
+    }
+}

@@ -1,0 +1,46 @@
+;; Sends a request and says what comes back: the status, the number of bytes, and the first of them.
+(func $call (result i32)
+  (local $fields i32) (local $request i32) (local $future i32) (local $response i32) (local $stream i32) (local $bytes i32)
+  (local.set $fields (call $http.new-fields))
+  (call $http.append (local.get $fields) @"{{header}}" @"from-the-guest" (global.get $ret))
+  (if (i32.load8_u (global.get $ret)) (then (return (call $text @"the header is refused"))))
+  (local.set $request (call $http.new-outgoing-request (local.get $fields)))
+  (call $http.set-method (local.get $request) (i32.const {{method}}) (i32.const 0) (i32.const 0))
+  drop
+  (drop (call $http.set-scheme (local.get $request) (i32.const 1) (i32.const {{scheme}}) (i32.const 0) (i32.const 0)))
+  (if (call $http.set-authority (local.get $request) (i32.const 1) @"{{authority}}") (then (return (call $text @"no authority"))))
+  (drop (call $http.set-path-with-query (local.get $request) (i32.const 1) @"{{path}}"))
+  (call $outgoing-handler.handle (local.get $request) (i32.const 0) (i32.const 0) (global.get $ret))
+  (if (i32.load8_u (global.get $ret))
+    (then (call $say @"not sent: ") (call $say-http-error (i32.add (global.get $ret) (i32.const 8))) (return (call $answer))))
+  (local.set $future (i32.load offset=8 (global.get $ret)))
+  (call $poll.block (call $http.subscribe (local.get $future)))
+  ;; An option at 0, a result at 8, another at 16, and its value at 24.
+  (call $http.get (local.get $future) (global.get $ret))
+  (if (i32.load8_u offset=16 (global.get $ret))
+    (then (call $say-http-error (i32.add (global.get $ret) (i32.const 24))) (return (call $answer))))
+  (local.set $response (i32.load offset=24 (global.get $ret)))
+  (call $say @"status ") (call $say-number (call $http.status (local.get $response)))
+  (call $http.consume (local.get $response) (global.get $ret))
+  (call $http.stream (i32.load offset=4 (global.get $ret)) (global.get $ret))
+  (local.set $stream (i32.load offset=4 (global.get $ret)))
+  (loop $more
+    (call $streams.blocking-read (local.get $stream) (i64.const 65536) (global.get $ret))
+    (if (i32.eqz (i32.load8_u (global.get $ret)))
+      (then
+        (if (i32.eqz (local.get $bytes))
+          (then
+            (call $say @": ")
+            (call $say (i32.load offset=4 (global.get $ret))
+              (select (i32.const 300) (i32.load offset=8 (global.get $ret)) (i32.gt_u (i32.load offset=8 (global.get $ret)) (i32.const 300))))))
+        (local.set $bytes (i32.add (local.get $bytes) (i32.load offset=8 (global.get $ret))))
+        (br $more))))
+  (call $say @" (") (call $say-number (local.get $bytes)) (call $say @" bytes, then ")
+  (if (i32.load8_u offset=4 (global.get $ret)) (then (call $say @"the end)")) (else (call $say @"an error)")))
+  (call $answer))
+
+;; 38 is the one error that carries a text, an option of a string.
+(func $say-http-error (param $at i32)
+  (call $say @"error ") (call $say-number (i32.load8_u (local.get $at)))
+  (if (i32.and (i32.eq (i32.load8_u (local.get $at)) (i32.const 38)) (i32.load8_u offset=8 (local.get $at)))
+    (then (call $say @": ") (call $say-pair (i32.add (local.get $at) (i32.const 12))))))
