@@ -61,7 +61,7 @@ pub(super) const THIS_CHAT: &str = "in this chat";
 pub(super) fn where_it_runs(question: &Question, commands: &Commands) -> String {
     match question.effect {
         Effect::Command { .. } => commands.in_words(),
-        Effect::Write { .. } | Effect::Confirmed | Effect::Plan { .. } => String::new(),
+        Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. } => String::new(),
     }
 }
 
