@@ -4,29 +4,39 @@
 /// On one line, cut to so many characters.
 pub fn line(text: &str, max_chars: usize) -> String {
     let mut out = String::new();
-    for (n, c) in text.trim().chars().enumerate() {
+    let (mut before, mut chars) = (None, text.trim().chars().enumerate().peekable());
+    while let Some((n, c)) = chars.next() {
         if n == max_chars {
             out.push('…');
             break;
         }
         match c {
             '\n' | '\r' | '\t' => out.push(' '),
+            JOINER if joins(before, chars.peek().map(|(_, c)| *c)) => out.push(c),
             c => push(&mut out, c),
         }
+        before = Some(c);
     }
     out
 }
 
 /// With its lines and tabs, in full.
 pub fn block(text: &str) -> String {
+    block_after(None, text)
+}
+
+/// The same for a text that goes on after this character.
+pub fn block_after(mut before: Option<char>, text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
             '\n' | '\t' => out.push(c),
             '\r' if chars.peek() == Some(&'\n') => {}
+            JOINER if joins(before, chars.peek().copied()) => out.push(c),
             c => push(&mut out, c),
         }
+        before = Some(c);
     }
     out
 }
@@ -53,6 +63,15 @@ fn push(out: &mut String, c: char) {
     if c.is_control() || is_invisible(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
 }
 
+/// Makes one picture of two, such as a family of its members.
+pub const JOINER: char = '\u{200D}';
+
+/// Whether a joiner stands between two pictures. There it hides nothing; anywhere else it could.
+fn joins(before: Option<char>, after: Option<char>) -> bool {
+    let is_picture = |c: char| matches!(c, '\u{2600}'..='\u{27BF}' | '\u{1F300}'..='\u{1FAFF}');
+    before.is_some_and(|c| is_picture(c) || c == '\u{FE0F}') && after.is_some_and(is_picture)
+}
+
 /// Zero-width, direction-changing and tag characters.
 fn is_invisible(c: char) -> bool {
     matches!(c,
@@ -71,6 +90,15 @@ mod tests {
         assert_eq!(line("a\u{202e}b\u{9b}c\u{e0041}", 80), "a\\u{202e}b\\u{9b}c\\u{e0041}");
         assert_eq!(line("grüße 🦀", 80), "grüße 🦀");
         assert_eq!(line("abcdef", 3), "abc…");
+    }
+
+    #[test]
+    fn a_joiner_is_let_through_between_two_pictures_and_nowhere_else() {
+        for picture in ["👩\u{200d}👩\u{200d}👧", "👨🏽\u{200d}💻", "❤\u{fe0f}\u{200d}🔥"] {
+            assert_eq!((block(picture), line(picture, 80)), (picture.to_owned(), picture.to_owned()));
+        }
+        assert_eq!(block("a\u{200d}b 👩\u{200d}x \u{200d}👩 \u{200d}\u{200d}"), "a\\u{200d}b 👩\\u{200d}x \\u{200d}👩 \\u{200d}\\u{200d}");
+        assert_eq!(line("👩\u{200d}", 80), "👩\\u{200d}");
     }
 
     #[test]

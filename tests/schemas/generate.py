@@ -14,6 +14,7 @@ import pathlib
 
 from anthropic.types.message_create_params import MessageCreateParamsStreaming
 from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 from pydantic import BaseModel, TypeAdapter
 
 # Keys of a schema whose values are maps from names to schemas, from which no name may be taken for a keyword.
@@ -88,7 +89,11 @@ def closed(request_type):
 
 def main():
     here = pathlib.Path(__file__).parent
-    for package, request_type in [("anthropic", MessageCreateParamsStreaming), ("openai", CompletionCreateParamsStreaming)]:
+    for file, package, request_type in [
+        ("anthropic", "anthropic", MessageCreateParamsStreaming),
+        ("openai", "openai", CompletionCreateParamsStreaming),
+        ("openai-responses", "openai", ResponseCreateParamsStreaming),
+    ]:
         origin = f"{request_type.__name__} of {package} {importlib.metadata.version(package)} (PyPI, Apache-2.0), by generate.py"
         head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$comment": origin}
         schema = head | closed(request_type)
@@ -96,7 +101,7 @@ def main():
         # A line for each definition: short enough to commit, and a new version of the package makes a diff to read.
         lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in schema.items()]
         lines.append('"$defs": {\n' + ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in defs.items()) + "\n}")
-        (here / f"{package}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        (here / f"{file}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 if __name__ == "__main__":

@@ -216,6 +216,13 @@ impl Running {
         wait_until(&format!("{text:?} is on standard output"), || so_far().contains(text));
     }
 
+    /// Waits until a text is on standard error.
+    #[track_caller]
+    pub fn wait_for_stderr(&self, text: &str) {
+        let so_far = || self.stderr.as_ref().map(Pipe::so_far).unwrap_or_default();
+        wait_until(&format!("{text:?} is on standard error"), || so_far().contains(text));
+    }
+
     /// Waits for its end.
     pub fn wait(mut self) -> Ran {
         let code = wait(&mut self.child);

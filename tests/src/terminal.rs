@@ -64,7 +64,7 @@ impl Terminal {
         // A session of its own, whose terminal is its standard input: that makes it `/dev/tty`.
         let mut session = Command::new("setsid");
         session.arg("--ctty").arg(command.get_program()).args(command.get_args()).env_clear();
-        session.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm");
+        session.env("TERM", "xterm").envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         session.current_dir(command.get_current_dir().expect("it has a folder"));
         let child = session.stdin(terminal).stderr(stderr).stdout(Stdio::from(stdout)).spawn().expect("setsid is there");
         drop(session);

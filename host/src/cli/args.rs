@@ -37,7 +37,7 @@ pub(super) struct Args {
 pub(super) enum Command {
     /// Work on a task
     Run(RunArgs),
-    /// Talk, at a terminal; what `cofferdam` alone does there
+    /// Talk; what `cofferdam` alone does at a terminal
     Chat(ChatArgs),
     /// List, show, export and delete what was said and done
     Sessions(SessionsArgs),
@@ -146,8 +146,10 @@ pub(super) struct RunArgs {
 #[command(after_help = "Examples:\n  \
     cofferdam chat --continue                     goes on where the last session of this project ended\n  \
     cofferdam chat --mode plan                    looks and talks, and changes nothing\n  \
-    cofferdam chat --model ollama:qwen3-coder\n\n\
-    /help at the prompt lists the commands. Exit codes: 0 left, 130 left by Ctrl-C during a request.")]
+    cofferdam chat --model ollama:qwen3-coder\n  \
+    cofferdam chat < questions.txt                one request a line; nobody can be asked\n\n\
+    /help at the prompt lists the commands. Exit codes: 0 left, 130 left by Ctrl-C during a request; where the\n\
+    lines come from a pipe, that of the last request. With TERM=dumb it is all plain lines.")]
 pub(super) struct ChatArgs {
     #[command(flatten)]
     pub(super) model: ModelArgs,

@@ -10,7 +10,7 @@ use super::print::stderr_line;
 use crate::agent::ports::{Model, Tools};
 use crate::agent::{SUB_AGENT_TURNS, SubAgentMaker, TurnLimit};
 use crate::audit::Audit;
-use crate::config::{Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
+use crate::config::{Api, Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
 use crate::model::{self, Secret};
 use crate::policy::{Mode, Policy};
 use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, Credential, History, Sandbox, SandboxOptions, Workspace};
@@ -117,9 +117,9 @@ pub(super) fn mode_under(policy: &Policy, flag: Option<Mode>, chosen: Mode) -> R
 }
 
 impl Parts {
-    /// The directory to work in, with what the policy protects there.
-    pub(super) fn workspace(&self, common: &Common) -> Result<Arc<Workspace>, CliError> {
-        Ok(Arc::new(Workspace::open(&common.workspace)?.protecting(self.catalog.policy().protected())))
+    /// The workspace, with what the policy protects in it.
+    pub(super) fn workspace(&self, folder: &std::path::Path) -> Result<Arc<Workspace>, CliError> {
+        Ok(Arc::new(Workspace::open(folder)?.protecting(self.catalog.policy().protected())))
     }
 
     /// A dispatcher for a workspace, with approvals of its own.
@@ -202,6 +202,10 @@ pub(super) fn model_settings(settings: &Settings) -> model::Settings {
     all.context_window = provider.context_window;
     all.max_output = provider.max_output;
     all.reasoning_effort = provider.reasoning_effort.clone();
+    all.api = provider.api.map(|api| match api {
+        Api::ChatCompletions => model::Api::ChatCompletions,
+        Api::Responses => model::Api::Responses,
+    });
     all.allow_plain_http = provider.allow_plain_http;
     if let Some(first_event) = provider.first_event_timeout {
         all.timing.first_event = first_event;

@@ -13,7 +13,7 @@ use super::print::stderr_line;
 use crate::agent::ports::Model;
 use crate::model::Replay;
 use crate::policy::Mode;
-use crate::sandbox::{Allocation, Workspace};
+use crate::sandbox::Allocation;
 
 const SESSION: &str = include_str!("../../demo/session.jsonl");
 
@@ -37,7 +37,7 @@ pub(super) fn run(common: &Common, args: &DemoArgs) -> Done {
     let common = &Common { workspace: folder.path().to_owned(), ..common.clone() };
     let parts = assemble::parts(common, common.flags(ModelArgs::default(), calls, None), Allocation::Pooled)?;
     parts.warn_of_refused();
-    let workspace = Arc::new(Workspace::open(folder.path())?);
+    let workspace = parts.workspace(folder.path())?;
     let model = Replay::parse(SESSION).map_err(|error| CliError::new(error.to_string()))?;
     let model: Arc<dyn Model> = Arc::new(if args.fast { model } else { model.paced(PACE) });
     stderr_line(&format!(

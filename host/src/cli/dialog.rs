@@ -68,6 +68,28 @@ pub(super) fn where_it_runs(question: &Question, commands: &Commands) -> String 
 /// Asks for guidance.
 pub(super) const INSTEAD: &str = "What should it do instead? An empty line ends; at once, it ends the request.";
 
+/// What somebody wants who types this as an answer. One table for every dialog, so that a digit means the same everywhere
+/// what is not in it is asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    Yes,
+    YesForScope,
+    No,
+}
+
+impl Choice {
+    /// The choice of a typed line; an answer that this question does not offer is none.
+    pub(super) fn of(line: &str, has_scope: bool) -> Result<Self, &'static str> {
+        match line.trim() {
+            "1" => Ok(Self::Yes),
+            "2" if has_scope => Ok(Self::YesForScope),
+            "3" => Ok(Self::No),
+            _ if has_scope => Err("Type 1, 2 or 3, and Enter."),
+            _ => Err("Type 1 or 3, and Enter."),
+        }
+    }
+}
+
 /// The question with everything to decide by, escaped and in full; `sandbox` says how a command runs.
 pub(super) fn describe(question: &Question, how_long: &str, sandbox: &str) -> (String, Option<Described>) {
     let mut whole = None;
@@ -114,12 +136,11 @@ fn converse(terminal: &Mutex<BufReader<File>>, text: &str, has_scope: bool) -> A
     loop {
         stderr_piece("> ");
         let Some(line) = read_line(&mut *terminal) else { return Answer::No { guidance: None } };
-        match line.trim() {
-            "1" => return Answer::Yes,
-            "2" if has_scope => return Answer::YesForScope,
-            "3" => return Answer::No { guidance: guidance(&mut *terminal) },
-            _ if has_scope => stderr_line("Type 1, 2 or 3, and Enter."),
-            _ => stderr_line("Type 1 or 3, and Enter."),
+        match Choice::of(&line, has_scope) {
+            Ok(Choice::Yes) => return Answer::Yes,
+            Ok(Choice::YesForScope) => return Answer::YesForScope,
+            Ok(Choice::No) => return Answer::No { guidance: guidance(&mut *terminal) },
+            Err(hint) => stderr_line(hint),
         }
     }
 }
@@ -157,6 +178,50 @@ mod tests {
         let effect = Effect::Command { line: line.into(), directory: WorkspacePath::parse("", None).unwrap() };
         let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("bash", "{}", effect) else { panic!("not asked") };
         console::strip_ansi_codes(&describe(&question, THIS_REQUEST, SANDBOX).0).into_owned()
+    }
+
+    /// The lines of a question that begin with a digit.
+    fn offers(effect: Effect, mode: Mode) -> Vec<String> {
+        let tool = if matches!(effect, Effect::Plan { .. }) { "present_plan" } else { "a_tool" };
+        let Decision::Ask(question) = Judge::new(mode, true).decide(tool, "{}", effect) else { panic!("not asked") };
+        let text = console::strip_ansi_codes(&describe(&question, THIS_REQUEST, SANDBOX).0).into_owned();
+        let is_offer = |line: &&str| {
+            line.trim_start().starts_with(|c: char| c.is_ascii_digit()) && line.starts_with("  ") && !line.starts_with("    ")
+        };
+        text.lines().filter(is_offer).map(|line| line.trim().to_owned()).collect()
+    }
+
+    #[test]
+    fn r128_a_digit_means_the_same_in_every_dialog() {
+        let path = |text: &str| WorkspacePath::parse(text, None).unwrap();
+        let after = Content { size: 4, digest: "0".into() };
+        let change = Change { path: path("a.rs"), act: Act::Modify { before: 4, after }, diff: None };
+        let questions = [
+            (Effect::Command { line: "cargo test".into(), directory: path("") }, Mode::Ask),
+            (Effect::Command { line: "a; b".into(), directory: path("") }, Mode::Ask),
+            (Effect::Write { changes: Changes::new(vec![change]), confirm: false }, Mode::Ask),
+            (Effect::Plan { text: "1. Read\n2. Mend\n3. No".into(), then: Mode::Auto }, Mode::Plan),
+        ];
+        for (effect, mode) in questions {
+            let what = format!("{effect:?}");
+            let offers = offers(effect, mode);
+            let has_scope = offers.len() == 3;
+            assert!(offers.len() >= 2, "{what}: {offers:#?}");
+            for offer in &offers {
+                let (digit, words) = offer.split_once("  ").expect("a digit and words");
+                let expected = match (digit, words.split([',', ';']).next()) {
+                    ("1", Some("yes")) => Choice::Yes,
+                    ("2", Some("yes")) => Choice::YesForScope,
+                    ("3", Some("no")) => Choice::No,
+                    other => panic!("{what}: {other:?}"),
+                };
+                assert_eq!(Choice::of(&format!(" {digit} "), has_scope), Ok(expected), "{what}");
+            }
+            assert_eq!(Choice::of("2", false), Err("Type 1 or 3, and Enter."));
+            for none in ["", "0", "4", "11", "y", "n"] {
+                assert!(Choice::of(none, has_scope).is_err(), "{what}: {none:?}");
+            }
+        }
     }
 
     #[test]

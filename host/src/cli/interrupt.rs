@@ -11,6 +11,9 @@ use crate::session::LastWords;
 /// The first Ctrl-C has asked all commands to end; by then those that did not are killed, and none is left behind.
 const UNTIL_KILLED: Duration = Duration::from_millis(400);
 
+/// How long the last words may take. A disk that does not answer, such as a network's, must not keep anybody.
+pub(super) const FOR_LAST_WORDS: Duration = Duration::from_secs(2);
+
 /// Watches for SIGINT, SIGTERM, and a terminal that goes away, from now on.
 pub(super) fn watch(cancel: CancellationToken, last_words: Option<LastWords>) -> std::io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -26,7 +29,7 @@ pub(super) fn watch(cancel: CancellationToken, last_words: Option<LastWords>) ->
             }
             if cancel.is_cancelled() {
                 if let Some(last_words) = &last_words {
-                    last_words.write();
+                    last_words.write_within(FOR_LAST_WORDS);
                 }
                 tokio::time::sleep(UNTIL_KILLED).await;
                 #[expect(clippy::exit, reason = "the user asked twice, and everything is saved")]

@@ -1,6 +1,13 @@
 //! Writing to standard output and standard error. A reader that went away is no reason to panic.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
+
+/// Whether standard error is a terminal whose cursor can be moved: `TERM=dumb` says that it cannot, and where nothing is said,
+/// nothing is known of it.
+pub(super) fn can_be_drawn_on() -> bool {
+    let is_able = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
+    is_able && std::io::stderr().is_terminal()
+}
 
 /// A line on standard output; whether anybody took it.
 pub(super) fn stdout_line(text: &str) -> bool {

@@ -44,7 +44,7 @@ fn start(common: &Common, args: RunArgs) -> Done {
     let flags = Flags { timeout: args.timeout, ..common.flags(args.model, args.calls, args.max_tool_iterations) };
     let parts = assemble::parts(common, flags, Allocation::Pooled)?;
     parts.warn_of_refused();
-    let workspace = parts.workspace(common)?;
+    let workspace = parts.workspace(&common.workspace)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(async {
         let model = connect(&parts, args.record.as_deref()).await?;

@@ -18,6 +18,6 @@ pub use lock_file::{LockFile, LockGuard, LockProblem};
 pub use policy::{
     FileProblem, LoadedPolicy, Owner, PolicyFileError, PolicyPlaces, PolicySource, ProjectPolicy, SourceState, Trust, TrustError,
 };
-pub use raw::{ConfigError, Raw, RawCredential};
+pub use raw::{Api, ConfigError, Raw, RawCredential};
 pub use settings::{AuditSettings, Flags, Provider, Settings, SettingsError};
 pub use timeout::{InvalidTimeout, Timeout};

@@ -114,6 +114,16 @@ pub struct RawAudit {
     pub required: bool,
 }
 
+/// A format of OpenAI's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Api {
+    /// `/v1/chat/completions`
+    ChatCompletions,
+    /// `/v1/responses`
+    Responses,
+}
+
 /// `[provider]`
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -126,6 +136,8 @@ pub struct RawProvider {
     pub max_output: Option<u64>,
     /// In the provider's own words.
     pub reasoning_effort: Option<String>,
+    /// In which format OpenAI, or a server like it, is spoken to; in place of what is known of the model.
+    pub api: Option<Api>,
     /// Lets a key travel unencrypted to another machine.
     pub allow_plain_http: bool,
     /// If a response does not begin for so long, it is given up.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::commands::{self, InvalidCommands};
-use super::raw::{Raw, RawCredential};
+use super::raw::{Api, Raw, RawCredential};
 use super::timeout::{InvalidTimeout, Timeout};
 use crate::agent::{Interventions, InvalidTurnLimit, TurnLimit};
 use crate::policy::{CommandRules, Mode, Profile};
@@ -89,6 +89,8 @@ pub struct Provider {
     pub max_output: Option<u64>,
     /// In the provider's own words.
     pub reasoning_effort: Option<String>,
+    /// The format in which it is spoken to, if it was chosen.
+    pub api: Option<Api>,
     /// Lets a key travel unencrypted to another machine.
     pub allow_plain_http: bool,
     /// If a response does not begin for so long, it is given up.
@@ -167,6 +169,7 @@ impl Settings {
                 context_window: raw.provider.context_window,
                 max_output: raw.provider.max_output,
                 reasoning_effort: raw.provider.reasoning_effort,
+                api: raw.provider.api,
                 allow_plain_http: raw.provider.allow_plain_http,
                 first_event_timeout: patience("first_event_timeout_seconds", raw.provider.first_event_timeout_seconds)?,
                 idle_timeout: patience("idle_timeout_seconds", raw.provider.idle_timeout_seconds)?,

@@ -34,6 +34,7 @@ pub(super) fn joined(first: u64, second: u64) -> u64 {
 fn block(block: &Block) -> u64 {
     match block {
         Block::Text(said) | Block::Reasoning(Reasoning::Opaque { data: said }) => text(said),
+        Block::Reasoning(Reasoning::Sealed { summary, data, .. }) => text(data) + summary.iter().map(|part| text(part)).sum::<u64>(),
         Block::Reasoning(Reasoning::Text { text: thought, signature }) => text(thought) + signature.as_deref().map_or(0, text),
         Block::Call(AnsweredCall { call, result: answer }) => 2 * PER_MESSAGE + text(&call.name) + text(&call.arguments) + result(answer),
     }

@@ -53,6 +53,18 @@ pub enum Slot {
     Done(ToolResult),
 }
 
+impl Slot {
+    /// What the call came to: its result, or the truth about a call that has none. This is the one place that answers what
+    /// nobody answered, for every way in which a turn can end.
+    fn settled(self, reason: &str) -> ToolResult {
+        match self {
+            Self::Waiting => ToolResult::not_run(reason),
+            Self::Started => ToolResult::interrupted(),
+            Self::Done(result) => result,
+        }
+    }
+}
+
 impl OpenTurn {
     /// Takes a response that has calls; gives back the response if it has none. Ids become distinct here,
     /// so that history and wire agree on them.
@@ -122,28 +134,15 @@ impl OpenTurn {
         }
     }
 
-    /// Answers every call that never started with "not run" and this reason.
-    pub fn answer_waiting(&mut self, reason: &str) {
-        for block in &mut self.blocks {
-            if let OpenBlock::Asked(_, slot @ Slot::Waiting) = block {
-                *slot = Slot::Done(ToolResult::not_run(reason));
-            }
-        }
-    }
-
     /// The finished turn. What is not answered yet gets an answer that tells the truth: *not run* for the given
     /// reason if it never started, *interrupted* if it did.
-    pub fn close(mut self, reason: &str) -> Turn {
-        self.answer_waiting(reason);
+    pub fn close(self, reason: &str) -> Turn {
         let blocks = self
             .blocks
             .into_iter()
             .map(|block| match block {
                 OpenBlock::Said(block) => block,
-                OpenBlock::Asked(call, Slot::Done(result)) => Block::Call(AnsweredCall { call, result }),
-                OpenBlock::Asked(call, Slot::Started | Slot::Waiting) => {
-                    Block::Call(AnsweredCall { call, result: ToolResult::interrupted() })
-                }
+                OpenBlock::Asked(call, slot) => Block::Call(AnsweredCall { call, result: slot.settled(reason) }),
             })
             .collect();
         Turn::with_calls(blocks, self.stop, self.usage)

@@ -71,7 +71,7 @@ impl Transcript {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_kit::{conversation, rejected, said, worked};
+    use super::super::test_kit::{answered_with, conversation, rejected, said, worked};
     use super::super::{Exchange, PLACEHOLDER, validate};
     use super::*;
 
@@ -100,8 +100,35 @@ mod tests {
         assert_eq!(sent_results(&transcript), [left_out, "no: xxxx", "xxxxxxxx", left_out, "xxxxxxxx", "xxxxxxxx"]);
         assert_eq!(transcript.exchanges(), eventful().exchanges());
         assert_eq!(validate(&transcript), Ok(()));
-        // what was left out counts as its placeholder.
         assert_eq!((pruned.results, before - transcript.sent_tokens()), (2, pruned.tokens));
+    }
+
+    #[test]
+    fn r067_what_was_left_out_counts_as_its_placeholder() {
+        let mut pruned = eventful();
+        pruned.prune(SMALL).expect("it pays");
+        // The same conversation, in which the tools said no more than that.
+        let short = || answered_with(PLACEHOLDER);
+        let said_so = conversation(&[
+            ("one", vec![short(), rejected(8_000), worked(40), said("done")]),
+            ("two", vec![short(), said("done")]),
+            ("three", vec![worked(8_000), said("done")]),
+            ("four", vec![worked(8_000)]),
+        ]);
+        assert_eq!(pruned.sent_tokens(), said_so.sent_tokens());
+        // It stays so while the conversation grows, when it is counted anew, and in a session that goes on.
+        let counted_anew: Transcript = serde_json::from_value(serde_json::to_value(&pruned).expect("data")).expect("a transcript");
+        assert!(counted_anew.sent_tokens() > pruned.sent_tokens(), "what is sent anew is whole again, until it is pruned again");
+        let mut again = counted_anew;
+        again.prune(SMALL).expect("it pays");
+        assert_eq!(again.sent_tokens(), said_so.sent_tokens());
+        let (mut grown, mut expected) = (pruned, said_so);
+        for transcript in [&mut grown, &mut expected] {
+            transcript.record(worked(400));
+            transcript.record(said("well"));
+            transcript.begin("five");
+        }
+        assert_eq!(grown.sent_tokens(), expected.sent_tokens());
     }
 
     #[test]

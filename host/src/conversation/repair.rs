@@ -168,6 +168,7 @@ mod tests {
         prop_oneof![
             word().prop_map(Block::Text),
             word().prop_map(|data| Block::Reasoning(Reasoning::Opaque { data })),
+            word().prop_map(|data| Block::Reasoning(Reasoning::Sealed { id: "rs_1".into(), summary: vec![data.clone()], data })),
             (id, word(), word(), result()).prop_map(|(id, name, arguments, result)| {
                 Block::Call(AnsweredCall { call: Call { id: CallId::new(id), name, arguments }, result })
             }),

@@ -77,6 +77,16 @@ pub enum Reasoning {
         /// As received.
         data: String,
     },
+    /// The same where the provider has a name for it, and may say in short what it holds.
+    Sealed {
+        /// Its name.
+        id: String,
+        /// What can be read of it, part by part.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        summary: Vec<String>,
+        /// As received.
+        data: String,
+    },
 }
 
 /// Why a model stopped, in the provider's own judgement.

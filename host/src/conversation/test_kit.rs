@@ -18,6 +18,11 @@ pub(crate) fn rejected(bytes: usize) -> Turn {
     answered(ToolResult::with(ResultStatus::Rejected, format!("no: {}", "x".repeat(bytes))))
 }
 
+/// A turn with one call, whose result is this text.
+pub(crate) fn answered_with(text: &str) -> Turn {
+    answered(ToolResult::ok(text))
+}
+
 fn answered(result: ToolResult) -> Turn {
     let call = Call { id: CallId::new("c"), name: "read".into(), arguments: "{}".into() };
     let mut turn = OpenTurn::new(Response { blocks: vec![ResponseBlock::Call(call)], ..Response::default() }).expect("it has a call");

@@ -35,6 +35,15 @@ impl Provider {
     }
 }
 
+/// In which of its two formats OpenAI, or a server like it, is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Api {
+    /// What every server speaks.
+    ChatCompletions,
+    /// What OpenAI's newest models want for tools.
+    Responses,
+}
+
 /// A model by name: `openai:gpt-4.1`, `anthropic:claude-sonnet-5-5`, `ollama:qwen3:8b`, `replay:FILE`, or a plain name
 /// whose beginning tells the provider. A provider alone means its default model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -86,8 +95,10 @@ pub struct Settings {
     pub context_window: Option<u64>,
     /// How many tokens a response may have.
     pub max_output: Option<u64>,
-    /// How hard to think, in the provider's words; for chat completions.
+    /// How hard to think, in the provider's words; for OpenAI, and for servers that speak like it.
     pub reasoning_effort: Option<String>,
+    /// In which format they are spoken to, in place of what is known of the model.
+    pub api: Option<Api>,
     /// Whether a key may be sent unencrypted to another machine.
     pub allow_plain_http: bool,
     /// How long to wait for what.

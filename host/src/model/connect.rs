@@ -4,10 +4,11 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::anthropic::Anthropic;
-use super::choice::{ModelChoiceError, ModelSpec, Provider, Settings};
+use super::choice::{Api, ModelChoiceError, ModelSpec, Provider, Settings};
 use super::failure::Place;
 use super::http::{Line, is_loopback};
 use super::openai::{Dialect, OpenAi};
+use super::responses::{self, Responses};
 use super::secret::Secret;
 use super::{Replay, known, ollama};
 use crate::agent::ports::{Model, ModelInfo};
@@ -15,46 +16,77 @@ use crate::shown;
 
 const OPENAI: &str = "https://api.openai.com/v1";
 const ANTHROPIC: &str = "https://api.anthropic.com";
+/// The calls of OpenAI's two formats.
+const CHAT: &str = "/chat/completions";
+const RESPONSES: &str = "/responses";
 
 /// The model, ready to be asked. Nothing is sent yet; a recording is read in full.
 pub fn connect(spec: &ModelSpec, settings: &Settings) -> Result<Box<dyn Model>, ModelChoiceError> {
     match spec.provider {
-        Provider::OpenAi => Ok(Box::new(openai(spec, settings)?)),
+        Provider::OpenAi => openai(spec, settings),
         Provider::Ollama => Ok(Box::new(ollama(spec, settings)?)),
         Provider::Anthropic => Ok(Box::new(anthropic(spec, settings)?)),
         Provider::Replay => Ok(Box::new(replay(spec)?)),
     }
 }
 
-fn openai(spec: &ModelSpec, settings: &Settings) -> Result<OpenAi, ModelChoiceError> {
+fn openai(spec: &ModelSpec, settings: &Settings) -> Result<Box<dyn Model>, ModelChoiceError> {
     const KEY: &str = "OPENAI_API_KEY";
     let base = settings.base_url.as_deref().unwrap_or(OPENAI);
-    let url = endpoint(base, "/chat/completions", &[])?;
+    let url = endpoint(base, CHAT, &[])?;
     let is_openai = url.host_str().is_some_and(|host| host == "api.openai.com" || host.ends_with(".api.openai.com"));
+    // Other servers speak chat completions, whatever their models are called, unless they are said to speak the other one.
+    let by_model = if is_openai { known::api(&spec.model) } else { Api::ChatCompletions };
+    let by_address = base.trim().trim_end_matches('/').ends_with(RESPONSES).then_some(Api::Responses);
+    let api = settings.api.or(by_address).unwrap_or(by_model);
     if is_openai && settings.openai_key.is_none() {
         return Err(ModelChoiceError::NoKey { provider: "OpenAI", variable: KEY });
     }
     let provider = if is_openai { "OpenAI" } else { "The server" };
-    chat(spec, settings, url, Place { provider, host: String::new(), key_name: KEY, key: settings.openai_key.clone() }, is_openai)
+    let place = Place { provider, host: String::new(), key_name: KEY, key: settings.openai_key.clone() };
+    let model: Box<dyn Model> = match api {
+        Api::ChatCompletions => Box::new(chat(spec, settings, url, place, is_openai)?),
+        Api::Responses => {
+            let base = base.trim().trim_end_matches('/').trim_end_matches(CHAT);
+            Box::new(responses(spec, settings, endpoint(base, RESPONSES, &[])?, place, is_openai)?)
+        }
+    };
+    Ok(model)
+}
+
+fn responses(spec: &ModelSpec, settings: &Settings, url: Url, place: Place, is_openai: bool) -> Result<Responses, ModelChoiceError> {
+    let model = spec.model.as_str();
+    let dialect = responses::Dialect {
+        thinks: known::seals_thinking(model),
+        has_phases: known::has_phases(model),
+        takes_pictures: is_openai,
+        reasoning_effort: settings.reasoning_effort.clone(),
+        max_output: settings.max_output,
+    };
+    Ok(Responses { info: info(spec, settings), line: line(url, bearer(&place)?, place, settings)?, dialect })
 }
 
 fn ollama(spec: &ModelSpec, settings: &Settings) -> Result<OpenAi, ModelChoiceError> {
     let base = settings.base_url.as_deref().unwrap_or(ollama::DEFAULT_ADDRESS);
-    let url = endpoint(base, "/chat/completions", &["/v1"])?;
+    let url = endpoint(base, CHAT, &["/v1"])?;
     chat(spec, settings, url, Place { provider: "Ollama", host: String::new(), key_name: "OLLAMA_API_KEY", key: None }, false)
 }
 
-fn chat(spec: &ModelSpec, settings: &Settings, url: Url, place: Place, is_openai: bool) -> Result<OpenAi, ModelChoiceError> {
+fn bearer(place: &Place) -> Result<HeaderMap, ModelChoiceError> {
     let mut headers = HeaderMap::new();
     if let Some(key) = &place.key {
         headers.insert(reqwest::header::AUTHORIZATION, sensitive("Bearer ", key, place.key_name)?);
     }
+    Ok(headers)
+}
+
+fn chat(spec: &ModelSpec, settings: &Settings, url: Url, place: Place, is_openai: bool) -> Result<OpenAi, ModelChoiceError> {
     let dialect = Dialect {
         reasoning_effort: settings.reasoning_effort.clone(),
         max_output: settings.max_output,
         ..Dialect::of(&spec.model, is_openai)
     };
-    Ok(OpenAi { info: info(spec, settings), line: line(url, headers, place, settings)?, dialect })
+    Ok(OpenAi { info: info(spec, settings), line: line(url, bearer(&place)?, place, settings)?, dialect })
 }
 
 fn anthropic(spec: &ModelSpec, settings: &Settings) -> Result<Anthropic, ModelChoiceError> {
@@ -141,6 +173,7 @@ mod tests {
             ("http://127.0.0.1:11434", "/chat/completions", &["/v1"], "http://127.0.0.1:11434/v1/chat/completions"),
             ("http://127.0.0.1:11434/v1", "/chat/completions", &["/v1"], "http://127.0.0.1:11434/v1/chat/completions"),
             ("https://api.anthropic.com", "/messages", &["/v1"], "https://api.anthropic.com/v1/messages"),
+            ("https://api.openai.com/v1", "/responses", &[], "https://api.openai.com/v1/responses"),
         ];
         for (base, call, prefix, expected) in cases {
             assert_eq!(endpoint(base, call, prefix).expect(base).as_str(), expected);

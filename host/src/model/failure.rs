@@ -97,7 +97,7 @@ impl Place {
             300..=399 => " Redirects are not followed, so that the key goes nowhere else: set the final address as the base URL.",
             404 => " Check the model's name and the base URL.",
             429 => " Check the plan and its billing.",
-            400 if said.message.contains("/v1/responses") => " Cofferdam speaks chat completions: name a model that can call tools there.",
+            400 if said.message.contains("/v1/responses") => " Say `api = \"responses\"` under [provider] in the configuration.",
             _ => "",
         };
         Failure::new(ModelErrorKind::Rejected, format!("{provider} ({host}) refused the request (status {status}){colon}.{hint}"))

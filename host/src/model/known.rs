@@ -1,12 +1,11 @@
 //! What is known of models by their names: windows, limits, defaults. As of November 2026, from
 //! <https://platform.claude.com/docs/en/about-claude/models/overview> and <https://developers.openai.com/api/docs/models>.
 
-use super::choice::Provider;
+use super::choice::{Api, Provider};
 
 /// Taken when a provider is named and no model.
 pub(super) fn default_model(provider: Provider) -> Option<&'static str> {
     match provider {
-        // The newest one that calls tools over chat completions.
         Provider::OpenAi => Some("gpt-6-sol"),
         Provider::Anthropic => Some("claude-sonnet-5-5"),
         Provider::Ollama | Provider::Replay => None,
@@ -49,6 +48,26 @@ pub(super) fn context_window(provider: Provider, model: &str) -> u64 {
     }
 }
 
+/// In which format a model of OpenAI itself is spoken to. Over chat completions these can call tools only if they do not think,
+/// and some are not there at all.
+pub(super) fn api(model: &str) -> Api {
+    const NEWER: [&str; 4] = ["gpt-5.4", "gpt-5.5", "gpt-5.6", "gpt-6"];
+    let is_newer = NEWER.iter().any(|prefix| model.starts_with(prefix));
+    if is_newer || model.contains("-codex") || model.contains("-pro") { Api::Responses } else { Api::ChatCompletions }
+}
+
+/// Whether a model of OpenAI thinks, and hands its thinking over encrypted when asked to; others refuse to be asked.
+pub(super) fn seals_thinking(model: &str) -> bool {
+    const THINKING: [&str; 6] = ["gpt-5", "gpt-6", "o1", "o3", "o4", "codex-"];
+    THINKING.iter().any(|prefix| model.starts_with(prefix)) && !model.contains("-chat")
+}
+
+/// Whether a model of OpenAI tells its remarks on the way from its answer.
+pub(super) fn has_phases(model: &str) -> bool {
+    const TELLING: [&str; 5] = ["gpt-5.3-codex", "gpt-5.4", "gpt-5.5", "gpt-5.6", "gpt-6"];
+    TELLING.iter().any(|prefix| model.starts_with(prefix))
+}
+
 /// How much a Claude model may write, thinking included; Anthropic wants a number, and refuses one above the model's.
 pub(super) fn max_output(model: &str) -> u64 {
     const SMALL: [(&str, u64); 3] = [("claude-3-5", 8_192), ("claude-3-7", 32_000), ("claude-3", 4_096)];
@@ -74,6 +93,18 @@ pub(super) fn thinks(model: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_newest_models_are_spoken_to_in_the_newer_format() {
+        for model in ["gpt-6-sol", "gpt-6.2-astra", "gpt-5.4-mini", "gpt-5.1-codex", "gpt-5.2-pro", "o3-pro"] {
+            assert_eq!((api(model), seals_thinking(model)), (Api::Responses, true), "{model}");
+        }
+        for model in ["gpt-5.1", "gpt-5-mini", "gpt-4.1", "gpt-4o", "o4-mini", "qwen3-coder"] {
+            assert_eq!(api(model), Api::ChatCompletions, "{model}");
+        }
+        assert!(!seals_thinking("gpt-4.1") && !seals_thinking("gpt-5-chat-latest") && seals_thinking("gpt-5-mini"));
+        assert!(has_phases("gpt-6-sol") && !has_phases("gpt-5.1"));
+    }
 
     #[test]
     fn the_longest_name_wins() {

@@ -2,8 +2,8 @@
 //!
 //! [`choose`] settles which model is meant, [`connect`] makes it ready:
 //!
-//! - `openai` and `anthropic` each hold one wire format: how a transcript becomes a request (`request`) and how a
-//!   stream of events becomes a response (`stream`). Both are pure.
+//! - `openai` (chat completions), `responses` (OpenAI's newer one) and `anthropic` each hold one wire format: how a transcript
+//!   becomes a request (`request`) and how a stream of events becomes a response (`stream`). Both are pure.
 //! - `http` sends and reads, with timeouts, further attempts and cancellation; `sse` cuts bytes into events.
 //! - [`Replay`] answers from a recording, [`Recorder`] makes one while another model answers.
 //! - [`cost`] counts money.
@@ -20,6 +20,7 @@ mod pricing;
 mod record;
 mod recording;
 mod replay;
+mod responses;
 mod retry;
 mod secret;
 mod sse;
@@ -29,7 +30,7 @@ mod test_server;
 mod test_vectors;
 mod wire;
 
-pub use choice::{Choice, ModelChoiceError, ModelSpec, Provider, Settings, choose};
+pub use choice::{Api, Choice, ModelChoiceError, ModelSpec, Provider, Settings, choose};
 pub use connect::connect;
 pub use pricing::cost;
 pub use record::{RecordError, Recorder};

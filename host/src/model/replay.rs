@@ -75,6 +75,9 @@ impl Replay {
                 ResponseBlock::Reasoning(Reasoning::Text { text, .. }) => {
                     self.say(text, Voice::Thinking, &mut said, on_delta, cancel).await?;
                 }
+                ResponseBlock::Reasoning(Reasoning::Sealed { summary, .. }) => {
+                    self.say(&summary.join("\n\n"), Voice::Thinking, &mut said, on_delta, cancel).await?;
+                }
                 ResponseBlock::Reasoning(Reasoning::Opaque { .. }) => {}
                 ResponseBlock::Call(call) => on_delta(Delta::CallBegun(&call.name)),
             }

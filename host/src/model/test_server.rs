@@ -194,6 +194,7 @@ pub(super) fn eventful() -> Transcript {
             ResponseBlock::Reasoning(Reasoning::Text { text: "I should look.".into(), signature: Some("sig".into()) }),
             ResponseBlock::Reasoning(Reasoning::Opaque { data: "opaque".into() }),
             ResponseBlock::Reasoning(Reasoning::Text { text: "Unsigned.".into(), signature: None }),
+            ResponseBlock::Reasoning(Reasoning::Sealed { id: "rs_1".into(), summary: vec!["In short.".into()], data: "sealed".into() }),
             ResponseBlock::Text("Let me look.".into()),
             call("c1", "list_dir", "{\"path\": \".\", \"n\": 1.0}"),
             call("c2", "todo", ""),

@@ -75,6 +75,7 @@ fn in_their_words(response: &Response) -> Value {
             json!({"type": "thinking", "thinking": text, "signature": signature})
         }
         ResponseBlock::Reasoning(Reasoning::Opaque { data }) => json!({"type": "redacted_thinking", "data": data}),
+        ResponseBlock::Reasoning(Reasoning::Sealed { .. }) => json!({"type": "of another provider"}),
         ResponseBlock::Call(call) => {
             json!({"type": "tool_use", "id": call.id, "name": call.name, "arguments": call.arguments})
         }

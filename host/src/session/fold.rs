@@ -105,6 +105,8 @@ struct Fold {
     summary: Option<Summary>,
     requests: Vec<Request>,
     open: Option<OpenTurn>,
+    /// The turn that was open when the newest request began, as long as nothing but results came since.
+    left: Option<OpenTurn>,
     remembered: Vec<Remembered>,
 }
 
@@ -112,9 +114,12 @@ type Taken = Result<(), &'static str>;
 
 impl Fold {
     fn take(&mut self, record: Record) -> Taken {
+        if !matches!(record, Record::Finished { .. }) {
+            self.close_left();
+        }
         match record {
             Record::Request { id, prompt, model, at } => {
-                self.close();
+                self.left = self.open.take();
                 self.requests.push(Request { id, prompt: prompt.clone(), model, at, turns: 0, ended: None });
                 self.parts.push(Part { prompt, ..Part::default() });
             }
@@ -127,7 +132,7 @@ impl Fold {
                 (_, Slot::Started | Slot::Done(_)) => return Err("a call starts a second time"),
             },
             Record::Finished { call, result, remembered } => {
-                self.answer(call, result)?;
+                self.finished(call, result)?;
                 self.remembered.extend(remembered);
             }
             Record::Closed { .. } if self.open.is_none() => return Err("no turn is open"),
@@ -159,6 +164,7 @@ impl Fold {
 
     /// What a crash left open is closed as anything else is.
     fn finish(mut self) -> (Transcript, Vec<Request>) {
+        self.close_left();
         self.close();
         let mut transcript = Transcript::assemble(self.parts);
         // Its place was there when it was read, and what it stands for is whole without it.
@@ -190,14 +196,37 @@ impl Fold {
         Ok(())
     }
 
+    /// A result whose call is not in the open turn goes to the call that was left unanswered when the request began, if there
+    /// is one, and is dropped otherwise: no provider takes a result without its call.
+    fn finished(&mut self, index: usize, result: ToolResult) -> Taken {
+        if self.open.as_ref().is_some_and(|turn| turn.progress(index).is_some()) {
+            return self.answer(index, result);
+        }
+        if let Some(left) = &mut self.left {
+            left.answer(index, result);
+        }
+        Ok(())
+    }
+
     fn close(&mut self) {
         if let Some(turn) = self.open.take() {
             self.add(turn.close(CRASHED));
         }
     }
 
+    /// The turn before the newest request gets no more results.
+    fn close_left(&mut self) {
+        if let Some(turn) = self.left.take() {
+            self.add_to(self.requests.len().saturating_sub(2), turn.close(CRASHED));
+        }
+    }
+
     fn add(&mut self, turn: Turn) {
-        if let (Some(part), Some(request)) = (self.parts.last_mut(), self.requests.last_mut()) {
+        self.add_to(self.requests.len().saturating_sub(1), turn);
+    }
+
+    fn add_to(&mut self, request: usize, turn: Turn) {
+        if let (Some(part), Some(request)) = (self.parts.get_mut(request), self.requests.get_mut(request)) {
             part.turns.push(turn);
             request.turns += 1;
         }
@@ -390,11 +419,10 @@ mod tests {
         let read = |records: &[&str]| Saved::read([&[head], records].concat().concat().as_bytes()).map(|_| ());
         let whole = [request, &response, started, finished, closed, &summary(0, 1), turn, outcome, &summary(1, 0)];
         assert_eq!(read(&whole), Ok(()));
-        let bad: [&[&str]; 12] = [
+        let bad: [&[&str]; 11] = [
             &[turn],
             &[&response],
             &[request, started],
-            &[request, finished],
             &[request, closed],
             &[request, &response, turn],
             &[request, &response, &response],
@@ -406,6 +434,45 @@ mod tests {
         ];
         for records in bad {
             assert!(matches!(read(records), Err(Unreadable::Damaged { .. })), "{records:?}");
+        }
+    }
+
+    #[test]
+    fn r051_a_result_without_its_call_is_moved_to_it_or_dropped() {
+        let head = "{\"cofferdam_session\":1,\"id\":\"0123456789ab\",\"created\":\"\",\"workspace\":\"/w\"}\n";
+        let request = "{\"request\":{\"id\":\"1\",\"prompt\":\"go\",\"at\":\"\"}}\n";
+        let call = |id: &str| format!("{{\"call\":{{\"id\":\"{id}\",\"name\":\"read\",\"arguments\":\"\"}}}}");
+        let usage = "{\"input\":null,\"output\":null,\"cached_input\":null,\"cache_write\":null}";
+        let response = format!("{{\"response\":{{\"blocks\":[{},{}],\"stop\":\"calls\",\"usage\":{usage}}}}}\n", call("a"), call("b"));
+        let started = "{\"started\":{\"call\":0}}\n";
+        let finished = |call: usize, text: &str| {
+            format!("{{\"finished\":{{\"call\":{call},\"result\":{{\"status\":\"ok\",\"content\":[{{\"text\":\"{text}\"}}]}}}}}}\n")
+        };
+        let (first, second, late) = (finished(0, "first"), finished(1, "second"), finished(0, "late"));
+        let (closed, none) = ("{\"closed\":{\"rest\":[]}}\n", finished(7, "of no call"));
+        let turn = "{\"turn\":{\"blocks\":[{\"text\":\"hi\"}]}}\n";
+        let unknown = "interrupted";
+        let table: [(&[&str], &[&str]); 8] = [
+            // Its call is in the turn before the newest request, and has no result: it is moved there.
+            (&[request, &response, started, request, &first, turn], &["first", "not run"]),
+            (&[request, &response, started, &first, request, &second], &["first", "second"]),
+            // That one has its result already, and no second one counts.
+            (&[request, &response, started, &first, request, &late, turn], &["first", "not run"]),
+            // There is no such call, or it is too late for it: dropped.
+            (&[request, &first], &[]),
+            (&[request, turn, &first], &[]),
+            (&[request, &response, started, &none, &first, &second, closed, turn], &["first", "second"]),
+            (&[request, &response, started, &first, &second, closed, &late, turn], &["first", "second"]),
+            (&[request, &response, started, request, turn, &first], &[unknown, "not run"]),
+        ];
+        for (records, expected) in table {
+            let saved = Saved::read([&[head], records].concat().concat().as_bytes()).unwrap_or_else(|bad| panic!("{records:?}: {bad:?}"));
+            assert_eq!(validate(&saved.transcript), Ok(()), "{records:?}");
+            let turns = saved.transcript.exchanges().iter().flat_map(|exchange| exchange.turns());
+            let texts: Vec<String> = turns.flat_map(|turn| turn.calls().map(|answered| answered.result.text())).collect();
+            let fits = texts.len() == expected.len() && texts.iter().zip(expected).all(|(text, words)| text.contains(words));
+            assert!(fits, "{records:?}: {texts:?}");
+            assert_eq!(saved.turns(), records.iter().filter(|record| [turn, &response].contains(*record)).count());
         }
     }
 

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
 
 use super::journal::Journal;
 use super::record::Record;
 use crate::agent::Outcome;
 use crate::agent::events::{Event, Fitting, Observer, Tier};
 use crate::agent::ports::Delta;
-use crate::conversation::{Call, CallId, OpenTurn, ToolResult, Turn};
+use crate::conversation::{Call, CallId, OpenTurn, Slot, Turn};
 
 /// Writes a request into a journal and passes every event on to whoever else watches.
 ///
@@ -38,17 +39,9 @@ struct State {
 
 /// The open turn as far as it is on record.
 struct Open {
+    turn: OpenTurn,
     /// The place of each call.
     places: HashMap<CallId, usize>,
-    progress: Vec<Progress>,
-}
-
-/// How far a call is on record.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    Waiting,
-    Started,
-    Finished,
 }
 
 /// When a record has to be on the disk.
@@ -76,6 +69,16 @@ impl<'a> Recording<'a> {
 }
 
 impl LastWords {
+    /// The same for somebody who cannot wait for ever: after so long it is left at what was written by then, as by a crash.
+    pub fn write_within(&self, patience: Duration) {
+        let (own, (done, is_done)) = (self.clone(), mpsc::channel());
+        std::thread::spawn(move || {
+            own.write();
+            let _ = done.send(());
+        });
+        let _ = is_done.recv_timeout(patience);
+    }
+
     /// Writes down what is not on record yet, as an abort would leave it, and waits until it is on the disk. Nothing more
     /// is written after it. A failure leaves what a crash would leave.
     pub fn write(&self) {
@@ -126,7 +129,7 @@ impl State {
             }
             Event::CallsProposed(turn) => {
                 self.partial.clear();
-                self.open = Some(Open::of(turn));
+                self.open = Open::of(turn);
                 (Record::Response(turn.response()), Durable::Later)
             }
             // What can change something outside is on the disk before it does.
@@ -135,10 +138,15 @@ impl State {
                     Tier::Write => Durable::Now,
                     Tier::Research | Tier::ReadOnly => Durable::Later,
                 };
-                (Record::Started { call: self.came(call, Progress::Started)? }, durable)
+                let open = self.open.as_mut()?;
+                let place = open.place(call)?;
+                open.turn.start(place);
+                (Record::Started { call: place }, durable)
             }
             Event::CallFinished { call, result, remembered, .. } => {
-                let place = self.came(call, Progress::Finished)?;
+                let open = self.open.as_mut()?;
+                let place = open.place(call)?;
+                open.turn.answer(place, (*result).clone());
                 (Record::Finished { call: place, result: (*result).clone(), remembered: remembered.cloned() }, Durable::Later)
             }
             Event::TurnFinished(turn) => {
@@ -167,14 +175,6 @@ impl State {
             | Event::Notice(_) => return None,
         })
     }
-
-    /// The place of a call, which has come so far.
-    fn came(&mut self, call: &Call, progress: Progress) -> Option<usize> {
-        let open = self.open.as_mut()?;
-        let place = *open.places.get(&call.id)?;
-        *open.progress.get_mut(place)? = progress;
-        Some(place)
-    }
 }
 
 fn append(journal: &mut Journal, record: &Record, durable: Durable) -> io::Result<()> {
@@ -186,41 +186,48 @@ fn append(journal: &mut Journal, record: &Record, durable: Durable) -> io::Resul
 }
 
 impl Open {
-    fn of(turn: &OpenTurn) -> Self {
-        let places: HashMap<_, _> = turn.calls().enumerate().map(|(place, (call, _))| (call.id.clone(), place)).collect();
-        Self { progress: vec![Progress::Waiting; places.len()], places }
+    /// A turn of which nothing but the response is on record.
+    fn of(turn: &OpenTurn) -> Option<Self> {
+        let places = turn.calls().enumerate().map(|(place, (call, _))| (call.id.clone(), place)).collect();
+        Some(Self { turn: OpenTurn::new(turn.response()).ok()?, places })
     }
 
-    /// The record of a turn whose other results are on record already.
+    fn place(&self, call: &Call) -> Option<usize> {
+        self.places.get(&call.id).copied()
+    }
+
+    /// The record of how the turn ended.
     fn closed(self, turn: &Turn) -> Record {
-        let all = turn.calls().zip(self.progress).enumerate();
-        let rest = all.filter(|(_, (_, progress))| *progress != Progress::Finished);
-        Record::Closed { rest: rest.map(|(place, (answered, _))| (place, answered.result.clone())).collect() }
+        rest(&self.on_record(), turn)
     }
 
-    /// The record of a turn that nobody will finish.
+    /// The record of a turn that nobody will finish: it is closed as any other is.
     fn abandoned(self) -> Record {
-        let result = |progress| match progress {
-            Progress::Waiting => Some(ToolResult::not_run("the request was stopped")),
-            Progress::Started => Some(ToolResult::interrupted()),
-            Progress::Finished => None,
-        };
-        Record::Closed {
-            rest: self.progress.into_iter().enumerate().filter_map(|(place, progress)| Some((place, result(progress)?))).collect(),
-        }
+        let on_record = self.on_record();
+        rest(&on_record, &self.turn.close("the request was stopped"))
     }
+
+    /// For each call, whether its result is on record.
+    fn on_record(&self) -> Vec<bool> {
+        self.turn.calls().map(|(_, slot)| matches!(slot, Slot::Done(_))).collect()
+    }
+}
+
+/// The results that are not on record yet.
+fn rest(on_record: &[bool], turn: &Turn) -> Record {
+    let missing = turn.calls().zip(on_record).enumerate().filter(|(_, (_, on_record))| !**on_record);
+    Record::Closed { rest: missing.map(|(place, (answered, _))| (place, answered.result.clone())).collect() }
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-    use std::time::Duration;
 
     use super::super::test_run::{Notices, Script, WORKSPACE, calls, compact, only, request, said};
     use super::super::{Session, Store};
     use super::*;
     use crate::agent::Compacted;
-    use crate::conversation::{Response, ResponseBlock, ResultStatus, Transcript};
+    use crate::conversation::{Response, ResponseBlock, ResultStatus, ToolResult, Transcript, validate};
 
     fn store(folder: &Path) -> (Store, Session) {
         let store = Store::new(folder.join("sessions"));
@@ -340,6 +347,65 @@ mod tests {
             let failed = compact(again().journal, &mut session.transcript, &Script::new([reply])).await;
             assert!(matches!(failed, Compacted::Failed { .. } | Compacted::Nothing), "{failed:?}");
             assert_eq!(only(&store).look().expect("it is whole").transcript, session.transcript);
+        }
+    }
+
+    /// however a turn ends, the same routine answers what nobody answered.
+    #[test]
+    fn r059_an_abort_a_second_ctrl_c_and_a_crash_at_the_same_moment_leave_the_same_turn() {
+        let call = |id: &str| Call { id: CallId::new(id), name: "write".into(), arguments: "{}".into() };
+        let response = Response { blocks: ["a", "b", "c"].map(|id| ResponseBlock::Call(call(id))).into(), ..Response::default() };
+        let (first, second) = (call("a"), call("b"));
+        let answer = ToolResult::ok("done");
+        let started = |call| Event::CallStarted { call, tier: Tier::Write, summary: "" };
+        let finished = |call| Event::CallFinished {
+            call,
+            tier: None,
+            summary: "",
+            result: &answer,
+            view: None,
+            duration: Duration::ZERO,
+            remembered: None,
+        };
+        let happened = [started(&first), finished(&first), started(&second), finished(&second)];
+        for count in 0..=happened.len() {
+            let left_by = |end: &dyn Fn(&Recording<'_>, OpenTurn)| {
+                let folder = tempfile::tempdir().expect("a folder");
+                let (store, session) = store(folder.path());
+                let recording = Recording::new(session.journal, &Nobody);
+                let mut turn = OpenTurn::new(response.clone()).expect("it has calls");
+                recording.observe(&Event::RequestStarted { request: "1", prompt: "Go.", model: "m" });
+                recording.observe(&Event::CallsProposed(&turn));
+                for event in &happened[..count] {
+                    recording.observe(event);
+                    match event {
+                        Event::CallStarted { call, .. } => turn.start(usize::from(call.id == second.id)),
+                        Event::CallFinished { call, .. } => turn.answer(usize::from(call.id == second.id), answer.clone()),
+                        _ => {}
+                    }
+                }
+                end(&recording, turn);
+                drop(recording);
+                let transcript = only(&store).look().expect("it is whole").transcript;
+                assert_eq!(validate(&transcript), Ok(()), "after {count}");
+                transcript
+            };
+            let aborted = left_by(&|recording, turn| recording.observe(&Event::TurnFinished(&turn.close("the request was stopped"))));
+            let left = left_by(&|recording, _| recording.last_words().write());
+            let crashed = left_by(&|_, _| {});
+            assert_eq!(aborted, left, "after {count}");
+            // Why a call was not run is another reason, and all that differs.
+            let statuses = |transcript: &Transcript| -> Vec<_> {
+                transcript.last_turn().expect("a turn").calls().map(|answered| (answered.call.id.clone(), answered.result.status)).collect()
+            };
+            assert_eq!(statuses(&aborted), statuses(&crashed), "after {count}");
+            // A call is in one place, and its result with it.
+            let json = serde_json::to_value(&aborted).expect("it is data");
+            for id in ["a", "b", "c"] {
+                assert_eq!(json.to_string().matches(&format!("\"id\":\"{id}\"")).count(), 1, "{json}");
+            }
+            // What is read back comes through the same mending, and is the same.
+            assert_eq!(serde_json::from_value::<Transcript>(json).expect("a transcript"), aborted);
         }
     }
 

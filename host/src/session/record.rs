@@ -25,8 +25,9 @@
 //! What it stands for stays in the file, and its words never become part of that.
 //!
 //! A line without its newline was torn by a crash, and is dropped. Any other line that cannot be read, or cannot follow the
-//! one before it, makes the whole file unreadable: what is missing might matter. The version changes when a reader of
-//! this one would misunderstand; a kind that it does not know is a misunderstanding, a key that it does not know is not.
+//! one before it, makes the whole file unreadable: what is missing might matter. A result whose call is not in the open turn
+//! is the exception: it goes to the call that a crash left without one, if nothing else came between, and is dropped otherwise
+//! . The version changes when a reader of this one would misunderstand; a kind that it does not know is a misunderstanding, a key that it does not know is not.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

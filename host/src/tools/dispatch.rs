@@ -331,9 +331,9 @@ impl Dispatcher {
 
     /// Asks for what has to be settled before a call starts; its effects are decided on when they are known.
     async fn admit(&self, ready: &Ready<'_>, verdicts: &Mutex<Verdicts>, cancel: &CancellationToken) -> Result<(), Failure> {
+        (!cancel.is_cancelled()).then_some(()).ok_or(Failure::Cancelled)?;
         self.approvals.ready().map_err(denied)?;
-        // What writes is confirmed with what it writes. Commands are asked one by one anyway; a rule that wants the tool asked
-        // has each of them asked.
+        // What writes is confirmed with what it writes; commands are asked one by one, as a rule for their tool demands.
         let now = ready.tool.grants.files != FileGrant::ReadWrite && (!ready.tool.grants.commands || ready.tool.declared.confirm);
         if !ready.tool.confirm || !now {
             return Ok(());
@@ -344,7 +344,7 @@ impl Dispatcher {
         }
     }
 
-    /// Runs a call, and again if the machine lacked something for a moment and running twice cannot do harm.
+    /// Runs a call, and again if the machine lacked something for a moment.
     async fn attempt(
         &self,
         ready: &Ready<'_>,

@@ -49,4 +49,29 @@ mod tests {
             assert_eq!(tier(&given, alone), expected, "{given:?}");
         }
     }
+
+    #[test]
+    fn r016_only_what_is_known_to_change_nothing_counts_as_less_than_a_write() {
+        let all = [
+            Capability::ReadFiles,
+            Capability::ReadEnvironment(vec!["HOME".into()]),
+            Capability::KeepState,
+            Capability::Delegate,
+            Capability::WriteFiles,
+            Capability::RunCommands,
+            Capability::Fetch(vec!["example.com".into()]),
+            Capability::PresentPlan,
+        ];
+        // A capability that is new has to be looked at here too: this does not compile without it.
+        let is_known_to_be_harmless = |capability: &Capability| match capability {
+            Capability::ReadFiles | Capability::ReadEnvironment(_) | Capability::KeepState | Capability::Delegate => true,
+            Capability::WriteFiles | Capability::RunCommands | Capability::Fetch(_) | Capability::PresentPlan => false,
+        };
+        for chosen in 0_u32..1 << all.len() {
+            let given: Vec<Capability> = (0..all.len()).filter(|n| chosen & (1 << n) != 0).map(|n| all[n].clone()).collect();
+            let is_write = tier(&given, false) == Tier::Write;
+            assert_eq!(is_write, !given.iter().all(is_known_to_be_harmless), "{given:?}");
+            assert_eq!(tier(&given, true), Tier::Write, "{given:?}");
+        }
+    }
 }

@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use super::{Provider, Request, anthropic, openai};
+use super::{Provider, Request, anthropic, openai, responses};
 
 /// How a note of the host begins, which is for one request only.
 pub(super) const NOTE: &str = "[A note of the host, not a message of the user]";
@@ -58,6 +58,7 @@ fn pieces(request: &Request) -> Vec<Piece> {
     match request.provider {
         Provider::OpenAi => openai::pieces_of_history(&request.body),
         Provider::Anthropic => anthropic::pieces_of_history(&request.body),
+        Provider::Responses => responses::pieces_of_history(&request.body),
     }
 }
 

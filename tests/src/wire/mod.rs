@@ -12,11 +12,13 @@ mod history;
 mod http;
 mod openai;
 mod request;
+mod responses;
 mod script;
 pub mod sdk;
 mod server;
 pub mod validate_anthropic;
 pub mod validate_openai;
+pub mod validate_responses;
 
 pub use request::{Request, Seen};
 pub use script::{Cut, Reply, Stop, calls, fails, hangs, nothing, raw, says};
@@ -29,6 +31,13 @@ pub enum Provider {
     OpenAi,
     /// Messages.
     Anthropic,
+    /// OpenAI's Responses. Whoever is to speak them to a server that is not OpenAI's has to be told so: [`Provider::config`].
+    Responses,
+}
+
+/// All formats.
+pub fn all() -> [Provider; 3] {
+    [Provider::OpenAi, Provider::Anthropic, Provider::Responses]
 }
 
 /// What holds for one provider has to hold for the other.
@@ -47,13 +56,23 @@ impl Provider {
         match self {
             Self::OpenAi => "openai:scripted",
             Self::Anthropic => "anthropic:claude-sonnet-5-5",
+            Self::Responses => "openai:gpt-6-sol",
         }
+    }
+
+    /// A configuration for it, with these lines more about the provider.
+    pub fn config(self, more: &str) -> String {
+        let api = match self {
+            Self::OpenAi | Self::Anthropic => "",
+            Self::Responses => "api = \"responses\"\n",
+        };
+        format!("[provider]\n{api}{more}")
     }
 
     /// The environment variable of its key.
     pub fn key_variable(self) -> &'static str {
         match self {
-            Self::OpenAi => "OPENAI_API_KEY",
+            Self::OpenAi | Self::Responses => "OPENAI_API_KEY",
             Self::Anthropic => "ANTHROPIC_API_KEY",
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Provider, anthropic, openai};
+use super::{Provider, anthropic, openai, responses};
 
 /// One request.
 #[derive(Clone, Debug)]
@@ -39,6 +39,7 @@ impl Request {
         match self.provider {
             Provider::OpenAi => openai::system(&self.body),
             Provider::Anthropic => anthropic::system(&self.body),
+            Provider::Responses => responses::system(&self.body),
         }
     }
 
@@ -47,6 +48,7 @@ impl Request {
         match self.provider {
             Provider::OpenAi => openai::tools(&self.body),
             Provider::Anthropic => anthropic::tools(&self.body),
+            Provider::Responses => responses::tools(&self.body),
         }
     }
 
@@ -61,6 +63,7 @@ impl Request {
         match self.provider {
             Provider::OpenAi => openai::results(&self.body),
             Provider::Anthropic => anthropic::results(&self.body),
+            Provider::Responses => responses::results(&self.body),
         }
     }
 
@@ -69,6 +72,7 @@ impl Request {
         match self.provider {
             Provider::OpenAi => openai::user_texts(&self.body),
             Provider::Anthropic => anthropic::user_texts(&self.body),
+            Provider::Responses => responses::user_texts(&self.body),
         }
     }
 

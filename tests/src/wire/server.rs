@@ -7,7 +7,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::script::{Answer, Ending};
-use super::{Cut, Provider, Reply, Request, anthropic, history, http, openai, sdk, validate_anthropic, validate_openai};
+use super::{
+    Cut, Provider, Reply, Request, anthropic, history, http, openai, responses, sdk, validate_anthropic, validate_openai,
+    validate_responses,
+};
 
 /// How long a test waits for something that has to happen.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -68,7 +71,7 @@ impl Server {
     /// For `--base-url`.
     pub fn base_url(&self) -> String {
         match self.provider {
-            Provider::OpenAi => format!("http://{}/v1", self.address),
+            Provider::OpenAi | Provider::Responses => format!("http://{}/v1", self.address),
             Provider::Anthropic => format!("http://{}", self.address),
         }
     }
@@ -111,6 +114,7 @@ impl Server {
             let mut problems = match self.provider {
                 Provider::OpenAi => validate_openai::problems(request),
                 Provider::Anthropic => validate_anthropic::problems(request),
+                Provider::Responses => validate_responses::problems(request),
             };
             problems.extend(sdk::problems(self.provider, &request.body));
             assert!(problems.is_empty(), "{:?}, request {}: {problems:#?}\n{:#}", self.provider, number + 1, request.body);
@@ -199,7 +203,7 @@ impl Shared {
             }
             Answer::Failure { status, kind, message } => {
                 let body = match provider {
-                    Provider::OpenAi => openai::error(kind, message),
+                    Provider::OpenAi | Provider::Responses => openai::error(kind, message),
                     Provider::Anthropic => anthropic::error(kind, message),
                 };
                 let body = body.to_string();
@@ -212,6 +216,7 @@ impl Shared {
                 let (mut events, end) = match provider {
                     Provider::OpenAi => openai::events(said, number),
                     Provider::Anthropic => anthropic::events(said, number),
+                    Provider::Responses => responses::events(said, number),
                 };
                 match ending {
                     Ending::Whole => events.extend(end),
@@ -220,6 +225,7 @@ impl Shared {
                     Ending::Error { kind, message } => events.push(match provider {
                         Provider::OpenAi => openai::error_event(kind, message),
                         Provider::Anthropic => anthropic::error_event(kind, message),
+                        Provider::Responses => responses::error_event(kind, message),
                     }),
                 }
                 headers.push(("content-type", "text/event-stream; charset=utf-8".into()));

@@ -4,6 +4,7 @@
 #![expect(clippy::expect_used, reason = "what a test cannot set up, it cannot test")]
 
 mod dialog;
+mod plain;
 mod queue;
 mod screen;
 mod slash;

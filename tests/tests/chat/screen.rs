@@ -131,3 +131,31 @@ fn a_window_that_changes_its_size_while_text_streams_costs_none_of_it() {
     assert!(chat.asks("Still there?").contains("Here."));
     chat.leaves();
 }
+
+#[test]
+fn what_the_program_says_breaks_between_words() {
+    let [provider, _] = both();
+    let server = provider.serve([]);
+    let mut chat = Chat::at_home(home(), &server, &[], Window { rows: 40, columns: 60 });
+    for (command, words) in [
+        ("/context", "of system prompt and tools, 0 of conversation"),
+        ("/cost", "since this chat began: 0 turns, unknown tokens in (of which unknown from a cache), unknown out, $0"),
+        ("/nonsense", "/help lists"),
+    ] {
+        let seen = chat.asks(command);
+        let said = seen.split(&format!("› {command}\n")).nth(1).expect("it was said").replace('\n', " ");
+        assert!(said.contains(words), "{seen}");
+    }
+    chat.leaves();
+}
+
+#[test]
+fn a_picture_of_several_is_one_and_nothing_else_is_joined() {
+    let [provider, _] = both();
+    let server = provider.serve([says("A technician: 👩\u{200d}💻. No trick\u{200d}s.").cut(Cut::Bytes)]);
+    let mut chat = Chat::with(&server, &[]);
+    chat.asks("Who?");
+    let raw = chat.terminal.screen();
+    assert!(raw.contains("👩\u{200d}💻") && raw.contains("trick\\u{200d}s"), "{raw:?}");
+    chat.leaves();
+}

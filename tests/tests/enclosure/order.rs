@@ -88,7 +88,7 @@ fn r014_a_tool_that_wants_to_run_alone_does() {
 }
 
 #[test]
-fn r026_a_read_waits_out_a_passing_shortage_and_r027_a_write_is_never_tried_again() {
+fn r026_a_read_waits_out_a_passing_shortage_and_a_write_is_never_tried_again() {
     let options = SandboxOptions { allocation: Allocation::Pooled, compiler: Compiler::InProcess, cache: None };
     let sandbox = Arc::new(Sandbox::new(options).expect("the engine can be made"));
     let plan = || Plan::default().guest(&busy()).sandbox(Arc::clone(&sandbox)).allocation(Allocation::Pooled).parallel(64);
@@ -106,6 +106,34 @@ fn r026_a_read_waits_out_a_passing_shortage_and_r027_a_write_is_never_tried_agai
         assert_says(&refused.text, "as many calls run as there is room for");
         assert_eq!(other.answers("read", r#"{"ms":"1"}"#), "1");
     });
+}
+
+#[test]
+fn r027_what_a_tool_reports_a_crash_a_limit_and_a_stop_are_not_tried_again() {
+    let tool = Tool::named("try_and_fail").asking(&[Capability::KeepState]);
+    let house = Plan::default().guest(&Guest::named("try-and-fail").tools([tool])).millis(700).build();
+    assert_eq!(house.tier("try_and_fail"), Tier::ReadOnly, "it is one of those that are tried again when something is short");
+    let tried = || house.answers("try_and_fail", r#"{"text":"tell"}"#).len();
+    let ways = [
+        ("invalid", "invalid input at /text: no"),
+        ("missing", "not found: no"),
+        ("refused", "denied (house-rule): no"),
+        ("slow", "timed out: no"),
+        ("broken", "no"),
+        ("crash", "the tool crashed"),
+        ("endless", "it ran longer than its 0.7 seconds"),
+    ];
+    for (n, (way, text)) in ways.into_iter().enumerate() {
+        assert_says(&house.fails("try_and_fail", &format!(r#"{{"text":"{way}"}}"#)), text);
+        assert_eq!(tried(), n + 1, "{way}");
+    }
+    // What its schema does not allow does not get that far.
+    for arguments in ["{\"text\":", "[]", "{}{}"] {
+        house.fails("try_and_fail", arguments);
+    }
+    let stopped = house.turn_cancelled(&[("try_and_fail", r#"{"text":"endless"}"#)], Some(Duration::from_millis(100)));
+    assert_eq!(stopped.ran, Ran::Aborted);
+    assert_eq!(tried(), ways.len() + 1);
 }
 
 #[test]

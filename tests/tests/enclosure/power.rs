@@ -69,6 +69,22 @@ fn r014_the_tier_is_computed_and_can_only_be_raised() {
 }
 
 #[test]
+fn r016_what_nobody_can_know_counts_as_a_write_and_an_import_nobody_knows_as_none_at_all() {
+    // What a request does at its other end, and what a command line does, nobody here can know.
+    let harmless = [Capability::ReadFiles, Capability::KeepState, Capability::Delegate];
+    for unknown in [Capability::Fetch(vec!["example.com".into()]), Capability::RunCommands] {
+        let asks: Vec<Capability> = harmless.iter().cloned().chain([unknown]).collect();
+        let house = House::with(&Guest::named("good").tools([Tool::named("other").asking(&asks)]));
+        assert_eq!(house.tier("other"), Tier::Write, "{asks:?}");
+    }
+    // An import that this host has never heard of could do anything, and so there is no tool.
+    let house = House::with(&Guest::named("unknown-import"));
+    assert!(house.catalog().find("unknown_import").is_none());
+    assert_eq!(house.refusals().len(), 1);
+    house.assert_is_fine();
+}
+
+#[test]
 fn what_this_host_cannot_lend_is_not_there() {
     let asks = [Capability::ReadEnvironment(vec!["PATH".into()])];
     let house = House::with(&Guest::named("look-around").asking(&asks));

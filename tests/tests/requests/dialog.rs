@@ -226,3 +226,67 @@ fn r040_a_session_that_goes_on_has_forgotten_what_was_allowed() {
         sitting.end().answered("Made.");
     }
 }
+
+#[test]
+fn r008_a_rejection_resets_neither_the_id_nor_what_was_counted() {
+    for provider in both() {
+        let home = home().with("a.txt", "x");
+        let server = provider.serve([bash("touch ran"), calls("read_file", json!({"path": "a.txt"})), says("Done.")]);
+        let report = File::create(home.path().join("report.json")).expect("it can be made");
+        let terminal = Terminal::start(&home.task(&server, &["--output", "stream-json"]), Some(report));
+        let mut sitting = Sitting { home, terminal };
+        sitting.is_asked("touch ran");
+        sitting.terminal.types("3\nLook first.\n\n");
+        let ran = sitting.end();
+        ran.answered("Done.");
+        let lines = ran.lines();
+        let started: Vec<_> = lines.iter().filter(|line| line["type"] == "request_started").collect();
+        let [started] = started[..] else { panic!("it began more than once: {started:?}") };
+        let report = ran.report();
+        assert_eq!((&started["prompt"], &started["request"]), (&json!("The task."), &report["request"]));
+        let turns: Vec<_> = lines.iter().filter(|line| line["type"] == "turn_started").map(|line| line["turn"].clone()).collect();
+        assert_eq!(turns, [1, 2, 3]);
+        assert_eq!((&report["turns"], report["calls"].as_array().map(Vec::len)), (&json!(3), Some(2)));
+        // the user's words stand in the result, and there is no second prompt.
+        assert_eq!(server.last_request().user_texts(), ["The task."]);
+    }
+}
+
+#[test]
+fn r037_reading_asks_nobody_and_a_command_beside_it_does() {
+    for provider in both() {
+        let home = home().with("a.txt", "a needle\n");
+        let all = calls("read_file", json!({"path": "a.txt"}))
+            .call("grep", json!({"pattern": "needle"}))
+            .call("glob", json!({"pattern": "*.txt"}))
+            .call("list_dir", json!({"path": "."}))
+            .call("todo", json!({"items": null}))
+            .call("bash", json!({"command": "touch ran"}));
+        let server = provider.serve([all, says("Done.")]);
+        let report = File::create(home.path().join("report.json")).expect("it can be made");
+        let terminal = Terminal::start(&home.task(&server, &["--output", "json"]), Some(report));
+        let mut sitting = Sitting { home, terminal };
+        // right before its own slot, when all that comes before it is done.
+        sitting.is_asked("touch ran");
+        assert_eq!(sitting.terminal.screen().matches(" wants to ").count(), 1, "{}", sitting.terminal.screen());
+        sitting.terminal.types("1\n");
+        sitting.end().answered("Done.");
+        assert_eq!(sitting.terminal.screen().matches(" wants to ").count(), 1);
+        let results = server.last_request().results();
+        assert!(results.len() == 6 && results[..5].iter().all(|result| !result.is_error), "{results:?}");
+    }
+}
+
+#[test]
+fn r043_the_second_question_comes_when_the_first_call_is_done() {
+    let [provider, _] = both();
+    let server = provider.serve([bash("touch first").call("bash", json!({"command": "touch second"})), says("Done.")]);
+    let mut sitting = Sitting::begin(&server);
+    sitting.is_asked("touch first");
+    assert!(!sitting.terminal.screen().contains("touch second"), "one dialog at a time");
+    sitting.terminal.types("1\n");
+    sitting.is_asked("touch second");
+    assert!(sitting.home.has("first") && !sitting.home.has("second"));
+    sitting.terminal.types("1\n");
+    sitting.end().answered("Done.");
+}

@@ -34,6 +34,7 @@ fn shortened(request: &Request) -> String {
     match request.provider {
         Provider::OpenAi => body["messages"][0]["content"] = "[system prompt]".into(),
         Provider::Anthropic => body["system"][0]["text"] = "[system prompt]".into(),
+        Provider::Responses => body["instructions"] = "[system prompt]".into(),
     }
     format!("{body:#}")
 }
@@ -112,6 +113,31 @@ fn r092_tools_come_in_a_stable_order() {
     let tools = |provider| requests(provider).iter().map(Request::tools).collect::<Vec<_>>();
     let all: Vec<Vec<String>> = both().into_iter().flat_map(tools).collect();
     assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "{all:?}");
+}
+
+#[test]
+fn r057_the_present_system_prompt_goes_out_once_with_each_request_and_is_stored_nowhere() {
+    for provider in both() {
+        let home = home().with("a.txt", "x").with("AGENTS.md", "Mind the zirconium.\n");
+        let read = || calls("read_file", json!({"path": "a.txt"}));
+        let first = provider.serve([read(), says("Done.")]);
+        home.ask(&first, &[]).answered("Done.");
+        home.write("workspace/AGENTS.md", "Mind the cadmium.\n");
+        let second = provider.serve([read(), says("Again.")]);
+        home.ask(&second, &["--continue"]).answered("Again.");
+        for (server, there, gone) in [(&first, "zirconium", "cadmium"), (&second, "cadmium", "zirconium")] {
+            for request in server.requests() {
+                assert!(request.system().contains(there), "{provider:?}: {}", request.system());
+                assert_eq!((request.count(there), request.count(gone)), (1, 0), "{provider:?}: {:#}", request.body);
+            }
+        }
+        let sessions = home.path().join("state/cofferdam/sessions");
+        let folders = std::fs::read_dir(sessions).expect("there is one").flatten();
+        let files: Vec<_> = folders.flat_map(|folder| std::fs::read_dir(folder.path()).expect("readable").flatten()).collect();
+        let [journal] = &files[..] else { panic!("{files:?}") };
+        let text = std::fs::read_to_string(journal.path()).expect("readable");
+        assert!(text.contains("Again.") && !text.contains("zirconium") && !text.contains("cadmium"), "{text}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The cap on turns with calls.
 
-use cofferdam_tests::wire::{Reply, both, calls, says};
+use cofferdam_tests::wire::{Reply, Server, both, calls, nothing, says};
 use serde_json::json;
 
 use super::home;
@@ -44,6 +44,25 @@ fn r005_the_last_request_keeps_the_tools() {
         let tools: Vec<_> = server.requests().iter().map(|request| request.body["tools"].clone()).collect();
         assert_eq!(tools[0], tools[1]);
         assert!(!server.last_request().tools().is_empty());
+    }
+}
+
+#[test]
+fn r007_the_cap_counts_from_0_for_each_request_and_nothing_extends_it() {
+    for provider in both() {
+        let home = home();
+        let args = ["--mode", "auto", "--max-tool-iterations", "2"];
+        // Neither an empty response, nor a call that failed, nor a submit gives a turn more.
+        let submit = calls("submit", json!({"summary": "Done."})).call("no_such_tool", json!({}));
+        let server = provider.serve([nothing(), step(1), submit, says("So far.")]);
+        home.ask(&server, &args).ended("limit", 3);
+        let lets_call = |server: &Server| -> Vec<bool> { server.requests().iter().map(|request| request.lets_call()).collect() };
+        assert_eq!(lets_call(&server), [true, true, true, false]);
+        // The next request has all of it again, and no more.
+        let server = provider.serve([step(2), step(3), says("So far again.")]);
+        home.ask(&server, &[&args[..], &["--continue"]].concat()).ended("limit", 3);
+        assert_eq!(lets_call(&server), [true, true, false]);
+        assert_eq!([1, 2, 3].map(|n| home.has(&format!("step-{n}"))), [true; 3]);
     }
 }
 

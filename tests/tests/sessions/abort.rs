@@ -1,5 +1,8 @@
 //! A request that is stopped at each of the points of R-100, and goes on in a new process, with either provider.
 
+use std::path::PathBuf;
+use std::process::Command;
+
 use cofferdam_tests::guests::Guest;
 use cofferdam_tests::program::{Running, wait_until};
 use cofferdam_tests::terminal::Terminal;
@@ -29,6 +32,10 @@ enum When {
     Shown(&'static str),
     /// The user is asked about this command.
     InTheDialog(&'static str),
+    /// The conversation is nearly as large as the model's window, and the model is asked for a summary.
+    Summarising,
+    /// A line that begins like this was written, and is on its way to the disk.
+    Saving(&'static str),
 }
 
 fn bash(command: &str) -> serde_json::Value {
@@ -93,17 +100,63 @@ const POINTS: &[Point] = &[
         results: &["done"],
     },
     Point {
+        name: "while a summary is made",
+        script: || {
+            let read = |name: &str| calls("read_file", json!({"path": format!("{name}.txt")})).usage(None);
+            vec![read("alpha"), read("beta"), read("gamma"), says("They read").then_hangs()]
+        },
+        args: &[],
+        when: When::Summarising,
+        text: None,
+        results: &["alpha alpha", "beta beta", "gamma gamma"],
+    },
+    Point {
+        name: "while the prompt is saved, with the start of a call",
+        script: || vec![calls("bash", bash("touch ran"))],
+        args: &["--mode", "auto"],
+        when: When::Saving("{\"started\""),
+        text: None,
+        results: &["interrupted"],
+    },
+    Point {
+        name: "while the end of a turn is saved",
+        script: || vec![calls("bash", bash("echo done"))],
+        args: &["--mode", "auto"],
+        when: When::Saving("{\"closed\""),
+        text: None,
+        results: &["done"],
+    },
+    Point {
         name: "while the answer is saved",
         script: || vec![says("All is said.")],
         args: &[],
-        when: When::Shown("said."),
+        when: When::Saving("{\"turn\""),
         text: Some("All is said."),
+        results: &[],
+    },
+    Point {
+        name: "while the outcome is saved",
+        script: || vec![says("All is said.")],
+        args: &[],
+        when: When::Saving("{\"outcome\""),
+        text: Some("All is said."),
+        results: &[],
+    },
+    Point {
+        name: "while the text of a failure is saved",
+        script: || vec![says("All is sa").then_error("server_error", "no more")],
+        args: &[],
+        when: When::Saving("{\"turn\""),
+        text: Some("All is sa"),
         results: &[],
     },
 ];
 
+const CONFIG: &str = "config/cofferdam/config.toml";
+
 /// Runs to the point and stops there.
 fn stop(user: &User, server: &Server, point: &Point) {
+    user.home.write(CONFIG, server.provider().config(""));
     let mut args = vec!["--output", "stream-json"];
     args.extend(point.args);
     let task = user.home.task(server, &args);
@@ -130,13 +183,62 @@ fn stop(user: &User, server: &Server, point: &Point) {
             terminal.types("\u{3}");
             terminal.wait()
         }
+        When::Summarising => {
+            // Small enough for three files to fill it; for whoever goes on it is large again.
+            user.home.write(CONFIG, server.provider().config("context_window = 48000\n"));
+            for name in ["alpha", "beta", "gamma"] {
+                user.home.write(&format!("workspace/{name}.txt"), format!("{}\n", format!("{name} ").repeat(20)).repeat(250));
+            }
+            let running = user.home.start(task);
+            running.wait_for_stdout("\"summarising\"");
+            server.wait_for_requests(4);
+            interrupt(running).code
+        }
+        When::Saving(line) => {
+            let saving = Saving::at(user, line);
+            let running = user.home.start(saving.slow(task));
+            saving.wait();
+            running.interrupt();
+            // The signal has arrived before the write is done: what follows it must not begin.
+            running.wait_for_stderr("stopping");
+            saving.go_on();
+            running.wait().code
+        }
     };
     // A stop that comes with the last word comes too late.
-    assert!(code == 130 || (point.name == "while the answer is saved" && code == 0), "{}: exit code {code}", point.name);
+    let is_said = point.text.is_some() && matches!(point.when, When::Saving(_));
+    assert!(code == 130 || (is_said && [0, 7].contains(&code)), "{}: exit code {code}", point.name);
+}
+
+/// A write to the disk that takes its time: see `cofferdam-under-test.rs`.
+struct Saving {
+    folder: PathBuf,
+}
+
+impl Saving {
+    /// Where a line is saved that begins like this.
+    fn at(user: &User, line: &str) -> Self {
+        user.home.write("saving/at", line);
+        Self { folder: user.home.path().join("saving") }
+    }
+
+    fn slow(&self, mut command: Command) -> Command {
+        command.env("COFFERDAM_TEST_SYNC", &self.folder);
+        command
+    }
+
+    fn wait(&self) {
+        wait_until("the line is on its way to the disk", || self.folder.join("reached").exists());
+    }
+
+    fn go_on(&self) {
+        std::fs::write(self.folder.join("go"), "").expect("it can be written");
+    }
 }
 
 /// Goes on in a new process, and gives what the model was told.
 fn go_on(user: &User, provider: Provider, prompt: &str) -> Request {
+    user.home.write(CONFIG, provider.config(""));
     let server = provider.serve([says("I go on.")]);
     let (model, address) = (provider.model(), server.base_url());
     let arguments = ["run", "--continue", prompt, "--model", model, "--base-url", &address, "--output", "json"];
@@ -148,7 +250,8 @@ fn go_on(user: &User, provider: Provider, prompt: &str) -> Request {
 
 #[test]
 fn r063_r099_r100_r102_stopped_anywhere_a_session_goes_on_with_either_provider() {
-    let directions = both().into_iter().flat_map(|first| both().map(|second| (first, second)));
+    let others = [(Provider::Responses, Provider::Anthropic), (Provider::OpenAi, Provider::Responses)];
+    let directions = both().into_iter().flat_map(|first| both().map(|second| (first, second))).chain(others);
     for (point, (first, second)) in POINTS.iter().flat_map(|point| directions.clone().map(move |direction| (point, direction))) {
         let place = format!("{}, {first:?}, then {second:?}", point.name);
         let user = User::new();
@@ -180,13 +283,19 @@ fn r063_r099_r100_r102_stopped_anywhere_a_session_goes_on_with_either_provider()
 
 /// The texts of all results of a request, in their order.
 fn every_result(request: &Request) -> Vec<String> {
-    let messages = request.body["messages"].as_array().expect("messages");
+    let messages = request.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let blocks = |message: &serde_json::Value| message["content"].as_array().cloned().unwrap_or_default();
     let text = |block: serde_json::Value| block["content"][0]["text"].as_str().unwrap_or_default().to_owned();
     match request.provider {
         Provider::OpenAi => {
             let results = messages.iter().filter(|message| message["role"] == "tool");
             results.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).map(without_mark).collect()
+        }
+        // There, calls and results are items beside messages, and one request has those of all turns.
+        Provider::Responses => {
+            let items = request.body["input"].as_array().cloned().unwrap_or_default();
+            let outputs = items.iter().filter_map(|item| item["output"].as_str());
+            outputs.map(|text| without_mark(text.to_owned())).collect()
         }
         Provider::Anthropic => messages.iter().flat_map(blocks).filter(|block| block["type"] == "tool_result").map(text).collect(),
     }
@@ -233,4 +342,42 @@ fn r107_a_second_ctrl_c_leaves_and_what_happened_is_saved() {
         let results = every_result(&go_on(&user, provider, "What happened?"));
         assert!(results.len() == 2 && results[0].contains("first") && results[1].contains("interrupted"), "{results:?}");
     }
+}
+
+#[test]
+fn r107_a_second_ctrl_c_while_a_line_is_saved_leaves_once_it_is() {
+    let [openai, anthropic] = both();
+    for (first, second) in [(openai, anthropic), (anthropic, openai)] {
+        let user = User::new();
+        let server = first.serve([calls("bash", bash("echo first"))]);
+        let saving = Saving::at(&user, "{\"closed\"");
+        let running = user.home.start(saving.slow(user.home.task(&server, &["--mode", "auto", "--output", "stream-json"])));
+        saving.wait();
+        running.interrupt();
+        // Two signals at once would be one.
+        running.wait_for_stderr("stopping");
+        running.interrupt();
+        saving.go_on();
+        assert_eq!(running.wait().code, 130);
+        let asked = go_on(&user, second, "What happened?");
+        let results = every_result(&asked);
+        assert!(results.len() == 1 && results[0].contains("first"), "{results:?}");
+    }
+}
+
+#[test]
+fn r107_a_disk_that_never_answers_does_not_keep_who_wants_to_leave() {
+    let [first, second] = both();
+    let user = User::new();
+    let server = first.serve([calls("bash", bash("echo first"))]);
+    let saving = Saving::at(&user, "{\"closed\"");
+    let running = user.home.start(saving.slow(user.home.task(&server, &["--mode", "auto", "--output", "stream-json"])));
+    saving.wait();
+    running.interrupt();
+    running.wait_for_stderr("stopping");
+    running.interrupt();
+    assert_eq!(running.wait().code, 130);
+    // What was written until then is there, as after a crash.
+    let results = every_result(&go_on(&user, second, "What happened?"));
+    assert!(results.len() == 1 && results[0].contains("first"), "{results:?}");
 }

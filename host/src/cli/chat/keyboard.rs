@@ -12,11 +12,20 @@ use reedline::{EditCommand, Reedline, Signal};
 use super::editor::{self, CYCLE_MODE, GoesOn, INTERRUPT, Ready};
 use super::history::History;
 use super::line::Edit;
+use super::plain::Lines;
 use super::tty::Tty;
-use crate::cli::print::stderr_line;
+use crate::cli::print::{stderr_line, stderr_piece};
 
 /// The right to read what is typed. It is made once, with the terminal.
-pub(super) struct Keyboard {
+pub(super) enum Keyboard {
+    /// Key by key, with an editor at the prompt.
+    Keys(Box<Keys>),
+    /// Line by line.
+    Lines(Lines),
+}
+
+/// A terminal that is ours.
+pub(super) struct Keys {
     tty: Tty,
     editor: Reedline,
     goes_on: GoesOn,
@@ -52,15 +61,32 @@ pub(super) enum Key {
 }
 
 impl Keyboard {
-    pub(super) fn new(tty: Tty, history: History, end: Arc<AtomicBool>) -> Self {
+    pub(super) fn of_keys(tty: Tty, history: History, end: Arc<AtomicBool>) -> Self {
         let goes_on = GoesOn::default();
         let editor = editor::editor(history.load(), end, &goes_on);
-        Self { tty, editor, goes_on, history }
+        Self::Keys(Box::new(Keys { tty, editor, goes_on, history }))
     }
 
     /// Reads at the prompt, which begins with a text that is there already. `cycle_mode` is called for Shift-Tab; `status` tells
     /// how things are now.
     pub(super) fn prompt(&mut self, begun: &str, status: &dyn Fn() -> String, cycle_mode: &dyn Fn()) -> io::Result<Entered> {
+        match self {
+            Self::Keys(keys) => keys.prompt(begun, status, cycle_mode),
+            Self::Lines(lines) => Ok(lines.prompt(begun, status)),
+        }
+    }
+
+    /// Reads while a request runs.
+    pub(super) fn watch(&mut self) -> Watch<'_> {
+        if let Self::Keys(keys) = self {
+            keys.tty.mark_pasted_text();
+        }
+        Watch(self)
+    }
+}
+
+impl Keys {
+    fn prompt(&mut self, begun: &str, status: &dyn Fn() -> String, cycle_mode: &dyn Fn()) -> io::Result<Entered> {
         if !begun.is_empty() {
             self.editor.run_edit_commands(&[EditCommand::InsertString(begun.to_owned())]);
         }
@@ -91,24 +117,26 @@ impl Keyboard {
             }
         }
     }
-
-    /// Reads while a request runs.
-    pub(super) fn watch(&mut self) -> Watch<'_> {
-        self.tty.mark_pasted_text();
-        Watch(self)
-    }
 }
 
 impl Watch<'_> {
     /// The next key, if one comes soon enough.
     pub(super) fn next(&mut self, patience: Duration) -> io::Result<Option<Key>> {
-        next(patience)
+        match &mut *self.0 {
+            Keyboard::Keys(_) => next(patience),
+            Keyboard::Lines(lines) => Ok(lines.next(patience)),
+        }
     }
 
     /// Reads the answer to a question that has just been shown. What was typed before it is none.
     pub(super) fn dialog(&mut self) -> io::Result<Dialog<'_>> {
-        while poll(Duration::ZERO)? {
-            drop(read()?);
+        match &mut *self.0 {
+            Keyboard::Keys(_) => {
+                while poll(Duration::ZERO)? {
+                    drop(read()?);
+                }
+            }
+            Keyboard::Lines(lines) => lines.forget(),
         }
         Ok(Dialog(self.0))
     }
@@ -117,9 +145,26 @@ impl Watch<'_> {
 impl Dialog<'_> {
     /// The next key, if one comes soon enough.
     pub(super) fn next(&mut self, patience: Duration) -> io::Result<Option<Key>> {
-        // The terminal stays in the state that the keyboard lent out.
-        let _ = &self.0.tty;
-        next(patience)
+        match &mut *self.0 {
+            Keyboard::Keys(_) => next(patience),
+            Keyboard::Lines(lines) => Ok(lines.next_answer(patience)),
+        }
+    }
+
+    /// An answer is waited for. Where nothing can be drawn anew, the words before it are written here, once.
+    pub(super) fn begins(&self, mark: &str) {
+        match self.0 {
+            Keyboard::Keys(_) => {}
+            Keyboard::Lines(_) => stderr_piece(mark),
+        }
+    }
+
+    /// Whether what is typed stays to be seen without being said again.
+    pub(super) fn has_echo(&self) -> bool {
+        match self.0 {
+            Keyboard::Keys(_) => false,
+            Keyboard::Lines(_) => true,
+        }
     }
 }
 

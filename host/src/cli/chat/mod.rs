@@ -1,8 +1,9 @@
-//! `cofferdam chat`: a conversation at a terminal.
+//! `cofferdam chat`: a conversation, at a terminal or line by line.
 //!
 //! One thread owns the terminal and does all the reading ([`keyboard`]): at the prompt, while a request runs ([`attend`]), and
 //! in a dialog within that request ([`question`]). The request itself runs beside it and tells the [`view`] what happens. What
-//! scrolls by is written once; the rows below it are drawn anew ([`screen`]).
+//! scrolls by is written once; the rows below it are drawn anew ([`screen`]). Where nothing can be drawn, lines are read and
+//! written ([`plain`]).
 
 mod acts;
 mod attend;
@@ -13,6 +14,7 @@ mod inline;
 mod keyboard;
 mod line;
 mod meter;
+mod plain;
 mod prose;
 mod question;
 mod record;
@@ -22,13 +24,15 @@ mod talk;
 mod tty;
 mod view;
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use console::style;
 
 use super::args::{ChatArgs, Common};
 use super::assemble;
-use super::error::{CliError, Done};
+use super::error::Done;
+use super::print::can_be_drawn_on;
 use super::run::connect;
 use super::sessions;
 use crate::sandbox::Allocation;
@@ -36,34 +40,79 @@ use crate::shown;
 
 use history::History;
 use keyboard::Keyboard;
+use plain::{Lines, Source};
 use record::Record;
-use signals::Signals;
+use signals::{CtrlC, Signals};
 use talk::Talk;
 use tty::Tty;
+use view::Face;
 
 /// Whether there is somebody to talk to.
 pub(super) fn is_possible() -> bool {
     tty::is_there()
 }
 
+/// In which way is talked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    /// Key by key, at a terminal that is drawn on.
+    Keys,
+    /// Line by line.
+    Lines(Source),
+}
+
+impl Manner {
+    /// What is possible here.
+    fn possible() -> Self {
+        match (std::io::stdin().is_terminal(), tty::is_there() && can_be_drawn_on()) {
+            (true, true) => Self::Keys,
+            (true, false) => Self::Lines(Source::Terminal),
+            (false, _) => Self::Lines(Source::Pipe),
+        }
+    }
+
+    /// Whether there is somebody who can answer a question.
+    fn can_be_asked(self) -> bool {
+        self != Self::Lines(Source::Pipe)
+    }
+
+    fn face(self) -> Face {
+        match self {
+            Self::Keys => Face::Drawn,
+            Self::Lines(_) => Face::Plain,
+        }
+    }
+
+    fn ctrl_c(self) -> CtrlC {
+        match self {
+            Self::Keys => CtrlC::Key,
+            Self::Lines(_) => CtrlC::Signal,
+        }
+    }
+}
+
 pub(super) fn run(common: &Common, args: ChatArgs) -> Done {
-    if !is_possible() {
-        return Err(CliError::new(
-            "a conversation needs a terminal for what is typed and what is shown; for one task without a terminal: cofferdam run \"…\"",
-        ));
+    let manner = Manner::possible();
+    if manner != Manner::Keys {
+        console::set_colors_enabled_stderr(false);
     }
     let flags = common.flags(args.model, args.calls, args.max_tool_iterations);
     let parts = assemble::parts(common, flags, Allocation::Pooled)?;
     parts.warn_of_refused();
-    let workspace = parts.workspace(common)?;
+    let workspace = parts.workspace(&common.workspace)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let model = runtime.block_on(connect(&parts, None))?;
     let session = sessions::resumed(&args.session, &parts, &workspace)?;
-    let signals = Signals::listen(&runtime)?;
-    let history = History::new(parts.folders.prompt_history(), sessions::redact(&parts));
-    let mut keyboard = Keyboard::new(Tty::borrow()?, history, signals.end_prompt());
+    let signals = Signals::listen(&runtime, manner.ctrl_c())?;
+    let mut keyboard = match manner {
+        Manner::Keys => {
+            let history = History::new(parts.folders.prompt_history(), sessions::redact(&parts));
+            Keyboard::of_keys(Tty::borrow()?, history, signals.end_prompt())
+        }
+        Manner::Lines(source) => Keyboard::Lines(Lines::new(source, signals.clone())),
+    };
     let record = if args.session.no_session { Record::Off } else { Record::NotYet };
-    let mut talk = Talk::new(&parts, workspace, &runtime, model, record, &signals);
+    let mut talk = Talk::new(&parts, workspace, &runtime, model, record, &signals, manner);
     talk.greet();
     if let Some(session) = session {
         talk.go_on_with(session);

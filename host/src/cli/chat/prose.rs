@@ -21,8 +21,8 @@ const DEEPEST: usize = 12;
 #[derive(Debug)]
 pub(super) struct Prose {
     look: Look,
-    /// A carriage return at the end of a piece: the next piece tells what it is.
-    carry: bool,
+    /// A carriage return or a joiner at the end of a piece: the next piece tells what it is.
+    carry: Option<char>,
     /// Blank text at the beginning, which may remain all there is.
     blank: String,
     begun: bool,
@@ -47,18 +47,17 @@ pub(super) enum Look {
 
 impl Prose {
     pub(super) fn new(look: Look) -> Self {
-        Self { look, carry: false, blank: String::new(), begun: false, line: String::new(), faces: Faces::default(), given: 0, fence: None }
+        Self { look, carry: None, blank: String::new(), begun: false, line: String::new(), faces: Faces::default(), given: 0, fence: None }
     }
 
     /// More text. What is complete comes out, row by row.
     pub(super) fn push(&mut self, text: &str, columns: usize) -> Vec<String> {
         let mut text = text.to_owned();
-        if std::mem::take(&mut self.carry) {
-            text.insert(0, '\r');
+        if let Some(carried) = self.carry.take() {
+            text.insert(0, carried);
         }
-        if text.ends_with('\r') {
-            text.pop();
-            self.carry = true;
+        if text.ends_with(['\r', shown::JOINER]) {
+            self.carry = text.pop();
         }
         if !self.begun {
             self.begun = !text.trim().is_empty();
@@ -69,7 +68,7 @@ impl Prose {
             text = std::mem::take(&mut self.blank);
         }
         let mut rows = Vec::new();
-        for piece in shown::block(&text).split_inclusive('\n') {
+        for piece in shown::block_after(self.line.chars().next_back(), &text).split_inclusive('\n') {
             self.line.push_str(piece.trim_end_matches('\n'));
             if piece.ends_with('\n') {
                 rows.extend(self.end_line(columns));
@@ -91,8 +90,8 @@ impl Prose {
     /// The text is over: what is left of it.
     pub(super) fn finish(&mut self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
-        if self.carry && self.begun {
-            self.line.push_str(&shown::block("\r"));
+        if let (Some(carried), true) = (self.carry, self.begun) {
+            self.line.push_str(&shown::block(&carried.to_string()));
         }
         if !self.line.is_empty() {
             rows = self.end_line(columns);
@@ -240,6 +239,17 @@ mod tests {
     const TEXT: &str = "# Fares\n\nThe **fare** of a family is `sum(adults) + half` and *never* more than that, whatever src/**/*.rs says.\n\n\
         - one point that is so long that it has to go on in a second row\n- 日本語の長い文章はここで折り返されますがどこで折り返されるのでしょうか\n\n\
         ```rust\nfn main() { println!(\"a line of code that is longer than the screen is wide\"); }\n```\nDone.";
+
+    #[test]
+    fn a_picture_of_several_arrives_whole_however_it_is_cut() {
+        let family = "A family: 👩\u{200d}👩\u{200d}👧\u{200d}👦, a technician: 👩🏽\u{200d}💻, and no trick\u{200d}.";
+        for look in [Look::Plain, Look::Styled] {
+            for piece in [1, 2, 3, usize::MAX] {
+                let shown = rows(look, family, piece, 200).concat();
+                assert_eq!(console::strip_ansi_codes(&shown), family.replace("trick\u{200d}", "trick\\u{200d}"), "pieces of {piece}");
+            }
+        }
+    }
 
     #[test]
     fn r130_in_pieces_or_whole_the_rows_are_the_same() {

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::keyboard::{Dialog, Key, Watch};
 use super::line::Line;
 use super::view::{Scene, View};
-use crate::cli::dialog::{INSTEAD, THIS_CHAT, describe, where_it_runs};
+use crate::cli::dialog::{Choice, INSTEAD, THIS_CHAT, describe, where_it_runs};
 use crate::policy::Question;
 use crate::sandbox::Commands;
 use crate::tools::{Answer, Approver};
@@ -96,12 +96,11 @@ fn answer(dialog: &mut Dialog<'_>, view: &View, has_scope: bool, is_over: &dyn F
             Typed::Rejected => return Ok(Some(Answer::No { guidance: None })),
             Typed::Over => return Ok(None),
         };
-        match choice.trim() {
-            "1" => return Ok(Some(Answer::Yes)),
-            "2" if has_scope => return Ok(Some(Answer::YesForScope)),
-            "3" => return guidance(dialog, view, is_over),
-            _ if has_scope => view.say_in_dialog("Type 1, 2 or 3, and Enter."),
-            _ => view.say_in_dialog("Type 1 or 3, and Enter."),
+        match Choice::of(&choice, has_scope) {
+            Ok(Choice::Yes) => return Ok(Some(Answer::Yes)),
+            Ok(Choice::YesForScope) => return Ok(Some(Answer::YesForScope)),
+            Ok(Choice::No) => return guidance(dialog, view, is_over),
+            Err(hint) => view.say_in_dialog(hint),
         }
     }
 }
@@ -130,6 +129,7 @@ enum Typed {
 
 fn typed(dialog: &mut Dialog<'_>, view: &View, mark: &'static str, is_over: &dyn Fn() -> bool) -> io::Result<Typed> {
     let mut line = Line::default();
+    dialog.begins(mark);
     loop {
         view.set_scene(Scene::Asking { mark, answer: line.clone() });
         if is_over() {
@@ -137,7 +137,7 @@ fn typed(dialog: &mut Dialog<'_>, view: &View, mark: &'static str, is_over: &dyn
         }
         match dialog.next(GLANCE)? {
             Some(Key::Enter) => {
-                for (n, part) in line.text().split('\n').enumerate() {
+                for (n, part) in line.text().split('\n').enumerate().filter(|_| !dialog.has_echo()) {
                     let mark = if n == 0 { mark } else { "  " };
                     view.say_in_dialog(&format!("{mark}{}", crate::shown::block(part)));
                 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -20,14 +20,37 @@ pub(super) struct Signals {
     told: Arc<AtomicU8>,
     /// Ends the prompt.
     end_prompt: Arc<AtomicBool>,
+    /// How often Ctrl-C was pressed and not looked at.
+    interrupts: Arc<AtomicUsize>,
+}
+
+/// What SIGINT is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CtrlC {
+    /// Ctrl-C is read as a key, so that the signal comes from outside: it is time to go.
+    Key,
+    /// It is how Ctrl-C arrives.
+    Signal,
 }
 
 impl Signals {
     /// Listens from now on.
-    pub(super) fn listen(runtime: &tokio::runtime::Runtime) -> io::Result<Self> {
+    pub(super) fn listen(runtime: &tokio::runtime::Runtime, ctrl_c: CtrlC) -> io::Result<Self> {
         let signals = Self::default();
         let _entered = runtime.enter();
-        for (kind, code) in [(SignalKind::terminate(), 143), (SignalKind::hangup(), 129), (SignalKind::interrupt(), 130)] {
+        let mut ends = vec![(SignalKind::terminate(), 143), (SignalKind::hangup(), 129)];
+        match ctrl_c {
+            CtrlC::Key => ends.push((SignalKind::interrupt(), 130)),
+            CtrlC::Signal => {
+                let (mut listener, interrupts) = (signal(SignalKind::interrupt())?, Arc::clone(&signals.interrupts));
+                runtime.spawn(async move {
+                    while listener.recv().await.is_some() {
+                        interrupts.fetch_add(1, Ordering::SeqCst);
+                    }
+                });
+            }
+        }
+        for (kind, code) in ends {
             let (mut listener, signals) = (signal(kind)?, signals.clone());
             runtime.spawn(async move {
                 if listener.recv().await.is_some() {
@@ -40,6 +63,11 @@ impl Signals {
             });
         }
         Ok(signals)
+    }
+
+    /// Whether Ctrl-C was pressed since the last time, where it is a signal. Each is told once.
+    pub(super) fn was_interrupted(&self) -> bool {
+        self.interrupts.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| count.checked_sub(1)).is_ok()
     }
 
     /// Whether it is time to go.

@@ -17,7 +17,7 @@ use super::question::{Asked, Asker};
 use super::record::Record;
 use super::signals::Signals;
 use super::view::{MARK, Scene, View};
-use super::{LEFT, remark, told, tty};
+use super::{LEFT, Manner, remark, told, tty};
 use crate::agent::events::{Event, Observer};
 use crate::agent::ports::{Model, Tools as _};
 use crate::agent::{Agent, Compacted, Outcome, RequestId};
@@ -25,12 +25,14 @@ use crate::audit::Audit;
 use crate::cli::assemble::Parts;
 use crate::cli::audit;
 use crate::cli::error::CliError;
+use crate::cli::exit;
+use crate::cli::interrupt::FOR_LAST_WORDS;
 use crate::cli::run::{guide_notice, random, system_prompt};
 use crate::cli::sessions::show::said_and_done;
 use crate::conversation::Transcript;
 use crate::policy::Mode;
 use crate::sandbox::Workspace;
-use crate::session::{LastWords, Recording, Session};
+use crate::session::{Recording, Session};
 use crate::shown;
 use crate::tools::{Approvals, Approver, Ledger, Memory};
 
@@ -64,9 +66,12 @@ pub(super) struct Talk<'a> {
     memory: Arc<Memory>,
     pub(super) meter: RefCell<Meter>,
     pub(super) approvals: Arc<Approvals>,
-    asker: Arc<dyn Approver>,
+    /// Nobody, where what is said comes from a pipe.
+    asker: Option<Arc<dyn Approver>>,
     questions: mpsc::Receiver<Asked>,
     signals: &'a Signals,
+    /// What a program that has it talk is told at its end: how the newest request ended, as an exit code. `None` at a terminal.
+    code: Option<u8>,
 }
 
 impl<'a> Talk<'a> {
@@ -77,15 +82,33 @@ impl<'a> Talk<'a> {
         model: Arc<dyn Model>,
         record: Record,
         signals: &'a Signals,
+        manner: Manner,
     ) -> Self {
         let (asker, questions) = Asker::new(&parts.commands);
-        let asker: Arc<dyn Approver> = Arc::new(asker);
-        let approvals = Arc::new(parts.approvals(Some(Arc::clone(&asker)), None));
+        let asker: Option<Arc<dyn Approver>> = manner.can_be_asked().then(|| Arc::new(asker) as Arc<dyn Approver>);
+        let code = (!manner.can_be_asked()).then_some(0);
+        let approvals = Arc::new(parts.approvals(asker.clone(), None));
         let mut meter = Meter::default();
         meter.set_beside(&system_prompt(parts, &workspace, parts.settings.mode).render(), parts.catalog.definitions());
-        let (view, transcript, meter) = (Arc::new(View::new()), Transcript::new(), RefCell::new(meter));
+        let (view, transcript, meter) = (Arc::new(View::new(manner.face())), Transcript::new(), RefCell::new(meter));
         let (audit, memory) = (None, Arc::default());
-        Self { parts, workspace, runtime, model, view, transcript, record, audit, memory, meter, approvals, asker, questions, signals }
+        Self {
+            parts,
+            workspace,
+            runtime,
+            model,
+            view,
+            transcript,
+            record,
+            audit,
+            memory,
+            meter,
+            approvals,
+            asker,
+            questions,
+            signals,
+            code,
+        }
     }
 
     pub(super) fn greet(&self) {
@@ -115,7 +138,7 @@ impl<'a> Talk<'a> {
 
     pub(super) fn begin_with(&mut self, transcript: Transcript, record: Record) {
         let mode = self.approvals.mode();
-        self.approvals = Arc::new(self.parts.approvals(Some(Arc::clone(&self.asker)), None));
+        self.approvals = Arc::new(self.parts.approvals(self.asker.clone(), None));
         self.audit = None;
         self.memory = Arc::default();
         self.approvals.set_mode(mode);
@@ -132,7 +155,7 @@ impl<'a> Talk<'a> {
                 let begun = words.typed.take();
                 match keyboard.prompt(&begun, &|| self.status(), &|| self.cycle_mode())? {
                     Entered::Line(line) => line,
-                    Entered::Leave => return Ok(LEFT),
+                    Entered::Leave => return Ok(self.left()),
                 }
             } else {
                 let line = words.queued.remove(0);
@@ -144,7 +167,7 @@ impl<'a> Talk<'a> {
                 Meaning::Mistake(problem) => self.view.say(&told(&problem)),
                 Meaning::Command(command) => match self.act(command, keyboard, &mut words) {
                     Then::GoOn => {}
-                    Then::Leave => return Ok(LEFT),
+                    Then::Leave => return Ok(self.left()),
                 },
                 Meaning::Prompt(prompt) => match self.request(keyboard, &prompt, &mut words) {
                     Then::GoOn => {}
@@ -154,6 +177,11 @@ impl<'a> Talk<'a> {
             }
         }
         Ok(LEFT)
+    }
+
+    /// The exit code of somebody who leaves in the ordinary way.
+    fn left(&self) -> ExitCode {
+        self.code.map_or(LEFT, ExitCode::from)
     }
 
     /// One line that tells how things are.
@@ -174,7 +202,10 @@ impl<'a> Talk<'a> {
         self.meter.borrow_mut().prompt(prompt);
         let (came, then) = self.work(Work::Prompt(prompt), keyboard, words);
         match came {
-            Came::Ended(outcome) => self.ended(&outcome, words),
+            Came::Ended(outcome) => {
+                self.ended(&outcome, words);
+                self.code = self.code.map(|_| exit::code(&outcome));
+            }
             Came::Unrecorded => {
                 self.meter.borrow_mut().set_conversation(&self.transcript);
                 self.give_back(Some(prompt), words);
@@ -276,7 +307,7 @@ impl<'a> Talk<'a> {
             };
             let then = attention.attend(keyboard, words);
             if !is_finished() {
-                last_words.iter().for_each(LastWords::write);
+                last_words.iter().for_each(|last_words| last_words.write_within(FOR_LAST_WORDS));
                 tty::give_back();
                 std::process::exit(130);
             }

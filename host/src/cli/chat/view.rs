@@ -11,6 +11,7 @@ use super::prose::{Look, Prose};
 use super::screen::{self, Rows, Screen};
 use crate::agent::events::{Event, Fitting, Observer};
 use crate::agent::ports::Delta;
+use crate::cli::print::stdout_line;
 use crate::cli::render::lines::{self, Finished};
 use crate::conversation::{Turn, Usage};
 use crate::shown;
@@ -29,7 +30,17 @@ pub(super) struct View {
     state: Mutex<State>,
 }
 
+/// How a chat is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Face {
+    /// With rows at the bottom that are drawn anew.
+    Drawn,
+    /// Line by line: what the model says on standard output as it is, the rest on standard error.
+    Plain,
+}
+
 struct State {
+    face: Face,
     screen: Screen,
     prose: Prose,
     scene: Scene,
@@ -71,9 +82,10 @@ pub(super) enum Scene {
 }
 
 impl View {
-    pub(super) fn new() -> Self {
-        let look = if console::colors_enabled_stderr() { Look::Styled } else { Look::Plain };
+    pub(super) fn new(face: Face) -> Self {
+        let look = if face == Face::Drawn && console::colors_enabled_stderr() { Look::Styled } else { Look::Plain };
         let state = State {
+            face,
             screen: Screen::default(),
             prose: Prose::new(look),
             scene: Scene::Still,
@@ -93,7 +105,7 @@ impl View {
     /// A line that stays.
     pub(super) fn say(&self, line: &str) {
         let mut state = self.state();
-        state.say(line.to_owned());
+        state.remark(line);
         state.draw_if(true);
     }
 
@@ -127,6 +139,11 @@ impl View {
     /// What was typed meanwhile.
     pub(super) fn set_typed(&self, typed: &Line, queued: &[String]) {
         let mut state = self.state();
+        if state.face == Face::Plain && queued.len() > state.queued.len() {
+            let new: Vec<String> = queued.iter().skip(state.queued.len()).map(|words| next_up(words)).collect();
+            // Past the line of text that is on its way, which stays whole.
+            new.iter().for_each(|line| state.screen.settle(line));
+        }
         state.typed = typed.clone();
         state.queued = queued.to_vec();
         state.draw_if(true);
@@ -166,11 +183,8 @@ impl Observer for View {
 impl State {
     fn observe(&mut self, event: &Event<'_>) {
         match event {
-            Event::Delta(Delta::Text(text)) => {
-                let rows = self.prose.push(text, screen::size().0);
-                self.settle(rows);
-            }
-            Event::Delta(Delta::Retry { attempt, pause, reason }) => self.say(lines::retry(*attempt, *pause, reason)),
+            Event::Delta(Delta::Text(text)) => self.tell(text),
+            Event::Delta(Delta::Retry { attempt, pause, reason }) => self.remark(&lines::retry(*attempt, *pause, reason)),
             Event::CallStarted { call, summary, .. } => {
                 self.finish_text();
                 self.running.push((call.id.to_string(), lines::what(call, summary)));
@@ -193,7 +207,7 @@ impl State {
                 self.progress = None;
                 self.say(lines::summarised(summary.turns, *before, *after));
             }
-            Event::Notice(text) => self.say(lines::notice(text)),
+            Event::Notice(text) => self.remark(&lines::notice(text)),
             Event::SubAgentTurn { usage, .. } | Event::Discarded { usage } => self.taken.push(Taken::Beside(*usage)),
             Event::TurnStarted { .. } => self.seen = false,
             Event::TurnFinished(turn) => {
@@ -203,8 +217,7 @@ impl State {
             Event::RequestFinished { outcome } => {
                 // An answer that did not come as text, such as a summary.
                 if let (Some(text), false) = (outcome.text(), self.seen) {
-                    let rows = self.prose.push(text, screen::size().0);
-                    self.settle(rows);
+                    self.tell(text);
                 }
                 self.finish_text();
                 self.running.clear();
@@ -218,16 +231,50 @@ impl State {
         }
     }
 
+    /// What this program itself says is broken between words; what others say is left as it is, to be copied.
+    fn remark(&mut self, line: &str) {
+        match self.face {
+            Face::Drawn => self.say(screen::wrapped(line, screen::size().0)),
+            Face::Plain => self.say(line.to_owned()),
+        }
+    }
+
     fn say(&mut self, line: String) {
         self.finish_text();
         self.settle(vec![line]);
     }
 
+    /// What the model says.
+    fn tell(&mut self, text: &str) {
+        let rows = self.prose.push(text, self.columns());
+        self.settle_told(rows);
+    }
+
     fn finish_text(&mut self) {
         if self.prose.has_begun() {
             self.seen = true;
-            let rows = self.prose.finish(screen::size().0);
-            self.settle(rows);
+            let rows = self.prose.finish(self.columns());
+            self.settle_told(rows);
+        }
+    }
+
+    /// How wide a row of text may be.
+    fn columns(&self) -> usize {
+        match self.face {
+            Face::Drawn => screen::size().0,
+            Face::Plain => usize::MAX,
+        }
+    }
+
+    fn settle_told(&mut self, rows: Vec<String>) {
+        match self.face {
+            Face::Drawn => self.settle(rows),
+            Face::Plain => {
+                self.screen.write();
+                for row in rows {
+                    let _ = stdout_line(&row);
+                }
+            }
         }
     }
 
@@ -239,6 +286,10 @@ impl State {
     }
 
     fn draw_if(&mut self, now_in_any_case: bool) {
+        if self.face == Face::Plain {
+            self.screen.write();
+            return;
+        }
         let now = Instant::now();
         if !now_in_any_case && !self.screen.is_due(now) {
             return;
@@ -270,7 +321,7 @@ impl State {
         };
         rows.rows.push(dim(&format!("{frame} {doing}"), width));
         for words in self.queued.iter().take(MOST_QUEUED) {
-            rows.rows.push(dim(&format!("  next {MARK}{}", shown::line(words, 400)), width));
+            rows.rows.push(dim(&next_up(words), width));
         }
         if self.queued.len() > MOST_QUEUED {
             rows.rows.push(dim(&format!("  … and {} more", self.queued.len() - MOST_QUEUED), width));
@@ -282,6 +333,11 @@ impl State {
         rows.cursor.0 = rows.cursor.0.saturating_sub(surplus);
         rows
     }
+}
+
+/// Words that wait for their turn.
+fn next_up(words: &str) -> String {
+    format!("  next {MARK}{}", shown::line(words, 400))
 }
 
 /// Adds what is being typed, and puts the cursor there.

@@ -34,8 +34,12 @@ impl Finished<'_> {
             ResultStatus::Error => style("✗").red(),
             ResultStatus::Rejected | ResultStatus::NotRun | ResultStatus::Interrupted => style("–").yellow(),
         };
-        let tier = self.tier.map_or("not run", Tier::name);
-        let facts = style(format!("{tier}, {}", duration_in_words(self.duration))).dim().for_stderr();
+        let facts = match (status, self.tier) {
+            (ResultStatus::Rejected, _) => "rejected".to_owned(),
+            (_, None) => format!("not run, {}", duration_in_words(self.duration)),
+            (_, Some(tier)) => format!("{}, {}", tier.name(), duration_in_words(self.duration)),
+        };
+        let facts = style(facts).dim().for_stderr();
         let mut lines = vec![format!("  {} {}  {facts}", mark.for_stderr(), what(self.call, self.summary))];
         lines.extend(match (status, self.view) {
             (ResultStatus::Ok, Some(View::Diff(text))) => diff(text),
@@ -43,9 +47,9 @@ impl Finished<'_> {
             (ResultStatus::Ok, Some(View::Table { header, rows })) => preview(&table(header, rows), DIFF_LINES),
             (ResultStatus::Ok, None) if self.tier == Some(Tier::Write) => preview(&self.result.text(), PREVIEW_LINES),
             (ResultStatus::Ok, None) => Vec::new(),
-            (ResultStatus::Error | ResultStatus::Rejected | ResultStatus::NotRun | ResultStatus::Interrupted, _) => {
-                preview(&self.result.text(), REASON_LINES)
-            }
+            // Whose words those are has just typed them.
+            (ResultStatus::Rejected, _) => Vec::new(),
+            (ResultStatus::Error | ResultStatus::NotRun | ResultStatus::Interrupted, _) => preview(&self.result.text(), REASON_LINES),
         });
         lines
     }
@@ -87,7 +91,7 @@ fn preview(text: &str, most: usize) -> Vec<String> {
     let all = text.lines().count();
     let dim = |line: String| style(line).dim().for_stderr().to_string();
     let shown = text.lines().take(most).map(|line| dim(format!("      {}", line.chars().take(200).collect::<String>())));
-    let more = (all > most).then(|| dim(format!("      … {} more lines", all - most)));
+    let more = (all > most).then(|| dim(more(all - most)));
     shown.chain(more).collect()
 }
 
@@ -99,8 +103,12 @@ fn diff(text: &str) -> Vec<String> {
         _ => style(line).dim(),
     };
     let shown = text.lines().take(DIFF_LINES).map(|line| format!("      {}", styled(line).for_stderr()));
-    let more = text.lines().count().saturating_sub(DIFF_LINES);
-    shown.chain((more > 0).then(|| format!("      … {more} more lines"))).collect()
+    let left = text.lines().count().saturating_sub(DIFF_LINES);
+    shown.chain((left > 0).then(|| more(left))).collect()
+}
+
+fn more(lines: usize) -> String {
+    format!("      … {lines} more line{}", if lines == 1 { "" } else { "s" })
 }
 
 fn table(header: &[String], rows: &[Vec<String>]) -> String {
@@ -133,6 +141,20 @@ mod tests {
         let header = ["name".to_owned(), "n".to_owned()];
         let rows = [vec!["grüße".to_owned(), "1".to_owned()], vec!["日本".to_owned(), "20".to_owned()]];
         assert_eq!(table(&header, &rows), "name   n\ngrüße  1\n日本   20");
+    }
+
+    #[test]
+    fn a_rejected_call_is_one_line_and_a_failed_one_says_why() {
+        let call = Call { id: crate::conversation::CallId::new("c"), name: "bash".into(), arguments: "{}".into() };
+        let lines = |status, text: &str| {
+            let result = ToolResult::with(status, text);
+            let finished =
+                Finished { call: &call, tier: Some(Tier::Write), summary: "ls", result: &result, view: None, duration: Duration::ZERO };
+            finished.lines().iter().map(|line| console::strip_ansi_codes(line).into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(ResultStatus::Rejected, "The user's words:\nno"), ["  – bash ls  rejected"]);
+        let failed = lines(ResultStatus::Error, "1\n2\n3\n4\n5");
+        assert_eq!(failed, ["  ✗ bash ls  write, at once", "      1", "      2", "      3", "      4", "      … 1 more line"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::lines::{self, Finished};
 use crate::agent::Outcome;
 use crate::agent::events::{Event, Fitting};
 use crate::agent::ports::Delta;
-use crate::cli::print::{stderr_line, stdout_line, stdout_piece};
+use crate::cli::print::{can_be_drawn_on, stderr_line, stdout_line, stdout_piece};
 use crate::shown;
 
 pub(super) struct Text {
@@ -29,7 +29,7 @@ pub(super) struct Text {
 
 impl Text {
     pub(super) fn new() -> Self {
-        let spinner = std::io::stderr().is_terminal().then(|| {
+        let spinner = can_be_drawn_on().then(|| {
             let spinner = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner:.dim} {wide_msg:.dim}") {
                 spinner.set_style(style.tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ "));

@@ -121,7 +121,7 @@ fn assistant(turn: &Turn, with_thinking: bool) -> Vec<Value> {
 fn thinking(reasoning: &Reasoning) -> Option<Value> {
     match reasoning {
         Reasoning::Text { text, signature: Some(signature) } => Some(json!({"type": "thinking", "thinking": text, "signature": signature})),
-        Reasoning::Text { signature: None, .. } => None,
+        Reasoning::Text { signature: None, .. } | Reasoning::Sealed { .. } => None,
         Reasoning::Opaque { data } => Some(json!({"type": "redacted_thinking", "data": data})),
     }
 }

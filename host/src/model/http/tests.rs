@@ -326,6 +326,20 @@ async fn r090_thinking_of_another_model_is_left_out_when_it_is_refused() {
 }
 
 #[tokio::test]
+async fn r090_sealed_thinking_that_is_refused_is_left_out() {
+    let refusal =
+        "{\"error\": {\"type\": \"invalid_request_error\", \"message\": \"The encrypted content for item rs_1 could not be verified.\"}}";
+    let completed = "data: {\"type\": \"response.completed\", \"response\": {\"output\": [{\"type\": \"message\", \"content\": [{\"text\": \"Hi\"}]}]}}\n\n";
+    let server = Server::start(vec![Answer::with("400 Bad", &[], refusal), Answer::events(completed)]).await;
+    let settings = Settings { base_url: Some(format!("{}/v1/responses", server.url())), timing: impatient(), ..Settings::default() };
+    let model = connect(&"openai:gpt-6-sol".parse().expect("a spec"), &settings).expect("connected");
+    let outcome = Heard::default().ask(&*model, hello(&eventful())).await;
+    assert_eq!(outcome.map(|response| response.text()), Ok("Hi".into()));
+    let sent: Vec<bool> = server.requests().iter().map(|request| request.body.to_string().contains("sealed")).collect();
+    assert_eq!(sent, [true, false]);
+}
+
+#[tokio::test]
 async fn r072_overflow_is_told_apart() {
     let body = "{\"error\": {\"message\": \"maximum context length is 8192 tokens\", \"code\": \"context_length_exceeded\"}}";
     let asked = ask(vec![Answer::with("400 Bad", &[], body)]).await;

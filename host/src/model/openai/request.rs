@@ -139,7 +139,7 @@ fn assistant(turn: &Turn, dialect: &Dialect) -> Value {
 fn thought(block: &Block) -> Option<&str> {
     match block {
         Block::Reasoning(Reasoning::Text { text, .. }) => Some(text),
-        Block::Reasoning(Reasoning::Opaque { .. }) | Block::Text(_) | Block::Call(_) => None,
+        Block::Reasoning(Reasoning::Opaque { .. } | Reasoning::Sealed { .. }) | Block::Text(_) | Block::Call(_) => None,
     }
 }
 

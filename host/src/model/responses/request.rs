@@ -1,0 +1,129 @@
+//! A request in the form of OpenAI's Responses.
+//!
+//! Choices where the format leaves some:
+//! - What the assistant said and called goes without the names that the provider gave it. A name stands for something that is
+//!   kept there, and nothing is; only thinking has to have its own.
+//! - Thinking goes before what came of it. Without that it is refused, so that thinking at the end of a turn is left out.
+//! - There is no mark for an error: the text of one begins with `Error:`, as in chat completions.
+//! - Schemas are not `strict`: that would demand that each argument is required.
+
+use serde_json::{Value, json};
+
+use super::Dialect;
+use crate::agent::ports::{ModelRequest, ToolChoice};
+use crate::conversation::{AnsweredCall, Block, Call, Content, Reasoning, ToolResult, Turn};
+use crate::model::wire::{NO_OUTPUT, wire_name, wire_summary};
+
+/// The body of the request.
+pub(super) fn body(model: &str, request: &ModelRequest<'_>, dialect: &Dialect, with_thinking: bool) -> Value {
+    let input = Input { dialect, with_thinking, items: Vec::new(), user: Vec::new() }.of(request);
+    let mut body = json!({"model": model, "input": input, "stream": true, "store": false});
+    if !request.system.trim().is_empty() {
+        body["instructions"] = request.system.into();
+    }
+    if !request.tools.is_empty() {
+        let tool = |tool: &crate::agent::ports::ToolDefinition| json!({"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.input_schema, "strict": false});
+        body["tools"] = request.tools.iter().map(tool).collect();
+        if request.tool_choice == ToolChoice::None {
+            body["tool_choice"] = "none".into();
+        }
+    }
+    if dialect.thinks {
+        body["include"] = json!(["reasoning.encrypted_content"]);
+    }
+    if let Some(effort) = &dialect.reasoning_effort {
+        body["reasoning"] = json!({"effort": effort});
+    }
+    if let Some(max) = dialect.max_output {
+        body["max_output_tokens"] = max.into();
+    }
+    body
+}
+
+/// The items so far, and the user's words that are not an item yet: adjacent ones become one.
+struct Input<'a> {
+    dialect: &'a Dialect,
+    with_thinking: bool,
+    items: Vec<Value>,
+    user: Vec<String>,
+}
+
+impl Input<'_> {
+    fn of(mut self, request: &ModelRequest<'_>) -> Vec<Value> {
+        self.user.extend(request.conversation.summary().map(wire_summary));
+        for (prompt, turns) in request.conversation.exchanges() {
+            self.user.push(prompt.to_owned());
+            for turn in turns {
+                self.flush();
+                self.assistant(turn.turn());
+                self.items.extend(turn.results().map(|(call, answer)| result(call, answer, self.dialect)));
+            }
+        }
+        self.user.extend(request.note.map(str::to_owned));
+        self.flush();
+        self.items
+    }
+
+    fn flush(&mut self) {
+        let texts = std::mem::take(&mut self.user);
+        if !texts.is_empty() {
+            self.items.push(json!({"role": "user", "content": texts.join("\n\n")}));
+        }
+    }
+
+    fn assistant(&mut self, turn: &Turn) {
+        let last = turn.blocks().iter().rposition(|block| !matches!(block, Block::Reasoning(_))).unwrap_or_default();
+        for (at, block) in turn.blocks().iter().enumerate() {
+            match block {
+                Block::Text(text) => self.items.push(self.said(text, turn)),
+                Block::Reasoning(Reasoning::Sealed { id, summary, data }) if self.with_thinking && self.dialect.thinks && at < last => {
+                    let summary: Vec<Value> = summary.iter().map(|text| json!({"type": "summary_text", "text": text})).collect();
+                    self.items.push(json!({"type": "reasoning", "id": id, "summary": summary, "encrypted_content": data}));
+                }
+                // That of others is not accepted.
+                Block::Reasoning(Reasoning::Sealed { .. } | Reasoning::Text { .. } | Reasoning::Opaque { .. }) => {}
+                Block::Call(AnsweredCall { call, .. }) => {
+                    let arguments = if call.arguments.trim().is_empty() { "{}" } else { call.arguments.as_str() };
+                    let name = wire_name(&call.name);
+                    self.items.push(json!({"type": "function_call", "call_id": call.id, "name": name, "arguments": arguments}));
+                }
+            }
+        }
+    }
+
+    fn said(&self, text: &str, turn: &Turn) -> Value {
+        let mut item = json!({"role": "assistant", "content": text});
+        if self.dialect.has_phases {
+            item["phase"] = if turn.has_calls() { "commentary" } else { "final_answer" }.into();
+        }
+        item
+    }
+}
+
+fn result(call: &Call, result: &ToolResult, dialect: &Dialect) -> Value {
+    let mut text = result.text();
+    let mut pictures = Vec::new();
+    for piece in &result.content {
+        let Content::Image { media_type, base64 } = piece else { continue };
+        if dialect.takes_pictures {
+            pictures.push(json!({"type": "input_image", "image_url": format!("data:{media_type};base64,{base64}")}));
+            continue;
+        }
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&format!("[a picture, {media_type}: this model cannot be shown pictures]"));
+    }
+    if text.trim().is_empty() {
+        NO_OUTPUT.clone_into(&mut text);
+    }
+    if result.status.is_error() && !text.starts_with("Error:") {
+        text.insert_str(0, "Error: ");
+    }
+    let output = if pictures.is_empty() {
+        Value::from(text)
+    } else {
+        [json!({"type": "input_text", "text": text})].into_iter().chain(pictures).collect()
+    };
+    json!({"type": "function_call_output", "call_id": call.id, "output": output})
+}
