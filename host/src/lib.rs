@@ -13,6 +13,7 @@
 //! - [`audit`]: what was decided and done, in a log that shows when it was changed.
 //! - [`authoring`]: writing plugins: templates, builds, and what every component has to stand.
 //! - [`config`]: what the user chose, as written and as meant.
+//! - [`plugins`]: plugins of strangers: fetched, kept, taken away.
 //! - [`cli`]: the commands; the only room that prints.
 
 pub mod agent;
@@ -22,6 +23,7 @@ pub mod cli;
 pub mod config;
 pub mod conversation;
 pub mod model;
+pub mod plugins;
 pub mod policy;
 pub mod sandbox;
 pub mod session;

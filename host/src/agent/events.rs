@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Outcome;
 use super::ports::Delta;
@@ -81,6 +81,8 @@ pub enum Event<'a> {
         view: Option<&'a View>,
         /// Without the time spent waiting for approval.
         duration: Duration,
+        /// What it leaves to later calls of the session, if anything.
+        remembered: Option<&'a Remembered>,
     },
     /// A turn, as it goes into the transcript: with calls, an answer, or the text that arrived before a failure.
     TurnFinished(&'a Turn),
@@ -91,6 +93,21 @@ pub enum Event<'a> {
         /// How it ended.
         outcome: &'a Outcome,
     },
+}
+
+/// What a call leaves to later calls of its session, also of one that is resumed. Only those who run tools know what it means.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remembered {
+    /// The component of the tool.
+    pub component: String,
+    /// The tool.
+    pub tool: String,
+    /// What the tool has set, and what it has deleted, by its keys.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<(String, Option<String>)>,
+    /// Which version of files the model knows since then, by their places; nothing if there is no file any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<(String, Option<String>)>,
 }
 
 /// How the conversation is made to fit into the model's window.

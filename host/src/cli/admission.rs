@@ -1,10 +1,11 @@
 //! Letting plugins of strangers in: those that were accepted, and those that somebody at the terminal accepts now.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::ask;
 use super::error::CliError;
+use super::print::stderr_line;
 use crate::config::LockFile;
 use crate::sandbox::Plugin;
 use crate::shown;
@@ -30,9 +31,22 @@ pub(super) struct Admission {
 
 impl Admission {
     pub(super) fn new(door: Door, file: LockFile) -> Result<Self, CliError> {
-        // Who only looks is not kept from it by a broken lock.
-        let lock = if door == Door::Open { Lock::new() } else { file.read()? };
+        let lock = match (door, file.read()) {
+            (_, Ok(lock)) => lock,
+            // Who only looks is not kept from it by a broken lock.
+            (Door::Open, Err(problem)) => {
+                stderr_line(&shown::line(&format!("warning: plugins that were added are not shown: {problem}"), 1000));
+                Lock::new()
+            }
+            (Door::Asks | Door::Locked, Err(problem)) => return Err(problem.into()),
+        };
         Ok(Self { door, file, lock })
+    }
+
+    /// The plugins that were added by name, where they are kept.
+    pub(super) fn added(&self) -> Vec<PathBuf> {
+        let folder = self.file.added_plugins();
+        self.lock.added().map(|(_, added)| folder.join(&added.file)).collect()
     }
 
     /// Whether a plugin may be used, or why not.
@@ -49,7 +63,7 @@ impl Admission {
         match ask::yes_or_no(&text, "Let it in, as it is?") {
             Some(true) => {
                 self.lock.accept(path, plugin);
-                self.file.write(&self.lock).map_err(|error| error.to_string())
+                self.file.change(|lock| lock.accept(path, plugin)).map_err(|error| error.to_string())
             }
             Some(false) => Err("you did not accept it".into()),
             None => Err(format!("{}, and there is no terminal to ask at. `cofferdam lock` accepts it", summary(&standing))),

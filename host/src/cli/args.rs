@@ -49,7 +49,7 @@ pub(super) enum Command {
     Demo(DemoArgs),
     /// See the tools, and call one without a model
     Tools(ToolsArgs),
-    /// Write, build, test and inspect plugins
+    /// Write, build, test and inspect plugins; add, update and remove them
     Plugin(PluginArgs),
     /// See what is allowed, asked and denied, and why
     Policy(PolicyArgs),

@@ -78,6 +78,7 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
         catalog.add(&sandbox, Origin::BuiltIn(name), component, &|| preparing(name));
     }
     let mut admission = Admission::new(door, lock_file(common, &folders))?;
+    settings.plugins.extend(admission.added());
     for path in &settings.plugins {
         let origin = Origin::File(path.clone());
         match ComponentBytes::read(path) {

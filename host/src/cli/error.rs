@@ -7,6 +7,7 @@ use super::print::stderr_line;
 use crate::audit::AuditError;
 use crate::config::{ConfigError, LockProblem, NoHome, PolicyFileError, SettingsError, TrustError};
 use crate::model::{ModelChoiceError, RecordError};
+use crate::plugins::{ShelfError, SourceError};
 use crate::sandbox::{CacheProblem, HistoryError, SandboxError, WorkspaceError};
 use crate::session::SessionError;
 
@@ -68,6 +69,8 @@ from! {
     SandboxError => new,
     WorkspaceError => new,
     SessionError => new,
+    ShelfError => new,
+    SourceError => new,
     AuditError => new,
     std::io::Error => new,
 }

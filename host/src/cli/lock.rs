@@ -30,32 +30,33 @@ pub(super) fn run(common: &Common, args: &LockArgs) -> Done {
         all_well = false;
         stdout_line(&shown::line(&format!("{}: refused: {}", refused.origin, refused.reason), 600));
     }
+    let mut accepted = Vec::new();
     for (path, plugin) in &plugins {
         let standing = lock.standing(path, plugin);
-        let well = standing == Standing::Accepted || (!args.check && accepts(&mut lock, path, plugin, &standing, args.yes)?);
+        let well = standing == Standing::Accepted || (!args.check && accepts(&lock, path, plugin, &standing, args.yes)?);
         all_well &= well;
-        let state = if well && standing != Standing::Accepted { "accepted now".to_owned() } else { summary(&standing) };
+        let is_new = well && standing != Standing::Accepted;
+        if is_new {
+            lock.accept(path, plugin);
+            accepted.push((*path, *plugin));
+        }
+        let state = if is_new { "accepted now".to_owned() } else { summary(&standing) };
         stdout_line(&shown::line(&format!("{}: {state}", path.display()), 2000));
     }
     if !args.check {
-        file.write(&lock)?;
+        // Whatever else was accepted while somebody was asked stays.
+        file.change(|lock| accepted.iter().for_each(|(path, plugin)| lock.accept(path, plugin)))?;
         stderr_line(&shown::line(&format!("Written: {}", file.path().display()), 600));
     }
     Ok(if all_well { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
-fn accepts(lock: &mut Lock, path: &Path, plugin: &Plugin, standing: &Standing, yes: bool) -> Result<bool, CliError> {
+fn accepts(lock: &Lock, path: &Path, plugin: &Plugin, standing: &Standing, yes: bool) -> Result<bool, CliError> {
     let text = describe(path, plugin, standing, lock.remark(path, plugin).as_deref());
-    let accepted = if yes {
+    if yes {
         stderr_line(&text);
-        true
-    } else {
-        ask::yes_or_no(&text, "Accept it, as it is?").ok_or_else(|| {
-            CliError::new("nobody can be asked here: say --yes to accept all plugins as they are, or --check to only look")
-        })?
-    };
-    if accepted {
-        lock.accept(path, plugin);
+        return Ok(true);
     }
-    Ok(accepted)
+    ask::yes_or_no(&text, "Accept it, as it is?")
+        .ok_or_else(|| CliError::new("nobody can be asked here: say --yes to accept all plugins as they are, or --check to only look"))
 }

@@ -22,7 +22,7 @@ use crate::policy::Mode;
 use crate::sandbox::{Allocation, Workspace};
 use crate::session::{Recording, Session};
 use crate::shown;
-use crate::tools::{Approver, Reorder};
+use crate::tools::{Approver, Memory, Reorder};
 
 /// The largest guide file that goes into the system prompt.
 const LARGEST_GUIDE: u64 = 64 << 10;
@@ -90,7 +90,10 @@ pub(super) async fn request(
     output: Output,
 ) -> Done {
     let renderer = Arc::new(Renderer::new(output));
-    let (mut transcript, journal) = session.map_or_else(Default::default, |session| (session.transcript, Some(session.journal)));
+    let (mut transcript, journal, remembered) = match session {
+        Some(Session { transcript, journal, remembered }) => (transcript, Some(journal), remembered),
+        None => Default::default(),
+    };
     let session_id = journal.as_ref().map(|journal| journal.id().clone());
     let recording = journal.map(|journal| Recording::new(journal, renderer.as_ref()));
     let observer: &dyn Observer = match &recording {
@@ -111,6 +114,7 @@ pub(super) async fn request(
     let system = system_prompt(parts, workspace, parts.settings.mode);
     let sub_agents = parts.sub_agents(workspace, &approvals, model, system.render_for_sub_agent());
     let dispatcher = parts.dispatcher_with(workspace, approvals).with_sub_agents(sub_agents);
+    let dispatcher = dispatcher.with_memory(Arc::new(Memory::restored(&remembered)));
     let cancel = CancellationToken::new();
     interrupt::watch(cancel.clone(), recording.as_ref().map(Recording::last_words))?;
     let agent = Agent {

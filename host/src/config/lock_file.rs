@@ -1,5 +1,6 @@
 //! Where the lock file is: beside the configuration that names the plugins.
 
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,10 @@ pub struct LockProblem {
     problem: String,
 }
 
+/// Keeps other processes from changing the lock file, for as long as this lives.
+#[derive(Debug)]
+pub struct LockGuard(#[expect(dead_code, reason = "it is held, not read")] File);
+
 impl LockFile {
     /// Beside this configuration file.
     pub fn beside(configuration: &Path) -> Self {
@@ -28,6 +33,11 @@ impl LockFile {
         &self.0
     }
 
+    /// The folder beside it, for plugins that were added.
+    pub fn added_plugins(&self) -> PathBuf {
+        self.0.with_file_name("plugins")
+    }
+
     /// Reads it; one that is not there has accepted nothing.
     pub fn read(&self) -> Result<Lock, LockProblem> {
         match std::fs::read_to_string(&self.0) {
@@ -37,18 +47,41 @@ impl LockFile {
         }
     }
 
+    /// Waits until nobody else changes it.
+    pub fn guard(&self) -> Result<LockGuard, LockProblem> {
+        let open = || {
+            std::fs::create_dir_all(self.folder())?;
+            // Not the lock file itself: each change puts another file in its place.
+            let file = File::options().write(true).create(true).truncate(false).open(self.0.with_file_name(".cofferdam.lock.guard"))?;
+            file.lock()?;
+            Ok(LockGuard(file))
+        };
+        open().map_err(|error: io::Error| self.problem(&error))
+    }
+
+    /// Changes it as it is now, whatever it was when somebody was asked.
+    pub fn change(&self, change: impl FnOnce(&mut Lock)) -> Result<(), LockProblem> {
+        let guard = self.guard()?;
+        let mut lock = self.read()?;
+        change(&mut lock);
+        self.write(&guard, &lock)
+    }
+
     /// Writes it, whole or not at all.
-    pub fn write(&self, lock: &Lock) -> Result<(), LockProblem> {
+    pub fn write(&self, _: &LockGuard, lock: &Lock) -> Result<(), LockProblem> {
         let text = lock.text().map_err(|error| self.problem(&error))?;
-        let folder = self.0.parent().unwrap_or(Path::new("."));
         let write = || {
-            std::fs::create_dir_all(folder)?;
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            let mut file = tempfile::NamedTempFile::new_in(self.folder())?;
             file.write_all(text.as_bytes())?;
             file.as_file().sync_all()?;
             file.persist(&self.0).map(drop).map_err(|error| error.error)
         };
         write().map_err(|error| self.problem(&error))
+    }
+
+    fn folder(&self) -> &Path {
+        // That of a bare file name is empty, and means the current one.
+        self.0.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
     }
 
     fn problem(&self, problem: &dyn std::fmt::Display) -> LockProblem {

@@ -13,7 +13,7 @@ mod settings;
 mod timeout;
 
 pub use folders::{Folders, NoHome};
-pub use lock_file::{LockFile, LockProblem};
+pub use lock_file::{LockFile, LockGuard, LockProblem};
 pub use policy::{
     FileProblem, LoadedPolicy, Owner, PolicyFileError, PolicyPlaces, PolicySource, ProjectPolicy, SourceState, Trust, TrustError,
 };

@@ -11,7 +11,7 @@ use super::engine::{Allocation, Sandbox, SandboxOptions};
 use super::os;
 
 /// The largest component that is looked at. The largest in use, CPython's, has 18 MiB.
-pub(super) const LARGEST_COMPONENT: usize = 64 << 20;
+pub const LARGEST_COMPONENT: usize = 64 << 20;
 /// The largest in use take 45 s of one core on a slow machine.
 const TIME: Duration = Duration::from_secs(180);
 /// Address space of the compiling process.

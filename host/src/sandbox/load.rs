@@ -74,6 +74,11 @@ impl ComponentBytes {
         Self { digest, bytes: Cow::Borrowed(bytes) }
     }
 
+    /// The name of their content.
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
     /// From a file: a plain one, and no larger than any honest component is.
     pub fn read(path: &Path) -> Result<Self, LoadError> {
         use std::io::Read as _;
@@ -127,6 +132,11 @@ impl Plugin {
     /// What it says of itself when it is asked again, whatever it said before. Blocks, and must not be called on a task.
     pub fn declared_anew(&self, sandbox: &Sandbox) -> Result<Declaration, LoadError> {
         sandbox.list_tools(self.ready(sandbox)?, self.declaration.imports.clone())
+    }
+
+    /// The component itself.
+    pub fn component(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// The size of the component in bytes.

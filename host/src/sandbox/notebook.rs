@@ -1,6 +1,6 @@
 //! `state`: a few texts that a tool finds again at its next call of the session.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::bindings::cofferdam::plugin::state as wit;
@@ -28,12 +28,39 @@ struct Kept {
     values: BTreeMap<String, String>,
     /// Of all keys and values.
     bytes: usize,
+    /// Keys that were set or deleted since somebody asked.
+    changed: BTreeSet<String>,
 }
+
+/// A key with its value; `None` if it was deleted.
+pub type Note = (String, Option<String>);
 
 impl Notebooks {
     /// The notebook of a tool of this component. A component that changed is another one and starts afresh.
     pub fn of(&self, component: &Digest, tool: &str) -> Notebook {
         lock(&self.by_tool).entry((component.clone(), tool.to_owned())).or_default().clone()
+    }
+}
+
+impl Notebook {
+    /// What was changed since the last time that this was asked.
+    pub fn take_changes(&self) -> Vec<Note> {
+        let mut kept = lock(&self.0);
+        let changed = std::mem::take(&mut kept.changed);
+        changed.into_iter().map(|key| (key.clone(), kept.values.get(&key).cloned())).collect()
+    }
+
+    /// Makes the changes of an earlier time again. What does not fit is not taken: somebody may have written to the file.
+    pub fn restore(&self, notes: &[Note]) {
+        let mut kept = lock(&self.0);
+        for (key, value) in notes {
+            match value {
+                Some(value) if check(key).is_ok() => drop(kept.set(key.clone(), value.clone())),
+                Some(_) => {}
+                None => kept.delete(key),
+            }
+        }
+        kept.changed.clear();
     }
 }
 
@@ -51,6 +78,7 @@ impl Kept {
             return Err(full(format!("with it there would be {bytes} bytes; at most {MOST_BYTES} are kept")));
         }
         self.bytes = bytes;
+        self.changed.insert(key.clone());
         self.values.insert(key, value);
         Ok(())
     }
@@ -58,6 +86,7 @@ impl Kept {
     fn delete(&mut self, key: &str) {
         if let Some(value) = self.values.remove(key) {
             self.bytes -= key.len() + value.len();
+            self.changed.insert(key.to_owned());
         }
     }
 }
@@ -152,5 +181,26 @@ mod tests {
         assert_eq!(set(&mut lock(&notebooks.of(&one, "a").0), "k", 1), Ok(()));
         let keys = |component, tool| lock(&notebooks.of(component, tool).0).values.len();
         assert_eq!([keys(&one, "a"), keys(&one, "b"), keys(&other, "a")], [1, 0, 0]);
+    }
+
+    #[test]
+    fn what_was_changed_is_told_once_and_can_be_made_again() {
+        let (notebook, again) = (Notebook::default(), Notebook::default());
+        let changes = |notebook: &Notebook| {
+            let notes = notebook.take_changes();
+            again.restore(&notes);
+            notes.into_iter().map(|(key, value)| format!("{key}={}", value.unwrap_or_else(|| "gone".into()))).collect::<Vec<_>>()
+        };
+        assert_eq!(set(&mut lock(&notebook.0), "a", 1), Ok(()));
+        assert_eq!(set(&mut lock(&notebook.0), "b", 2), Ok(()));
+        assert_eq!(changes(&notebook), ["a=x", "b=xx"]);
+        lock(&notebook.0).delete("a");
+        lock(&notebook.0).delete("never there");
+        assert_eq!(set(&mut lock(&notebook.0), "b", 3), Ok(()));
+        assert_eq!(changes(&notebook), ["a=gone", "b=xxx"]);
+        assert_eq!((changes(&notebook), changes(&again)), (vec![], vec![]));
+        assert_eq!(lock(&again.0).values, lock(&notebook.0).values);
+        again.restore(&[("no key!".into(), Some("x".into())), ("c".into(), Some("x".repeat(LONGEST_VALUE + 1)))]);
+        assert_eq!(lock(&again.0).values, lock(&notebook.0).values, "what a tool could not have kept is not there");
     }
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::record::{AnyHeader, Header, Record, VERSION};
+use crate::agent::events::Remembered;
 use crate::conversation::{OpenTurn, Part, Place, Slot, Summary, ToolResult, Transcript, Turn, Usage};
 
 /// Why calls that a crash kept from starting never will.
@@ -17,6 +18,8 @@ pub struct Saved {
     pub transcript: Transcript,
     /// From the oldest to the newest.
     pub requests: Vec<Request>,
+    /// What calls have left to later ones, in order.
+    pub remembered: Vec<Remembered>,
     /// How many bytes of the file are whole lines.
     pub(super) whole: u64,
 }
@@ -70,8 +73,9 @@ impl Saved {
             let record = serde_json::from_slice(line).map_err(|error| damaged(error.to_string()))?;
             fold.take(record).map_err(|problem| damaged(problem.to_owned()))?;
         }
+        let remembered = std::mem::take(&mut fold.remembered);
         let (transcript, requests) = fold.finish();
-        Ok(Self { header: Some(header), transcript, requests, whole: whole as u64 })
+        Ok(Self { header: Some(header), transcript, requests, remembered, whole: whole as u64 })
     }
 
     /// How many turns the assistant took.
@@ -97,6 +101,7 @@ struct Fold {
     summary: Option<Summary>,
     requests: Vec<Request>,
     open: Option<OpenTurn>,
+    remembered: Vec<Remembered>,
 }
 
 type Taken = Result<(), &'static str>;
@@ -117,7 +122,10 @@ impl Fold {
                 (turn, Slot::Waiting) => turn.start(call),
                 (_, Slot::Started | Slot::Done(_)) => return Err("a call starts a second time"),
             },
-            Record::Finished { call, result } => self.answer(call, result)?,
+            Record::Finished { call, result, remembered } => {
+                self.answer(call, result)?;
+                self.remembered.extend(remembered);
+            }
             Record::Closed { .. } if self.open.is_none() => return Err("no turn is open"),
             Record::Closed { rest } => {
                 for (call, result) in rest {

@@ -137,9 +137,9 @@ impl State {
                 };
                 (Record::Started { call: self.came(call, Progress::Started)? }, durable)
             }
-            Event::CallFinished { call, result, .. } => {
+            Event::CallFinished { call, result, remembered, .. } => {
                 let place = self.came(call, Progress::Finished)?;
-                (Record::Finished { call: place, result: (*result).clone() }, Durable::Later)
+                (Record::Finished { call: place, result: (*result).clone(), remembered: remembered.cloned() }, Durable::Later)
             }
             Event::TurnFinished(turn) => {
                 self.partial.clear();
@@ -279,8 +279,15 @@ mod tests {
         let response = Response { blocks: ["a", "b", "c"].map(|id| ResponseBlock::Call(call(id))).into(), ..Response::default() };
         let open = || OpenTurn::new(response.clone()).expect("it has calls");
         let answer = ToolResult::ok("done");
-        let finished =
-            Event::CallFinished { call: &call("a"), tier: None, summary: "", result: &answer, view: None, duration: Duration::ZERO };
+        let finished = Event::CallFinished {
+            call: &call("a"),
+            tier: None,
+            summary: "",
+            result: &answer,
+            view: None,
+            duration: Duration::ZERO,
+            remembered: None,
+        };
         let started = Event::CallStarted { call: &call("b"), tier: Tier::Write, summary: "" };
         let in_text = [Event::TurnStarted { turn: 1 }, Event::Delta(Delta::Text("I was ab")), Event::Delta(Delta::Text("out to"))];
         let turn = open();

@@ -15,7 +15,8 @@
 //! {"outcome": {"kind": "answered", "at": "2026-01-31T12:00:09.001Z"}}
 //! {"compacted": {"text": "Goal: …", "until": {"exchange": 1, "turn": 0}, "turns": 2, "tokens": 5100, "usage": {…}, "at": "2026-01-31T12:01:00.000Z"}}
 //! ```
-//! A `response` asks for calls and opens a turn; `started` and `finished` name a call by its place in it; `closed` ends the
+//! A `response` asks for calls and opens a turn; `started` and `finished` name a call by its place in it; a `finished` call may
+//! have left something to later ones, which is in the same line (`"remembered"`), so that both are there or none. `closed` ends the
 //! turn, with the results of calls that have none by then. A `turn` is one that was complete when it was written: an
 //! answer, text that broke off, or calls that were not let run. `compacted` says that from then on a summary is sent in the
 //! place of everything before a turn of an exchange, both counted from 0; it stands between turns, of a request or of none.
@@ -30,6 +31,7 @@ use serde_json::{Map, Value};
 
 use super::SessionId;
 use crate::agent::Outcome;
+use crate::agent::events::Remembered;
 use crate::conversation::{Response, Summary, ToolResult, Turn, Usage};
 
 /// The version that this program writes, and the newest it reads.
@@ -79,8 +81,13 @@ pub(super) enum Record {
     Response(Response),
     /// A call is about to run.
     Started { call: usize },
-    /// A call has its result.
-    Finished { call: usize, result: ToolResult },
+    /// A call has its result, and has left something to later ones.
+    Finished {
+        call: usize,
+        result: ToolResult,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remembered: Option<Remembered>,
+    },
     /// The open turn is complete, with what its other calls came to.
     Closed { rest: Vec<(usize, ToolResult)> },
     /// A whole turn.

@@ -12,6 +12,7 @@ use super::fold::Saved;
 use super::journal::{self, Journal, Redact};
 use super::record::Header;
 use super::{SessionError, SessionId};
+use crate::agent::events::Remembered;
 use crate::conversation::Transcript;
 
 const ENDING: &str = "jsonl";
@@ -47,6 +48,8 @@ pub struct Session {
     pub transcript: Transcript,
     /// Where the rest goes.
     pub journal: Journal,
+    /// What calls have left to later ones, in order.
+    pub remembered: Vec<Remembered>,
 }
 
 impl Store {
@@ -65,7 +68,7 @@ impl Store {
         let journal = Journal::create(&path(&folder, &header.id), &header, redact)?;
         // Only then does the file survive a power cut; a file system that cannot do it does what it can.
         drop(File::open(&folder).and_then(|folder| folder.sync_all()));
-        Ok(Session { transcript: Transcript::new(), journal })
+        Ok(Session { transcript: Transcript::new(), journal, remembered: Vec::new() })
     }
 
     /// Newest first.
@@ -129,7 +132,7 @@ impl Entry {
             make_private(folder)?;
         }
         let (journal, saved) = Journal::open(&self.path, &self.id, &workspace.display().to_string(), redact)?;
-        Ok(Session { transcript: saved.transcript, journal })
+        Ok(Session { transcript: saved.transcript, journal, remembered: saved.remembered })
     }
 
     /// The file.

@@ -79,7 +79,15 @@ impl Tools for Desk {
                     "spy" => ToolResult::ok(std::fs::read_to_string(&call.arguments).expect("the journal is there")),
                     name => ToolResult::ok(format!("{name} of {}: done\nä🦀\u{2028}", call.arguments)),
                 };
-                let event = Event::CallFinished { call, tier, summary: "", result: &result, view: None, duration: Duration::ZERO };
+                let event = Event::CallFinished {
+                    call,
+                    tier,
+                    summary: "",
+                    result: &result,
+                    view: None,
+                    duration: Duration::ZERO,
+                    remembered: None,
+                };
                 observer.observe(&event);
                 turn.answer(index, result);
             }
@@ -170,7 +178,7 @@ fn requests() -> Vec<(&'static str, Script)> {
 /// A store in a folder, with one session in which everything happened, and what was live at its end.
 pub(super) async fn eventful(folder: &Path) -> (Store, Entry, Transcript) {
     let store = Store::new(folder.join("sessions"));
-    let Session { mut transcript, mut journal } = store.create(Path::new(WORKSPACE), Box::new(str::to_owned)).expect("created");
+    let Session { mut transcript, mut journal, .. } = store.create(Path::new(WORKSPACE), Box::new(str::to_owned)).expect("created");
     for (prompt, script) in requests() {
         let notices = Notices::default();
         request(journal, &mut transcript, prompt, &script, &notices).await;

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::added::Added;
 use crate::policy::Capability;
 use crate::sandbox::{DeclaredTool, Digest, Plugin};
 
@@ -16,8 +17,11 @@ use crate::sandbox::{DeclaredTool, Digest, Plugin};
 #[serde(deny_unknown_fields)]
 pub struct Lock {
     version: u32,
+    /// Those that `plugin add` brought, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) added: BTreeMap<String, Added>,
     #[serde(default, rename = "plugin", skip_serializing_if = "BTreeMap::is_empty")]
-    plugins: BTreeMap<String, Accepted>,
+    pub(super) plugins: BTreeMap<String, Accepted>,
 }
 
 /// A plugin as it was accepted.
@@ -79,7 +83,7 @@ const VERSION: u32 = 1;
 impl Lock {
     /// An empty one.
     pub fn new() -> Self {
-        Self { version: VERSION, plugins: BTreeMap::new() }
+        Self { version: VERSION, ..Self::default() }
     }
 
     /// Reads the text of a lock file.
@@ -91,13 +95,16 @@ impl Lock {
         if let Some(digest) = lock.plugins.values().map(|plugin| &plugin.digest).find(|digest| Digest::parse(digest.as_str()).is_none()) {
             return Err(BadLock::NotUnderstood(format!("{:?} is no digest", digest.as_str())));
         }
+        if let Some(added) = lock.added.values().find(|added| !added.is_plain()) {
+            return Err(BadLock::NotUnderstood(format!("{:?} is not the name of a file", added.file)));
+        }
         Ok(lock)
     }
 
     /// The text of the lock file.
     pub fn text(&self) -> Result<String, BadLock> {
         let text = toml::to_string_pretty(self).map_err(|error| BadLock::NotUnderstood(error.to_string()))?;
-        Ok(format!("# What plugins were accepted as. Written by cofferdam; `cofferdam lock` changes it.\n\n{text}"))
+        Ok(format!("# What plugins were accepted as. Written by cofferdam; `cofferdam lock` and `cofferdam plugin` change it.\n\n{text}"))
     }
 
     /// How the plugin at this path stands to what was accepted.
@@ -129,12 +136,17 @@ impl Lock {
     }
 }
 
-fn key(path: &Path) -> String {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string()
+pub(super) fn key(path: &Path) -> String {
+    let canonical = path.canonicalize().or_else(|error| match (path.parent(), path.file_name()) {
+        // A file that is gone had its place all the same.
+        (Some(folder), Some(name)) => Ok(folder.canonicalize()?.join(name)),
+        (_, None) | (None, _) => Err(error),
+    });
+    canonical.unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
 impl Accepted {
-    fn of(plugin: &Plugin) -> Self {
+    pub(super) fn of(plugin: &Plugin) -> Self {
         let declaration = plugin.declaration();
         let tool = |tool: &DeclaredTool| (tool.name.clone(), AcceptedTool::of(tool));
         Self {
@@ -145,7 +157,7 @@ impl Accepted {
     }
 
     /// What this asks for and the other does not, in words.
-    fn beyond(&self, other: &Self) -> Vec<String> {
+    pub(super) fn beyond(&self, other: &Self) -> Vec<String> {
         let mut wider = Vec::new();
         for (name, tool) in &self.tools {
             match other.tools.get(name) {
@@ -169,7 +181,7 @@ impl Accepted {
 }
 
 /// Whether one capability is at least another.
-fn includes(had: &Capability, asked: &Capability) -> bool {
+pub(super) fn includes(had: &Capability, asked: &Capability) -> bool {
     match (had, asked) {
         (Capability::Fetch(had), Capability::Fetch(asked)) | (Capability::ReadEnvironment(had), Capability::ReadEnvironment(asked)) => {
             asked.iter().all(|one| had.contains(one))

@@ -119,26 +119,40 @@ impl Catalog {
         self.refused.push(Refused { origin, reason: error.to_string(), tools: Vec::new() });
     }
 
-    fn add_loaded(&mut self, origin: Origin, plugin: Arc<Plugin>) {
-        let names: Vec<String> = plugin.declaration().tools.iter().map(|tool| tool.name.clone()).collect();
-        let taken = names.iter().find_map(|name| self.tools.iter().find(|tool| tool.declared.name.eq_ignore_ascii_case(name)));
-        if let Some(taken) = taken {
-            let reason = format!(
+    /// Why a plugin would not be offered beside the others, those of one origin left out.
+    pub fn objection(&self, plugin: &Plugin, left_out: Option<&Origin>) -> Option<String> {
+        let unusable = |tool: &DeclaredTool| {
+            let problem = Arguments::new(tool.input_schema.clone()).validator().err()?.to_owned();
+            Some(format!("the input schema of {} cannot be used: {problem}", tool.name))
+        };
+        self.taken(plugin, left_out).or_else(|| plugin.declaration().tools.iter().find_map(unusable))
+    }
+
+    fn taken(&self, plugin: &Plugin, left_out: Option<&Origin>) -> Option<String> {
+        let others = || self.tools.iter().filter(|tool| Some(&tool.origin) != left_out);
+        let taken = |declared: &DeclaredTool| others().find(|tool| tool.declared.name.eq_ignore_ascii_case(&declared.name));
+        plugin.declaration().tools.iter().find_map(taken).map(|taken| {
+            format!(
                 "it has a tool named {}, and so has {}; names are unique, whatever their case. Remove one of the two",
                 taken.declared.name, taken.origin
-            );
+            )
+        })
+    }
+
+    fn add_loaded(&mut self, origin: Origin, plugin: Arc<Plugin>) {
+        let names: Vec<String> = plugin.declaration().tools.iter().map(|tool| tool.name.clone()).collect();
+        // A stranger's schema is tried out now; that of a built-in tool is known to be good, and costs time.
+        let objection = match &origin {
+            Origin::File(_) => self.objection(&plugin, None),
+            Origin::BuiltIn(_) => self.taken(&plugin, None),
+        };
+        if let Some(reason) = objection {
             self.refused.push(Refused { origin, reason, tools: names });
             return;
         }
         let mut new = Vec::with_capacity(names.len());
         for declared in &plugin.declaration().tools {
             let arguments = Arguments::new(declared.input_schema.clone());
-            // A stranger's schema is tried out now; that of a built-in tool is known to be good, and costs time.
-            if let (Origin::File(_), Err(problem)) = (&origin, arguments.validator()) {
-                let reason = format!("the input schema of {} cannot be used: {problem}", declared.name);
-                self.refused.push(Refused { origin, reason, tools: names });
-                return;
-            }
             Arc::make_mut(&mut self.policy).know(&declared.name, plugin.digest().as_str());
             new.push(self.tool(declared, &origin, &plugin, arguments));
         }

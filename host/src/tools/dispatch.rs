@@ -16,17 +16,18 @@ use super::approval::{Approvals, Verdicts, lock, rejected_text};
 use super::catalog::{Catalog, Tool};
 use super::delegation::{self, SubAgents};
 use super::ledger::{Ended, Subject};
+use super::memory::Memory;
 use super::parallel::ParallelLimit;
 use super::repetition::Repetition;
 use super::schedule::{self, Planned, Reorder, Step, Touches};
 use super::settle::{self, Settling, denied};
 use super::summary;
 use crate::agent::ActiveTime;
-use crate::agent::events::{Event, Observer, Tier, View};
+use crate::agent::events::{Event, Observer, Remembered, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
 use crate::policy::{Cap, Effect, FileGrant};
-use crate::sandbox::{self, CallReport, Credential, Failure, Gate, History, Limits, Notebooks, Ruling, Sandbox, Workspace};
+use crate::sandbox::{self, CallReport, Credential, Failure, Gate, History, Limits, Ruling, Sandbox, Workspace};
 
 /// Runs calls in their enclosures.
 pub struct Dispatcher {
@@ -37,7 +38,7 @@ pub struct Dispatcher {
     settings: DispatcherSettings,
     repetition: Mutex<Repetition>,
     settling: Settling,
-    notebooks: Arc<Notebooks>,
+    memory: Arc<Memory>,
     sub_agents: SubAgents,
 }
 
@@ -79,6 +80,7 @@ struct Done<'a> {
     result: ToolResult,
     view: Option<View>,
     duration: Duration,
+    remembered: Option<Remembered>,
     hand_back: bool,
 }
 
@@ -112,9 +114,9 @@ impl Dispatcher {
         approvals: Arc<Approvals>,
         settings: DispatcherSettings,
     ) -> Self {
-        let (repetition, notebooks, sub_agents) = (Mutex::default(), Arc::default(), SubAgents::NoModel);
+        let (repetition, memory, sub_agents) = (Mutex::default(), Arc::default(), SubAgents::NoModel);
         let settling = Settling::default();
-        Self { sandbox, catalog, workspace, approvals, settings, repetition, settling, notebooks, sub_agents }
+        Self { sandbox, catalog, workspace, approvals, settings, repetition, settling, memory, sub_agents }
     }
 
     /// With a place where what was there before a change is kept, to be had back.
@@ -123,10 +125,10 @@ impl Dispatcher {
         Self { settling: Settling { history: Some(history) }, ..self }
     }
 
-    /// With what tools kept before, in the same session.
+    /// With what earlier calls of the same session have left.
     #[must_use]
-    pub fn with_notebooks(self, notebooks: Arc<Notebooks>) -> Self {
-        Self { notebooks, ..self }
+    pub fn with_memory(self, memory: Arc<Memory>) -> Self {
+        Self { memory, ..self }
     }
 
     /// With somebody who works on tasks that tools hand over.
@@ -175,6 +177,7 @@ impl Dispatcher {
                         result: &result,
                         view: None,
                         duration: Duration::ZERO,
+                        remembered: None,
                     });
                     turn.answer(index, result);
                 }
@@ -243,6 +246,7 @@ impl Dispatcher {
                 result: &done.result,
                 view: done.view.as_ref(),
                 duration: done.duration,
+                remembered: done.remembered.as_ref(),
             };
             observer.observe(&finished);
             turn.answer(done.ready.index, done.result);
@@ -257,7 +261,13 @@ impl Dispatcher {
             Ok(()) => self.attempt(&ready, &verdicts, observer, cancel).await,
             Err(failure) => CallReport::without_a_run(failure),
         };
-        let changes = self.settling.settle(&mut report, ready.tool, &ready.subject, &self.approvals, (cancel, &verdicts)).await;
+        let subject = (ready.tool, ready.subject.as_ref());
+        let changed = self.settling.settle(&mut report, subject, &self.memory, &self.approvals, (cancel, &verdicts)).await;
+        let by = (ready.tool.plugin.digest(), ready.tool.declared.name.as_str());
+        let remembered = match &report.result {
+            Ok(_) => self.memory.remember(by, &report.touched, changed.as_ref().map(|changed| changed.made.as_slice())),
+            Err(_) => self.memory.remember_failed(by),
+        };
         let CallReport { result: report, active, memory, log, touched, contacts, denials, staged: _ } = report;
         let verdicts = std::mem::take(&mut *lock(&verdicts));
         let wall = started.elapsed();
@@ -295,12 +305,12 @@ impl Dispatcher {
                 let (mut result, view) = answer::to_result(report, &keeping, &ready.tool.declared.name);
                 settle::remark(&mut result, &denials, !ended.touched.written.is_empty());
                 // What has really changed, whatever the tool says.
-                (result, changes.map(|changes| View::Diff(changes.diff())).or(view), false)
+                (result, changed.map(|changed| View::Diff(changed.changes.diff())).or(view), false)
             }
         };
         ended.status = result.status;
         self.approvals.ended(&ready.subject, &ended);
-        Done { ready, result, view, duration, hand_back }
+        Done { ready, result, view, duration, remembered, hand_back }
     }
 
     /// Asks for what has to be settled before a call starts; its effects are decided on when they are known.
@@ -357,7 +367,7 @@ impl Dispatcher {
             limits: self.settings.limits.clone().with(&ready.tool.caps),
             workspace: Arc::clone(&self.workspace),
             gate: self.gate(ready, verdicts, cancel),
-            notebook: self.notebooks.of(ready.tool.plugin.digest(), &ready.tool.declared.name),
+            notebook: self.memory.notebook(ready.tool.plugin.digest(), &ready.tool.declared.name),
             delegation,
             // A line that finds the channel full is dropped: progress is for now or never.
             progress: Arc::new(move |line| drop(lines.try_send(line.to_owned()))),

@@ -5,6 +5,7 @@
 //! runs them in their enclosures, asks where something has to be approved, and answers every call.
 
 mod accepted;
+mod added;
 mod answer;
 mod approval;
 mod arguments;
@@ -13,6 +14,7 @@ mod catalog;
 mod delegation;
 mod dispatch;
 mod ledger;
+mod memory;
 mod parallel;
 mod paths;
 mod repetition;
@@ -22,6 +24,7 @@ mod summary;
 mod tier;
 
 pub use accepted::{Accepted, AcceptedTool, BadLock, Lock, Standing};
+pub use added::{Added, Difference};
 pub use approval::{Answer, Approvals, Approver};
 pub use arguments::{Arguments, ArgumentsProblem};
 pub use builtin::builtin_components;
@@ -29,6 +32,7 @@ pub use catalog::{Catalog, ChosenCaps, Origin, Refused, Tool};
 pub use delegation::SubAgents;
 pub use dispatch::{Dispatcher, DispatcherSettings};
 pub use ledger::{Change, Contact, Contacts, Decided, Ended, Ground, Ledger, Ruled, Subject, Touched, Unrecorded};
+pub use memory::Memory;
 pub use parallel::{InvalidParallelLimit, ParallelLimit};
 pub use schedule::Reorder;
 pub use tier::tier;

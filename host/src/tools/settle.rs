@@ -7,9 +7,10 @@ use tokio_util::sync::CancellationToken;
 use super::approval::{Approvals, Verdicts};
 use super::catalog::Tool;
 use super::ledger::Subject;
+use super::memory::Memory;
 use crate::conversation::{Content, ResultStatus, ToolResult};
 use crate::policy::{Changes, Denial, Effect, FileGrant};
-use crate::sandbox::{CallReport, CommitError, Failure, History, Ruling};
+use crate::sandbox::{CallReport, CommitError, Failure, History, Made, Ruling};
 
 /// Makes changes real.
 #[derive(Default)]
@@ -18,17 +19,25 @@ pub(super) struct Settling {
     pub(super) history: Option<Arc<History>>,
 }
 
+/// What a call has really changed.
+pub(super) struct Changed {
+    /// As it was shown.
+    pub(super) changes: Changes,
+    /// What is there now.
+    pub(super) made: Vec<Made>,
+}
+
 impl Settling {
     /// Decides on the changes of a call that ended well, and makes them; the report says what came of it. A call that
     /// changes nothing needs no leave.
     pub(super) async fn settle(
         &self,
         report: &mut CallReport,
-        tool: &Tool,
-        subject: &Subject,
+        (tool, subject): (&Tool, &Subject),
+        memory: &Memory,
         approvals: &Approvals,
         (cancel, verdicts): (&CancellationToken, &Mutex<Verdicts>),
-    ) -> Option<Changes> {
+    ) -> Option<Changed> {
         let Some(staged) = report.staged.take() else {
             // A tool that wants to be confirmed is, even if it turns out to change nothing: before anybody hears of it.
             let unconfirmed = tool.confirm && tool.grants.files == FileGrant::ReadWrite && report.result.is_ok();
@@ -37,6 +46,13 @@ impl Settling {
             }
             return None;
         };
+        // Before anybody is asked. From here to the change itself the commit sees to it that nothing changes.
+        if let Some(place) = memory.outdated(&staged) {
+            report.result = Err(Failure::NotChanged(format!(
+                "'{place}' has changed on disk since it was last read, so nothing was changed. Read it again, and repeat the call with what is there now."
+            )));
+            return None;
+        }
         let changes = staged.changes().clone();
         let effect = Effect::Write { changes: changes.clone(), confirm: tool.confirm };
         let permit = match approvals.rule(subject, effect, cancel, verdicts).await {
@@ -49,7 +65,7 @@ impl Settling {
         let (history, tool) = (self.history.clone(), subject.tool.clone());
         let committed = tokio::task::spawn_blocking(move || staged.commit(permit, &tool, history.as_deref())).await;
         match committed {
-            Ok(Ok(())) => Some(changes),
+            Ok(Ok(made)) => Some(Changed { changes, made }),
             Ok(Err(error)) => {
                 report.result = Err(not_changed(&error));
                 None

@@ -70,7 +70,7 @@ fn r014_the_tier_is_computed_and_can_only_be_raised() {
 
 #[test]
 fn what_this_host_cannot_lend_is_not_there() {
-    let asks = [Capability::ReadEnvironment(vec!["PATH".into()]), Capability::KeepState];
+    let asks = [Capability::ReadEnvironment(vec!["PATH".into()])];
     let house = House::with(&Guest::named("look-around").asking(&asks));
     assert_eq!(house.catalog().find("look_around").expect("it is there").not_lent, asks);
     assert_says(&house.answers("look_around", "{}"), "variables 0\n");

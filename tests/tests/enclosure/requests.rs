@@ -246,7 +246,7 @@ fn r101_a_request_ends_when_its_call_is_cancelled() {
 fn r098_a_call_that_waits_for_an_answer_uses_up_its_time() {
     let server = Server::start();
     let house = Plan::default().guest(&guest(&server.here(), "/silent", &[server.here()])).millis(300).build();
-    assert_says(&house.fails("fetch", "{}"), "time");
+    assert_says(&house.fails("fetch", "{}"), "it ran longer than its 0.3 seconds");
     house.assert_is_fine();
 }
 

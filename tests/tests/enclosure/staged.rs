@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use cofferdam::conversation::ResultStatus;
 use cofferdam::policy::{Capability, Changes, Effect, Mode, Question};
 use cofferdam::tools::{Answer, Approver};
-use cofferdam_tests::guests::{Guest, House, Plan, Scripted};
+use cofferdam_tests::guests::{Guest, House, Plan, Scripted, Tool};
 
 use crate::assert_says;
 
@@ -167,15 +167,14 @@ fn a_call_that_fails_changes_nothing() {
 #[test]
 fn r039_dont_ask_again_covers_the_paths_that_really_change() {
     let approver = Arc::new(Scripted::with([Answer::YesForScope]));
-    let house = Plan::default().guest(&edit(r#"(call $overwrite @"src/a" {{text}})"#).with("{{text}}", "@\"1\"")).asking(&approver).build();
+    let house = Plan::default().guest(&edit(r#"(call $append @"src/a" {{text}})"#).with("{{text}}", "@\"1\"")).asking(&approver).build();
     house.write("src/a", "0");
     house.answers("edit", r#"{"path":"elsewhere"}"#);
     let asked = approver.asked();
     assert_eq!(asked[0].scope.as_ref().map(ToString::to_string).as_deref(), Some("edit writing src/a"));
-    house.write("src/a", "2");
     house.answers("edit", "{}");
     assert_eq!(approver.asked().len(), 1);
-    assert_eq!(content(house.folder(), "src/a").as_deref(), Some("1"));
+    assert_eq!(content(house.folder(), "src/a").as_deref(), Some("011"));
 }
 
 /// Changes something while the question is open, and says yes.
@@ -213,6 +212,30 @@ fn r119_what_somebody_else_changed_in_the_meantime_is_not_overwritten() {
         assert_says(&text, "was changed by somebody else since this call looked at it, so nothing was changed");
         assert!(content(house.folder(), "old").is_some() && !house.folder().join("to").exists(), "{name}");
         house.assert_is_fine();
+    }
+}
+
+#[test]
+fn r119_what_changed_since_it_was_read_is_neither_overwritten_nor_removed() {
+    let tool = |name: &str, steps: &str| edit(steps).tools([Tool::named(name).asking(&[Capability::WriteFiles])]);
+    // The first may write too, and does not.
+    let house = Plan::default()
+        .guest(&tool("look", r#"(call $read @"f")"#))
+        .guest(&tool("overwrite", r#"(call $overwrite @"f" @"ours\n")"#))
+        .guest(&tool("delete", r#"(call $delete @"f")"#))
+        .guest(&tool("rename", r#"(call $rename @"f" @"g")"#))
+        .build();
+    house.write("f", "one\n");
+    house.answers("look", "{}");
+    house.write("f", "theirs\n");
+    for tool in ["overwrite", "delete", "rename"] {
+        assert_says(&house.fails(tool, "{}"), "'f' has changed on disk since it was last read, so nothing was changed. Read it again");
+        assert_eq!(content(house.folder(), "f").as_deref(), Some("theirs\n"), "{tool}");
+    }
+    house.answers("look", "{}");
+    for (tool, left) in [("overwrite", Some("ours\n")), ("overwrite", Some("ours\n")), ("delete", None), ("overwrite", Some("ours\n"))] {
+        house.answers(tool, "{}");
+        assert_eq!(content(house.folder(), "f").as_deref(), left, "{tool}");
     }
 }
 

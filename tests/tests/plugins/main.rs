@@ -1,5 +1,10 @@
 //! Writing plugins, as an author does it, up to where a toolchain is needed; `tests/languages/run` goes on from there.
 
+#![expect(clippy::expect_used, reason = "what a test cannot set up, it cannot test")]
+
+mod added;
+mod site;
+
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 

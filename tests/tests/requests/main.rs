@@ -7,6 +7,7 @@ mod abort;
 mod answers;
 mod approval;
 mod beside;
+mod changed;
 mod circles;
 mod command_line;
 mod compaction;

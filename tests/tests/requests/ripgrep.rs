@@ -2,12 +2,16 @@
 //!
 //! Where the two differ on purpose, the trees here do not go:
 //!
-//! - ripgrep looks at a file buffer by buffer, so that what it makes of a NUL depends on where the buffers end. `grep` leaves a file
-//!   out if there is a NUL in its first 64 KiB.
+//! - ripgrep looks at a file buffer by buffer, so that what it makes of a NUL depends on where the buffers end: a match in an earlier
+//!   one is found. `grep` leaves a file out if there is a NUL in its first 64 KiB, and otherwise finds what is before the first
+//!   one. So files with a NUL have no line end in their first three bytes, which are a buffer of their own to ripgrep; and
+//!   where a NUL comes late, `grep` names the file if ripgrep does, and also where ripgrep happens not to; it counts the matches
+//!   before the NUL, and ripgrep gives no count then.
 //! - Lines of more than 500 characters are cut around the match; so trees with such lines are only asked for paths and counts.
 //! - The carriage return at the end of a line is no part of what `grep` shows of it, though it is of what is searched, as in ripgrep.
 //! - `-g '#x'` is a comment to ripgrep, and lets every file through.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
@@ -95,7 +99,7 @@ fn encoded(text: &str, encoding: Encoding) -> Vec<u8> {
         Encoding::Utf16Le => utf16([0xFF, 0xFE], u16::to_le_bytes),
         Encoding::Utf16Be => utf16([0xFE, 0xFF], u16::to_be_bytes),
         Encoding::Latin1 => text.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect(),
-        Encoding::Binary => [text.as_bytes(), b"\0", text.as_bytes()].concat(),
+        Encoding::Binary => [b"BIN ", text.as_bytes(), b"\0", text.as_bytes()].concat(),
     }
 }
 
@@ -154,6 +158,15 @@ impl Tree {
             home = home.with(".git/HEAD", "ref: refs/heads/main\nneedle\n");
         }
         home
+    }
+
+    /// Files that look like text as far as `grep` looks for that, and have a NUL later on.
+    fn with_late_nul(&self) -> BTreeSet<String> {
+        // Of two files with one path the second is there.
+        let files: BTreeMap<&str, &[u8]> = self.files.iter().map(|file| (file.path.as_str(), file.bytes.as_slice())).collect();
+        let is_wide = |bytes: &[u8]| bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF");
+        let is_late = |bytes: &[u8]| !is_wide(bytes) && bytes.iter().position(|byte| *byte == 0).is_some_and(|nul| nul >= 64 << 10);
+        files.into_iter().filter(|(_, bytes)| is_late(bytes)).map(|(path, _)| path.to_owned()).collect()
     }
 }
 
@@ -223,7 +236,6 @@ fn r121_glob_finds_the_files_that_ripgrep_finds() {
 }
 
 #[test]
-#[ignore = "not every case of lines beside each other has been gone through yet"]
 fn r121_grep_finds_the_lines_that_ripgrep_finds() {
     let how = (select(&PATTERNS[..]), any::<[bool; 3]>(), 0..3u8, prop::option::of(select(&GLOBS[..])));
     check((trees(false), flags(), how), |(tree, flags, (pattern, [ignore_case, fixed, word], context, glob))| {
@@ -248,7 +260,6 @@ fn r121_grep_finds_the_lines_that_ripgrep_finds() {
 }
 
 #[test]
-#[ignore = "a file in which a NUL comes far behind a match is counted here and passed over by ripgrep; which is right is not settled"]
 fn r121_grep_counts_what_ripgrep_counts_however_long_the_lines() {
     check((trees(true), flags(), select(&PATTERNS[..]), any::<bool>()), |(tree, flags, pattern, counts)| {
         let home = tree.plant();
@@ -261,7 +272,12 @@ fn r121_grep_counts_what_ripgrep_counts_however_long_the_lines() {
         });
         let ours = ours(&home, "grep", &input);
         let ours = if ours.starts_with("No matches.") { String::new() } else { ours };
-        prop_assert_eq!(ours, theirs, "{}", input);
+        let late = tree.with_late_nul();
+        let missing: Vec<&str> = theirs.lines().filter(|path| !ours.lines().any(|ours| ours == *path)).collect();
+        prop_assert_eq!(missing, Vec::<&str>::new(), "{}", input);
+        let path = |line: &str| if counts { line.rsplit_once(':').map_or(line, |(path, _)| path).to_owned() } else { line.to_owned() };
+        let without_late = |lines: &str| lines.lines().filter(|line| !late.contains(&path(line))).map(str::to_owned).collect::<Vec<_>>();
+        prop_assert_eq!(without_late(&ours), without_late(&theirs), "{}", input);
         Ok(())
     });
 }

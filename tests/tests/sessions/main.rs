@@ -4,6 +4,7 @@
 
 mod abort;
 mod cost;
+mod kept;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

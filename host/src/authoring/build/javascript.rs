@@ -30,7 +30,8 @@ pub(super) fn build(project: &Project, steps: &Steps<'_>) -> Result<(), BuildErr
     }
     let source = if folder.join("plugin.ts").exists() { "plugin.ts" } else { "plugin.js" };
     let world = project.name().kebab();
-    let mut command = Command::new("node_modules/.bin/jco");
+    // By its whole path: what a relative one means beside `current_dir` is not the same everywhere.
+    let mut command = Command::new(modules.join(".bin/jco"));
     command.current_dir(folder).args(["componentize", source, "--bundle", "--wit", "wit", "--world-name", &world]);
     // Without the second of these the component needs asynchronous WASI, which this host does not offer.
     command.args(["--backend", "qjs", "--backend-qjs-disable-async", "-o"]);

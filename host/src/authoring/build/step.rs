@@ -1,7 +1,7 @@
 //! Running the programs of a toolchain.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -67,10 +67,16 @@ impl Steps<'_> {
         Err(BuildError::Failed { line, status: output.status.to_string(), output: text[from..].trim().to_owned() })
     }
 
-    /// A folder of the cache that `install` fills, once. One that was left half filled is filled anew.
+    /// A folder of the cache that `install` fills, once, whoever builds at the same time. One that was left half filled is
+    /// filled anew.
     pub(super) fn installed(&self, name: &str, install: impl FnOnce(&Path) -> Result<(), BuildError>) -> Result<PathBuf, BuildError> {
         let folder = self.toolchains.join(name);
         let complete = folder.join(".complete");
+        if complete.exists() {
+            return Ok(folder);
+        }
+        let _installing = self.alone(name)?;
+        // By whoever was at it before.
         if complete.exists() {
             return Ok(folder);
         }
@@ -82,6 +88,23 @@ impl Steps<'_> {
         install(&folder)?;
         fs::write(&complete, "").map_err(|error| BuildError::Io(complete, error))?;
         Ok(folder)
+    }
+
+    /// Waits until no other process installs this. The lock goes with the file, also when this process is killed.
+    fn alone(&self, name: &str) -> Result<File, BuildError> {
+        let path = self.toolchains.join(format!("{name}.lock"));
+        let lock = || {
+            fs::create_dir_all(self.toolchains)?;
+            let file = File::options().write(true).create(true).truncate(false).open(&path)?;
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) => (self.say)(&format!("another build installs {name}; waiting for it …")),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+            file.lock()?;
+            Ok(file)
+        };
+        lock().map_err(|error| BuildError::Io(path.clone(), error))
     }
 
     /// A Python environment with packages of PyPI, each with its version; its interpreter.
@@ -147,5 +170,30 @@ mod tests {
         });
         assert!(whole.is_ok());
         assert!(steps.installed("tool-1", |_| Err(broken())).is_ok());
+    }
+
+    #[test]
+    fn builds_at_the_same_time_install_once() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+
+        let folder = tempfile::tempdir().unwrap();
+        let (installs, builds) = (AtomicUsize::new(0), std::sync::Barrier::new(4));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let steps = Steps { toolchains: folder.path(), say: &|_| {} };
+                    builds.wait();
+                    let installed = steps.installed("tool-1", |folder| {
+                        installs.fetch_add(1, Ordering::SeqCst);
+                        fs::write(folder.join("tool"), "").unwrap();
+                        // Long enough for the others to come by.
+                        std::thread::sleep(std::time::Duration::from_millis(50));
+                        Ok(())
+                    });
+                    assert!(installed.unwrap().join("tool").exists());
+                });
+            }
+        });
+        assert_eq!(installs.into_inner(), 1);
     }
 }

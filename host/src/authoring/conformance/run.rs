@@ -152,10 +152,7 @@ impl Bench<'_> {
         };
         let cancel = CancellationToken::new();
         cancel.cancel();
-        match self.call_until(tool, input, workspace.path(), granted(tool), cancel).await.result {
-            Err(Failure::Cancelled) | Ok(_) => None,
-            Err(other) => Some(other.to_string()),
-        }
+        ended(self.call_until(tool, input, workspace.path(), granted(tool), cancel).await.result)
     }
 
     async fn with(&self, tool: &DeclaredTool, files: &Files, input: &Input, property: &str, value: &str) -> Result<CallReport, String> {
@@ -205,7 +202,7 @@ impl Bench<'_> {
 fn commit(staged: Staged, tool: &str) -> Result<(), String> {
     let effect = Effect::Write { changes: staged.changes().clone(), confirm: false };
     match Judge::new(Mode::Auto, false).decide(tool, "{}", effect) {
-        Decision::Allow(permit) => staged.commit(permit, tool, None).map_err(|error| error.to_string()),
+        Decision::Allow(permit) => staged.commit(permit, tool, None).map(drop).map_err(|error| error.to_string()),
         Decision::Ask(_) => Err("nobody can be asked in a test".into()),
         Decision::Deny(denial) => Err(denial.to_string()),
     }
@@ -294,6 +291,14 @@ fn crashed(report: Result<CallReport, String>) -> Problem {
     }
 }
 
+/// It was stopped: it may have been through by then, with an answer or with a failure of its own, but nothing else.
+fn ended(result: Result<Output, Failure>) -> Problem {
+    match result {
+        Ok(_) | Err(Failure::Cancelled) => None,
+        Err(failure) => kind(&failure).is_none().then(|| failure.to_string()),
+    }
+}
+
 /// It has to refuse, in the way of a tool.
 fn refused(report: Result<CallReport, String>) -> Problem {
     match report {
@@ -308,4 +313,25 @@ fn text(output: &Output) -> String {
         Piece::Image { media_type, .. } => format!("[{media_type}]"),
     };
     output.content.iter().map(piece).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_was_stopped_may_fail_in_its_own_way_and_in_no_other() {
+        let table = [
+            (Failure::Cancelled, true),
+            (Failure::ToolFailed("there is no file".into()), true),
+            (Failure::NotFound("a.txt".into()), true),
+            (Failure::InvalidInput { pointer: "/path".into(), message: "empty".into() }, true),
+            (Failure::Trapped("unreachable".into()), false),
+            (Failure::LimitExceeded("it ran longer than its 60 seconds".into()), false),
+            (Failure::BadAnswer("no text".into()), false),
+        ];
+        for (failure, is_fine) in table {
+            assert_eq!(ended(Err(failure.clone())).is_none(), is_fine, "{failure}");
+        }
+    }
 }

@@ -28,10 +28,10 @@ use crate::cli::run::{random, system_prompt};
 use crate::cli::sessions::show::said_and_done;
 use crate::conversation::Transcript;
 use crate::policy::Mode;
-use crate::sandbox::{Notebooks, Workspace};
+use crate::sandbox::Workspace;
 use crate::session::{LastWords, Recording, Session};
 use crate::shown;
-use crate::tools::{Approvals, Approver, Ledger};
+use crate::tools::{Approvals, Approver, Ledger, Memory};
 
 /// What the model is to do.
 #[derive(Clone, Copy)]
@@ -59,8 +59,8 @@ pub(super) struct Talk<'a> {
     pub(super) record: Record,
     /// Begun with the first request, as the record is.
     audit: Option<Arc<Audit>>,
-    /// What tools keep from one request to the next.
-    notebooks: Arc<Notebooks>,
+    /// What calls leave to those of the next request.
+    memory: Arc<Memory>,
     pub(super) meter: RefCell<Meter>,
     pub(super) approvals: Arc<Approvals>,
     asker: Arc<dyn Approver>,
@@ -83,8 +83,8 @@ impl<'a> Talk<'a> {
         let mut meter = Meter::default();
         meter.set_beside(&system_prompt(parts, &workspace, parts.settings.mode).render(), parts.catalog.definitions());
         let (view, transcript, meter) = (Arc::new(View::new()), Transcript::new(), RefCell::new(meter));
-        let (audit, notebooks) = (None, Arc::default());
-        Self { parts, workspace, runtime, model, view, transcript, record, audit, notebooks, meter, approvals, asker, questions, signals }
+        let (audit, memory) = (None, Arc::default());
+        Self { parts, workspace, runtime, model, view, transcript, record, audit, memory, meter, approvals, asker, questions, signals }
     }
 
     pub(super) fn greet(&self) {
@@ -102,19 +102,20 @@ impl<'a> Talk<'a> {
 
     /// Goes on with another conversation. What was approved in this one is not approved there.
     pub(super) fn go_on_with(&mut self, session: Session) {
-        let Session { transcript, journal } = session;
+        let Session { transcript, journal, remembered } = session;
         self.view.say(&remark(&format!("session {} goes on, {}; it ended with:", journal.id(), requests(&transcript))));
         for line in transcript.exchanges().last().map(said_and_done).unwrap_or_default() {
             self.view.say(&line);
         }
         self.begin_with(transcript, Record::On(journal));
+        self.memory = Arc::new(Memory::restored(&remembered));
     }
 
     pub(super) fn begin_with(&mut self, transcript: Transcript, record: Record) {
         let mode = self.approvals.mode();
         self.approvals = Arc::new(self.parts.approvals(Some(Arc::clone(&self.asker)), None));
         self.audit = None;
-        self.notebooks = Arc::default();
+        self.memory = Arc::default();
         self.approvals.set_mode(mode);
         self.meter.borrow_mut().set_conversation(&transcript);
         self.transcript = transcript;
@@ -222,7 +223,7 @@ impl<'a> Talk<'a> {
         let prompt = system_prompt(self.parts, &self.workspace, self.approvals.mode());
         let sub_agents = self.parts.sub_agents(&self.workspace, &self.approvals, &self.model, prompt.render_for_sub_agent());
         let dispatcher = self.parts.dispatcher_with(&self.workspace, Arc::clone(&self.approvals)).with_sub_agents(sub_agents);
-        let dispatcher = dispatcher.with_notebooks(Arc::clone(&self.notebooks));
+        let dispatcher = dispatcher.with_memory(Arc::clone(&self.memory));
         let system = prompt.render();
         self.meter.borrow_mut().set_beside(&system, dispatcher.definitions());
         let recording = journal.map(|journal| Recording::new(journal, self.view.as_ref()));

@@ -178,7 +178,7 @@ impl State {
             Event::CallProgress { call, message } => {
                 self.progress = Some(format!("{}: {}", shown::line(&call.name, 64), shown::line(message, 200)));
             }
-            Event::CallFinished { call, tier, summary, result, view, duration } => {
+            Event::CallFinished { call, tier, summary, result, view, duration, remembered: _ } => {
                 let id = call.id.to_string();
                 self.running.retain(|(running, _)| *running != id);
                 self.progress = None;

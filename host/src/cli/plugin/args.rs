@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand};
 
 use crate::authoring::{Language, PluginName};
+use crate::sandbox::Digest;
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
@@ -12,7 +13,8 @@ use crate::authoring::{Language, PluginName};
     cd word_count && cofferdam plugin build          word_count.wasm\n  \
     cofferdam plugin test                            your cases.json, and what every tool has to stand\n  \
     cofferdam plugin inspect word_count.wasm         what it asks for, what it would be granted, and why\n  \
-    cofferdam run --plugin word_count.wasm \"…\"      an agent that has it")]
+    cofferdam run --plugin word_count.wasm \"…\"      an agent that has it\n  \
+    cofferdam plugin add word_count.wasm             every agent has it from now on")]
 pub(in crate::cli) struct PluginArgs {
     #[command(subcommand)]
     pub(in crate::cli) command: PluginCommand,
@@ -52,4 +54,64 @@ pub(in crate::cli) enum PluginCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Add a plugin: shows what it is and asks for, and keeps it if you agree
+    #[command(after_help = "Examples:\n  \
+        cofferdam plugin add word_count.wasm\n  \
+        cofferdam plugin add https://example.org/word_count.wasm --digest sha256:…\n  \
+        cofferdam plugin add word_count-1.2.wasm --name word_count --yes\n\n\
+        The component is kept beside the configuration and pinned in cofferdam.lock, with its content,\n\
+        what it imports, its input and what it asks for. Before you have agreed nothing of it runs but\n\
+        the list of its tools, in an enclosure with nothing in it. With --config FILE it is added to\n\
+        that configuration.")]
+    Add(AddArgs),
+    /// List the plugins that are not part of the program, and whether each is what was accepted
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Fetch plugins again from where they came; asks if one asks for more than before
+    #[command(after_help = "Examples:\n  \
+        cofferdam plugin update                 all that were added\n  \
+        cofferdam plugin update word_count --yes --digest sha256:…\n\n\
+        Exit code: 0 if each is up to date now, 1 if one stays as it was.")]
+    Update(UpdateArgs),
+    /// Take a plugin away, and what it was accepted as
+    #[command(after_help = "Example:\n  cofferdam plugin remove word_count")]
+    Remove {
+        /// Under which it was added
+        name: String,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct AddArgs {
+    /// The component: a file, or an address that begins with https://
+    #[arg(value_name = "FILE|URL")]
+    pub(super) source: String,
+    /// What to call it, if not after its file
+    #[arg(long)]
+    pub(super) name: Option<PluginName>,
+    /// Do nothing with it unless this is its SHA-256
+    #[arg(long, value_name = "sha256:…", value_parser = digest)]
+    pub(super) digest: Option<Digest>,
+    /// Do not ask
+    #[arg(long, short)]
+    pub(super) yes: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct UpdateArgs {
+    /// Which; all that were added, if none is named
+    pub(super) name: Option<String>,
+    /// Do nothing with it unless this is the SHA-256 of the new one
+    #[arg(long, value_name = "sha256:…", value_parser = digest, requires = "name")]
+    pub(super) digest: Option<Digest>,
+    /// Do not ask, whatever it asks for
+    #[arg(long, short)]
+    pub(super) yes: bool,
+}
+
+fn digest(text: &str) -> Result<Digest, &'static str> {
+    Digest::parse(text.strip_prefix("sha256:").unwrap_or(text)).ok_or("a digest is sha256: and 64 of 0-9 and a-f")
 }

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::cli::args::Common;
 use crate::cli::error::Done;
 use crate::cli::print::stdout_line;
 use crate::policy::Grants;
@@ -14,9 +13,9 @@ use crate::sandbox::{DeclaredTool, Plugin};
 use crate::shown;
 use crate::tools::tier;
 
-pub(super) fn run(_common: &Common, file: &Path, as_json: bool) -> Done {
+pub(super) fn run(file: &Path, as_json: bool) -> Done {
     let (_, plugin) = super::load(file)?;
-    let text = if as_json { format!("{:#}", as_value(&plugin)) } else { page(file, &plugin) };
+    let text = if as_json { format!("{:#}", as_value(&plugin)) } else { page(&file.display().to_string(), &plugin) };
     stdout_line(&text);
     Ok(ExitCode::SUCCESS)
 }
@@ -61,8 +60,9 @@ fn as_value(plugin: &Plugin) -> serde_json::Value {
     })
 }
 
-fn page(file: &Path, plugin: &Plugin) -> String {
-    let mut page = format!("{}\n", shown::line(&file.display().to_string(), 400));
+/// Everything about a component to decide by, for people; `from` tells which it is.
+pub(super) fn page(from: &str, plugin: &Plugin) -> String {
+    let mut page = format!("{}\n", shown::line(from, 400));
     let _ = writeln!(page, "  sha256   {}", plugin.digest());
     let _ = writeln!(page, "  size     {} KiB", plugin.size().div_ceil(1024));
     let _ = writeln!(page, "  exports  cofferdam:plugin/tools, {} of them", plugin.declaration().tools.len());

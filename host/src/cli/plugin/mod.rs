@@ -1,10 +1,15 @@
 //! `cofferdam plugin`.
 
+mod add;
 mod args;
 mod build;
 mod inspect;
+mod list;
 mod new;
+mod obtain;
+mod remove;
 mod test;
+mod update;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +17,11 @@ use std::sync::Arc;
 pub(super) use args::PluginArgs;
 use args::PluginCommand;
 
-use super::args::Common;
-use super::assemble;
+use super::args::{CallArgs, Common, ModelArgs};
+use super::assemble::{self, Parts};
 use super::error::{CliError, Done};
 use super::print::stderr_line;
+use crate::plugins::Shelf;
 use crate::sandbox::{Allocation, ComponentBytes, Plugin, Sandbox};
 use crate::shown;
 
@@ -24,7 +30,11 @@ pub(super) fn run(common: &Common, args: PluginArgs) -> Done {
         PluginCommand::New { name, language } => new::run(name, language),
         PluginCommand::Build { folder } => build::run(&folder),
         PluginCommand::Test { subject, cases } => test::run(&subject, cases),
-        PluginCommand::Inspect { file, json } => inspect::run(common, &file, json),
+        PluginCommand::Inspect { file, json } => inspect::run(&file, json),
+        PluginCommand::Add(args) => add::run(common, args),
+        PluginCommand::List { json } => list::run(common, json),
+        PluginCommand::Update(args) => update::run(common, &args),
+        PluginCommand::Remove { name } => remove::run(common, &name),
     }
 }
 
@@ -32,8 +42,22 @@ pub(super) fn run(common: &Common, args: PluginArgs) -> Done {
 fn load(file: &Path) -> Result<(Arc<Sandbox>, Arc<Plugin>), CliError> {
     let sandbox = Arc::new(assemble::sandbox(Allocation::OnDemand)?);
     let bytes = ComponentBytes::read(file).map_err(|error| CliError::new(error.to_string()))?;
-    let name = shown::line(&file.display().to_string(), 200);
-    let said = || stderr_line(&format!("preparing {name} for this machine (once) …"));
-    let plugin = sandbox.load(bytes, &said).map_err(|error| CliError::new(format!("{name}: {error}")))?;
+    let plugin = load_bytes(&sandbox, &file.display().to_string(), bytes)?;
     Ok((sandbox, Arc::new(plugin)))
+}
+
+fn load_bytes(sandbox: &Sandbox, from: &str, bytes: ComponentBytes) -> Result<Plugin, CliError> {
+    let name = shown::line(from, 200);
+    let said = || stderr_line(&format!("preparing {name} for this machine (once) …"));
+    sandbox.load(bytes, &said).map_err(|error| CliError::new(format!("{name}: {error}")))
+}
+
+/// The plugins that were added, beside the configuration that is meant.
+fn shelf(common: &Common) -> Result<Shelf, CliError> {
+    Ok(Shelf::of(assemble::lock_file(common, &crate::config::Folders::of_this_user()?)))
+}
+
+/// All plugins there are, to look at.
+fn parts(common: &Common) -> Result<Parts, CliError> {
+    assemble::parts_to_look_at(common, common.flags(ModelArgs::default(), CallArgs::default(), None), Allocation::OnDemand)
 }

@@ -97,7 +97,7 @@ impl Text {
                     spinner.set_message(format!("{}: {}", shown::line(&call.name, 64), shown::line(message, 200)));
                 }
             }
-            Event::CallFinished { call, tier, summary, result, view, duration } => {
+            Event::CallFinished { call, tier, summary, result, view, duration, remembered: _ } => {
                 self.finished(&Finished { call, tier: *tier, summary, result, view: *view, duration: *duration });
             }
             Event::Answered(_) => {

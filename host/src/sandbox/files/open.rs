@@ -11,6 +11,7 @@ use super::problem::Problem;
 use super::view::{Node, View};
 use crate::sandbox::below::{self, Kind};
 use crate::sandbox::stage::Aside;
+use crate::sandbox::version::Version;
 
 /// What `open-at` comes to.
 pub(super) enum Opened {
@@ -94,11 +95,11 @@ impl Files {
                         if let Some(stage) = &mut view.stage {
                             stage.meet(view.workspace.dir(), &place)?;
                         }
-                        let (file, _) = below::open(view.root(), &place)?;
+                        let (file, metadata) = below::open(view.root(), &place)?;
+                        self.touched.read(&place, Version::of(&metadata));
                         File::new(file, FsPerms::ReadOnly, OpenMode::READ, true)
                     }
                 };
-                self.touched.read(&place);
                 Ok(Opened::File(file))
             }
         }

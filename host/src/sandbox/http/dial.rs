@@ -179,7 +179,8 @@ mod tests {
         assert!(check(&host, &both, |at| at.to_string() == "10.0.0.1").is_ok());
     }
 
-    #[tokio::test]
+    // Somebody has to close the connection while the test waits for that.
+    #[tokio::test(flavor = "multi_thread")]
     async fn r122_a_server_that_is_silent_is_given_up() {
         let (at, asked) = server("");
         let target = target(&format!("http://{at}/"));

@@ -10,16 +10,17 @@
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, Metadata};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use sha2::{Digest as _, Sha256};
 
 use super::history::{History, HistoryError};
 use super::record::Record;
-use super::staged::{Becomes, Step};
+use super::staged::{Becomes, Made, Step};
 use super::was::Was;
 use crate::sandbox::below;
 use crate::sandbox::digest::hex;
+use crate::sandbox::version::Version;
 use crate::sandbox::workspace::Workspace;
 
 /// Why nothing was changed.
@@ -64,20 +65,24 @@ pub enum CommitError {
 }
 
 /// Makes the changes, and leaves a record of what was there.
-pub(super) fn commit(workspace: &Workspace, steps: &[Step], tool: &str, history: Option<&History>) -> Result<(), CommitError> {
+pub(super) fn commit(workspace: &Workspace, steps: &[Step], tool: &str, history: Option<&History>) -> Result<Vec<Made>, CommitError> {
     let root = workspace.dir();
     check(root, steps)?;
     // Without a history what was there is kept for as long as this takes.
     let own = if history.is_none() { Some(History::temporary()?) } else { None };
-    let Some(history) = history.or(own.as_ref()) else { return Ok(()) };
+    let Some(history) = history.or(own.as_ref()) else { return Ok(Vec::new()) };
     let mut record = history.begin(tool, root, steps)?;
-    let done = carry_out(root, steps, &mut record).and_then(|()| {
+    let done = carry_out(root, steps, &mut record).and_then(|made| {
         // Closest to the end: only a record that is complete can be undone.
-        record.finish().map_err(|source| (String::from("the record of this change"), source))
+        record.finish().map_err(|source| (String::from("the record of this change"), source))?;
+        Ok(made)
     });
-    let Err((place, source)) = done else {
-        history.trim();
-        return Ok(());
+    let (place, source) = match done {
+        Ok(made) => {
+            history.trim();
+            return Ok(made);
+        }
+        Err(problem) => problem,
     };
     let changed = source.get_ref().is_some_and(|error| error.is::<Differs>());
     match record.roll_back(root) {
@@ -104,7 +109,7 @@ struct Differs;
 type At<T> = Result<T, (String, io::Error)>;
 
 /// Steps 3 and 4.
-fn carry_out(root: &Dir, steps: &[Step], record: &mut Record) -> At<()> {
+fn carry_out(root: &Dir, steps: &[Step], record: &mut Record) -> At<Vec<Made>> {
     let at = |place: &str| {
         let place = place.to_owned();
         move |source: io::Error| (place, source)
@@ -119,20 +124,21 @@ fn carry_out(root: &Dir, steps: &[Step], record: &mut Record) -> At<()> {
         }
     }
     let mut directories = vec![String::new()];
+    let mut all = Vec::with_capacity(steps.len());
     for (number, step) in steps.iter().enumerate() {
         let made = match &step.becomes {
-            Becomes::Nothing => Ok(()),
+            Becomes::Nothing => Ok(None),
             Becomes::Directory => match step.was {
-                Was::Directory(..) => Ok(()),
-                Was::Nothing | Was::File(_) | Was::Link(_) | Was::Special => make_directory(root, &step.place),
+                Was::Directory(..) => Ok(None),
+                Was::Nothing | Was::File(_) | Was::Link(_) | Was::Special => make_directory(root, &step.place).map(|()| None),
             },
-            Becomes::Link(target) => link(root, &step.place, target, &record.temporary_name(number)),
+            Becomes::Link(target) => link(root, &step.place, target, &record.temporary_name(number)).map(|()| None),
             Becomes::File { data, digest, mode } => {
                 let file = New { data, digest, mode: *mode, owner: owner(&step.was) };
-                write(root, &step.place, &file, &record.temporary_name(number))
+                write(root, &step.place, &file, &record.temporary_name(number)).map(Some)
             }
         };
-        made.map_err(at(&step.place))?;
+        all.push(Made { place: step.place.clone(), version: made.map_err(at(&step.place))? });
         directories.push(below::split(&step.place).0.to_owned());
     }
     directories.sort_unstable();
@@ -143,7 +149,7 @@ fn carry_out(root: &Dir, steps: &[Step], record: &mut Record) -> At<()> {
             sync(&directory).map_err(at(&place))?;
         }
     }
-    Ok(())
+    Ok(all)
 }
 
 fn owner(was: &Was) -> Option<(u32, u32)> {
@@ -186,14 +192,18 @@ pub(super) struct New<'a> {
 }
 
 /// Writes a file beside its place, makes it durable, and lets it take the place of whatever file or link is there.
-pub(super) fn write(root: &Dir, place: &str, new: &New<'_>, temporary: &str) -> io::Result<()> {
+pub(super) fn write(root: &Dir, place: &str, new: &New<'_>, temporary: &str) -> io::Result<Version> {
     let (parent, name) = below::split(place);
     let parent = below::directory(root, parent)?;
     let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // A file that has permissions of its own is nobody else's until it has them.
     let mode = Mode::from_raw_mode(if new.mode.is_some() { 0o600 } else { 0o666 });
     let mut file = File::from(rustix::fs::openat(&parent, temporary, how, mode)?);
-    let written = fill(&mut file, new).and_then(|()| file.sync_all()).and_then(|()| take_place(&parent, temporary, name));
+    let written = fill(&mut file, new).and_then(|()| file.sync_all()).and_then(|()| {
+        // Before anybody else can write to it.
+        let version = Version::of(&Metadata::from_file(&file)?);
+        take_place(&parent, temporary, name).map(|()| version)
+    });
     if written.is_err() {
         // The first error is the one to tell.
         let _ = rustix::fs::unlinkat(&parent, temporary, AtFlags::empty());

@@ -33,7 +33,7 @@ use crate::policy::{Code, Denial};
 
 pub use commit::CommitError;
 pub use history::{Entry, History, HistoryError};
-pub use staged::Staged;
+pub use staged::{Made, Staged};
 use was::Was;
 
 /// Paths that one call may change: more than a person can look through.

@@ -195,7 +195,7 @@ impl Record {
                 Held::File { digest, kept: Some(kept) } => {
                     let data = self.folder.join(&kept.name);
                     let file = New { data: &data, digest, mode: Some(kept.mode), owner: Some(kept.owner) };
-                    commit::write(root, &place.place, &file, &name)?;
+                    commit::write(root, &place.place, &file, &name).map(drop)?;
                 }
                 Held::File { kept: None, .. } => return Err(io::Error::other("the record does not hold the old content")),
             }

@@ -15,6 +15,7 @@ use super::{Aside, History, LARGEST_FILE, MOST_BYTES, Stage};
 use crate::policy::{Act, Change, Changes, Content, Effect, Permit, WorkspacePath};
 use crate::sandbox::below;
 use crate::sandbox::digest::hex;
+use crate::sandbox::version::Version;
 use crate::sandbox::workspace::Workspace;
 
 /// Of all diffs of one call together; what comes after is told by its size.
@@ -28,6 +29,15 @@ pub struct Staged {
     steps: Vec<Step>,
     /// Holds the new contents; removed with this.
     _folder: Option<tempfile::TempDir>,
+}
+
+/// A place that was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// In the workspace.
+    pub place: String,
+    /// Which version of a file is there now, if it is a file.
+    pub version: Option<Version>,
 }
 
 /// One place, before and after.
@@ -68,8 +78,17 @@ impl Staged {
         &self.changes
     }
 
-    /// Makes the changes, all or none. What was there is kept in the history, under the name of the tool.
-    pub fn commit(self, permit: Permit, tool: &str, history: Option<&History>) -> Result<(), CommitError> {
+    /// The files that would be changed, replaced or removed, each as the call has met it.
+    pub fn replaced(&self) -> impl Iterator<Item = (&str, &Version)> {
+        self.steps.iter().filter_map(|step| match &step.was {
+            Was::File(stamp) => Some((step.place.as_str(), &stamp.version)),
+            Was::Nothing | Was::Directory(..) | Was::Link(_) | Was::Special => None,
+        })
+    }
+
+    /// Makes the changes, all or none, and tells what each place holds then. What was there is kept in the history, under the
+    /// name of the tool.
+    pub fn commit(self, permit: Permit, tool: &str, history: Option<&History>) -> Result<Vec<Made>, CommitError> {
         match permit.effect() {
             Effect::Write { changes, .. } if *changes == self.changes => {}
             Effect::Write { .. } | Effect::Command { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. } => {

@@ -5,6 +5,7 @@ use std::io;
 use cap_std::fs::{Dir, Metadata, MetadataExt as _};
 
 use crate::sandbox::below::{self, Kind};
+use crate::sandbox::version::Version;
 
 /// What a place held at some moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub(super) struct Stamp {
     pub(super) mode: u32,
     pub(super) owner: (u32, u32),
     changed: (i64, i64),
+    /// For whoever has read the file before.
+    pub(super) version: Version,
 }
 
 impl Was {
@@ -51,6 +54,7 @@ impl Stamp {
             mode: metadata.mode() & 0o777,
             owner: (metadata.uid(), metadata.gid()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
+            version: Version::of(metadata),
         }
     }
 }
