@@ -201,7 +201,12 @@ pub struct Running {
 impl Running {
     /// Ctrl-C.
     pub fn interrupt(&self) {
-        kill_process(pid(&self.child), Signal::INT).expect("it runs");
+        self.signals(Signal::INT);
+    }
+
+    /// Sends a signal.
+    pub fn signals(&self, signal: Signal) {
+        kill_process(pid(&self.child), signal).expect("it runs");
     }
 
     /// Waits until a text is on standard output.

@@ -31,7 +31,7 @@ pub(crate) fn run(runtime: &Runtime) {
         catalog.add(&sandbox, Origin::BuiltIn(name), component, &|| ());
     }
     let settings = DispatcherSettings {
-        parallel: ParallelLimit::of_this_machine(),
+        parallel: ParallelLimit::of_this_machine().into(),
         reorder: Reorder::Safe,
         output_cap: 100 << 10,
         outputs: None,

@@ -7,7 +7,7 @@ use super::ports::{Delta, ModelErrorKind, ModelRequest, ToolChoice};
 use super::request::Agent;
 use super::room::Room;
 use super::summarise;
-use crate::conversation::{Place, Response, StopReason, Transcript};
+use crate::conversation::{Place, Response, StopReason, Transcript, Usage};
 
 /// What became of an attempt to make the conversation shorter. Unless it is done, everything is as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,12 @@ pub enum Compacted {
     Aborted,
 }
 
+/// Why there is no summary, and what was paid for all the same.
+struct NoSummary {
+    why: Compacted,
+    usage: Option<Usage>,
+}
+
 impl Agent<'_> {
     /// Summarises what was said, however little it is, but for the newest turns. A session keeps it if the observer
     /// is one that records; in a request or between two makes no difference.
@@ -52,13 +58,16 @@ impl Agent<'_> {
         self.observer.observe(&Event::Fitting(Fitting::Summarising));
         match self.summary(transcript, place, cancel).await {
             Ok(response) => self.replace(transcript, place, &response),
-            Err(other) => other,
+            Err(NoSummary { why, usage }) => {
+                usage.into_iter().for_each(|usage| self.discard(transcript, usage));
+                why
+            }
         }
     }
 
     /// Asks for the words of a summary. The request is one of its own: the model sees the old part as a text, without
     /// tools, so that it cannot mistake it for work to go on with.
-    async fn summary(&self, transcript: &Transcript, place: Place, cancel: &CancellationToken) -> Result<Response, Compacted> {
+    async fn summary(&self, transcript: &Transcript, place: Place, cancel: &CancellationToken) -> Result<Response, NoSummary> {
         let room = self.room();
         let mut task = Transcript::new();
         task.begin(summarise::task(transcript, place, transcript.scale().undo(room.limit)));
@@ -77,18 +86,19 @@ impl Agent<'_> {
             }
         };
         let response = self.model.respond(request, &mut on_delta, cancel).await.map_err(|error| match error.kind {
-            ModelErrorKind::Aborted => Compacted::Aborted,
+            ModelErrorKind::Aborted => NoSummary { why: Compacted::Aborted, usage: None },
             ModelErrorKind::Overflow
             | ModelErrorKind::Transport
             | ModelErrorKind::Timeout
             | ModelErrorKind::Rejected
             | ModelErrorKind::Unavailable
-            | ModelErrorKind::Malformed => Compacted::Failed { message: error.message },
+            | ModelErrorKind::Malformed => NoSummary { why: Compacted::Failed { message: error.message }, usage: None },
         })?;
+        let useless = |why| Err(NoSummary { why: failed(why), usage: Some(response.usage) });
         match (response.text().trim(), &response.stop) {
-            ("", _) => Err(failed("the model gave an empty one")),
-            (_, StopReason::Length) => Err(failed("the model's ran into the limit on output")),
-            (_, StopReason::Refused) => Err(failed("the provider withheld it")),
+            ("", _) => useless("the model gave an empty one"),
+            (_, StopReason::Length) => useless("the model's ran into the limit on output"),
+            (_, StopReason::Refused) => useless("the provider withheld it"),
             (_, StopReason::End | StopReason::Calls | StopReason::Other(_)) => Ok(response),
         }
     }
@@ -100,6 +110,7 @@ impl Agent<'_> {
         let turns = summary.turns.saturating_sub(turns_before);
         let is_shorter = transcript.summarise(summary);
         let Some(summary) = transcript.summary().filter(|_| is_shorter) else {
+            self.discard(transcript, response.usage);
             return failed("the model's was no shorter than what it would stand for");
         };
         let tokens = (scale.apply(before), scale.apply(transcript.sent_tokens()));

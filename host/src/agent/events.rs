@@ -67,6 +67,11 @@ pub enum Event<'a> {
         /// What the turn took.
         usage: Usage,
     },
+    /// The model was paid for a response that is no part of the conversation: an empty one, or a summary of no use.
+    Discarded {
+        /// What it took.
+        usage: Usage,
+    },
     /// A call has its result.
     CallFinished {
         /// The call.

@@ -15,6 +15,7 @@ mod outcome;
 pub mod ports;
 mod request;
 mod room;
+mod spending;
 mod sub_agents;
 mod submit;
 mod summarise;

@@ -14,8 +14,9 @@ use super::events::{Event, Observer};
 use super::interventions::Interventions;
 use super::outcome::Outcome;
 use super::ports::{Model, ModelRequest, Ran, ToolChoice, Tools};
+use super::spending::SubAgentTurns;
 use super::submit;
-use crate::conversation::{OpenTurn, StopReason, Transcript, Turn};
+use crate::conversation::{OpenTurn, StopReason, Transcript, Turn, Usage};
 
 /// Everything that a request needs.
 pub struct Agent<'a> {
@@ -97,7 +98,7 @@ impl Agent<'_> {
         self.fit(&mut course.fit, transcript, cancel).await?;
         match (self.ask(course, transcript, cancel).await?, course.choice()) {
             (Said::Answer(turn), _) => self.answer(course, transcript, turn),
-            (Said::Nothing, _) => self.nothing(course, transcript),
+            (Said::Nothing(usage), _) => self.nothing(course, transcript, usage),
             (Said::Calls(turn) | Said::CutOff(turn), ToolChoice::None) => self.run_none(course, transcript, turn),
             (Said::CutOff(turn), ToolChoice::Auto) => self.refuse(course, transcript, turn),
             (Said::Calls(turn), ToolChoice::Auto) => self.run(course, transcript, turn, cancel).await,
@@ -141,7 +142,8 @@ impl Agent<'_> {
     }
 
     /// Whoever submitted a summary and then has nothing to add has answered with it. Anyone else is asked again, once.
-    fn nothing(&self, course: &mut Course, transcript: &Transcript) -> ControlFlow<Outcome> {
+    fn nothing(&self, course: &mut Course, transcript: &mut Transcript, usage: Usage) -> ControlFlow<Outcome> {
+        self.discard(transcript, usage);
         match (transcript.last_turn().and_then(submit::summary), course.choice()) {
             (Some(summary), _) => Break(course.over(summary)),
             (None, ToolChoice::None) => Break(course.over(String::new())),
@@ -159,8 +161,14 @@ impl Agent<'_> {
     }
 
     fn refuse(&self, course: &mut Course, transcript: &mut Transcript, turn: OpenTurn) -> ControlFlow<Outcome> {
-        self.observer.observe(&Event::Notice("The response ran into the limit on output; its calls were not run."));
-        self.record(transcript, turn.close("the response was cut off by the limit on output, and the call may be incomplete"));
+        let (what, by) = match turn.stop() {
+            StopReason::Length => ("ran into the limit on output", "by the limit on output"),
+            StopReason::Refused => ("was withheld in part by the provider", "by the provider"),
+            StopReason::Other(_) => ("was cut off by the provider", "by the provider"),
+            StopReason::End | StopReason::Calls => ("was cut off", "before its end"),
+        };
+        self.observer.observe(&Event::Notice(&format!("The response {what}; its calls were not run.")));
+        self.record(transcript, turn.close(&format!("the response was cut off {by}, and the call may be incomplete")));
         course.was_cut_off();
         Continue(())
     }
@@ -173,7 +181,9 @@ impl Agent<'_> {
         cancel: &CancellationToken,
     ) -> ControlFlow<Outcome> {
         self.observer.observe(&Event::CallsProposed(&turn));
-        let ran = self.tools.run(&mut turn, self.observer, cancel).await;
+        let watching = SubAgentTurns::under(self.observer);
+        let ran = self.tools.run(&mut turn, &watching, cancel).await;
+        watching.into_usages().into_iter().for_each(|usage| transcript.spend(usage));
         let turn = turn.close(ran.reason());
         course.worked(&turn);
         self.record(transcript, turn);
@@ -182,6 +192,12 @@ impl Agent<'_> {
             Ran::HandedBack => Break(Outcome::Rejected),
             Ran::Aborted => Break(Outcome::Aborted),
         }
+    }
+
+    /// What is no part of the conversation is part of what the conversation cost.
+    pub(super) fn discard(&self, transcript: &mut Transcript, usage: Usage) {
+        self.observer.observe(&Event::Discarded { usage });
+        transcript.spend(usage);
     }
 
     fn record(&self, transcript: &mut Transcript, turn: Turn) {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::conversation::{AnsweredCall, Block, Content, Place, Transcript, Turn, estimate};
+use crate::conversation::{AnsweredCall, Block, Content, Place, ResultStatus, Transcript, Turn, estimate};
 
 /// The system prompt of a request for a summary.
 pub(super) const SYSTEM: &str = "You summarise the work of a coding agent, so that the agent can go on from your summary alone. You call no \
@@ -23,15 +23,30 @@ const EXTEND: &str = "There is a summary of what came before. Write one that tak
 /// How much of a text is given in full, in bytes.
 #[derive(Clone, Copy)]
 struct Caps {
-    said: usize,
+    /// What people said: their requests, and what they want done instead of a call.
+    people: usize,
+    agent: usize,
     arguments: usize,
     result: usize,
 }
 
 /// The usual caps. What a tool said can be had again; what people said cannot.
-const CAPS: Caps = Caps { said: 16_000, arguments: 2_000, result: 2_000 };
-/// So often the caps are halved before the middle is left out.
+const CAPS: Caps = Caps { people: 16_000, agent: 16_000, arguments: 2_000, result: 2_000 };
+/// So often the caps are halved before the middle is left out: first all others, and then those of people.
 const HALVINGS: u32 = 5;
+
+impl Caps {
+    /// All steps, from the widest on.
+    fn steps() -> impl Iterator<Item = Self> {
+        let at = |others: u32, people: u32| Self {
+            people: CAPS.people >> people,
+            agent: CAPS.agent >> others,
+            arguments: CAPS.arguments >> others,
+            result: CAPS.result >> others,
+        };
+        (0..=HALVINGS).map(move |others| at(others, 0)).chain((1..=HALVINGS).map(move |people| at(HALVINGS, people)))
+    }
+}
 
 /// Asks for a summary of what is sent before a place, in about so many tokens at most.
 pub(super) fn task(transcript: &Transcript, until: Place, room: u64) -> String {
@@ -42,8 +57,7 @@ pub(super) fn task(transcript: &Transcript, until: Place, room: u64) -> String {
     };
     let room = room.saturating_sub(estimate::text(&head));
     let mut said = String::new();
-    for halving in 0..=HALVINGS {
-        let caps = Caps { said: CAPS.said >> halving, arguments: CAPS.arguments >> halving, result: CAPS.result >> halving };
+    for caps in Caps::steps() {
         said = conversation(transcript, until, caps);
         if estimate::text(&said) <= room {
             break;
@@ -66,7 +80,7 @@ fn conversation(transcript: &Transcript, until: Place, caps: Caps) -> String {
         if first >= end && end == 0 && number == until.exchange {
             break;
         }
-        let _ = writeln!(text, "[user]\n{}\n", shortened(exchange.prompt(), caps.said));
+        let _ = writeln!(text, "[user]\n{}\n", shortened(exchange.prompt(), caps.people));
         for turn in exchange.turns().iter().take(end).skip(first) {
             write_turn(&mut text, turn, caps);
         }
@@ -77,10 +91,11 @@ fn conversation(transcript: &Transcript, until: Place, caps: Caps) -> String {
 fn write_turn(text: &mut String, turn: &Turn, caps: Caps) {
     for block in turn.blocks() {
         let _ = match block {
-            Block::Text(said) => writeln!(text, "[agent]\n{}\n", shortened(said.trim(), caps.said)),
+            Block::Text(said) => writeln!(text, "[agent]\n{}\n", shortened(said.trim(), caps.agent)),
             Block::Reasoning(_) => Ok(()),
             Block::Call(AnsweredCall { call, result }) => {
                 let words = if result.status.is_error() { "did not succeed" } else { "gave" };
+                let most = if result.status == ResultStatus::Rejected { caps.people } else { caps.result };
                 let pictures = result.content.iter().filter(|content| matches!(content, Content::Image { .. })).count();
                 let pictures = if pictures == 0 { String::new() } else { format!(" [{pictures} pictures]") };
                 writeln!(
@@ -88,7 +103,7 @@ fn write_turn(text: &mut String, turn: &Turn, caps: Caps) {
                     "[call {} {}]\n[it {words}{pictures}]\n{}\n",
                     call.name,
                     shortened(&call.arguments, caps.arguments),
-                    shortened(result.text().trim(), caps.result)
+                    shortened(result.text().trim(), most)
                 )
             }
         };
@@ -150,6 +165,17 @@ mod tests {
         let text = task(&transcript, place(2, 0), 10_000);
         assert!(text.contains("<previous-summary>\nThey did the first.\n</previous-summary>") && text.contains(EXTEND), "{text}");
         assert!(text.contains("Second.") && !text.contains("First."), "{text}");
+    }
+
+    #[test]
+    fn r070_what_people_said_gives_way_to_no_output_of_tools() {
+        let mut turns = vec![rejected(5_000)];
+        turns.extend((0..50).map(|_| worked(20_000)));
+        let transcript = conversation(&[(&format!("{}never touch the ledger", "Please. ".repeat(700)), turns)]);
+        let text = task(&transcript, place(0, 51), 5_500);
+        assert!(estimate::text(&text) <= 5_600 && text.contains("[…]"), "the results are cut");
+        assert!(text.contains(&"x".repeat(5_000)), "guidance is whole");
+        assert!(text.contains(&"Please. ".repeat(700)) && text.contains("never touch the ledger"), "the request is whole");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::config::{Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
 use crate::model::{self, Secret};
 use crate::policy::{Mode, Policy};
 use crate::sandbox::{Allocation, Cache, Compiler, ComponentBytes, Credential, History, Sandbox, SandboxOptions, Workspace};
-use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, SubAgents, builtin_components};
+use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, Slots, SubAgents, builtin_components};
 
 /// Rejections in a row after which a request goes back to the user.
 const REJECTIONS: u32 = 3;
@@ -28,6 +28,8 @@ pub(super) struct Parts {
     credentials: Arc<[Credential]>,
     /// Keys of providers and of hosts: what is taken out of everything that is written.
     pub(super) secrets: Vec<Secret>,
+    /// One for all who call tools, or each sub-agent would have as many as the request.
+    slots: Slots,
 }
 
 /// Reads the configuration and the flags.
@@ -91,8 +93,10 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
     }
     admission.check_refused(catalog.refused())?;
     let (credentials, of_hosts) = credentials::of(&settings)?;
+    let credentials = credentials.into();
     let secrets = model_settings(&settings).secrets().into_iter().chain(of_hosts).collect();
-    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), credentials: credentials.into(), secrets })
+    let slots = settings.parallel.into();
+    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), credentials, secrets, slots })
 }
 
 /// The mode that comes into force: the chosen one, or the nearest stricter one that the policy leaves. One that was asked
@@ -152,7 +156,7 @@ impl Parts {
 
     fn dispatcher_settings(&self) -> DispatcherSettings {
         DispatcherSettings {
-            parallel: self.settings.parallel,
+            parallel: self.slots.clone(),
             reorder: self.settings.reorder,
             output_cap: self.settings.output_cap,
             outputs: Some(self.folders.outputs()),

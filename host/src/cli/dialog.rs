@@ -1,7 +1,7 @@
 //! The approval dialog at a terminal.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead, BufReader};
 use std::sync::{Arc, Mutex};
 
 use console::style;
@@ -98,18 +98,18 @@ fn converse(terminal: &Mutex<BufReader<File>>, text: &str, has_scope: bool) -> A
     stderr_line(text);
     loop {
         stderr_piece("> ");
-        let Some(line) = read_line(&mut terminal) else { return Answer::No { guidance: None } };
+        let Some(line) = read_line(&mut *terminal) else { return Answer::No { guidance: None } };
         match line.trim() {
             "1" => return Answer::Yes,
             "2" if has_scope => return Answer::YesForScope,
-            "3" => return Answer::No { guidance: guidance(&mut terminal) },
+            "3" => return Answer::No { guidance: guidance(&mut *terminal) },
             _ if has_scope => stderr_line("Type 1, 2 or 3, and Enter."),
             _ => stderr_line("Type 1 or 3, and Enter."),
         }
     }
 }
 
-fn guidance(terminal: &mut BufReader<File>) -> Option<String> {
+fn guidance(terminal: &mut impl BufRead) -> Option<String> {
     stderr_line(INSTEAD);
     let mut lines = Vec::new();
     loop {
@@ -122,11 +122,12 @@ fn guidance(terminal: &mut BufReader<File>) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-fn read_line(terminal: &mut BufReader<File>) -> Option<String> {
-    let mut line = String::new();
-    match terminal.read_line(&mut line) {
+/// Words from a terminal of another encoding are words all the same.
+fn read_line(terminal: &mut impl BufRead) -> Option<String> {
+    let mut line = Vec::new();
+    match terminal.read_until(b'\n', &mut line) {
         Ok(0) | Err(_) => None,
-        Ok(_) => Some(line.trim_end_matches(['\n', '\r']).to_owned()),
+        Ok(_) => Some(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()),
     }
 }
 
@@ -139,6 +140,12 @@ mod tests {
         let effect = Effect::Command { line: line.into(), directory: WorkspacePath::parse("", None).unwrap() };
         let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("bash", "{}", effect) else { panic!("not asked") };
         console::strip_ansi_codes(&describe(&question, THIS_REQUEST).0).into_owned()
+    }
+
+    #[test]
+    fn r044_guidance_in_another_encoding_is_not_lost() {
+        let words = guidance(&mut &b"Gr\xfc\xdfe, and stop\r\nnow\n\nnot this\n"[..]);
+        assert_eq!(words.as_deref(), Some("Gr\u{fffd}\u{fffd}e, and stop\nnow"));
     }
 
     #[test]

@@ -11,15 +11,17 @@ use crate::session::LastWords;
 /// The first Ctrl-C has asked all commands to end; by then those that did not are killed, and none is left behind.
 const UNTIL_KILLED: Duration = Duration::from_millis(400);
 
-/// Watches for SIGINT and SIGTERM from now on.
+/// Watches for SIGINT, SIGTERM, and a terminal that goes away, from now on.
 pub(super) fn watch(cancel: CancellationToken, last_words: Option<LastWords>) -> std::io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
     tokio::spawn(async move {
         loop {
             tokio::select! {
                 Some(()) = interrupt.recv() => {}
                 Some(()) = terminate.recv() => {}
+                Some(()) = hang_up.recv() => {}
                 else => return,
             }
             if cancel.is_cancelled() {

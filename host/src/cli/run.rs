@@ -24,8 +24,9 @@ use crate::session::{Recording, Session};
 use crate::shown;
 use crate::tools::{Approver, Memory, Reorder};
 
-/// The largest guide file that goes into the system prompt.
-const LARGEST_GUIDE: u64 = 64 << 10;
+/// The file with the project's own words for agents, and how much of it goes into the system prompt.
+const GUIDE: &str = "AGENTS.md";
+const LARGEST_GUIDE: usize = 64 << 10;
 
 pub(super) fn run(common: &Common, args: RunArgs) -> Done {
     let output = args.output;
@@ -103,7 +104,8 @@ pub(super) async fn request(
     let info = model.info();
     let told = Arc::clone(&renderer);
     let notify = move |text: &str| told.observe(&Event::Notice(text));
-    let audit = audit::begin(parts, workspace, session_id.as_ref(), Some(format!("{}:{}", info.provider, info.model)), notify)?;
+    let name = Some(format!("{}:{}", info.provider, info.model));
+    let audit = audit::begin(parts, workspace, session_id.as_ref(), name, parts.settings.mode, notify)?;
     let watching = audit.as_ref().map(|audit| audit.watching(observer));
     let observer: &dyn Observer = match &watching {
         Some(watching) => watching,
@@ -126,6 +128,7 @@ pub(super) async fn request(
         time_limit: parts.settings.time_limit,
         interventions: parts.settings.interventions,
     };
+    guide_notice(workspace).into_iter().for_each(|notice| observer.observe(&Event::Notice(&notice)));
     let id = RequestId::new(random());
     let outcome = agent.request(&id, &mut transcript, prompt, &cancel).await;
     let code = exit::code(&outcome);
@@ -140,6 +143,17 @@ pub(super) async fn request(
     Ok(ExitCode::from(code))
 }
 
+/// The guide as far as it goes into the system prompt, and whether there is more of it.
+fn guide(workspace: &Workspace) -> Option<(String, bool)> {
+    workspace.read_beginning(GUIDE, LARGEST_GUIDE)
+}
+
+/// What the user should know of the guide.
+pub(super) fn guide_notice(workspace: &Workspace) -> Option<String> {
+    let (_, has_more) = guide(workspace)?;
+    has_more.then(|| format!("{GUIDE} is larger than {} KiB; the model is given its beginning.", LARGEST_GUIDE >> 10))
+}
+
 /// The system prompt of a request that begins in a mode.
 pub(super) fn system_prompt(parts: &Parts, workspace: &Workspace, mode: Mode) -> SystemPrompt {
     SystemPrompt {
@@ -148,7 +162,10 @@ pub(super) fn system_prompt(parts: &Parts, workspace: &Workspace, mode: Mode) ->
         date: jiff::Zoned::now().date().to_string(),
         reads_wait_for_writes: parts.settings.reorder == Reorder::Safe,
         plan_mode: mode == Mode::Plan,
-        guide: workspace.read_small("AGENTS.md", LARGEST_GUIDE),
+        guide: guide(workspace).map(|(text, has_more)| match has_more {
+            false => text,
+            true => format!("{text}\n(This is its beginning; {GUIDE} goes on.)"),
+        }),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::conversation::{Exchange, Turn, Usage};
+use crate::conversation::{Exchange, Usage};
 use crate::model;
 
 /// Tokens and dollars.
@@ -16,13 +16,7 @@ pub(super) struct Spent {
 impl Spent {
     /// For a request to a model. Without the model's name the price is unknown.
     pub(super) fn on(exchange: &Exchange, model: Option<&str>) -> Self {
-        let overhead = Some(exchange.overhead()).filter(|overhead| *overhead != Usage::default());
-        Self::on_calls(exchange.turns().iter().map(Turn::usage).chain(overhead), model)
-    }
-
-    /// For calls of a model of which only the sum is known.
-    pub(super) fn of(usage: Usage, model: Option<&str>) -> Self {
-        Self::on_calls(std::iter::once(usage), model)
+        Self::on_calls(exchange.usages(), model)
     }
 
     /// For these calls of a model, each at its own price: long input may be dearer.

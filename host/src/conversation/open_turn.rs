@@ -92,6 +92,11 @@ impl OpenTurn {
         Response { blocks, stop: self.stop.clone(), usage: self.usage }
     }
 
+    /// Why the model stopped.
+    pub fn stop(&self) -> &StopReason {
+        &self.stop
+    }
+
     /// The calls in the model's order; a call's place in this order is what [`start`](Self::start) and
     /// [`answer`](Self::answer) take.
     pub fn calls(&self) -> impl Iterator<Item = (&Call, &Slot)> {

@@ -29,7 +29,7 @@ struct FoundExchange {
     prompt: String,
     turns: Vec<FoundTurn>,
     #[serde(default)]
-    overhead: Usage,
+    overhead: Vec<Usage>,
 }
 
 /// A turn as it was found.
@@ -101,8 +101,8 @@ pub struct Part {
     pub prompt: String,
     /// The turns that followed.
     pub turns: Vec<Turn>,
-    /// What summaries cost that were made meanwhile.
-    pub overhead: Usage,
+    /// What was taken beside them.
+    pub overhead: Vec<Usage>,
 }
 
 impl Transcript {
@@ -128,7 +128,7 @@ impl Transcript {
                 is_said = !has_calls;
             }
             if let Some(exchange) = whole.last_mut() {
-                exchange.cost(overhead);
+                overhead.into_iter().for_each(|usage| exchange.cost(usage));
             }
         }
         Self::of(whole)
@@ -181,11 +181,8 @@ mod tests {
             usage: Usage::default(),
             interrupted,
         });
-        let exchange = (word(), prop::collection::vec(turn, 0..4)).prop_map(|(prompt, turns)| FoundExchange {
-            prompt,
-            turns,
-            overhead: Usage::default(),
-        });
+        let exchange =
+            (word(), prop::collection::vec(turn, 0..4)).prop_map(|(prompt, turns)| FoundExchange { prompt, turns, overhead: Vec::new() });
         let place = (0_usize..6, 0_usize..5).prop_map(|(exchange, turn)| Place { exchange, turn });
         let summary = (word(), place).prop_map(|(text, until)| Summary { text, until, turns: 1, tokens: 1 });
         (prop::collection::vec(exchange, 0..5), prop::option::of(summary)).prop_map(|(exchanges, summary)| Found { exchanges, summary })
@@ -273,7 +270,7 @@ mod tests {
             exchanges: vec![FoundExchange {
                 prompt: "go".into(),
                 turns: said.chain([turn((0..20_000).map(|_| call()).collect())]).collect(),
-                overhead: Usage::default(),
+                overhead: Vec::new(),
             }],
             summary: None,
         };

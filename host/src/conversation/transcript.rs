@@ -46,9 +46,9 @@ impl PartialEq for Sending {
 pub struct Exchange {
     prompt: String,
     turns: Vec<Turn>,
-    /// What summaries cost that were made during it.
-    #[serde(skip_serializing_if = "Usage::is_unknown")]
-    overhead: Usage,
+    /// What was taken during it beside its turns, each at its own price.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    overhead: Vec<Usage>,
 }
 
 impl Transcript {
@@ -98,7 +98,8 @@ impl Transcript {
         true
     }
 
-    /// Notes what making a summary cost, in the exchange during or after which that was.
+    /// Notes what was taken beside the turns, such as for a summary or by a sub-agent, in the exchange during or after which
+    /// that was.
     pub fn spend(&mut self, usage: Usage) {
         if let Some(exchange) = self.exchanges.last_mut() {
             exchange.cost(usage);
@@ -179,7 +180,7 @@ impl Transcript {
 impl Exchange {
     /// One that begins with these words, which are not blank.
     pub(super) fn begun(prompt: String) -> Self {
-        Self { prompt, turns: Vec::new(), overhead: Usage::default() }
+        Self { prompt, turns: Vec::new(), overhead: Vec::new() }
     }
 
     /// Adds a turn. `is_said` tells that there is one before it without calls: nothing stands between the two on the wire,
@@ -191,9 +192,9 @@ impl Exchange {
         }
     }
 
-    /// Notes what making a summary cost.
+    /// Notes what was taken beside its turns.
     pub(super) fn cost(&mut self, usage: Usage) {
-        self.overhead = self.overhead.plus(usage);
+        self.overhead.push(usage);
     }
 
     /// What the user said, exactly; not blank.
@@ -206,14 +207,10 @@ impl Exchange {
         &self.turns
     }
 
-    /// What making summaries during it cost, beside its turns.
-    pub fn overhead(&self) -> Usage {
-        self.overhead
-    }
-
-    /// What it cost: the turns, and the summaries that were made during it.
-    pub fn usage(&self) -> Usage {
-        self.turns.iter().fold(self.overhead, |sum, turn| sum.plus(turn.usage()))
+    /// What each response took that was paid for during it: its turns, and beside them summaries, sub-agents, and what was
+    /// of no use.
+    pub fn usages(&self) -> impl Iterator<Item = Usage> + Clone {
+        self.turns.iter().map(Turn::usage).chain(self.overhead.iter().copied())
     }
 
     /// The whole of it, in estimated tokens.

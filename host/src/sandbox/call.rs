@@ -88,6 +88,9 @@ impl CallReport {
 /// network mount. Its thread is left behind, so that the request can go on.
 const PATIENCE: Duration = Duration::from_millis(700);
 
+/// How long what a cancelled call waits for may take to end: longer than the grace of a command, and within the patience.
+const LAST_MOMENTS: Duration = Duration::from_millis(500);
+
 impl Plugin {
     /// Runs one call on a thread of its own. It always comes back: with an answer, at its time limit, or within a
     /// second of being cancelled.
@@ -130,13 +133,21 @@ impl Plugin {
         let state = State::granted(&call, Arc::clone(clock));
         let Call { tool, input, workspace, .. } = call;
         let mut store = sandbox.store(state, &limits);
+        let mut answering = Box::pin(async {
+            let instance = ready.instantiate_async(&mut store).await?;
+            instance.cofferdam_plugin_tools().call_call_tool(&mut store, &tool, &input).await
+        });
         let answer: Result<wasmtime::Result<Result<wit::Output, wit::ToolError>>, Stop> = tokio::select! {
-            answer = async {
-                let instance = ready.instantiate_async(&mut store).await?;
-                instance.cofferdam_plugin_tools().call_call_tool(&mut store, &tool, &input).await
-            } => Ok(answer),
-            stop = clock.stopped() => Err(stop),
+            answer = &mut answering => Ok(answer),
+            stop = clock.stopped() => {
+                // What it waits for ends by itself then: a command has TERM before KILL. Nothing of the answer counts.
+                if stop == Stop::Cancelled {
+                    drop(tokio::time::timeout(LAST_MOMENTS, &mut answering).await);
+                }
+                Err(stop)
+            }
         };
+        drop(answering);
         let mut result = match answer {
             Ok(Ok(Ok(output))) => Output::check(output, &limits).map_err(Failure::BadAnswer),
             Ok(Ok(Err(error))) => Err(error.into()),

@@ -53,22 +53,27 @@ impl Workspace {
         &self.dir
     }
 
-    /// The text of a small file, for the host's own use; `None` if it is not there, is not a file inside, or is larger than
-    /// `most` bytes.
-    pub fn read_small(&self, path: &str, most: u64) -> Option<String> {
+    /// The text of a file, for the host's own use, and whether there is more: of one that is larger than `most` bytes it is
+    /// the first lines. `None` if it is not there, is not a file inside, or cannot be read.
+    pub fn read_beginning(&self, path: &str, most: usize) -> Option<(String, bool)> {
         use cap_std::fs::OpenOptionsExt as _;
         use std::io::Read as _;
         let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).ok()?;
         let mut options = cap_std::fs::OpenOptions::new();
         options.read(true).custom_flags(nonblocking);
         let file = self.dir.open_with(path, &options).ok()?;
-        let metadata = file.metadata().ok()?;
-        if !metadata.is_file() || metadata.len() > most {
+        if !file.metadata().ok()?.is_file() {
             return None;
         }
-        let mut text = String::new();
-        file.take(most).read_to_string(&mut text).ok()?;
-        Some(text)
+        let mut bytes = Vec::new();
+        file.take(most as u64 + 1).read_to_end(&mut bytes).ok()?;
+        let has_more = bytes.len() > most;
+        if has_more {
+            bytes.truncate(most);
+            let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(most, |last| last + 1);
+            bytes.truncate(whole);
+        }
+        Some((String::from_utf8_lossy(&bytes).into_owned(), has_more))
     }
 
     /// Why a path of the workspace is refused although it reads well, to a tool with this grant: since a link in it leads

@@ -22,6 +22,8 @@ pub struct Saved {
     pub remembered: Vec<Remembered>,
     /// How many bytes of the file are whole lines.
     pub(super) whole: u64,
+    /// What closes the turn that a crash left open. Until it is on record nothing but a request may follow.
+    pub(super) missing: Option<Record>,
 }
 
 /// A request of a session.
@@ -74,8 +76,10 @@ impl Saved {
             fold.take(record).map_err(|problem| damaged(problem.to_owned()))?;
         }
         let remembered = std::mem::take(&mut fold.remembered);
+        let on_record = fold.open.as_ref().map(|turn| turn.calls().map(|(_, slot)| matches!(slot, Slot::Done(_))).collect::<Vec<_>>());
         let (transcript, requests) = fold.finish();
-        Ok(Self { header: Some(header), transcript, requests, remembered, whole: whole as u64 })
+        let missing = on_record.zip(transcript.last_turn()).map(|(on_record, turn)| Record::closed(&on_record, turn));
+        Ok(Self { header: Some(header), transcript, requests, remembered, whole: whole as u64, missing })
     }
 
     /// How many turns the assistant took.
@@ -136,6 +140,10 @@ impl Fold {
             Record::Turn(turn) => {
                 self.under_way()?;
                 self.add(turn);
+            }
+            Record::Spent(usage) => {
+                let part = self.parts.last_mut().ok_or("nothing was asked before it")?;
+                part.overhead.push(usage);
             }
             Record::Compacted { .. } if self.open.is_some() => return Err("the turn before it is still open"),
             Record::Compacted { summary, usage, .. } => self.compact(summary, usage)?,
@@ -204,7 +212,7 @@ impl Fold {
         let Some(part) = self.parts.last_mut().filter(|_| is_there && extends) else {
             return Err("the summary stands for what is not there");
         };
-        part.overhead = part.overhead.plus(usage);
+        part.overhead.push(usage);
         self.summary = Some(summary);
         Ok(())
     }
@@ -281,6 +289,28 @@ mod tests {
             assert_eq!(saved.transcript.exchanges().len(), before + 1, "cut at {cut}");
             assert_eq!(saved.header.map(|header| header.workspace), Some(test_run::WORKSPACE.into()));
         }
+    }
+
+    #[tokio::test]
+    async fn r063_cut_anywhere_it_takes_a_summary_first() {
+        let (bytes, _) = journal().await;
+        let mut summaries = 0;
+        for end in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1) {
+            let folder = tempfile::tempdir().expect("a folder");
+            let store = super::super::Store::new(folder.path().join("sessions"));
+            let workspace = std::path::Path::new(test_run::WORKSPACE);
+            drop(store.create(workspace, Box::new(str::to_owned)).expect("created"));
+            let entry = only(&store);
+            std::fs::write(entry.path(), &bytes[..end]).expect("writable");
+            let before = entry.look().expect("it loads").transcript;
+            let mut session = entry.resume(workspace, Box::new(str::to_owned)).expect("it loads");
+            let done = test_run::compact(session.journal, &mut session.transcript, &Script::new([said("x")])).await;
+            summaries += usize::from(matches!(done, crate::agent::Compacted::Done { .. }));
+            let saved = entry.look().unwrap_or_else(|problem| panic!("cut at {end}: {problem}"));
+            assert_eq!(saved.transcript, session.transcript, "cut at {end}");
+            assert_eq!(saved.transcript.exchanges().len(), before.exchanges().len(), "cut at {end}");
+        }
+        assert!(summaries > 10, "{summaries}");
     }
 
     #[test]

@@ -43,7 +43,8 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Goes on with a session. A torn last line is taken off the file before anything is added to it.
+    /// Goes on with a session. A torn last line is taken off the file before anything is added to it, and a turn
+    /// that a crash left open is closed in it as it is in the transcript, so that whatever comes next can follow.
     pub(super) fn open(path: &Path, id: &SessionId, workspace: &str, redact: Redact) -> Result<(Self, Saved), SessionError> {
         let failed = || SessionError::io(path);
         let file = OpenOptions::new().read(true).append(true).open(path).map_err(failed())?;
@@ -55,6 +56,9 @@ impl Journal {
         let mut journal = Self { id: id.clone(), file, whole: saved.whole, redact };
         if saved.header.is_none() {
             journal.begin(&Header::new(id.clone(), workspace.to_owned())).map_err(failed())?;
+        }
+        if let Some(record) = &saved.missing {
+            journal.append(record).and_then(|()| journal.sync()).map_err(failed())?;
         }
         Ok((journal, saved))
     }

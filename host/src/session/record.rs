@@ -12,13 +12,15 @@
 //! {"finished": {"call": 0, "result": {"status": "ok", "content": [{"text": "…"}]}}}
 //! {"closed": {"rest": []}}
 //! {"turn": {"blocks": [{"text": "Done."}], "stop": "end", "usage": {…}}}
+//! {"spent": {"input": 5100, "output": 400, …}}
 //! {"outcome": {"kind": "answered", "at": "2026-01-31T12:00:09.001Z"}}
 //! {"compacted": {"text": "Goal: …", "until": {"exchange": 1, "turn": 0}, "turns": 2, "tokens": 5100, "usage": {…}, "at": "2026-01-31T12:01:00.000Z"}}
 //! ```
 //! A `response` asks for calls and opens a turn; `started` and `finished` name a call by its place in it; a `finished` call may
 //! have left something to later ones, which is in the same line (`"remembered"`), so that both are there or none. `closed` ends the
 //! turn, with the results of calls that have none by then. A `turn` is one that was complete when it was written: an
-//! answer, text that broke off, or calls that were not let run. `compacted` says that from then on a summary is sent in the
+//! answer, text that broke off, or calls that were not let run. `spent` is what a response took that is no part of the
+//! conversation: of a sub-agent, an empty one, or a summary of no use; it stands anywhere. `compacted` says that from then on a summary is sent in the
 //! place of everything before a turn of an exchange, both counted from 0; it stands between turns, of a request or of none.
 //! What it stands for stays in the file, and its words never become part of that.
 //!
@@ -92,6 +94,8 @@ pub(super) enum Record {
     Closed { rest: Vec<(usize, ToolResult)> },
     /// A whole turn.
     Turn(Turn),
+    /// Something was paid for that is no part of the conversation.
+    Spent(Usage),
     /// The request is over.
     Outcome {
         kind: String,
@@ -116,6 +120,12 @@ impl Record {
 
     pub(super) fn compacted(summary: &Summary, usage: Usage) -> Self {
         Self::Compacted { summary: summary.clone(), usage, at: now() }
+    }
+
+    /// The open turn, with the results of the calls that have none on record.
+    pub(super) fn closed(on_record: &[bool], turn: &Turn) -> Self {
+        let missing = turn.calls().zip(on_record).enumerate().filter(|(_, (_, on_record))| !**on_record);
+        Self::Closed { rest: missing.map(|(place, (answered, _))| (place, answered.result.clone())).collect() }
     }
 
     /// The text of an answer is in its turn already.

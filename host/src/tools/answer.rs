@@ -21,7 +21,10 @@ pub(super) fn to_result(report: Result<Output, Failure>, keeping: &Keeping, name
     match report {
         Ok(output) => {
             let view = output.shown.map(View::from);
-            let content: Vec<Content> = output.content.into_iter().map(|piece| content(piece, keeping, name)).collect();
+            let text = |piece: &Piece| if let Piece::Text(text) = piece { text.len() } else { 0 };
+            let pieces =
+                if output.content.iter().map(text).sum::<usize>() > keeping.cap { with_one_text(output.content) } else { output.content };
+            let content: Vec<Content> = pieces.into_iter().map(|piece| content(piece, keeping, name)).collect();
             let blank = content.iter().all(|piece| matches!(piece, Content::Text(text) if text.trim().is_empty()));
             let content = if blank { vec![Content::Text("(the tool gave no output)".into())] } else { content };
             (ToolResult { status: ResultStatus::Ok, content }, view)
@@ -31,6 +34,25 @@ pub(super) fn to_result(report: Result<Output, Failure>, keeping: &Keeping, name
             (ToolResult::error(text), None)
         }
     }
+}
+
+/// All text as one, where the first of it was: the cap is one for the output, however many pieces it comes in.
+fn with_one_text(pieces: Vec<Piece>) -> Vec<Piece> {
+    let (mut whole, mut place, mut rest) = (String::new(), None, Vec::new());
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) => {
+                place.get_or_insert(rest.len());
+                if !whole.is_empty() && !whole.ends_with('\n') {
+                    whole.push('\n');
+                }
+                whole.push_str(&text);
+            }
+            picture @ Piece::Image { .. } => rest.push(picture),
+        }
+    }
+    rest.insert(place.unwrap_or_default(), Piece::Text(whole));
+    rest
 }
 
 fn content(piece: Piece, keeping: &Keeping, name: &str) -> Content {
@@ -95,6 +117,22 @@ mod tests {
         assert!(cut.starts_with("HEADä") && cut.ends_with("äTAIL"));
         let path = cut.split(" is in ").nth(1).and_then(|rest| rest.split(" …]").next()).expect("the marker names a file");
         assert_eq!(std::fs::read_to_string(path).expect("it is there"), text);
+    }
+
+    #[test]
+    fn r095_the_cap_is_one_for_all_pieces_of_an_output() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let keeping = Keeping { cap: 400, folder: Some(folder.path().to_owned()) };
+        let picture = || Piece::Image { media_type: "image/png".into(), data: vec![1] };
+        let piece = |n: usize| Piece::Text(format!("{n}:{}", "x".repeat(300)));
+        let content = vec![picture(), piece(1), picture(), piece(2), piece(3)];
+        let (result, _) = to_result(Ok(Output { content, shown: None, truncated: false }), &keeping, "x");
+        let text = result.text();
+        assert!(text.len() <= 400 && text.starts_with("1:x") && text.ends_with('x'), "{text}");
+        assert!(matches!(&result.content[..], [Content::Image { .. }, Content::Text(_), Content::Image { .. }]));
+        let file = std::fs::read_dir(folder.path()).expect("readable").next().expect("it is kept").expect("readable").path();
+        let whole = std::fs::read_to_string(file).expect("readable");
+        assert!(["1:x", "\n2:x", "\n3:x"].iter().all(|piece| whole.contains(piece)), "{whole}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::ledger::{Change, Decided, Ended, Ground, Ledger, Ruled, Subject, Unre
 use crate::agent::ActiveTime;
 use crate::conversation::Call;
 use crate::policy::{Code, Decision, Denial, Effect, Judge, Mode, Permit, Policy, Question};
-use crate::sandbox::Ruling;
+use crate::sandbox::{Gate, Ruling};
 
 /// Denials of one call that get a record each: a guest can ask for what it does not get as fast as it runs.
 const DENIALS_ON_RECORD: usize = 16;
@@ -154,6 +154,21 @@ impl Approvals {
         self.rejections_in_a_row.load(Ordering::Relaxed)
     }
 
+    /// Decides on the effects of a call while it runs. One that is being stopped begins nothing more.
+    pub(super) fn gate(self: &Arc<Self>, subject: &Arc<Subject>, verdicts: &Arc<Mutex<Verdicts>>, cancel: &CancellationToken) -> Gate {
+        let (approvals, subject, verdicts, cancel) = (Arc::clone(self), Arc::clone(subject), Arc::clone(verdicts), cancel.clone());
+        Arc::new(move |effect| {
+            let (approvals, subject) = (Arc::clone(&approvals), Arc::clone(&subject));
+            let (verdicts, cancel) = (Arc::clone(&verdicts), cancel.clone());
+            Box::pin(async move {
+                match cancel.is_cancelled() {
+                    true => Ruling::Denied(Denial::fixed(Code::Cancelled, "the user stopped the request.")),
+                    false => approvals.rule(&subject, effect, &cancel, &verdicts).await,
+                }
+            })
+        })
+    }
+
     /// Decides on an effect, asking if need be, and writes down what was decided: before it can happen.
     pub(super) async fn rule(&self, subject: &Subject, effect: Effect, cancel: &CancellationToken, verdicts: &Mutex<Verdicts>) -> Ruling {
         // A guest that takes no for no answer does not get to ask again.
@@ -225,8 +240,10 @@ impl Approvals {
         let of_a_plan = matches!(question.effect, Effect::Plan { .. });
         let _waits_for_the_user = self.time.pause();
         let answer = tokio::select! {
-            answer = approver.ask(&question) => answer,
+            // First: a dialog that ends with the request has no answer to give.
+            biased;
             () = cancel.cancelled() => return Err(Denial::fixed(Code::Cancelled, "the user stopped the request.")),
+            answer = approver.ask(&question) => answer,
         };
         match answer {
             Answer::Yes => Ok((self.approved(|judge| judge.approve(question)), Ground::User)),

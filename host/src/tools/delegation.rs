@@ -6,6 +6,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::parallel::Slot;
 use crate::agent::Outcome;
 use crate::agent::events::{Event, Fitting, Observer};
 use crate::agent::ports::{Delegate, Worked};
@@ -59,7 +60,7 @@ impl Tasks {
         by: &SubAgents,
         call: &Call,
         observer: &dyn Observer,
-        cancel: &CancellationToken,
+        (slot, cancel): (&Slot, &CancellationToken),
     ) -> T {
         let relay = Relay { call, to: observer };
         let mut working = FuturesUnordered::new();
@@ -67,7 +68,7 @@ impl Tasks {
         let value = loop {
             tokio::select! {
                 value = &mut ended => break value,
-                Some(task) = self.0.recv() => working.push(work(by, task, &relay, cancel)),
+                Some(task) = self.0.recv() => working.push(work(by, task, &relay, (slot, cancel))),
                 Some(()) = working.next(), if !working.is_empty() => {}
             }
         };
@@ -76,9 +77,9 @@ impl Tasks {
     }
 }
 
-async fn work(by: &SubAgents, task: Task, observer: &dyn Observer, cancel: &CancellationToken) {
+async fn work(by: &SubAgents, task: Task, observer: &dyn Observer, (slot, cancel): (&Slot, &CancellationToken)) {
     let delegated = match by {
-        SubAgents::By(delegate) => told(delegate.delegate(&task.text, observer, cancel).await),
+        SubAgents::By(delegate) => told(slot.lent(cancel, delegate.delegate(&task.text, observer, cancel)).await),
         SubAgents::NoModel => Delegated::Denied(Denial::fixed(Code::NoSubAgent, "there is no model here that could work on a task.")),
         SubAgents::TooDeep => Delegated::Denied(Denial::new(
             Code::NoSubAgent,
@@ -126,7 +127,7 @@ impl Observer for Relay<'_> {
                 self.to.observe(&Event::CallProgress { call: self.call, message: message.trim_end() });
             }
             Event::TurnFinished(turn) => self.to.observe(&Event::SubAgentTurn { call: self.call, usage: turn.usage() }),
-            Event::Fitting(Fitting::Summarised { usage, .. }) => {
+            Event::Fitting(Fitting::Summarised { usage, .. }) | Event::Discarded { usage } => {
                 self.to.observe(&Event::SubAgentTurn { call: self.call, usage: *usage });
             }
             Event::RequestStarted { .. }
@@ -141,5 +142,10 @@ impl Observer for Relay<'_> {
             | Event::Notice(_)
             | Event::RequestFinished { .. } => {}
         }
+    }
+
+    /// Nobody sees its text, so a stream of it that broke may begin anew.
+    fn is_live(&self) -> bool {
+        false
     }
 }

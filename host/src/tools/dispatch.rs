@@ -16,8 +16,9 @@ use super::approval::{Approvals, Verdicts, lock, rejected_text};
 use super::catalog::{Catalog, Tool};
 use super::delegation::{self, SubAgents};
 use super::ledger::{Ended, Subject};
+use super::lookup;
 use super::memory::Memory;
-use super::parallel::ParallelLimit;
+use super::parallel::{Slot, Slots};
 use super::repetition::Repetition;
 use super::schedule::{self, Planned, Reorder, Step, Touches};
 use super::settle::{self, Settling, denied};
@@ -26,8 +27,8 @@ use crate::agent::ActiveTime;
 use crate::agent::events::{Event, Observer, Remembered, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
-use crate::policy::{Cap, Effect, FileGrant};
-use crate::sandbox::{self, CallReport, Credential, Failure, Gate, History, Limits, Ruling, Sandbox, Workspace};
+use crate::policy::{Cap, Effect, FileGrant, WorkspacePath};
+use crate::sandbox::{self, CallReport, Credential, Failure, History, Limits, Ruling, Sandbox, Workspace};
 
 /// Runs calls in their enclosures.
 pub struct Dispatcher {
@@ -45,8 +46,8 @@ pub struct Dispatcher {
 /// Choices of the user.
 #[derive(Clone, Debug)]
 pub struct DispatcherSettings {
-    /// How many calls run at the same time.
-    pub parallel: ParallelLimit,
+    /// How many calls run at the same time, with those of others who have the same slots.
+    pub parallel: Slots,
     /// How far reads are moved ahead of writes.
     pub reorder: Reorder,
     /// Bytes of a result that the model is shown.
@@ -71,6 +72,7 @@ struct Ready<'a> {
     subject: Arc<Subject>,
     summary: String,
     input: String,
+    paths: Vec<WorkspacePath>,
     touches: Touches,
 }
 
@@ -138,7 +140,8 @@ impl Dispatcher {
     }
 
     async fn run_calls(&self, turn: &mut OpenTurn, observer: &dyn Observer, cancel: &CancellationToken) -> Ran {
-        let mut ready: Vec<Option<Ready<'_>>> = self.prepare(turn, observer).into_iter().map(Some).collect();
+        let Some(ready) = self.prepare(turn, observer, cancel).await else { return Ran::Aborted };
+        let mut ready: Vec<Option<Ready<'_>>> = ready.into_iter().map(Some).collect();
         let planned: Vec<Planned<'_>> = ready.iter().flatten().map(Ready::planned).collect();
         for step in schedule::steps(&planned, self.settings.reorder) {
             if cancel.is_cancelled() {
@@ -156,34 +159,41 @@ impl Dispatcher {
         if cancel.is_cancelled() { Ran::Aborted } else { Ran::Finished }
     }
 
-    /// Refuses what cannot run, each with its own result, and returns the rest.
-    fn prepare(&self, turn: &mut OpenTurn, observer: &dyn Observer) -> Vec<Ready<'_>> {
-        let calls: Vec<Call> = turn.calls().map(|(call, _)| call.clone()).collect();
-        let mut ready = Vec::with_capacity(calls.len());
-        for (index, call) in calls.into_iter().enumerate() {
-            match self.check(index, call) {
-                Ok(call) => ready.push(call),
-                Err((call, problem)) => {
-                    self.approvals.refused(&call, &problem);
-                    let mut result = ToolResult::error(problem);
-                    let remark = self.remark(&call, &result);
-                    result.content.extend(remark);
-                    let schema = self.catalog.find(call.name.trim()).map(|tool| &tool.declared.input_schema);
-                    let summary = summary::of(schema.unwrap_or(&serde_json::Value::Null), &call.arguments);
-                    observer.observe(&Event::CallFinished {
-                        call: &call,
-                        tier: None,
-                        summary: &summary,
-                        result: &result,
-                        view: None,
-                        duration: Duration::ZERO,
-                        remembered: None,
-                    });
-                    turn.answer(index, result);
-                }
+    /// Refuses what cannot run, each with its own result, and returns the rest; `None` if it was cancelled meanwhile.
+    async fn prepare(&self, turn: &mut OpenTurn, observer: &dyn Observer, cancel: &CancellationToken) -> Option<Vec<Ready<'_>>> {
+        let calls = turn.calls().enumerate();
+        let checked: Vec<_> = calls.map(|(index, (call, _))| (index, self.check(index, call.clone()))).collect();
+        let paths = |ready: &Ready<'_>| (ready.paths.clone(), ready.tool.grants.files);
+        let paths = checked.iter().map(|(_, checked)| checked.as_ref().map_or((Vec::new(), FileGrant::None), paths)).collect();
+        let refusals = lookup::refusals(&self.workspace, paths, cancel).await?;
+        let mut ready = Vec::with_capacity(checked.len());
+        for ((index, checked), refusal) in checked.into_iter().zip(refusals) {
+            match (checked, refusal) {
+                (Ok(call), None) => ready.push(call),
+                (Ok(Ready { call, .. }), Some(refusal)) => self.refuse(index, &call, refusal.to_string(), turn, observer),
+                (Err((call, problem)), _) => self.refuse(index, &call, problem, turn, observer),
             }
         }
-        ready
+        Some(ready)
+    }
+
+    fn refuse(&self, index: usize, call: &Call, problem: String, turn: &mut OpenTurn, observer: &dyn Observer) {
+        self.approvals.refused(call, &problem);
+        let mut result = ToolResult::error(problem);
+        let remark = self.remark(call, &result);
+        result.content.extend(remark);
+        let schema = self.catalog.find(call.name.trim()).map(|tool| &tool.declared.input_schema);
+        let summary = summary::of(schema.unwrap_or(&serde_json::Value::Null), &call.arguments);
+        observer.observe(&Event::CallFinished {
+            call,
+            tier: None,
+            summary: &summary,
+            result: &result,
+            view: None,
+            duration: Duration::ZERO,
+            remembered: None,
+        });
+        turn.answer(index, result);
     }
 
     fn remark(&self, call: &Call, result: &ToolResult) -> Option<Content> {
@@ -203,19 +213,16 @@ impl Dispatcher {
             Ok(checked) => checked,
             Err(problem) => return Err((call, problem.to_string())),
         };
-        if let Some(problem) = checked.paths.iter().find_map(|path| self.workspace.refusal(path, tool.grants.files)) {
-            return Err((call, problem.to_string()));
-        }
         // What a command, a sub-agent or a server of this machine looks at is nobody's to know beforehand.
         let roams = tool.grants.commands || tool.grants.agents || !tool.grants.fetch.is_empty();
         let touches = match (tool.grants.files, roams, checked.paths.is_empty()) {
             (FileGrant::None, false, _) => Touches::Nothing,
-            (FileGrant::Read | FileGrant::ReadWrite, false, false) => Touches::Paths(checked.paths),
+            (FileGrant::Read | FileGrant::ReadWrite, false, false) => Touches::Paths(checked.paths.clone()),
             (FileGrant::Read | FileGrant::ReadWrite, false, true) | (_, true, _) => Touches::Anything,
         };
         let summary = summary::of(&tool.declared.input_schema, &call.arguments);
         let subject = Arc::new(Subject::of(&call, tool));
-        Ok(Ready { index, tool, subject, summary, input: checked.value.to_string(), touches, call })
+        Ok(Ready { index, tool, subject, summary, input: checked.value.to_string(), paths: checked.paths, touches, call })
     }
 
     /// Runs calls side by side, in turn order as slots get free. Says whether the request goes back to the user.
@@ -230,13 +237,20 @@ impl Dispatcher {
         let mut running = FuturesUnordered::new();
         let mut hand_back = false;
         loop {
-            while running.len() < self.settings.parallel.get() && !hand_back && !cancel.is_cancelled() {
-                let Some(ready) = waiting.next() else { break };
-                turn.start(ready.index);
-                observer.observe(&Event::CallStarted { call: &ready.call, tier: ready.tool.tier, summary: &ready.summary });
-                running.push(self.run_one(ready, observer, cancel));
-            }
-            let Some(mut done) = running.next().await else { return hand_back };
+            let is_more = waiting.len() > 0 && running.len() < self.settings.parallel.limit() && !hand_back && !cancel.is_cancelled();
+            let mut done = tokio::select! {
+                biased;
+                slot = self.settings.parallel.take(), if is_more => {
+                    let Some(ready) = waiting.next() else { continue };
+                    turn.start(ready.index);
+                    observer.observe(&Event::CallStarted { call: &ready.call, tier: ready.tool.tier, summary: &ready.summary });
+                    running.push(self.run_one(ready, slot, observer, cancel));
+                    continue;
+                }
+                Some(done) = running.next() => done,
+                () = cancel.cancelled(), if is_more => continue,
+                else => return hand_back,
+            };
             let remark = self.remark(&done.ready.call, &done.result);
             done.result.content.extend(remark);
             let finished = Event::CallFinished {
@@ -254,11 +268,11 @@ impl Dispatcher {
         }
     }
 
-    async fn run_one<'a>(&'a self, ready: Ready<'a>, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> Done<'a> {
+    async fn run_one<'a>(&'a self, ready: Ready<'a>, slot: Slot, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> Done<'a> {
         let verdicts = Arc::new(Mutex::new(Verdicts::default()));
         let started = Instant::now();
         let mut report = match self.admit(&ready, &verdicts, cancel).await {
-            Ok(()) => self.attempt(&ready, &verdicts, observer, cancel).await,
+            Ok(()) => self.attempt(&ready, &verdicts, observer, (&slot, cancel)).await,
             Err(failure) => CallReport::without_a_run(failure),
         };
         let subject = (ready.tool, ready.subject.as_ref());
@@ -287,11 +301,10 @@ impl Dispatcher {
             contacts,
             decisions: verdicts.records,
         };
-        let (permitted, rejected) = (verdicts.permitted, verdicts.rejected);
-        let (result, view, hand_back) = match rejected {
+        let (result, view, hand_back) = match verdicts.rejected {
             // Whatever the tool makes of a no, the model hears it from the host.
             Some(rejection) => {
-                let text = rejected_text(&ready.tool.declared.name, &rejection, &permitted);
+                let text = rejected_text(&ready.tool.declared.name, &rejection, &verdicts.permitted);
                 let enough = self.approvals.rejections_in_a_row() >= self.settings.rejections;
                 (ToolResult::with(ResultStatus::Rejected, text), None, rejection.guidance.is_none() || enough)
             }
@@ -334,12 +347,12 @@ impl Dispatcher {
         ready: &Ready<'_>,
         verdicts: &Arc<Mutex<Verdicts>>,
         observer: &dyn Observer,
-        cancel: &CancellationToken,
+        (slot, cancel): (&Slot, &CancellationToken),
     ) -> CallReport {
         let mut pause = Duration::from_millis(500);
         let mut attempts_left = if ready.tool.tier == Tier::Write { 0 } else { 2 };
         loop {
-            let report = self.enclosed(ready, verdicts, observer, cancel).await;
+            let report = self.enclosed(ready, verdicts, observer, (slot, cancel)).await;
             if attempts_left == 0 || !matches!(report.result, Err(Failure::Unavailable(_))) {
                 return report;
             }
@@ -356,7 +369,7 @@ impl Dispatcher {
         ready: &Ready<'_>,
         verdicts: &Arc<Mutex<Verdicts>>,
         observer: &dyn Observer,
-        cancel: &CancellationToken,
+        (slot, cancel): (&Slot, &CancellationToken),
     ) -> CallReport {
         let (lines, mut progress) = tokio::sync::mpsc::channel::<String>(8);
         let (delegation, tasks) = delegation::tasks();
@@ -366,7 +379,7 @@ impl Dispatcher {
             grants: ready.tool.grants.clone(),
             limits: self.settings.limits.clone().with(&ready.tool.caps),
             workspace: Arc::clone(&self.workspace),
-            gate: self.gate(ready, verdicts, cancel),
+            gate: self.approvals.gate(&ready.subject, verdicts, cancel),
             notebook: self.memory.notebook(ready.tool.plugin.digest(), &ready.tool.declared.name),
             delegation,
             // A line that finds the channel full is dropped: progress is for now or never.
@@ -374,7 +387,8 @@ impl Dispatcher {
             credentials: Arc::clone(&self.settings.credentials),
             cancel: cancel.clone(),
         };
-        let running = tasks.work_until(ready.tool.plugin.call(&self.sandbox, call), &self.sub_agents, &ready.call, observer, cancel);
+        let called = ready.tool.plugin.call(&self.sandbox, call);
+        let running = tasks.work_until(called, &self.sub_agents, &ready.call, observer, (slot, cancel));
         tokio::pin!(running);
         loop {
             tokio::select! {
@@ -382,15 +396,5 @@ impl Dispatcher {
                 Some(message) = progress.recv() => observer.observe(&Event::CallProgress { call: &ready.call, message: &message }),
             }
         }
-    }
-
-    fn gate(&self, ready: &Ready<'_>, verdicts: &Arc<Mutex<Verdicts>>, cancel: &CancellationToken) -> Gate {
-        let (approvals, verdicts, cancel) = (Arc::clone(&self.approvals), Arc::clone(verdicts), cancel.clone());
-        let subject = Arc::clone(&ready.subject);
-        Arc::new(move |effect| {
-            let (approvals, verdicts, cancel) = (Arc::clone(&approvals), Arc::clone(&verdicts), cancel.clone());
-            let subject = Arc::clone(&subject);
-            Box::pin(async move { approvals.rule(&subject, effect, &cancel, &verdicts).await })
-        })
     }
 }

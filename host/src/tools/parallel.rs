@@ -2,6 +2,12 @@
 
 use std::num::NonZeroUsize;
 use std::str::FromStr;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::approval::lock;
 
 /// At least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +39,55 @@ impl ParallelLimit {
     }
 }
 
+/// So many calls at the same time, whoever asks for them: those of sub-agents count with those of the request that they work
+/// for. All clones are the same slots.
+#[derive(Clone, Debug)]
+pub struct Slots {
+    limit: ParallelLimit,
+    free: Arc<Semaphore>,
+}
+
+/// One call may run as long as this lives.
+#[derive(Debug)]
+pub(super) struct Slot {
+    free: Arc<Semaphore>,
+    held: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl From<ParallelLimit> for Slots {
+    fn from(limit: ParallelLimit) -> Self {
+        Self { limit, free: Arc::new(Semaphore::new(limit.get())) }
+    }
+}
+
+impl Slots {
+    pub(super) fn limit(&self) -> usize {
+        self.limit.get()
+    }
+
+    /// Waits for a free slot, first come, first served.
+    pub(super) async fn take(&self) -> Slot {
+        // Nobody closes it; without a permit a call would only be counted too low.
+        let permit = Arc::clone(&self.free).acquire_owned().await.ok();
+        Slot { free: Arc::clone(&self.free), held: Mutex::new(permit) }
+    }
+}
+
+impl Slot {
+    /// Leaves the slot to others while the call only waits for them, and takes one again afterwards. Held by all who wait for
+    /// sub-agents, the slots would be free for none of them.
+    pub(super) async fn lent<T>(&self, cancel: &CancellationToken, meanwhile: impl Future<Output = T>) -> T {
+        drop(lock(&self.held).take());
+        let value = meanwhile.await;
+        tokio::select! {
+            biased;
+            permit = Arc::clone(&self.free).acquire_owned() => *lock(&self.held) = permit.ok(),
+            () = cancel.cancelled() => {}
+        }
+        value
+    }
+}
+
 impl FromStr for ParallelLimit {
     type Err = InvalidParallelLimit;
 
@@ -45,6 +100,21 @@ impl FromStr for ParallelLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn r017_slots_are_shared_and_who_waits_for_a_sub_agent_holds_none() {
+        use futures_util::FutureExt as _;
+        let slots = Slots::from(ParallelLimit::new(1).expect("a limit"));
+        let (theirs, cancel) = (slots.clone(), CancellationToken::new());
+        let slot = slots.take().await;
+        assert!(theirs.take().now_or_never().is_none());
+        let taken = slot.lent(&cancel, async { theirs.take().now_or_never() }).now_or_never();
+        assert!(taken.is_none(), "it waits for its slot while another has it");
+        let worked = slot.lent(&cancel, async { drop(theirs.take().await) }).now_or_never();
+        assert!(worked.is_some() && theirs.take().now_or_never().is_none(), "it has its slot again");
+        drop(slot);
+        assert!(theirs.take().now_or_never().is_some());
+    }
 
     #[test]
     fn r018_zero_negative_and_words_are_refused() {

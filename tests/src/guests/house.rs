@@ -182,7 +182,7 @@ impl Plan {
         let catalog = Arc::new(catalog);
         let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));
         let settings = DispatcherSettings {
-            parallel: ParallelLimit::new(self.parallel).expect("a limit"),
+            parallel: ParallelLimit::new(self.parallel).expect("a limit").into(),
             reorder: self.reorder,
             output_cap: self.output_cap,
             outputs: None,

@@ -41,6 +41,7 @@ pub(super) fn events(said: &Said, number: usize) -> (Vec<String>, Vec<String>) {
     }
     let stop = match said.stop {
         Some(Stop::Length) => "max_tokens",
+        Some(Stop::Withheld) => "refusal",
         None if count == 0 => "end_turn",
         None => "tool_use",
     };

@@ -39,6 +39,7 @@ pub(super) fn events(said: &Said, number: usize) -> (Vec<String>, Vec<String>) {
     }
     let finish = match said.stop {
         Some(Stop::Length) => "length",
+        Some(Stop::Withheld) => "content_filter",
         None if calls.is_empty() => "stop",
         None => "tool_calls",
     };

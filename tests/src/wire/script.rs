@@ -41,6 +41,8 @@ pub(super) enum Block {
 pub enum Stop {
     /// The limit on output.
     Length,
+    /// The provider withholds the rest.
+    Withheld,
 }
 
 #[derive(Clone, Copy, Debug)]

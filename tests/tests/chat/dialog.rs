@@ -104,6 +104,20 @@ fn r127_esc_and_ctrl_c_in_a_dialog_reject_that_call() {
 }
 
 #[test]
+fn r099_to_be_told_to_end_in_a_dialog_is_no_no() {
+    for provider in both() {
+        let server = provider.serve([bash("touch ran")]);
+        let mut chat = Chat::with(&server, &[]);
+        chat.says("Go.");
+        chat.is_asked("touch ran");
+        chat.terminal.signals(rustix::process::Signal::TERM);
+        assert_eq!(chat.terminal.wait(), 143, "{}", chat.terminal.sees());
+        let journal = chat.journals().concat();
+        assert!(journal.contains("\"kind\":\"aborted\"") && !journal.contains("rejected"), "{journal}");
+    }
+}
+
+#[test]
 fn r129_what_is_typed_before_a_dialog_is_no_answer_to_it() {
     let [provider, _] = both();
     let server = provider.serve([bash("touch ran").when_released(), says("Done."), says("Queued too.")]);

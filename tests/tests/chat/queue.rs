@@ -1,5 +1,6 @@
 //! What is typed while a request runs.
 
+use cofferdam_tests::terminal::Window;
 use cofferdam_tests::wire::{both, hangs, says};
 
 use super::{ALT_ENTER, Chat, ENTER, ESC};
@@ -60,6 +61,44 @@ fn r129_after_a_stop_what_was_queued_is_not_sent_by_itself() {
     chat.types(ESC);
     chat.terminal.wait_to_see_text("What was queued was not sent; it is below.");
     chat.is_ready_with("› second thoughts");
+    chat.types(ESC);
+    chat.is_ready();
+    chat.leaves();
+}
+
+#[test]
+fn r129_after_a_stop_in_compact_what_was_queued_is_not_sent_by_itself() {
+    let [provider, _] = both();
+    let server = provider.serve([says(&"alpha words ".repeat(400)), says(&"beta words ".repeat(400)), hangs()]);
+    let mut chat = Chat::with(&server, &[]);
+    for (prompt, answer) in [("One.", "alpha words"), ("Two.", "beta words")] {
+        chat.says(prompt);
+        chat.terminal.wait_to_see_text(answer);
+        chat.is_ready();
+    }
+    chat.says("/compact");
+    server.wait_for_requests(3);
+    chat.says("and then");
+    chat.terminal.wait_to_see_text("next › and then");
+    chat.types(ESC);
+    chat.terminal.wait_to_see_text("What was queued was not sent; it is below.");
+    chat.is_ready_with("› and then");
+    chat.types(ESC);
+    chat.is_ready();
+    chat.leaves();
+}
+
+#[test]
+fn r103_what_may_not_be_sent_without_a_record_is_given_back() {
+    let [provider, _] = both();
+    let server = provider.serve([]);
+    let home = super::home();
+    home.write("config/cofferdam/config.toml", "[audit]\nrequired = true\n");
+    home.write("state/cofferdam/audit", "no folder");
+    let mut chat = Chat::at_home(home, &server, &[], Window { rows: 40, columns: 100 });
+    chat.says("Precious words.");
+    chat.terminal.wait_to_see_text("It was not sent; it is below.");
+    chat.is_ready_with("› Precious words.");
     chat.types(ESC);
     chat.is_ready();
     chat.leaves();

@@ -83,6 +83,22 @@ fn a_mode_that_is_chosen_decides_from_the_next_call_on() {
 }
 
 #[test]
+fn the_audit_log_begins_in_the_mode_of_the_chat() {
+    let [provider, _] = both();
+    let server = provider.serve([says("A plan.")]);
+    let mut chat = Chat::with(&server, &[]);
+    chat.asks("/mode plan");
+    chat.asks("Plan it.");
+    let logs = std::fs::read_dir(chat.home.path().join("state/cofferdam/audit")).expect("there is a log").flatten();
+    let first: Vec<String> = logs
+        .filter_map(|log| std::fs::read_to_string(log.path()).ok())
+        .filter_map(|log| log.lines().find(|line| line.contains("\"mode\"")).map(str::to_owned))
+        .collect();
+    assert!(matches!(&first[..], [begun] if begun.contains("\"mode\":\"plan\"")), "{first:?}");
+    chat.leaves();
+}
+
+#[test]
 fn another_model_answers_from_the_next_request_on() {
     let [provider, _] = both();
     let server = provider.serve([says("I am the first.")]);
@@ -190,9 +206,9 @@ fn r073_compact_puts_a_summary_in_place_of_what_was_said() {
     let [provider, _] = both();
     let server = provider.serve([]);
     let home = super::home();
-    let long = "long words ".repeat(800);
+    let (long, used) = ("long words ".repeat(800), json!({"input": 100, "output": 10}));
     let lines: Vec<String> =
-        [&long, &long, "They spoke of words."].iter().map(|text| json!({"blocks": [{"text": text}]}).to_string()).collect();
+        [&long, &long, "They spoke of words."].iter().map(|text| json!({"blocks": [{"text": text}], "usage": used}).to_string()).collect();
     home.write("recording.jsonl", format!("{{\"cofferdam_recording\": 1, \"model\": \"m\"}}\n{}\n", lines.join("\n")));
     let model = format!("replay:{}", home.path().join("recording.jsonl").display());
     let mut chat = Chat::at_home(home, &server, &[], cofferdam_tests::terminal::Window { rows: 40, columns: 100 });
@@ -210,5 +226,7 @@ fn r073_compact_puts_a_summary_in_place_of_what_was_said() {
     assert!(!seen.contains("They spoke of words."), "{seen}");
     chat.is_ready();
     assert!(chat.journals().concat().contains("They spoke of words."));
+    // it is paid for like the two answers.
+    assert!(chat.asks("/cost").contains("3 turns, 300 tokens in"), "{}", chat.terminal.sees());
     chat.leaves();
 }

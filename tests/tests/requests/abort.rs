@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use cofferdam_tests::guests::Guest;
 use cofferdam_tests::program::{Running, processes_with, wait_until};
 use cofferdam_tests::wire::{Server, both, calls, fails, hangs, says};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::home;
@@ -54,6 +55,21 @@ fn r101_a_command_that_runs_is_ended() {
 }
 
 #[test]
+fn r101_a_command_gets_term_and_a_moment_before_it_is_killed() {
+    for provider in both() {
+        let home = home();
+        let numbers = provider.serve([]);
+        let sleep = format!("sleep {}", unique(&numbers));
+        let command = format!("trap 'touch got-term; exit' TERM; {sleep} & wait");
+        let server = provider.serve([calls("bash", json!({"command": command}))]);
+        let running = home.start(home.task(&server, &["--mode", "auto", "--output", "json"]));
+        wait_until("the command sleeps", || processes_with(&sleep).into_iter().any(|line| line.starts_with("sleep")));
+        interrupt(running);
+        assert!(home.has("got-term"));
+    }
+}
+
+#[test]
 fn r101_a_command_that_ignores_signals_is_killed_with_its_children() {
     interrupt_asleep(|sleep| format!("trap '' TERM INT; (trap '' TERM; {sleep}) & {sleep}; {sleep}"));
 }
@@ -67,6 +83,19 @@ fn r100_r102_while_text_is_streaming() {
         running.wait_for_stdout("The fir");
         // partial text is kept once.
         assert_eq!(interrupt(running)["turns"], 1);
+    }
+}
+
+#[test]
+fn r101_a_terminal_that_goes_away_stops_the_request_as_ctrl_c_does() {
+    for provider in both() {
+        let home = home();
+        let server = provider.serve([says("The first words").then_hangs()]);
+        let running = home.start(home.task(&server, &["--output", "stream-json"]));
+        running.wait_for_stdout("The fir");
+        running.signals(Signal::HUP);
+        // partial text is kept once.
+        assert_eq!(running.wait().ended("aborted", 130)["turns"], 1);
     }
 }
 

@@ -76,6 +76,18 @@ fn r079_calls_of_a_response_that_was_cut_off_are_not_run() {
 }
 
 #[test]
+fn r079_calls_of_a_response_that_the_provider_withheld_are_not_run() {
+    for provider in both() {
+        let home = home();
+        let server = provider.serve([calls("bash", json!({"command": "touch ran"})).stops(Stop::Withheld), says("In another way.")]);
+        home.ask(&server, &["--mode", "auto"]).answered("In another way.");
+        let [result] = server.last_request().results().try_into().expect("one result");
+        assert!(result.is_error && result.text.contains("cut off by the provider"), "{result:?}");
+        assert!(!home.has("ran"));
+    }
+}
+
+#[test]
 fn r079_text_that_was_cut_off_is_flagged() {
     for provider in both() {
         let home = home();

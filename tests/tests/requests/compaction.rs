@@ -118,14 +118,17 @@ fn r070_a_new_summary_extends_the_previous_one() {
 
 #[test]
 fn r071_a_summary_that_fails_or_is_empty_changes_nothing_and_is_told() {
-    let no_summary = [|| nothing(), || fails(400, "invalid_request_error", "no such model"), || says("x ".repeat(40_000).as_str())];
-    for (provider, no_summary) in both().into_iter().flat_map(|provider| no_summary.map(|reply| (provider, reply))) {
+    // what comes of no use is paid for all the same.
+    let no_summary: [(fn() -> Reply, u32); 3] =
+        [(nothing, 200), (|| fails(400, "invalid_request_error", "no such model"), 100), (|| says("x ".repeat(40_000).as_str()), 200)];
+    for (provider, (no_summary, paid)) in both().into_iter().flat_map(|provider| no_summary.map(|reply| (provider, reply))) {
         let home = long_home();
         let server = filled(provider, [no_summary(), says("Done all the same.")]);
         let ran = home.start(home.task(&server, &["--output", "stream-json"])).wait();
         ran.answered("Done all the same.");
         let notices = ran.lines().into_iter().filter(|line| line["type"] == "notice").count();
         assert_eq!(notices, 1, "{ran:?}");
+        assert_eq!(ran.report()["usage"]["input"], paid, "{ran:?}");
         assert!(server.last_request().count("alpha alpha") > 0);
         assert_eq!(kept(&home)["summary"], Value::Null);
     }

@@ -113,3 +113,24 @@ fn r092_tools_come_in_a_stable_order() {
     let all: Vec<Vec<String>> = both().into_iter().flat_map(tools).collect();
     assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "{all:?}");
 }
+
+#[test]
+fn r093_a_guide_in_another_encoding_or_of_any_size_is_not_passed_over() {
+    for provider in both() {
+        let latin = home().with("AGENTS.md", b"Indent with tabs, please. Gr\xfc\xdfe.\n");
+        let server = provider.serve([says("Read.")]);
+        latin.ask(&server, &[]).answered("Read.");
+        assert!(server.request().system().contains("Indent with tabs, please. Gr\u{fffd}\u{fffd}e."), "{}", server.request().system());
+
+        let long = home().with("AGENTS.md", format!("Indent with tabs.\n{}the end\n", "Be careful.\n".repeat(6_000)));
+        let server = provider.serve([says("Read.")]);
+        let ran = long.start(long.task(&server, &["--output", "stream-json"])).wait();
+        ran.answered("Read.");
+        let system = server.request().system();
+        assert!(system.contains("Indent with tabs.\nBe careful.") && !system.contains("the end"));
+        assert!(system.contains("Be careful.\n\n(This is its beginning; AGENTS.md goes on.)"), "it is cut after a line");
+        let told =
+            ran.lines().iter().any(|line| line["type"] == "notice" && line["text"].to_string().contains("AGENTS.md is larger than 64 KiB"));
+        assert!(told, "{ran:?}");
+    }
+}

@@ -76,12 +76,12 @@ fn a_plugin_of_another_content_is_another_plugin() {
 #[test]
 fn somebody_at_the_terminal_sees_what_it_asks_for() {
     let home = home();
-    let tool = Tool::named("echo").asking(&[Capability::Fetch(vec!["x.org\u{1b}[2J".into()])]);
+    let tool = Tool::named("echo").asking(&[Capability::ReadEnvironment(vec!["X\u{1b}[2J".into()])]);
     let plugin = echo(&home, "echo.wasm", &tool);
     let plugin = plugin.to_str().expect("it is text");
     let mut terminal = Terminal::start(&home.command(&call(plugin, &[])), None);
     terminal.wait_for("it was never accepted");
-    terminal.wait_for("asks to send HTTP requests to x.org\\u{1b}[2J");
+    terminal.wait_for("X\\u{1b}[2J");
     terminal.wait_for("[y/N]");
     terminal.types("\n");
     terminal.wait_for("you did not accept it");

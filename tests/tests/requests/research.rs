@@ -1,5 +1,9 @@
 //! `research_codebase`: a sub-agent that reads, whose words come back and nothing else.
 
+use std::time::Duration;
+
+use cofferdam::policy::Capability;
+use cofferdam_tests::guests::{Guest, Tool};
 use cofferdam_tests::wire::{Reply, Request, Server, both, calls, fails, hangs, says};
 use serde_json::{Value, json};
 
@@ -95,6 +99,23 @@ fn r124_a_failure_inside_is_a_result_and_no_end() {
 }
 
 #[test]
+fn r085_a_stream_that_breaks_off_within_begins_anew_since_nobody_has_seen_it() {
+    for provider in both() {
+        let server = provider.serve([
+            researches(&["What is in a?"]),
+            says("The s").breaks_off().to("in a?"),
+            says("The sea.").to("in a?"),
+            says("Done."),
+        ]);
+        // Who reads the events sees what the agent says, and nothing of what its sub-agent does.
+        let home = home();
+        home.start(home.task(&server, &["--output", "stream-json"])).wait().answered("Done.");
+        let [result] = server.last_request().results().try_into().expect("one result");
+        assert!(!result.is_error && result.text.starts_with("The sea."), "{result:?}");
+    }
+}
+
+#[test]
 fn r124_a_sub_agent_has_a_cap_of_its_own() {
     for provider in both() {
         let home = home().with("a.txt", "the sea\n");
@@ -113,6 +134,29 @@ fn r124_a_sub_agent_has_a_cap_of_its_own() {
         let last = of(&server, "in a?").pop().expect("it asked");
         assert!(!last.lets_call());
     }
+}
+
+#[test]
+fn r017_the_calls_of_sub_agents_count_with_all_others() {
+    let [provider, _] = both();
+    let home = home();
+    home.write("busy.wasm", Guest::named("busy").tools([Tool::named("busy").asking(&[Capability::ReadFiles])]).component());
+    let plugin = home.path().join("busy.wasm").display().to_string();
+    assert_eq!(home.run(&["lock", "--yes", "--plugin", &plugin]).code, 0);
+    let nap = || json!({"ms": "400"});
+    let naps = || calls("busy", nap()).call("busy", nap());
+    let server = provider.serve([
+        researches(&["What is in a?", "What is in b?"]),
+        naps().to("in a?"),
+        naps().to("in b?"),
+        says("A.").to("in a?"),
+        says("B.").to("in b?"),
+        says("Done."),
+    ]);
+    let ran = home.ask(&server, &["--max-parallel", "2", "--plugin", &plugin]);
+    ran.answered("Done.");
+    // Four naps, two at a time. Side by side with their own limits, all four would be over after one.
+    assert!(ran.time >= Duration::from_millis(800), "{:?}", ran.time);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Responses that come to nothing, one after the other (R-76).
 //!
-//! Here text ends a request, so a turn without a call is an answer. What is left are responses that ran into the limit on
-//! output in the middle of their calls: nothing of them is run, and a model that tries the same again is cut off again.
+//! Here text ends a request, so a turn without a call is an answer. What is left are responses that were cut off in the
+//! middle of their calls, mostly by the limit on output: nothing of them is run, and a model that tries the same again is
+//! cut off again.
 
 use super::{Came, Policy, Record};
 
@@ -15,7 +16,7 @@ impl Policy for Unproductive {
         let in_a_row = record.turns.iter().rev().take_while(|came| matches!(came, Came::CutOff)).count();
         (in_a_row > 0 && in_a_row % MANY == 0).then(|| {
             format!(
-                "Your last {in_a_row} responses were cut off by the limit on output, and none of their calls was run. Take smaller steps: \
+                "Your last {in_a_row} responses were cut off before their end, and none of their calls was run. Take smaller steps: \
                  one call at a time, large files in several parts."
             )
         })

@@ -14,6 +14,7 @@ use super::print::stderr_line;
 use super::sessions::redact;
 use crate::audit::{Audit, Begin, Inspected, Notify, Store, inspect};
 use crate::config::{Folders, Settings};
+use crate::policy::Mode;
 use crate::sandbox::{Digest, Workspace};
 use crate::session::{Redact, SessionId};
 use crate::shown;
@@ -43,12 +44,13 @@ pub(super) fn begin(
     workspace: &Workspace,
     session: Option<&SessionId>,
     model: Option<String>,
+    mode: Mode,
     notify: impl Fn(&str) + Send + Sync + 'static,
 ) -> Result<Option<Arc<Audit>>, CliError> {
     let begin = Begin {
         session,
         workspace: workspace.root().display().to_string(),
-        mode: parts.settings.mode,
+        mode,
         policy: Some(Digest::of(format!("{:?}", parts.catalog.policy()).as_bytes()).to_string()),
         model,
         command_sandbox: "none".into(),

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::commands::{self, Meaning};
 use super::keyboard::{Key, Keyboard};
-use super::line::{Edit, Line};
+use super::line::Line;
 use super::question::{self, Asked};
 use super::signals::Signals;
 use super::view::{Scene, Taken, View};
@@ -50,6 +50,21 @@ pub(super) struct Attention<'a> {
     pub(super) is_finished: &'a dyn Fn() -> bool,
 }
 
+/// Has work done on a thread of its own while somebody attends to it, who can ask whether it is done. If that one panics, the
+/// work is stopped: it would be waited for, with the terminal in pieces.
+pub(super) fn beside<W: Send, A>(
+    cancel: &CancellationToken,
+    work: impl FnOnce() -> W + Send,
+    attend: impl FnOnce(&dyn Fn() -> bool) -> A,
+) -> (W, A) {
+    std::thread::scope(|scope| {
+        let working = scope.spawn(work);
+        let _stopped_then = cancel.clone().drop_guard();
+        let attended = attend(&|| working.is_finished());
+        (working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), attended)
+    })
+}
+
 impl Attention<'_> {
     /// Attends until the request is over. If the terminal is gone, the request is stopped.
     pub(super) fn attend(&self, keyboard: &mut Keyboard, words: &mut Words) -> Then {
@@ -81,7 +96,8 @@ impl Attention<'_> {
                 while let Some(key) = watch.next(Duration::ZERO)? {
                     self.press(key, words, &mut leaving);
                 }
-                question::converse(&mut watch, self.view, asked, &|| (self.is_finished)() || self.signals.leave())?;
+                let is_over = || (self.is_finished)() || self.signals.leave();
+                question::converse(&mut watch, self.view, asked, &is_over, self.cancel)?;
                 patience = Duration::ZERO;
             }
             if let Some(key) = watch.next(patience)? {
@@ -128,10 +144,7 @@ impl Attention<'_> {
 
     /// Words go into the queue; what is no command does not.
     fn queue(&self, words: &mut Words) {
-        if words.typed.text().ends_with('\\') {
-            words.typed.edit(Edit::End);
-            words.typed.edit(Edit::Backspace);
-            words.typed.edit(Edit::Insert("\n".into()));
+        if words.typed.goes_on() {
             return;
         }
         match commands::meaning(words.typed.text()) {
@@ -145,5 +158,26 @@ impl Attention<'_> {
         while !(self.is_finished)() && Instant::now() < until {
             std::thread::sleep(GLANCE);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r107_if_whoever_attends_panics_the_work_is_stopped() {
+        let cancel = CancellationToken::new();
+        let (told, was_told) = mpsc::channel();
+        let work = || {
+            let deadline = Instant::now() + Duration::from_secs(10);
+            while !cancel.is_cancelled() && Instant::now() < deadline {
+                std::thread::sleep(GLANCE);
+            }
+            told.send(cancel.is_cancelled()).expect("somebody listens");
+        };
+        let attended = std::panic::AssertUnwindSafe(|| beside(&cancel, work, |_| panic!("a key that nobody thought of")));
+        assert!(std::panic::catch_unwind(attended).is_err());
+        assert_eq!(was_told.recv(), Ok(true));
     }
 }

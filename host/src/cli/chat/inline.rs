@@ -11,34 +11,62 @@ pub(super) struct Face {
     mark: bool,
 }
 
-/// The look of each byte of a line. What opens an emphasis opens it at once: what follows does not change what was before,
-/// or a line could not be shown until it is complete.
-pub(super) fn faces(line: &str) -> Vec<Face> {
-    let text = line.trim_start();
-    let hashes = text.bytes().take_while(|byte| *byte == b'#').count();
-    let heading = (1..=6).contains(&hashes) && text[hashes..].starts_with(' ');
-    let mut faces = vec![Face { bold: heading, ..Face::default() }; line.len()];
-    let indent = line.len() - text.len();
-    let list = ["- ", "* ", "+ ", "> "].iter().any(|mark| text.starts_with(mark));
-    let skip = if heading { hashes } else { usize::from(list) };
-    for face in &mut faces[indent..indent + skip] {
-        face.mark = true;
-    }
-    let (mut now, mut at) = (Face { bold: heading, ..Face::default() }, indent + skip);
-    while at < line.len() {
-        let rest = &line[at..];
-        let before = line[..at].chars().next_back();
-        let (length, next) = match mark(rest, before, now) {
-            Some((length, next)) => (length, Some(next)),
-            None => (rest.chars().next().map_or(1, char::len_utf8), None),
-        };
-        for face in &mut faces[at..at + length] {
-            *face = Face { mark: next.is_some(), ..now };
+/// As many bytes of a line that grows may still change their look: a mark and the character after it, or what begins a line.
+const UNSETTLED: usize = 12;
+
+/// The look of each byte of a line, which may grow. What opens an emphasis opens it at once: what follows does not change what
+/// was before, or a line could not be shown until it is complete. So what was looked at once is not looked at again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Faces {
+    faces: Vec<Face>,
+    /// Up to where they are certain, and the look from there on.
+    settled: usize,
+    now: Face,
+}
+
+impl Faces {
+    /// Of this line, which begins with what it was the last time.
+    pub(super) fn follow(&mut self, line: &str) {
+        self.faces.truncate(self.settled);
+        let (mut now, mut at) = (self.now, self.settled);
+        if at == 0 {
+            (now, at) = self.begin(line);
         }
-        now = next.unwrap_or(now);
-        at += length;
+        while at < line.len() {
+            // By then what begins the line is certain too.
+            if at > 0 && at + UNSETTLED <= line.len() {
+                (self.settled, self.now) = (at, now);
+            }
+            let rest = &line[at..];
+            let before = line[..at].chars().next_back();
+            let (length, next) = match mark(rest, before, now) {
+                Some((length, next)) => (length, Some(next)),
+                None => (rest.chars().next().map_or(1, char::len_utf8), None),
+            };
+            self.faces.extend(std::iter::repeat_n(Face { mark: next.is_some(), ..now }, length));
+            now = next.unwrap_or(now);
+            at += length;
+        }
     }
-    faces
+
+    /// Spaces, and the mark of a heading or of a list: the look after them, and where that is.
+    fn begin(&mut self, line: &str) -> (Face, usize) {
+        let text = line.trim_start();
+        let hashes = text.bytes().take_while(|byte| *byte == b'#').count();
+        let heading = (1..=6).contains(&hashes) && text[hashes..].starts_with(' ');
+        let indent = line.len() - text.len();
+        let list = ["- ", "* ", "+ ", "> "].iter().any(|mark| text.starts_with(mark));
+        let skip = if heading { hashes } else { usize::from(list) };
+        let now = Face { bold: heading, ..Face::default() };
+        self.faces.extend(std::iter::repeat_n(now, indent));
+        self.faces.extend(std::iter::repeat_n(Face { mark: true, ..now }, skip));
+        (now, indent + skip)
+    }
+
+    /// Of these bytes.
+    pub(super) fn of(&self, bytes: std::ops::Range<usize>) -> &[Face] {
+        self.faces.get(bytes).unwrap_or_default()
+    }
 }
 
 /// A mark at the beginning of this text: its length, and the look after it.
@@ -111,7 +139,9 @@ mod tests {
 
     /// A letter for each character: bold, italic, code, mark or plain.
     fn look(line: &str) -> String {
-        let faces = faces(line);
+        let mut faces = Faces::default();
+        faces.follow(line);
+        let faces = faces.faces;
         let letter = |face: &Face| match face {
             Face { mark: true, .. } => '.',
             Face { code: true, .. } => 'c',
@@ -138,6 +168,22 @@ mod tests {
         ];
         for (line, expected) in cases {
             assert_eq!(look(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_grows_looks_like_the_whole_and_is_not_looked_at_again() {
+        let line = "   ## A **bold** and *thin* `code` of snake_case, ü*b*ü, 日本**語** __x__ ``y`` ".repeat(20);
+        for line in [&line[..], line.trim_start(), &line[6..], "- one *two*", "#", "######## *no*", "**", "a*"] {
+            let mut grown = Faces::default();
+            for (at, c) in line.char_indices() {
+                let so_far = &line[..at + c.len_utf8()];
+                grown.follow(so_far);
+                let mut whole = Faces::default();
+                whole.follow(so_far);
+                assert_eq!(grown.faces, whole.faces, "{so_far}");
+            }
+            assert!(line.len() < 50 || grown.settled + 20 > line.len(), "{} of {}", grown.settled, line.len());
         }
     }
 }

@@ -45,6 +45,13 @@ impl Line {
         std::mem::take(&mut self.text)
     }
 
+    /// Begins a new line in the place of a backslash at the very end, if there is one, wherever the cursor was.
+    pub(super) fn goes_on(&mut self) -> bool {
+        let Some(before) = self.text.strip_suffix('\\') else { return false };
+        *self = Self::of(format!("{before}\n"));
+        true
+    }
+
     pub(super) fn edit(&mut self, edit: Edit) {
         match edit {
             Edit::Insert(text) => {
@@ -58,7 +65,8 @@ impl Line {
             }
             Edit::DeleteWord => {
                 let kept = self.text[..self.cursor].trim_end();
-                self.delete_from(kept.rfind(char::is_whitespace).map_or(0, |at| at + 1));
+                let space = kept.char_indices().rfind(|(_, c)| c.is_whitespace());
+                self.delete_from(space.map_or(0, |(at, c)| at + c.len_utf8()));
             }
             Edit::DeleteToStart => self.delete_from(self.line_start()),
             Edit::Left => self.cursor = self.before(),
@@ -129,8 +137,21 @@ mod tests {
         assert_eq!(after("日本", &[Left, Delete, Insert("語".into())]), "日語|");
         assert_eq!(after("e\u{301}x", &[Left, Backspace]), "|x");
         assert_eq!(after("one two ", &[DeleteWord]), "one |");
+        assert_eq!(after("one\u{a0}two\u{3000}three", &[DeleteWord]), "one\u{a0}two\u{3000}|");
+        assert_eq!(after("one\u{a0}two\u{3000}", &[DeleteWord]), "one\u{a0}|");
         assert_eq!(after("one", &[DeleteWord, DeleteWord, Backspace, Delete, Left, Right]), "|");
         assert_eq!(after("a\nbc", &[Start, Insert("x".into()), End, DeleteToStart]), "a\n|");
+    }
+
+    #[test]
+    fn r129_a_backslash_at_the_end_begins_a_line_wherever_the_cursor_is() {
+        for edits in [&[][..], &[Edit::Left], &[Edit::Start, Edit::Left, Edit::Start]] {
+            let mut line = Line::of("first\nsecond\\".into());
+            edits.iter().for_each(|edit| line.edit(edit.clone()));
+            assert!(line.goes_on());
+            assert_eq!(line, Line::of("first\nsecond\n".into()), "{edits:?}");
+            assert!(!line.goes_on());
+        }
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Meter {
     pub(super) fn took(&mut self, taken: &Taken, model: &str) {
         match taken {
             Taken::Turn(turn) => self.turn(turn, model),
-            Taken::BySubAgent(usage) => self.pay(*usage, model),
+            Taken::Beside(usage) => self.pay(*usage, model),
         }
     }
 

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use unicode_width::UnicodeWidthChar as _;
 
-use super::inline::{self, Face};
+use super::inline::{self, Faces};
 use crate::shown;
 
 /// How deep continued rows of a list are indented at most.
@@ -28,6 +28,8 @@ pub(super) struct Prose {
     begun: bool,
     /// The line that is not complete yet, escaped.
     line: String,
+    /// How it looks, unless it is left to the terminal.
+    faces: Faces,
     /// How much of it has been given away, in bytes.
     given: usize,
     /// What closes the block of code that is open.
@@ -45,7 +47,7 @@ pub(super) enum Look {
 
 impl Prose {
     pub(super) fn new(look: Look) -> Self {
-        Self { look, carry: false, blank: String::new(), begun: false, line: String::new(), given: 0, fence: None }
+        Self { look, carry: false, blank: String::new(), begun: false, line: String::new(), faces: Faces::default(), given: 0, fence: None }
     }
 
     /// More text. What is complete comes out, row by row.
@@ -59,11 +61,11 @@ impl Prose {
             self.carry = true;
         }
         if !self.begun {
+            self.begun = !text.trim().is_empty();
             self.blank.push_str(&text);
-            if self.blank.trim().is_empty() {
+            if !self.begun {
                 return Vec::new();
             }
-            self.begun = true;
             text = std::mem::take(&mut self.blank);
         }
         let mut rows = Vec::new();
@@ -80,8 +82,8 @@ impl Prose {
             if let Some(last) = ready.last() {
                 self.given = last.end;
             }
-            let faces = inline::faces(&self.line);
-            rows.extend(ready.into_iter().map(|row| self.dress(&row, &faces)));
+            self.faces.follow(&self.line);
+            rows.extend(ready.into_iter().map(|row| self.dress(&row)));
         }
         rows
     }
@@ -109,8 +111,7 @@ impl Prose {
         if self.line.is_empty() {
             return Vec::new();
         }
-        let faces = if self.is_raw() { Vec::new() } else { inline::faces(&self.line) };
-        let rows: Vec<String> = self.wrapped(columns).iter().map(|row| self.dress(row, &faces).replace('\t', "    ")).collect();
+        let rows: Vec<String> = self.wrapped(columns).iter().map(|row| self.dress(row).replace('\t', "    ")).collect();
         rows[rows.len().saturating_sub(most)..].to_vec()
     }
 
@@ -119,8 +120,8 @@ impl Prose {
             let line = if self.look == Look::Plain { self.line.clone() } else { inline::code(&self.line) };
             vec![line]
         } else {
-            let faces = inline::faces(&self.line);
-            self.wrapped(columns).iter().map(|row| self.dress(row, &faces)).collect()
+            self.faces.follow(&self.line);
+            self.wrapped(columns).iter().map(|row| self.dress(row)).collect()
         };
         self.fence = match (self.fence.take(), fence(&self.line)) {
             (None, opening) => opening,
@@ -129,6 +130,7 @@ impl Prose {
             (Some(open), _) => Some(open),
         };
         self.line.clear();
+        self.faces = Faces::default();
         self.given = 0;
         rows
     }
@@ -146,7 +148,8 @@ impl Prose {
         let mut rows = Vec::new();
         let mut row = Row { text: self.given..self.given, end: self.given, indent: if self.given > 0 { indent } else { 0 } };
         let (mut width, mut seam) = (row.indent, None);
-        for (at, c) in self.line.char_indices().skip_while(|(at, _)| *at < self.given) {
+        let rest = self.line.get(self.given..).unwrap_or_default().char_indices();
+        for (at, c) in rest.map(|(at, c)| (self.given + at, c)) {
             let wide = if c == '\t' { 4 } else { c.width().unwrap_or(0) };
             // Where the row may end and where the next one begins then: around a space, and before a wide character.
             match (c, wide) {
@@ -173,14 +176,13 @@ impl Prose {
         rows
     }
 
-    fn dress(&self, row: &Row, faces: &[Face]) -> String {
+    fn dress(&self, row: &Row) -> String {
         let text = self.line.get(row.text.clone()).unwrap_or_default();
         match self.look {
             Look::Plain => text.to_owned(),
             Look::Styled if self.is_raw() => inline::code(text),
             Look::Styled => {
-                let faces = faces.get(row.text.clone()).unwrap_or_default();
-                format!("{}{}", " ".repeat(row.indent), inline::dress(text, faces))
+                format!("{}{}", " ".repeat(row.indent), inline::dress(text, self.faces.of(row.text.clone())))
             }
         }
     }

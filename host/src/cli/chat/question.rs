@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::keyboard::{Dialog, Key, Watch};
 use super::line::Line;
@@ -49,21 +50,36 @@ impl Approver for Asker {
     }
 }
 
-/// Asks, and hands the answer back. A question that nobody waits for any more disappears.
-pub(super) fn converse(watch: &mut Watch<'_>, view: &View, asked: Asked, is_over: &dyn Fn() -> bool) -> io::Result<()> {
+/// Asks, and hands the answer back. A question that nobody waits for any more disappears. If the user is gone and has not
+/// answered, the request is stopped: that is nobody's no.
+pub(super) fn converse(
+    watch: &mut Watch<'_>,
+    view: &View,
+    asked: Asked,
+    is_over: &dyn Fn() -> bool,
+    cancel: &CancellationToken,
+) -> io::Result<()> {
     let has_scope = asked.question.scope.is_some();
     view.set_scene(Scene::Asking { mark: CHOICE, answer: Line::default() });
     // A diff that was cut is whole in a file for as long as the question is open.
     let (text, _whole) = describe(&asked.question, THIS_CHAT);
     view.say_in_dialog(&text);
-    let mut dialog = watch.dialog()?;
-    let answer = answer(&mut dialog, view, has_scope, &|| is_over() || asked.answer.is_closed());
+    let is_over = || is_over() || asked.answer.is_closed();
+    let answer = watch.dialog().and_then(|mut dialog| answer(&mut dialog, view, has_scope, &is_over));
     view.set_scene(Scene::Running);
-    if let Some(answer) = answer? {
-        // It may have been cancelled in this very moment.
-        drop(asked.answer.send(answer));
+    let without = match answer {
+        Ok(Some(answer)) => {
+            // It may have been cancelled in this very moment.
+            drop(asked.answer.send(answer));
+            return Ok(());
+        }
+        Ok(None) => Ok(()),
+        Err(error) => Err(error),
+    };
+    if !asked.answer.is_closed() {
+        cancel.cancel();
     }
-    Ok(())
+    without
 }
 
 fn answer(dialog: &mut Dialog<'_>, view: &View, has_scope: bool, is_over: &dyn Fn() -> bool) -> io::Result<Option<Answer>> {

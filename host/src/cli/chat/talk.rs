@@ -8,9 +8,10 @@ use std::sync::{Arc, mpsc};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use super::attend::{Attention, Then, Words};
+use super::attend::{Attention, Then, Words, beside};
 use super::commands::{self, Meaning};
 use super::keyboard::{Entered, Keyboard};
+use super::line::Line;
 use super::meter::Meter;
 use super::question::{Asked, Asker};
 use super::record::Record;
@@ -24,7 +25,7 @@ use crate::audit::Audit;
 use crate::cli::assemble::Parts;
 use crate::cli::audit;
 use crate::cli::error::CliError;
-use crate::cli::run::{random, system_prompt};
+use crate::cli::run::{guide_notice, random, system_prompt};
 use crate::cli::sessions::show::said_and_done;
 use crate::conversation::Transcript;
 use crate::policy::Mode;
@@ -90,6 +91,7 @@ impl<'a> Talk<'a> {
     pub(super) fn greet(&self) {
         let place = self.workspace.root().display();
         self.view.say(&remark(&format!("cofferdam {} in {place} · /help lists commands", env!("CARGO_PKG_VERSION"))));
+        guide_notice(&self.workspace).into_iter().for_each(|notice| self.view.say(&told(&notice)));
     }
 
     /// The way back.
@@ -171,8 +173,13 @@ impl<'a> Talk<'a> {
         self.approvals.request_begins();
         self.meter.borrow_mut().prompt(prompt);
         let (came, then) = self.work(Work::Prompt(prompt), keyboard, words);
-        if let Came::Ended(outcome) = came {
-            self.ended(&outcome, words);
+        match came {
+            Came::Ended(outcome) => self.ended(&outcome, words),
+            Came::Unrecorded => {
+                self.meter.borrow_mut().set_conversation(&self.transcript);
+                self.give_back(Some(prompt), words);
+            }
+            Came::Compacted(_) => {}
         }
         then
     }
@@ -187,10 +194,17 @@ impl<'a> Talk<'a> {
         let (came, then) = self.work(Work::Compact, keyboard, words);
         match came {
             // What was removed has been told by the event.
-            Came::Compacted(Compacted::Done { .. }) | Came::Ended(_) | Came::Unrecorded => {}
+            Came::Compacted(Compacted::Done { .. }) | Came::Ended(_) => {}
+            Came::Unrecorded => self.give_back(None, words),
             Came::Compacted(Compacted::Nothing) => self.view.say(&remark(NOTHING)),
-            Came::Compacted(Compacted::Failed { message }) => self.view.say(&told(&format!("there is no summary: {message}"))),
-            Came::Compacted(Compacted::Aborted) => self.view.say(&told("stopped. The conversation is as it was.")),
+            Came::Compacted(Compacted::Failed { message }) => {
+                self.view.say(&told(&format!("there is no summary: {message}")));
+                self.give_back(None, words);
+            }
+            Came::Compacted(Compacted::Aborted) => {
+                self.view.say(&told("stopped. The conversation is as it was."));
+                self.give_back(None, words);
+            }
         }
         then
     }
@@ -201,7 +215,7 @@ impl<'a> Talk<'a> {
             let (info, view) = (self.model.info(), Arc::clone(&self.view));
             let model = Some(format!("{}:{}", info.provider, info.model));
             let notify = move |text: &str| view.observe(&Event::Notice(text));
-            self.audit = audit::begin(self.parts, &self.workspace, self.record.id(), model, notify)?;
+            self.audit = audit::begin(self.parts, &self.workspace, self.record.id(), model, self.approvals.mode(), notify)?;
             if let Some(audit) = &self.audit {
                 self.approvals.record_by(Arc::clone(audit) as Arc<dyn Ledger>);
             }
@@ -248,8 +262,8 @@ impl<'a> Talk<'a> {
             Work::Prompt(prompt) => Came::Ended(agent.request(&id, transcript, prompt, &cancel).await),
             Work::Compact => Came::Compacted(agent.compact(transcript, &cancel).await),
         };
-        let (came, then) = std::thread::scope(|scope| {
-            let request = scope.spawn(|| runtime.block_on(working(&mut transcript)));
+        let work = || runtime.block_on(working(&mut transcript));
+        let (came, then) = beside(&cancel, work, |is_finished| {
             let attention = Attention {
                 view: &self.view,
                 questions: &self.questions,
@@ -258,15 +272,15 @@ impl<'a> Talk<'a> {
                 cancel: &cancel,
                 on_taken: &|taken| self.meter.borrow_mut().took(taken, &model.info().model),
                 status: &|| self.meter.borrow().status(self.approvals.mode(), model.info()),
-                is_finished: &|| request.is_finished(),
+                is_finished,
             };
             let then = attention.attend(keyboard, words);
-            if !request.is_finished() {
+            if !is_finished() {
                 last_words.iter().for_each(LastWords::write);
                 tty::give_back();
                 std::process::exit(130);
             }
-            (request.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), then)
+            then
         });
         self.view.set_scene(Scene::Still);
         self.transcript = transcript;
@@ -291,14 +305,22 @@ impl<'a> Talk<'a> {
         if let Some(problem) = problem {
             self.view.say(&told(&problem));
         }
-        let is_well = matches!(outcome, Outcome::Answered { .. } | Outcome::Limit { .. });
-        if !is_well && !words.queued.is_empty() {
-            let mut all = std::mem::take(&mut words.queued);
-            all.extend(Some(words.typed.take()).filter(|typed| !typed.is_empty()));
-            words.typed = super::line::Line::of(all.join("\n"));
-            self.view.say(&remark("What was queued was not sent; it is below."));
+        if !matches!(outcome, Outcome::Answered { .. } | Outcome::Limit { .. }) {
+            self.give_back(None, words);
         }
         self.view.say("");
+    }
+
+    /// Puts back where it can be changed what was not sent: a prompt, and what was queued behind it.
+    fn give_back(&self, prompt: Option<&str>, words: &mut Words) {
+        let mut all: Vec<String> = prompt.map(str::to_owned).into_iter().chain(std::mem::take(&mut words.queued)).collect();
+        if all.is_empty() {
+            return;
+        }
+        all.extend(Some(words.typed.take()).filter(|typed| !typed.is_empty()));
+        words.typed = Line::of(all.join("\n"));
+        let what = if prompt.is_some() { "It" } else { "What was queued" };
+        self.view.say(&remark(&format!("{what} was not sent; it is below.")));
     }
 }
 

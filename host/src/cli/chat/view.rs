@@ -53,8 +53,8 @@ struct State {
 pub(super) enum Taken {
     /// A turn of the conversation.
     Turn(Turn),
-    /// A turn of somebody who works for a call.
-    BySubAgent(Usage),
+    /// What is no part of it: a turn of a sub-agent, a summary, a response of no use.
+    Beside(Usage),
 }
 
 /// What the rows at the bottom are about.
@@ -188,12 +188,13 @@ impl State {
                 }
             }
             Event::Fitting(Fitting::Summarising) => self.progress = Some("summarising the conversation".to_owned()),
-            Event::Fitting(Fitting::Summarised { summary, tokens: (before, after), .. }) => {
+            Event::Fitting(Fitting::Summarised { summary, tokens: (before, after), usage }) => {
+                self.taken.push(Taken::Beside(*usage));
                 self.progress = None;
                 self.say(lines::summarised(summary.turns, *before, *after));
             }
             Event::Notice(text) => self.say(lines::notice(text)),
-            Event::SubAgentTurn { usage, .. } => self.taken.push(Taken::BySubAgent(*usage)),
+            Event::SubAgentTurn { usage, .. } | Event::Discarded { usage } => self.taken.push(Taken::Beside(*usage)),
             Event::TurnStarted { .. } => self.seen = false,
             Event::TurnFinished(turn) => {
                 self.taken.push(Taken::Turn((*turn).clone()));

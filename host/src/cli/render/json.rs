@@ -8,7 +8,7 @@ use crate::agent::events::{Event, Fitting, Tier};
 use crate::agent::ports::{Delta, ModelInfo};
 use crate::agent::{Outcome, RequestId};
 use crate::cli::spent::Spent;
-use crate::conversation::{ResultStatus, Transcript, Usage};
+use crate::conversation::{ResultStatus, Transcript};
 use crate::session::SessionId;
 
 /// A call that finished.
@@ -53,7 +53,7 @@ pub(in crate::cli) struct Report<'a> {
     pub(in crate::cli) spent: Spent,
 }
 
-/// Sums a request up. The transcript holds this request as its last exchange; what sub-agents took comes on top.
+/// Sums a request up. The transcript holds this request as its last exchange.
 pub(in crate::cli) fn report<'a>(
     request: &RequestId,
     session: Option<&'a SessionId>,
@@ -64,11 +64,7 @@ pub(in crate::cli) fn report<'a>(
     renderer: &Renderer,
 ) -> Report<'a> {
     let turns = transcript.exchanges().last().map(|exchange| exchange.turns()).unwrap_or_default();
-    let own = transcript.exchanges().last().map_or_else(Spent::nothing, |exchange| Spent::on(exchange, Some(&model.model)));
-    let spent = match renderer.sub_agents() {
-        nothing if nothing == Usage::default() => own,
-        theirs => Spent::sum([own, Spent::of(theirs, Some(&model.model))]),
-    };
+    let spent = transcript.exchanges().last().map_or_else(Spent::nothing, |exchange| Spent::on(exchange, Some(&model.model)));
     let error = match outcome {
         Outcome::ProviderError { message } | Outcome::Overflow { message } | Outcome::InternalError { message } => Some(message.as_str()),
         Outcome::Answered { .. }
@@ -125,6 +121,7 @@ pub(super) fn line(event: &Event<'_>) -> Option<Value> {
             line
         }
         Event::SubAgentTurn { call, usage } => json!({"type": "sub_agent_turn", "id": call.id, "usage": usage}),
+        Event::Discarded { usage } => json!({"type": "discarded", "usage": usage}),
         Event::Notice(text) => json!({"type": "notice", "text": text}),
         Event::Delta(Delta::CallBegun(_))
         | Event::Answered(_)

@@ -8,15 +8,12 @@ use std::sync::Mutex;
 
 use super::args::Output;
 use crate::agent::events::{Event, Observer};
-use crate::conversation::Usage;
 
 pub(super) use json::{CallSummary, count, report};
 
 /// Shows events.
 pub(super) struct Renderer {
     face: Mutex<Face>,
-    /// What sub-agents have taken so far.
-    sub_agents: Mutex<Usage>,
 }
 
 enum Face {
@@ -38,7 +35,7 @@ impl Renderer {
             Output::Json => Face::Json(Vec::new()),
             Output::StreamJson => Face::StreamJson(Vec::new()),
         };
-        Self { face: Mutex::new(face), sub_agents: Mutex::default() }
+        Self { face: Mutex::new(face) }
     }
 
     /// Takes the spinner away for a dialog.
@@ -57,11 +54,6 @@ impl Renderer {
         }
     }
 
-    /// What sub-agents took, for the report.
-    pub(super) fn sub_agents(&self) -> Usage {
-        *self.sub_agents.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
     fn face(&self) -> std::sync::MutexGuard<'_, Face> {
         self.face.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -77,10 +69,6 @@ impl Drop for Paused<'_> {
 
 impl Observer for Renderer {
     fn observe(&self, event: &Event<'_>) {
-        if let Event::SubAgentTurn { usage, .. } = event {
-            let mut sum = self.sub_agents.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            *sum = sum.plus(*usage);
-        }
         match &mut *self.face() {
             Face::Text(text) => text.observe(event),
             Face::Json(calls) => {

@@ -75,6 +75,7 @@ impl Text {
             | Event::RequestStarted { .. }
             | Event::CallsProposed(_)
             | Event::SubAgentTurn { .. }
+            | Event::Discarded { .. }
             | Event::TurnFinished(_) => {}
             Event::Delta(Delta::Retry { attempt, pause, reason }) => {
                 self.say(&lines::retry(*attempt, *pause, reason));

@@ -31,7 +31,7 @@ pub(super) fn run(common: &Common, name: String, input: &str, calls: CallArgs, a
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answered = runtime.block_on(async {
         let dialog = TerminalDialog::at_this_terminal(&Arc::new(Renderer::new(Output::Json)));
-        let audit = audit::begin(&parts, &workspace, None, None, |text| stderr_line(&shown::line(text, 400)))?;
+        let audit = audit::begin(&parts, &workspace, None, None, parts.settings.mode, |text| stderr_line(&shown::line(text, 400)))?;
         let dispatcher = parts.dispatcher(&workspace, parts.approvals(dialog, audit.as_ref()));
         let cancel = CancellationToken::new();
         interrupt::watch(cancel.clone(), None)?;

@@ -135,8 +135,8 @@ impl Stream {
         match self.stop.as_deref().unwrap_or_default() {
             "max_tokens" | "model_context_window_exceeded" => StopReason::Length,
             "refusal" => StopReason::Refused,
-            "pause_turn" => StopReason::Other("pause_turn".into()),
-            _ if self.has_calls() => StopReason::Calls,
+            // A server that gives no reason has at least said that it is done.
+            "end_turn" | "stop_sequence" | "tool_use" | "" if self.has_calls() => StopReason::Calls,
             "end_turn" | "stop_sequence" | "tool_use" => StopReason::End,
             other => StopReason::Other(other.to_owned()),
         }
@@ -213,9 +213,10 @@ impl Wire for Stream {
             return Err(self.damaged("the stream ended before the response did"));
         }
         let stop = self.stop();
-        // The limit on output may fall into a call. That one stays open, and is not run.
+        // The limit on output, or the provider's, may fall into a call. That one stays open, and is not run.
         let open_call = |begun: &Begun| matches!(begun.block, Part::Call { .. }) && !begun.is_closed;
-        if stop != StopReason::Length && self.blocks.values().any(open_call) {
+        let is_cut_off = matches!(stop, StopReason::Length | StopReason::Refused);
+        if !is_cut_off && self.blocks.values().any(open_call) {
             return Err(self.malformed("the response ended within a call"));
         }
         let usage = self.usage.sum();

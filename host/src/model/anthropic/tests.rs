@@ -221,6 +221,23 @@ fn r091_stop_reasons() {
 }
 
 #[test]
+fn r079_calls_are_whole_only_if_the_provider_says_so() {
+    for (reason, expected) in [
+        ("tool_use", StopReason::Calls),
+        ("end_turn", StopReason::Calls),
+        ("refusal", StopReason::Refused),
+        ("novel", StopReason::Other("novel".into())),
+    ] {
+        let mut events = vec![call(0, "a", "read"), json_piece(0, "{}"), stop(0)];
+        events.extend(ending(reason));
+        assert_eq!(read(&events).outcome.expect(reason).stop, expected, "{reason}");
+    }
+    let mut within = vec![call(0, "a", "read"), json_piece(0, "{\"p\":")];
+    within.extend(ending("refusal"));
+    assert_eq!(read(&within).outcome.expect("a response").stop, StopReason::Refused);
+}
+
+#[test]
 fn r079_a_length_stop_inside_arguments_is_told() {
     let mut events = vec![call(0, "a", "read"), json_piece(0, "{\"p\":"), stop(0)];
     events.extend(ending("max_tokens"));

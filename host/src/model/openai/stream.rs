@@ -174,9 +174,11 @@ impl Stream {
         match reason {
             "length" => StopReason::Length,
             "content_filter" => StopReason::Refused,
-            _ if !self.calls.is_empty() => StopReason::Calls,
-            _ if self.refused => StopReason::Refused,
-            "stop" | "tool_calls" | "function_call" | "eos" => StopReason::End,
+            "stop" | "tool_calls" | "function_call" | "eos" => match (self.refused, self.calls.is_empty()) {
+                (true, _) => StopReason::Refused,
+                (false, false) => StopReason::Calls,
+                (false, true) => StopReason::End,
+            },
             other => StopReason::Other(other.to_owned()),
         }
     }

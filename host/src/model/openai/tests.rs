@@ -240,6 +240,20 @@ fn r079_a_length_stop_inside_arguments_is_told() {
 }
 
 #[test]
+fn r079_calls_are_whole_only_if_the_provider_says_so() {
+    let call = || delta(json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "x", "arguments": "{}"}}]}));
+    let stop = |chunks: &[Value]| read(chunks).outcome.expect("a response").stop;
+    for reason in ["stop", "tool_calls", "function_call"] {
+        assert_eq!(stop(&[call(), end(reason)]), StopReason::Calls, "{reason}");
+    }
+    for reason in ["abort", "novel"] {
+        assert_eq!(stop(&[call(), end(reason)]), StopReason::Other(reason.into()));
+    }
+    assert_eq!(stop(&[call(), end("content_filter")]), StopReason::Refused);
+    assert_eq!(stop(&[call(), delta(json!({"refusal": "I cannot."})), end("stop")]), StopReason::Refused);
+}
+
+#[test]
 fn r091_stop_reasons() {
     let cases = [
         ("stop", StopReason::End),
