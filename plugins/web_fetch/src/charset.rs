@@ -38,10 +38,12 @@ fn declared_in(bytes: &[u8], kind: Kind) -> Option<&'static Encoding> {
     metas.next().map(|found| if found.output_encoding() == found { found } else { UTF_8 })
 }
 
+/// UTF-8 if it can be that; the last character may be cut, if others show what it is.
 fn guess(bytes: &[u8]) -> &'static Encoding {
     match std::str::from_utf8(bytes) {
-        Err(error) if error.error_len().is_some() => WINDOWS_1252,
-        Ok(_) | Err(_) => UTF_8,
+        Ok(_) => UTF_8,
+        Err(error) if error.error_len().is_none() && !bytes[..error.valid_up_to()].is_ascii() => UTF_8,
+        Err(_) => WINDOWS_1252,
     }
 }
 
