@@ -5,7 +5,7 @@ use crate::sandbox::{ComponentBytes, Digest};
 
 const RECORD: &str = include_str!("../../embedded/record.json");
 
-const COMPONENTS: [(&str, &[u8]); 12] = [
+const COMPONENTS: [(&str, &[u8]); 13] = [
     ("read_file", include_bytes!("../../embedded/read_file.wasm")),
     ("list_dir", include_bytes!("../../embedded/list_dir.wasm")),
     ("glob", include_bytes!("../../embedded/glob.wasm")),
@@ -13,6 +13,7 @@ const COMPONENTS: [(&str, &[u8]); 12] = [
     ("write_file", include_bytes!("../../embedded/write_file.wasm")),
     ("update_file", include_bytes!("../../embedded/update_file.wasm")),
     ("bash", include_bytes!("../../embedded/bash.wasm")),
+    ("web_fetch", include_bytes!("../../embedded/web_fetch.wasm")),
     ("research_codebase", include_bytes!("../../embedded/research_codebase.wasm")),
     ("todo", include_bytes!("../../embedded/todo.wasm")),
     ("react", include_bytes!("../../embedded/react.wasm")),

@@ -2,6 +2,8 @@
 
 #[cfg(target_family = "wasm")]
 pub(crate) use crate::bindings::cofferdam::plugin::{agents, commands, plans, progress, state, workspace};
+#[cfg(target_family = "wasm")]
+pub(crate) use crate::http::wasi as http;
 
 #[cfg(not(target_family = "wasm"))]
-pub(crate) use crate::test::lent::{agents, commands, plans, progress, state, workspace};
+pub(crate) use crate::test::lent::{agents, commands, http, plans, progress, state, workspace};

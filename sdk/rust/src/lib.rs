@@ -74,8 +74,8 @@
 //! Nothing, until it asks: [`Tool::capabilities`] is what the tool wants, the user's policy decides what it gets.
 //! With [`Capability::ReadFiles`] `std::fs` sees the workspace as the root directory, and [`workspace`] walks it;
 //! with [`Capability::RunCommands`] there is [`commands`], with [`Capability::KeepState`] there is [`state`], with
-//! [`Capability::Delegate`] there are [`agents`], and with [`Capability::PresentPlan`] there are [`plans`]. What was not given fails with
-//! an ordinary error. [`progress`] is always there.
+//! [`Capability::Delegate`] there are [`agents`], with [`Capability::PresentPlan`] there are [`plans`], and with [`Capability::Fetch`] there is
+//! [`http`]. What was not given fails with an ordinary error. [`progress`] is always there.
 //!
 //! Each call gets a fresh instance: a `static` does not outlive the call, and what is to last goes through [`state`]. Standard output and
 //! error end in the host's log, so a panic's message is kept, and the call fails.
@@ -92,6 +92,7 @@ pub mod bindings;
 pub mod commands;
 mod error;
 mod export;
+pub mod http;
 mod lent;
 mod output;
 mod path;

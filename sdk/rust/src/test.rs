@@ -46,6 +46,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::agents::{AgentError, Answer};
 use crate::commands::{Command, CommandError, Finished};
+use crate::http::{HttpError, Request, Response};
 use crate::plans::PlanError;
 use crate::{Output, Tool, ToolError};
 
@@ -101,6 +102,13 @@ impl Host {
     #[must_use]
     pub fn on_task(mut self, delegate: impl FnMut(&str) -> Result<Answer, AgentError> + 'static) -> Self {
         self.lender().task = Some(Box::new(delegate));
+        self
+    }
+
+    /// With a network that answers the tool's requests.
+    #[must_use]
+    pub fn on_request(mut self, send: impl FnMut(&Request) -> Result<Response, HttpError> + 'static) -> Self {
+        self.lender().request = Some(Box::new(send));
         self
     }
 
@@ -171,8 +179,15 @@ mod tests {
         type Input = Input;
 
         fn capabilities() -> Vec<Capability> {
-            let all =
-                [Capability::ReadFiles, Capability::KeepState, Capability::Delegate, Capability::PresentPlan, Capability::RunCommands];
+            let fetch = Capability::Fetch(vec!["example.com".into()]);
+            let all = [
+                Capability::ReadFiles,
+                Capability::KeepState,
+                Capability::Delegate,
+                Capability::PresentPlan,
+                Capability::RunCommands,
+                fetch,
+            ];
             if ASKS { all.to_vec() } else { Vec::new() }
         }
 
@@ -187,6 +202,9 @@ mod tests {
             say(agents::delegate("look").map(|answer| answer.text).map_err(ToolError::from));
             say(plans::present("1. Go").map_err(ToolError::from));
             say(crate::commands::run(&Command::new("date")).map(|finished| finished.stdout).map_err(ToolError::from));
+            say(crate::http::send(&Request::get("https://example.com"))
+                .map(|response| response.status.to_string())
+                .map_err(ToolError::from));
             Ok(Output::text(said.join("\n")))
         }
     }
@@ -199,13 +217,14 @@ mod tests {
             .with_file("b.txt", "")
             .on_task(|task| Ok(Answer { text: format!("{task}ed"), complete: true, turns: 1 }))
             .on_plan(|_| Ok("ask".into()))
+            .on_request(|_| Ok(Response::new(204, [], "")))
             .on_command(|command| Ok(Finished::exited(0, command.line.clone())))
     }
 
     #[test]
     fn a_tool_gets_what_it_asks_for() {
         let mut host = host();
-        assert_eq!(host.call::<All<true>>("{}"), Ok(Output::text("b.txt src src/a.rs\nv\nlooked\nask\ndate")));
+        assert_eq!(host.call::<All<true>>("{}"), Ok(Output::text("b.txt src src/a.rs\nv\nlooked\nask\ndate\n204")));
         assert_eq!(host.reported(), ["begun"]);
         assert_eq!(host.state().get("k").map(String::as_str), Some("v"));
     }
@@ -214,7 +233,7 @@ mod tests {
     fn a_tool_gets_nothing_that_it_does_not_ask_for() {
         let Ok(output) = host().call::<All<false>>("{}") else { panic!("it answers") };
         let [crate::Content::Text(text)] = output.content.as_slice() else { panic!("{output:?}") };
-        assert_eq!(text.matches("not-granted").count(), 5, "{text}");
+        assert_eq!(text.matches("not-granted").count(), 6, "{text}");
     }
 
     struct Read;

@@ -34,6 +34,7 @@ mod streams;
 mod submit;
 mod tools;
 mod trust;
+mod web;
 
 use cofferdam_tests::program::Home;
 

@@ -8,6 +8,7 @@ use std::fmt;
 use super::walk::Walks;
 use crate::agents::{AgentError, Answer};
 use crate::commands::{Command, CommandError, Finished};
+use crate::http::{HttpError, Request, Response};
 use crate::plans::PlanError;
 use crate::{Capability, Denial};
 
@@ -20,6 +21,7 @@ pub(super) struct Lender {
     pub(super) command: Answering<Command, Finished, CommandError>,
     pub(super) plan: Answering<str, String, PlanError>,
     pub(super) task: Answering<str, Answer, AgentError>,
+    pub(super) request: Answering<Request, Response, HttpError>,
     pub(super) state: BTreeMap<String, String>,
     pub(super) reported: Vec<String>,
     walks: Walks,
@@ -66,14 +68,15 @@ fn lender<T>(with: impl FnOnce(&mut Lender) -> T) -> T {
 
 impl Lender {
     fn holds(&self, any: &[Capability], what: &str) -> Result<(), Denial> {
-        if self.asked.iter().any(|asked| any.contains(asked)) {
-            return Ok(());
-        }
-        Err(Denial {
+        if self.asked.iter().any(|asked| any.contains(asked)) { Ok(()) } else { Err(Self::not_granted(any, what)) }
+    }
+
+    fn not_granted(any: &[Capability], what: &str) -> Denial {
+        Denial {
             code: "not-granted".to_owned(),
             reason: format!("this tool may not {what}."),
             remedy: Some(format!("It would have to ask for one of {any:?}.")),
-        })
+        }
     }
 }
 
@@ -102,6 +105,21 @@ pub(crate) mod commands {
         lender(|lender| {
             lender.holds(&[Capability::RunCommands], "run commands").map_err(CommandError::Denied)?;
             set_up(&mut lender.command, "on_command")(command)
+        })
+    }
+}
+
+pub(crate) mod http {
+    use super::*;
+
+    /// Which requests the patterns cover is for the host to say; here it is enough to have asked for some.
+    pub(crate) fn send(request: &Request) -> Result<Response, HttpError> {
+        lender(|lender| {
+            if !lender.asked.iter().any(|asked| matches!(asked, Capability::Fetch(_))) {
+                let needed = [Capability::Fetch(vec![request.url.clone()])];
+                return Err(HttpError::Denied(Lender::not_granted(&needed, "send requests")));
+            }
+            set_up(&mut lender.request, "on_request")(request)
         })
     }
 }
