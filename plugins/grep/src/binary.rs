@@ -1,7 +1,8 @@
 //! Telling text from other files by their NULs, as ripgrep does.
 //!
 //! ripgrep looks at one buffer after the other, so what it says depends on how a file falls into buffers. Here it depends on
-//! the file alone: with a NUL in its first 64 KiB it is not searched, otherwise it is searched up to its first NUL.
+//! the file alone: with a NUL in its first 64 KiB it is not searched, otherwise it is searched up to its first NUL. Matches in a
+//! file with a NUL anywhere are not counted.
 
 use std::io::{self, Read};
 

@@ -7,7 +7,7 @@ use std::io;
 use cofferdam_sdk::Output;
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
-use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
+use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkFinish, SinkMatch};
 
 use crate::{Input, OutputMode, line};
 
@@ -105,6 +105,15 @@ impl<'m> Report<'m> {
     pub(crate) fn binary_from(&mut self, byte: u64) {
         if self.in_group && self.mode == OutputMode::Content {
             push(&mut self.text, format_args!("[{}: binary from byte {byte} on, not searched further]\n", self.path));
+        }
+        self.uncount();
+    }
+
+    /// The number of matches in a part of a file would be taken for that of the file; ripgrep gives none either. That there is a
+    /// match in it is true all the same.
+    fn uncount(&mut self) {
+        if self.mode == OutputMode::Count {
+            self.matches = 0;
         }
     }
 
@@ -225,6 +234,14 @@ impl Sink for &mut Report<'_> {
         self.gap = true;
         self.pending.clear();
         Ok(true)
+    }
+
+    /// A NUL that was not to be seen before UTF-16 was decoded.
+    fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> io::Result<()> {
+        if finish.binary_byte_offset().is_some() {
+            self.uncount();
+        }
+        Ok(())
     }
 }
 

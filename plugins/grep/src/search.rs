@@ -180,9 +180,19 @@ mod tests {
         let mut late = b"one\n".repeat(20_000);
         late.extend(b"two\n\0one\n");
         let files: [(&str, &[u8]); 3] = [("a", b"\0one\n"), ("b", b"one\nx\0one\n"), ("c", &late)];
-        let input = Input { output_mode: OutputMode::Count, ..Input::of("one") };
-        assert_eq!(text(&input, &files), "c:20000\n");
+        // A file that was searched in part has a match, and no number of matches.
+        for (output_mode, expected) in [(OutputMode::Files, "c\n"), (OutputMode::Count, "No matches.")] {
+            assert_eq!(text(&Input { output_mode, ..Input::of("one") }, &files), expected);
+        }
         assert_eq!(text(&Input::of("two"), &files), "c:20001:two\n[c: binary from byte 80004 on, not searched further]\n");
+    }
+
+    #[test]
+    fn a_nul_in_decoded_text_leaves_no_count_either() {
+        let wide = |text: &str| -> Vec<u8> { "\u{FEFF}".chars().chain(text.chars()).flat_map(|c| (c as u16).to_le_bytes()).collect() };
+        let late = wide(&("one\n".repeat(40_000) + "\0\n"));
+        let count = |files: &[(&str, &[u8])]| text(&Input { output_mode: OutputMode::Count, ..Input::of("one") }, files);
+        assert_eq!(count(&[("a", &late), ("b", &wide("one\none\n"))]), "b:2\n");
     }
 
     #[test]

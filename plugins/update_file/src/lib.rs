@@ -45,7 +45,7 @@ impl Tool for UpdateFile {
         - If it is not there as it stands, whole lines that differ only in their indentation or in spaces at their ends are taken, if there is one \
         such place; `new_text` is then indented in the same way.\n\
         - The file's kind of line endings and the line break at its end are kept. Either the whole change is made or nothing.\n\
-        - Files of up to 10 MB in UTF-8. To create a file use write_file. The file loses an executable bit.";
+        - Files of up to 10 MB in UTF-8. To create a file use write_file. Permissions stay as they are.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {
@@ -77,10 +77,6 @@ fn summary(path: &WorkspacePath, before: &str, edit: &Edit) -> String {
             "; old_text differed from the file in spaces at the beginnings or ends of lines, and new_text was indented as the file is",
         );
     }
-    // The kind of file that is most often executable, and WASI does not tell.
-    if before.starts_with("#!") {
-        summary.push_str("; if it was executable, it has to be made so again (chmod +x)");
-    }
     summary
 }
 
@@ -101,6 +97,6 @@ mod tests {
         assert_eq!(summary(&"f".into(), "a\nb\n", &edit("a\nc\nd\n", &[2], false)), "updated f at line 2 (+2 -1 lines)");
         let many = summary(&"f".into(), "a\na\n", &edit("b\nb\n", &[1, 2], false));
         assert_eq!(many, "updated f: replaced 2 occurrences, at lines 1 and 2");
-        assert!(summary(&"f".into(), "#!/bin/sh\n", &edit("", &[1], true)).ends_with("(chmod +x)"));
+        assert!(summary(&"f".into(), "a\n", &edit("b\n", &[1], true)).ends_with("indented as the file is"));
     }
 }

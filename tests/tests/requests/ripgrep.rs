@@ -5,8 +5,8 @@
 //! - ripgrep looks at a file buffer by buffer, so that what it makes of a NUL depends on where the buffers end: a match in an earlier
 //!   one is found. `grep` leaves a file out if there is a NUL in its first 64 KiB, and otherwise finds what is before the first
 //!   one. So files with a NUL have no line end in their first three bytes, which are a buffer of their own to ripgrep; and
-//!   where a NUL comes late, `grep` names the file if ripgrep does, and also where ripgrep happens not to; it counts the matches
-//!   before the NUL, and ripgrep gives no count then.
+//!   where a NUL comes late, `grep` names the file if ripgrep does, and also where ripgrep happens not to. Counts of such files
+//!   are given by neither.
 //! - Lines of more than 500 characters are cut around the match; so trees with such lines are only asked for paths and counts.
 //! - The carriage return at the end of a line is no part of what `grep` shows of it, though it is of what is searched, as in ripgrep.
 //! - `-g '#x'` is a comment to ripgrep, and lets every file through.
@@ -272,11 +272,14 @@ fn r121_grep_counts_what_ripgrep_counts_however_long_the_lines() {
         });
         let ours = ours(&home, "grep", &input);
         let ours = if ours.starts_with("No matches.") { String::new() } else { ours };
+        if counts {
+            prop_assert_eq!(ours, theirs, "{}", input);
+            return Ok(());
+        }
         let late = tree.with_late_nul();
         let missing: Vec<&str> = theirs.lines().filter(|path| !ours.lines().any(|ours| ours == *path)).collect();
         prop_assert_eq!(missing, Vec::<&str>::new(), "{}", input);
-        let path = |line: &str| if counts { line.rsplit_once(':').map_or(line, |(path, _)| path).to_owned() } else { line.to_owned() };
-        let without_late = |lines: &str| lines.lines().filter(|line| !late.contains(&path(line))).map(str::to_owned).collect::<Vec<_>>();
+        let without_late = |paths: &str| paths.lines().filter(|path| !late.contains(*path)).map(str::to_owned).collect::<Vec<_>>();
         prop_assert_eq!(without_late(&ours), without_late(&theirs), "{}", input);
         Ok(())
     });
