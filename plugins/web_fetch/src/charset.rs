@@ -21,7 +21,7 @@ fn label(text: &str) -> Option<&'static Encoding> {
     let start = text.to_ascii_lowercase().find("charset")? + "charset".len();
     let value = text[start..].trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
     let end = value.find(|c: char| !c.is_ascii_alphanumeric() && !"-_.:+".contains(c)).unwrap_or(value.len());
-    Encoding::for_label(value[..end].as_bytes())
+    Encoding::for_label(&value.as_bytes()[..end])
 }
 
 fn declared_in(bytes: &[u8], kind: Kind) -> Option<&'static Encoding> {

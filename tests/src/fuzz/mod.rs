@@ -3,6 +3,8 @@
 //! They are functions of this crate, so that `cargo test` runs them too, on the committed corpora and on what random
 //! changes make of these; a fuzzer needs a compiler of its own and a long night.
 
+#![expect(clippy::expect_used, reason = "what must hold and does not is what a fuzzer looks for")]
+
 mod journal;
 mod paths;
 mod policy;
@@ -15,8 +17,11 @@ pub use policy::policy;
 pub use repair::repair;
 pub use stream::stream;
 
+/// What must hold of these bytes.
+pub type Target = fn(&[u8]);
+
 /// Every target: its name, which is that of its corpus too, and its function.
-pub const TARGETS: [(&str, fn(&[u8])); 5] =
+pub const TARGETS: [(&str, Target); 5] =
     [("journal", journal), ("paths", paths), ("policy", policy), ("repair", repair), ("stream", stream)];
 
 /// Parts the fields of an input: ASCII's own separator, which no text that matters has.

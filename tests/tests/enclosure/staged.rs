@@ -326,7 +326,7 @@ fn r123_no_link_leads_out_whatever_way_it_is_brought_to_its_place() {
 fn a_new_file_does_not_take_a_link_for_nothing() {
     let house = editing(r#"(call $create @"l" @"x")"#);
     symlink("target", house.folder().join("l")).expect("a link");
-    assert_says(&house.answers("edit", "{}"), "create error 20");
+    assert_says(&house.answers("edit", "{}"), "create error 7");
     assert!(!house.folder().join("target").exists());
 }
 

@@ -61,7 +61,10 @@ impl Record {
     pub(super) fn put_back(&mut self, root: &Dir, which: Which<'_>) -> io::Result<PutBack> {
         let mut back = PutBack::default();
         let mut steps = self.survey(root, which, &mut back);
+        // What is in a directory goes before it, and comes back after it.
+        steps.reverse();
         steps.retain(|step| step.take_away(root, &mut back));
+        steps.reverse();
         let mut made = Vec::new();
         for step in &steps {
             if matches!(which, Which::All) {
