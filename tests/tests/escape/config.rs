@@ -1,8 +1,5 @@
 //! What the configuration says holds, and what is said of it is true.
 
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-
 use cofferdam::policy::{CommandRules, Layer, Level, Policy, SandboxLevel};
 use cofferdam_tests::program::Home;
 
@@ -11,13 +8,7 @@ use super::{LEVELS, house_with, plan, rules, run};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
 
 fn home(config: &str) -> Home {
-    static CACHE: OnceLock<PathBuf> = OnceLock::new();
-    let cache = CACHE.get_or_init(|| {
-        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled-tools");
-        Home::prepare_cache(PROGRAM, &cache);
-        cache
-    });
-    let home = Home::new(PROGRAM, cache);
+    let home = Home::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"));
     home.write("config/cofferdam/config.toml", config);
     home
 }

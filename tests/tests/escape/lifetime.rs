@@ -1,9 +1,8 @@
 //! Commands end, and all that they started with them: at their timeout, when they are cancelled, when there are too many of
 //! them, and when the host is killed.
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam::agent::ports::Ran;
@@ -55,13 +54,7 @@ fn a_command_that_ends_well_may_say_so_when_it_is_asked_to() {
 
 /// A user of the program whose commands run at this level.
 fn home(level: SandboxLevel) -> Home {
-    static CACHE: OnceLock<PathBuf> = OnceLock::new();
-    let cache = CACHE.get_or_init(|| {
-        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled-tools");
-        Home::prepare_cache(PROGRAM, &cache);
-        cache
-    });
-    let home = Home::new(PROGRAM, cache);
+    let home = Home::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"));
     home.write("config/cofferdam/config.toml", format!("[commands]\nsandbox = \"{level}\"\nat_most = \"{level}\"\n"));
     home
 }
