@@ -67,7 +67,7 @@ impl Record {
         steps.reverse();
         let mut made = Vec::new();
         for step in &steps {
-            if matches!(which, Which::All) {
+            if matches!(which, Which::All) && step.place.before != Held::Nothing {
                 make_parents(root, &step.place.place);
             }
             match self.restore(root, step) {
