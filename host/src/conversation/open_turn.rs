@@ -1,5 +1,6 @@
 //! A turn whose calls are being answered.
 
+use super::repair::name_types;
 use super::turn::{AnsweredCall, Block};
 use super::{Call, Response, ResponseBlock, StopReason, ToolResult, Turn, Usage, distinct_ids};
 
@@ -126,10 +127,11 @@ impl OpenTurn {
     }
 
     /// Records a call's result. The first result stands: a later one is dropped.
-    pub fn answer(&mut self, index: usize, result: ToolResult) {
+    pub fn answer(&mut self, index: usize, mut result: ToolResult) {
         if let Some(slot) = self.slot(index)
             && !matches!(slot, Slot::Done(_))
         {
+            name_types(&mut result);
             *slot = Slot::Done(result);
         }
     }

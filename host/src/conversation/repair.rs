@@ -8,7 +8,7 @@
 use serde::Deserialize;
 
 use super::turn::Block;
-use super::{Content, Exchange, StopReason, Summary, Transcript, Turn, Usage, distinct_ids};
+use super::{Content, Exchange, StopReason, Summary, ToolResult, Transcript, Turn, Usage, distinct_ids};
 
 /// Stands where a history begins in the middle, since it has to begin with the user.
 const LOST: &str = "(What was said before this is lost.)";
@@ -74,14 +74,19 @@ impl TryFrom<FoundTurn> for Turn {
         }));
         for block in &mut blocks {
             if let Block::Call(answered) = block {
-                answered.result.content.iter_mut().for_each(name_type);
+                name_types(&mut answered.result);
             }
         }
         Self::from_blocks(blocks, stop, usage, interrupted).ok_or(NoContent)
     }
 }
 
-/// A picture says what it is; if it does not, its first bytes do.
+/// Every picture says what it is.
+pub(super) fn name_types(result: &mut ToolResult) {
+    result.content.iter_mut().for_each(name_type);
+}
+
+/// If it does not, its first bytes do.
 fn name_type(content: &mut Content) {
     let Content::Image { media_type, base64 } = content else { return };
     if !media_type.is_empty() {
@@ -139,7 +144,7 @@ impl Transcript {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{AnsweredCall, Call, CallId, Place, Reasoning, ResultStatus, ToolResult, validate};
+    use super::super::{AnsweredCall, Call, CallId, Place, Reasoning, ResultStatus, validate};
     use super::*;
 
     fn word() -> impl Strategy<Value = String> {

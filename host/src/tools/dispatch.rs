@@ -280,13 +280,9 @@ impl Dispatcher {
         let subject = (ready.tool, ready.subject.as_ref());
         let changed = self.settling.settle(&mut report, subject, &self.memory, &self.approvals, (cancel, &verdicts)).await;
         let by = (ready.tool.plugin.digest(), ready.tool.declared.name.as_str());
-        let remembered = match &report.result {
-            Ok(_) => self.memory.remember(by, &report.touched, changed.as_ref().map(|changed| changed.made.as_slice())),
-            Err(_) => self.memory.remember_failed(by),
-        };
+        let remembered = self.memory.remember_call(by, &report, changed.as_ref().map(|changed| changed.made.as_slice()));
         let CallReport { result: report, active, memory, log, commands, touched, contacts, denials, staged: _ } = report;
-        let verdicts = std::mem::take(&mut *lock(&verdicts));
-        let wall = started.elapsed();
+        let (wall, verdicts) = (started.elapsed(), std::mem::take(&mut *lock(&verdicts)));
         let duration = wall.saturating_sub(verdicts.waited);
         let mut ended = Ended {
             status: ResultStatus::Ok,

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 
 use super::approval::lock;
 use crate::agent::events::Remembered;
-use crate::sandbox::{Digest, Made, Notebook, Notebooks, Staged, Touched, Version};
+use crate::sandbox::{CallReport, Digest, Made, Notebook, Notebooks, Staged, Touched, Version};
 
 /// Files that are remembered; the one that was read longest ago makes room.
 const MOST_FILES: usize = 4096;
@@ -58,8 +58,16 @@ impl Memory {
         staged.replaced().find(|(place, version)| !known.is_current(place, version)).map(|(place, _)| place.to_owned())
     }
 
+    /// Takes in what a call has left, however it ended.
+    pub(super) fn remember_call(&self, by: (&Digest, &str), report: &CallReport, made: Option<&[Made]>) -> Option<Remembered> {
+        match &report.result {
+            Ok(_) => self.remember(by, &report.touched, made),
+            Err(_) => self.remember_failed(by),
+        }
+    }
+
     /// Takes in what a call has left that ended well and made these changes, and tells what it was; `None` if it was nothing.
-    pub(super) fn remember(&self, (component, tool): (&Digest, &str), touched: &Touched, made: Option<&[Made]>) -> Option<Remembered> {
+    fn remember(&self, (component, tool): (&Digest, &str), touched: &Touched, made: Option<&[Made]>) -> Option<Remembered> {
         let news: News = match made {
             Some(made) => made.iter().map(|made| (made.place.clone(), made.version.clone())).collect(),
             None if touched.written.is_empty() => touched.read.iter().map(|(place, read)| (place.clone(), Some(read.clone()))).collect(),
@@ -69,7 +77,7 @@ impl Memory {
     }
 
     /// The same of one that ended otherwise: what it has kept is kept, and what it has read nobody has seen.
-    pub(super) fn remember_failed(&self, by: (&Digest, &str)) -> Option<Remembered> {
+    fn remember_failed(&self, by: (&Digest, &str)) -> Option<Remembered> {
         self.leave(by, News::new())
     }
 

@@ -55,14 +55,14 @@ fn r035_what_the_policy_hides_is_hidden_in_a_conversation_too() {
     for provider in both() {
         let reads = |path: &str| calls("read_file", json!({"path": path}));
         let server = provider.serve([reads("secret/plan.txt"), reads("notes.sqlite"), says("I cannot.")]);
-        let home = home().with("secret/plan.txt", "the plan").with("notes.sqlite", "the notes");
+        let home = home().with("secret/plan.txt", "the zirconium").with("notes.sqlite", "the cadmium");
         home.write("config/cofferdam/policy.toml", "[read]\ndeny = [\"secret\"]\n[protected]\nhidden = [\"*.sqlite\"]\n");
         let mut chat = Chat::at_home(home, &server, &[], Window { rows: 40, columns: 100 });
         assert!(chat.asks("Read them.").contains("I cannot."));
         let request = server.last_request();
         // The model is told by whose word, as `policy explain` tells the user.
         assert!(request.count("policy.toml:2:9") == 1 && request.count("policy.toml:4:11") == 1, "{request:?}");
-        assert_eq!(request.count("the plan") + request.count("the notes"), 0, "{request:?}");
+        assert_eq!(request.count("the zirconium") + request.count("the cadmium"), 0, "{request:?}");
         chat.leaves();
     }
 }

@@ -86,7 +86,7 @@ fn the_network_is_there_when_it_is_granted() {
 #[test]
 fn what_a_policy_protects_and_shows_is_so_for_commands_too() {
     let protected = || {
-        let text = "[protected]\nread-only = [\"infra\"]\nhidden = [\"private.txt\"]\nshown = [\"test.key\"]";
+        let text = "[protected]\nread_only = [\"infra\"]\nhidden = [\"private.txt\"]\nshown = [\"test.key\"]";
         let mut policy = Policy::default();
         policy.add(Layer::parse(Level::User, "policy.toml", text).expect("it is a policy"));
         policy.protected()

@@ -96,7 +96,7 @@ fn in_list(paths: &ProtectedPaths, path: &str) -> Option<Protected> {
 #[test]
 fn the_user_can_add_and_show() {
     let user = r#"
-        read-only = ["infra/**/*.tf"]
+        read_only = ["infra/**/*.tf"]
         hidden = ["secrets"]
         shown = ["tests/**/*.pem", "secrets/readme"]
         writable = [".vscode"]"#;
@@ -118,7 +118,7 @@ fn the_user_can_add_and_show() {
 
 #[test]
 fn no_level_lifts_what_another_one_protects() {
-    let protecting = "hidden = [\"vault\", \"*.sqlite\"]\nread-only = [\".vscode\"]";
+    let protecting = "hidden = [\"vault\", \"*.sqlite\"]\nread_only = [\".vscode\"]";
     let lifting = "shown = [\"vault/**\", \"*.sqlite\", \"*.pem\"]\nwritable = [\".vscode\"]";
     for (paths, who) in [
         (under(protecting, lifting, "", false), "the user what the system protects"),
