@@ -86,23 +86,34 @@ fn sdk_manifest() -> String {
     let ours: toml::Table = WORKSPACE_MANIFEST.parse().unwrap_or_default();
     let sdk: toml::Table = SDK_MANIFEST.parse().unwrap_or_default();
     let versions = ours.get("workspace").and_then(|workspace| workspace.get("dependencies"));
-    let mut dependencies = toml::Table::new();
-    for (name, wanted) in sdk.get("dependencies").and_then(toml::Value::as_table).into_iter().flatten() {
-        let mut given = match versions.and_then(|versions| versions.get(name)) {
-            Some(toml::Value::Table(table)) => table.clone(),
-            Some(version) => toml::Table::from_iter([("version".to_owned(), version.clone())]),
-            None => toml::Table::new(),
-        };
-        let more = wanted.get("features").and_then(toml::Value::as_array).cloned().unwrap_or_default();
-        if !more.is_empty() {
-            let features = given.entry("features").or_insert_with(|| toml::Value::Array(Vec::new()));
-            features.as_array_mut().into_iter().for_each(|features| features.extend(more.iter().cloned()));
-        }
-        dependencies.insert(name.clone(), toml::Value::Table(given));
-    }
-    let table = toml::Table::from_iter([("dependencies".to_owned(), toml::Value::Table(dependencies))]);
+    let given = |wanted: &toml::Table| {
+        toml::Value::Table(wanted.iter().map(|(name, wanted)| (name.clone(), here(versions, name, wanted))).collect())
+    };
+    let of = |table: &toml::Table| {
+        table.get("dependencies").and_then(toml::Value::as_table).map(|wanted| ("dependencies".to_owned(), given(wanted)))
+    };
+    let targets = sdk.get("target").and_then(toml::Value::as_table).into_iter().flatten();
+    let targets =
+        targets.filter_map(|(target, table)| Some((target.clone(), toml::Value::Table(of(table.as_table()?).into_iter().collect()))));
+    let mut table: toml::Table = of(&sdk).into_iter().collect();
+    table.insert("target".into(), toml::Value::Table(targets.collect()));
     text.push_str(&toml::to_string(&table).unwrap_or_default());
     text
+}
+
+/// A dependency with the version and the features that this workspace has it with, and the features that the SDK adds.
+fn here(versions: Option<&toml::Value>, name: &str, wanted: &toml::Value) -> toml::Value {
+    let mut given = match versions.and_then(|versions| versions.get(name)) {
+        Some(toml::Value::Table(table)) => table.clone(),
+        Some(version) => toml::Table::from_iter([("version".to_owned(), version.clone())]),
+        None => toml::Table::new(),
+    };
+    let more = wanted.get("features").and_then(toml::Value::as_array).cloned().unwrap_or_default();
+    if !more.is_empty() {
+        let features = given.entry("features").or_insert_with(|| toml::Value::Array(Vec::new()));
+        features.as_array_mut().into_iter().for_each(|features| features.extend(more.iter().cloned()));
+    }
+    toml::Value::Table(given)
 }
 
 fn camel(name: &PluginName) -> String {
@@ -137,5 +148,14 @@ mod tests {
         assert!(dependencies["serde"].get("version").is_some());
         let features = dependencies["wit-bindgen"]["features"].as_array().unwrap();
         assert!(features.iter().any(|f| f.as_str() == Some("bitflags")) && features.iter().any(|f| f.as_str() == Some("macros")));
+        // What only a component or only a test needs comes along too.
+        let targets: Vec<&str> = manifest["target"]
+            .as_table()
+            .unwrap()
+            .values()
+            .flat_map(|target| target["dependencies"].as_table().unwrap().keys())
+            .map(String::as_str)
+            .collect();
+        assert_eq!(targets, ["ignore", "wasip2"]);
     }
 }
