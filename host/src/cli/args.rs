@@ -286,6 +286,7 @@ pub(super) enum ToolsCommand {
     cofferdam sessions list                  those of this project, newest first\n  \
     cofferdam sessions list --all --json     those of all projects, for a program\n  \
     cofferdam sessions show 5f0c             a session is named by any unique beginning\n  \
+    cofferdam sessions resume 5f0c           the same as: cofferdam chat --resume 5f0c\n  \
     cofferdam sessions export 5f0c > said.json\n  \
     cofferdam sessions delete 5f0c\n\n\
     A request is recorded unless it says --no-session. Sessions are in $XDG_STATE_HOME/cofferdam/sessions, for your eyes only.")]
@@ -312,6 +313,15 @@ pub(super) enum SessionsCommand {
         /// Its requests as JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Go on with a session of this project, as a conversation
+    Resume {
+        /// The beginning of its name
+        id: String,
+        #[command(flatten)]
+        model: ModelArgs,
+        #[command(flatten)]
+        calls: CallArgs,
     },
     /// Print the whole transcript of a session as JSON
     Export {

@@ -51,6 +51,28 @@ fn a_prompt_can_have_many_lines() {
 }
 
 #[test]
+fn a_session_is_gone_on_with_by_its_name() {
+    let [provider, _] = both();
+    let server = provider.serve([says("One."), says("Two.")]);
+    let mut chat = Chat::with(&server, &[]);
+    chat.asks("first");
+    let home = chat.leaves();
+    let list = home.run(&["sessions", "list", "--json"]);
+    let sessions: serde_json::Value = serde_json::from_str(&list.stdout).expect("it is JSON");
+    let id = sessions["sessions"][0]["id"].as_str().expect("it has a name");
+    let (model, address) = (server.provider().model(), server.base_url());
+    let mut command = home.command(&["sessions", "resume", &id[..6], "--model", model, "--base-url", &address]);
+    command.env(server.provider().key_variable(), server.key()).env("NO_COLOR", "1");
+    let terminal = Terminal::open(&command, None, Window { rows: 40, columns: 100 });
+    let mut chat = Chat { home, terminal };
+    chat.is_ready();
+    assert!(chat.asks("second").contains("Two."));
+    assert_eq!(server.last_request().user_texts(), ["first", "second"]);
+    assert_eq!(chat.journals().len(), 1);
+    chat.leaves();
+}
+
+#[test]
 fn r035_what_the_policy_hides_is_hidden_in_a_conversation_too() {
     for provider in both() {
         let reads = |path: &str| calls("read_file", json!({"path": path}));

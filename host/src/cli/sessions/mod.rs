@@ -7,8 +7,9 @@ pub(super) mod show;
 
 use std::time::SystemTime;
 
-use super::args::{Common, SessionChoice, SessionsArgs, SessionsCommand};
+use super::args::{ChatArgs, Common, SessionChoice, SessionsArgs, SessionsCommand};
 use super::assemble::Parts;
+use super::chat;
 use super::error::{CliError, Done};
 use super::print::stderr_line;
 use super::spent::Spent;
@@ -24,6 +25,10 @@ pub(super) fn run(common: &Common, args: &SessionsArgs) -> Done {
     let scope = workspace.as_ref().map_or(Scope::All, |workspace| Scope::Project(workspace.root()));
     match &args.command {
         SessionsCommand::List { json } => list::run(&store.list(scope)?, args.all, *json),
+        SessionsCommand::Resume { id, model, calls } => {
+            let session = SessionChoice { resume: Some(id.clone()), ..SessionChoice::default() };
+            chat::run(common, ChatArgs { model: model.clone(), calls: calls.clone(), session, max_tool_iterations: None })
+        }
         SessionsCommand::Show { id, json } => show::run(&store.find(scope, id)?, *json),
         SessionsCommand::Export { id } => export::run(&store.find(scope, id)?),
         SessionsCommand::Delete { id, yes } => delete::run(&store.find(scope, id)?, *yes),
