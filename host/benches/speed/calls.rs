@@ -1,10 +1,13 @@
 //! Single calls.
 
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use cofferdam::policy::{Mode, SandboxLevel};
-use cofferdam::sandbox::{Allocation, Call, Commands, Limits, Notebook, Plugin, Ruling, Sandbox, Workspace};
+use cofferdam::policy::{Decision, Effect, Judge, Mode, Permit, SandboxLevel};
+use cofferdam::sandbox::{Allocation, Call, CallReport, Commands, History, Limits, Notebook, Plugin, Ruling, Sandbox, Workspace};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
@@ -16,16 +19,23 @@ pub(crate) struct Bench {
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) workspace: Arc<Workspace>,
     commands: Arc<Commands>,
+    history: Option<History>,
     plugins: Vec<(&'static str, Arc<Plugin>)>,
 }
 
 impl Bench {
-    pub(crate) fn new(allocation: Allocation, folder: &std::path::Path) -> Self {
+    pub(crate) fn new(allocation: Allocation, folder: &Path) -> Self {
         let sandbox = Arc::new(folders::sandbox(allocation));
         let load = |(name, component)| (name, Arc::new(sandbox.load(component, &|| ()).expect("it loads")));
         let plugins = cofferdam::tools::builtin_components().map(load).collect();
         let commands = folders::commands(SandboxLevel::None);
-        Self { sandbox, commands, workspace: Arc::new(Workspace::open(folder).expect("it opens")), plugins }
+        let workspace = Arc::new(Workspace::open(folder).expect("it opens"));
+        Self { sandbox, commands, workspace, history: None, plugins }
+    }
+
+    /// With what is changed kept in this folder, to be had back.
+    fn with_history(self, folder: &Path) -> Self {
+        Self { history: Some(History::of(folder, &self.workspace)), ..self }
     }
 
     /// With commands that run like this.
@@ -33,8 +43,20 @@ impl Bench {
         Self { commands, ..self }
     }
 
-    /// Calls a built-in tool; the result has to be good.
+    /// Calls a built-in tool, and makes what it changes; the result has to be good.
     pub(crate) fn call(&self, runtime: &Runtime, tool: &str, input: &str) -> String {
+        let mut report = self.report(runtime, tool, input);
+        if let Some(staged) = report.staged.take() {
+            let permit = permit(Effect::Write { changes: staged.changes().clone(), confirm: false });
+            staged.commit(permit, tool, self.history.as_ref()).expect("it is changed");
+        }
+        match report.result.expect("the call is good").content.into_iter().next() {
+            Some(cofferdam::sandbox::Piece::Text(text)) => text,
+            _ => String::new(),
+        }
+    }
+
+    fn report(&self, runtime: &Runtime, tool: &str, input: &str) -> CallReport {
         let (_, plugin) = self.plugins.iter().find(|(name, _)| *name == tool).expect("it is built in");
         let declared = plugin.declaration().tools.iter().find(|declared| declared.name == tool).expect("it has that name");
         let call = Call {
@@ -44,8 +66,7 @@ impl Bench {
             limits: Limits::default(),
             workspace: Arc::clone(&self.workspace),
             gate: Arc::new(|effect| {
-                let decision = cofferdam::policy::Judge::new(Mode::Auto, false).decide("bash", "", effect);
-                let cofferdam::policy::Decision::Allow(permit) = decision else { panic!("auto allows") };
+                let permit = permit(effect);
                 Box::pin(async { Ruling::Permitted(permit) })
             }),
             commands: Arc::clone(&self.commands),
@@ -55,12 +76,13 @@ impl Bench {
             credentials: Vec::new().into(),
             cancel: CancellationToken::new(),
         };
-        let output = runtime.block_on(plugin.call(&self.sandbox, call)).result.expect("the call is good");
-        match output.content.into_iter().next() {
-            Some(cofferdam::sandbox::Piece::Text(text)) => text,
-            _ => String::new(),
-        }
+        runtime.block_on(plugin.call(&self.sandbox, call))
     }
+}
+
+fn permit(effect: Effect) -> Permit {
+    let Decision::Allow(permit) = Judge::new(Mode::Auto, false).decide("bench", "", effect) else { panic!("auto allows") };
+    permit
 }
 
 pub(crate) fn run(runtime: &Runtime) {
@@ -79,8 +101,36 @@ pub(crate) fn run(runtime: &Runtime) {
         let native = || drop(Command::new("sh").args(["-c", "true"]).output());
         against(&Line { name: &line, target: "" }, 50, bash, native);
     }
+    staged(runtime);
     let hop = || runtime.block_on(async { tokio::task::spawn_blocking(|| ()).await.expect("it runs") });
     alone(&Line { name: "the thread hop alone", target: "" }, 30, 100, hop);
+}
+
+/// A change to a file: written aside, compared, committed with what was there kept. Beside it what an editor does that loses
+/// nothing to a power cut: a new file beside the old one, synced and renamed over it.
+fn staged(runtime: &Runtime) {
+    let (folder, kept) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let texts = ["one\n", "two\n"].map(|line| format!("{}{line}", "a line of text\n".repeat(20)));
+    let path = folder.path().join("file.txt");
+    std::fs::write(&path, &texts[0]).expect("it is written");
+    let bench = Bench::new(Allocation::Pooled, folder.path()).with_history(kept.path());
+    let mut turns =
+        [r#"{"path":"file.txt","old_text":"one","new_text":"two"}"#, r#"{"path":"file.txt","old_text":"two","new_text":"one"}"#]
+            .iter()
+            .cycle();
+    let change = || drop(bench.call(runtime, "update_file", turns.next().expect("it goes on for ever")));
+    let mut contents = texts.iter().cycle();
+    let native = || replace(folder.path(), "other.txt", contents.next().expect("it goes on for ever")).expect("it is replaced");
+    against(&Line { name: "update_file, pooled (native: sync, rename)", target: "" }, 50, change, native);
+}
+
+fn replace(folder: &Path, name: &str, content: &str) -> io::Result<()> {
+    let new = folder.join("new");
+    let mut file = File::create(&new)?;
+    file.write_all(content.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(new, folder.join(name))?;
+    File::open(folder)?.sync_all()
 }
 
 /// The program as its user starts it.

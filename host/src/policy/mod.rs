@@ -50,6 +50,6 @@ pub use path::{PathProblem, WorkspacePath};
 pub use pattern::{CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem, RequestPattern};
 pub use place::{Place, PolicyError};
 pub use profile::{Profile, UnknownProfile};
-pub use protected::{Author, BadPattern, Protected, ProtectedPaths};
+pub use protected::{Author, BadPattern, Names, Protected, ProtectedPaths};
 pub use resolved::{Policy, Voice};
 pub use verdict::{Because, Finding, RuleRef, Verdict};

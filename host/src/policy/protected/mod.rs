@@ -7,6 +7,7 @@
 //! is `.git/hooks`. What lies below a match is protected like the match itself.
 
 mod lists;
+mod names;
 mod pattern;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::layer::{Placed, Protecting};
 use super::{PathPattern, Voice, WorkspacePath};
 use lists::{HIDDEN, PINNED, READ_ONLY, SHOWN};
+pub use names::Names;
 pub use pattern::{Author, BadPattern};
 use pattern::{Entry, Pattern, in_parts};
 
@@ -110,11 +112,10 @@ impl ProtectedPaths {
         self
     }
 
-    /// One name of each pattern, with its `*` and `?`: a path of which no part is like one of these is not protected.
-    /// `None` if names do not tell.
-    pub fn names(&self) -> Option<Vec<String>> {
+    /// The names by which these paths are told.
+    pub fn names(&self) -> Names {
         let all = [&self.pinned, &self.read_only, &self.hidden, &self.unread];
-        all.into_iter().flatten().map(|entry| entry.pattern.name()).collect()
+        Names::of(all.into_iter().flatten().map(|entry| &entry.pattern))
     }
 
     /// Whether and how a path is protected; the strictest of all that applies.

@@ -7,7 +7,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::policy::{Protected, ProtectedPaths};
-use crate::sandbox::files::Guard;
 
 /// Entries that are looked at; a walk goes from the outside in, so that what is left out is the deepest.
 const MOST_ENTRIES: usize = 1_000_000;
@@ -60,7 +59,7 @@ impl Snapshot {
         let mut all = Self::default();
         let mut looked_at = 0;
         let mut kept = 0;
-        let quick = Guard::new(protected.clone());
+        let names = protected.names();
         // Not through links, which the command may have put in the way.
         let is_itself = |folder: &Folder| root.join(&folder.path).canonicalize().is_ok_and(|path| path == root.join(&folder.path));
         let is_looked_into = |folder: &Folder| keeping || folder.inherited != Some(Protected::Hidden);
@@ -81,7 +80,7 @@ impl Snapshot {
                 let (name, Ok(kind)) = (entry.file_name(), entry.file_type()) else { continue };
                 let name = name.to_string_lossy();
                 let path = folder.path.join(entry.file_name());
-                let telling = folder.telling || quick.may_be_in(&name);
+                let telling = folder.telling || names.may_be(&name);
                 let own = telling.then(|| protected.of_parts(path.to_string_lossy().split('/'))).flatten();
                 // As a file or as a link, `.git` says where hooks are.
                 let own = own.map(|how| if how == Protected::Pinned && !kind.is_dir() { Protected::ReadOnly } else { how });

@@ -1,16 +1,14 @@
 //! What is refused although it was granted: hidden content, protected paths, files that have another name.
 
 use cap_std::fs::{Metadata, MetadataExt as _};
-use regex::bytes::{Regex, RegexBuilder};
 
-use crate::policy::{Author, Code, Denial, Protected, ProtectedPaths};
+use crate::policy::{Author, Code, Denial, Names, Protected, ProtectedPaths};
 
 /// Decides on places.
 #[derive(Debug)]
 pub(in crate::sandbox) struct Guard {
     paths: ProtectedPaths,
-    /// Finds the few names that may be protected: a search asks about every file.
-    names: Option<Regex>,
+    names: Names,
 }
 
 /// What a call is about to do to a place.
@@ -31,17 +29,7 @@ impl Default for Guard {
 impl Guard {
     /// With this list of paths.
     pub(in crate::sandbox) fn new(paths: ProtectedPaths) -> Self {
-        let names = paths.names().unwrap_or_default();
-        let tells = !names.is_empty();
-        let names: Vec<String> = names.iter().map(|name| regex::escape(name).replace(r"\*", ".*").replace(r"\?", ".")).collect();
-        // A name may have line breaks, and a star stands for them too.
-        let names = RegexBuilder::new(&format!("^(?:{})$", names.join("|")))
-            .unicode(false)
-            .case_insensitive(true)
-            .dot_matches_new_line(true)
-            .build()
-            .ok()
-            .filter(|_| tells);
+        let names = paths.names();
         Self { paths, names }
     }
 
@@ -81,14 +69,8 @@ impl Guard {
         ))
     }
 
-    /// Whether a path in which this name stands may be protected: a quick look that spares most files the slow one.
-    pub(in crate::sandbox) fn may_be_in(&self, name: &str) -> bool {
-        // Some file systems ignore letters that are not ASCII, so that such a name may be like any other.
-        !name.is_ascii() || self.names.as_ref().is_none_or(|names| names.is_match(name.as_bytes()))
-    }
-
     fn of(&self, place: &str) -> Option<(Protected, &Author)> {
-        if !place.split('/').any(|part| self.may_be_in(part)) {
+        if !place.split('/').any(|part| self.names.may_be(part)) {
             return None;
         }
         self.paths.find(place.split('/'))
@@ -135,7 +117,7 @@ mod tests {
         for place in ["", "src/main.rs", ".environment", "git/hooks", "grüße"] {
             assert_eq!(guard.of(place), None, "{place}");
         }
-        assert!(!guard.may_be_in("main.rs") && guard.may_be_in("modules"));
+        assert!(!guard.names.may_be("main.rs") && guard.names.may_be("modules"));
     }
 
     #[test]

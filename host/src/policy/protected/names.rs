@@ -1,0 +1,42 @@
+//! A quick look at one name, which spares most paths the slow one: a walk asks about every file.
+
+use std::collections::HashSet;
+
+use super::pattern::Pattern;
+
+/// The names by which protected paths are told.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    whole: HashSet<String>,
+    /// What a name with `*` or `?` begins and ends with.
+    ends: Vec<(String, String)>,
+    /// A pattern has no name: every path may be protected.
+    any: bool,
+}
+
+impl Names {
+    pub(super) fn of<'a>(patterns: impl Iterator<Item = &'a Pattern>) -> Self {
+        let mut names = Self::default();
+        for pattern in patterns {
+            let Some(name) = pattern.name() else {
+                names.any = true;
+                continue;
+            };
+            match (name.find(['*', '?']), name.rfind(['*', '?'])) {
+                (Some(first), Some(last)) => names.ends.push((name[..first].to_owned(), name[last + 1..].to_owned())),
+                _ => drop(names.whole.insert(name)),
+            }
+        }
+        names
+    }
+
+    /// Whether a path that has this part may be protected. If it is so of no part, the path is not.
+    pub fn may_be(&self, name: &str) -> bool {
+        // Some file systems ignore letters that are not ASCII, so that such a name may be like any other.
+        if self.any || !name.is_ascii() {
+            return true;
+        }
+        let name = name.to_ascii_lowercase();
+        self.whole.contains(&name) || self.ends.iter().any(|(first, last)| name.starts_with(first) && name.ends_with(last))
+    }
+}
