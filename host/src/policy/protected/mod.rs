@@ -146,6 +146,11 @@ impl ProtectedPaths {
         self.keeping(&in_parts(parts)).next().is_some()
     }
 
+    /// What is [`Protected::ReadOnly`], as regular expressions of paths from the workspace on, without what lies below.
+    pub fn read_only_expressions(&self) -> Vec<String> {
+        self.read_only.iter().filter(|entry| !self.is_writable(entry)).map(|entry| entry.pattern.expression()).collect()
+    }
+
     fn keeping(&self, parts: &[Vec<char>]) -> impl Iterator<Item = &Entry> {
         self.read_only.iter().filter(|entry| entry.pattern.holds(parts) && !self.is_writable(entry))
     }

@@ -118,6 +118,23 @@ impl Pattern {
         (1..=parts.len()).any(|to| self.is(&parts[..to]))
     }
 
+    /// As a POSIX extended regular expression. Characters that some file systems ignore are not in it.
+    pub(super) fn expression(&self) -> String {
+        let mut text = String::new();
+        for (index, part) in self.0.iter().enumerate() {
+            let is_last = index + 1 == self.0.len();
+            match (&part[..] == ['*', '*'], is_last) {
+                (true, false) => text.push_str("(.*/)?"),
+                (true, true) => text.push_str(".*"),
+                (false, _) => {
+                    part.iter().for_each(|c| text.push_str(&one_character(*c)));
+                    text.push_str(if is_last { "" } else { "/" });
+                }
+            }
+        }
+        text
+    }
+
     /// Its last name that tells something, which some part of every path has that it holds: `.git/modules/*` is told by
     /// `modules`, since a star is like every name. `None` if it has no name.
     pub(super) fn name(&self) -> Option<String> {
@@ -126,6 +143,17 @@ impl Pattern {
         let last = names.next()?;
         let name = if tells(&last) { last } else { names.find(tells).unwrap_or(last) };
         Some(name.iter().collect())
+    }
+}
+
+fn one_character(c: char) -> String {
+    match c {
+        '*' => "[^/]*".to_owned(),
+        '?' => "[^/]".to_owned(),
+        '^' | '\\' => format!("\\{c}"),
+        c if c.is_alphabetic() => format!("[{c}{}]", c.to_uppercase()),
+        c if c.is_numeric() || matches!(c, '-' | '_') => c.to_string(),
+        c => format!("[{c}]"),
     }
 }
 

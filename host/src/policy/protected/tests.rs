@@ -174,3 +174,30 @@ fn a_pattern_of_many_stars_takes_no_long_time() {
         assert_eq!(paths.of(&path), None, "{pattern}");
     }
 }
+
+#[test]
+fn as_regular_expressions_the_patterns_hold_the_same_paths() {
+    let list = ProtectedPaths::default();
+    let expressions: Vec<_> =
+        list.read_only_expressions().iter().map(|text| regex::Regex::new(&format!("^{text}(/|$)")).expect("an expression")).collect();
+    let paths = [
+        ".git/hooks",
+        ".GIT/Hooks/pre-commit",
+        "a/b/.git/config",
+        ".git/modules/a/b/hooks/x",
+        ".git/modules/hooks",
+        "my.code-workspace",
+        "a/.vscode/tasks.json",
+        ".config/fish/conf.d/x",
+        ".git",
+        ".git/configuration",
+        "xgit/hooks",
+        ".git/a/hooks",
+        "src/code-workspace",
+        "vscode",
+    ];
+    for path in paths {
+        let found = expressions.iter().any(|expression| expression.is_match(path));
+        assert_eq!(found, list.is_read_only(path.split('/')), "{path}");
+    }
+}

@@ -12,7 +12,7 @@
 mod fresh;
 mod level;
 mod link;
-mod order;
+pub(super) mod order;
 mod places;
 mod probe;
 mod restore;
@@ -25,7 +25,7 @@ mod worktree;
 pub use level::{Commands, Measured};
 pub(super) use level::{Commission, Place};
 pub(super) use link::Link;
-pub(super) use order::{Confinement, Ending, Places, Report, Sockets, Task};
+pub(super) use order::{Confinement, Ending, Places, Report, Task};
 pub(super) use supervise::Surroundings;
 pub use supervise::supervise_command;
 pub use turn::turn_into_command;

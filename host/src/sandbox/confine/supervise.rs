@@ -14,7 +14,7 @@ use super::link::Link;
 use super::order::{Confinement, Ending, Order, Places, Readiness, Report, Sockets};
 use super::restore::restore;
 use super::watch::Snapshot;
-use crate::policy::{Protected, SandboxLevel};
+use crate::policy::{Protected, ProtectedPaths, SandboxLevel};
 use crate::sandbox::os;
 
 /// How long the command has to end by itself after it was asked to; an abort has to be back within a second.
@@ -24,6 +24,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 
 /// What there is around a command, for what makes its sandbox.
 #[derive(Debug)]
+#[allow(dead_code, reason = "each operating system reads what its sandbox is made of")]
 pub(in crate::sandbox) struct Surroundings<'a> {
     pub(in crate::sandbox) level: SandboxLevel,
     pub(in crate::sandbox) program: &'a Path,
@@ -40,6 +41,8 @@ pub(in crate::sandbox) struct Surroundings<'a> {
     pub(in crate::sandbox) empty_folder: &'a Path,
     /// What is protected, below the workspace, outer paths first.
     pub(in crate::sandbox) protected: &'a [(PathBuf, Protected, std::fs::FileType)],
+    /// Says it of paths that are not there yet.
+    pub(in crate::sandbox) rules: &'a ProtectedPaths,
 }
 
 /// Takes an order from standard input and carries it out.
@@ -80,6 +83,7 @@ fn carry_out(order: &Order, host: &mut Link) -> Result<(Ending, Vec<String>), St
         empty_file: &private.empty_file,
         empty_folder: &private.empty_folder,
         protected: &list,
+        rules: &order.protected,
     };
     let ran = run(order, &surroundings, host);
     let ended = os::end_descendants();

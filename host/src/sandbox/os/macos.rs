@@ -56,6 +56,7 @@ pub(in crate::sandbox) fn enclose(around: &Surroundings<'_>) -> Result<(Command,
         write: &around.places.write,
         network: around.network,
         protected: &protected,
+        rules: around.rules,
     };
     let text = profile.text().ok_or("a path of the workspace has characters that a profile cannot have")?;
     let mut command = Command::new(SANDBOX_EXEC);

@@ -3,7 +3,7 @@
 
 use libc::c_long;
 
-use super::super::super::confine::Sockets;
+use super::super::super::confine::order::Sockets;
 
 /// One system call that is refused.
 #[derive(Debug)]
