@@ -54,7 +54,7 @@ pub(super) fn settings(common: &Common, flags: Flags) -> Result<(Settings, Folde
 /// Sets up the sandbox, with the cache of this user.
 pub(super) fn sandbox(allocation: Allocation) -> Result<Sandbox, CliError> {
     let cache = Cache::open(Folders::of_this_user()?.cache())?;
-    let compiler = Compiler::Process(std::env::current_exe()?);
+    let compiler = Compiler::Process(crate::sandbox::this_program()?);
     Ok(Sandbox::new(SandboxOptions { allocation, compiler, cache: Some(cache) })?)
 }
 
@@ -79,7 +79,7 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
     let policy = PolicyPlaces::of_this_user(&folders, &common.workspace).load(settings.profile)?;
     settings.mode = mode_under(&policy.policy, mode_flag, settings.mode)?;
     let rules = settings.commands.clone().under(&policy.policy);
-    let commands = Arc::new(Commands::new(std::env::current_exe()?, rules, folders.set_aside()));
+    let commands = Arc::new(Commands::new(crate::sandbox::this_program()?, rules, folders.set_aside()));
     let sandbox = Arc::new(sandbox(allocation)?);
     let mut catalog = Catalog::under(policy.policy, settings.caps.clone());
     for (name, component) in builtin_components() {

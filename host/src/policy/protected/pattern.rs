@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::folded;
 use crate::policy::layer::Placed;
-use crate::policy::pattern::{PathPattern, covers};
+use crate::policy::pattern::{PathPattern, covers_by, glob};
 use crate::policy::{Voice, WorkspacePath};
 
 /// The longest pattern of a policy, in parts: nobody's folders are so deep, and every path is held against it.
@@ -110,7 +110,17 @@ impl Pattern {
 
     /// Whether it is a pattern of this path.
     pub(super) fn is(&self, parts: &[Vec<char>]) -> bool {
-        covers(&self.0, parts)
+        // Nearly all patterns end in a name, and nearly all paths in another one.
+        let ends_alike = match (self.0.last(), parts.last()) {
+            (Some(name), Some(part)) => name[..] == ['*', '*'] || is_like(name, part),
+            (None, _) | (_, None) => true,
+        };
+        ends_alike && covers_by(&self.0, parts, is_like)
+    }
+
+    /// The same for an exception, which holds for what is named so and for nothing that might be.
+    pub(super) fn excepts(&self, parts: &[Vec<char>]) -> bool {
+        covers_by(&self.0, parts, glob)
     }
 
     /// Whether it is a pattern of this path or of something above it.
@@ -155,6 +165,25 @@ fn one_character(c: char) -> String {
         c if c.is_numeric() || matches!(c, '-' | '_') => c.to_string(),
         c => format!("[{c}]"),
     }
+}
+
+fn is_like(name: &[char], part: &[char]) -> bool {
+    glob(name, part) || is_short_form(name, part)
+}
+
+/// Whether a part is the short form that Windows' file systems give to a long name: six letters, `~`, and a number.
+/// `GIT~1` is `.git` there.
+fn is_short_form(name: &[char], part: &[char]) -> bool {
+    let Some(tilde) = part.iter().position(|c| *c == '~') else { return false };
+    if !part.get(tilde + 1).is_some_and(char::is_ascii_digit) {
+        return false;
+    }
+    let from = name.iter().position(|c| *c != '.').unwrap_or(name.len());
+    let name = &name[from..];
+    let until = name.iter().rposition(|c| *c == '.').unwrap_or(name.len());
+    let until = name.iter().position(|c| matches!(c, '*' | '?')).map_or(until, |star| star.min(until));
+    let stem: Vec<char> = name[..until].iter().copied().filter(|c| !matches!(c, '.' | ' ')).take(6).collect();
+    !stem.is_empty() && stem == part[..tilde]
 }
 
 /// A path as patterns see it.

@@ -15,6 +15,7 @@ mod link;
 pub(super) mod order;
 mod places;
 mod probe;
+mod queue;
 mod restore;
 mod self_test;
 mod supervise;
@@ -22,7 +23,7 @@ mod turn;
 mod watch;
 mod worktree;
 
-pub use level::{Commands, Measured};
+pub use level::{Commands, Measured, outer_repository};
 pub(super) use level::{Commission, Place};
 pub(super) use link::Link;
 pub(super) use order::{Confinement, Ending, Places, Report, Task};
