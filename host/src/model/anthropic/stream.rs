@@ -71,8 +71,8 @@ impl Stream {
         let word = |key: &str| block[key].as_str().unwrap_or_default().to_owned();
         let part = match block["type"].as_str().unwrap_or_default() {
             "text" => {
-                let text = word("text");
-                hand.over(Delta::Text(&text));
+                let mut text = String::new();
+                say(&mut text, &word("text"), hand);
                 Part::Text(text)
             }
             "thinking" => {
@@ -103,10 +103,7 @@ impl Stream {
         let delta = &data["delta"];
         let piece = |key: &str| delta[key].as_str().unwrap_or_default();
         match (&mut begun.block, delta["type"].as_str().unwrap_or_default()) {
-            (Part::Text(text), "text_delta") => {
-                text.push_str(piece("text"));
-                hand.over(Delta::Text(piece("text")));
-            }
+            (Part::Text(text), "text_delta") => say(text, piece("text"), hand),
             (Part::Thinking { text, .. }, "thinking_delta") => {
                 text.push_str(piece("thinking"));
                 hand.over(Delta::Reasoning(piece("thinking")));
@@ -141,6 +138,15 @@ impl Stream {
             other => StopReason::Other(other.to_owned()),
         }
     }
+}
+
+/// More of a block of text.
+fn say(text: &mut String, piece: &str, hand: &mut Hand<'_>) {
+    if text.is_empty() {
+        text.push_str(hand.set_apart(piece));
+    }
+    text.push_str(piece);
+    hand.over(Delta::Text(piece));
 }
 
 impl Parts {

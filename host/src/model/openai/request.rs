@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::Dialect;
 use crate::agent::ports::{ModelRequest, ToolChoice};
 use crate::conversation::{AnsweredCall, Block, Call, Content, Reasoning, Sent, ToolResult, Turn};
-use crate::model::wire::{NO_OUTPUT, wire_name, wire_summary};
+use crate::model::wire::{NO_OUTPUT, wire_arguments, wire_name, wire_summary};
 
 /// The body of the request.
 pub(super) fn body(model: &str, request: &ModelRequest<'_>, dialect: &Dialect) -> Value {
@@ -122,11 +122,10 @@ fn assistant(turn: &Turn, dialect: &Dialect) -> Value {
     let calls: Vec<Value> = turn
         .calls()
         .map(|AnsweredCall { call, .. }| {
-            let arguments = if call.arguments.trim().is_empty() { "{}" } else { call.arguments.as_str() };
             json!({
                 "id": call.id,
                 "type": "function",
-                "function": {"name": wire_name(&call.name), "arguments": arguments},
+                "function": {"name": wire_name(&call.name), "arguments": wire_arguments(&call.arguments)},
             })
         })
         .collect();

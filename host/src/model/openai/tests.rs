@@ -35,7 +35,7 @@ fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
             {"role": "assistant", "content": "Let me look.", "tool_calls": [
                 {"id": "c1", "type": "function", "function": {"name": "list_dir", "arguments": "{\"path\": \".\", \"n\": 1.0}"}},
                 {"id": "c2", "type": "function", "function": {"name": "todo", "arguments": "{}"}},
-                {"id": "c3", "type": "function", "function": {"name": "see_this", "arguments": "{\"a\":1}{\"b\":2}"}},
+                {"id": "c3", "type": "function", "function": {"name": "see_this", "arguments": "{\"unparsed_arguments\":\"{\\\"a\\\":1}{\\\"b\\\":2}\"}"}},
             ]},
             {"role": "tool", "tool_call_id": "c1", "content": "a.rs\n[a picture, image/png: this model cannot be shown pictures]"},
             {"role": "tool", "tool_call_id": "c2", "content": "(no output)"},

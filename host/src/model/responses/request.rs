@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::Dialect;
 use crate::agent::ports::{ModelRequest, ToolChoice};
 use crate::conversation::{AnsweredCall, Block, Call, Content, Reasoning, ToolResult, Turn};
-use crate::model::wire::{NO_OUTPUT, wire_name, wire_summary};
+use crate::model::wire::{NO_OUTPUT, wire_arguments, wire_name, wire_summary};
 
 /// The body of the request.
 pub(super) fn body(model: &str, request: &ModelRequest<'_>, dialect: &Dialect, with_thinking: bool) -> Value {
@@ -83,8 +83,7 @@ impl Input<'_> {
                 // That of others is not accepted.
                 Block::Reasoning(Reasoning::Sealed { .. } | Reasoning::Text { .. } | Reasoning::Opaque { .. }) => {}
                 Block::Call(AnsweredCall { call, .. }) => {
-                    let arguments = if call.arguments.trim().is_empty() { "{}" } else { call.arguments.as_str() };
-                    let name = wire_name(&call.name);
+                    let (name, arguments) = (wire_name(&call.name), wire_arguments(&call.arguments));
                     self.items.push(json!({"type": "function_call", "call_id": call.id, "name": name, "arguments": arguments}));
                 }
             }
