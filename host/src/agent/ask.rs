@@ -26,8 +26,8 @@ pub(super) enum Said {
     /// Calls of a response that was cut off, by the limit on output or by the provider, and so cannot be trusted to be what
     /// the model meant.
     CutOff(OpenTurn),
-    /// Nothing at all, or nothing but thinking; it is paid for all the same.
-    Nothing(Usage),
+    /// Nothing at all, or nothing but thinking, and why there is no more; it is paid for all the same.
+    Nothing(StopReason, Usage),
 }
 
 /// Asks once.
@@ -51,8 +51,8 @@ fn sort(response: Response) -> Said {
         Ok(turn) if cut_off => Said::CutOff(turn),
         Ok(turn) => Said::Calls(turn),
         Err(response) => {
-            let usage = response.usage;
-            Turn::without_calls(response).map_or(Said::Nothing(usage), Said::Answer)
+            let (stop, usage) = (response.stop.clone(), response.usage);
+            Turn::without_calls(response).map_or(Said::Nothing(stop, usage), Said::Answer)
         }
     }
 }

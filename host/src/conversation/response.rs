@@ -106,6 +106,19 @@ pub enum StopReason {
     Other(String),
 }
 
+impl StopReason {
+    /// A word for it; one that is not known here is the provider's.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::End => "end",
+            Self::Calls => "calls",
+            Self::Length => "length",
+            Self::Refused => "refused",
+            Self::Other(word) => word,
+        }
+    }
+}
+
 /// Tokens of one response. What the provider did not tell is `None`, never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
