@@ -22,7 +22,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("sandbox", &["policy", "private"]),
     ("session", &["agent", "conversation", "private"]),
     ("shown", &[]),
-    ("tools", &["agent", "conversation", "policy", "sandbox"]),
+    ("tools", &["agent", "conversation", "policy", "private", "sandbox"]),
 ];
 
 /// Words that only these rooms may use.
