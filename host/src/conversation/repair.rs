@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::turn::Block;
 use super::{Content, Exchange, StopReason, Summary, ToolResult, Transcript, Turn, Usage, distinct_ids};
+use crate::picture;
 
 /// Stands where a history begins in the middle, since it has to begin with the user.
 const LOST: &str = "(What was said before this is lost.)";
@@ -81,20 +82,15 @@ impl TryFrom<FoundTurn> for Turn {
     }
 }
 
-/// Every picture says what it is.
+/// Every picture says what it is, in the bytes and in the type.
 pub(super) fn name_types(result: &mut ToolResult) {
     result.content.iter_mut().for_each(name_type);
 }
 
-/// If it does not, its first bytes do.
 fn name_type(content: &mut Content) {
     let Content::Image { media_type, base64 } = content else { return };
-    if !media_type.is_empty() {
-        return;
-    }
-    let types = [("iVBORw0KGgo", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "image/gif"), ("UklGR", "image/webp")];
-    match types.iter().find(|(start, _)| base64.starts_with(start)) {
-        Some((_, name)) => (*name).clone_into(media_type),
+    match picture::media_type_of_base64(base64) {
+        Some(real) => real.clone_into(media_type),
         None => *content = Content::Text(NO_PICTURE.into()),
     }
 }
@@ -152,7 +148,7 @@ mod tests {
     }
 
     fn content() -> impl Strategy<Value = Content> {
-        let media_type = prop_oneof![Just(String::new()), Just("image/png".to_owned())];
+        let media_type = prop_oneof![Just(String::new()), Just("image/png".to_owned()), Just("image/svg+xml".to_owned())];
         let picture = (media_type, prop_oneof![Just("/9j/abcd".to_owned()), "[a-z]{0,8}"]);
         prop_oneof![word().prop_map(Content::Text), picture.prop_map(|(media_type, base64)| Content::Image { media_type, base64 })]
     }

@@ -49,7 +49,7 @@ fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
             {"role": "user", "content": [
                 {"type": "tool_result", "tool_use_id": "c1", "content": [
                     {"type": "text", "text": "a.rs"},
-                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}},
+                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}},
                 ]},
                 {"type": "tool_result", "tool_use_id": "c2", "content": [{"type": "text", "text": "(no output)"}]},
                 {"type": "tool_result", "tool_use_id": "c3", "is_error": true, "content": [

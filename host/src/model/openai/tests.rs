@@ -69,7 +69,7 @@ fn r057_a_blank_system_prompt_is_not_sent() {
 fn pictures_follow_the_results_where_the_server_takes_them() {
     let messages = sent(&eventful(), &Dialect { takes_pictures: true, ..Dialect::default() });
     assert_eq!(messages[2]["content"], "a.rs\n[a picture, image/png: it follows after the results]");
-    let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}});
+    let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}});
     let expected = json!({"role": "user", "content": [
         {"type": "text", "text": "Pictures from the results above, in their order:"}, picture, picture,
     ]});

@@ -98,7 +98,7 @@ fn r065_r070_a_summary_is_context_of_the_users_side_and_an_old_result_a_placehol
 #[test]
 fn pictures_stand_in_their_result_where_the_server_takes_them() {
     let sent = input(&eventful(), &Dialect { takes_pictures: true, ..Dialect::default() }, true);
-    let picture = json!({"type": "input_image", "image_url": "data:image/png;base64,AAAA"});
+    let picture = json!({"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="});
     assert_eq!(sent[5]["output"], json!([{"type": "input_text", "text": "a.rs"}, picture]));
     assert_eq!(sent[7]["output"], json!([{"type": "input_text", "text": "Error: no such tool"}, picture]));
 }
