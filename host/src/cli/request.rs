@@ -8,6 +8,7 @@ use crate::agent::events::Observer;
 use crate::agent::ports::Model;
 use crate::agent::{Agent, RequestId, SystemPrompt};
 use crate::audit::Audit;
+use crate::chance;
 use crate::policy::Mode;
 use crate::sandbox::Workspace;
 use crate::session::{Journal, LastWords, Recording};
@@ -117,9 +118,7 @@ fn guide(workspace: &Workspace) -> Option<(String, bool)> {
     workspace.read_beginning(GUIDE, LARGEST_GUIDE)
 }
 
-/// A name for the next request; nothing depends on its being hard to guess.
+/// A name for the next request.
 pub(super) fn next_id() -> RequestId {
-    use std::hash::{BuildHasher as _, RandomState};
-    let bits = RandomState::new().hash_one(std::process::id());
-    RequestId::new(u32::try_from(bits >> 32).unwrap_or_default())
+    RequestId::new(u32::try_from(chance::bits() >> 32).unwrap_or_default())
 }

@@ -25,6 +25,7 @@ use super::summary;
 use crate::agent::ActiveTime;
 use crate::agent::events::{Event, Observer, Remembered, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
+use crate::chance;
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
 use crate::policy::{Cap, Effect, FileGrant, WorkspacePath};
 use crate::sandbox::{self, CallReport, Commands, Credential, Failure, History, Limits, Ruling, Sandbox, Workspace};
@@ -356,7 +357,7 @@ impl Dispatcher {
             }
             attempts_left -= 1;
             tokio::select! {
-                () = tokio::time::sleep(pause) => pause = (pause * 2).min(Duration::from_secs(5)),
+                () = tokio::time::sleep(chance::jittered(pause)) => pause = (pause * 2).min(Duration::from_secs(5)),
                 () = cancel.cancelled() => return report,
             }
         }
