@@ -315,7 +315,7 @@ impl<'a> Talk<'a> {
             Outcome::Aborted => Some("stopped. What was done until then is remembered.".to_owned()),
             Outcome::TimedOut { seconds } => Some(format!("stopped after its {seconds} seconds.")),
             Outcome::ProviderError { message } => Some(format!("the model did not answer: {message}")),
-            Outcome::Overflow { message } => Some(format!("the conversation is too large for the model: {message}")),
+            Outcome::Overflow { message } => Some(message.clone()),
             Outcome::InternalError { message } => Some(format!("an error of cofferdam itself, please report it: {message}")),
         };
         if let Some(problem) = problem {

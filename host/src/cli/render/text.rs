@@ -156,7 +156,7 @@ impl Text {
             Outcome::Aborted => "stopped".to_owned(),
             Outcome::TimedOut { seconds } => format!("stopped after its {seconds} seconds"),
             Outcome::ProviderError { message } => format!("the model did not answer: {message}"),
-            Outcome::Overflow { message } => format!("the conversation is too large for the model: {message}"),
+            Outcome::Overflow { message } => message.clone(),
             Outcome::InternalError { message } => format!("an error of cofferdam itself, please report it: {message}"),
         };
         stderr_line(&format!("cofferdam: {}", shown::block(&problem)));
