@@ -47,15 +47,6 @@ impl Failure {
         Self { kind, message: message.into(), again: Again::No }
     }
 
-    pub(super) fn malformed(message: impl Into<String>) -> Self {
-        Self::new(ModelErrorKind::Malformed, message)
-    }
-
-    /// Damage on the way: what was sent may have been fine.
-    pub(super) fn damaged(message: impl Into<String>) -> Self {
-        Self::passing(ModelErrorKind::Malformed, message, None)
-    }
-
     pub(super) fn passing(kind: ModelErrorKind, message: impl Into<String>, after: Option<Duration>) -> Self {
         Self { kind, message: message.into(), again: Again::Perhaps(after) }
     }
@@ -70,6 +61,16 @@ impl Place {
     pub(super) fn quote(&self, text: &str) -> String {
         let clean = self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.redact(text));
         shown::line(&clean, MAX_QUOTED)
+    }
+
+    /// For what is not in the provider's own format, and will not be so the next time.
+    pub(super) fn malformed(&self, what: &str) -> Failure {
+        Failure::new(ModelErrorKind::Malformed, format!("{} ({}): {what}", self.provider, self.host))
+    }
+
+    /// For damage on the way: what was sent may have been fine.
+    pub(super) fn damaged(&self, what: &str) -> Failure {
+        Failure::passing(ModelErrorKind::Malformed, format!("{} ({}): {what}", self.provider, self.host), None)
     }
 
     /// For an answer with a status that is not a success.
@@ -120,10 +121,11 @@ impl Place {
     /// For a body in the wrong format.
     pub(super) fn not_a_stream(&self, what: &str) -> Failure {
         let Self { provider, host, .. } = self;
-        Failure::malformed(format!(
+        let message = format!(
             "{provider} ({host}) answered with {what} instead of a stream of events. Check the base URL: it should be the address of the API, \
              which often ends in /v1."
-        ))
+        );
+        Failure::new(ModelErrorKind::Malformed, message)
     }
 
     fn overflow(&self, quoted: &str) -> Failure {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::failure::Failure;
 use super::sse::Event;
 use crate::agent::ports::Delta;
-use crate::conversation::{Response, Summary};
+use crate::conversation::{Content, Response, Summary, ToolResult};
 
 /// One response in one provider's format, assembled event by event.
 pub(super) trait Wire: Send {
@@ -130,6 +130,32 @@ pub(super) fn wire_summary(summary: &Summary) -> String {
 
 /// Stands where a provider demands text and there is none.
 pub(super) const NO_OUTPUT: &str = "(no output)";
+
+/// A result as text, for formats without a mark for an error: the text of one begins with `Error:`. `picture` is handed the type
+/// and the base64 of each picture, and returns a line to stand for it, if one has to.
+pub(super) fn wire_text(result: &ToolResult, mut picture: impl FnMut(&str, &str) -> Option<String>) -> String {
+    let mut text = result.text();
+    for piece in &result.content {
+        let Content::Image { media_type, base64 } = piece else { continue };
+        let Some(remark) = picture(media_type, base64) else { continue };
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&remark);
+    }
+    if text.trim().is_empty() {
+        NO_OUTPUT.clone_into(&mut text);
+    }
+    if result.status.is_error() && !text.starts_with("Error:") {
+        text.insert_str(0, "Error: ");
+    }
+    text
+}
+
+/// Stands for a picture where the model cannot be shown any.
+pub(super) fn no_pictures(media_type: &str) -> String {
+    format!("[a picture, {media_type}: this model cannot be shown pictures]")
+}
 
 #[cfg(test)]
 mod tests {

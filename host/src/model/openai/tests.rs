@@ -279,7 +279,7 @@ fn r083_a_stream_without_a_finish_reason_is_an_error() {
     for chunks in [&half[..], &done, &[]] {
         let failure = read(chunks).outcome.expect_err("it did not end");
         assert_eq!(failure.kind, ModelErrorKind::Malformed);
-        assert_eq!(failure.message, "the stream of OpenAI (h) ended before the response did");
+        assert_eq!(failure.message, "OpenAI (h): the stream ended before the response did");
     }
     assert!(read(&[delta(json!({"content": "all"})), end("stop")]).outcome.is_ok(), "without [DONE]");
 }

@@ -66,18 +66,10 @@ impl Stream {
         Self { place: place.clone(), items: BTreeMap::new(), newest: None, end: None, refused: false, usage: Usage::default() }
     }
 
-    fn malformed(&self, what: &str) -> Failure {
-        Failure::malformed(format!("{} ({}): {what}", self.place.provider, self.place.host))
-    }
-
-    fn damaged(&self, what: &str) -> Failure {
-        Failure::damaged(format!("{} ({}): {what}", self.place.provider, self.place.host))
-    }
-
     fn begin(&mut self, data: &Value, hand: &mut Hand<'_>) -> Result<(), Failure> {
         let index = number(data).unwrap_or_else(|| self.next_number());
         if self.items.contains_key(&index) {
-            return Err(self.malformed("two items have the same index"));
+            return Err(self.place.malformed("two items have the same index"));
         }
         self.add(index, Item::of(&data["item"]), &data["item"], hand);
         Ok(())
@@ -102,7 +94,7 @@ impl Stream {
             self.items.iter().rev().find(|(_, begun)| begun.names.iter().any(|own| own == name)).map(|(index, _)| *index)
         };
         let index = number(data).or_else(named).or(self.newest);
-        let failure = self.malformed("a piece belongs to no item");
+        let failure = self.place.malformed("a piece belongs to no item");
         index.and_then(|index| self.items.get_mut(&index)).map(|begun| &mut begun.item).ok_or(failure)
     }
 
@@ -271,7 +263,7 @@ impl Wire for Stream {
             return Ok(Progress::Over);
         }
         let data: Value = serde_json::from_str(&event.data)
-            .map_err(|error| self.damaged(&format!("an event is not JSON ({error}): {}", self.place.quote(&event.data))))?;
+            .map_err(|error| self.place.damaged(&format!("an event is not JSON ({error}): {}", self.place.quote(&event.data))))?;
         match data["type"].as_str().unwrap_or(&event.name) {
             "response.output_item.added" => self.begin(&data, hand)?,
             "response.output_text.delta" => self.say(&data, hand)?,
@@ -316,13 +308,13 @@ impl Wire for Stream {
 
     fn finish(self) -> Result<Response, Failure> {
         if !self.is_whole() {
-            return Err(self.damaged("the stream ended before the response did"));
+            return Err(self.place.damaged("the stream ended before the response did"));
         }
         let stop = self.stop();
         // The limit on output may fall into a call. That one stays open, and is not run.
         let open_call = |begun: &Begun| matches!(begun.item, Item::Call { .. }) && !begun.is_closed;
         if stop == StopReason::Calls && self.items.values().any(open_call) {
-            return Err(self.malformed("the response ended within a call"));
+            return Err(self.place.malformed("the response ended within a call"));
         }
         let blocks = self.items.into_values().filter_map(|begun| begun.item.into_block()).collect();
         Ok(Response { blocks, stop, usage: self.usage })
