@@ -45,7 +45,7 @@ pub(super) async fn ask(model: &dyn Model, request: ModelRequest<'_>, observer: 
 fn sort(response: Response) -> Said {
     let cut_off = match response.stop {
         StopReason::End | StopReason::Calls => false,
-        StopReason::Length | StopReason::Refused | StopReason::Other(_) => true,
+        StopReason::Length | StopReason::Refused | StopReason::Interrupted | StopReason::Other(_) => true,
     };
     match OpenTurn::new(response) {
         Ok(turn) if cut_off => Said::CutOff(turn),

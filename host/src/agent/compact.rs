@@ -100,6 +100,7 @@ impl Agent<'_> {
             ("", _) => useless("the model gave an empty one"),
             (_, StopReason::Length) => useless("the model's ran into the limit on output"),
             (_, StopReason::Refused) => useless("the provider withheld it"),
+            (_, StopReason::Interrupted) => useless("the model's broke off"),
             (_, StopReason::End | StopReason::Calls | StopReason::Other(_)) => Ok(response),
         }
     }

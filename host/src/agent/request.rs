@@ -220,6 +220,7 @@ fn how_cut_off(stop: &StopReason) -> Option<String> {
     match stop {
         StopReason::Length => Some("ran into the limit on output".to_owned()),
         StopReason::Refused => Some("was withheld in part by the provider".to_owned()),
+        StopReason::Interrupted => Some("broke off".to_owned()),
         StopReason::Other(reason) => Some(format!("was cut off by the provider (`{reason}`)")),
         StopReason::End | StopReason::Calls => None,
     }

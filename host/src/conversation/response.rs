@@ -89,7 +89,7 @@ pub enum Reasoning {
     },
 }
 
-/// Why a model stopped, in the provider's own judgement.
+/// Why a model stopped, in the provider's own judgement, if it came to one.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
@@ -102,6 +102,8 @@ pub enum StopReason {
     Length,
     /// The provider withheld the rest.
     Refused,
+    /// It did not: the response broke off, and what had come of its text is all there is.
+    Interrupted,
     /// Something this version does not know, as the provider named it.
     Other(String),
 }
@@ -114,6 +116,7 @@ impl StopReason {
             Self::Calls => "calls",
             Self::Length => "length",
             Self::Refused => "refused",
+            Self::Interrupted => "interrupted",
             Self::Other(word) => word,
         }
     }

@@ -61,7 +61,7 @@ fn in_their_words(response: &Response) -> Value {
         StopReason::Calls => "tool_use",
         StopReason::Length => "max_tokens",
         StopReason::Refused => "refusal",
-        StopReason::Other(_) => "other",
+        StopReason::Interrupted | StopReason::Other(_) => "other",
     };
     let blocks: Vec<Value> = response.blocks.iter().map(block).collect();
     json!({"content": blocks, "stop_reason": stop, "input": response.usage.input, "output": response.usage.output})
