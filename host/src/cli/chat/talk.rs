@@ -27,6 +27,7 @@ use crate::cli::audit;
 use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::cli::interrupt::FOR_LAST_WORDS;
+use crate::cli::render::lines::problem;
 use crate::cli::request::{Conversation, Request, guide_notice, next_id, system_prompt};
 use crate::cli::sessions::show::said_and_done;
 use crate::conversation::Transcript;
@@ -307,19 +308,8 @@ impl<'a> Talk<'a> {
 
     /// Tells how a request ended. Unless it ended well, what was queued is not sent by itself.
     fn ended(&self, outcome: &Outcome, words: &mut Words) {
-        let problem = match outcome {
-            Outcome::Answered { .. } => None,
-            Outcome::Limit { turns, .. } => Some(format!("stopped after {turns} turns with calls. Say `go on` to let it go on.")),
-            Outcome::Empty => Some("the model gave no answer, twice in a row. Say it in other words, or choose another /model.".to_owned()),
-            Outcome::Rejected => Some("ended, since you rejected a call. Say what to do instead.".to_owned()),
-            Outcome::Aborted => Some("stopped. What was done until then is remembered.".to_owned()),
-            Outcome::TimedOut { seconds } => Some(format!("stopped after its {seconds} seconds.")),
-            Outcome::ProviderError { message } => Some(format!("the model did not answer: {message}")),
-            Outcome::Overflow { message } => Some(message.clone()),
-            Outcome::InternalError { message } => Some(format!("an error of cofferdam itself, please report it: {message}")),
-        };
-        if let Some(problem) = problem {
-            self.view.say(&told(&problem));
+        if let Some(problem) = problem(outcome) {
+            self.view.say(&told(&format!("{problem}{}", hint(outcome))));
         }
         if !matches!(outcome, Outcome::Answered { .. } | Outcome::Limit { .. }) {
             self.give_back(None, words);
@@ -337,6 +327,18 @@ impl<'a> Talk<'a> {
         words.typed = Line::of(all.join("\n"));
         let what = if prompt.is_some() { "It" } else { "What was queued" };
         self.view.say(&remark(&format!("{what} was not sent; it is below.")));
+    }
+}
+
+/// What the user can do about it, after the words for it.
+fn hint(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Limit { .. } => ". Say `go on` to let it go on.",
+        Outcome::Empty => ". Say it in other words, or choose another /model.",
+        Outcome::Rejected => ". Say what to do instead.",
+        Outcome::Aborted => ". What was done until then is remembered.",
+        Outcome::TimedOut { .. } => ".",
+        Outcome::Answered { .. } | Outcome::ProviderError { .. } | Outcome::Overflow { .. } | Outcome::InternalError { .. } => "",
     }
 }
 
