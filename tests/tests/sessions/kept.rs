@@ -103,6 +103,8 @@ fn r095_r114_a_whole_output_is_kept_with_its_session_without_keys_and_goes_with_
     user.json(&["run", "--continue", "--output", "json", "--model", &answer, "Again."]);
     assert!(std::fs::exists(&path).expect("readable"));
     let id = journal.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
+    let refused = user.run(&["sessions", "delete", &id]);
+    assert!(refused.code == 1 && refused.stderr.contains("use --yes") && journal.exists(), "{refused:?}");
     assert_eq!(user.run(&["sessions", "delete", &id, "--yes"]).code, 0);
     assert_eq!(user.journals(), Vec::<std::path::PathBuf>::new(), "nothing is left of it");
 }
