@@ -15,7 +15,9 @@ use crate::config::{Api, Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
 use crate::model::{self, Secret};
 use crate::policy::{Mode, Policy, WorkspacePath};
 use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, Credential, History, Sandbox, SandboxOptions, Workspace};
-use crate::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, Slots, SubAgents, builtin_components};
+use crate::tools::{
+    Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, Outputs, Slots, SubAgents, builtin_components,
+};
 
 /// Rejections in a row after which a request goes back to the user.
 const REJECTIONS: u32 = 3;
@@ -149,11 +151,6 @@ impl Parts {
         Ok(Arc::new(workspace.protecting(protected)))
     }
 
-    /// A dispatcher for a workspace, with approvals of its own.
-    pub(super) fn dispatcher(&self, workspace: &Arc<Workspace>, approvals: Approvals) -> Dispatcher {
-        self.dispatcher_with(workspace, Arc::new(approvals))
-    }
-
     /// Approvals under the policy, in the mode of the settings, which tell the audit log what is decided and done.
     pub(super) fn approvals(&self, approver: Option<Arc<dyn Approver>>, audit: Option<&Arc<Audit>>) -> Approvals {
         let approvals = Approvals::new(self.settings.mode, approver).under(Arc::clone(self.catalog.policy()));
@@ -163,10 +160,10 @@ impl Parts {
         }
     }
 
-    /// A dispatcher for a workspace, with approvals that outlive it.
-    pub(super) fn dispatcher_with(&self, workspace: &Arc<Workspace>, approvals: Arc<Approvals>) -> Dispatcher {
-        let (sandbox, catalog) = (Arc::clone(&self.sandbox), Arc::clone(&self.catalog));
-        Dispatcher::new(sandbox, catalog, Arc::clone(workspace), approvals, self.dispatcher_settings()).keeping(self.history(workspace))
+    /// A dispatcher for a workspace, with approvals that may outlive it.
+    pub(super) fn dispatcher(&self, workspace: &Arc<Workspace>, approvals: Arc<Approvals>, outputs: Option<Outputs>) -> Dispatcher {
+        let (sandbox, catalog, settings) = (Arc::clone(&self.sandbox), Arc::clone(&self.catalog), self.dispatcher_settings(outputs));
+        Dispatcher::new(sandbox, catalog, Arc::clone(workspace), approvals, settings).keeping(self.history(workspace))
     }
 
     /// Who works on tasks that tools hand over: sub-agents of this model, which have the tools that can only read, and the
@@ -177,9 +174,10 @@ impl Parts {
         approvals: &Arc<Approvals>,
         model: &Arc<dyn Model>,
         system: String,
+        outputs: Option<Outputs>,
     ) -> SubAgents {
         let (sandbox, catalog) = (Arc::clone(&self.sandbox), Arc::new(self.catalog.reading()));
-        let (workspace, approvals, settings) = (Arc::clone(workspace), Arc::clone(approvals), self.dispatcher_settings());
+        let (workspace, approvals, settings) = (Arc::clone(workspace), Arc::clone(approvals), self.dispatcher_settings(outputs));
         let tools = move || -> Box<dyn Tools> {
             let (sandbox, catalog, workspace) = (Arc::clone(&sandbox), Arc::clone(&catalog), Arc::clone(&workspace));
             let dispatcher = Dispatcher::new(sandbox, catalog, workspace, Arc::clone(&approvals), settings.clone());
@@ -189,12 +187,12 @@ impl Parts {
         SubAgents::By(Arc::new(SubAgentMaker { model: Arc::clone(model), tools: Box::new(tools), system, turn_limit }))
     }
 
-    fn dispatcher_settings(&self) -> DispatcherSettings {
+    fn dispatcher_settings(&self, outputs: Option<Outputs>) -> DispatcherSettings {
         DispatcherSettings {
             parallel: self.slots.clone(),
             reorder: self.settings.reorder,
             output_cap: self.settings.output_cap,
-            outputs: Some(self.folders.outputs()),
+            outputs,
             limits: crate::sandbox::Limits::default(),
             commands: Arc::clone(&self.commands),
             rejections: REJECTIONS,

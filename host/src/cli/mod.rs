@@ -20,6 +20,7 @@ mod plugin;
 mod policy;
 mod print;
 mod render;
+mod request;
 mod run;
 mod sessions;
 mod spent;
