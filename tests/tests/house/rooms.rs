@@ -35,7 +35,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("plugins", &["config", "sandbox", "tools"]),
     ("policy", &[]),
     ("private", &[]),
-    ("sandbox", &["picture", "policy", "private"]),
+    ("sandbox", &["picture", "policy", "private", "shown"]),
     ("session", &["agent", "chance", "conversation", "private"]),
     ("shown", &[]),
     ("tools", &["agent", "chance", "conversation", "policy", "private", "sandbox"]),
