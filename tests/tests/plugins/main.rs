@@ -160,3 +160,11 @@ fn a_plugin_begins_from_a_template_and_nothing_is_overwritten() {
     let nowhere = home.run(&["plugin", "build"]);
     assert!(nowhere.code == 1 && nowhere.stderr.contains("has no plugin.toml"), "{nowhere:?}");
 }
+
+#[test]
+fn what_a_tool_printed_is_shown_beside_the_case_that_it_failed() {
+    let home = home();
+    let component = guest(&home, &Guest::named("panic"));
+    let ran = test(&home, &component, &json!([{"says": "works", "tool": "panic", "input": {}, "with": ["fine"]}]));
+    assert!(ran.stdout.contains("it printed:\n           | "), "{}", ran.stdout);
+}

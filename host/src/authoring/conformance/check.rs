@@ -38,6 +38,8 @@ pub struct Finding {
     pub check: Check,
     /// What is wrong, if anything.
     pub problem: Option<String>,
+    /// What the tool printed meanwhile; empty where that tells nothing.
+    pub printed: String,
 }
 
 impl fmt::Display for Check {

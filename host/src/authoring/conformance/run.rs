@@ -29,14 +29,14 @@ const FILE_IN_ANOTHER_SCRIPT: &str = "ünï 漢字/ファイル 🦀.txt";
 pub async fn conformance(sandbox: &Arc<Sandbox>, plugin: &Arc<Plugin>, cases: &[Case], found: &mut dyn FnMut(Finding)) {
     let bench = Bench { sandbox, plugin };
     for case in cases {
-        let problem = bench.case(case).await;
-        found(Finding { tool: case.tool.clone(), check: Check::Case(case.says.clone()), problem });
+        let (problem, printed) = bench.case(case).await;
+        found(Finding { tool: case.tool.clone(), check: Check::Case(case.says.clone()), problem, printed });
     }
     for tool in &plugin.declaration().tools {
         // How it is called so that it works.
         let works = cases.iter().find(|case| case.tool == tool.name && case.fails.is_none());
         for (check, problem) in bench.tool(tool, works).await {
-            found(Finding { tool: tool.name.clone(), check, problem });
+            found(Finding { tool: tool.name.clone(), check, problem, printed: String::new() });
         }
     }
 }
@@ -47,16 +47,17 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    async fn case(&self, case: &Case) -> Problem {
+    /// What is wrong, and what the tool printed.
+    async fn case(&self, case: &Case) -> (Problem, String) {
         let Some(tool) = self.plugin.declaration().tools.iter().find(|tool| tool.name == case.tool) else {
-            return Some(format!("the component has no tool `{}`", case.tool));
+            return (Some(format!("the component has no tool `{}`", case.tool)), String::new());
         };
         let workspace = match lay_out(&case.files) {
             Ok(workspace) => workspace,
-            Err(error) => return Some(error),
+            Err(error) => return (Some(error), String::new()),
         };
         let report = self.call(tool, &case.input, workspace.path(), granted(tool)).await;
-        judged(case, &report).or_else(|| {
+        let problem = judged(case, &report).or_else(|| {
             let wrong = |(path, content): (&String, &FileContent)| {
                 let is = fs::read(workspace.path().join(path)).ok();
                 (is != content.bytes().ok()).then(|| match is {
@@ -65,7 +66,8 @@ impl Bench<'_> {
                 })
             };
             case.leaves.iter().find_map(wrong)
-        })
+        });
+        (problem, report.log)
     }
 
     async fn tool(&self, tool: &DeclaredTool, works: Option<&Case>) -> Vec<(Check, Problem)> {
@@ -116,7 +118,7 @@ impl Bench<'_> {
                 leaves: BTreeMap::new(),
                 ..works.clone()
             };
-            found.push((Check::UnicodePath, self.case(&renamed).await));
+            found.push((Check::UnicodePath, self.case(&renamed).await.0));
             let big = Files::from([(named.to_owned(), FileContent::Text("one line\n".repeat(BIG_FILE / 9)))]);
             found.push((Check::BigFile, crashed(self.with(tool, &big, &input, property, named).await)));
             found.push((Check::MissingPath, refused(self.with(tool, &Files::new(), &input, property, "missing/file").await)));

@@ -12,6 +12,9 @@ use crate::cli::exit;
 use crate::cli::print::stdout_line;
 use crate::shown;
 
+/// Of what a tool printed.
+const PRINTED_LINES: usize = 20;
+
 pub(super) fn run(subject: &Path, cases: Option<PathBuf>) -> Done {
     let (component, cases) = subjects(subject, cases)?;
     let cases = match cases {
@@ -51,6 +54,21 @@ fn line(finding: &Finding) -> String {
     let what = shown::line(&format!("{}: {}", finding.tool, finding.check), 200);
     match &finding.problem {
         None => format!("{} {what}", style("ok    ").green()),
-        Some(problem) => format!("{} {what}\n         {}", style("FAILED").red().bold(), shown::line(problem, 600)),
+        Some(problem) => {
+            let problem = shown::line(problem, 600);
+            format!("{} {what}\n         {problem}{}", style("FAILED").red().bold(), printed(&finding.printed))
+        }
     }
+}
+
+/// The end of what a tool printed: there a panic or a traceback says what went wrong.
+fn printed(text: &str) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let last = &lines[lines.len().saturating_sub(PRINTED_LINES)..];
+    if last.is_empty() {
+        return String::new();
+    }
+    let cut = if last.len() < lines.len() { ", at the end" } else { "" };
+    let lines: String = last.iter().map(|line| format!("\n           | {}", shown::line(line, 200))).collect();
+    format!("\n         it printed{cut}:{lines}")
 }
