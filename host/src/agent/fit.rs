@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::compact::Compacted;
 use super::events::{Event, Fitting};
 use super::outcome::Outcome;
+use super::ports::ToolDefinition;
 use super::request::Agent;
 use crate::conversation::{Pruning, Transcript, estimate};
 
@@ -36,10 +37,7 @@ enum Step {
 
 impl Fit {
     pub(super) fn new(agent: &Agent<'_>) -> Self {
-        let tools = agent.tools.definitions().iter();
-        let tools: u64 = tools
-            .map(|tool| estimate::text(&tool.name) + estimate::prompt(&tool.description) + estimate::text(&tool.input_schema.to_string()))
-            .sum();
+        let tools: u64 = agent.tools.definitions().iter().map(ToolDefinition::tokens).sum();
         Self { overhead: tools + estimate::prompt(&agent.system), next: Step::Begin, asked: 0 }
     }
 

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::Outcome;
 use super::events::Observer;
 use super::time::ActiveTime;
-use crate::conversation::{OpenTurn, Response, Sent};
+use crate::conversation::{OpenTurn, Response, Sent, estimate};
 
 /// A language model.
 pub trait Model: Send + Sync {
@@ -77,6 +77,13 @@ pub struct ToolDefinition {
     pub description: String,
     /// A JSON Schema of type `object`.
     pub input_schema: Value,
+}
+
+impl ToolDefinition {
+    /// All of it, in estimated tokens.
+    pub fn tokens(&self) -> u64 {
+        estimate::text(&self.name) + estimate::prompt(&self.description) + estimate::text(&self.input_schema.to_string())
+    }
 }
 
 /// A piece of a response on its way.

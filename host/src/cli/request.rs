@@ -3,20 +3,16 @@
 use std::sync::Arc;
 
 use super::assemble::Parts;
+use super::run::system_prompt;
 use super::sessions;
 use crate::agent::events::Observer;
 use crate::agent::ports::Model;
-use crate::agent::{Agent, RequestId, SystemPrompt};
+use crate::agent::{Agent, RequestId};
 use crate::audit::Audit;
 use crate::chance;
-use crate::policy::Mode;
 use crate::sandbox::Workspace;
 use crate::session::{Journal, LastWords, Recording};
-use crate::tools::{Approvals, Dispatcher, Memory, Outputs, Reorder};
-
-/// The file with the project's own words for agents, and how much of it goes into the system prompt.
-const GUIDE: &str = "AGENTS.md";
-const LARGEST_GUIDE: usize = 64 << 10;
+use crate::tools::{Approvals, Dispatcher, Memory, Outputs};
 
 /// A request of a conversation, before it begins.
 pub(super) struct Request<'a> {
@@ -90,32 +86,6 @@ impl<'a> Request<'a> {
     pub(super) fn into_journal(self) -> Option<Journal> {
         self.recording.and_then(Recording::into_journal)
     }
-}
-
-/// The system prompt of a request that begins in a mode.
-pub(super) fn system_prompt(parts: &Parts, workspace: &Workspace, mode: Mode) -> SystemPrompt {
-    SystemPrompt {
-        workspace: workspace.root().display().to_string(),
-        os: std::env::consts::OS.to_owned(),
-        date: jiff::Zoned::now().date().to_string(),
-        reads_wait_for_writes: parts.settings.reorder == Reorder::Safe,
-        plan_mode: mode == Mode::Plan,
-        guide: guide(workspace).map(|(text, has_more)| match has_more {
-            false => text,
-            true => format!("{text}\n(This is its beginning; {GUIDE} goes on.)"),
-        }),
-    }
-}
-
-/// What the user should know of the guide.
-pub(super) fn guide_notice(workspace: &Workspace) -> Option<String> {
-    let (_, has_more) = guide(workspace)?;
-    has_more.then(|| format!("{GUIDE} is larger than {} KiB; the model is given its beginning.", LARGEST_GUIDE >> 10))
-}
-
-/// The guide as far as it goes into the system prompt, and whether there is more of it.
-fn guide(workspace: &Workspace) -> Option<(String, bool)> {
-    workspace.read_beginning(GUIDE, LARGEST_GUIDE)
 }
 
 /// A name for the next request.

@@ -12,17 +12,22 @@ use super::dialog::TerminalDialog;
 use super::error::{CliError, Done};
 use super::print::{stderr_line, stdout_line};
 use super::render::{Renderer, report};
-use super::request::{Conversation, Request, guide_notice, next_id};
+use super::request::{Conversation, Request, next_id};
 use super::{audit, exit, interrupt, sessions};
-use crate::agent::Agent;
 use crate::agent::events::{Event, Observer};
 use crate::agent::ports::Model;
+use crate::agent::{Agent, SystemPrompt};
 use crate::config::Flags;
 use crate::model;
+use crate::policy::Mode;
 use crate::sandbox::{Allocation, Workspace};
 use crate::session::Session;
 use crate::shown;
-use crate::tools::{Approver, Memory};
+use crate::tools::{Approver, Memory, Reorder};
+
+/// The file with the project's own words for agents, and how much of it goes into the system prompt.
+const GUIDE: &str = "AGENTS.md";
+const LARGEST_GUIDE: usize = 64 << 10;
 
 pub(super) fn run(common: &Common, args: RunArgs) -> Done {
     let output = args.output;
@@ -115,4 +120,30 @@ pub(super) async fn request(
         }
     }
     Ok(ExitCode::from(code))
+}
+
+/// The guide as far as it goes into the system prompt, and whether there is more of it.
+fn guide(workspace: &Workspace) -> Option<(String, bool)> {
+    workspace.read_beginning(GUIDE, LARGEST_GUIDE)
+}
+
+/// What the user should know of the guide.
+pub(super) fn guide_notice(workspace: &Workspace) -> Option<String> {
+    let (_, has_more) = guide(workspace)?;
+    has_more.then(|| format!("{GUIDE} is larger than {} KiB; the model is given its beginning.", LARGEST_GUIDE >> 10))
+}
+
+/// The system prompt of a request that begins in a mode.
+pub(super) fn system_prompt(parts: &Parts, workspace: &Workspace, mode: Mode) -> SystemPrompt {
+    SystemPrompt {
+        workspace: workspace.root().display().to_string(),
+        os: std::env::consts::OS.to_owned(),
+        date: jiff::Zoned::now().date().to_string(),
+        reads_wait_for_writes: parts.settings.reorder == Reorder::Safe,
+        plan_mode: mode == Mode::Plan,
+        guide: guide(workspace).map(|(text, has_more)| match has_more {
+            false => text,
+            true => format!("{text}\n(This is its beginning; {GUIDE} goes on.)"),
+        }),
+    }
 }

@@ -80,9 +80,4 @@ impl Folders {
     pub fn audit(&self) -> PathBuf {
         self.state.join("audit")
     }
-
-    /// Whole outputs of tools that were cut for the model.
-    pub fn outputs(&self) -> PathBuf {
-        self.state.join("outputs")
-    }
 }

@@ -59,6 +59,7 @@ impl Transcript {
         'turns: for (number, exchange) in self.exchanges().iter().enumerate().skip(begin.exchange).rev() {
             let is_answered = place.exchange > number;
             let words = estimate::prompt(exchange.prompt());
+            // Its words come with the first of its turns that is kept.
             let mut unkept = if is_answered { words } else { 0 };
             for (turn, said) in exchange.turns().iter().enumerate().rev() {
                 let here = Place { exchange: number, turn };

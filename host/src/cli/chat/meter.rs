@@ -30,10 +30,7 @@ struct Money {
 impl Meter {
     /// What comes with each request.
     pub(super) fn set_beside(&mut self, system: &str, tools: &[ToolDefinition]) {
-        let tool = |tool: &ToolDefinition| {
-            estimate::text(&tool.name) + estimate::prompt(&tool.description) + estimate::text(&tool.input_schema.to_string())
-        };
-        self.beside = estimate::prompt(system) + tools.iter().map(tool).sum::<u64>();
+        self.beside = estimate::prompt(system) + tools.iter().map(ToolDefinition::tokens).sum::<u64>();
     }
 
     /// Another model counts in its own way.
