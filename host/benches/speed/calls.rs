@@ -98,12 +98,16 @@ pub(crate) fn run(runtime: &Runtime) {
         against(&Line { name: &line, target: "" }, 300, read, || drop(std::fs::read_to_string(&file)));
         let line = format!("bash `true`, {name} (native: sh -c true)");
         let bash = || drop(bench.call(runtime, "bash", r#"{"command":"true"}"#));
-        let native = || drop(Command::new("sh").args(["-c", "true"]).output());
+        let native = || succeeds(Command::new("sh").args(["-c", "true"]));
         against(&Line { name: &line, target: "" }, 50, bash, native);
     }
     staged(runtime);
     let hop = || runtime.block_on(async { tokio::task::spawn_blocking(|| ()).await.expect("it runs") });
     alone(&Line { name: "the thread hop alone", target: "" }, 30, 100, hop);
+}
+
+fn succeeds(command: &mut Command) {
+    assert!(command.output().expect("it starts").status.success(), "{command:?}");
 }
 
 /// A change to a file: written aside, compared, committed with what was there kept. Beside it what an editor does that loses
@@ -142,7 +146,7 @@ pub(crate) fn cold() {
         command.current_dir(folder.path()).envs(folders::own_folders(folder.path()));
         command
     };
-    let native = || drop(Command::new("cat").arg("file.txt").current_dir(folder.path()).output());
+    let native = || succeeds(Command::new("cat").arg("file.txt").current_dir(folder.path()));
     let cases: [(&str, &[&str], &str); 3] = [
         ("tools list (native: cat)", &["tools", "list"], "≤ 10 ms"),
         ("tools call submit (native: cat)", &["tools", "call", "submit", "{}"], "≤ 4 ms"),

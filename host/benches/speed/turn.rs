@@ -9,6 +9,7 @@ use cofferdam::conversation::Transcript;
 use cofferdam::model::Replay;
 use cofferdam::policy::Mode;
 use cofferdam::sandbox::{Allocation, Limits, Workspace};
+use cofferdam::session::{Recording, Store};
 use cofferdam::tools::{Approvals, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder, builtin_components};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -46,15 +47,14 @@ pub(crate) fn run(runtime: &Runtime) {
     let dispatcher = Dispatcher::new(sandbox, Arc::new(catalog), workspace, approvals, settings);
     for turns in [10_u32, 100, 1000] {
         let script = script(turns);
-        let samples = (0..5).map(|_| {
+        let request = |observer: &dyn Observer| {
             let model = Replay::parse(&script).expect("it is a recording");
-            let turn_limit = TurnLimit::new(turns + 1).expect("it is a limit");
             let agent = Agent {
                 model: &model,
                 tools: &dispatcher,
-                observer: &Nobody,
+                observer,
                 system: String::new(),
-                turn_limit,
+                turn_limit: TurnLimit::new(turns + 1).expect("it is a limit"),
                 time_limit: None,
                 interventions: Interventions::default(),
             };
@@ -63,9 +63,17 @@ pub(crate) fn run(runtime: &Runtime) {
                 .block_on(async { agent.request(&RequestId::new(0), &mut Transcript::new(), "go", &CancellationToken::new()).await });
             assert!(matches!(outcome, Outcome::Answered { .. }), "{outcome:?}");
             started.elapsed() / turns
-        });
+        };
         let name = format!("one of {turns} turns in a request");
-        shown(&Line { name: &name, target: "does not grow" }, samples.collect());
+        shown(&Line { name: &name, target: "does not grow" }, (0..5).map(|_| request(&Nobody)).collect());
+        // As the program has it: each turn is on the disk before the next begins.
+        let name = format!("one of {turns} turns, with a session on the disk");
+        let recorded = |_| {
+            let kept = tempfile::tempdir().expect("a folder");
+            let session = Store::new(kept.path().to_owned()).create(folder.path(), Box::new(str::to_owned)).expect("it is made");
+            request(&Recording::new(session.journal, &Nobody))
+        };
+        shown(&Line { name: &name, target: "does not grow" }, (0..3).map(recorded).collect());
     }
 }
 
