@@ -49,7 +49,7 @@ fn ground(ground: &Ground) -> Value {
 fn standing(finding: &Finding) -> Value {
     let because = match &finding.because {
         Because::Rule(rule) | Because::Perhaps(rule) => json!({"rule": rule.text, "place": rule.place.to_string()}),
-        Because::NotListed(kind, place) => json!({"not_listed": kind, "place": place.to_string()}),
+        Because::NotListed(kind, place, _) => json!({"not_listed": kind, "place": place.to_string()}),
         Because::Mode(mode) => json!({"mode": mode}),
         Because::Reading => json!({"reading": "allowed"}),
     };

@@ -29,7 +29,7 @@ pub use added::{Added, Difference};
 pub use approval::{Answer, Approvals, Approver};
 pub use arguments::{Arguments, ArgumentsProblem};
 pub use builtin::builtin_components;
-pub use catalog::{Catalog, ChosenCaps, Origin, Refused, Tool};
+pub use catalog::{Catalog, ChosenCaps, Origin, Refused, Tool, UnknownTool};
 pub use delegation::SubAgents;
 pub use dispatch::{Dispatcher, DispatcherSettings};
 pub use ledger::{Change, Contact, Contacts, Decided, Ended, Ground, Ledger, Ruled, Subject, Touched, Unrecorded};
