@@ -32,7 +32,7 @@ pub use builtin::builtin_components;
 pub use catalog::{Catalog, ChosenCaps, Origin, Refused, Tool, UnknownTool};
 pub use delegation::SubAgents;
 pub use dispatch::{Dispatcher, DispatcherSettings};
-pub use ledger::{Change, Contact, Contacts, Decided, Ended, Ground, Ledger, Ruled, Subject, Touched, Unrecorded};
+pub use ledger::{Change, CommandEnding, Contact, Contacts, Decided, Ended, Ground, Ledger, Ruled, Subject, Touched, Unrecorded};
 pub use memory::Memory;
 pub use parallel::{InvalidParallelLimit, ParallelLimit, Slots};
 pub use schedule::Reorder;
