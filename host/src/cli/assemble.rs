@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::admission::{Admission, Door};
 use super::args::Common;
+use super::audit;
 use super::credentials;
 use super::error::CliError;
 use super::print::stderr_line;
@@ -16,7 +17,7 @@ use crate::model::{self, Secret};
 use crate::policy::{Cap, Mode, Policy, ProtectedPaths, WorkspacePath};
 use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, Credential, History, Sandbox, SandboxOptions, Workspace};
 use crate::tools::{
-    Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, Slots, SubAgents, builtin_components,
+    Approvals, Approver, Catalog, Change, Dispatcher, DispatcherSettings, Ledger, Origin, Slots, SubAgents, builtin_components,
 };
 
 /// Rejections in a row after which a request goes back to the user.
@@ -88,7 +89,8 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
     for (name, component) in builtin_components() {
         catalog.add(&sandbox, Origin::BuiltIn(name), component, &|| preparing(name));
     }
-    let mut admission = Admission::new(door, lock_file(common, &folders))?;
+    let record = |change: &Change<'_>| audit::record(&settings, &folders, &common.workspace, change);
+    let mut admission = Admission::new(door, lock_file(common, &folders), &record)?;
     let added = admission.added();
     for path in settings.plugins.iter().chain(&added) {
         let origin = Origin::File(path.clone());
