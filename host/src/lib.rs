@@ -16,15 +16,18 @@
 //! - [`plugins`]: plugins of strangers: fetched, kept, taken away.
 //! - [`cli`]: the commands; the only room that prints.
 //!
-//! Every room may use [`shown`], texts of strangers made fit for a terminal, and [`private`], folders that are the user's alone.
+//! Every room may use [`shown`], texts of strangers made fit for a terminal, [`private`], folders that are the user's alone,
+//! [`picture`], what can be shown to models, and [`chance`].
 
 pub mod agent;
 pub mod audit;
 pub mod authoring;
+pub mod chance;
 pub mod cli;
 pub mod config;
 pub mod conversation;
 pub mod model;
+pub mod picture;
 pub mod plugins;
 pub mod policy;
 pub mod private;

@@ -26,8 +26,8 @@ pub(super) enum Said {
     /// Calls of a response that was cut off, by the limit on output or by the provider, and so cannot be trusted to be what
     /// the model meant.
     CutOff(OpenTurn),
-    /// Nothing at all, or nothing but thinking; it is paid for all the same.
-    Nothing(Usage),
+    /// Nothing at all, or nothing but thinking, and why there is no more; it is paid for all the same.
+    Nothing(StopReason, Usage),
 }
 
 /// Asks once.
@@ -45,14 +45,14 @@ pub(super) async fn ask(model: &dyn Model, request: ModelRequest<'_>, observer: 
 fn sort(response: Response) -> Said {
     let cut_off = match response.stop {
         StopReason::End | StopReason::Calls => false,
-        StopReason::Length | StopReason::Refused | StopReason::Other(_) => true,
+        StopReason::Length | StopReason::Refused | StopReason::Interrupted | StopReason::Other(_) => true,
     };
     match OpenTurn::new(response) {
         Ok(turn) if cut_off => Said::CutOff(turn),
         Ok(turn) => Said::Calls(turn),
         Err(response) => {
-            let usage = response.usage;
-            Turn::without_calls(response).map_or(Said::Nothing(usage), Said::Answer)
+            let (stop, usage) = (response.stop.clone(), response.usage);
+            Turn::without_calls(response).map_or(Said::Nothing(stop, usage), Said::Answer)
         }
     }
 }

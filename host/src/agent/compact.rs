@@ -48,7 +48,8 @@ impl Agent<'_> {
 
     /// How this model's window is divided.
     pub(super) fn room(&self) -> Room {
-        Room::of(self.model.info().context_window)
+        let info = self.model.info();
+        Room::of(info.context_window, info.max_output)
     }
 
     /// Summarises all but the newest turns that have room in `keep` tokens; the very newest may take up to `most`.
@@ -99,6 +100,7 @@ impl Agent<'_> {
             ("", _) => useless("the model gave an empty one"),
             (_, StopReason::Length) => useless("the model's ran into the limit on output"),
             (_, StopReason::Refused) => useless("the provider withheld it"),
+            (_, StopReason::Interrupted) => useless("the model's broke off"),
             (_, StopReason::End | StopReason::Calls | StopReason::Other(_)) => Ok(response),
         }
     }

@@ -6,7 +6,7 @@ use super::interventions::{Came, Policies, Record};
 use super::outcome::Outcome;
 use super::ports::ToolChoice;
 use super::request::Agent;
-use crate::conversation::Turn;
+use crate::conversation::{StopReason, Turn};
 
 /// The course of one request.
 pub(super) struct Course {
@@ -58,9 +58,9 @@ impl Course {
     }
 
     /// A turn in which nothing was said. Says whether the one before it was of that kind too.
-    pub(super) fn was_empty(&mut self) -> bool {
-        let again = self.record.turns.last() == Some(&Came::Nothing);
-        self.record.turns.push(Came::Nothing);
+    pub(super) fn was_empty(&mut self, stop: &StopReason) -> bool {
+        let again = matches!(self.record.turns.last(), Some(Came::Nothing { .. }));
+        self.record.turns.push(Came::Nothing { at_limit: *stop == StopReason::Length });
         again
     }
 

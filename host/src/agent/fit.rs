@@ -77,7 +77,7 @@ impl Agent<'_> {
             fit.next = Step::Force;
             self.compact_or_say(room.keep, room.limit / 2, transcript, cancel).await?;
         }
-        if fit.next == Step::Force && fit.estimate(transcript) > room.window {
+        if fit.next == Step::Force && fit.estimate(transcript) > room.most {
             self.force(fit, transcript, cancel).await?;
         }
         fit.asked = fit.overhead + transcript.sent_tokens();
@@ -188,7 +188,7 @@ mod tests {
 
     #[tokio::test]
     async fn r060_a_conversation_that_breaks_a_rule_is_never_sent() {
-        let info = ModelInfo { provider: "p".into(), model: "m".into(), context_window: 100_000 };
+        let info = ModelInfo { provider: "p".into(), model: "m".into(), context_window: 100_000, max_output: None };
         let untouched = Untouched(info, ActiveTime::default());
         let agent = Agent {
             model: &untouched,

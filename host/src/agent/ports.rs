@@ -37,6 +37,9 @@ pub struct ModelInfo {
     pub model: String,
     /// How many tokens the model can take in and give out together.
     pub context_window: u64,
+    /// How many of them are set aside for what it gives out, if that was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<u64>,
 }
 
 /// What a model is asked.

@@ -18,6 +18,10 @@ use super::spending::SubAgentTurns;
 use super::submit;
 use crate::conversation::{OpenTurn, StopReason, Transcript, Turn, Usage};
 
+/// What the user is told of an answer of which nothing came. What was said is a part of the next request too.
+const WITHHELD: &str = "the provider withheld the answer, and may do so as long as this conversation goes on. Begin a new one, say it in other \
+    words, or take another model.";
+
 /// Everything that a request needs.
 pub struct Agent<'a> {
     /// Who answers.
@@ -98,7 +102,7 @@ impl Agent<'_> {
         self.fit(&mut course.fit, transcript, cancel).await?;
         match (self.ask(course, transcript, cancel).await?, course.choice()) {
             (Said::Answer(turn), _) => self.answer(course, transcript, turn),
-            (Said::Nothing(usage), _) => self.nothing(course, transcript, usage),
+            (Said::Nothing(stop, usage), _) => self.nothing(course, transcript, &stop, usage),
             (Said::Calls(turn) | Said::CutOff(turn), ToolChoice::None) => self.run_none(course, transcript, turn),
             (Said::CutOff(turn), ToolChoice::Auto) => self.refuse(course, transcript, turn),
             (Said::Calls(turn), ToolChoice::Auto) => self.run(course, transcript, turn, cancel).await,
@@ -132,8 +136,8 @@ impl Agent<'_> {
     }
 
     fn answer(&self, course: &Course, transcript: &mut Transcript, turn: Turn) -> ControlFlow<Outcome> {
-        if *turn.stop() == StopReason::Length {
-            self.observer.observe(&Event::Notice("The answer ran into the limit on output and is not complete."));
+        if let Some(how) = how_cut_off(turn.stop()) {
+            self.observer.observe(&Event::Notice(&format!("The answer {how} and is not complete.")));
         }
         let text = turn.text();
         self.observer.observe(&Event::Answered(&turn));
@@ -142,13 +146,22 @@ impl Agent<'_> {
     }
 
     /// Whoever submitted a summary and then has nothing to add has answered with it (R-32). Anyone else is asked again, once.
-    fn nothing(&self, course: &mut Course, transcript: &mut Transcript, usage: Usage) -> ControlFlow<Outcome> {
+    /// An answer that was withheld would be so again.
+    fn nothing(&self, course: &mut Course, transcript: &mut Transcript, stop: &StopReason, usage: Usage) -> ControlFlow<Outcome> {
         self.discard(transcript, usage);
-        match (transcript.last_turn().and_then(submit::summary), course.choice()) {
-            (Some(summary), _) => Break(course.over(summary)),
-            (None, ToolChoice::None) => Break(course.over(String::new())),
-            (None, ToolChoice::Auto) if course.was_empty() => Break(Outcome::Empty),
-            (None, ToolChoice::Auto) => Continue(()),
+        if let Some(summary) = transcript.last_turn().and_then(submit::summary) {
+            return Break(course.over(summary));
+        }
+        if *stop == StopReason::Refused {
+            return Break(Outcome::ProviderError { message: WITHHELD.to_owned() });
+        }
+        if let Some(how) = how_cut_off(stop) {
+            self.observer.observe(&Event::Notice(&format!("The response {how} before it said anything.")));
+        }
+        match course.choice() {
+            ToolChoice::None => Break(course.over(String::new())),
+            ToolChoice::Auto if course.was_empty(stop) => Break(Outcome::Empty),
+            ToolChoice::Auto => Continue(()),
         }
     }
 
@@ -161,13 +174,9 @@ impl Agent<'_> {
     }
 
     fn refuse(&self, course: &mut Course, transcript: &mut Transcript, turn: OpenTurn) -> ControlFlow<Outcome> {
-        let (what, by) = match turn.stop() {
-            StopReason::Length => ("ran into the limit on output", "by the limit on output"),
-            StopReason::Refused => ("was withheld in part by the provider", "by the provider"),
-            StopReason::Other(_) => ("was cut off by the provider", "by the provider"),
-            StopReason::End | StopReason::Calls => ("was cut off", "before its end"),
-        };
-        self.observer.observe(&Event::Notice(&format!("The response {what}; its calls were not run.")));
+        let how = how_cut_off(turn.stop()).unwrap_or_else(|| "was cut off".to_owned());
+        let by = if *turn.stop() == StopReason::Length { "by the limit on output" } else { "by the provider" };
+        self.observer.observe(&Event::Notice(&format!("The response {how}; its calls were not run.")));
         self.record(transcript, turn.close(&format!("the response was cut off {by}, and the call may be incomplete")));
         course.was_cut_off();
         Continue(())
@@ -203,6 +212,17 @@ impl Agent<'_> {
     fn record(&self, transcript: &mut Transcript, turn: Turn) {
         self.observer.observe(&Event::TurnFinished(&turn));
         transcript.record(turn);
+    }
+}
+
+/// What became of a response that is not whole.
+fn how_cut_off(stop: &StopReason) -> Option<String> {
+    match stop {
+        StopReason::Length => Some("ran into the limit on output".to_owned()),
+        StopReason::Refused => Some("was withheld in part by the provider".to_owned()),
+        StopReason::Interrupted => Some("broke off".to_owned()),
+        StopReason::Other(reason) => Some(format!("was cut off by the provider (`{reason}`)")),
+        StopReason::End | StopReason::Calls => None,
     }
 }
 

@@ -12,10 +12,13 @@ const LARGE: Pruning = Pruning { protected: 40_000, least_gain: 20_000 };
 const SMALL: Pruning = Pruning { protected: 2_000, least_gain: 500 };
 
 /// The parts of a window, in tokens. In a small one, reserve and kept part take a quarter each at most, so
-/// that half of it is there to be used before anything is summarised.
+/// that half of it is there to be used before anything is summarised. What the model is asked to leave for its response stays
+/// free in any case, up to three quarters of the window: there are servers that count it in, and refuse what does not fit beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Room {
     pub(super) window: u64,
+    /// Beyond so many, a request would be refused.
+    pub(super) most: u64,
     /// Beyond so many, the oldest part is summarised.
     pub(super) limit: u64,
     /// So many of the newest are not.
@@ -24,11 +27,12 @@ pub(super) struct Room {
 }
 
 impl Room {
-    pub(super) fn of(window: u64) -> Self {
-        let keep = KEEP.min(window / 4);
-        let limit = window - RESERVE.min(window / 4) - keep;
+    pub(super) fn of(window: u64, max_output: Option<u64>) -> Self {
+        let output = max_output.unwrap_or_default().min(window / 4 * 3);
+        let keep = KEEP.min(window / 4).min((window - output) / 3);
+        let limit = window - output.max(RESERVE.min(window / 4)) - keep;
         let pruning = if limit >= LARGE.protected + LARGE.least_gain { LARGE } else { SMALL };
-        Self { window, limit, keep, pruning }
+        Self { window, most: window - output, limit, keep, pruning }
     }
 }
 
@@ -49,7 +53,18 @@ mod tests {
             (0, 0, 0, SMALL),
         ];
         for (window, limit, keep, pruning) in table {
-            assert_eq!(Room::of(window), Room { window, limit, keep, pruning });
+            assert_eq!(Room::of(window, None), Room { window, most: window, limit, keep, pruning });
+            assert_eq!(Room::of(window, Some(100)).limit, limit, "a short response has room in the reserve");
+        }
+    }
+
+    #[test]
+    fn r068_what_is_asked_for_the_response_stays_free() {
+        let table = [(200_000, 32_000, 168_000, 148_000), (32_768, 24_000, 8_768, 5_846), (32_768, 12_000, 20_768, 13_846)];
+        for (window, max_output, most, limit) in table {
+            let room = Room::of(window, Some(max_output));
+            assert_eq!((room.most, room.limit), (most, limit));
+            assert_eq!(room.most + max_output, window);
         }
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn against(head: &End, chain: &Chain) -> Option<String> {
     if head.lines > there {
         return Some(format!("its end is missing: line {} is the last of {} that were written", there, head.lines));
     }
-    let Some(last) = head.lines.checked_sub(1) else { return None };
+    let last = head.lines.checked_sub(1)?;
     let at_head = usize::try_from(last).ok().and_then(|last| chain.hashes.get(last));
     (at_head != Some(&head.hash)).then(|| format!("line {} is not the one that was written", head.lines))
 }

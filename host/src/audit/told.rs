@@ -27,7 +27,7 @@ pub(super) fn decided(subject: &Subject, decided: &Decided, clean: Clean<'_>) ->
     // What happens is on record as a whole.
     let most = if decision == Verdict::Allow { usize::MAX } else { DENIED };
     let effect = effect(&decided.effect, &|text| cut(&clean(text), most), clean);
-    What::Decided { actor: actor(subject), effect, decision, by, waited_ms: millis(decided.waited) }
+    What::Decided { actor: Box::new(actor(subject)), effect, decision, by: Box::new(by), waited_ms: millis(decided.waited) }
 }
 
 fn effect(effect: &policy::Effect, whole: Clean<'_>, clean: Clean<'_>) -> Effect {

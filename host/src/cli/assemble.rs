@@ -17,7 +17,7 @@ use crate::model::{self, Secret};
 use crate::policy::{Cap, Mode, Policy, ProtectedPaths, WorkspacePath};
 use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, Credential, History, Sandbox, SandboxOptions, Workspace};
 use crate::tools::{
-    Approvals, Approver, Catalog, Change, Dispatcher, DispatcherSettings, Ledger, Origin, Slots, SubAgents, builtin_components,
+    Approvals, Approver, Catalog, Change, Dispatcher, DispatcherSettings, Ledger, Origin, Outputs, Slots, SubAgents, builtin_components,
 };
 
 /// Rejections in a row after which a request goes back to the user.
@@ -58,7 +58,7 @@ fn own_places(common: &Common, folders: &Folders) -> OwnPlaces {
 /// Sets up the sandbox, with the cache of this user.
 pub(super) fn sandbox(allocation: Allocation) -> Result<Sandbox, CliError> {
     let cache = Cache::open(Folders::of_this_user()?.cache())?;
-    let compiler = Compiler::Process(std::env::current_exe()?);
+    let compiler = Compiler::Process(crate::sandbox::this_program()?);
     Ok(Sandbox::new(SandboxOptions { allocation, compiler, cache: Some(cache) })?)
 }
 
@@ -83,7 +83,7 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
     let policy = PolicyPlaces::of_this_user(&folders, &common.workspace).load(settings.profile)?;
     settings.mode = mode_under(&policy.policy, mode_flag, settings.mode)?;
     let rules = settings.commands.clone().under(&policy.policy);
-    let commands = Arc::new(Commands::new(std::env::current_exe()?, rules, folders.set_aside()));
+    let commands = Arc::new(Commands::new(crate::sandbox::this_program()?, rules, folders.set_aside()));
     let sandbox = Arc::new(sandbox(allocation)?);
     let mut catalog = Catalog::under(policy.policy, settings.caps.clone());
     for (name, component) in builtin_components() {
@@ -148,11 +148,6 @@ impl Parts {
         inside.fold(self.catalog.policy().protected(), |paths, own| paths.and_own(&own))
     }
 
-    /// A dispatcher for a workspace, with approvals of its own.
-    pub(super) fn dispatcher(&self, workspace: &Arc<Workspace>, approvals: Approvals) -> Dispatcher {
-        self.dispatcher_with(workspace, Arc::new(approvals))
-    }
-
     /// Approvals under the policy, in the mode of the settings, which tell the audit log what is decided and done.
     pub(super) fn approvals(&self, approver: Option<Arc<dyn Approver>>, audit: Option<&Arc<Audit>>) -> Approvals {
         let approvals = Approvals::new(self.settings.mode, approver).under(Arc::clone(self.catalog.policy()));
@@ -162,10 +157,10 @@ impl Parts {
         }
     }
 
-    /// A dispatcher for a workspace, with approvals that outlive it.
-    pub(super) fn dispatcher_with(&self, workspace: &Arc<Workspace>, approvals: Arc<Approvals>) -> Dispatcher {
-        let (sandbox, catalog) = (Arc::clone(&self.sandbox), Arc::clone(&self.catalog));
-        Dispatcher::new(sandbox, catalog, Arc::clone(workspace), approvals, self.dispatcher_settings()).keeping(self.history(workspace))
+    /// A dispatcher for a workspace, with approvals that may outlive it.
+    pub(super) fn dispatcher(&self, workspace: &Arc<Workspace>, approvals: Arc<Approvals>, outputs: Option<Outputs>) -> Dispatcher {
+        let (sandbox, catalog, settings) = (Arc::clone(&self.sandbox), Arc::clone(&self.catalog), self.dispatcher_settings(outputs));
+        Dispatcher::new(sandbox, catalog, Arc::clone(workspace), approvals, settings).keeping(self.history(workspace))
     }
 
     /// Who works on tasks that tools hand over: sub-agents of this model, which have the tools that can only read, and the
@@ -176,9 +171,10 @@ impl Parts {
         approvals: &Arc<Approvals>,
         model: &Arc<dyn Model>,
         system: String,
+        outputs: Option<Outputs>,
     ) -> SubAgents {
         let (sandbox, catalog) = (Arc::clone(&self.sandbox), Arc::new(self.catalog.reading()));
-        let (workspace, approvals, settings) = (Arc::clone(workspace), Arc::clone(approvals), self.dispatcher_settings());
+        let (workspace, approvals, settings) = (Arc::clone(workspace), Arc::clone(approvals), self.dispatcher_settings(outputs));
         let tools = move || -> Box<dyn Tools> {
             let (sandbox, catalog, workspace) = (Arc::clone(&sandbox), Arc::clone(&catalog), Arc::clone(&workspace));
             let dispatcher = Dispatcher::new(sandbox, catalog, workspace, Arc::clone(&approvals), settings.clone());
@@ -188,12 +184,12 @@ impl Parts {
         SubAgents::By(Arc::new(SubAgentMaker { model: Arc::clone(model), tools: Box::new(tools), system, turn_limit }))
     }
 
-    fn dispatcher_settings(&self) -> DispatcherSettings {
+    fn dispatcher_settings(&self, outputs: Option<Outputs>) -> DispatcherSettings {
         DispatcherSettings {
             parallel: self.slots.clone(),
             reorder: self.settings.reorder,
             output_cap: usize::try_from(Cap::ShownBytes.default_value()).unwrap_or(usize::MAX),
-            outputs: Some(self.folders.outputs()),
+            outputs,
             limits: crate::sandbox::Limits::default(),
             commands: Arc::clone(&self.commands),
             rejections: REJECTIONS,

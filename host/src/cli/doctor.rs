@@ -109,7 +109,6 @@ fn places(folders: &Folders) {
     }
     fact("sessions", &folders.sessions().display().to_string());
     fact("audit log", &folders.audit().display().to_string());
-    fact("whole outputs", &folders.outputs().display().to_string());
 }
 
 fn section(title: &str) {

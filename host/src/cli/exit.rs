@@ -33,6 +33,16 @@ pub(super) fn help(mut command: clap::Command) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// Ends the program over a command line that is not understood. `--help` and `--version` come this way too.
+pub(super) fn usage(error: &clap::Error) -> ! {
+    // Standard error may be gone; there is nobody to tell then.
+    let _ = error.print();
+    if error.kind() == clap::error::ErrorKind::InvalidSubcommand {
+        stderr_line("A task in your own words: cofferdam run \"…\"");
+    }
+    std::process::exit(error.exit_code())
+}
+
 /// For a process that this program starts of itself.
 pub(super) fn of_helper(result: Result<(), String>) -> ExitCode {
     match result {

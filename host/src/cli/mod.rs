@@ -20,6 +20,7 @@ mod plugin;
 mod policy;
 mod print;
 mod render;
+mod request;
 mod run;
 mod sessions;
 mod spent;
@@ -35,9 +36,13 @@ use args::{Args, Command};
 
 /// The whole program: reads the command line, does what it says, and tells how that went.
 pub fn run() -> ExitCode {
-    let Args { command, common } = Args::parse();
+    let Args { command, common, chat } = Args::try_parse().unwrap_or_else(|error| exit::usage(&error));
+    let is_told_how = chat != args::ChatArgs::default();
+    if command.is_some() && is_told_how {
+        exit::usage(&args::misplaced());
+    }
     let done = match command {
-        None if chat::is_possible() => chat::run(&common, args::ChatArgs::default()),
+        None if is_told_how || chat::is_possible() => chat::run(&common, chat),
         None => return exit::help(args::Args::command()),
         Some(Command::Chat(args)) => chat::run(&common, args),
         Some(Command::Run(args)) => run::run(&common, args),

@@ -12,21 +12,17 @@ use super::dialog::TerminalDialog;
 use super::error::{CliError, Done};
 use super::print::{stderr_line, stdout_line};
 use super::render::{Renderer, report};
+use super::request::{Conversation, Request, guide_notice, next_id};
 use super::{audit, exit, interrupt, sessions};
+use crate::agent::Agent;
 use crate::agent::events::{Event, Observer};
 use crate::agent::ports::Model;
-use crate::agent::{Agent, RequestId, SystemPrompt};
 use crate::config::Flags;
 use crate::model;
-use crate::policy::Mode;
 use crate::sandbox::{Allocation, Workspace};
-use crate::session::{Recording, Session};
+use crate::session::Session;
 use crate::shown;
-use crate::tools::{Approver, Memory, Reorder};
-
-/// The file with the project's own words for agents, and how much of it goes into the system prompt.
-const GUIDE: &str = "AGENTS.md";
-const LARGEST_GUIDE: usize = 64 << 10;
+use crate::tools::{Approver, Memory};
 
 pub(super) fn run(common: &Common, args: RunArgs) -> Done {
     let output = args.output;
@@ -96,41 +92,19 @@ pub(super) async fn request(
         None => Default::default(),
     };
     let session_id = journal.as_ref().map(|journal| journal.id().clone());
-    let recording = journal.map(|journal| Recording::new(journal, renderer.as_ref()));
-    let observer: &dyn Observer = match &recording {
-        Some(recording) => recording,
-        None => renderer.as_ref(),
-    };
     let info = model.info();
     let told = Arc::clone(&renderer);
     let notify = move |text: &str| told.observe(&Event::Notice(text));
     let name = Some(format!("{}:{}", info.provider, info.model));
     let audit = audit::begin(parts, workspace, session_id.as_ref(), name, parts.settings.mode, notify)?;
-    let watching = audit.as_ref().map(|audit| audit.watching(observer));
-    let observer: &dyn Observer = match &watching {
-        Some(watching) => watching,
-        None => observer,
-    };
     let approver: Option<Arc<dyn Approver>> = TerminalDialog::at_this_terminal(&renderer, &parts.commands);
     let approvals = Arc::new(parts.approvals(approver, audit.as_ref()));
-    let system = system_prompt(parts, workspace, parts.settings.mode);
-    let sub_agents = parts.sub_agents(workspace, &approvals, model, system.render_for_sub_agent());
-    let dispatcher = parts.dispatcher_with(workspace, approvals).with_sub_agents(sub_agents);
-    let dispatcher = dispatcher.with_memory(Arc::new(Memory::restored(&remembered)));
-    let cancel = CancellationToken::new();
-    interrupt::watch(cancel.clone(), recording.as_ref().map(Recording::last_words))?;
-    let agent = Agent {
-        model: model.as_ref(),
-        tools: &dispatcher,
-        observer,
-        system: system.render(),
-        turn_limit: parts.settings.turn_limit,
-        time_limit: parts.settings.time_limit,
-        interventions: parts.settings.interventions,
-    };
-    guide_notice(workspace).into_iter().for_each(|notice| observer.observe(&Event::Notice(&notice)));
-    let id = RequestId::new(random());
-    let outcome = agent.request(&id, &mut transcript, prompt, &cancel).await;
+    let conversation = Conversation { approvals, memory: Arc::new(Memory::restored(&remembered)), audit, journal };
+    let request = Request::of(conversation, parts, workspace, model, renderer.as_ref());
+    let (id, cancel) = (next_id(), CancellationToken::new());
+    interrupt::watch(cancel.clone(), request.last_words())?;
+    guide_notice(workspace).into_iter().for_each(|notice| renderer.observe(&Event::Notice(&notice)));
+    let outcome = request.work(async |agent: &Agent<'_>| agent.request(&id, &mut transcript, prompt, &cancel).await).await;
     let code = exit::code(&outcome);
     let report = report(&id, session_id.as_ref(), &outcome, code, model.info(), &transcript, &renderer);
     match output {
@@ -141,37 +115,4 @@ pub(super) async fn request(
         }
     }
     Ok(ExitCode::from(code))
-}
-
-/// The guide as far as it goes into the system prompt, and whether there is more of it.
-fn guide(workspace: &Workspace) -> Option<(String, bool)> {
-    workspace.read_beginning(GUIDE, LARGEST_GUIDE)
-}
-
-/// What the user should know of the guide.
-pub(super) fn guide_notice(workspace: &Workspace) -> Option<String> {
-    let (_, has_more) = guide(workspace)?;
-    has_more.then(|| format!("{GUIDE} is larger than {} KiB; the model is given its beginning.", LARGEST_GUIDE >> 10))
-}
-
-/// The system prompt of a request that begins in a mode.
-pub(super) fn system_prompt(parts: &Parts, workspace: &Workspace, mode: Mode) -> SystemPrompt {
-    SystemPrompt {
-        workspace: workspace.root().display().to_string(),
-        os: std::env::consts::OS.to_owned(),
-        date: jiff::Zoned::now().date().to_string(),
-        reads_wait_for_writes: parts.settings.reorder == Reorder::Safe,
-        plan_mode: mode == Mode::Plan,
-        guide: guide(workspace).map(|(text, has_more)| match has_more {
-            false => text,
-            true => format!("{text}\n(This is its beginning; {GUIDE} goes on.)"),
-        }),
-    }
-}
-
-/// Bits that differ from one request to the next; nothing depends on their being hard to guess.
-pub(super) fn random() -> u32 {
-    use std::hash::{BuildHasher as _, RandomState};
-    let bits = RandomState::new().hash_one(std::process::id());
-    u32::try_from(bits >> 32).unwrap_or_default()
 }

@@ -170,7 +170,7 @@ mod tests {
             said(&zero)
         );
         let large = temp.path().join("large");
-        fs::write(&large, " ".repeat((LARGEST + 1) as usize)).expect("writable");
+        fs::write(&large, vec![b' '; 1_048_577]).expect("writable");
         assert!(said(&large).contains("at most 1048576 are read"), "{}", said(&large));
     }
 }

@@ -28,29 +28,35 @@ impl fmt::Display for CallId {
     }
 }
 
+/// How long an id may be, in bytes.
+const LONGEST: usize = 64;
+
 /// Gives every id of one response a value of its own: an empty one becomes `call_N`, a repeated one gets
-/// a suffix. The first holder of an id keeps it. Ids that are not the form both providers accept
-/// (`[a-zA-Z0-9_-]`, at most 64 characters) are rewritten to it.
+/// a suffix, one that is longer than providers accept is cut. The first holder of an id keeps it. Otherwise an id stays as it
+/// came: there are models that read the name of the tool from it, as in `functions.grep:0`.
 pub fn distinct_ids<'a>(ids: impl IntoIterator<Item = &'a mut CallId>) {
     let mut taken = HashSet::new();
     // Where to go on counting for an id that many calls want.
     let mut next_suffix: HashMap<String, usize> = HashMap::new();
     for (position, id) in ids.into_iter().enumerate() {
-        let mut wanted: String = id.0.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_' || *c == '-').take(64).collect();
-        if wanted.is_empty() {
-            wanted = format!("call_{}", position + 1);
-        }
+        let wanted = match id.0.trim() {
+            "" => format!("call_{}", position + 1),
+            id => beginning(id, LONGEST).to_owned(),
+        };
         let mut candidate = wanted.clone();
         while taken.contains(&candidate) {
             let suffix = next_suffix.entry(wanted.clone()).or_insert(2);
             let tail = format!("_{suffix}");
-            let keep = wanted.len().min(64 - tail.len());
-            candidate = format!("{}{tail}", &wanted[..keep]);
+            candidate = format!("{}{tail}", beginning(&wanted, LONGEST - tail.len()));
             *suffix += 1;
         }
         taken.insert(candidate.clone());
         id.0 = candidate;
     }
+}
+
+fn beginning(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
 }
 
 #[cfg(test)]
@@ -73,11 +79,13 @@ mod tests {
     }
 
     #[test]
-    fn r021_ids_are_rewritten_to_what_both_providers_accept() {
-        assert_eq!(made_distinct(&["functions.read:0"]), ["functionsread0"]);
-        let long = "x".repeat(100);
-        let ids = made_distinct(&[&long, &long]);
-        assert!(ids.iter().all(|id| id.len() <= 64));
-        assert_ne!(ids[0], ids[1]);
+    fn r021_an_id_stays_as_it_came_as_far_as_it_can() {
+        assert_eq!(made_distinct(&["functions.read:0", "functions.read:1"]), ["functions.read:0", "functions.read:1"]);
+        assert_eq!(made_distinct(&["functions.read:0", "functions.read:0"]), ["functions.read:0", "functions.read:0_2"]);
+        for long in ["x".repeat(100), "🦀".repeat(30)] {
+            let ids = made_distinct(&[&long, &long]);
+            assert!(ids.iter().all(|id| id.len() <= 64), "{ids:?}");
+            assert_ne!(ids[0], ids[1]);
+        }
     }
 }

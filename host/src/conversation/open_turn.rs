@@ -24,7 +24,7 @@ use super::{Call, Response, ResponseBlock, StopReason, ToolResult, Turn, Usage, 
 /// And a turn cannot be put together from parts, such as a call without its result:
 /// ```compile_fail,E0451
 /// fn r012_a_turn_is_not_made_by_hand(blocks: Vec<cofferdam::conversation::Block>) -> cofferdam::conversation::Turn {
-///     cofferdam::conversation::Turn { blocks, stop: Default::default(), usage: Default::default(), interrupted: false, tokens: 0 }
+///     cofferdam::conversation::Turn { blocks, stop: Default::default(), usage: Default::default(), tokens: 0 }
 /// }
 /// ```
 #[derive(Debug)]
@@ -117,6 +117,11 @@ impl OpenTurn {
             OpenBlock::Asked(call, slot) => Some((call, slot)),
             OpenBlock::Said(_) => None,
         })
+    }
+
+    /// For each call, whether it has its result.
+    pub fn answered(&self) -> Vec<bool> {
+        self.calls().map(|(_, slot)| matches!(slot, Slot::Done(_))).collect()
     }
 
     /// Records that a call begins. Does nothing for a call that is answered or that is not there.

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::turn::Block;
 use super::{Content, Exchange, StopReason, Summary, ToolResult, Transcript, Turn, Usage, distinct_ids};
+use crate::picture;
 
 /// Stands where a history begins in the middle, since it has to begin with the user.
 const LOST: &str = "(What was said before this is lost.)";
@@ -40,8 +41,6 @@ pub(super) struct FoundTurn {
     stop: StopReason,
     #[serde(default)]
     usage: Usage,
-    #[serde(default)]
-    interrupted: bool,
 }
 
 /// A turn of nothing.
@@ -67,7 +66,7 @@ impl TryFrom<FoundTurn> for Turn {
     type Error = NoContent;
 
     fn try_from(found: FoundTurn) -> Result<Self, NoContent> {
-        let FoundTurn { mut blocks, stop, usage, interrupted } = found;
+        let FoundTurn { mut blocks, stop, usage } = found;
         distinct_ids(blocks.iter_mut().filter_map(|block| match block {
             Block::Call(answered) => Some(&mut answered.call.id),
             Block::Text(_) | Block::Reasoning(_) => None,
@@ -77,24 +76,19 @@ impl TryFrom<FoundTurn> for Turn {
                 name_types(&mut answered.result);
             }
         }
-        Self::from_blocks(blocks, stop, usage, interrupted).ok_or(NoContent)
+        Self::from_blocks(blocks, stop, usage).ok_or(NoContent)
     }
 }
 
-/// Every picture says what it is.
+/// Every picture says what it is, in the bytes and in the type.
 pub(super) fn name_types(result: &mut ToolResult) {
     result.content.iter_mut().for_each(name_type);
 }
 
-/// If it does not, its first bytes do.
 fn name_type(content: &mut Content) {
     let Content::Image { media_type, base64 } = content else { return };
-    if !media_type.is_empty() {
-        return;
-    }
-    let types = [("iVBORw0KGgo", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "image/gif"), ("UklGR", "image/webp")];
-    match types.iter().find(|(start, _)| base64.starts_with(start)) {
-        Some((_, name)) => (*name).clone_into(media_type),
+    match picture::media_type_of_base64(base64) {
+        Some(real) => real.clone_into(media_type),
         None => *content = Content::Text(NO_PICTURE.into()),
     }
 }
@@ -115,24 +109,14 @@ impl Transcript {
     /// the exchange before; turns between which nobody spoke are one.
     pub fn assemble(parts: impl IntoIterator<Item = Part>) -> Self {
         let mut whole: Vec<Exchange> = Vec::new();
-        // Whether the newest turn is one that nothing may follow.
-        let mut is_said = false;
         for Part { prompt, turns, overhead } in parts {
             if !prompt.trim().is_empty() {
                 whole.push(Exchange::begun(prompt));
-                is_said = false;
-            }
-            for turn in turns {
-                if whole.is_empty() {
-                    whole.push(Exchange::begun(LOST.to_owned()));
-                }
-                let has_calls = turn.has_calls();
-                if let Some(exchange) = whole.last_mut() {
-                    exchange.follow(turn, is_said);
-                }
-                is_said = !has_calls;
+            } else if whole.is_empty() && !turns.is_empty() {
+                whole.push(Exchange::begun(LOST.to_owned()));
             }
             if let Some(exchange) = whole.last_mut() {
+                exchange.follow(turns);
                 overhead.into_iter().for_each(|usage| exchange.cost(usage));
             }
         }
@@ -152,7 +136,7 @@ mod tests {
     }
 
     fn content() -> impl Strategy<Value = Content> {
-        let media_type = prop_oneof![Just(String::new()), Just("image/png".to_owned())];
+        let media_type = prop_oneof![Just(String::new()), Just("image/png".to_owned()), Just("image/svg+xml".to_owned())];
         let picture = (media_type, prop_oneof![Just("/9j/abcd".to_owned()), "[a-z]{0,8}"]);
         prop_oneof![word().prop_map(Content::Text), picture.prop_map(|(media_type, base64)| Content::Image { media_type, base64 })]
     }
@@ -181,12 +165,9 @@ mod tests {
     }
 
     fn found() -> impl Strategy<Value = Found> {
-        let turn = (prop::collection::vec(block(), 0..5), any::<bool>()).prop_map(|(blocks, interrupted)| FoundTurn {
-            blocks,
-            stop: StopReason::End,
-            usage: Usage::default(),
-            interrupted,
-        });
+        let stop = prop::sample::select(vec![StopReason::End, StopReason::Interrupted, StopReason::Other("novel".into())]);
+        let turn =
+            (prop::collection::vec(block(), 0..5), stop).prop_map(|(blocks, stop)| FoundTurn { blocks, stop, usage: Usage::default() });
         let exchange =
             (word(), prop::collection::vec(turn, 0..4)).prop_map(|(prompt, turns)| FoundExchange { prompt, turns, overhead: Vec::new() });
         let place = (0_usize..6, 0_usize..5).prop_map(|(exchange, turn)| Place { exchange, turn });
@@ -270,7 +251,7 @@ mod tests {
             let call = Call { id: CallId::new("same"), name: "grep".into(), arguments: "{}".into() };
             Block::Call(AnsweredCall { call, result: ToolResult::ok("found") })
         };
-        let turn = |blocks| FoundTurn { blocks, stop: StopReason::End, usage: Usage::default(), interrupted: false };
+        let turn = |blocks| FoundTurn { blocks, stop: StopReason::End, usage: Usage::default() };
         let said = (0..20_000).map(|_| turn(vec![Block::Text("more".into())]));
         let found = Found {
             exchanges: vec![FoundExchange {

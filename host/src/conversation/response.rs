@@ -89,7 +89,7 @@ pub enum Reasoning {
     },
 }
 
-/// Why a model stopped, in the provider's own judgement.
+/// Why a model stopped, in the provider's own judgement, if it came to one.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
@@ -102,8 +102,24 @@ pub enum StopReason {
     Length,
     /// The provider withheld the rest.
     Refused,
+    /// It did not: the response broke off, and what had come of its text is all there is.
+    Interrupted,
     /// Something this version does not know, as the provider named it.
     Other(String),
+}
+
+impl StopReason {
+    /// A word for it; one that is not known here is the provider's.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::End => "end",
+            Self::Calls => "calls",
+            Self::Length => "length",
+            Self::Refused => "refused",
+            Self::Interrupted => "interrupted",
+            Self::Other(word) => word,
+        }
+    }
 }
 
 /// Tokens of one response. What the provider did not tell is `None`, never zero.

@@ -50,23 +50,31 @@ impl Transcript {
     /// if it has room in `most`. `None` if there would be nothing before the cut that is still sent.
     ///
     /// A cut is between turns, so no call is parted from its result, and what remains begins with words of the user
-    /// or with the summary, which is sent as such.
+    /// or with the summary, which is sent as such. Those words are sent with the last of their turns as with the
+    /// first, so they have to have room too, unless they are not answered yet.
     pub fn cut(&self, keep: u64, most: u64) -> Option<Place> {
         let begin = self.sent_from();
         let mut place = self.end();
         let mut kept = 0_u64;
         'turns: for (number, exchange) in self.exchanges().iter().enumerate().skip(begin.exchange).rev() {
+            let is_answered = place.exchange > number;
+            let words = estimate::prompt(exchange.prompt());
+            let mut unkept = if is_answered { words } else { 0 };
             for (turn, said) in exchange.turns().iter().enumerate().rev() {
                 let here = Place { exchange: number, turn };
                 let room = if kept == 0 { most.max(keep) } else { keep };
-                if here < begin || kept.saturating_add(said.tokens()) > room {
+                let more = unkept.saturating_add(said.tokens());
+                if here < begin || kept.saturating_add(more) > room {
                     break 'turns;
                 }
-                kept += said.tokens();
-                place = here;
+                (kept, unkept, place) = (kept + more, 0, here);
             }
+            // Words of which nothing came.
+            if unkept > keep.saturating_sub(kept) {
+                break;
+            }
+            kept = kept.saturating_add(if is_answered { unkept } else { words });
             place = Place { exchange: number, turn: 0 };
-            kept = kept.saturating_add(estimate::prompt(exchange.prompt()));
             if kept > keep {
                 break;
             }
@@ -138,6 +146,23 @@ mod tests {
         assert_eq!(transcript.cut(10, 10), Some(at(1, 3)), "and else it is summarised too, and the prompt remains");
         let just_begun = conversation(&[("long ago", vec![said("answer")]), ("now", vec![])]);
         assert_eq!(just_begun.cut(0, 0), Some(at(1, 0)));
+    }
+
+    #[test]
+    fn r068_words_that_have_no_room_are_summarised_like_everything_else() {
+        let log = "panic at line 1\n".repeat(1_000);
+        let short = || ("And this?", vec![said("Fine.")]);
+        // Nothing came of it, or an answer, or work.
+        for turns in [vec![], vec![said("I see.")], vec![worked(40), worked(40), said("Done.")]] {
+            let transcript = conversation(&[(&log, turns.clone()), short(), short(), ("Now?", vec![])]);
+            assert_eq!(transcript.cut(1_000, 1_000), Some(at(1, 0)), "{turns:?}");
+            let mut newest = conversation(&[short(), (&log, turns)]);
+            newest.record(said("So much for that."));
+            assert_eq!(newest.cut(1_000, 1_000), Some(at(2, 0)));
+            assert_eq!(newest.cut(1_000, 10_000), Some(at(1, newest.exchanges()[1].turns().len() - 1)), "the newest has more room");
+        }
+        let unanswered = conversation(&[short(), (&log, vec![worked(40)])]);
+        assert_eq!(unanswered.cut(1_000, 1_000), Some(at(1, 0)), "it is still to be answered");
     }
 
     #[test]

@@ -69,12 +69,16 @@ impl Transcript {
     /// Adds a turn to the newest exchange. Without any exchange there is nothing it could answer, and it is dropped.
     pub fn record(&mut self, turn: Turn) {
         let Some(exchange) = self.exchanges.last_mut() else { return };
-        let is_said = exchange.turns.last().is_some_and(|last| !last.has_calls());
-        self.sending.tokens = match is_said {
-            true => estimate::joined(self.sending.tokens, turn.tokens()),
-            false => self.sending.tokens + turn.tokens(),
-        };
-        exchange.follow(turn, is_said);
+        match exchange.turns.last_mut() {
+            Some(last) if !last.has_calls() => {
+                self.sending.tokens = estimate::joined(self.sending.tokens, turn.tokens());
+                last.absorb(turn);
+            }
+            Some(_) | None => {
+                self.sending.tokens += turn.tokens();
+                exchange.turns.push(turn);
+            }
+        }
     }
 
     /// Exchanges that keep the rules.
@@ -183,12 +187,18 @@ impl Exchange {
         Self { prompt, turns: Vec::new(), overhead: Vec::new() }
     }
 
-    /// Adds a turn. `is_said` tells that there is one before it without calls: nothing stands between the two on the wire,
-    /// where two assistant messages in a row are an error, so they become one.
-    pub(super) fn follow(&mut self, turn: Turn, is_said: bool) {
-        match self.turns.last_mut() {
-            Some(last) if is_said => last.absorb(turn),
-            Some(_) | None => self.turns.push(turn),
+    /// Adds turns. Between one without calls and the next nothing stands on the wire, where two assistant messages in a row are an
+    /// error, so they become one.
+    pub(super) fn follow(&mut self, turns: impl IntoIterator<Item = Turn>) {
+        // A turn that grew from many is not looked through again for each.
+        let mut is_said = self.turns.last().is_some_and(|last| !last.has_calls());
+        for turn in turns {
+            let next_is_said = !turn.has_calls();
+            match self.turns.last_mut() {
+                Some(last) if is_said => last.absorb(turn),
+                Some(_) | None => self.turns.push(turn),
+            }
+            is_said = next_is_said;
         }
     }
 

@@ -12,8 +12,6 @@ pub struct Turn {
     blocks: Vec<Block>,
     stop: StopReason,
     usage: Usage,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    interrupted: bool,
     /// With its results, as estimated when it was made.
     #[serde(skip)]
     tokens: u64,
@@ -42,16 +40,16 @@ pub struct AnsweredCall {
 
 impl Turn {
     /// A turn of these blocks without the blank ones, or none if nothing but thinking remains.
-    pub(super) fn from_blocks(blocks: Vec<Block>, stop: StopReason, usage: Usage, interrupted: bool) -> Option<Self> {
+    pub(super) fn from_blocks(blocks: Vec<Block>, stop: StopReason, usage: Usage) -> Option<Self> {
         let blocks: Vec<Block> = blocks.into_iter().filter(|block| !is_blank(block)).collect();
         let has_content = blocks.iter().any(|block| matches!(block, Block::Text(_) | Block::Call(_)));
-        has_content.then(|| Self { tokens: estimate::blocks(&blocks), blocks, stop, usage, interrupted })
+        has_content.then(|| Self { tokens: estimate::blocks(&blocks), blocks, stop, usage })
     }
 
     /// A turn of blocks with at least one call among them: it has content, whatever else is blank.
     pub(super) fn with_calls(blocks: Vec<Block>, stop: StopReason, usage: Usage) -> Self {
         let blocks: Vec<Block> = blocks.into_iter().filter(|block| !is_blank(block)).collect();
-        Self { tokens: estimate::blocks(&blocks), blocks, stop, usage, interrupted: false }
+        Self { tokens: estimate::blocks(&blocks), blocks, stop, usage }
     }
 
     /// A turn from a response that asks for nothing. `None` if the response has calls, or no visible content.
@@ -64,13 +62,13 @@ impl Turn {
                 ResponseBlock::Call(_) => return None,
             });
         }
-        Self::from_blocks(blocks, response.stop, response.usage, false)
+        Self::from_blocks(blocks, response.stop, response.usage)
     }
 
     /// What was received of a response before it broke off: its text, marked as interrupted.
     /// Thinking is left out, since a provider accepts only complete thinking.
     pub fn interrupted_text(text: String) -> Option<Self> {
-        Self::from_blocks(vec![Block::Text(text)], StopReason::Other("interrupted".into()), Usage::default(), true)
+        Self::from_blocks(vec![Block::Text(text)], StopReason::Interrupted, Usage::default())
     }
 
     /// The parts, in the model's order.
@@ -112,11 +110,6 @@ impl Turn {
         self.usage
     }
 
-    /// Whether the text broke off before its end.
-    pub fn is_interrupted(&self) -> bool {
-        self.interrupted
-    }
-
     /// All of it with its results, in estimated tokens.
     pub fn tokens(&self) -> u64 {
         self.tokens
@@ -128,7 +121,6 @@ impl Turn {
         self.stop = next.stop;
         self.usage = self.usage.plus(next.usage);
         self.tokens = estimate::joined(self.tokens, next.tokens);
-        self.interrupted = next.interrupted;
     }
 }
 

@@ -113,7 +113,7 @@ fn replay(spec: &ModelSpec) -> Result<Replay, ModelChoiceError> {
 
 fn info(spec: &ModelSpec, settings: &Settings) -> ModelInfo {
     let context_window = settings.context_window.unwrap_or_else(|| known::context_window(spec.provider, &spec.model));
-    ModelInfo { provider: spec.provider.name().into(), model: spec.model.clone(), context_window }
+    ModelInfo { provider: spec.provider.name().into(), model: spec.model.clone(), context_window, max_output: settings.max_output }
 }
 
 fn line(url: Url, headers: HeaderMap, mut place: Place, settings: &Settings) -> Result<Line, ModelChoiceError> {
@@ -214,7 +214,8 @@ mod tests {
     fn a_model_tells_its_window() {
         let settings = Settings { anthropic_key: Secret::new("k"), ..Settings::default() };
         let model = connect(&"claude-haiku-4-5".parse().expect("a spec"), &settings).expect("connected");
-        let expected = ModelInfo { provider: "anthropic".into(), model: "claude-haiku-4-5".into(), context_window: 200_000 };
+        let expected =
+            ModelInfo { provider: "anthropic".into(), model: "claude-haiku-4-5".into(), context_window: 200_000, max_output: None };
         assert_eq!(*model.info(), expected);
         let settings = Settings { context_window: Some(1_234), ..settings };
         assert_eq!(connect(&"claude-haiku-4-5".parse().expect("a spec"), &settings).expect("connected").info().context_window, 1_234);

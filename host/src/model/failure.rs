@@ -47,15 +47,6 @@ impl Failure {
         Self { kind, message: message.into(), again: Again::No }
     }
 
-    pub(super) fn malformed(message: impl Into<String>) -> Self {
-        Self::new(ModelErrorKind::Malformed, message)
-    }
-
-    /// Damage on the way: what was sent may have been fine.
-    pub(super) fn damaged(message: impl Into<String>) -> Self {
-        Self::passing(ModelErrorKind::Malformed, message, None)
-    }
-
     pub(super) fn passing(kind: ModelErrorKind, message: impl Into<String>, after: Option<Duration>) -> Self {
         Self { kind, message: message.into(), again: Again::Perhaps(after) }
     }
@@ -70,6 +61,16 @@ impl Place {
     pub(super) fn quote(&self, text: &str) -> String {
         let clean = self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.redact(text));
         shown::line(&clean, MAX_QUOTED)
+    }
+
+    /// For what is not in the provider's own format, and will not be so the next time.
+    pub(super) fn malformed(&self, what: &str) -> Failure {
+        Failure::new(ModelErrorKind::Malformed, format!("{} ({}): {what}", self.provider, self.host))
+    }
+
+    /// For damage on the way: what was sent may have been fine.
+    pub(super) fn damaged(&self, what: &str) -> Failure {
+        Failure::passing(ModelErrorKind::Malformed, format!("{} ({}): {what}", self.provider, self.host), None)
     }
 
     /// For an answer with a status that is not a success.
@@ -120,10 +121,11 @@ impl Place {
     /// For a body in the wrong format.
     pub(super) fn not_a_stream(&self, what: &str) -> Failure {
         let Self { provider, host, .. } = self;
-        Failure::malformed(format!(
+        let message = format!(
             "{provider} ({host}) answered with {what} instead of a stream of events. Check the base URL: it should be the address of the API, \
              which often ends in /v1."
-        ))
+        );
+        Failure::new(ModelErrorKind::Malformed, message)
     }
 
     fn overflow(&self, quoted: &str) -> Failure {
@@ -144,7 +146,9 @@ struct Said {
 impl Said {
     /// From the body of an answer: JSON in one of several customs, or plain words.
     fn from_body(body: &str) -> Self {
-        match serde_json::from_str::<Value>(body) {
+        // Google's lies in a list.
+        let value = serde_json::from_str::<Value>(body).map(|value| value.get(0).cloned().unwrap_or(value));
+        match value {
             Ok(value) if value.is_object() => Self::from_error(value.get("error").unwrap_or(&value)),
             _ => Self { message: body.to_owned(), labels: Vec::new(), status: None },
         }
@@ -159,10 +163,10 @@ impl Said {
         Self { message, labels, status }
     }
 
-    /// In the words of OpenAI, Anthropic, vLLM, llama.cpp, LM Studio and OpenRouter.
+    /// In the words of OpenAI, Anthropic, Google, xAI, vLLM, SGLang, llama.cpp, LM Studio and OpenRouter.
     fn is_overflow(&self) -> bool {
         const LABELS: [&str; 3] = ["context_length_exceeded", "exceed_context_size_error", "request_too_large"];
-        const PHRASES: [&str; 9] = [
+        const PHRASES: [&str; 13] = [
             "maximum context length",
             "prompt is too long",
             "input is too long",
@@ -172,6 +176,10 @@ impl Said {
             "exceeds the available context size",
             "context length exceeded",
             "greater than the context length",
+            "maximum prompt length",
+            "longer than the model's context length",
+            "longer than the maximum model length",
+            "exceeds the maximum number of tokens",
         ];
         let message = self.message.to_lowercase();
         self.labels.iter().any(|label| LABELS.contains(&label.as_str())) || PHRASES.iter().any(|phrase| message.contains(phrase))
@@ -229,10 +237,28 @@ mod tests {
                 r#"{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}"#,
             ),
             (413, "nginx says no"),
+            (
+                400,
+                r#"{"code":"Client specified an invalid argument","error":"This model's maximum prompt length is 131072 but the request contains 150000 tokens."}"#,
+            ),
+            (
+                400,
+                r#"{"object":"error","message":"The input (9000 tokens) is longer than the model's context length (8192 tokens).","code":400}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"The decoder prompt (length 9000) is longer than the maximum model length of 8192.","code":400}}"#,
+            ),
+            (
+                400,
+                r#"[{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]"#,
+            ),
         ];
         for (status, body) in bodies {
             assert_eq!(place().refused(status, None, body).kind, ModelErrorKind::Overflow, "{body}");
         }
+        let listed = place().refused(400, None, r#"[{"error":{"code":400,"message":"no such field"}}]"#);
+        assert_eq!(listed.message, "OpenAI (api.example) refused the request (status 400): no such field.");
         let other = place().refused(400, None, r#"{"error":{"message":"unknown parameter: context"}}"#);
         assert_eq!(other.kind, ModelErrorKind::Rejected);
     }

@@ -3,7 +3,7 @@
 use super::failure::{Failure, Place};
 use super::sse::Parser;
 use super::wire::{Hand, Progress, Wire};
-use super::{anthropic, openai};
+use super::{anthropic, openai, responses};
 use crate::agent::ports::Delta;
 use crate::conversation::Response;
 
@@ -14,6 +14,8 @@ pub enum Format {
     Anthropic,
     /// OpenAI's chat completions.
     OpenAi,
+    /// OpenAI's Responses.
+    Responses,
 }
 
 /// What an adapter makes of a stream that comes in these pieces; `Err` has what it says of one that is no response.
@@ -22,6 +24,7 @@ pub fn read_stream(format: Format, pieces: &[&[u8]]) -> Result<Response, String>
     let response = match format {
         Format::Anthropic => read(anthropic::stream::Stream::new(&place), pieces),
         Format::OpenAi => read(openai::stream::Stream::new(&place), pieces),
+        Format::Responses => read(responses::stream::Stream::new(&place), pieces),
     };
     response.map_err(|failure| failure.message)
 }

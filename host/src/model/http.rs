@@ -174,10 +174,10 @@ impl Line {
             };
             received += chunk.len();
             if received > MAX_STREAM {
-                return Err(self.malformed(&format!("the response is longer than {} MiB", MAX_STREAM >> 20)));
+                return Err(self.place.malformed(&format!("the response is longer than {} MiB", MAX_STREAM >> 20)));
             }
             beginning.take(&chunk);
-            parser.push(&chunk, &mut events).map_err(|error| self.malformed(&error.to_string()))?;
+            parser.push(&chunk, &mut events).map_err(|error| self.place.malformed(&error.to_string()))?;
             for event in events.drain(..) {
                 if wire.event(&event, hand)? == Progress::Over {
                     // Whether the connection can be used again is of no concern to the response.
@@ -208,10 +208,6 @@ impl Line {
             Ok(value) if value.get("error").is_some_and(|error| !error.is_null()) => self.place.broke_off(&value["error"]),
             _ => self.place.not_a_stream("one piece of JSON"),
         }
-    }
-
-    fn malformed(&self, what: &str) -> Failure {
-        Failure::malformed(format!("{} ({}): {what}", self.place.provider, self.place.host))
     }
 
     fn silent(&self, patience: Duration) -> Failure {

@@ -37,6 +37,7 @@ impl Replay {
             provider: "replay".into(),
             model: header.model.unwrap_or_else(|| "recording".into()),
             context_window: header.context_window.unwrap_or(WINDOW),
+            max_output: None,
         };
         Ok(Self { info, played, next: AtomicUsize::new(0), pace: Duration::ZERO })
     }

@@ -1,7 +1,8 @@
 //! When a request is sent again, and after how long.
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::chance;
 
 /// How long to wait for what. The defaults are the ones to use; tests and impatient people take shorter ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,17 +42,8 @@ impl Timing {
     /// that many clients do not come back at the same moment.
     pub(super) fn pause(&self, attempt: u32) -> Duration {
         let doubled = self.first_pause.saturating_mul(1_u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX));
-        let whole = doubled.min(self.longest_pause);
-        whole - whole.mul_f64(0.25 * random_fraction())
+        chance::jittered(doubled.min(self.longest_pause))
     }
-}
-
-/// From 0 to 1. A hasher's keys are random enough to spread retries.
-fn random_fraction() -> f64 {
-    let bits = RandomState::new().hash_one(0_u8) >> 40;
-    #[expect(clippy::cast_precision_loss, reason = "24 bits fit exactly")]
-    let fraction = bits as f64 / (1_u64 << 24) as f64;
-    fraction
 }
 
 /// Whether a status tells of trouble that may pass.

@@ -204,7 +204,7 @@ pub(super) fn eventful() -> Transcript {
         ..Response::default()
     };
     let mut turn = OpenTurn::new(response).expect("it has calls");
-    let picture = Content::Image { media_type: "image/png".into(), base64: "AAAA".into() };
+    let picture = Content::Image { media_type: "image/png".into(), base64: "iVBORw0KGgo=".into() };
     turn.answer(0, ToolResult { status: ResultStatus::Ok, content: vec![Content::Text("a.rs".into()), picture.clone()] });
     turn.answer(1, ToolResult { status: ResultStatus::Ok, content: vec![] });
     turn.answer(2, ToolResult { status: ResultStatus::Error, content: vec![Content::Text("no such tool".into()), picture] });

@@ -38,6 +38,21 @@ fn gpt(pieces: &[&[u8]]) -> Result<Response, String> {
     read_stream(Format::OpenAi, pieces)
 }
 
+fn gpt_of_responses(pieces: &[&[u8]]) -> Result<Response, String> {
+    read_stream(Format::Responses, pieces)
+}
+
+/// Streams of Responses, for which there are no such tests: those that the fuzzer begins with.
+fn streams_of_responses() -> Vec<Vector> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/corpus/stream");
+    let vector = |name: &&str| {
+        let bytes = std::fs::read(folder.join(name)).expect("readable");
+        let stream = String::from_utf8(bytes[5..].to_vec()).expect("text");
+        Vector { name: (*name).to_owned(), stream, expected: Value::Null }
+    };
+    ["responses-numbered", "responses-named", "responses-listed", "responses-cut", "responses-failed"].iter().map(vector).collect()
+}
+
 /// Several of the files lack the empty line that ends their last event; on the wire it is there.
 fn whole(stream: &str) -> String {
     format!("{}\n\n", stream.trim_end())
@@ -61,7 +76,7 @@ fn in_their_words(response: &Response) -> Value {
         StopReason::Calls => "tool_use",
         StopReason::Length => "max_tokens",
         StopReason::Refused => "refusal",
-        StopReason::Other(_) => "other",
+        StopReason::Interrupted | StopReason::Other(_) => "other",
     };
     let blocks: Vec<Value> = response.blocks.iter().map(block).collect();
     json!({"content": blocks, "stop_reason": stop, "input": response.usage.input, "output": response.usage.output})
@@ -127,6 +142,14 @@ fn r082_the_streams_of_openais_own_tests_give_the_same_calls() {
 }
 
 #[test]
+fn r082_a_stream_of_responses_gives_each_call_once() {
+    for (Vector { name, stream, .. }, calls) in streams_of_responses().iter().zip([2, 1, 1, 1]) {
+        let response = gpt_of_responses(&[stream.as_bytes()]).unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
+        assert_eq!(response.calls().count(), calls, "{name}");
+    }
+}
+
+#[test]
 fn r083_without_its_last_event_none_of_them_is_a_message() {
     for Vector { name, stream, .. } in vectors("anthropic") {
         let end = stream.rfind("event: message_stop").expect("an end");
@@ -135,6 +158,10 @@ fn r083_without_its_last_event_none_of_them_is_a_message() {
     for Vector { name, stream, .. } in vectors("openai") {
         let end = stream.rfind("\n\ndata: {").expect("an end");
         assert!(gpt(&[format!("{}\n\ndata: [DONE]\n\n", &stream[..end]).as_bytes()]).is_err(), "{name}");
+    }
+    for Vector { name, stream, .. } in streams_of_responses() {
+        let end = stream.rfind("event: response.").expect("an end");
+        assert!(gpt_of_responses(&[&stream.as_bytes()[..end]]).is_err(), "{name}");
     }
 }
 
@@ -154,9 +181,13 @@ proptest! {
         places in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
         ending in prop::sample::select(vec!["\n", "\r\n", "\r"]),
     ) {
-        let adapters = [("anthropic", claude as fn(&[&[u8]]) -> _), ("openai", gpt)];
-        for (provider, adapter) in adapters {
-            for Vector { name, stream, .. } in vectors(provider) {
+        let adapters = [
+            (vectors("anthropic"), claude as fn(&[&[u8]]) -> _),
+            (vectors("openai"), gpt),
+            (streams_of_responses(), gpt_of_responses),
+        ];
+        for (vectors, adapter) in adapters {
+            for Vector { name, stream, .. } in vectors {
                 let stream = whole(&stream);
                 let expected = adapter(&[stream.as_bytes()]);
                 let stream = stream.replace('\n', ending);

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
+use serde_json::{Map, Value, json};
+
 use super::failure::Failure;
 use super::sse::Event;
 use crate::agent::ports::Delta;
-use crate::conversation::{Response, Summary};
+use crate::conversation::{Content, Response, Summary, ToolResult};
 
 /// One response in one provider's format, assembled event by event.
 pub(super) trait Wire: Send {
@@ -28,7 +30,8 @@ pub(super) enum Progress {
     Over,
 }
 
-/// The hand that passes deltas on. It remembers what cannot be taken back.
+/// The hand that passes deltas on. It remembers what cannot be taken back: text. Thinking is shown by nobody but to programs,
+/// which are told when a response begins anew.
 pub(super) struct Hand<'a> {
     on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
     text: String,
@@ -50,14 +53,26 @@ impl<'a> Hand<'a> {
                 self.text.push_str(text);
                 self.used = self.shows;
             }
-            Delta::Reasoning(_) | Delta::CallBegun(_) => self.used = self.shows,
+            // Nobody who watches holds on to these.
+            Delta::Reasoning(_) | Delta::CallBegun(_) => {}
             // The response begins anew.
             Delta::Retry { .. } => self.text.clear(),
         }
         (self.on_delta)(delta);
     }
 
-    /// Whether anything of the response was shown, after which it cannot begin anew (R-85).
+    /// Sets a block of text that begins apart from the text before it, for whoever watches and for what is kept (R-130).
+    /// Returns what stands between them.
+    pub(super) fn set_apart(&mut self, begins: &str) -> &'static str {
+        const APART: &str = "\n\n";
+        if self.text.is_empty() || self.text.ends_with('\n') || begins.is_empty() || begins.starts_with('\n') {
+            return "";
+        }
+        self.over(Delta::Text(APART));
+        APART
+    }
+
+    /// Whether text of the response was shown, after which it cannot begin anew (R-85).
     pub(super) fn is_used(&self) -> bool {
         self.used
     }
@@ -79,6 +94,27 @@ pub(super) fn wire_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(if fitted.is_empty() { "unnamed".to_owned() } else { fitted })
 }
 
+/// The arguments of a call as a JSON object, which is all that a provider accepts in what was said before. A model may have
+/// written something else, or been cut off in the midst of it; the call was answered with an error, and stays in the history.
+pub(super) fn wire_input(arguments: &str) -> Value {
+    const UNPARSED: &str = "unparsed_arguments";
+    if arguments.trim().is_empty() {
+        return Value::Object(Map::new());
+    }
+    match serde_json::from_str(arguments) {
+        Ok(object @ Value::Object(_)) => object,
+        Ok(_) | Err(_) => json!({UNPARSED: arguments}),
+    }
+}
+
+/// The same as text: the model's own, if that is an object.
+pub(super) fn wire_arguments(arguments: &str) -> Cow<'_, str> {
+    match serde_json::from_str::<Map<String, Value>>(arguments) {
+        Ok(_) => Cow::Borrowed(arguments),
+        Err(_) => Cow::Owned(wire_input(arguments).to_string()),
+    }
+}
+
 /// A summary as it is sent: on the user's side, and plainly not the user's words (R-70).
 pub(super) fn wire_summary(summary: &Summary) -> String {
     let under_way = if summary.until.turn > 0 {
@@ -95,6 +131,32 @@ pub(super) fn wire_summary(summary: &Summary) -> String {
 /// Stands where a provider demands text and there is none.
 pub(super) const NO_OUTPUT: &str = "(no output)";
 
+/// A result as text, for formats without a mark for an error: the text of one begins with `Error:`. `picture` is handed the type
+/// and the base64 of each picture, and returns a line to stand for it, if one has to.
+pub(super) fn wire_text(result: &ToolResult, mut picture: impl FnMut(&str, &str) -> Option<String>) -> String {
+    let mut text = result.text();
+    for piece in &result.content {
+        let Content::Image { media_type, base64 } = piece else { continue };
+        let Some(remark) = picture(media_type, base64) else { continue };
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&remark);
+    }
+    if text.trim().is_empty() {
+        NO_OUTPUT.clone_into(&mut text);
+    }
+    if result.status.is_error() && !text.starts_with("Error:") {
+        text.insert_str(0, "Error: ");
+    }
+    text
+}
+
+/// Stands for a picture where the model cannot be shown any.
+pub(super) fn no_pictures(media_type: &str) -> String {
+    format!("[a picture, {media_type}: this model cannot be shown pictures]")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,5 +167,22 @@ mod tests {
         assert_eq!(wire_name("functions.read file"), "functions_read_file");
         assert_eq!(wire_name(""), "unnamed");
         assert_eq!(wire_name(&"ü".repeat(100)), "_".repeat(64));
+    }
+
+    #[test]
+    fn r063_arguments_are_an_object_on_the_wire_whatever_the_model_wrote() {
+        let table = [
+            ("", "{}"),
+            (" \n", "{}"),
+            ("{\"b\": 1.0, \"a\": 2}", "{\"b\": 1.0, \"a\": 2}"),
+            ("{\"path\": \"a", r#"{"unparsed_arguments":"{\"path\": \"a"}"#),
+            ("{\"a\":1}{\"b\":2}", r#"{"unparsed_arguments":"{\"a\":1}{\"b\":2}"}"#),
+            ("null", r#"{"unparsed_arguments":"null"}"#),
+            ("[1]", r#"{"unparsed_arguments":"[1]"}"#),
+        ];
+        for (written, sent) in table {
+            assert_eq!(wire_arguments(written), sent);
+            assert_eq!(wire_input(written).to_string(), serde_json::from_str::<Value>(sent).expect("JSON").to_string());
+        }
     }
 }

@@ -35,6 +35,7 @@ mod engine;
 mod failure;
 mod files;
 mod gate;
+mod git;
 mod http;
 mod limits;
 mod load;
@@ -56,7 +57,7 @@ pub use cache::{Cache, CacheProblem};
 pub use call::{Call, CallReport};
 pub use commands::RanCommand;
 pub use compile::{Compiler, LARGEST_COMPONENT, compile_from_stdin};
-pub use confine::{Commands, Measured, supervise_command, turn_into_command};
+pub use confine::{Commands, Measured, outer_repository, supervise_command, turn_into_command};
 pub use declaration::{Declaration, DeclaredTool, Imports, Lent};
 pub use digest::Digest;
 pub use engine::{Allocation, Sandbox, SandboxError, SandboxOptions};
@@ -71,3 +72,8 @@ pub use process::Ending as CommandEnding;
 pub use stage::{CommitError, Entry, History, HistoryError, Made, Staged, Undone};
 pub use version::Version;
 pub use workspace::{Workspace, WorkspaceError};
+
+/// What starts this program anew, as it is now, whatever becomes of its path meanwhile.
+pub fn this_program() -> std::io::Result<std::path::PathBuf> {
+    os::this_program()
+}

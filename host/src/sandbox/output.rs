@@ -2,6 +2,7 @@
 
 use super::bindings::exports::cofferdam::plugin::tools as wit;
 use super::limits::Limits;
+use crate::picture;
 
 /// The answer of a call that went well.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,16 +45,10 @@ pub enum Shown {
     },
 }
 
-const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-
 impl Output {
     /// How much there is for the model, in bytes.
     pub fn size(&self) -> usize {
-        let size = |piece: &Piece| match piece {
-            Piece::Text(text) => text.len(),
-            Piece::Image { data, .. } => data.len(),
-        };
-        self.content.iter().map(size).sum()
+        self.content.iter().map(Piece::len).sum()
     }
 
     /// Takes an answer from a guest, or says what is wrong with it.
@@ -67,22 +62,9 @@ impl Output {
                     Ok(_) => Piece::Text(text),
                     Err(error) => return Err(format!("the tool answered with JSON that does not parse: {error}")),
                 },
-                wit::Content::Image(image) if IMAGES.contains(&image.media_type.as_str()) => {
-                    Piece::Image { media_type: image.media_type, data: image.data }
-                }
-                wit::Content::Image(image) => {
-                    return Err(format!(
-                        "the tool answered with an image of type {:?}, which is none of {}",
-                        image.media_type,
-                        IMAGES.join(", ")
-                    ));
-                }
+                wit::Content::Image(image) => checked(image)?,
             });
-            bytes = bytes.saturating_add(match content.last() {
-                Some(Piece::Text(text)) => text.len(),
-                Some(Piece::Image { data, .. }) => data.len(),
-                None => 0,
-            });
+            bytes = bytes.saturating_add(content.last().map_or(0, Piece::len));
         }
         let shown = output.view.map(shown).transpose()?;
         bytes = bytes.saturating_add(shown.as_ref().map_or(0, Shown::bytes));
@@ -90,6 +72,31 @@ impl Output {
             return Err(format!("the tool answered with {bytes} bytes; at most {} are taken. Ask for less at a time.", limits.output));
         }
         Ok(Self { content, shown, truncated: output.truncated })
+    }
+}
+
+impl Piece {
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Image { data, .. } => data.len(),
+        }
+    }
+}
+
+/// Takes a picture as what it is, whichever of the types the tool gives it.
+fn checked(image: wit::Image) -> Result<Piece, String> {
+    let wit::Image { media_type, data } = image;
+    if !picture::TYPES.contains(&media_type.as_str()) {
+        return Err(format!("the tool answered with an image of type {media_type:?}, which is none of {}", picture::TYPES.join(", ")));
+    }
+    match picture::media_type(&data) {
+        Some(real) => Ok(Piece::Image { media_type: real.to_owned(), data }),
+        None => Err(format!(
+            "the tool answered with an image of type {media_type:?} whose {} bytes are no picture of the types {}",
+            data.len(),
+            picture::TYPES.join(", ")
+        )),
     }
 }
 
@@ -114,6 +121,30 @@ impl Shown {
         match self {
             Self::Text(text) | Self::Diff(text) => text.len(),
             Self::Table { header, rows } => rows.iter().flatten().chain(header).map(String::len).sum(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(media_type: &str, data: &[u8]) -> Result<Output, String> {
+        let image = wit::Image { media_type: media_type.to_owned(), data: data.to_vec() };
+        let output = wit::Output { content: vec![wit::Content::Image(image)], view: None, truncated: false };
+        Output::check(output, &Limits::default())
+    }
+
+    #[test]
+    fn r056_a_picture_is_what_its_type_says_or_fails_the_call() {
+        let png = b"\x89PNG\r\n\x1a\nrest";
+        for named in ["image/png", "image/jpeg"] {
+            let [Piece::Image { media_type, data }] = &check(named, png).expect("a picture").content[..] else { panic!("one picture") };
+            assert_eq!((media_type.as_str(), data.as_slice()), ("image/png", &png[..]));
+        }
+        for (named, data) in [("image/png", &b""[..]), ("image/webp", b"<svg/>"), ("image/svg+xml", png)] {
+            let problem = check(named, data).expect_err("it is none");
+            assert!(problem.contains(named) && problem.ends_with("image/png, image/jpeg, image/gif, image/webp"), "{problem}");
         }
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::bindings::cofferdam::plugin::workspace as wit;
 use super::files::{Guard, View};
+use super::git;
 use super::state::{State, not_granted};
-use crate::policy::{Code, Denial, FileGrant, PathProblem, ProtectedPaths, WorkspacePath};
+use crate::policy::{Code, Denial, FileGrant, PathProblem, Protected, ProtectedPaths, WorkspacePath};
 
 /// The directory that tools work in.
 #[derive(Debug)]
@@ -33,8 +34,12 @@ impl Workspace {
         Ok(Self { root, dir, guard: Guard::default() })
     }
 
-    /// With other paths hidden and protected than those of the program's own list.
+    /// With other paths hidden and protected than those of the program's own list; what the settings of its repository name
+    /// as hooks or as further settings is protected as well.
     pub fn protecting(self, paths: ProtectedPaths) -> Self {
+        let named = git::named_in(&self.root, &self.root.join(".git/config"), Path::new(".git"));
+        let named = named.iter().filter_map(|path| WorkspacePath::parse(path.to_str()?, None).ok());
+        let paths = named.fold(paths, |paths, path| paths.and_place(&path, Protected::ReadOnly));
         Self { guard: Guard::new(paths), ..self }
     }
 

@@ -1,9 +1,10 @@
 //! Names of sessions.
 
 use std::fmt;
-use std::hash::{BuildHasher as _, RandomState};
 
 use serde::{Deserialize, Serialize};
+
+use crate::chance;
 
 /// How many hexadecimal digits a name has.
 const DIGITS: usize = 12;
@@ -16,8 +17,7 @@ pub struct SessionId(String);
 impl SessionId {
     /// A new one. Nothing depends on its being hard to guess.
     pub(super) fn random() -> Self {
-        let bits = RandomState::new().hash_one(std::process::id());
-        Self(format!("{:012x}", bits >> 16))
+        Self(format!("{:012x}", chance::bits() >> 16))
     }
 
     /// From a file name without its ending, if it is a name at all.

@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::fold::{Saved, Unreadable};
 use super::record::{Header, Record};
@@ -16,6 +16,7 @@ pub type Redact = Box<dyn Fn(&str) -> String + Send + Sync>;
 pub struct Journal {
     id: SessionId,
     file: Locked,
+    outputs: PathBuf,
     /// The length of what was written whole.
     whole: u64,
     redact: Redact,
@@ -38,7 +39,7 @@ impl Journal {
         let failed = || SessionError::io(path);
         let file = OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path).map_err(failed())?;
         let file = lock(file, path, &header.id)?;
-        let mut journal = Self { id: header.id.clone(), file, whole: 0, redact };
+        let mut journal = Self { id: header.id.clone(), file, outputs: outputs(path), whole: 0, redact };
         journal.begin(header).map_err(failed())?;
         Ok(journal)
     }
@@ -53,7 +54,7 @@ impl Journal {
         if file.0.metadata().map_err(failed())?.len() > saved.whole {
             file.0.set_len(saved.whole).map_err(failed())?;
         }
-        let mut journal = Self { id: id.clone(), file, whole: saved.whole, redact };
+        let mut journal = Self { id: id.clone(), file, outputs: outputs(path), whole: saved.whole, redact };
         if saved.header.is_none() {
             journal.begin(&Header::new(id.clone(), workspace.to_owned())).map_err(failed())?;
         }
@@ -66,6 +67,11 @@ impl Journal {
     /// The session's name.
     pub fn id(&self) -> &SessionId {
         &self.id
+    }
+
+    /// The folder for outputs of its calls that are too long for it, which need not be there yet.
+    pub fn outputs(&self) -> &Path {
+        &self.outputs
     }
 
     fn begin(&mut self, header: &Header) -> io::Result<()> {
@@ -103,10 +109,19 @@ impl Journal {
     }
 }
 
-/// Deletes a session that nobody writes.
+/// Where the whole outputs of a session are: in a folder of its name, beside it.
+fn outputs(path: &Path) -> PathBuf {
+    path.with_extension("")
+}
+
+/// Deletes a session that nobody writes, with its outputs; those first, so that what could not be deleted can still be found.
 pub(super) fn delete(path: &Path, id: &SessionId) -> Result<(), SessionError> {
     let file = OpenOptions::new().append(true).open(path).map_err(SessionError::io(path))?;
     let _locked = lock(file, path, id)?;
+    match std::fs::remove_dir_all(outputs(path)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(SessionError::io(&outputs(path))(error)),
+        Ok(()) | Err(_) => {}
+    }
     std::fs::remove_file(path).map_err(SessionError::io(path))
 }
 

@@ -140,7 +140,7 @@ impl Entry {
         &self.path
     }
 
-    /// Removes it for good.
+    /// Removes it for good, with the whole outputs of its calls.
     pub fn delete(&self) -> Result<(), SessionError> {
         journal::delete(&self.path, &self.id)
     }
@@ -246,6 +246,22 @@ mod tests {
         entry.delete().expect("nobody has it");
         assert!(matches!(journal::lock(file, entry.path(), &entry.id), Err(SessionError::Gone(_))));
         assert!(store.list(Scope::All).expect("readable").is_empty());
+    }
+
+    #[test]
+    fn r114_whole_outputs_go_with_their_session() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store(&folder);
+        let outputs = || {
+            let session = store.create(Path::new(WORKSPACE), plain()).expect("created");
+            private::folder(session.journal.outputs()).expect("made");
+            fs::write(session.journal.outputs().join("bash-1.txt"), "all of it").expect("written");
+            (session.journal.id().clone(), session.journal.outputs().to_owned())
+        };
+        let ((id, of_it), (_, of_another)) = (outputs(), outputs());
+        assert_eq!(store.list(Scope::All).expect("readable").len(), 2, "a folder of outputs is no session");
+        store.find(Scope::All, id.as_str()).expect("there").delete().expect("nobody has it");
+        assert_eq!((of_it.exists(), of_another.join("bash-1.txt").exists()), (false, true));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) struct Script {
 
 impl Script {
     pub(super) fn new(responses: impl IntoIterator<Item = Result<Response, ModelError>>) -> Self {
-        let info = ModelInfo { provider: "script".into(), model: "script".into(), context_window: 1000 };
+        let info = ModelInfo { provider: "script".into(), model: "script".into(), context_window: 1000, max_output: None };
         Self { info, responses: Mutex::new(responses.into_iter().collect()) }
     }
 }

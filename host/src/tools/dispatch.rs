@@ -3,7 +3,6 @@
 //! Each call leaves here with one result: refused before it ran, answered by its tool, rejected by the user, or failed.
 //! What this leaves unanswered (since the request was cancelled, or the user took over) is settled by closing the turn.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio_util::sync::CancellationToken;
 
-use super::answer::{self, Keeping};
+use super::answer::{self, Keeping, Outputs};
 use super::approval::{Approvals, Verdicts, lock, rejected_text};
 use super::catalog::{Catalog, Tool};
 use super::delegation::{self, SubAgents};
@@ -26,6 +25,7 @@ use super::summary;
 use crate::agent::ActiveTime;
 use crate::agent::events::{Event, Observer, Remembered, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
+use crate::chance;
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
 use crate::policy::{Cap, Effect, FileGrant, WorkspacePath};
 use crate::sandbox::{self, CallReport, Commands, Credential, Failure, History, Limits, Ruling, Sandbox, Workspace};
@@ -52,8 +52,8 @@ pub struct DispatcherSettings {
     pub reorder: Reorder,
     /// Bytes of a result that the model is shown, where the tool's own caps say nothing.
     pub output_cap: usize,
-    /// Where whole outputs are kept when they are cut.
-    pub outputs: Option<PathBuf>,
+    /// Where whole outputs are kept when they are cut; `None`: nowhere.
+    pub outputs: Option<Outputs>,
     /// The caps of each call.
     pub limits: Limits,
     /// How commands run.
@@ -313,8 +313,8 @@ impl Dispatcher {
             }
             None => {
                 let cap = ready.tool.caps.get(Cap::ShownBytes).and_then(|bytes| usize::try_from(bytes).ok());
-                let keeping = Keeping { cap: cap.unwrap_or(self.settings.output_cap), folder: self.settings.outputs.clone() };
-                let (mut result, view) = answer::to_result(report, &keeping, &ready.tool.declared.name);
+                let keeping = Keeping { cap: cap.unwrap_or(self.settings.output_cap), outputs: self.settings.outputs.as_ref() };
+                let (mut result, view) = answer::to_result(report, keeping, &ready.tool.declared.name);
                 settle::remark(&mut result, &denials, !ended.touched.written.is_empty());
                 // What has really changed, whatever the tool says.
                 (result, changed.map(|changed| View::Diff(changed.changes.diff())).or(view), false)
@@ -357,7 +357,7 @@ impl Dispatcher {
             }
             attempts_left -= 1;
             tokio::select! {
-                () = tokio::time::sleep(pause) => pause = (pause * 2).min(Duration::from_secs(5)),
+                () = tokio::time::sleep(chance::jittered(pause)) => pause = (pause * 2).min(Duration::from_secs(5)),
                 () = cancel.cancelled() => return report,
             }
         }

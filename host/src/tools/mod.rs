@@ -26,6 +26,7 @@ mod tier;
 
 pub use accepted::{Accepted, AcceptedTool, BadLock, Lock, Standing};
 pub use added::{Added, Difference};
+pub use answer::Outputs;
 pub use approval::{Answer, Approvals, Approver};
 pub use arguments::{Arguments, ArgumentsProblem};
 pub use builtin::builtin_components;

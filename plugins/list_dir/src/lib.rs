@@ -1,13 +1,13 @@
 //! The `list_dir` tool: what a directory holds.
 
-mod listing;
+mod entries;
 mod size;
 
 use std::fs;
 
 use cofferdam_sdk::workspace::{Walk, WalkOptions};
 use cofferdam_sdk::{Capability, Output, Tool, ToolError, WorkspacePath, export_tools};
-use listing::Listing;
+use entries::Entries;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -71,7 +71,7 @@ impl Tool for ListDir {
             max_depth: Some(input.depth),
             ..WalkOptions::default()
         })?;
-        let mut listing = Listing::new(&input);
+        let mut listing = Entries::new(&input);
         for entry in walk.entries() {
             let leads_to = |link: &str| fs::read_link(link).ok().map(|target| target.to_string_lossy().into_owned());
             if !listing.push(&entry?, leads_to) {

@@ -44,19 +44,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r28_submit_confirms_with_the_trimmed_summary() {
+    fn r028_submit_confirms_with_the_trimmed_summary() {
         assert_eq!(call::<Submit>(r#"{"summary":" Fixed it.\n"}"#), Ok(Output::text("Submitted: Fixed it.")));
     }
 
     #[test]
-    fn r28_submit_confirms_without_a_summary() {
+    fn r028_submit_confirms_without_a_summary() {
         for input in ["{}", r#"{"summary":null}"#, r#"{"summary":"  "}"#] {
             assert_eq!(call::<Submit>(input), Ok(Output::text("Submitted.")));
         }
     }
 
     #[test]
-    fn r28_submit_asks_for_nothing() {
+    fn r028_submit_asks_for_nothing() {
         assert_eq!(declare::<Submit>().capabilities, []);
     }
 }

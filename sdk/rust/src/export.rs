@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn r22_decoding_errors_say_what_is_wrong_and_where() {
+    fn r022_decoding_errors_say_what_is_wrong_and_where() {
         for (input, pointer, message) in [
             (r#"{"a/b":[1,"2"]}"#, "/a~1b/1", "invalid type: string \"2\", expected u8"),
             (r#"{"a/b":[1],"c":0}"#, "/c", "unknown field `c`, expected `a/b`"),

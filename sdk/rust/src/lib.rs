@@ -94,6 +94,7 @@ mod error;
 mod export;
 pub mod http;
 mod lent;
+pub mod listing;
 mod output;
 mod path;
 pub mod plans;

@@ -48,7 +48,7 @@ use crate::agents::{AgentError, Answer};
 use crate::commands::{Command, CommandError, Finished};
 use crate::http::{HttpError, Request, Response};
 use crate::plans::PlanError;
-use crate::{Output, Tool, ToolError};
+use crate::{Capability, Output, Tool, ToolError};
 
 use folder::Folder;
 use lent::Lender;
@@ -119,8 +119,12 @@ impl Host {
     /// If the tool does, or if it uses something that it asks for and this host was not told how to answer.
     pub fn call<T: Tool>(&mut self, input: &str) -> Result<Output, ToolError> {
         let _one_at_a_time = WORKING_DIRECTORY.lock().unwrap_or_else(PoisonError::into_inner);
-        let _inside = self.folder.enter();
-        self.lender().asked = T::capabilities();
+        let asked = T::capabilities();
+        let sees_files = asked.iter().any(|asked| matches!(asked, Capability::ReadFiles | Capability::WriteFiles));
+        // Without files there is no directory to be in; an empty one shows the same.
+        let nowhere = (!sees_files).then(Folder::new);
+        let _inside = nowhere.as_ref().unwrap_or(&self.folder).enter();
+        self.lender().asked = asked;
         let _lent = lent::Lent::from(&mut self.lender);
         crate::call::<T>(input)
     }
@@ -135,7 +139,7 @@ impl Host {
         std::fs::read_to_string(self.workspace().join(path)).ok()
     }
 
-    /// What the tools of this host keep. They all share it, other than in the real one.
+    /// What the tools of this host keep. All tools of this host share it; in the real one each has its own.
     pub fn state(&mut self) -> &mut BTreeMap<String, String> {
         &mut self.lender().state
     }
@@ -162,7 +166,7 @@ mod tests {
 
     use super::*;
     use crate::workspace::{Walk, WalkOptions};
-    use crate::{Capability, WorkspacePath, agents, plans, progress, state};
+    use crate::{WorkspacePath, agents, plans, progress, state};
 
     #[derive(Deserialize, schemars::JsonSchema)]
     struct Input {
@@ -251,6 +255,54 @@ mod tests {
             assert!(input.path.as_str() != "panic", "as asked");
             std::fs::read_to_string(&input.path).map(Output::text).map_err(ToolError::io("read", &input.path))
         }
+    }
+
+    /// Reads a file and asks for nothing.
+    struct Forgetful;
+
+    impl Tool for Forgetful {
+        const NAME: &'static str = "forgetful";
+        const DESCRIPTION: &'static str = "";
+        type Input = Input;
+
+        fn capabilities() -> Vec<Capability> {
+            Vec::new()
+        }
+
+        fn call(input: Input) -> Result<Output, ToolError> {
+            Read::call(input)
+        }
+    }
+
+    #[test]
+    fn a_tool_that_forgot_to_ask_for_files_sees_none() {
+        let mut host = Host::new().with_file("b.txt", "text");
+        assert!(host.call::<Forgetful>(r#"{"path":"b.txt"}"#).is_err());
+        assert_eq!(host.call::<Read>(r#"{"path":"b.txt"}"#), Ok(Output::text("text")));
+    }
+
+    #[test]
+    fn state_has_the_limits_of_the_contract() {
+        struct Keep;
+        impl Tool for Keep {
+            const NAME: &'static str = "keep";
+            const DESCRIPTION: &'static str = "";
+            type Input = Input;
+            fn capabilities() -> Vec<Capability> {
+                vec![Capability::KeepState]
+            }
+            fn call(_: Input) -> Result<Output, ToolError> {
+                assert!(matches!(state::set("a key", ""), Err(state::StateError::InvalidKey(_))));
+                assert!(matches!(state::get(""), Err(state::StateError::InvalidKey(_))));
+                let large = "x".repeat(60 << 10);
+                let full = (0..5).map(|n| state::set(&format!("large/{n}"), &large)).filter(Result::is_err).count();
+                assert_eq!(full, 1, "four times 60 KiB are less than 256 KiB, five times are more");
+                assert!((0..4).all(|n| state::delete(&format!("large/{n}")).is_ok()));
+                let set = (0..300).filter(|n| state::set(&format!("k{n}"), "").is_ok()).count();
+                Ok(Output::text(set.to_string()))
+            }
+        }
+        assert_eq!(Host::new().call::<Keep>("{}"), Ok(Output::text("256")));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use cofferdam::model::fuzzing::{Format, read_stream};
 /// - A response makes a valid turn of a conversation, whatever it holds.
 pub fn stream(data: &[u8]) {
     let Some((head, bytes)) = data.split_first_chunk::<5>() else { return };
-    let format = if head[0] % 2 == 0 { Format::Anthropic } else { Format::OpenAi };
+    let format = [Format::Anthropic, Format::OpenAi, Format::Responses][usize::from(head[0] % 3)];
     let mut cuts: Vec<usize> = head[1..].iter().map(|cut| usize::from(*cut) * bytes.len() / 255).collect();
     cuts.extend([0, bytes.len()]);
     cuts.sort_unstable();

@@ -94,6 +94,17 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= 64 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
+/// What ties a result to its call: some text, as models write it.
+fn is_id(text: &str) -> bool {
+    !text.trim().is_empty() && text.len() <= 64
+}
+
+/// Whether a text is a JSON object, which servers demand of the arguments of calls that go back to them.
+fn is_object(text: &serde_json::Value) -> bool {
+    let read = text.as_str().map(serde_json::from_str::<serde_json::Value>);
+    matches!(read, Some(Ok(value)) if value.is_object())
+}
+
 fn has_text(value: &serde_json::Value) -> bool {
     value.as_str().is_some_and(|text| !text.trim().is_empty())
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Problems, Request, has_text, is_name};
+use super::{Problems, Request, has_text, is_id, is_name, is_object};
 
 /// Everything that is wrong with a request; nothing, if it is fine.
 pub fn problems(request: &Request) -> Vec<String> {
@@ -73,12 +73,12 @@ fn assistant(problems: &mut Problems, place: &str, message: &Value, after: &[Val
     let mut ids = HashSet::new();
     for call in calls {
         let id = call["id"].as_str().unwrap_or_default();
-        problems.unless(is_name(id), || format!("{place}: {id:?} is no id"));
+        problems.unless(is_id(id), || format!("{place}: {id:?} is no id"));
         problems.unless(ids.insert(id), || format!("{place}: two calls have the id {id:?}"));
         problems.unless(call["type"] == "function", || format!("{place}: a call is no function"));
         problems
             .unless(call["function"]["name"].as_str().is_some_and(is_name), || format!("{place}: {} is no name", call["function"]["name"]));
-        problems.unless(has_text(&call["function"]["arguments"]), || format!("{place}: the arguments are no text"));
+        problems.unless(is_object(&call["function"]["arguments"]), || format!("{place}: the arguments are no object"));
     }
     let results = after.iter().take_while(|message| message["role"] == "tool").count();
     let answered: Vec<&Value> = after[..results].iter().map(|result| &result["tool_call_id"]).collect();
@@ -149,7 +149,7 @@ mod tests {
             ("two calls have the id", |b| b["messages"][2]["tool_calls"][1]["id"] = "a".into()),
             ("is no id", |b| b["messages"][2]["tool_calls"][1]["id"] = "".into()),
             ("is no name", |b| b["messages"][2]["tool_calls"][1]["function"]["name"] = "read file".into()),
-            ("the arguments are no text", |b| b["messages"][2]["tool_calls"][1]["function"]["arguments"] = json!({})),
+            ("the arguments are no object", |b| b["messages"][2]["tool_calls"][1]["function"]["arguments"] = json!({})),
             ("have the results", |b| drop(b["messages"].as_array_mut().unwrap().pop())),
             ("have the results", |b| b["messages"].as_array_mut().unwrap().swap(3, 4)),
             ("have the results", |b| b["messages"][4]["tool_call_id"] = "c".into()),

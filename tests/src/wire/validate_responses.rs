@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Problems, Request, has_text, is_name};
+use super::{Problems, Request, has_text, is_id, is_name, is_object};
 
 /// Everything that is wrong with a request; nothing, if it is fine.
 pub fn problems(request: &Request) -> Vec<String> {
@@ -81,10 +81,10 @@ fn turn(problems: &mut Problems, at: usize, items: &[Value]) -> usize {
             }
             _ => {
                 let id = item["call_id"].as_str().unwrap_or_default();
-                problems.unless(is_name(id), || format!("{}: {id:?} is no id", place(n)));
+                problems.unless(is_id(id), || format!("{}: {id:?} is no id", place(n)));
                 problems.unless(ids.insert(id), || format!("{}: two calls have the id {id:?}", place(n)));
                 problems.unless(item["name"].as_str().is_some_and(is_name), || format!("{}: {} is no name", place(n), item["name"]));
-                problems.unless(has_text(&item["arguments"]), || format!("{}: the arguments are no text", place(n)));
+                problems.unless(is_object(&item["arguments"]), || format!("{}: the arguments are no object", place(n)));
                 problems.unless(item.get("id").is_none(), || format!("{}: a name of something that is kept", place(n)));
                 asked.push(id);
             }
@@ -167,7 +167,7 @@ mod tests {
             ("two calls have the id", |b| b["input"][4]["call_id"] = "a".into()),
             ("is no id", |b| b["input"][4]["call_id"] = "".into()),
             ("is no name", |b| b["input"][4]["name"] = "read file".into()),
-            ("the arguments are no text", |b| b["input"][4]["arguments"] = json!({})),
+            ("the arguments are no object", |b| b["input"][4]["arguments"] = json!({})),
             ("have the results", |b| drop(items(b).pop())),
             ("have the results", |b| items(b).swap(5, 6)),
             ("have the results", |b| items(b).insert(5, json!({"role": "user", "content": "x"}))),

@@ -46,7 +46,7 @@ fn r040_two_approves_a_scope_for_the_whole_chat_and_not_for_a_resumed_session() 
         chat.is_asked("git init --quiet three");
         chat.says("3");
         chat.says("");
-        chat.terminal.wait_to_see_text("! ended, since you rejected a call.");
+        chat.terminal.wait_to_see_text("! stopped because you rejected a call.");
         chat.is_ready();
         assert!(!chat.home.has("three"));
         assert!(chat.asks("Well?").contains("No."));
@@ -93,7 +93,7 @@ fn r127_esc_and_ctrl_c_in_a_dialog_reject_that_call() {
         chat.says("Go.");
         chat.is_asked("touch ran");
         chat.types(key);
-        chat.terminal.wait_to_see_text("! ended, since you rejected a call.");
+        chat.terminal.wait_to_see_text("! stopped because you rejected a call.");
         chat.is_ready();
         assert!(chat.asks("Well.").contains("What then?"));
         // the call has its result, and no user's word stands in its place.

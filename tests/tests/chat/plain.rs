@@ -115,7 +115,7 @@ fn r127_at_a_dumb_terminal_ctrl_c_rejects_stops_and_leaves() {
     dumb.terminal.types("Go.\n");
     dumb.is_asked("touch ran");
     dumb.terminal.types(CTRL_C);
-    dumb.terminal.wait_for("! ended, since you rejected a call.");
+    dumb.terminal.wait_for("! stopped because you rejected a call.");
     dumb.terminal.wait_for("\n› ");
     // what is typed meanwhile is seen to wait, and is not sent after a stop.
     dumb.terminal.types("Again.\n");

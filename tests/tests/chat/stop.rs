@@ -87,7 +87,7 @@ fn r107_ctrl_c_twice_in_a_request_leaves_and_what_was_said_is_saved() {
         assert_eq!(chat.terminal.wait(), 130, "{}", chat.terminal.sees());
         assert!(chat.terminal.is_as_before());
         let journal = journals(&chat.home).concat();
-        assert!(journal.contains("\"interrupted\":true") && journal.contains("\"kind\":\"aborted\""), "{journal}");
+        assert!(journal.contains("\"stop\":\"interrupted\"") && journal.contains("\"kind\":\"aborted\""), "{journal}");
     }
 }
 

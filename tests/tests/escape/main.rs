@@ -15,6 +15,7 @@ mod lifetime;
 mod matrix;
 mod probes;
 mod scene;
+mod sequence;
 mod users;
 mod works;
 

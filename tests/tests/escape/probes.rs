@@ -199,6 +199,14 @@ pub(super) const PROCESSES: &[Probe] = &[
         Happens,
     ),
     closed("enter a namespace", "nsenter --target {pid} --uts true && echo ESCAPED", DONE, HappensToRoot),
+    closed(
+        "memory of another process of the user",
+        python!(
+            "libc.shmat.restype=ctypes.c_void_p; r=libc.shmat({shm}, None, 0); print(\"ESC\"+\"APED\" if r != 2**64-1 else \"refused\")"
+        ),
+        DONE,
+        Happens,
+    ),
     closed("keys of the session", python!("call(250, 0, -3, 1)"), DONE, Happens),
     closed("a new key", python!("call(248, b\"user\", b\"cofferdam\", b\"x\", 1, -3)"), DONE, Happens),
     closed("a program in the kernel", python!("call(321, 0, ctypes.create_string_buffer(128), 128)"), DONE, HappensToRoot),
@@ -298,9 +306,48 @@ pub(super) const PROTECTED: &[Probe] = &[
     ),
     undone("a new .git file", "mkdir fresh; echo 'gitdir: ../evil' > fresh/.git", Makes("{ws}/fresh/.git")),
     undone("a .git link", "mkdir fresh; ln -s ../evil fresh/.git", Makes("{ws}/fresh/.git")),
+    undone(
+        "settings in a folder that cannot be listed",
+        "mkdir -p fresh/.git; echo '[core] fsmonitor = evil' > fresh/.git/config; chmod 311 fresh/.git",
+        Makes("{ws}/fresh/.git/config"),
+    ),
+    held(
+        "a hook in a folder that cannot be listed",
+        "echo evil > .git/hooks/pre-commit; chmod 311 .git/hooks",
+        Makes("{ws}/.git/hooks/pre-commit"),
+    ),
+    undone(
+        "git's common folder in a folder that cannot be listed",
+        "cp -r .git evil; echo '[core] fsmonitor = evil' >> evil/config; echo ../evil > .git/commondir; chmod 311 .git",
+        Makes("{ws}/.git/commondir"),
+    ),
+    undone(
+        "a repository by another name",
+        "mkdir -p docs/objects docs/refs; echo 'ref: refs/heads/main' > docs/HEAD; echo '[core] fsmonitor = evil' > docs/config",
+        Makes("{ws}/docs/config"),
+    ),
+    held("a hook where the settings say", "echo evil > named/hooks/pre-commit", Changes("{ws}/named/hooks/pre-commit")),
+    held("settings that the settings include", "echo evil > named/included", Changes("{ws}/named/included")),
+    held("what a protected link leads to", "echo evil > tools/servers.json", Changes("{ws}/tools/servers.json")),
+    held(
+        "another file in place of what a protected link leads to",
+        "mv tools t2; mkdir tools; echo evil > tools/servers.json",
+        Changes("{ws}/tools/servers.json"),
+    ),
+    held("the repository, moved away", "mv .git elsewhere", Changes("{ws}/.git/HEAD")),
+    undone(
+        "a hook beside a secret that is too large to keep",
+        "truncate -s 65M x.pem; mkdir fresh; echo evil > fresh/.mcp.json; echo evil > .git/hooks/pre-commit; true",
+        Makes("{ws}/fresh/.mcp.json"),
+    ),
     undone("modules", "echo evil > .gitmodules", Makes("{ws}/.gitmodules")),
     held("tasks of an editor", "echo evil > .vscode/tasks.json", Changes("{ws}/.vscode/tasks.json")),
     undone("new settings of an editor", "mkdir .idea; echo evil > .idea/workspace.xml", Makes("{ws}/.idea/workspace.xml")),
+    undone(
+        "settings of an editor in a folder that cannot be changed",
+        "mkdir .idea; echo evil > .idea/workspace.xml; chmod 555 .idea",
+        Makes("{ws}/.idea/workspace.xml"),
+    ),
     undone("settings of an editor that are a link", "mkdir e; ln -s e .idea", Makes("{ws}/.idea")),
     undone(
         "a development container",

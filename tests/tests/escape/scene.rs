@@ -31,6 +31,8 @@ pub(super) struct Scene {
     named: UnixListener,
     inherited: fs::File,
     victim: Child,
+    /// The number of a segment of shared memory.
+    memory: String,
     mark: String,
 }
 
@@ -61,6 +63,7 @@ impl Scene {
             named: UnixListener::bind_addr(&address).expect("it is bound"),
             abstract_name,
             inherited,
+            memory: shared_memory(),
             house,
             outside,
             victim,
@@ -96,7 +99,9 @@ impl Scene {
             Sign::Stays => !processes_with(&self.mark).is_empty(),
         };
         // So says whoever has put something back, or taken it away.
-        let was_undone = ["which is not allowed; it is now", "is as it was before the command"].iter().any(|words| said.contains(words));
+        let was_undone = ["which is not allowed; it is now", "is as it was before the command", "is back where it was"]
+            .iter()
+            .any(|words| said.contains(words));
         let fate = match (happened, was_undone) {
             (true, _) => Fate::Open("as was seen"),
             (false, true) => Fate::Undone,
@@ -114,6 +119,7 @@ impl Scene {
             .replace("{abstract}", &self.abstract_name)
             .replace("{fd}", &self.inherited.as_raw_fd().to_string())
             .replace("{pid}", &self.victim.id().to_string())
+            .replace("{shm}", &self.memory)
             .replace("{mark}", &self.mark)
     }
 
@@ -130,6 +136,7 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
+        drop(Command::new("ipcrm").args(["-m", &self.memory]).status());
         drop(self.victim.kill());
         drop(self.victim.wait());
         // Without a sandbox some probes leave processes behind.
@@ -144,6 +151,12 @@ impl Drop for Scene {
             }
         }
     }
+}
+
+fn shared_memory() -> String {
+    let output = Command::new("ipcmk").args(["--shmem", "64", "--mode", "0600"]).output().expect("ipcmk starts");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    said.rsplit(' ').next().unwrap_or_default().trim().to_owned()
 }
 
 /// Everything that a change could show in.
@@ -177,4 +190,10 @@ fn furnish(house: &House) {
     house.write("nested/.git/HEAD", "ref: refs/heads/main\n");
     house.write("nested/.git/hooks/sample", "");
     house.write("worktree/.git", "gitdir: ../.git/worktrees/w\n");
+    house.write("named/.git/config", "[core]\n\thooksPath = hooks\n[include]\n\tpath = ../included\n");
+    house.write("named/hooks/pre-commit", "");
+    house.write("named/included", "");
+    house.write("tools/servers.json", "{}\n");
+    fs::create_dir(folder.join("linked")).expect("it is made");
+    std::os::unix::fs::symlink("../tools/servers.json", folder.join("linked/.mcp.json")).expect("it is made");
 }

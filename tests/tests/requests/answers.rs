@@ -1,5 +1,6 @@
 //! What counts as an answer, and what the user gets of it.
 
+use cofferdam_tests::program::Ran;
 use cofferdam_tests::wire::{Stop, both, calls, nothing, says};
 use serde_json::json;
 
@@ -95,6 +96,59 @@ fn r079_text_that_was_cut_off_is_flagged() {
         let ran = home.start(home.task(&server, &["--output", "stream-json"])).wait();
         assert_eq!(ran.ended("answered", 0)["text"], "The first half");
         assert!(ran.lines().iter().any(|line| line["type"] == "notice" && line["text"].to_string().contains("not complete")), "{ran:?}");
+    }
+}
+
+/// The notices of a run.
+fn notices(ran: &Ran) -> Vec<String> {
+    let told = ran.lines().into_iter().filter(|line| line["type"] == "notice");
+    told.filter_map(|line| line["text"].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn r079_text_that_the_provider_withheld_in_part_is_flagged() {
+    for provider in both() {
+        let home = home();
+        let server = provider.serve([says("The first half").stops(Stop::Withheld)]);
+        let ran = home.start(home.task(&server, &["--output", "stream-json"])).wait();
+        let report = ran.ended("answered", 0);
+        assert_eq!((&report["text"], &report["stop_reason"]), (&json!("The first half"), &json!("refused")));
+        assert_eq!(notices(&ran), ["The answer was withheld in part by the provider and is not complete."]);
+    }
+}
+
+#[test]
+fn r079_an_answer_that_was_withheld_is_not_asked_for_again() {
+    for provider in both() {
+        let home = home();
+        let server = provider.serve([nothing().stops(Stop::Withheld)]);
+        let report = home.ask(&server, &[]).ended("provider-error", 7);
+        let error = report["error"].as_str().unwrap_or_default();
+        assert!(error.starts_with("the provider withheld the answer") && error.contains("another model"), "{report}");
+        drop(server);
+        // Whoever has submitted has said enough.
+        let server = provider.serve([calls("submit", json!({"summary": "All done."})), nothing().stops(Stop::Withheld)]);
+        home.ask(&server, &[]).answered("All done.");
+    }
+}
+
+#[test]
+fn r075_a_model_that_thought_until_no_room_was_left_is_told_so_and_the_user_too() {
+    const TOLD: &str = "The response ran into the limit on output before it said anything.";
+    for provider in both() {
+        let home = home();
+        let thinks = || nothing().thinks("Hm.").stops(Stop::Length);
+        let server = provider.serve([thinks(), says("Four.")]);
+        let ran = home.start(home.task(&server, &["--output", "stream-json"])).wait();
+        ran.answered("Four.");
+        assert_eq!(notices(&ran), [TOLD]);
+        let last = server.last_request();
+        assert_eq!((last.count("used up its limit on output"), last.count(NOTE)), (1, 0));
+        drop(server);
+        let server = provider.serve([thinks(), thinks()]);
+        let ran = home.start(home.task(&server, &["--output", "stream-json"])).wait();
+        ran.ended("empty", 4);
+        assert_eq!(notices(&ran), [TOLD, TOLD]);
     }
 }
 

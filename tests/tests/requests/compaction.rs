@@ -168,6 +168,27 @@ fn r072_what_is_still_too_large_ends_the_request_with_numbers() {
 }
 
 #[test]
+fn r072_words_that_fill_the_window_are_summarised_away() {
+    // Half of the window, whether they were too large for the provider or answered.
+    let log = "thread main panicked at line 1\n".repeat(100_000 / 31);
+    for (provider, is_answered) in both().into_iter().flat_map(|provider| [(provider, true), (provider, false)]) {
+        let home = small_home();
+        let server = provider.serve([if is_answered { says("I see.").usage(None) } else { too_large() }]);
+        let mut command = home.command(&["run", &log, "--model", server.provider().model(), "--base-url", &server.base_url()]);
+        command.env(server.provider().key_variable(), server.key());
+        assert_eq!(home.start(command).wait().code, if is_answered { 0 } else { 8 });
+        drop(server);
+
+        let server = provider.serve([sum("They pasted a log of a panic."), says("Go on.")]);
+        goes_on(&home, &server, &[]).answered("Go on.");
+        assert!(is_summariser(&server, 0));
+        let last = server.last_request();
+        assert_eq!((last.count("They pasted a log of a panic."), last.count("panicked at line 1"), last.count("The task.")), (1, 0, 1));
+        assert!(kept(&home)["exchanges"].to_string().contains("panicked at line 1"), "the session keeps it");
+    }
+}
+
+#[test]
 fn r065_r066_old_results_are_left_out_and_kept() {
     for provider in both() {
         let home = long_home();

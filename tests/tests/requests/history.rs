@@ -1,6 +1,6 @@
 //! What the model is sent back: everything, once, in order.
 
-use cofferdam_tests::wire::{Provider, Request, Server, both, calls, nothing, says};
+use cofferdam_tests::wire::{Provider, Request, Server, all, both, calls, nothing, says};
 use serde_json::{Value, json};
 
 use super::home;
@@ -79,6 +79,42 @@ fn r050_every_call_has_one_result_right_after_it() {
         let expected: [&[&str]; 4] = [&[], &["1\thay", "1\ta needle", "sub/b.txt:1:a needle"], &["2"], &["Submitted: Counted the lines."]];
         for (texts, expected) in texts.iter().zip(expected) {
             assert_eq!(texts.iter().map(|text| text.trim()).collect::<Vec<_>>(), expected, "{provider:?}");
+        }
+    }
+}
+
+#[test]
+fn r063_a_call_with_arguments_that_are_no_object_does_not_spoil_the_conversation() {
+    for provider in all() {
+        let home = home();
+        home.write("config/cofferdam/config.toml", provider.config(""));
+        let bad = nothing()
+            .raw_call("cut", "read_file", "{\"path\": \"a")
+            .raw_call("two", "read_file", "{\"path\":\"a\"}{\"path\":\"b\"}")
+            .raw_call("list", "read_file", "[1]");
+        let server = provider.serve([bad, says("I will do better.")]);
+        home.ask(&server, &[]).answered("I will do better.");
+        assert!(server.last_request().results().iter().all(|result| result.is_error));
+        drop(server);
+        let server = provider.serve([says("Gladly.")]);
+        home.ask(&server, &["--continue"]).answered("Gladly.");
+        assert_eq!(server.request().count("unparsed_arguments"), 3, "{provider:?}: what the model wrote is there");
+    }
+}
+
+#[test]
+fn r021_ids_go_back_as_they_came_to_those_who_read_the_tool_from_them() {
+    for provider in all() {
+        let home = home().with("a.txt", "hay\n");
+        home.write("config/cofferdam/config.toml", provider.config(""));
+        let read = r#"{"path": "a.txt"}"#;
+        let two = nothing().raw_call("functions.read_file:0", "read_file", read).raw_call("functions.read_file:1", "read_file", read);
+        let server = provider.serve([two, says("Hay.")]);
+        home.ask(&server, &[]).answered("Hay.");
+        let sent = if provider == Provider::Anthropic { "functions_read_file_" } else { "functions.read_file:" };
+        let body = server.last_request().body.to_string();
+        for id in ["0", "1"].map(|n| format!("\"{sent}{n}\"")) {
+            assert_eq!(body.matches(&id).count(), 2, "{provider:?}: {id} of the call and of its result");
         }
     }
 }

@@ -48,7 +48,8 @@ const POINTS: &[Point] = &[
         name: "while text is streaming",
         script: || vec![nothing().thinks("I think.").text("The first words").then_hangs()],
         args: &[],
-        when: When::Shown("The fir"),
+        // The last piece of it: all of it has come.
+        when: When::Shown("\"s\""),
         text: Some("The first words"),
         results: &[],
     },
@@ -56,7 +57,7 @@ const POINTS: &[Point] = &[
         name: "while arguments are streaming",
         script: || vec![says("Now I write.").call("bash", bash("touch ran")).then_hangs()],
         args: &["--mode", "auto"],
-        when: When::Shown("Now I w"),
+        when: When::Shown("rite."),
         text: Some("Now I write."),
         results: &[],
     },

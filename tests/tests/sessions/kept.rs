@@ -81,3 +81,38 @@ fn r119_a_file_that_changed_between_two_requests_is_read_again_first() {
     assert!(results[2].starts_with("updated a.txt at line 3"), "{results:?}");
     assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "zero\none\nthree\n");
 }
+
+#[test]
+fn r095_r114_a_whole_output_is_kept_with_its_session_without_keys_and_goes_with_it() {
+    const KEY: &str = "sk-ant-a-key-of-this-user";
+    let user = User::new();
+    std::fs::write(user.home.workspace().join("notes.txt"), format!("{KEY}\n")).expect("it can be written");
+    let model = user.model("long.jsonl", &[json!([bash("cat notes.txt; yes | head -c 300000")]), json!([{"text": "Seen."}])]);
+    let mut command = user.home.command(&["run", "--mode", "auto", "--output", "json", "--model", &model, "Look."]);
+    command.env("ANTHROPIC_API_KEY", KEY);
+    assert_eq!(user.home.start(command).wait().code, 0);
+
+    let result = results(&user).pop().expect("there is one");
+    let path = result.split(" is in ").nth(1).and_then(|rest| rest.split(" …]").next()).expect("the marker names a file").to_owned();
+    let journal = user.journals().into_iter().find(|path| path.is_file()).expect("there is one");
+    assert!(path.starts_with(journal.with_extension("").to_str().expect("text")), "{path} is of {}", journal.display());
+    let whole = std::fs::read_to_string(&path).expect("it is there");
+    assert!(whole.len() > 290_000 && whole.starts_with("[key redacted]") && !whole.contains(KEY), "{}", &whole[..100]);
+    // It is there as long as the session is.
+    let answer = user.answer("Again.");
+    user.json(&["run", "--continue", "--output", "json", "--model", &answer, "Again."]);
+    assert!(std::fs::exists(&path).expect("readable"));
+    let id = journal.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
+    let refused = user.run(&["sessions", "delete", &id]);
+    assert!(refused.code == 1 && refused.stderr.contains("use --yes") && journal.exists(), "{refused:?}");
+    assert_eq!(user.run(&["sessions", "delete", &id, "--yes"]).code, 0);
+    assert_eq!(user.journals(), Vec::<std::path::PathBuf>::new(), "nothing is left of it");
+}
+
+#[test]
+fn a_request_that_is_not_recorded_keeps_no_output() {
+    let user = User::new();
+    let model = user.model("long.jsonl", &[json!([bash("yes | head -c 300000")]), json!([{"text": "Seen."}])]);
+    let ran = user.run(&["run", "--no-session", "--mode", "auto", "--output", "stream-json", "--model", &model, "Look."]);
+    assert!(ran.code == 0 && ran.stdout.contains("bytes left out …]"), "{ran:?}");
+}

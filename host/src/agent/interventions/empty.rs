@@ -1,4 +1,5 @@
-//! After an empty response the model is reminded. That a second one in a row ends the request is the loop's business.
+//! After an empty response the model is reminded, and told if it had no room left to say anything. That a second one in a
+//! row ends the request is the loop's business.
 
 use super::{Came, Policy, Record};
 
@@ -6,7 +7,8 @@ pub(super) struct Empty;
 
 impl Policy for Empty {
     fn note(&mut self, record: &Record) -> Option<String> {
-        let is_due = record.turns.last() == Some(&Came::Nothing);
-        is_due.then(|| "Your last response was empty. Go on with the task, or give your final answer.".to_owned())
+        let Some(Came::Nothing { at_limit }) = record.turns.last() else { return None };
+        let what = if *at_limit { "used up its limit on output before it said anything; think less" } else { "was empty" };
+        Some(format!("Your last response {what}. Go on with the task, or give your final answer."))
     }
 }

@@ -54,8 +54,8 @@ pub(super) enum Came {
     Ran { tool: String, arguments: String, status: ResultStatus },
     /// It was cut off by the limit on output, and nothing was run.
     CutOff,
-    /// Nothing was said.
-    Nothing,
+    /// Nothing was said, perhaps since thinking took all the room there was.
+    Nothing { at_limit: bool },
 }
 
 /// One policy.
@@ -110,7 +110,7 @@ mod tests {
         let last = Record { choice: ToolChoice::None, ..record(&[ran("grep")]) };
         let table = [
             (Interventions { limit: true, ..off }, last),
-            (Interventions { empty: true, ..off }, record(&[Came::Nothing])),
+            (Interventions { empty: true, ..off }, record(&[Came::Nothing { at_limit: false }])),
             (Interventions { unproductive: true, ..off }, record(&cut_off)),
             (Interventions { react: true, ..off }, record(&[ran("grep")])),
         ];
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn r080_two_that_are_due_are_one_note_in_fixed_order() {
-        let due = Record { choice: ToolChoice::None, ..record(&[Came::Nothing]) };
+        let due = Record { choice: ToolChoice::None, ..record(&[Came::Nothing { at_limit: false }]) };
         let note = Policies::new(Interventions::default()).note(&due).expect("two are due");
         insta::assert_snapshot!(note, @r"
         [A note of the host, not a message of the user]

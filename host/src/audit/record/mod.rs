@@ -89,13 +89,13 @@ pub enum What {
     Decided {
         /// Who wants it.
         #[serde(flatten)]
-        actor: Actor,
+        actor: Box<Actor>,
         /// What it is.
         effect: Effect,
         /// What becomes of it.
         decision: Verdict,
         /// Because of what.
-        by: By,
+        by: Box<By>,
         /// How long a dialog was open or waited for.
         waited_ms: u64,
     },

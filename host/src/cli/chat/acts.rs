@@ -59,9 +59,9 @@ impl Talk<'_> {
         }
         let mode = self.approvals.mode();
         let words = match mode {
-            Mode::Ask => "commands and writes are asked, one by one",
+            Mode::Ask => "commands and writes need approval, one by one",
             Mode::Plan => "commands and writes are denied",
-            Mode::AutoEdit => "writes are allowed, commands are asked",
+            Mode::AutoEdit => "writes are allowed, commands need approval",
             Mode::Auto => "commands and writes are allowed without asking",
         };
         Ok(format!("mode {mode}: {words}"))
@@ -133,7 +133,7 @@ impl Talk<'_> {
             return Err(CliError::new("there is no such session"));
         };
         self.go_on_with(session);
-        Ok("what was allowed \"don't ask again\" before is asked again".to_owned())
+        Ok("earlier \"don't ask again\" approvals no longer hold".to_owned())
     }
 
     fn clear(&mut self) -> String {

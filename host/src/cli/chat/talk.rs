@@ -19,20 +19,21 @@ use super::signals::Signals;
 use super::view::{MARK, Scene, View};
 use super::{LEFT, Manner, remark, told, tty};
 use crate::agent::events::{Event, Observer};
-use crate::agent::ports::{Model, Tools as _};
-use crate::agent::{Agent, Compacted, Outcome, RequestId};
+use crate::agent::ports::Model;
+use crate::agent::{Agent, Compacted, Outcome};
 use crate::audit::Audit;
 use crate::cli::assemble::Parts;
 use crate::cli::audit;
 use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::cli::interrupt::FOR_LAST_WORDS;
-use crate::cli::run::{guide_notice, random, system_prompt};
+use crate::cli::render::lines::problem;
+use crate::cli::request::{Conversation, Request, guide_notice, next_id, system_prompt};
 use crate::cli::sessions::show::said_and_done;
 use crate::conversation::Transcript;
 use crate::policy::Mode;
 use crate::sandbox::Workspace;
-use crate::session::{Recording, Session};
+use crate::session::Session;
 use crate::shown;
 use crate::tools::{Approvals, Approver, Ledger, Memory};
 
@@ -265,35 +266,20 @@ impl<'a> Talk<'a> {
             self.record.give_back(journal);
             return (Came::Unrecorded, Then::GoOn);
         }
-        let prompt = system_prompt(self.parts, &self.workspace, self.approvals.mode());
-        let sub_agents = self.parts.sub_agents(&self.workspace, &self.approvals, &self.model, prompt.render_for_sub_agent());
-        let dispatcher = self.parts.dispatcher_with(&self.workspace, Arc::clone(&self.approvals)).with_sub_agents(sub_agents);
-        let dispatcher = dispatcher.with_memory(Arc::clone(&self.memory));
-        let system = prompt.render();
-        self.meter.borrow_mut().set_beside(&system, dispatcher.definitions());
-        let recording = journal.map(|journal| Recording::new(journal, self.view.as_ref()));
-        let last_words = recording.as_ref().map(Recording::last_words);
-        let observer: &dyn Observer = recording.as_ref().map_or(self.view.as_ref(), |recording| recording);
-        let audit = self.audit.clone();
-        let watching = audit.as_ref().map(|audit| audit.watching(observer));
-        let observer: &dyn Observer = watching.as_ref().map_or(observer, |watching| watching);
-        let (model, settings) = (self.model.as_ref(), &self.parts.settings);
-        let agent = Agent {
-            model,
-            tools: &dispatcher,
-            observer,
-            system,
-            turn_limit: settings.turn_limit,
-            time_limit: settings.time_limit,
-            interventions: settings.interventions,
-        };
-        let (id, cancel) = (RequestId::new(random()), CancellationToken::new());
+        let model = Arc::clone(&self.model);
+        let conversation =
+            Conversation { approvals: Arc::clone(&self.approvals), memory: Arc::clone(&self.memory), audit: self.audit.clone(), journal };
+        let view = Arc::clone(&self.view);
+        let request = Request::of(conversation, self.parts, &self.workspace, &model, view.as_ref());
+        self.meter.borrow_mut().set_beside(request.system(), self.parts.catalog.definitions());
+        let (id, cancel, last_words) = (next_id(), CancellationToken::new(), request.last_words());
         let (runtime, mut transcript) = (self.runtime, std::mem::take(&mut self.transcript));
-        let working = async |transcript: &mut Transcript| match work {
-            Work::Prompt(prompt) => Came::Ended(agent.request(&id, transcript, prompt, &cancel).await),
-            Work::Compact => Came::Compacted(agent.compact(transcript, &cancel).await),
+        let work = || {
+            runtime.block_on(request.work(async |agent: &Agent<'_>| match work {
+                Work::Prompt(prompt) => Came::Ended(agent.request(&id, &mut transcript, prompt, &cancel).await),
+                Work::Compact => Came::Compacted(agent.compact(&mut transcript, &cancel).await),
+            }))
         };
-        let work = || runtime.block_on(working(&mut transcript));
         let (came, then) = beside(&cancel, work, |is_finished| {
             let attention = Attention {
                 view: &self.view,
@@ -315,26 +301,15 @@ impl<'a> Talk<'a> {
         });
         self.view.set_scene(Scene::Still);
         self.transcript = transcript;
-        self.record.give_back(recording.and_then(Recording::into_journal));
+        self.record.give_back(request.into_journal());
         self.meter.borrow_mut().set_conversation(&self.transcript);
         (came, then)
     }
 
     /// Tells how a request ended. Unless it ended well, what was queued is not sent by itself.
     fn ended(&self, outcome: &Outcome, words: &mut Words) {
-        let problem = match outcome {
-            Outcome::Answered { .. } => None,
-            Outcome::Limit { turns, .. } => Some(format!("stopped after {turns} turns with calls. Say `go on` to let it go on.")),
-            Outcome::Empty => Some("the model gave no answer, twice in a row. Say it in other words, or choose another /model.".to_owned()),
-            Outcome::Rejected => Some("ended, since you rejected a call. Say what to do instead.".to_owned()),
-            Outcome::Aborted => Some("stopped. What was done until then is remembered.".to_owned()),
-            Outcome::TimedOut { seconds } => Some(format!("stopped after its {seconds} seconds.")),
-            Outcome::ProviderError { message } => Some(format!("the model did not answer: {message}")),
-            Outcome::Overflow { message } => Some(format!("the conversation is too large for the model: {message}")),
-            Outcome::InternalError { message } => Some(format!("an error of cofferdam itself, please report it: {message}")),
-        };
-        if let Some(problem) = problem {
-            self.view.say(&told(&problem));
+        if let Some(problem) = problem(outcome) {
+            self.view.say(&told(&format!("{problem}{}", hint(outcome))));
         }
         if !matches!(outcome, Outcome::Answered { .. } | Outcome::Limit { .. }) {
             self.give_back(None, words);
@@ -352,6 +327,18 @@ impl<'a> Talk<'a> {
         words.typed = Line::of(all.join("\n"));
         let what = if prompt.is_some() { "It" } else { "What was queued" };
         self.view.say(&remark(&format!("{what} was not sent; it is below.")));
+    }
+}
+
+/// What the user can do about it, after the words for it.
+fn hint(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Limit { .. } => ". Say `go on` to let it go on.",
+        Outcome::Empty => ". Say it in other words, or choose another /model.",
+        Outcome::Rejected => ". Say what to do instead.",
+        Outcome::Aborted => ". What was done until then is remembered.",
+        Outcome::TimedOut { .. } => ".",
+        Outcome::Answered { .. } | Outcome::ProviderError { .. } | Outcome::Overflow { .. } | Outcome::InternalError { .. } => "",
     }
 }
 

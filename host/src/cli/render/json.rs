@@ -45,6 +45,8 @@ pub(in crate::cli) struct Report<'a> {
     outcome: &'static str,
     exit_code: u8,
     text: Option<&'a str>,
+    /// Why the model stopped writing; anything but `end` says that the text may not be all of the answer.
+    stop_reason: Option<&'a str>,
     error: Option<&'a str>,
     model: &'a ModelInfo,
     turns: usize,
@@ -60,7 +62,7 @@ pub(in crate::cli) fn report<'a>(
     outcome: &'a Outcome,
     exit_code: u8,
     model: &'a ModelInfo,
-    transcript: &Transcript,
+    transcript: &'a Transcript,
     renderer: &Renderer,
 ) -> Report<'a> {
     let turns = transcript.exchanges().last().map(|exchange| exchange.turns()).unwrap_or_default();
@@ -81,6 +83,7 @@ pub(in crate::cli) fn report<'a>(
         outcome: outcome.kind(),
         exit_code,
         text: outcome.text(),
+        stop_reason: turns.last().map(|turn| turn.stop().name()),
         error,
         model,
         turns: turns.len(),

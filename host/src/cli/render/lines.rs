@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use console::style;
 
+use crate::agent::Outcome;
 use crate::agent::events::{Tier, View};
 use crate::conversation::{Call, ResultStatus, ToolResult};
 use crate::shown;
@@ -79,6 +80,21 @@ pub(in crate::cli) fn retry(attempt: u32, pause: Duration, reason: &str) -> Stri
 pub(in crate::cli) fn summarised(turns: usize, before: u64, after: u64) -> String {
     let facts = format!("  {turns} turns are now a summary: about {before} tokens became {after}");
     style(facts).dim().for_stderr().to_string()
+}
+
+/// Why a request ended without an answer, or before its work was done.
+pub(in crate::cli) fn problem(outcome: &Outcome) -> Option<String> {
+    Some(match outcome {
+        Outcome::Answered { .. } => return None,
+        Outcome::Limit { turns, .. } => format!("stopped after {turns} turns with calls"),
+        Outcome::Empty => "the model gave no answer, twice in a row".to_owned(),
+        Outcome::Rejected => "stopped because you rejected a call".to_owned(),
+        Outcome::Aborted => "stopped".to_owned(),
+        Outcome::TimedOut { seconds } => format!("stopped at the time limit of {seconds} s"),
+        Outcome::ProviderError { message } => format!("the model did not answer: {message}"),
+        Outcome::Overflow { message } => message.clone(),
+        Outcome::InternalError { message } => format!("an error of cofferdam itself, please report it: {message}"),
+    })
 }
 
 /// Something the user should know.

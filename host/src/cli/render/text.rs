@@ -148,18 +148,9 @@ impl Text {
             let text = if self.live { shown::block(text) } else { text.to_owned() };
             stdout_line(text.strip_suffix('\n').unwrap_or(&text));
         }
-        let problem = match outcome {
-            Outcome::Answered { .. } => return,
-            Outcome::Limit { turns, .. } => format!("stopped after {turns} turns with calls; raise --max-tool-iterations to let it go on"),
-            Outcome::Empty => "the model gave no answer, twice in a row".to_owned(),
-            Outcome::Rejected => "ended, since you rejected a call".to_owned(),
-            Outcome::Aborted => "stopped".to_owned(),
-            Outcome::TimedOut { seconds } => format!("stopped after its {seconds} seconds"),
-            Outcome::ProviderError { message } => format!("the model did not answer: {message}"),
-            Outcome::Overflow { message } => format!("the conversation is too large for the model: {message}"),
-            Outcome::InternalError { message } => format!("an error of cofferdam itself, please report it: {message}"),
-        };
-        stderr_line(&format!("cofferdam: {}", shown::block(&problem)));
+        let Some(problem) = lines::problem(outcome) else { return };
+        let hint = if matches!(outcome, Outcome::Limit { .. }) { "; raise --max-tool-iterations to let it go on" } else { "" };
+        stderr_line(&format!("cofferdam: {}{hint}", shown::block(&problem)));
     }
 
     fn say(&mut self, line: &str) {

@@ -1,12 +1,12 @@
 //! `cofferdam sessions delete`.
 
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use super::local_time;
+use crate::cli::ask;
 use crate::cli::error::{CliError, Done};
 use crate::cli::exit;
-use crate::cli::print::{stderr_line, stderr_piece};
+use crate::cli::print::stderr_line;
 use crate::session::Entry;
 use crate::shown;
 
@@ -21,14 +21,10 @@ pub(super) fn run(entry: &Entry, yes: bool) -> Done {
 }
 
 fn confirmed(entry: &Entry) -> Result<bool, CliError> {
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(CliError::new("nobody can be asked here whether to delete the session: say --yes to delete it"));
-    }
     // One that cannot be read can be deleted all the same.
     let first = entry.look().ok().and_then(|saved| saved.requests.first().map(|first| shown::line(&first.prompt, 60)));
     let words = first.map(|words| format!(" (\"{words}\")")).unwrap_or_default();
-    stderr_piece(&format!("Delete session {}{words}, last changed {}, for good? [y/N] ", entry.id, local_time(entry.changed)));
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    let session = format!("Session {}{words}, last changed {}", entry.id, local_time(entry.changed));
+    ask::yes_or_no(&session, "Delete it for good?")
+        .ok_or_else(|| CliError::new("there is no terminal to ask at; use --yes to delete the session"))
 }

@@ -32,7 +32,7 @@ pub(super) fn run(common: &Common, name: String, input: &str, calls: CallArgs, a
     let answered = runtime.block_on(async {
         let dialog = TerminalDialog::at_this_terminal(&Arc::new(Renderer::new(Output::Json)), &parts.commands);
         let audit = audit::begin(&parts, &workspace, None, None, parts.settings.mode, |text| stderr_line(&shown::line(text, 400)))?;
-        let dispatcher = parts.dispatcher(&workspace, parts.approvals(dialog, audit.as_ref()));
+        let dispatcher = parts.dispatcher(&workspace, Arc::new(parts.approvals(dialog, audit.as_ref())), None);
         let cancel = CancellationToken::new();
         interrupt::watch(cancel.clone(), None)?;
         let call = Call { id: CallId::new("call_1"), name, arguments };

@@ -5,14 +5,11 @@
 //! in the next request: a note goes after it. Pictures in a failed result are named, not sent, since an error may
 //! hold text only.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::agent::ports::{ModelRequest, ToolChoice};
-use crate::conversation::{AnsweredCall, Block, Call, Content, Reasoning, ToolResult, Turn};
-use crate::model::wire::{NO_OUTPUT, wire_name, wire_summary};
-
-/// Where the text of arguments goes that are not a JSON object, as `input` must be one.
-const UNPARSED: &str = "unparsed_arguments";
+use crate::conversation::{AnsweredCall, Block, CallId, Content, Reasoning, ToolResult, Turn, distinct_ids};
+use crate::model::wire::{NO_OUTPUT, wire_input, wire_name, wire_summary};
 
 /// What of a request is the model's and not the conversation's.
 pub(super) struct Shape<'a> {
@@ -67,8 +64,9 @@ fn messages(request: &ModelRequest<'_>, with_thinking: bool) -> Vec<Message> {
     for (prompt, turns) in conversation.exchanges() {
         add(&mut messages, "user", [text(prompt)]);
         for turn in turns {
-            add(&mut messages, "assistant", assistant(turn.turn(), with_thinking));
-            add(&mut messages, "user", turn.results().map(|(call, answer)| result(call, answer)));
+            let ids = ids(turn.turn());
+            add(&mut messages, "assistant", assistant(turn.turn(), &ids, with_thinking));
+            add(&mut messages, "user", turn.results().zip(&ids).map(|((_, answer), id)| result(id, answer)));
         }
     }
     mark_for_cache(messages.last_mut().and_then(|last| last.content.iter_mut().rev().find(|block| can_be_marked(block))));
@@ -104,14 +102,24 @@ fn can_be_marked(block: &Value) -> bool {
     !matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"))
 }
 
-fn assistant(turn: &Turn, with_thinking: bool) -> Vec<Value> {
+/// The ids of a turn's calls as this API takes them: other providers write characters that it does not.
+fn ids(turn: &Turn) -> Vec<CallId> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let fitted = |id: &CallId| CallId::new(id.as_str().replace(|c| !fits(c), "_"));
+    let mut ids: Vec<CallId> = turn.calls().map(|answered| fitted(&answered.call.id)).collect();
+    distinct_ids(ids.iter_mut());
+    ids
+}
+
+fn assistant(turn: &Turn, ids: &[CallId], with_thinking: bool) -> Vec<Value> {
+    let mut ids = ids.iter();
     turn.blocks()
         .iter()
         .filter_map(|block| match block {
             Block::Text(said) => Some(text(said)),
             Block::Reasoning(reasoning) => with_thinking.then(|| thinking(reasoning)).flatten(),
             Block::Call(AnsweredCall { call, .. }) => {
-                Some(json!({"type": "tool_use", "id": call.id, "name": wire_name(&call.name), "input": input(&call.arguments)}))
+                Some(json!({"type": "tool_use", "id": ids.next(), "name": wire_name(&call.name), "input": wire_input(&call.arguments)}))
             }
         })
         .collect()
@@ -126,18 +134,8 @@ fn thinking(reasoning: &Reasoning) -> Option<Value> {
     }
 }
 
-fn input(arguments: &str) -> Value {
-    if arguments.trim().is_empty() {
-        return Value::Object(Map::new());
-    }
-    match serde_json::from_str(arguments) {
-        Ok(object @ Value::Object(_)) => object,
-        _ => json!({UNPARSED: arguments}),
-    }
-}
-
-fn result(call: &Call, result: &ToolResult) -> Value {
-    let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": content(result)});
+fn result(id: &CallId, result: &ToolResult) -> Value {
+    let mut block = json!({"type": "tool_result", "tool_use_id": id, "content": content(result)});
     if result.status.is_error() {
         block["is_error"] = true.into();
     }

@@ -58,21 +58,13 @@ impl Stream {
         Self { place: place.clone(), blocks: BTreeMap::new(), stop: None, usage: Parts::default(), is_over: false }
     }
 
-    fn malformed(&self, what: &str) -> Failure {
-        Failure::malformed(format!("{} ({}): {what}", self.place.provider, self.place.host))
-    }
-
-    fn damaged(&self, what: &str) -> Failure {
-        Failure::damaged(format!("{} ({}): {what}", self.place.provider, self.place.host))
-    }
-
     fn begin(&mut self, data: &Value, hand: &mut Hand<'_>) -> Result<(), Failure> {
         let block = &data["content_block"];
         let word = |key: &str| block[key].as_str().unwrap_or_default().to_owned();
         let part = match block["type"].as_str().unwrap_or_default() {
             "text" => {
-                let text = word("text");
-                hand.over(Delta::Text(&text));
+                let mut text = String::new();
+                say(&mut text, &word("text"), hand);
                 Part::Text(text)
             }
             "thinking" => {
@@ -88,25 +80,22 @@ impl Stream {
             }
             _ => Part::Other,
         };
-        let index = data["index"].as_u64().ok_or_else(|| self.malformed("a content block has no index"))?;
+        let index = data["index"].as_u64().ok_or_else(|| self.place.malformed("a content block has no index"))?;
         match self.blocks.insert(index, Begun { block: part, is_closed: false }) {
             None => Ok(()),
-            Some(_) => Err(self.malformed("two content blocks have the same index")),
+            Some(_) => Err(self.place.malformed("two content blocks have the same index")),
         }
     }
 
     fn add(&mut self, data: &Value, hand: &mut Hand<'_>) -> Result<(), Failure> {
         let index = data["index"].as_u64();
         let Some(begun) = index.and_then(|index| self.blocks.get_mut(&index)) else {
-            return Err(self.malformed("a piece belongs to no content block"));
+            return Err(self.place.malformed("a piece belongs to no content block"));
         };
         let delta = &data["delta"];
         let piece = |key: &str| delta[key].as_str().unwrap_or_default();
         match (&mut begun.block, delta["type"].as_str().unwrap_or_default()) {
-            (Part::Text(text), "text_delta") => {
-                text.push_str(piece("text"));
-                hand.over(Delta::Text(piece("text")));
-            }
+            (Part::Text(text), "text_delta") => say(text, piece("text"), hand),
             (Part::Thinking { text, .. }, "thinking_delta") => {
                 text.push_str(piece("thinking"));
                 hand.over(Delta::Reasoning(piece("thinking")));
@@ -143,6 +132,15 @@ impl Stream {
     }
 }
 
+/// More of a block of text.
+fn say(text: &mut String, piece: &str, hand: &mut Hand<'_>) {
+    if text.is_empty() {
+        text.push_str(hand.set_apart(piece));
+    }
+    text.push_str(piece);
+    hand.over(Delta::Text(piece));
+}
+
 impl Parts {
     /// All input as one number, which is unknown if its largest part is.
     fn sum(&self) -> Usage {
@@ -177,7 +175,7 @@ impl Part {
 impl Wire for Stream {
     fn event(&mut self, event: &Event, hand: &mut Hand<'_>) -> Result<Progress, Failure> {
         let data: Value = serde_json::from_str(&event.data)
-            .map_err(|error| self.damaged(&format!("an event is not JSON ({error}): {}", self.place.quote(&event.data))))?;
+            .map_err(|error| self.place.damaged(&format!("an event is not JSON ({error}): {}", self.place.quote(&event.data))))?;
         match data["type"].as_str().unwrap_or(&event.name) {
             "message_start" => self.count(&data["message"]["usage"]),
             "content_block_start" => self.begin(&data, hand)?,
@@ -210,14 +208,14 @@ impl Wire for Stream {
 
     fn finish(self) -> Result<Response, Failure> {
         if !self.is_over {
-            return Err(self.damaged("the stream ended before the response did"));
+            return Err(self.place.damaged("the stream ended before the response did"));
         }
         let stop = self.stop();
         // The limit on output, or the provider's, may fall into a call. That one stays open, and is not run.
         let open_call = |begun: &Begun| matches!(begun.block, Part::Call { .. }) && !begun.is_closed;
         let is_cut_off = matches!(stop, StopReason::Length | StopReason::Refused);
         if !is_cut_off && self.blocks.values().any(open_call) {
-            return Err(self.malformed("the response ended within a call"));
+            return Err(self.place.malformed("the response ended within a call"));
         }
         let usage = self.usage.sum();
         let blocks = self.blocks.into_values().filter_map(|begun| begun.block.into_block()).collect();

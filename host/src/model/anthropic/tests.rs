@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::request::{self, Shape};
 use super::stream::Stream;
 use crate::agent::ports::{Delta, ModelErrorKind, ModelRequest, ToolChoice};
-use crate::conversation::{Reasoning, Response, ResponseBlock, StopReason, Transcript, Usage};
+use crate::conversation::{Call, CallId, OpenTurn, Reasoning, Response, ResponseBlock, StopReason, Transcript, Usage};
 use crate::model::failure::{Again, Failure, Place};
 use crate::model::sse::Event;
 use crate::model::test_server::{eventful, hello, in_words, shortened, two_tools};
@@ -49,7 +49,7 @@ fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
             {"role": "user", "content": [
                 {"type": "tool_result", "tool_use_id": "c1", "content": [
                     {"type": "text", "text": "a.rs"},
-                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}},
+                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}},
                 ]},
                 {"type": "tool_result", "tool_use_id": "c2", "content": [{"type": "text", "text": "(no output)"}]},
                 {"type": "tool_result", "tool_use_id": "c3", "is_error": true, "content": [
@@ -82,6 +82,22 @@ fn r055_results_stand_before_text_in_one_message() {
     assert_eq!(last[3]["cache_control"], json!({"type": "ephemeral"}));
     assert_eq!(body.get("system"), None);
     assert_eq!(body.get("tools"), None);
+}
+
+#[test]
+fn r021_ids_of_other_providers_are_written_as_this_one_takes_them() {
+    let mut transcript = Transcript::new();
+    transcript.begin("Go.");
+    let call = |id: &str| ResponseBlock::Call(Call { id: CallId::new(id), name: "grep".into(), arguments: "{}".into() });
+    let blocks = vec![call("functions.grep:0"), call("functions_grep_0"), call("c1")];
+    transcript.record(OpenTurn::new(Response { blocks, ..Response::default() }).expect("it has calls").close("unused"));
+    let messages = request::body(&SHAPE, &hello(&transcript))["messages"].clone();
+    let ids = |message: usize, key: &str| -> Vec<String> {
+        let blocks = messages[message]["content"].as_array().into_iter().flatten();
+        blocks.filter_map(|block| block[key].as_str()).map(str::to_owned).collect()
+    };
+    assert_eq!(ids(1, "id"), ["functions_grep_0", "functions_grep_0_2", "c1"]);
+    assert_eq!(ids(1, "id"), ids(2, "tool_use_id"));
 }
 
 #[test]
@@ -293,4 +309,18 @@ fn r065_r070_a_summary_is_context_of_the_users_side_and_an_old_result_a_placehol
     let left_out = json!([{"type": "text", "text": crate::conversation::PLACEHOLDER}]);
     assert_eq!(messages[2]["content"][0], json!({"type": "tool_result", "tool_use_id": "c", "content": left_out}));
     assert_eq!(messages[2]["content"][1], json!({"type": "text", "text": "Two."}));
+}
+
+#[test]
+fn r130_texts_of_one_response_stand_apart_where_they_are_shown_and_where_they_are_kept() {
+    let text = |index: u64, begins: &str| start(index, json!({"type": "text", "text": begins}));
+    let piece = |index: u64, text: &str| delta(index, json!({"type": "text_delta", "text": text}));
+    let thought = start(1, json!({"type": "thinking", "thinking": "Hm.", "signature": "sig"}));
+    let mut events =
+        vec![text(0, ""), piece(0, "Let me"), piece(0, " look."), stop(0), thought, stop(1), text(2, ""), piece(2, "It is 4.\n")];
+    events.extend([stop(2), text(3, "Done."), stop(3), text(4, ""), stop(4)]);
+    events.extend(ending("end_turn"));
+    let read = read(&events);
+    assert_eq!(read.outcome.expect("it is whole").text(), "Let me look.\n\nIt is 4.\nDone.");
+    assert_eq!(read.deltas.iter().filter_map(|heard| heard.strip_prefix("text ")).collect::<String>(), "Let me look.\n\nIt is 4.\nDone.");
 }

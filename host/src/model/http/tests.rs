@@ -176,6 +176,17 @@ async fn r085_a_response_that_broke_off_begins_anew_if_nobody_saw_it() {
 }
 
 #[tokio::test]
+async fn r085_thinking_and_the_beginning_of_a_call_are_not_shown() {
+    let thought = "data: {\"choices\": [{\"delta\": {\"reasoning_content\": \"Hm.\"}}]}\n\n";
+    let call =
+        "data: {\"choices\": [{\"delta\": {\"tool_calls\": [{\"index\": 0, \"id\": \"a\", \"function\": {\"name\": \"grep\"}}]}}]}\n\n";
+    let overloaded = "data: {\"error\": {\"type\": \"overloaded_error\", \"message\": \"x\"}}\n\n";
+    let asked = ask(vec![Answer::events(&format!("{thought}{call}{overloaded}")), Answer::events(HELLO)]).await;
+    assert_eq!(asked.outcome.map(|response| response.text()), Ok("Grüße 🦀".into()));
+    assert_eq!(asked.deltas[..3], ["reasoning Hm.", "call grep", "retry after attempt 1"]);
+}
+
+#[tokio::test]
 async fn r085_a_stream_that_ends_or_is_damaged_before_anything_was_shown_is_tried_again() {
     for (spec, whole) in [("openai:m", HELLO), ("anthropic:m", CLAUDE)] {
         for trouble in ["", ": comment\n\n", "data: {\"choi\n\n", "event: message_start\ndata: {\"type\": \"message_st\n\n"] {

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::Dialect;
 use crate::agent::ports::{ModelRequest, ToolChoice};
-use crate::conversation::{AnsweredCall, Block, Call, Content, Reasoning, Sent, ToolResult, Turn};
-use crate::model::wire::{NO_OUTPUT, wire_name, wire_summary};
+use crate::conversation::{AnsweredCall, Block, Call, Reasoning, Sent, ToolResult, Turn};
+use crate::model::wire::{no_pictures, wire_arguments, wire_name, wire_summary, wire_text};
 
 /// The body of the request.
 pub(super) fn body(model: &str, request: &ModelRequest<'_>, dialect: &Dialect) -> Value {
@@ -122,11 +122,10 @@ fn assistant(turn: &Turn, dialect: &Dialect) -> Value {
     let calls: Vec<Value> = turn
         .calls()
         .map(|AnsweredCall { call, .. }| {
-            let arguments = if call.arguments.trim().is_empty() { "{}" } else { call.arguments.as_str() };
             json!({
                 "id": call.id,
                 "type": "function",
-                "function": {"name": wire_name(&call.name), "arguments": arguments},
+                "function": {"name": wire_name(&call.name), "arguments": wire_arguments(&call.arguments)},
             })
         })
         .collect();
@@ -144,28 +143,15 @@ fn thought(block: &Block) -> Option<&str> {
 }
 
 fn result(call: &Call, result: &ToolResult, dialect: &Dialect, pictures: &mut Vec<Value>) -> Value {
-    let mut text = result.text();
-    for piece in &result.content {
-        let Content::Image { media_type, base64 } = piece else { continue };
-        let remark = if dialect.takes_pictures {
-            if pictures.is_empty() {
-                pictures.push(json!({"type": "text", "text": "Pictures from the results above, in their order:"}));
-            }
-            pictures.push(json!({"type": "image_url", "image_url": {"url": format!("data:{media_type};base64,{base64}")}}));
-            format!("[a picture, {media_type}: it follows after the results]")
-        } else {
-            format!("[a picture, {media_type}: this model cannot be shown pictures]")
-        };
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
+    let text = wire_text(result, |media_type, base64| {
+        if !dialect.takes_pictures {
+            return Some(no_pictures(media_type));
         }
-        text.push_str(&remark);
-    }
-    if text.trim().is_empty() {
-        NO_OUTPUT.clone_into(&mut text);
-    }
-    if result.status.is_error() && !text.starts_with("Error:") {
-        text.insert_str(0, "Error: ");
-    }
+        if pictures.is_empty() {
+            pictures.push(json!({"type": "text", "text": "Pictures from the results above, in their order:"}));
+        }
+        pictures.push(json!({"type": "image_url", "image_url": {"url": format!("data:{media_type};base64,{base64}")}}));
+        Some(format!("[a picture, {media_type}: it follows after the results]"))
+    });
     json!({"role": "tool", "tool_call_id": call.id, "content": text})
 }

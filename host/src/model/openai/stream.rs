@@ -190,11 +190,9 @@ impl Wire for Stream {
             return Ok(Progress::Over);
         }
         let chunk: Chunk = serde_json::from_str(&event.data).map_err(|error| {
-            let Place { provider, host, .. } = &self.place;
-            let quoted = self.place.quote(&event.data);
-            let message = format!("{provider} ({host}) sent an event that is not a chunk of a response ({error}): {quoted}");
+            let what = format!("an event is not a chunk of a response ({error}): {}", self.place.quote(&event.data));
             // What is no JSON was cut or damaged on its way; what is JSON of another form will be so again.
-            if error.is_data() { Failure::malformed(message) } else { Failure::damaged(message) }
+            if error.is_data() { self.place.malformed(&what) } else { self.place.damaged(&what) }
         })?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             return Err(self.place.broke_off(&error));
@@ -222,8 +220,7 @@ impl Wire for Stream {
 
     fn finish(mut self) -> Result<Response, Failure> {
         if !self.is_whole() {
-            let Place { provider, host, .. } = &self.place;
-            return Err(Failure::damaged(format!("the stream of {provider} ({host}) ended before the response did")));
+            return Err(self.place.damaged("the stream ended before the response did"));
         }
         let stop = self.stop();
         let mut blocks = Vec::new();

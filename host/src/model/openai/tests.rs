@@ -35,7 +35,7 @@ fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
             {"role": "assistant", "content": "Let me look.", "tool_calls": [
                 {"id": "c1", "type": "function", "function": {"name": "list_dir", "arguments": "{\"path\": \".\", \"n\": 1.0}"}},
                 {"id": "c2", "type": "function", "function": {"name": "todo", "arguments": "{}"}},
-                {"id": "c3", "type": "function", "function": {"name": "see_this", "arguments": "{\"a\":1}{\"b\":2}"}},
+                {"id": "c3", "type": "function", "function": {"name": "see_this", "arguments": "{\"unparsed_arguments\":\"{\\\"a\\\":1}{\\\"b\\\":2}\"}"}},
             ]},
             {"role": "tool", "tool_call_id": "c1", "content": "a.rs\n[a picture, image/png: this model cannot be shown pictures]"},
             {"role": "tool", "tool_call_id": "c2", "content": "(no output)"},
@@ -69,7 +69,7 @@ fn r057_a_blank_system_prompt_is_not_sent() {
 fn pictures_follow_the_results_where_the_server_takes_them() {
     let messages = sent(&eventful(), &Dialect { takes_pictures: true, ..Dialect::default() });
     assert_eq!(messages[2]["content"], "a.rs\n[a picture, image/png: it follows after the results]");
-    let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}});
+    let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}});
     let expected = json!({"role": "user", "content": [
         {"type": "text", "text": "Pictures from the results above, in their order:"}, picture, picture,
     ]});
@@ -279,7 +279,7 @@ fn r083_a_stream_without_a_finish_reason_is_an_error() {
     for chunks in [&half[..], &done, &[]] {
         let failure = read(chunks).outcome.expect_err("it did not end");
         assert_eq!(failure.kind, ModelErrorKind::Malformed);
-        assert_eq!(failure.message, "the stream of OpenAI (h) ended before the response did");
+        assert_eq!(failure.message, "OpenAI (h): the stream ended before the response did");
     }
     assert!(read(&[delta(json!({"content": "all"})), end("stop")]).outcome.is_ok(), "without [DONE]");
 }

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::Dialect;
 use crate::agent::ports::{ModelRequest, ToolChoice};
-use crate::conversation::{AnsweredCall, Block, Call, Content, Reasoning, ToolResult, Turn};
-use crate::model::wire::{NO_OUTPUT, wire_name, wire_summary};
+use crate::conversation::{AnsweredCall, Block, Call, Reasoning, ToolResult, Turn};
+use crate::model::wire::{no_pictures, wire_arguments, wire_name, wire_summary, wire_text};
 
 /// The body of the request.
 pub(super) fn body(model: &str, request: &ModelRequest<'_>, dialect: &Dialect, with_thinking: bool) -> Value {
@@ -83,8 +83,7 @@ impl Input<'_> {
                 // That of others is not accepted.
                 Block::Reasoning(Reasoning::Sealed { .. } | Reasoning::Text { .. } | Reasoning::Opaque { .. }) => {}
                 Block::Call(AnsweredCall { call, .. }) => {
-                    let arguments = if call.arguments.trim().is_empty() { "{}" } else { call.arguments.as_str() };
-                    let name = wire_name(&call.name);
+                    let (name, arguments) = (wire_name(&call.name), wire_arguments(&call.arguments));
                     self.items.push(json!({"type": "function_call", "call_id": call.id, "name": name, "arguments": arguments}));
                 }
             }
@@ -101,25 +100,14 @@ impl Input<'_> {
 }
 
 fn result(call: &Call, result: &ToolResult, dialect: &Dialect) -> Value {
-    let mut text = result.text();
     let mut pictures = Vec::new();
-    for piece in &result.content {
-        let Content::Image { media_type, base64 } = piece else { continue };
-        if dialect.takes_pictures {
-            pictures.push(json!({"type": "input_image", "image_url": format!("data:{media_type};base64,{base64}")}));
-            continue;
+    let text = wire_text(result, |media_type, base64| {
+        if !dialect.takes_pictures {
+            return Some(no_pictures(media_type));
         }
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push_str(&format!("[a picture, {media_type}: this model cannot be shown pictures]"));
-    }
-    if text.trim().is_empty() {
-        NO_OUTPUT.clone_into(&mut text);
-    }
-    if result.status.is_error() && !text.starts_with("Error:") {
-        text.insert_str(0, "Error: ");
-    }
+        pictures.push(json!({"type": "input_image", "image_url": format!("data:{media_type};base64,{base64}")}));
+        None
+    });
     let output = if pictures.is_empty() {
         Value::from(text)
     } else {

@@ -3,8 +3,12 @@
 //! `response.completed` and `response.incomplete` are the terminal events: without one there is no response, and with the
 //! first every item must have had its `response.output_item.done`. Deltas are for whoever watches; what an item is in the end is
 //! what its last event says, for thinking in particular, which is whole only there.
+//!
+//! Servers number the items, or name them, or neither, and their numbers need not be places in the response as a whole. An item
+//! is therefore looked for by its number, then by its name; a call that was taken for another one would run twice.
 
 use std::collections::BTreeMap;
+use std::mem::discriminant;
 
 use serde_json::Value;
 
@@ -17,8 +21,10 @@ use crate::model::wire::{Hand, Progress, Wire};
 /// A response on its way.
 pub(in crate::model) struct Stream {
     place: Place,
-    /// By their place in the output, which is a name and nothing more: it may be huge.
+    /// By their number in the output, which is a name and nothing more: it may be huge.
     items: BTreeMap<u64, Begun>,
+    /// The item that began last.
+    newest: Option<u64>,
     end: Option<End>,
     refused: bool,
     usage: Usage,
@@ -33,6 +39,8 @@ enum End {
 
 struct Begun {
     item: Item,
+    /// What the server calls it: its own id, and that of the call.
+    names: Vec<String>,
     is_closed: bool,
 }
 
@@ -55,42 +63,70 @@ enum Item {
 
 impl Stream {
     pub(in crate::model) fn new(place: &Place) -> Self {
-        Self { place: place.clone(), items: BTreeMap::new(), end: None, refused: false, usage: Usage::default() }
-    }
-
-    fn malformed(&self, what: &str) -> Failure {
-        Failure::malformed(format!("{} ({}): {what}", self.place.provider, self.place.host))
-    }
-
-    fn damaged(&self, what: &str) -> Failure {
-        Failure::damaged(format!("{} ({}): {what}", self.place.provider, self.place.host))
+        Self { place: place.clone(), items: BTreeMap::new(), newest: None, end: None, refused: false, usage: Usage::default() }
     }
 
     fn begin(&mut self, data: &Value, hand: &mut Hand<'_>) -> Result<(), Failure> {
-        let index = self.index(data)?;
-        let item = Item::of(&data["item"]);
-        if let Item::Call { name, .. } = &item {
-            hand.over(Delta::CallBegun(name));
+        let index = number(data).unwrap_or_else(|| self.next_number());
+        if self.items.contains_key(&index) {
+            return Err(self.place.malformed("two items have the same index"));
         }
-        match self.items.insert(index, Begun { item, is_closed: false }) {
-            None => Ok(()),
-            Some(_) => Err(self.malformed("two items have the same index")),
-        }
+        self.add(index, Item::of(&data["item"]), &data["item"], hand);
+        Ok(())
     }
 
-    fn index(&self, data: &Value) -> Result<u64, Failure> {
-        data["output_index"].as_u64().ok_or_else(|| self.malformed("an item has no index"))
+    fn add(&mut self, index: u64, item: Item, told: &Value, hand: &mut Hand<'_>) {
+        if let Item::Call { name, .. } = Item::of(told) {
+            hand.over(Delta::CallBegun(&name));
+        }
+        self.items.insert(index, Begun { item, names: names(told), is_closed: false });
+        self.newest = Some(index);
     }
 
+    fn next_number(&self) -> u64 {
+        self.items.last_key_value().map_or(0, |(last, _)| last.saturating_add(1))
+    }
+
+    /// The item that a piece belongs to.
     fn open(&mut self, data: &Value) -> Result<&mut Item, Failure> {
-        let index = self.index(data)?;
-        let failure = self.malformed("a piece belongs to no item");
-        self.items.get_mut(&index).map(|begun| &mut begun.item).ok_or(failure)
+        let named = || {
+            let name = data["item_id"].as_str()?;
+            self.items.iter().rev().find(|(_, begun)| begun.names.iter().any(|own| own == name)).map(|(index, _)| *index)
+        };
+        let index = number(data).or_else(named).or(self.newest);
+        let failure = self.place.malformed("a piece belongs to no item");
+        index.and_then(|index| self.items.get_mut(&index)).map(|begun| &mut begun.item).ok_or(failure)
+    }
+
+    /// The item that is whole now; `None` if it has not begun.
+    fn begun(&self, data: &Value) -> Option<u64> {
+        let numbered = number(data);
+        if let Some(index) = numbered.filter(|index| self.items.contains_key(index)) {
+            return Some(index);
+        }
+        let item = &data["item"];
+        let newest = || self.newest.filter(|index| numbered.is_none() && names(item).is_empty() && self.is_open(*index, item));
+        self.open_by_name(item).or_else(newest)
+    }
+
+    /// The open item of the same kind and name as this one.
+    fn open_by_name(&self, item: &Value) -> Option<u64> {
+        let names = names(item);
+        let is_it = |begun: &Begun| begun.names.iter().any(|name| names.contains(name));
+        self.items.iter().find(|(index, begun)| is_it(begun) && self.is_open(**index, item)).map(|(index, _)| *index)
+    }
+
+    fn is_open(&self, index: u64, item: &Value) -> bool {
+        let kind = discriminant(&Item::of(item));
+        self.items.get(&index).is_some_and(|begun| !begun.is_closed && discriminant(&begun.item) == kind)
     }
 
     fn say(&mut self, data: &Value, hand: &mut Hand<'_>) -> Result<(), Failure> {
         let piece = word(data, "delta");
         if let Item::Text(text) = self.open(data)? {
+            if text.is_empty() {
+                text.push_str(hand.set_apart(&piece));
+            }
             text.push_str(&piece);
             hand.over(Delta::Text(&piece));
         }
@@ -113,20 +149,16 @@ impl Stream {
     /// An item is whole. What came of it before is what was shown, and stays; what did not come in pieces comes now.
     fn close(&mut self, index: u64, whole: &Value, hand: &mut Hand<'_>) {
         let last = Item::of(whole);
-        let begun = self.items.entry(index).or_insert_with(|| {
-            if let Item::Call { name, .. } = &last {
-                hand.over(Delta::CallBegun(name));
-            }
-            Begun { item: last.emptied(), is_closed: false }
-        });
-        if begun.is_closed {
-            return;
+        if !self.items.contains_key(&index) {
+            self.add(index, last.emptied(), whole, hand);
         }
+        let Some(begun) = self.items.get_mut(&index).filter(|begun| !begun.is_closed) else { return };
         begun.is_closed = true;
         match (&mut begun.item, last) {
             (Item::Text(text), Item::Text(whole)) if text.is_empty() => {
+                text.push_str(hand.set_apart(&whole));
+                text.push_str(&whole);
                 hand.over(Delta::Text(&whole));
-                *text = whole;
             }
             (Item::Thinking { .. }, last @ Item::Thinking { .. }) => begun.item = last,
             (Item::Call { id, name, arguments }, Item::Call { id: last_id, name: last_name, arguments: last_arguments }) => {
@@ -140,11 +172,16 @@ impl Stream {
         }
     }
 
-    /// The response as a whole. Servers that did not send it in pieces have it here.
+    /// The response as a whole. Servers that did not send it in pieces have it here; of a kind of which there were pieces, it
+    /// has nothing that is new.
     fn end(&mut self, response: &Value, end: End, hand: &mut Hand<'_>) {
-        for (index, item) in (0..).zip(response["output"].as_array().into_iter().flatten()) {
-            if matches!(end, End::Completed) || !self.items.contains_key(&index) {
-                self.close(index, item, hand);
+        let came: Vec<_> = self.items.values().map(|begun| discriminant(&begun.item)).collect();
+        for item in response["output"].as_array().into_iter().flatten() {
+            match self.open_by_name(item) {
+                Some(index) if matches!(end, End::Completed) => self.close(index, item, hand),
+                Some(_) => {}
+                None if came.contains(&discriminant(&Item::of(item))) => {}
+                None => self.close(self.next_number(), item, hand),
             }
         }
         self.usage = read_usage(&response["usage"]);
@@ -226,7 +263,7 @@ impl Wire for Stream {
             return Ok(Progress::Over);
         }
         let data: Value = serde_json::from_str(&event.data)
-            .map_err(|error| self.damaged(&format!("an event is not JSON ({error}): {}", self.place.quote(&event.data))))?;
+            .map_err(|error| self.place.damaged(&format!("an event is not JSON ({error}): {}", self.place.quote(&event.data))))?;
         match data["type"].as_str().unwrap_or(&event.name) {
             "response.output_item.added" => self.begin(&data, hand)?,
             "response.output_text.delta" => self.say(&data, hand)?,
@@ -243,7 +280,7 @@ impl Wire for Stream {
                 }
             }
             "response.output_item.done" => {
-                let index = self.index(&data)?;
+                let index = self.begun(&data).or(number(&data)).unwrap_or_else(|| self.next_number());
                 self.close(index, &data["item"], hand);
             }
             "response.completed" => {
@@ -271,17 +308,26 @@ impl Wire for Stream {
 
     fn finish(self) -> Result<Response, Failure> {
         if !self.is_whole() {
-            return Err(self.damaged("the stream ended before the response did"));
+            return Err(self.place.damaged("the stream ended before the response did"));
         }
         let stop = self.stop();
         // The limit on output may fall into a call. That one stays open, and is not run.
         let open_call = |begun: &Begun| matches!(begun.item, Item::Call { .. }) && !begun.is_closed;
         if stop == StopReason::Calls && self.items.values().any(open_call) {
-            return Err(self.malformed("the response ended within a call"));
+            return Err(self.place.malformed("the response ended within a call"));
         }
         let blocks = self.items.into_values().filter_map(|begun| begun.item.into_block()).collect();
         Ok(Response { blocks, stop, usage: self.usage })
     }
+}
+
+fn number(data: &Value) -> Option<u64> {
+    data["output_index"].as_u64()
+}
+
+/// What an item is called.
+fn names(item: &Value) -> Vec<String> {
+    ["id", "call_id"].into_iter().map(|key| word(item, key)).filter(|name| !name.is_empty()).collect()
 }
 
 fn word(value: &Value, key: &str) -> String {

@@ -40,7 +40,7 @@ fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
             {"role": "assistant", "content": "Let me look.", "phase": "commentary"},
             {"type": "function_call", "call_id": "c1", "name": "list_dir", "arguments": "{\"path\": \".\", \"n\": 1.0}"},
             {"type": "function_call", "call_id": "c2", "name": "todo", "arguments": "{}"},
-            {"type": "function_call", "call_id": "c3", "name": "see_this", "arguments": "{\"a\":1}{\"b\":2}"},
+            {"type": "function_call", "call_id": "c3", "name": "see_this", "arguments": "{\"unparsed_arguments\":\"{\\\"a\\\":1}{\\\"b\\\":2}\"}"},
             {"type": "function_call_output", "call_id": "c1", "output": format!("a.rs\n{picture}")},
             {"type": "function_call_output", "call_id": "c2", "output": "(no output)"},
             {"type": "function_call_output", "call_id": "c3", "output": format!("Error: no such tool\n{picture}")},
@@ -98,7 +98,7 @@ fn r065_r070_a_summary_is_context_of_the_users_side_and_an_old_result_a_placehol
 #[test]
 fn pictures_stand_in_their_result_where_the_server_takes_them() {
     let sent = input(&eventful(), &Dialect { takes_pictures: true, ..Dialect::default() }, true);
-    let picture = json!({"type": "input_image", "image_url": "data:image/png;base64,AAAA"});
+    let picture = json!({"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="});
     assert_eq!(sent[5]["output"], json!([{"type": "input_text", "text": "a.rs"}, picture]));
     assert_eq!(sent[7]["output"], json!([{"type": "input_text", "text": "Error: no such tool"}, picture]));
 }
@@ -300,4 +300,70 @@ fn r090_thinking_in_the_clear_is_shown_and_goes_nowhere() {
     let response = response.expect("it is whole");
     assert_eq!(response.blocks[0], ResponseBlock::Reasoning(Reasoning::Text { text: "Hm.".into(), signature: None }));
     assert!(heard.contains(&"text x".to_owned()));
+}
+
+/// Whether the calls that came of these events are just these.
+fn has_calls(events: &[Value], expected: &[(&str, &str)]) {
+    let response = read(events).0.expect("it is whole");
+    let calls: Vec<_> = response.calls().map(|call| (call.id.as_str(), call.arguments.as_str())).collect();
+    assert_eq!(calls, expected, "{events:?}");
+}
+
+#[test]
+fn r082_a_call_is_one_call_wherever_the_whole_response_lists_it() {
+    let completed = |output: &[Value]| json!({"type": "response.completed", "response": {"output": output}});
+    let once = call("a", "bash", "{}");
+    let begun = added(1, call("a", "bash", ""));
+    // Numbered from 1, and listed from 0.
+    has_calls(&[begun.clone(), piece(1, "{}"), done(1, once.clone()), completed(std::slice::from_ref(&once))], &[("a", "{}")]);
+    // In another order.
+    let (first, second) = (call("a", "bash", "{\"n\":1}"), call("b", "bash", "{\"n\":2}"));
+    let numbered = [done(0, first.clone()), done(1, second.clone()), completed(&[second, first])];
+    has_calls(&numbered, &[("a", "{\"n\":1}"), ("b", "{\"n\":2}")]);
+    // Whole only there, or under another number.
+    has_calls(&[begun.clone(), completed(std::slice::from_ref(&once))], &[("a", "{}")]);
+    has_calls(&[begun, done(4, once.clone()), completed(&[])], &[("a", "{}")]);
+    // Words in pieces, and a call that is only there.
+    has_calls(
+        &[added(0, message("")), said(0, "I look."), done(0, message("I look.")), completed(&[message("I look."), once])],
+        &[("a", "{}")],
+    );
+}
+
+#[test]
+fn r082_items_without_numbers_are_known_by_their_names() {
+    let event = |kind: &str, item: Value| json!({"type": format!("response.output_item.{kind}"), "item": item});
+    let delta = |kind: &str, id: &str, delta: &str| json!({"type": format!("response.{kind}.delta"), "item_id": id, "delta": delta});
+    let named = |id: &str, text: &str| json!({"type": "message", "id": id, "content": [{"type": "output_text", "text": text}]});
+    let call = |id: &str, arguments: &str| json!({"type": "function_call", "call_id": id, "name": "bash", "arguments": arguments});
+    let events = [
+        event("added", named("m", "")),
+        delta("output_text", "m", "Both."),
+        event("added", call("fc_a", "")),
+        event("added", call("fc_b", "")),
+        delta("function_call_arguments", "fc_a", "{\"n\":"),
+        delta("function_call_arguments", "fc_b", "{}"),
+        delta("function_call_arguments", "fc_a", "1}"),
+        event("done", named("m", "Both.")),
+        event("done", call("fc_a", "{\"n\":1}")),
+        event("done", call("fc_b", "{}")),
+        json!({"type": "response.completed", "response": {"output": [named("m", "Both."), call("fc_a", "{\"n\":1}"), call("fc_b", "{}")]}}),
+    ];
+    has_calls(&events, &[("fc_a", "{\"n\":1}"), ("fc_b", "{}")]);
+    let (response, heard) = read(&events);
+    assert_eq!((response.expect("it is whole").text().as_str(), heard.len()), ("Both.", 3));
+    // Neither numbers nor names: what began last is meant.
+    let (response, heard) = read(&[event("added", message("")), delta("output_text", "", "x"), event("done", message("x")), completed()]);
+    assert_eq!((response.expect("it is whole").text(), heard), ("x".to_owned(), vec!["text x".to_owned()]));
+}
+
+#[test]
+fn r130_texts_of_one_response_stand_apart_where_they_are_shown_and_where_they_are_kept() {
+    let remark = [added(0, message("")), said(0, "Let me"), said(0, " look."), done(0, message("Let me look."))];
+    let answers = [vec![added(1, message("")), said(1, "It is 4."), done(1, message("It is 4."))], vec![done(1, message("It is 4."))]];
+    for answer in answers {
+        let (response, heard) = read(&[&remark[..], &answer, &[completed()]].concat());
+        assert_eq!(response.expect("it is whole").text(), "Let me look.\n\nIt is 4.");
+        assert_eq!(heard.iter().filter_map(|heard| heard.strip_prefix("text ")).collect::<String>(), "Let me look.\n\nIt is 4.");
+    }
 }

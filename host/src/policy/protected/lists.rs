@@ -114,5 +114,19 @@ pub(super) const HIDDEN: &[&str] = &[
 ];
 
 /// What would be hidden by its name and is there to be read.
-pub(super) const SHOWN: &[&str] =
-    &[".env*.example", ".env*.sample", ".env*.template", ".env*.tmpl", ".env*.dist", ".env*.defaults", "*.pub.pem", "*.pub.key"];
+pub(super) const SHOWN: &[&str] = &[
+    ".env*.example",
+    ".env*.sample",
+    ".env*.template",
+    ".env*.tmpl",
+    ".env*.dist",
+    ".env*.defaults",
+    "*.pub.pem",
+    "*.pub.key",
+    // The certificates of public authorities, without which programs connect to nobody.
+    "cacert.pem",
+    "ca-bundle.pem",
+    "ca-certificates.pem",
+    "roots.pem",
+    "certifi/*.pem",
+];

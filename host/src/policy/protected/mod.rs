@@ -112,6 +112,18 @@ impl ProtectedPaths {
         self
     }
 
+    /// With one more path that is protected like this, since what the list protects leads there.
+    #[must_use]
+    pub fn and_place(mut self, path: &WorkspacePath, how: Protected) -> Self {
+        let list = match how {
+            Protected::Pinned => &mut self.pinned,
+            Protected::ReadOnly => &mut self.read_only,
+            Protected::Hidden => &mut self.unread,
+        };
+        list.push(Entry { pattern: Pattern::of_path(path), author: Author::BuiltIn });
+        self
+    }
+
     /// The names by which these paths are told.
     pub fn names(&self) -> Names {
         let all = [&self.pinned, &self.read_only, &self.hidden, &self.unread];
@@ -131,27 +143,41 @@ impl ProtectedPaths {
     /// The same, and by whose word.
     pub fn find<'a>(&self, parts: impl Iterator<Item = &'a str>) -> Option<(Protected, &Author)> {
         let parts = in_parts(parts);
-        let hidden = self.hidden.iter().filter(|entry| entry.pattern.holds(&parts) && !self.is_shown(entry, &parts));
-        let unread = self.unread.iter().filter(|entry| entry.pattern.holds(&parts));
-        let pinned = self.pinned.iter().filter(|entry| entry.pattern.is(&parts));
+        self.find_by(&parts, |pattern| pattern.holds(&parts))
+    }
+
+    /// The same of this very path, apart from what it lies in: for whoever goes from folder to folder and knows of each.
+    pub fn find_itself<'a>(&self, parts: impl Iterator<Item = &'a str>) -> Option<(Protected, &Author)> {
+        let parts = in_parts(parts);
+        self.find_by(&parts, |pattern| pattern.is(&parts))
+    }
+
+    fn find_by(&self, parts: &[Vec<char>], applies: impl Fn(&Pattern) -> bool) -> Option<(Protected, &Author)> {
+        let applies = |entry: &&Entry| applies(&entry.pattern);
+        let hidden = self.hidden.iter().filter(applies).filter(|entry| !self.is_shown(entry, parts));
+        let unread = self.unread.iter().filter(applies);
+        let read_only = self.read_only.iter().filter(applies).filter(|entry| !self.is_writable(entry));
+        let pinned = self.pinned.iter().filter(|entry| entry.pattern.is(parts));
         let by = |how| move |author| (how, author);
         weightiest(unread.chain(hidden))
             .map(by(Protected::Hidden))
-            .or_else(|| weightiest(self.keeping(&parts)).map(by(Protected::ReadOnly)))
+            .or_else(|| weightiest(read_only).map(by(Protected::ReadOnly)))
             .or_else(|| weightiest(pinned).map(by(Protected::Pinned)))
     }
 
     /// Whether it may not be made either, apart from what it holds.
     pub fn is_read_only<'a>(&self, parts: impl Iterator<Item = &'a str>) -> bool {
-        self.keeping(&in_parts(parts)).next().is_some()
+        let parts = in_parts(parts);
+        self.read_only.iter().any(|entry| entry.pattern.holds(&parts) && !self.is_writable(entry))
     }
 
-    fn keeping(&self, parts: &[Vec<char>]) -> impl Iterator<Item = &Entry> {
-        self.read_only.iter().filter(|entry| entry.pattern.holds(parts) && !self.is_writable(entry))
+    /// What is [`Protected::ReadOnly`], as regular expressions of paths from the workspace on, without what lies below.
+    pub fn read_only_expressions(&self) -> Vec<String> {
+        self.read_only.iter().filter(|entry| !self.is_writable(entry)).map(|entry| entry.pattern.expression()).collect()
     }
 
     fn is_shown(&self, entry: &Entry, parts: &[Vec<char>]) -> bool {
-        self.shown.iter().any(|shown| shown.author.lifts(&entry.author) && shown.pattern.is(parts))
+        self.shown.iter().any(|shown| shown.author.lifts(&entry.author) && shown.pattern.excepts(parts))
     }
 
     fn is_writable(&self, entry: &Entry) -> bool {
@@ -163,12 +189,24 @@ fn weightiest<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<&'a Author
     entries.map(|entry| &entry.author).min_by_key(|author| author.rank())
 }
 
-/// As the most forgiving file systems compare names: without case, and without the characters that HFS+ ignores.
+/// As the most forgiving file systems compare names: without case, without the characters that are not seen (HFS+, and ext4
+/// where it folds case, ignore them), without a stream (NTFS) and without dots and spaces at the end (FAT).
 pub(super) fn folded(name: &str) -> String {
-    let ignored =
-        |c: char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{200b}');
+    let stream = name.find(':').filter(|at| *at > 0).unwrap_or(name.len());
+    let whole = &name[..stream];
+    let trimmed = whole.trim_end_matches(['.', ' ']);
     // 'ſ' and the Kelvin sign fold to letters that `to_lowercase` alone does not give.
-    name.chars().filter(|c| !ignored(*c)).flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+    let seen = (if trimmed.is_empty() { whole } else { trimmed }).chars().filter(|c| !is_ignorable(*c));
+    seen.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+}
+
+/// Unicode's `Default_Ignorable_Code_Point`.
+fn is_ignorable(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]

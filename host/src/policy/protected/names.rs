@@ -32,8 +32,9 @@ impl Names {
 
     /// Whether a path that has this part may be protected. If it is so of no part, the path is not.
     pub fn may_be(&self, name: &str) -> bool {
-        // Some file systems ignore letters that are not ASCII, so that such a name may be like any other.
-        if self.any || !name.is_ascii() {
+        // Some file systems ignore letters that are not ASCII and know names by short forms, so that such a name may be like
+        // any other.
+        if self.any || !name.is_ascii() || name.contains(['~', ':']) || name.ends_with(['.', ' ']) {
             return true;
         }
         let name = name.to_ascii_lowercase();

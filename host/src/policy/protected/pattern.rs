@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::folded;
 use crate::policy::layer::Placed;
-use crate::policy::pattern::{PathPattern, covers};
+use crate::policy::pattern::{PathPattern, covers_by, glob};
 use crate::policy::{Voice, WorkspacePath};
 
 /// The longest pattern of a policy, in parts: nobody's folders are so deep, and every path is held against it.
@@ -110,12 +110,39 @@ impl Pattern {
 
     /// Whether it is a pattern of this path.
     pub(super) fn is(&self, parts: &[Vec<char>]) -> bool {
-        covers(&self.0, parts)
+        // Nearly all patterns end in a name, and nearly all paths in another one.
+        let ends_alike = match (self.0.last(), parts.last()) {
+            (Some(name), Some(part)) => name[..] == ['*', '*'] || is_like(name, part),
+            (None, _) | (_, None) => true,
+        };
+        ends_alike && covers_by(&self.0, parts, is_like)
+    }
+
+    /// The same for an exception, which holds for what is named so and for nothing that might be.
+    pub(super) fn excepts(&self, parts: &[Vec<char>]) -> bool {
+        covers_by(&self.0, parts, glob)
     }
 
     /// Whether it is a pattern of this path or of something above it.
     pub(super) fn holds(&self, parts: &[Vec<char>]) -> bool {
         (1..=parts.len()).any(|to| self.is(&parts[..to]))
+    }
+
+    /// As a POSIX extended regular expression. Characters that some file systems ignore are not in it.
+    pub(super) fn expression(&self) -> String {
+        let mut text = String::new();
+        for (index, part) in self.0.iter().enumerate() {
+            let is_last = index + 1 == self.0.len();
+            match (&part[..] == ['*', '*'], is_last) {
+                (true, false) => text.push_str("(.*/)?"),
+                (true, true) => text.push_str(".*"),
+                (false, _) => {
+                    part.iter().for_each(|c| text.push_str(&one_character(*c)));
+                    text.push_str(if is_last { "" } else { "/" });
+                }
+            }
+        }
+        text
     }
 
     /// Its last name that tells something, which some part of every path has that it holds: `.git/modules/*` is told by
@@ -127,6 +154,36 @@ impl Pattern {
         let name = if tells(&last) { last } else { names.find(tells).unwrap_or(last) };
         Some(name.iter().collect())
     }
+}
+
+fn one_character(c: char) -> String {
+    match c {
+        '*' => "[^/]*".to_owned(),
+        '?' => "[^/]".to_owned(),
+        '^' | '\\' => format!("\\{c}"),
+        c if c.is_alphabetic() => format!("[{c}{}]", c.to_uppercase()),
+        c if c.is_numeric() || matches!(c, '-' | '_') => c.to_string(),
+        c => format!("[{c}]"),
+    }
+}
+
+fn is_like(name: &[char], part: &[char]) -> bool {
+    glob(name, part) || is_short_form(name, part)
+}
+
+/// Whether a part is the short form that Windows' file systems give to a long name: six letters, `~`, and a number.
+/// `GIT~1` is `.git` there.
+fn is_short_form(name: &[char], part: &[char]) -> bool {
+    let Some(tilde) = part.iter().position(|c| *c == '~') else { return false };
+    if !part.get(tilde + 1).is_some_and(char::is_ascii_digit) {
+        return false;
+    }
+    let from = name.iter().position(|c| *c != '.').unwrap_or(name.len());
+    let name = &name[from..];
+    let until = name.iter().rposition(|c| *c == '.').unwrap_or(name.len());
+    let until = name.iter().position(|c| matches!(c, '*' | '?')).map_or(until, |star| star.min(until));
+    let stem: Vec<char> = name[..until].iter().copied().filter(|c| !matches!(c, '.' | ' ')).take(6).collect();
+    !stem.is_empty() && stem == part[..tilde]
 }
 
 /// A path as patterns see it.

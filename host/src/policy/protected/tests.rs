@@ -174,3 +174,54 @@ fn a_pattern_of_many_stars_takes_no_long_time() {
         assert_eq!(paths.of(&path), None, "{pattern}");
     }
 }
+
+#[test]
+fn as_regular_expressions_the_patterns_hold_the_same_paths() {
+    let list = ProtectedPaths::default();
+    let expressions: Vec<_> =
+        list.read_only_expressions().iter().map(|text| regex::Regex::new(&format!("^{text}(/|$)")).expect("an expression")).collect();
+    let paths = [
+        ".git/hooks",
+        ".GIT/Hooks/pre-commit",
+        "a/b/.git/config",
+        ".git/modules/a/b/hooks/x",
+        ".git/modules/hooks",
+        "my.code-workspace",
+        "a/.vscode/tasks.json",
+        ".config/fish/conf.d/x",
+        ".git",
+        ".git/configuration",
+        "xgit/hooks",
+        ".git/a/hooks",
+        "src/code-workspace",
+        "vscode",
+    ];
+    for path in paths {
+        let found = expressions.iter().any(|expression| expression.is_match(path));
+        assert_eq!(found, list.is_read_only(path.split('/')), "{path}");
+    }
+}
+
+#[test]
+fn other_names_of_a_path_on_some_file_systems_are_protected_like_it() {
+    let others = [
+        "GIT~1/hooks/x",
+        ".git./hooks/x",
+        ".git /hooks/x",
+        ".git::$INDEX_ALLOCATION/hooks/x",
+        "VSCODE~1/tasks.json",
+        ".g\u{ad}it/hooks/x",
+        "MCP~1.JSO",
+        "GITMOD~1",
+    ];
+    for path in others {
+        assert_eq!(ProtectedPaths::default().of_parts(path.split('/')), Some(Protected::ReadOnly), "{path}");
+        assert!(path.split('/').any(|part| ProtectedPaths::default().names().may_be(part)), "{path}");
+    }
+    for path in ["ENV~1", "ENV~1.LOC", ".env ", ".e\u{ad}nv", "ID_ED2~1"] {
+        assert_eq!(ProtectedPaths::default().of_parts(path.split('/')), Some(Protected::Hidden), "{path}");
+    }
+    for path in ["main.rs~", "a~1", "git~", "src/a~1/b", "..", "a."] {
+        assert_eq!(ProtectedPaths::default().of_parts(path.split('/')), None, "{path}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -21,6 +22,11 @@ pub struct Commands {
     set_aside: PathBuf,
     bubblewrap: OnceLock<Result<PathBuf, String>>,
     measured: OnceLock<Measured>,
+}
+
+/// The repository of a workspace that lies outside of it, which commands can read and cannot write.
+pub fn outer_repository(workspace: &Path) -> Option<PathBuf> {
+    worktree::repository(workspace)
 }
 
 /// What a self-test found.
@@ -57,6 +63,23 @@ impl Commands {
     /// workspace is moved to `set_aside`. Nothing is measured yet.
     pub fn new(program: PathBuf, rules: CommandRules, set_aside: PathBuf) -> Self {
         Self { program, rules, set_aside, bubblewrap: OnceLock::new(), measured: OnceLock::new() }
+    }
+
+    /// The same under other rules.
+    pub(super) fn with(&self, rules: CommandRules, set_aside: PathBuf) -> Self {
+        let (program, bubblewrap) = (self.program.clone(), self.bubblewrap.clone());
+        Self { program, rules, set_aside, bubblewrap, measured: OnceLock::new() }
+    }
+
+    pub(super) fn set_aside(&self) -> &Path {
+        &self.set_aside
+    }
+
+    /// Whether commands under these rules see this folder anyway.
+    pub(super) fn shows(&self, folder: &Path, rules: &CommandRules) -> bool {
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let places = places::of_machine(rules, own_home().as_deref(), |name| std::env::var_os(name));
+        places.read.iter().chain(&places.write).any(|place| folder.starts_with(place))
     }
 
     /// The rules.
@@ -161,7 +184,7 @@ impl Commands {
         Place { workspace, directory, protected }: Place<'_>,
         network: bool,
     ) -> std::io::Result<Commission> {
-        let home = std::env::home_dir().filter(|home| home.is_absolute() && home.parent().is_some());
+        let home = own_home();
         let rules = CommandRules { network, ..self.rules.clone() };
         let mut places = places::of_machine(&rules, home.as_deref(), |name| std::env::var_os(name));
         places.read.extend(worktree::repository(workspace));
@@ -186,6 +209,7 @@ impl Commands {
         let (link, theirs) = UnixStream::pair()?;
         let mut supervisor = Command::new(&self.program);
         supervisor
+            .arg0("cofferdam")
             .arg("supervise-command")
             .env_clear()
             .envs(environment::for_commands(std::env::vars_os()))
@@ -195,4 +219,8 @@ impl Commands {
             .stderr(Stdio::piped());
         Ok(Commission { supervisor, link, order, digest })
     }
+}
+
+fn own_home() -> Option<PathBuf> {
+    std::env::home_dir().filter(|home| home.is_absolute() && home.parent().is_some())
 }

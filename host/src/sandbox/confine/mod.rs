@@ -12,9 +12,10 @@
 mod fresh;
 mod level;
 mod link;
-mod order;
+pub(super) mod order;
 mod places;
 mod probe;
+mod queue;
 mod restore;
 mod self_test;
 mod supervise;
@@ -22,10 +23,10 @@ mod turn;
 mod watch;
 mod worktree;
 
-pub use level::{Commands, Measured};
+pub use level::{Commands, Measured, outer_repository};
 pub(super) use level::{Commission, Place};
 pub(super) use link::Link;
-pub(super) use order::{Confinement, Ending, Places, Report, Sockets, Task};
+pub(super) use order::{Confinement, Ending, Places, Report, Task};
 pub(super) use supervise::Surroundings;
 pub use supervise::supervise_command;
 pub use turn::turn_into_command;

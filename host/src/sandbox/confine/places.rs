@@ -83,7 +83,8 @@ const ETC_FOR_NETWORK: &[&str] = &["gai.conf", "resolv.conf"];
 /// Of the home: toolchains, what package managers have already fetched, and git's settings, without which there is no commit.
 const HOME: &[&str] = &[
     ".asdf",
-    ".bun",
+    ".bun/bin",
+    ".bun/install",
     ".cabal/bin",
     ".cargo/bin",
     ".cargo/config",
@@ -96,8 +97,13 @@ const HOME: &[&str] = &[
     ".config/git/attributes",
     ".config/git/config",
     ".config/git/ignore",
-    ".deno",
-    ".dotnet",
+    ".deno/bin",
+    ".dotnet/dotnet",
+    ".dotnet/host",
+    ".dotnet/packs",
+    ".dotnet/sdk",
+    ".dotnet/shared",
+    ".dotnet/tools",
     ".elan",
     ".fnm",
     ".foundry/bin",
@@ -112,10 +118,12 @@ const HOME: &[&str] = &[
     ".local/lib",
     ".local/pipx/venvs",
     ".local/share/fnm",
-    ".local/share/mise",
+    ".local/share/mise/installs",
+    ".local/share/mise/shims",
     ".local/share/pipx/venvs",
     ".local/share/pnpm",
-    ".local/share/uv",
+    ".local/share/uv/python",
+    ".local/share/uv/tools",
     ".m2/repository",
     ".mix",
     ".npm-global",
@@ -128,21 +136,31 @@ const HOME: &[&str] = &[
     ".rbenv",
     ".rustup",
     ".rvm",
-    ".rye",
+    ".rye/py",
+    ".rye/self",
+    ".rye/shims",
+    ".rye/uv",
     ".sdkman",
     ".stack/programs",
     ".swiftly",
     ".tool-versions",
     ".volta",
     "anaconda3",
-    "go",
+    "go/bin",
+    "go/pkg",
     "miniconda3",
 ];
 
 /// Variables that say where a toolchain is, if it is not where it usually is.
-const TOOLCHAIN_VARIABLES: &[&str] = &["GOPATH", "GOROOT", "JAVA_HOME", "NVM_DIR", "PYENV_ROOT", "RUSTUP_HOME", "VIRTUAL_ENV"];
+const TOOLCHAIN_VARIABLES: &[&str] = &["GOROOT", "JAVA_HOME", "NVM_DIR", "PYENV_ROOT", "RUSTUP_HOME", "VIRTUAL_ENV"];
 /// Of `CARGO_HOME`, which holds credentials too.
 const OF_CARGO_HOME: &[&str] = &["bin", "config", "config.toml", "env", "git", "registry"];
+/// Of `GOPATH`, which holds whatever somebody works on too.
+const OF_GOPATH: &[&str] = &["bin", "pkg"];
+/// Settings of cargo, in which some write the token of a registry.
+const MAY_HOLD_TOKENS: &[&str] = &[".cargo/config", ".cargo/config.toml"];
+/// Of settings; longer ones nobody writes by hand.
+const LARGEST_SETTINGS: u64 = 1 << 20;
 
 /// What is there of all that, for a user with this home and environment.
 pub(super) fn of_machine(rules: &CommandRules, home: Option<&Path>, variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Places {
@@ -165,7 +183,11 @@ pub(super) fn of_machine(rules: &CommandRules, home: Option<&Path>, variable: im
     named.extend(variable("PATH").iter().flat_map(|path| std::env::split_paths(path).collect::<Vec<_>>()));
     let cargo_home = variable("CARGO_HOME").map(PathBuf::from);
     named.extend(cargo_home.iter().flat_map(|folder| OF_CARGO_HOME.iter().map(|name| folder.join(name))));
+    named.extend(
+        variable("GOPATH").iter().flat_map(std::env::split_paths).flat_map(|path| OF_GOPATH.iter().map(move |name| path.join(name))),
+    );
     read.extend(named.into_iter().filter(harmless));
+    read.retain(|path| !holds_token(path));
     read.extend(rules.read.iter().cloned());
     read.retain(|path| path.exists());
     read.sort();
@@ -179,6 +201,18 @@ pub(super) fn of_machine(rules: &CommandRules, home: Option<&Path>, variable: im
     read.retain(|_| !covered.next().unwrap_or_default());
     let write = rules.write.iter().filter(|path| path.exists()).cloned().collect();
     Places { read, write }
+}
+
+fn holds_token(path: &Path) -> bool {
+    let is_settings = MAY_HOLD_TOKENS.iter().any(|name| path.ends_with(name))
+        || path.file_name().is_some_and(|name| name == "config.toml" || name == "config")
+            && path.parent().is_some_and(|folder| folder.join("registry").is_dir());
+    is_settings
+        && match std::fs::metadata(path) {
+            Ok(metadata) if metadata.len() <= LARGEST_SETTINGS => std::fs::read_to_string(path).map_or(true, |text| text.contains("token")),
+            Ok(_) => true,
+            Err(_) => false,
+        }
 }
 
 #[cfg(test)]
@@ -200,5 +234,29 @@ mod tests {
         assert_eq!(below, [&home.path().join(".cargo/bin")]);
         assert!(!places.read.iter().any(|path| home.path().starts_with(path)), "{places:?}");
         assert!(!places.read.iter().any(|path| path.ends_with("shadow") || path == Path::new("/etc")));
+    }
+
+    #[test]
+    fn keys_that_lie_beside_toolchains_are_not_shown() {
+        let home = tempfile::tempdir().expect("a folder");
+        let make = |path: &str, text: &str| {
+            std::fs::create_dir_all(home.path().join(path).parent().expect("a parent")).expect("it is made");
+            std::fs::write(home.path().join(path), text).expect("it is written");
+        };
+        let keys =
+            [".local/share/uv/credentials/c.toml", ".dotnet/corefx/cryptography/x509stores/my/k.pfx", "go/src/p/.env", "work/src/.env"];
+        let tools = [".local/share/uv/tools/t", ".dotnet/sdk/s", "go/pkg/mod/m", "work/bin/b"];
+        keys.iter().chain(&tools).for_each(|path| make(path, ""));
+        make(".cargo/config.toml", "[registries.mine]\ntoken = \"secret\"\n");
+        let variable = |name: &str| (name == "GOPATH").then(|| home.path().join("work").into());
+        let shows = |path: &str| {
+            let places = of_machine(&CommandRules::default(), Some(home.path()), variable);
+            places.read.iter().any(|place| home.path().join(path).starts_with(place))
+        };
+        assert_eq!(keys.map(shows), [false; 4]);
+        assert_eq!(tools.map(shows), [true; 4]);
+        assert!(!shows(".cargo/config.toml"));
+        make(".cargo/config.toml", "[build]\njobs = 2\n");
+        assert!(shows(".cargo/config.toml"));
     }
 }

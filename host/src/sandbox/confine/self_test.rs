@@ -13,7 +13,7 @@ use super::level::{Commands, Commission, Place};
 use super::link::Link;
 use super::order::{Ending, Report, Task};
 use super::probe::{Found, Probes};
-use crate::policy::{ProtectedPaths, SandboxLevel};
+use crate::policy::{CommandRules, ProtectedPaths, SandboxLevel};
 
 /// A sandbox that takes longer for a handful of system calls is none.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -24,8 +24,17 @@ impl Commands {
     /// Tries to read, write and connect outside, to plant a hook, and to leave a process behind. An error says which of it
     /// could be done, or why nothing could be tried.
     pub(super) fn self_test(&self, level: SandboxLevel) -> Result<(), String> {
-        let folder = tempfile::tempdir().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
-        self.self_test_in(folder.path(), level)
+        let failed = |error: std::io::Error| format!("cannot make a temporary folder: {error}");
+        // What the user opened to commands on top is no way out.
+        let folder = tempfile::tempdir().map_err(failed)?;
+        let rules = CommandRules { read: Vec::new(), write: Vec::new(), ..self.rules().clone() };
+        let tested = |folder: &Path| self.with(rules.clone(), folder.join("set-aside")).self_test_in(folder, level);
+        if !self.shows(folder.path(), &rules) {
+            return tested(folder.path());
+        }
+        // The temporary folder is in a place that commands can read anyway, such as `/opt`.
+        std::fs::create_dir_all(self.set_aside()).map_err(failed)?;
+        tested(tempfile::tempdir_in(self.set_aside()).map_err(failed)?.path())
     }
 
     fn self_test_in(&self, folder: &Path, level: SandboxLevel) -> Result<(), String> {

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use super::link::Link;
 use super::order::{Confinement, Ending, Order, Places, Readiness, Report, Sockets};
-use super::restore::restore;
+use super::queue;
+use super::restore::{move_back, restore};
 use super::watch::Snapshot;
-use crate::policy::{Protected, SandboxLevel};
+use crate::policy::{Protected, ProtectedPaths, SandboxLevel};
 use crate::sandbox::os;
 
 /// How long the command has to end by itself after it was asked to; an abort has to be back within a second (R-101).
@@ -24,6 +25,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 
 /// What there is around a command, for what makes its sandbox.
 #[derive(Debug)]
+#[allow(dead_code, reason = "each operating system reads what its sandbox is made of")]
 pub(in crate::sandbox) struct Surroundings<'a> {
     pub(in crate::sandbox) level: SandboxLevel,
     pub(in crate::sandbox) program: &'a Path,
@@ -40,6 +42,8 @@ pub(in crate::sandbox) struct Surroundings<'a> {
     pub(in crate::sandbox) empty_folder: &'a Path,
     /// What is protected, below the workspace, outer paths first.
     pub(in crate::sandbox) protected: &'a [(PathBuf, Protected, std::fs::FileType)],
+    /// Says it of paths that are not there yet.
+    pub(in crate::sandbox) rules: &'a ProtectedPaths,
 }
 
 /// Takes an order from standard input and carries it out.
@@ -62,9 +66,18 @@ fn carry_out(order: &Order, host: &mut Link) -> Result<(Ending, Vec<String>), St
         return Err("the line is not the one that was approved".to_owned());
     }
     os::adopt_orphans().map_err(|error| format!("cannot adopt processes: {error}"))?;
+    // Until everything is put back: what one command is not allowed to leave behind is not there for another to find.
+    let Some(_turn) = queue::wait_for_turn(&order.workspace, &order.set_aside, || !host.has_ended())? else {
+        return Ok((Ending::Stopped, Vec::new()));
+    };
     let private = Private::make().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
     let keeping = order.level != SandboxLevel::Full;
-    let before = Snapshot::take(&order.workspace, &order.protected, keeping, &Snapshot::default())?;
+    let (before, protected) = Snapshot::before(&order.workspace, &order.protected, keeping, &mut || !host.has_ended())?;
+    if keeping && before.holds_own {
+        return Err("this program keeps files of its own in the workspace, which this sandbox cannot close to commands. \
+            Choose a folder of it as the workspace (`-C FOLDER`), or install bubblewrap"
+            .to_owned());
+    }
     let list: Vec<_> =
         before.entries.iter().filter(|(_, entry)| !entry.inherited).map(|(path, entry)| (path.clone(), entry.how, entry.kind)).collect();
     let surroundings = Surroundings {
@@ -80,15 +93,29 @@ fn carry_out(order: &Order, host: &mut Link) -> Result<(Ending, Vec<String>), St
         empty_file: &private.empty_file,
         empty_folder: &private.empty_folder,
         protected: &list,
+        rules: &protected,
     };
     let ran = run(order, &surroundings, host);
     let ended = os::end_descendants();
-    let mut remarks = match Snapshot::take(&order.workspace, &order.protected, keeping, &before) {
-        Ok(after) => restore(&order.workspace, &before, &after, &order.set_aside),
-        Err(problem) => vec![format!("protected paths could not be looked after: {problem}")],
-    };
+    let mut remarks = look_after(order, &protected, keeping, &before)
+        .unwrap_or_else(|problem| vec![format!("protected paths could not be looked after: {problem}")]);
     remarks.extend(ended.err());
     Ok((ran?, remarks))
+}
+
+/// Puts everything back that is protected.
+fn look_after(order: &Order, protected: &ProtectedPaths, keeping: bool, before: &Snapshot) -> Result<Vec<String>, String> {
+    let root = &order.workspace;
+    let mut after = Snapshot::after(root, protected, keeping, before)?;
+    let mut remarks = Vec::new();
+    if !after.moved.is_empty() {
+        remarks = move_back(root, before, &after, &order.set_aside);
+        after.close_again(root, before);
+        after = Snapshot::after(root, protected, keeping, before)?;
+    }
+    remarks.extend(restore(root, before, &after, &order.set_aside));
+    after.close_again(root, before);
+    Ok(remarks)
 }
 
 fn run(order: &Order, surroundings: &Surroundings<'_>, host: &mut Link) -> Result<Ending, String> {
@@ -99,6 +126,8 @@ fn run(order: &Order, surroundings: &Surroundings<'_>, host: &mut Link) -> Resul
         .arg("confined-command")
         .env("TMPDIR", temporary)
         .env("XDG_CACHE_HOME", temporary.join(".cache"))
+        // npm does not know of the above, and its own folder in the home is not there.
+        .env("npm_config_cache", temporary.join(".cache/npm"))
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .spawn()
         .map_err(|error| format!("{} cannot be started: {error}", command.get_program().display()))?;
@@ -128,7 +157,7 @@ fn watch(child: &mut Child, order: &Order, host: &mut Link) -> Result<Ending, St
     let most = usize::try_from(order.limits.processes).unwrap_or(usize::MAX);
     loop {
         if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
-            return Ok(ending(status, order.level));
+            return Ok(ending(status));
         }
         if host.has_ended() {
             ask_to_end(child, order.level);
@@ -142,10 +171,9 @@ fn watch(child: &mut Child, order: &Order, host: &mut Link) -> Result<Ending, St
     }
 }
 
-fn ending(status: ExitStatus, level: SandboxLevel) -> Ending {
+/// bubblewrap tells of a signal with 128 and its number, as the shell does of its children: both stay codes.
+fn ending(status: ExitStatus) -> Ending {
     match (status.code(), status.signal()) {
-        // bubblewrap tells of a signal as a shell does.
-        (Some(code @ 129..=159), _) if level == SandboxLevel::Full => Ending::Killed(code - 128),
         (Some(code), _) => Ending::Exited(code),
         (None, signal) => Ending::Killed(signal.unwrap_or_default()),
     }
@@ -185,8 +213,10 @@ impl Private {
 
 impl Drop for Private {
     fn drop(&mut self) {
-        // The command may have left folders that nobody can enter; what then stays is its own.
+        // Whom it is closed to cannot list it, and what cannot be listed cannot be removed.
+        open_up(&self.empty_folder);
         if std::fs::remove_dir_all(self.folder.path()).is_err() {
+            // The command may have left folders that nobody can enter.
             open_up(&self.temporary);
         }
     }

@@ -1,4 +1,5 @@
-//! The repository of a workspace that is a linked worktree lies outside of it. Without reading it, git knows nothing.
+//! The repository of a workspace that is a linked worktree or a submodule lies outside of it. Without reading it, git knows
+//! nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,16 +7,35 @@ use std::path::{Path, PathBuf};
 /// A pointer is one line with a path.
 const LONGEST: u64 = 8 << 10;
 
-/// The folder of the repository, if the workspace is one of its worktrees: only if that folder says so too, since the
-/// workspace alone could name any.
+/// The folder of the repository, if the workspace is one of its worktrees or submodules: only if that folder says so too,
+/// and lies outside. What is in the workspace could name any folder, and could say anything.
 pub(super) fn repository(workspace: &Path) -> Option<PathBuf> {
     let pointer = workspace.join(".git");
     let own = workspace.join(line(&pointer)?.strip_prefix("gitdir: ")?).canonicalize().ok()?;
-    let back = own.join(line(&own.join("gitdir"))?).canonicalize().ok()?;
-    if back != pointer {
-        return None;
-    }
-    own.join(line(&own.join("commondir"))?).canonicalize().ok()
+    let found = match line(&own.join("commondir")) {
+        Some(common) => {
+            let back = own.join(line(&own.join("gitdir"))?).canonicalize().ok()?;
+            let common = own.join(common).canonicalize().ok()?;
+            (back == pointer && own.parent()? == common.join("worktrees")).then_some(common)?
+        }
+        None => {
+            let modules = own.ancestors().skip(1).any(|above| above.ends_with(".git/modules"));
+            (modules && worktree_of(&own)?.canonicalize().ok()? == workspace).then_some(own)?
+        }
+    };
+    let is_repository = ["HEAD", "objects", "refs"].iter().all(|name| found.join(name).exists());
+    let is_apart = !found.starts_with(workspace) && !workspace.starts_with(&found);
+    let holds_home = std::env::home_dir().is_some_and(|home| home.starts_with(&found));
+    (is_repository && is_apart && !holds_home).then_some(found)
+}
+
+/// Where a submodule says that its files are.
+fn worktree_of(repository: &Path) -> Option<PathBuf> {
+    let settings = repository.join("config");
+    let is_small = fs::symlink_metadata(&settings).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST);
+    let text = if is_small { fs::read_to_string(settings).ok()? } else { return None };
+    let value = text.lines().find_map(|line| line.trim().strip_prefix("worktree")?.trim_start().strip_prefix('='))?;
+    Some(repository.join(value.trim().trim_matches('"')))
 }
 
 fn line(path: &Path) -> Option<String> {
@@ -36,14 +56,32 @@ mod tests {
             fs::create_dir_all(root.join(path).parent().expect("a parent")).expect("it is made");
             fs::write(root.join(path), text).expect("it is written");
         };
-        write("main/.git/HEAD", "ref: refs/heads/main\n");
+        let repository_at = |path: &str| {
+            write(&format!("{path}/HEAD"), "ref: refs/heads/main\n");
+            write(&format!("{path}/objects/x"), "");
+            write(&format!("{path}/refs/x"), "");
+        };
+        repository_at("main/.git");
+        repository_at("main/.git/modules/sub");
+        write("main/.git/modules/sub/config", "[core]\n\tworktree = ../../../sub\n");
+        write("main/sub/.git", "gitdir: ../.git/modules/sub\n");
+        write("main/other/.git", "gitdir: ../.git/modules/sub\n");
         write("main/.git/worktrees/w/commondir", "../..\n");
         write("main/.git/worktrees/w/gitdir", &format!("{}/w/.git\n", root.display()));
         write("w/.git", &format!("gitdir: {}/main/.git/worktrees/w\n", root.display()));
         write("liar/.git", &format!("gitdir: {}/main/.git/worktrees/w\n", root.display()));
         write("keys/.git", "gitdir: /root/.ssh\n");
+        // Everything that is said is in the workspace itself.
+        write("inside/.git", "gitdir: g\n");
+        write("inside/g/gitdir", "../.git\n");
+        write("inside/g/commondir", &format!("{}\n", root.join("main").display()));
+        write("bare/.git", "gitdir: .bare/worktrees/w\n");
+        repository_at("bare/.bare");
+        write("bare/.bare/worktrees/w/gitdir", "../../../.git\n");
+        write("bare/.bare/worktrees/w/commondir", "../..\n");
         assert_eq!(repository(&root.join("w")), Some(root.join("main/.git")));
-        for none in ["liar", "keys", "main", "nowhere"] {
+        assert_eq!(repository(&root.join("main/sub")), Some(root.join("main/.git/modules/sub")));
+        for none in ["liar", "keys", "main", "nowhere", "inside", "bare", "main/other"] {
             assert_eq!(repository(&root.join(none)), None, "{none}");
         }
     }

@@ -23,6 +23,11 @@ pub(in crate::sandbox) fn limit_compiler(time: Duration, _memory: u64) -> std::i
 
 pub(in crate::sandbox) fn hide_from_own_user() {}
 
+/// By its path: this system has no other name for it, so whoever can write there can replace it.
+pub(in crate::sandbox) fn this_program() -> std::io::Result<PathBuf> {
+    std::env::current_exe()
+}
+
 pub(in crate::sandbox) fn find_bubblewrap() -> Result<PathBuf, String> {
     Err("namespaces are a thing of Linux; on macOS `kernel` is what there is".to_owned())
 }
@@ -56,6 +61,7 @@ pub(in crate::sandbox) fn enclose(around: &Surroundings<'_>) -> Result<(Command,
         write: &around.places.write,
         network: around.network,
         protected: &protected,
+        rules: around.rules,
     };
     let text = profile.text().ok_or("a path of the workspace has characters that a profile cannot have")?;
     let mut command = Command::new(SANDBOX_EXEC);

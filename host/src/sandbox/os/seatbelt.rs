@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::policy::Protected;
+use crate::policy::{Protected, ProtectedPaths};
 
 /// What a profile is made of.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub(super) struct Profile<'a> {
     pub(super) network: bool,
     /// Below the workspace.
     pub(super) protected: &'a [(PathBuf, Protected)],
+    /// Says it of paths that are not there yet.
+    pub(super) rules: &'a ProtectedPaths,
 }
 
 impl Profile<'_> {
@@ -38,13 +40,8 @@ impl Profile<'_> {
         if self.network {
             text.push_str("(allow network-outbound)\n(allow network-inbound)\n(allow system-socket)\n");
         }
-        // Names that are not there yet are closed as well: the rule is about the name.
-        for name in ["hooks", "config", "config.worktree", "commondir"] {
-            let _ = writeln!(text, "(deny file-write* (regex {}))", regex(self.workspace, &format!("/.*[.][gG][iI][tT]/{name}"))?);
-        }
-        for name in [".vscode", ".idea", ".devcontainer", ".mcp.json", ".claude", ".codex", ".cursor", ".gitmodules", ".cofferdam"] {
-            let name = name.replace('.', "[.]");
-            let _ = writeln!(text, "(deny file-write* (regex {}))", regex(self.workspace, &format!("/(.*/)?{name}"))?);
+        for rule in self.rules.read_only_expressions() {
+            let _ = writeln!(text, "(deny file-write* (regex {}))", regex(self.workspace, &rule)?);
         }
         for (path, how) in self.protected {
             let path = quoted(&self.workspace.join(path))?;
@@ -63,13 +60,13 @@ fn quoted(path: &Path) -> Option<String> {
     Some(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
 }
 
-/// A regular expression for this beginning, taken literally, and this end, and all below.
+/// A regular expression for this beginning, taken literally, what follows it, and all below.
 fn regex(beginning: &Path, end: &str) -> Option<String> {
     let text = beginning.to_str().filter(|text| !text.contains(char::is_control) && !text.contains('"'))?;
     let literal: String =
         text.chars().map(|c| if c.is_alphanumeric() || "/_-".contains(c) { c.to_string() } else { format!("[{c}]") }).collect();
     let literal = literal.replace("[^]", "\\^").replace("[\\]", "\\\\");
-    Some(format!("#\"^{literal}{end}(/|$)\""))
+    Some(format!("#\"^{literal}/{end}(/|$)\""))
 }
 
 #[cfg(test)]
@@ -85,6 +82,7 @@ mod tests {
             read: &["/usr".into()],
             write: &[],
             network: false,
+            rules: &ProtectedPaths::default(),
             protected: &[
                 (".git".into(), Protected::Pinned),
                 (".git/config".into(), Protected::ReadOnly),
@@ -93,7 +91,10 @@ mod tests {
         };
         assert_eq!(profile.text(), None, "a quotation mark in a regular expression is not worth the risk");
         let text = Profile { workspace: Path::new("/Users/u/project.d"), ..profile }.text().expect("it has a text");
-        insta::assert_snapshot!(text, @r##"
+        let (rules, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.contains("(regex "));
+        assert_eq!(rules.len(), ProtectedPaths::default().read_only_expressions().len());
+        assert_eq!(rules[0], r##"(deny file-write* (regex #"^/Users/u/project[.]d/(.*/)?[.][gG][iI][tT]/[hH][oO][oO][kK][sS](/|$)"))"##);
+        insta::assert_snapshot!(rest.join("\n"), @r##"
         (version 1)
         (deny default)
         (import "system.sb")
@@ -110,19 +111,6 @@ mod tests {
         (allow file-read* file-write-data (literal "/dev/zero"))
         (allow file-read* file-write-data (literal "/dev/random"))
         (allow file-read* file-write-data (literal "/dev/urandom"))
-        (deny file-write* (regex #"^/Users/u/project[.]d/.*[.][gG][iI][tT]/hooks(/|$)"))
-        (deny file-write* (regex #"^/Users/u/project[.]d/.*[.][gG][iI][tT]/config(/|$)"))
-        (deny file-write* (regex #"^/Users/u/project[.]d/.*[.][gG][iI][tT]/config.worktree(/|$)"))
-        (deny file-write* (regex #"^/Users/u/project[.]d/.*[.][gG][iI][tT]/commondir(/|$)"))
-        (deny file-write* (regex #"^/Users/u/project[.]d/(.*/)?[.]vscode(/|$)"))
-        (deny file-write* (regex #"^/Users/u/project[.]d/(.*/)?[.]idea(/|$)"))
-        (deny file-write* (regex #"^/Users/u/project[.]d/(.*/)?[.]devcontainer(/|$)"))
-        (deny file-write* (regex #"^/Users/u/project[.]d/(.*/)?[.]mcp[.]json(/|$)"))
-        (deny file-write* (regex #"^/Users/u/project[.]d/(.*/)?[.]claude(/|$)"))
-        (deny file-write* (regex #"^/Users/u/project[.]d/(.*/)?[.]codex(/|$)"))
-        (deny file-write* (regex #"^/Users/u/project[.]d/(.*/)?[.]cursor(/|$)"))
-        (deny file-write* (regex #"^/Users/u/project[.]d/(.*/)?[.]gitmodules(/|$)"))
-        (deny file-write* (regex #"^/Users/u/project[.]d/(.*/)?[.]cofferdam(/|$)"))
         (deny file-write-unlink (literal "/Users/u/project.d/.git"))
         (deny file-write* (subpath "/Users/u/project.d/.git/config"))
         (deny file-read* file-write* (subpath "/Users/u/project.d/.env"))

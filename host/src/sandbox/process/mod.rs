@@ -11,6 +11,7 @@ mod tail;
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -90,7 +91,8 @@ pub(super) async fn run(
 ) -> Result<Finished, Failed> {
     let Effect::Command { line, directory } = permit.effect() else { return Err(Failed::NotACommand) };
     let inside = workspace.dir().canonicalize(directory.for_open()).map_err(|e| Failed::Directory(directory.to_string(), e))?;
-    let directory = workspace.root().join(inside);
+    // The workspace itself is `.`, which is no part of a path that programs compare with others.
+    let directory: PathBuf = workspace.root().join(inside).components().collect();
     let started = Instant::now();
     // From here on every way out, a dropped future among them, ends the command.
     let (mut hold, out, err) = match level {

@@ -76,7 +76,7 @@ impl Saved {
             fold.take(record).map_err(|problem| damaged(problem.to_owned()))?;
         }
         let remembered = std::mem::take(&mut fold.remembered);
-        let on_record = fold.open.as_ref().map(|turn| turn.calls().map(|(_, slot)| matches!(slot, Slot::Done(_))).collect::<Vec<_>>());
+        let on_record = fold.open.as_ref().map(OpenTurn::answered);
         let (transcript, requests) = fold.finish();
         let missing = on_record.zip(transcript.last_turn()).map(|(on_record, turn)| Record::closed(&on_record, turn));
         Ok(Self { header: Some(header), transcript, requests, remembered, whole: whole as u64, missing })

@@ -10,7 +10,7 @@ use super::record::Record;
 use crate::agent::Outcome;
 use crate::agent::events::{Event, Fitting, Observer, Tier};
 use crate::agent::ports::Delta;
-use crate::conversation::{Call, CallId, OpenTurn, Slot, Turn};
+use crate::conversation::{Call, CallId, OpenTurn, Turn};
 
 /// Writes a request into a journal and passes every event on to whoever else watches.
 ///
@@ -198,25 +198,14 @@ impl Open {
 
     /// The record of how the turn ended.
     fn closed(self, turn: &Turn) -> Record {
-        rest(&self.on_record(), turn)
+        Record::closed(&self.turn.answered(), turn)
     }
 
     /// The record of a turn that nobody will finish: it is closed as any other is.
     fn abandoned(self) -> Record {
-        let on_record = self.on_record();
-        rest(&on_record, &self.turn.close("the request was stopped"))
+        let on_record = self.turn.answered();
+        Record::closed(&on_record, &self.turn.close("the request was stopped"))
     }
-
-    /// For each call, whether its result is on record.
-    fn on_record(&self) -> Vec<bool> {
-        self.turn.calls().map(|(_, slot)| matches!(slot, Slot::Done(_))).collect()
-    }
-}
-
-/// The results that are not on record yet.
-fn rest(on_record: &[bool], turn: &Turn) -> Record {
-    let missing = turn.calls().zip(on_record).enumerate().filter(|(_, (_, on_record))| !**on_record);
-    Record::Closed { rest: missing.map(|(place, (answered, _))| (place, answered.result.clone())).collect() }
 }
 
 #[cfg(test)]

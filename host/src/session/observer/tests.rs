@@ -4,7 +4,7 @@ use super::super::test_run::{Notices, Script, WORKSPACE, calls, compact, only, r
 use super::super::{Session, Store};
 use super::*;
 use crate::agent::Compacted;
-use crate::conversation::{Response, ResponseBlock, ResultStatus, ToolResult, Transcript, validate};
+use crate::conversation::{Response, ResponseBlock, ResultStatus, StopReason, ToolResult, Transcript, validate};
 
 fn store(folder: &Path) -> (Store, Session) {
     let store = Store::new(folder.join("sessions"));
@@ -92,7 +92,7 @@ fn r107_who_has_to_leave_saves_first() {
         let ended: Vec<_> = saved.requests.iter().filter_map(|request| request.ended.as_ref()).map(|e| e.outcome.as_str()).collect();
         assert_eq!(ended, ["aborted"]);
         let turn = saved.transcript.last_turn().expect("there is one");
-        assert_eq!((turn.text().as_str(), turn.is_interrupted()), (expected, !turn.has_calls()));
+        assert_eq!((turn.text().as_str(), *turn.stop() == StopReason::Interrupted), (expected, !turn.has_calls()));
         let statuses: Vec<_> = turn.calls().map(|answered| answered.result.status).collect();
         let of_calls = [ResultStatus::Ok, ResultStatus::Interrupted, ResultStatus::NotRun];
         assert_eq!(statuses, if turn.has_calls() { of_calls.to_vec() } else { Vec::new() });

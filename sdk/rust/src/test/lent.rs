@@ -147,30 +147,51 @@ pub(crate) mod state {
     use super::*;
     use crate::state::StateError;
 
-    fn kept<T>(with: impl FnOnce(&mut BTreeMap<String, String>) -> T) -> Result<T, StateError> {
+    /// As the contract has them.
+    const MOST_KEYS: usize = 256;
+    const LONGEST_KEY: usize = 64;
+    const LONGEST_VALUE: usize = 64 << 10;
+    const MOST_BYTES: usize = 256 << 10;
+
+    fn kept<T>(with: impl FnOnce(&mut BTreeMap<String, String>) -> Result<T, StateError>) -> Result<T, StateError> {
         lender(|lender| {
             lender.holds(&[Capability::KeepState], "keep anything").map_err(StateError::Denied)?;
-            Ok(with(&mut lender.state))
+            with(&mut lender.state)
         })
     }
 
+    fn check(key: &str) -> Result<(), StateError> {
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte);
+        if !key.is_empty() && key.len() <= LONGEST_KEY && key.bytes().all(is_letter) {
+            return Ok(());
+        }
+        Err(StateError::InvalidKey(format!("a key is 1 to {LONGEST_KEY} characters of a-z, A-Z, 0-9, '.', '_', '/' and '-'")))
+    }
+
     pub(crate) fn get(key: &str) -> Result<Option<String>, StateError> {
-        kept(|state| state.get(key).cloned())
+        kept(|state| check(key).map(|()| state.get(key).cloned()))
     }
 
     pub(crate) fn set(key: &str, value: &str) -> Result<(), StateError> {
-        if value.len() > 64 << 10 {
-            return Err(StateError::Full("the value is longer than 64 KiB".into()));
-        }
-        kept(|state| drop(state.insert(key.to_owned(), value.to_owned())))
+        kept(|state| {
+            check(key)?;
+            let others = state.iter().filter(|(other, _)| *other != key);
+            let (keys, bytes) =
+                others.fold((1, key.len() + value.len()), |(keys, bytes), (key, value)| (keys + 1, bytes + key.len() + value.len()));
+            if value.len() > LONGEST_VALUE || keys > MOST_KEYS || bytes > MOST_BYTES {
+                return Err(StateError::Full("a value has at most 64 KiB, and a tool at most 256 keys and 256 KiB in all".into()));
+            }
+            state.insert(key.to_owned(), value.to_owned());
+            Ok(())
+        })
     }
 
     pub(crate) fn delete(key: &str) -> Result<(), StateError> {
-        kept(|state| drop(state.remove(key)))
+        kept(|state| check(key).map(|()| drop(state.remove(key))))
     }
 
     pub(crate) fn keys() -> Result<Vec<String>, StateError> {
-        kept(|state| state.keys().cloned().collect())
+        kept(|state| Ok(state.keys().cloned().collect()))
     }
 }
 

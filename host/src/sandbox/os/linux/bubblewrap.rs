@@ -20,7 +20,7 @@ const OLDEST: (u32, u32) = (0, 8);
 /// Where this program is inside, until it has become the command.
 const INSIDE: &str = "/run/cofferdam/confine";
 /// More mounts than this take longer than anybody waits.
-const MOST_MOUNTS: usize = 4000;
+const MOST_MOUNTS: usize = 1500;
 /// Files of `/proc` that tell of the machine, or change it, even to who has no privileges.
 const MASKED: &[&str] = &["/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/sysrq-trigger", "/proc/timer_list", "/proc/kmsg"];
 
@@ -85,7 +85,8 @@ pub(super) fn enclose(around: &Surroundings<'_>) -> Result<(Command, Places), St
     let mut places = outside(around, &mut arguments);
     arguments.mount("--bind", around.workspace, around.workspace);
     protect(around, &mut arguments)?;
-    arguments.mount("--ro-bind", around.program, Path::new(INSIDE));
+    // Inside of everything, so that another program at this path would only confine itself less.
+    arguments.mount("--ro-bind", &super::path_of(around.program)?, Path::new(INSIDE));
     arguments.path("--chdir", around.directory);
     arguments.0.extend(["--", INSIDE].map(OsString::from));
     let mut command = Command::new(bubblewrap);
@@ -130,8 +131,11 @@ fn protect(around: &Surroundings<'_>, arguments: &mut Arguments) -> Result<(), S
     pinned.dedup();
     let mounts = around.protected.len() + pinned.len();
     if mounts > MOST_MOUNTS {
+        let (folder, most) = fullest(around);
         return Err(format!(
-            "the protected files of the workspace take {mounts} mounts, and more than {MOST_MOUNTS} are too many. Choose a smaller workspace."
+            "the protected files of the workspace take {mounts} mounts, and more than {MOST_MOUNTS} are too many. {most} of them are in {}: \
+             move them elsewhere, show them (`shown` under `[protected]` in a policy), or choose a smaller workspace (`-C FOLDER`).",
+            crate::shown::line(&folder.display().to_string(), 200)
         ));
     }
     // Outer ones first: a mount over a directory would cover those that were made below it before.
@@ -151,4 +155,14 @@ fn protect(around: &Surroundings<'_>, arguments: &mut Arguments) -> Result<(), S
         }
     }
     Ok(())
+}
+
+/// The folder in which the most protected files are, and how many.
+fn fullest(around: &Surroundings<'_>) -> (PathBuf, usize) {
+    let mut counts = std::collections::BTreeMap::<&Path, usize>::new();
+    for (path, ..) in around.protected {
+        *counts.entry(path.parent().unwrap_or(Path::new(""))).or_default() += 1;
+    }
+    let (folder, most) = counts.into_iter().max_by_key(|(_, count)| *count).unwrap_or((Path::new(""), 0));
+    (around.workspace.join(folder), most)
 }

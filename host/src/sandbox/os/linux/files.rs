@@ -5,7 +5,8 @@ use landlock::{
     RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 
-use super::super::super::confine::{Places, Sockets};
+use super::super::super::confine::Places;
+use super::super::super::confine::order::Sockets;
 
 /// The rights of these versions, the most first. The fourth is the least that is taken: it knows about TCP.
 const VERSIONS: [ABI; 3] = [ABI::V6, ABI::V5, ABI::V4];

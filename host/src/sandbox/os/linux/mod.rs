@@ -10,6 +10,9 @@ mod syscalls;
 
 use std::fs;
 use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
@@ -24,11 +27,32 @@ use crate::policy::{CommandLimits, SandboxLevel};
 pub(in crate::sandbox) use bubblewrap::find as find_bubblewrap;
 pub(in crate::sandbox) use descendants::{adopt_orphans, ask_descendants_to_end, count_descendants, end_descendants};
 
+/// To the kernel the program of whoever asks, whatever has become of its path.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+
 /// Bounds this process for good.
 pub(in crate::sandbox) fn limit_compiler(time: Duration, memory: u64) -> std::io::Result<()> {
     bound(Resource::Cpu, time.as_secs())?;
     bound(Resource::As, memory)?;
     Ok(())
+}
+
+/// This very program, which nobody can replace: what stands at its path may be another one by the time it is started anew.
+pub(in crate::sandbox) fn this_program() -> std::io::Result<PathBuf> {
+    Ok(PathBuf::from(OWN_PROGRAM))
+}
+
+/// The path that this program, given as [`this_program`] gives it, still has, for those that need one.
+fn path_of(program: &Path) -> Result<PathBuf, String> {
+    if program != Path::new(OWN_PROGRAM) {
+        return Ok(program.to_owned());
+    }
+    let path = fs::read_link(OWN_PROGRAM).map_err(|error| format!("cannot find this program: {error}"))?;
+    let identity = |path: &Path| fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino())).ok();
+    match identity(&path) {
+        Some(there) if Some(there) == identity(program) => Ok(path),
+        Some(_) | None => Err(format!("{} was replaced or removed since it was started; start it anew", path.display())),
+    }
 }
 
 /// Closes `/proc/PID/environ` and `/proc/PID/mem` of this process, where keys are, to the commands that it starts.
@@ -58,7 +82,7 @@ pub(in crate::sandbox) fn enclose(surroundings: &Surroundings<'_>) -> Result<(Co
         SandboxLevel::Full => bubblewrap::enclose(surroundings),
         SandboxLevel::Kernel => {
             let mut command = Command::new(surroundings.program);
-            command.current_dir(surroundings.directory);
+            command.arg0("cofferdam").current_dir(surroundings.directory);
             let mut places = surroundings.places.clone();
             places.read.push("/proc".into());
             places.write.extend([surroundings.workspace.to_owned(), surroundings.temporary.to_owned()]);

@@ -7,7 +7,7 @@ use seccompiler::{
     sock_filter,
 };
 
-use super::super::super::confine::Sockets;
+use super::super::super::confine::order::Sockets;
 use super::syscalls::{AS_IF_NOT_THERE, Is, NEWEST_KNOWN, When, refused};
 
 #[cfg(target_arch = "x86_64")]

@@ -3,7 +3,7 @@
 
 use libc::c_long;
 
-use super::super::super::confine::Sockets;
+use super::super::super::confine::order::Sockets;
 
 /// One system call that is refused.
 #[derive(Debug)]
@@ -198,6 +198,20 @@ fn for_sockets(sockets: Sockets) -> Vec<Refused> {
         [vec![Is::Masked(1, KIND, datagram)]],
         "a datagram socket of a pair can still send to any socket with a path, such as that of a service manager",
     );
+    let shared = [
+        libc::SYS_shmget,
+        libc::SYS_shmat,
+        libc::SYS_shmctl,
+        libc::SYS_semget,
+        libc::SYS_semop,
+        libc::SYS_semtimedop,
+        libc::SYS_semctl,
+        libc::SYS_msgget,
+        libc::SYS_msgsnd,
+        libc::SYS_msgrcv,
+        libc::SYS_msgctl,
+    ];
+    let shared = shared.map(|number| always(number, "memory and messages of System V are shared with all processes of the user"));
     match sockets {
         Sockets::Own | Sockets::OwnAndNetwork => {
             vec![any(libc::SYS_socket, [none_of(&[unix, inet, inet6, netlink])], FAMILY), raw_sockets, other_netlink]
@@ -205,9 +219,13 @@ fn for_sockets(sockets: Sockets) -> Vec<Refused> {
         Sockets::Pairs => vec![
             always(libc::SYS_socket, "the network is not granted, and a socket with a path may be that of a service that starts programs"),
             loose_pairs,
-        ],
+        ]
+        .into_iter()
+        .chain(shared)
+        .collect(),
         Sockets::PairsAndNetwork => {
-            vec![any(libc::SYS_socket, [none_of(&[inet, inet6, netlink])], FAMILY), raw_sockets, other_netlink, loose_pairs]
+            let network = [any(libc::SYS_socket, [none_of(&[inet, inet6, netlink])], FAMILY), raw_sockets, other_netlink, loose_pairs];
+            network.into_iter().chain(shared).collect()
         }
     }
 }

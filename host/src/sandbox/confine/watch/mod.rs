@@ -1,0 +1,170 @@
+//! The protected paths of a workspace before and after a command. What a sandbox cannot keep from being changed, since it
+//! has no means to, or since the name was not there to be guarded, is put back as it was.
+
+mod walk;
+
+use std::collections::BTreeMap;
+use std::fs::{self, FileType, Metadata, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::policy::{Protected, ProtectedPaths, WorkspacePath};
+use walk::{Folder, Walk};
+
+/// Bytes that are kept to be put back.
+const MOST_KEPT: u64 = 64 << 20;
+/// Links that lead to links that lead to links: what is protected by the last of them is so by its own name, or not at all.
+const MOST_ROUNDS: usize = 3;
+
+/// What there is.
+#[derive(Debug, Default)]
+pub(super) struct Snapshot {
+    pub(super) entries: BTreeMap<PathBuf, Entry>,
+    /// Not all of the workspace was looked at.
+    pub(super) cut: bool,
+    /// Folders that cannot be looked into.
+    pub(super) closed: Vec<PathBuf>,
+    /// Folders that were pinned and are elsewhere: from where, and to where.
+    pub(super) moved: Vec<(PathBuf, PathBuf)>,
+    /// This program keeps files of its own in the workspace.
+    pub(super) holds_own: bool,
+    /// What this user could not list was made so that it could, and had these permissions.
+    opened: Vec<(PathBuf, u32)>,
+    /// The folders among the entries.
+    folders: Vec<Folder>,
+    /// What the protected paths lead to, and is protected like them.
+    leads_to: Vec<(WorkspacePath, Protected)>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) how: Protected,
+    /// Since it lies in something that is protected, and not by its own name.
+    pub(super) inherited: bool,
+    /// Hidden, and a program runs it by itself: a new one is not harmless.
+    pub(super) runs: bool,
+    /// A file of this program's, which other processes of it may write at any time.
+    pub(super) own: bool,
+    pub(super) kind: FileType,
+    pub(super) mode: u32,
+    pub(super) size: u64,
+    pub(super) kept: Kept,
+    inode: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    File(Arc<[u8]>),
+    Link(PathBuf),
+    /// There is nothing to keep, or no need.
+    Nothing,
+}
+
+impl Entry {
+    /// Whether it is still what it was.
+    pub(super) fn is_as(&self, had: &Self) -> bool {
+        self.kind == had.kind && self.mode == had.mode && self.kept == had.kept
+    }
+
+    /// Whether it is the very same file or folder, whatever is in it.
+    pub(super) fn is_same_inode(&self, had: &Self) -> bool {
+        self.inode == had.inode && self.kind == had.kind
+    }
+}
+
+/// Whether the walk is to go on: a command that nobody waits for any more need not begin.
+pub(super) type GoesOn<'a> = &'a mut dyn FnMut() -> bool;
+
+impl Snapshot {
+    /// Looks through the workspace before a command; with `keeping`, so that everything can be put back. Gives the paths that
+    /// are protected, with those that they lead to.
+    pub(super) fn before(
+        root: &Path,
+        protected: &ProtectedPaths,
+        keeping: bool,
+        goes_on: GoesOn<'_>,
+    ) -> Result<(Self, ProtectedPaths), String> {
+        let mut protected = protected.clone();
+        for round in 1.. {
+            let snapshot = Walk::new(root, &protected, keeping, None, goes_on).run()?;
+            snapshot.close_again(root, &Self::default());
+            if snapshot.cut {
+                return Err(format!(
+                    "the workspace has more than {} files and folders, too many to look after protected paths among them. \
+                     Choose a folder of it as the workspace (`-C FOLDER`)",
+                    walk::MOST_ENTRIES
+                ));
+            }
+            if snapshot.leads_to.is_empty() || round == MOST_ROUNDS {
+                return Ok((snapshot, protected));
+            }
+            for (path, how) in &snapshot.leads_to {
+                protected = protected.and_place(path, *how);
+            }
+        }
+        Err("the workspace cannot be looked through".to_owned())
+    }
+
+    /// Looks through it after the command. Folders stay as open as they had to be made, until [`Self::close_again`].
+    pub(super) fn after(root: &Path, protected: &ProtectedPaths, keeping: bool, before: &Self) -> Result<Self, String> {
+        Walk::new(root, protected, keeping, Some(before), &mut || true).run()
+    }
+
+    /// Gives folders the permissions that they had, but for those that are known from before and have their own.
+    pub(super) fn close_again(&self, root: &Path, before: &Self) {
+        for (path, mode) in self.opened.iter().rev().filter(|(path, _)| !before.entries.contains_key(path)) {
+            // One that was taken away has none to be given; and through a link nothing is given.
+            let whole = root.join(path);
+            if fs::symlink_metadata(&whole).is_ok_and(|metadata| metadata.is_dir()) {
+                let _ = fs::set_permissions(whole, Permissions::from_mode(*mode));
+            }
+        }
+    }
+
+    /// How many protected paths there are by their own names, and how many bytes.
+    pub(super) fn extent(&self) -> (usize, u64) {
+        let own = self.entries.values().filter(|entry| !entry.inherited).count();
+        (own, self.entries.values().map(|entry| entry.size).sum())
+    }
+}
+
+/// What is at a path.
+struct Found {
+    kind: FileType,
+    mode: u32,
+    size: u64,
+    inode: u64,
+    kept: Kept,
+}
+
+impl Found {
+    /// With its content, if it is needed, and if it is still what it was: of what is new nothing has to be kept.
+    fn of(path: &Path, metadata: &Metadata, keeping: bool, before: Option<Option<&Entry>>) -> Self {
+        let kind = metadata.file_type();
+        // Of a file that cannot be put back no change can be told either.
+        let mode = if keeping || kind.is_dir() { metadata.mode() & 0o7777 } else { 0 };
+        let size = if kind.is_file() { metadata.len() } else { 0 };
+        let kept = match before {
+            _ if kind.is_symlink() => fs::read_link(path).map_or(Kept::Nothing, Kept::Link),
+            _ if !kind.is_file() || !keeping => Kept::Nothing,
+            // What this user cannot read, a command of this user cannot change but by replacing it, which shows in the mode.
+            None => fs::read(path).map_or(Kept::Nothing, |content| Kept::File(content.into())),
+            Some(had) => match had.map(|had| &had.kept) {
+                Some(Kept::File(content)) if content.len() as u64 == size && fs::read(path).is_ok_and(|now| now[..] == content[..]) => {
+                    Kept::File(Arc::clone(content))
+                }
+                _ => Kept::Nothing,
+            },
+        };
+        Self { kind, mode, size, inode: metadata.ino(), kept }
+    }
+
+    fn as_entry(self, how: Protected, inherited: bool, runs: bool, own: bool) -> Entry {
+        let Self { kind, mode, size, inode, kept } = self;
+        Entry { how, inherited, runs, own, kind, mode, size, kept, inode }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Where git finds what it runs, other than in `.git/hooks` and `.git/config`: any folder with the shape of a repository is
+//! one to whoever is in it, and settings name folders of hooks and further settings.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// More settings than this nobody writes by hand.
+const LARGEST: u64 = 1 << 20;
+
+/// Whether a folder with these names has the shape of a repository.
+pub(in crate::sandbox) fn is_repository<'a>(names: impl Iterator<Item = &'a str>) -> bool {
+    let mut found = [false; 3];
+    for name in names {
+        if let Some(at) = ["HEAD", "objects", "refs"].iter().position(|part| name.eq_ignore_ascii_case(part)) {
+            found[at] = true;
+        }
+    }
+    found == [true; 3]
+}
+
+/// The paths, from the workspace on, that the settings of a repository name: folders of hooks, and further settings.
+/// `repository` is where the settings lie.
+pub(in crate::sandbox) fn named_in(root: &Path, settings: &Path, repository: &Path) -> Vec<PathBuf> {
+    let is_small = fs::symlink_metadata(settings).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LARGEST);
+    let text = if is_small { fs::read(settings).unwrap_or_default() } else { Vec::new() };
+    // Of a repository in `.git` the folder of hooks is named from its worktree on, as that is where git runs them.
+    let is_dot_git = repository.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
+    let worktree = if is_dot_git { repository.parent().unwrap_or(repository) } else { repository };
+    let mut including = false;
+    let mut named = Vec::new();
+    for line in String::from_utf8_lossy(&text).lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[') {
+            including = section.trim_start().get(..7).is_some_and(|start| start.eq_ignore_ascii_case("include"));
+        }
+        // A setting may stand in the line of its section.
+        let setting = line.rsplit_once(']').filter(|_| line.starts_with('[')).map_or(line, |(_, setting)| setting.trim());
+        let Some((key, value)) = setting.split_once('=') else { continue };
+        let value = value.trim().trim_matches('"');
+        match key.trim() {
+            key if key.eq_ignore_ascii_case("hookspath") => named.push(worktree.join(value)),
+            key if including && key.eq_ignore_ascii_case("path") => named.push(repository.join(value)),
+            _ => {}
+        }
+    }
+    named.into_iter().filter_map(|path| below(root, &path)).collect()
+}
+
+/// A path as it is from the workspace on, if it is in there, and not the workspace itself.
+pub(in crate::sandbox) fn below(root: &Path, path: &Path) -> Option<PathBuf> {
+    let path = if path.is_absolute() { path.strip_prefix(root).ok()? } else { path };
+    let mut clean = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => clean.push(name),
+            Component::ParentDir => drop(clean.pop().then_some(())?),
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    (!clean.as_os_str().is_empty()).then_some(clean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_has_a_head_objects_and_refs() {
+        let is = |names: &[&str]| is_repository(names.iter().copied());
+        assert!(is(&["config", "HEAD", "refs", "objects"]) && is(&["head", "REFS", "Objects"]));
+        assert!(!is(&["HEAD", "refs"]) && !is(&["refs", "refs", "objects"]));
+    }
+
+    #[test]
+    fn settings_name_what_git_runs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("it is there");
+        let named = |text: &str, repository: &str| {
+            let settings = root.join("settings");
+            fs::write(&settings, text).expect("it is written");
+            named_in(&root, &settings, Path::new(repository)).iter().map(|path| path.display().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(named("[core]\n\thooksPath = .husky/_\n", ".git"), [".husky/_"]);
+        assert_eq!(named("[core] HOOKSPATH=\"../hooks\"", "a/b/.git"), ["a/hooks"]);
+        assert_eq!(named("[core]\nhooksPath = hooks", "bare"), ["bare/hooks"]);
+        assert_eq!(named("[include]\n path = ../shared.cfg\n[includeIf \"gitdir:x\"]\npath=more", ".git"), ["shared.cfg", ".git/more"]);
+        assert_eq!(named(&format!("[core]\nhooksPath = {}/x", root.display()), ".git"), ["x"]);
+        for elsewhere in ["[core]\nhooksPath = /etc/hooks", "[core]\nhooksPath = ../..", "[core]\nhooksPath = .", "[user]\npath = x"] {
+            assert_eq!(named(elsewhere, ".git"), Vec::<String>::new(), "{elsewhere}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The entries of a directory, as text and within limits.
+
+use cofferdam_sdk::Output;
+use cofferdam_sdk::listing::{Listing, one_line};
+use cofferdam_sdk::workspace::{Entry, EntryKind};
+
+use crate::{Input, size};
+
+#[derive(Debug)]
+pub(crate) struct Entries<'i> {
+    input: &'i Input,
+    lines: Listing,
+}
+
+impl<'i> Entries<'i> {
+    pub(crate) fn new(input: &'i Input) -> Self {
+        Self { input, lines: Listing::new(input.limit) }
+    }
+
+    /// Takes the next entry; false if it wants no more.
+    pub(crate) fn push(&mut self, entry: &Entry, leads_to: impl FnOnce(&str) -> Option<String>) -> bool {
+        self.lines.push(|| {
+            let path = one_line(&entry.path);
+            match entry.kind {
+                EntryKind::Directory => format!("{path}/"),
+                EntryKind::File => format!("{path}  {}", size::human(entry.size)),
+                EntryKind::Symlink => match leads_to(&entry.path) {
+                    Some(target) => format!("{path} -> {}", one_line(&target)),
+                    None => format!("{path} -> (an absolute path, which tools cannot follow)"),
+                },
+                EntryKind::Other => format!("{path}  (neither file nor directory)"),
+            }
+        })
+    }
+
+    pub(crate) fn output(mut self, problems: &[String]) -> Output {
+        let nothing = match (self.lines.is_empty(), self.input.hidden && self.input.no_ignore) {
+            (false, _) => "",
+            (true, true) => "The directory is empty.\n",
+            (true, false) => {
+                "The directory has no entries but, perhaps, hidden and ignored ones: `hidden` and `no_ignore` list these too.\n"
+            }
+        };
+        self.lines.add_problems("could not be listed", problems);
+        let ways = self.ways();
+        let (text, truncated) = self.lines.into_text("entries", &ways);
+        let output = Output::text(nothing.to_owned() + &text);
+        if truncated { output.truncated() } else { output }
+    }
+
+    /// How to get at the rest.
+    fn ways(&self) -> Vec<String> {
+        let raise = self.lines.is_limited() && self.input.limit < 2000;
+        let ways = [
+            (raise, "raise `limit` (at most 2000)"),
+            (self.input.depth > 1, "lower `depth`"),
+            (true, "list a directory further down"),
+            (true, "find files by name with `glob`"),
+        ];
+        ways.into_iter().filter_map(|(is_one, way)| is_one.then(|| way.to_owned())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cofferdam_sdk::Content;
+
+    use super::*;
+
+    fn input(limit: u32) -> Input {
+        Input { path: None, depth: 1, hidden: false, no_ignore: false, limit }
+    }
+
+    fn entry(path: &str, kind: EntryKind) -> Entry {
+        Entry { path: path.to_owned(), kind, size: 1536.0, modified: 0.0 }
+    }
+
+    fn list(input: &Input, entries: &[Entry]) -> (String, bool) {
+        let mut listing = Entries::new(input);
+        for entry in entries {
+            listing.push(entry, |link| (link != "out").then(|| "a/b".to_owned()));
+        }
+        let output = listing.output(&[]);
+        match output.content.as_slice() {
+            [Content::Text(text)] => (text.clone(), output.truncated),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn each_kind_can_be_told_from_the_others() {
+        let entries = [
+            entry("dir", EntryKind::Directory),
+            entry("dir/file", EntryKind::File),
+            entry("in", EntryKind::Symlink),
+            entry("out", EntryKind::Symlink),
+            entry("pipe", EntryKind::Other),
+        ];
+        let expected =
+            "dir/\ndir/file  1.5K\nin -> a/b\nout -> (an absolute path, which tools cannot follow)\npipe  (neither file nor directory)\n";
+        assert_eq!(list(&input(5), &entries), (expected.to_owned(), false));
+    }
+
+    #[test]
+    fn r121_what_is_left_out_is_told_with_a_way_to_it() {
+        let entries: Vec<_> = (0..7).map(|n| entry(&format!("f{n}"), EntryKind::File)).collect();
+        let (text, truncated) = list(&input(2), &entries);
+        assert!(truncated);
+        assert_eq!(
+            text,
+            "f0  1.5K\nf1  1.5K\n[the first 2 of 7 entries; to see the rest, raise `limit` (at most 2000), or list a directory further down, \
+             or find files by name with `glob`]\n"
+        );
+        let deep = Input { depth: 3, ..input(2) };
+        assert!(list(&deep, &entries).0.contains("or lower `depth`"));
+    }
+
+    #[test]
+    fn nothing_to_list_is_said() {
+        assert!(list(&input(1), &[]).0.contains("`hidden`"));
+        let all = Input { hidden: true, no_ignore: true, ..input(1) };
+        assert_eq!(list(&all, &[]).0, "The directory is empty.\n");
+    }
+
+    #[test]
+    fn a_name_cannot_pass_for_two_entries() {
+        assert_eq!(list(&input(9), &[entry("a\nb", EntryKind::Directory)]).0, "a\\nb/\n");
+    }
+}
