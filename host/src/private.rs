@@ -19,6 +19,11 @@ pub enum NotPrivate {
 /// Makes a folder, with those above it, or finds that it is there and nobody else's. A link to a folder is none.
 pub fn folder(path: &Path) -> Result<(), NotPrivate> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    check(path)
+}
+
+/// Finds that a folder is there and nobody else's.
+pub fn check(path: &Path) -> Result<(), NotPrivate> {
     let metadata = fs::symlink_metadata(path)?;
     if !metadata.is_dir() {
         Err(NotPrivate::Is("is not a folder"))

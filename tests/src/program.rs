@@ -3,8 +3,8 @@
 #![expect(clippy::expect_used, reason = "a harness that does not work fails the test that needs it")]
 
 use std::fs;
-use std::io::Read;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::io::{Read, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -74,8 +74,11 @@ impl Home {
     /// Writes a file, relative to the home folder.
     pub fn write(&self, path: &str, text: impl AsRef<[u8]>) {
         let path = self.path().join(path);
-        fs::create_dir_all(path.parent().expect("it has a parent")).expect("the folder can be made");
-        fs::write(path, text).expect("the file can be written");
+        // Nobody else's to write, whatever the mask of whoever runs the tests: what others could write is not believed.
+        let folder = path.parent().expect("it has a parent");
+        fs::DirBuilder::new().recursive(true).mode(0o755).create(folder).expect("the folder can be made");
+        let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(path);
+        file.and_then(|mut file| file.write_all(text.as_ref())).expect("the file can be written");
     }
 
     /// Whether there is something at this path of the workspace.

@@ -84,12 +84,12 @@ impl Chain {
     fn take(&mut self, line: &[u8]) -> Result<(), Broken> {
         let number = self.records.len() as u64 + 1;
         let broken = |problem: String| Broken { line: number, problem };
-        let (content, hash) = split(line).ok_or_else(|| broken("is no line of an audit log: it was changed or put there".into()))?;
+        let (content, hash) = split(line).ok_or_else(|| broken("is not a line of an audit log: it was changed or put there".into()))?;
         if hash_of(content) != hash {
             return Err(broken("was changed: it does not have its hash".into()));
         }
         let record: Map<String, Value> =
-            serde_json::from_str(&format!("{content}}}")).map_err(|error| broken(format!("is no record: {error}")))?;
+            serde_json::from_str(&format!("{content}}}")).map_err(|error| broken(format!("is not a record: {error}")))?;
         match record.get("n").and_then(Value::as_u64) {
             Some(n) if n == number => {}
             Some(n) if n > number => return Err(broken(format!("is missing: line {n} stands in its place"))),
@@ -111,7 +111,6 @@ impl Chain {
     }
 
     /// Where it ends.
-    #[cfg(test)]
     pub(super) fn end(&self) -> End {
         let hash = self.hashes.last().map_or(NOTHING, String::as_str);
         End { lines: self.hashes.len() as u64, hash: hash.to_owned() }

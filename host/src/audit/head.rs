@@ -1,8 +1,11 @@
-//! The head: where a log ended when it was last written, in a small file beside it.
+//! The head: where a log ended when it was last put on the disk, in a small file beside it.
 //!
 //! A chain cannot show that its end is missing; this can, as long as nobody takes the trouble to change both. Whoever writes
 //! as this user can do that, and can write a whole log anew, since there is no secret in a hash. To be safe from that, keep
 //! heads where this user cannot write: `cofferdam audit verify` prints them, and `--contains` looks for one.
+//!
+//! A head says nothing of lines that a power cut might take: it is set when they are on the disk. So the chain can be longer
+//! than its head says, and never shorter.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,32 +17,60 @@ use super::chain::{Chain, End};
 /// The file that holds the head of a log that is being written.
 pub(super) struct Head(File);
 
+/// What is in the file of a head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// Nothing: it was made, and the machine stopped before more of it was on the disk.
+    Nothing,
+    /// Where the log ended.
+    End(End),
+    /// What nobody here has written.
+    Other,
+}
+
 impl Head {
+    /// A new one, of a log without a line.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map(Self)
+        let head = Self(OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?);
+        head.set(&End::default()).inspect_err(|_| drop(std::fs::remove_file(path)))?;
+        Ok(head)
     }
 
     /// Always as many bytes, so that one `write` replaces one head by another.
     pub(super) fn set(&self, end: &End) -> io::Result<()> {
         self.0.write_all_at(format!("{:>20} {}\n", end.lines, end.hash).as_bytes(), 0)
     }
+
+    /// Puts it on the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.0.sync_all()
+    }
+
+    /// In place of the file, for a test.
+    #[cfg(test)]
+    pub(super) fn replace_file(&mut self, file: File) -> File {
+        std::mem::replace(&mut self.0, file)
+    }
 }
 
-/// Reads a head; `None` if this is none.
-pub(super) fn parse(text: &str) -> Option<End> {
-    let (lines, hash) = text.strip_suffix('\n')?.trim_start().split_once(' ')?;
-    let is_hash = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    Some(End { lines: lines.parse().ok()?, hash: is_hash.then(|| hash.to_owned())? })
+/// Reads a head.
+pub(super) fn parse(text: &str) -> Kept {
+    let end = || {
+        let (lines, hash) = text.strip_suffix('\n')?.trim_start().split_once(' ')?;
+        let is_hash = hash.len() == 64 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        Some(End { lines: lines.parse().ok()?, hash: is_hash.then(|| hash.to_owned())? })
+    };
+    if text.is_empty() { Kept::Nothing } else { end().map_or(Kept::Other, Kept::End) }
 }
 
-/// What a head says against a chain, as a sentence. The head is written after the line, so a crash leaves a chain that is
-/// longer than its head says, and never one that is shorter.
+/// What a head says against a chain, as a sentence.
 pub(super) fn against(head: &End, chain: &Chain) -> Option<String> {
     let there = chain.hashes.len() as u64;
     if head.lines > there {
         return Some(format!("its end is missing: line {} is the last of {} that were written", there, head.lines));
     }
-    let at_head = head.lines.checked_sub(1).and_then(|last| chain.hashes.get(usize::try_from(last).ok()?));
+    let last = head.lines.checked_sub(1)?;
+    let at_head = usize::try_from(last).ok().and_then(|last| chain.hashes.get(last));
     (at_head != Some(&head.hash)).then(|| format!("line {} is not the one that was written", head.lines))
 }
 
@@ -54,13 +85,16 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("head");
         let head = Head::create(&path).expect("it can be made");
+        let read = || parse(&std::fs::read_to_string(&path).expect("readable"));
+        assert_eq!(read(), Kept::End(End::default()));
         for lines in [1, 9, 10, u64::MAX] {
             let end = End { lines, hash: "ab".repeat(32) };
             head.set(&end).expect("writable");
-            assert_eq!(parse(&std::fs::read_to_string(&path).expect("readable")), Some(end));
+            assert_eq!(read(), Kept::End(end));
         }
-        for text in ["", "1", "1 ab\n", "x ", &format!("-1 {}\n", "ab".repeat(32))] {
-            assert_eq!(parse(text), None, "{text:?}");
+        assert_eq!(parse(""), Kept::Nothing);
+        for text in ["1", "1 ab\n", "x ", &format!("-1 {}\n", "ab".repeat(32))] {
+            assert_eq!(parse(text), Kept::Other, "{text:?}");
         }
     }
 
@@ -72,6 +106,7 @@ mod tests {
         let whole = Chain::read(format!("{one}{two}").as_bytes());
         assert_eq!(against(&second, &whole), None);
         assert_eq!(against(&first, &whole), None, "killed between line and head");
+        assert_eq!(against(&End::default(), &whole), None, "killed before anything was put on the disk");
         let short = Chain::read(one.as_bytes());
         assert_eq!(against(&second, &short).as_deref(), Some("its end is missing: line 1 is the last of 2 that were written"));
         let forged = Chain::read(format!("{one}{other}").as_bytes());

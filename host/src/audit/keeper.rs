@@ -3,11 +3,9 @@
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde_json::json;
-
-use super::log::{Durable, Log};
-use super::records::{self, Fields, VERSION};
-use super::{AuditError, LogName, Store};
+use super::log::Log;
+use super::record::{EndOf, Fields, VERSION, What};
+use super::{AuditError, LogName, Store, told};
 use crate::agent::events::{Event, Observer};
 use crate::conversation::Call;
 use crate::policy::{Mode, SandboxLevel};
@@ -61,22 +59,26 @@ pub struct Begin<'a> {
 impl Audit {
     /// Begins a log.
     pub fn begin(store: &Store, begin: &Begin<'_>, redact: Redact, notify: Notify) -> Result<Self, AuditError> {
-        let (name, before) = store.next()?;
-        let before = before.map(|(name, end)| json!({"log": name.as_str(), "lines": end.lines, "hash": end.hash}));
-        let program = concat!("cofferdam ", env!("CARGO_PKG_VERSION"));
-        let first =
-            json!({"kind": "log", "version": VERSION, "at": records::now(), "log": name.as_str(), "program": program, "after": before});
-        let (path, head) = (store.log_path(&name), store.head_path(&name));
-        let log = Log::create(&path, &head, records::object(first)).map_err(AuditError::io(&path))?;
+        let turn = store.next()?;
+        let name = turn.name.clone();
+        let after = turn.before.as_ref().map(|(name, end)| EndOf::new(name, end));
+        let program = concat!("cofferdam ", env!("CARGO_PKG_VERSION")).to_owned();
+        let first = What::Log { version: VERSION, log: name.as_str().to_owned(), program, after };
+        let log = Log::create(store.files(&name), record(&first, None, None)).map_err(AuditError::io(&store.log_path(&name)))?;
+        // From here on the next log finds this one.
+        drop(turn);
         let session = begin.session.map(SessionId::to_string);
         let state = Mutex::new(State { log, session, request: None, lost: 0, told: false });
         let audit = Self { name, required: begin.required, redact, notify, state };
-        let Begin { session: _, workspace, mode, policy, model, least_command_sandbox, required } = begin;
-        let about = json!({
-            "workspace": workspace, "mode": mode, "policy": policy, "model": model,
-            "least_command_sandbox": least_command_sandbox, "required": required,
-        });
-        audit.append("session", records::object(about), Durable::Now).map_err(AuditError::io(&path))?;
+        let about = What::Session {
+            workspace: begin.workspace.clone(),
+            mode: begin.mode,
+            policy: begin.policy.clone(),
+            model: begin.model.clone(),
+            least_command_sandbox: begin.least_command_sandbox,
+            required: begin.required,
+        };
+        audit.append(&about).map_err(AuditError::io(&store.log_path(&audit.name)))?;
         Ok(audit)
     }
 
@@ -91,21 +93,19 @@ impl Audit {
     }
 
     /// The number of the record. A failure is an error only where the log is required.
-    fn write(&self, kind: &str, fields: Fields, durable: Durable) -> Result<Option<u64>, Unrecorded> {
-        match self.append(kind, fields, durable) {
+    pub(super) fn write(&self, what: &What) -> Result<Option<u64>, Unrecorded> {
+        match self.append(what) {
             Ok(number) => Ok(Some(number)),
             Err(error) if self.required => Err(Unrecorded(error.to_string())),
             Err(_) => Ok(None),
         }
     }
 
-    fn append(&self, kind: &str, mut fields: Fields, durable: Durable) -> io::Result<u64> {
-        records::redacted(&mut fields, &*self.redact);
+    pub(super) fn append(&self, what: &What) -> io::Result<u64> {
         let mut state = self.lock();
-        let mut record = Fields::from_iter([("kind".to_owned(), kind.into()), ("at".to_owned(), records::now().into())]);
-        record.extend([("session".to_owned(), json!(state.session)), ("request".to_owned(), json!(state.request))]);
-        record.extend(fields);
-        let written = state.close_gap().and_then(|()| state.log.append(record, durable));
+        let mut fields = record(what, state.session.as_deref(), state.request.as_deref());
+        redacted(&mut fields, &*self.redact);
+        let written = state.close_gap().and_then(|()| state.log.append(fields, what.durable()));
         let Err(error) = &written else { return written };
         state.lost += 1;
         if !std::mem::replace(&mut state.told, true) {
@@ -123,6 +123,12 @@ impl Audit {
 
     /// For a test.
     #[cfg(test)]
+    pub(super) fn replace_head(&self, file: std::fs::File) -> std::fs::File {
+        self.lock().log.replace_head(file)
+    }
+
+    /// For a test.
+    #[cfg(test)]
     pub(super) fn replace_file(&self, file: std::fs::File) -> std::fs::File {
         self.lock().log.replace_file(file)
     }
@@ -132,11 +138,41 @@ impl State {
     /// Says how much is missing, before anything follows it.
     fn close_gap(&mut self) -> io::Result<()> {
         if self.lost > 0 {
-            let gap = json!({"kind": "gap", "at": records::now(), "lost": self.lost});
-            self.log.append(records::object(gap), Durable::Now)?;
+            let gap = What::Gap { lost: self.lost };
+            self.log.append(record(&gap, None, None), gap.durable())?;
             self.lost = 0;
         }
         Ok(())
+    }
+}
+
+/// The kind first, and when it was; then what is its own.
+fn record(what: &What, session: Option<&str>, request: Option<&str>) -> Fields {
+    let mut fields = Fields::from_iter([("kind".to_owned(), serde_json::Value::Null), ("at".to_owned(), now().into())]);
+    let names = [("session", session), ("request", request)];
+    fields.extend(names.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?.into()))));
+    fields.extend(what.fields());
+    fields
+}
+
+/// Now, to the millisecond, in UTC.
+fn now() -> String {
+    let now = jiff::Timestamp::now();
+    jiff::Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now).to_string()
+}
+
+/// Every text in a record, passed through `redact`: before it becomes JSON, since there a secret may look different.
+fn redacted(fields: &mut Fields, redact: &dyn Fn(&str) -> String) {
+    fields.values_mut().for_each(|value| each_text(value, redact));
+}
+
+fn each_text(value: &mut serde_json::Value, change: &dyn Fn(&str) -> String) {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => *text = change(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| each_text(value, change)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| each_text(value, change)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
@@ -150,11 +186,7 @@ impl Ledger for Audit {
     }
 
     fn decided(&self, subject: &Subject, decided: &Decided) -> Result<Option<u64>, Unrecorded> {
-        let durable = match &decided.ruled {
-            Ruled::Allowed(_) => Durable::Now,
-            Ruled::Denied(_) => Durable::Later,
-        };
-        let number = self.write("decided", records::decided(subject, decided), durable)?;
+        let number = self.write(&told::decided(subject, decided, &*self.redact))?;
         if let Ruled::Allowed(Ground::UserForScope(Some(scope))) = &decided.ruled {
             self.changed(&Change::Scope(scope))?;
         }
@@ -162,21 +194,15 @@ impl Ledger for Audit {
     }
 
     fn changed(&self, change: &Change<'_>) -> Result<(), Unrecorded> {
-        let fields = match change {
-            Change::Mode(mode) => json!({"mode": mode}),
-            Change::Scope(scope) => json!({"approved": scope}),
-            Change::Trust { path, digest } => json!({"trusted": path, "digest": digest}),
-            Change::Distrust { path } => json!({"no_longer_trusted": path}),
-        };
-        self.write("changed", records::object(fields), Durable::Now).map(drop)
+        self.write(&told::changed(change, &*self.redact)).map(drop)
     }
 
     fn ended(&self, subject: &Subject, ended: &Ended) {
-        drop(self.append("ended", records::ended(subject, ended), Durable::Later));
+        drop(self.append(&told::ended(subject, ended, &*self.redact)));
     }
 
     fn refused(&self, call: &Call, problem: &str) {
-        drop(self.append("refused", records::refused(call, problem), Durable::Later));
+        drop(self.append(&told::refused(call, problem, &*self.redact)));
     }
 }
 
@@ -189,13 +215,13 @@ pub struct Watching<'a> {
 impl Observer for Watching<'_> {
     fn observe(&self, event: &Event<'_>) {
         match event {
-            Event::RequestStarted { request, .. } => {
+            // Each with its model: in a conversation it can be another one each time.
+            Event::RequestStarted { request, model, .. } => {
                 self.audit.lock().request = Some((*request).to_owned());
-                drop(self.audit.append("request", Fields::new(), Durable::Later));
+                drop(self.audit.append(&What::Request { model: (*model).to_owned() }));
             }
             Event::RequestFinished { outcome } => {
-                let fields = records::object(json!({"outcome": outcome.kind()}));
-                drop(self.audit.append("outcome", fields, Durable::Later));
+                drop(self.audit.append(&What::Outcome { outcome: outcome.kind().to_owned() }));
                 self.audit.lock().request = None;
             }
             // Calls come by way of the ledger.
@@ -214,6 +240,8 @@ mod tests {
     use std::fs::{self, OpenOptions};
     use std::os::unix::fs::PermissionsExt as _;
 
+    use super::super::head::Kept;
+    use super::super::record::Record;
     use super::super::test_log::{allowed, begin, ended, store, subject};
     use super::super::{inspect, test_log};
     use super::*;
@@ -222,7 +250,7 @@ mod tests {
 
     /// The records of the only log.
     fn records(store: &Store) -> Vec<Fields> {
-        let mut logs = inspect(store).expect("readable");
+        let mut logs = inspect(store).expect("readable").logs;
         assert!(logs[0].is_good(), "{:?}", logs[0]);
         logs.remove(0).records
     }
@@ -233,6 +261,7 @@ mod tests {
 
     /// What is in a record besides what is in each.
     fn own(mut record: Fields) -> String {
+        assert!(Record::read(&record).is_some(), "what was written is read: {record:?}");
         for key in ["n", "prev", "at"] {
             record.shift_remove(key);
         }
@@ -253,12 +282,12 @@ mod tests {
         assert_eq!(kinds(&store), ["log", "session", "decided", "ended", "decided", "refused", "changed"]);
         let text = records(&store).into_iter().skip(1).map(own).collect::<Vec<_>>().join("\n");
         insta::assert_snapshot!(text, @r#"
-        {"kind":"session","session":null,"request":null,"workspace":"/home/me/pro ject","mode":"auto","policy":null,"model":"script:script","least_command_sandbox":"kernel","required":false}
-        {"kind":"decided","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"fetch":[],"plans":false,"state":false,"agents":false},"effect":{"kind":"command","line":"cargo test\nrm x","directory":"src"},"decision":"allow","by":{"mode":"auto"},"waited_ms":0}
-        {"kind":"ended","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"fetch":[],"plans":false,"state":false,"agents":false},"status":"ok","failure":null,"decided":[3],"more_denials":0,"commands":[{"line_sha256":"575f624402018480c7e080c0388d75fe57bd90c8cc49e8a097c79e5c680182df","level":"full","ending":{"exited":3},"remarks":[]}],"active_ms":7,"waited_ms":0,"wall_ms":9,"input_bytes":2,"output_bytes":30,"log_bytes":0,"memory_bytes":1048576,"touched":null,"contacted":null}
-        {"kind":"decided","session":null,"request":null,"call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"fetch":[],"plans":false,"state":false,"agents":false},"effect":{"kind":"command","line":"ls","directory":"src"},"decision":"deny","by":{"code":"mode","place":null,"reason":"not in this mode."},"waited_ms":0}
-        {"kind":"refused","session":null,"request":null,"call":"c2","tool":"nope","problem":"there is no such tool","input_bytes":2}
-        {"kind":"changed","session":null,"request":null,"mode":"plan"}
+        {"kind":"session","workspace":"/home/me/pro ject","mode":"auto","policy":null,"model":"script:script","least_command_sandbox":"kernel","required":false}
+        {"kind":"decided","call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"fetch":[],"plans":false,"state":false,"agents":false},"effect":{"kind":"command","line":"cargo test\nrm x","directory":"src"},"decision":"allow","by":{"mode":"auto"},"waited_ms":0}
+        {"kind":"ended","call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"fetch":[],"plans":false,"state":false,"agents":false},"status":"ok","failure":null,"decided":[3],"more_denials":0,"commands":[{"line_sha256":"575f624402018480c7e080c0388d75fe57bd90c8cc49e8a097c79e5c680182df","level":"full","ending":{"exited":3},"remarks":[]}],"active_ms":7,"waited_ms":0,"wall_ms":9,"input_bytes":2,"output_bytes":30,"log_bytes":0,"memory_bytes":1048576,"touched":null,"contacted":null}
+        {"kind":"decided","call":"c1","tool":"bash","component":"626d0ce33ca550dc06351c3ea7b698be557ff5d35bf25edc44221b561838594c","origin":"built-in bash","tier":"write","grants":{"files":"none","commands":true,"fetch":[],"plans":false,"state":false,"agents":false},"effect":{"kind":"command","line":"ls","directory":"src"},"decision":"deny","by":{"code":"mode","reason":"not in this mode."},"waited_ms":0}
+        {"kind":"refused","call":"c2","tool":"nope","problem":"there is no such tool","input_bytes":2}
+        {"kind":"changed","what":"mode","mode":"plan"}
         "#);
         assert!(told.lock().expect("not poisoned").is_empty());
     }
@@ -271,7 +300,8 @@ mod tests {
         let number = audit.decided(&subject(), &allowed("make")).expect("recorded");
         assert_eq!(number, Some(3));
         assert_eq!(records(&store)[2]["effect"]["line"], "make");
-        assert_eq!(store.head(audit.name()).expect("readable").expect("a head").lines, 3);
+        let Kept::End(end) = store.head(audit.name()).expect("readable") else { panic!("no end") };
+        assert_eq!(end.lines, 3);
     }
 
     #[test]
@@ -361,6 +391,6 @@ mod tests {
         let records = records(&store);
         assert_eq!(kinds(&store)[2..], ["request", "ended", "outcome"]);
         assert!(records[2..].iter().all(|record| record["request"] == "0a1b2c3d"), "{records:?}");
-        assert_eq!(records[4]["outcome"], "aborted");
+        assert_eq!((&records[2]["model"], &records[4]["outcome"]), (&"m".into(), &"aborted".into()));
     }
 }

@@ -2,54 +2,73 @@
 //!
 //! A log belongs to one run of the program: its file is made new, and nobody ever opens it for writing again. So two processes
 //! never write one, and a line that a crash tore stays the last of its log; readers pass over it.
+//!
+//! Beginning one waits for no disk. What has to be there before something happens is put there with all lines before it, and
+//! what is left when the run ends is put there then.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
-
-use serde_json::{Map, Value};
+use std::path::PathBuf;
 
 use super::chain::End;
 use super::head::Head;
+use super::record::{Durable, Fields};
 
-/// A log that this process writes.
+/// The two files of a log, and their folder.
+pub(super) struct Files {
+    pub(super) log: PathBuf,
+    pub(super) head: PathBuf,
+    pub(super) folder: PathBuf,
+}
+
+/// A log that this process writes. Others see by a lock that it does.
 pub(super) struct Log {
     file: File,
     head: Head,
+    folder: PathBuf,
     end: End,
+    /// How many lines the head tells of.
+    told: u64,
     /// The length of what was written whole.
     whole: u64,
+    /// The files are in their folder on the disk, and not only in memory.
+    entered: bool,
     /// A part of a line could not be taken back: whatever came after it would be read as its rest.
     torn: bool,
 }
 
-/// When a line has to be on the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Durable {
-    Later,
-    Now,
-}
-
 impl Log {
-    /// A new log that begins with this record.
-    pub(super) fn create(path: &Path, head: &Path, first: Map<String, Value>) -> io::Result<Self> {
-        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)?;
-        let mut log = Self { file, head: Head::create(head)?, end: End::default(), whole: 0, torn: false };
-        log.append(first, Durable::Now)?;
-        Ok(log)
+    /// A new log that begins with this record. The head comes first, so that there is no log without one.
+    pub(super) fn create(files: Files, first: Fields) -> io::Result<Self> {
+        let Files { log: path, head: head_path, folder } = files;
+        let head = Head::create(&head_path)?;
+        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path);
+        let file = file.inspect_err(|_| drop(fs::remove_file(&head_path)))?;
+        let mut log = Self { file, head, folder, end: End::default(), told: 0, whole: 0, entered: false, torn: false };
+        // A file system without locks has logs that look as if nobody were writing them.
+        drop(log.file.try_lock());
+        match log.append(first, Durable::Later) {
+            Ok(_) => Ok(log),
+            Err(error) => {
+                // What was not begun leaves nothing behind.
+                drop((fs::remove_file(&path), fs::remove_file(&head_path)));
+                log.torn = true;
+                Err(error)
+            }
+        }
     }
 
     /// Adds a record and gives its number. A record that fails leaves no trace.
-    pub(super) fn append(&mut self, record: Map<String, Value>, durable: Durable) -> io::Result<u64> {
+    pub(super) fn append(&mut self, record: Fields, durable: Durable) -> io::Result<u64> {
         if self.torn {
             return Err(io::Error::other("its last line is torn"));
         }
         let (line, end) = self.end.next(record);
-        let written = self.file.write_all(line.as_bytes()).and_then(|()| match durable {
-            Durable::Later => Ok(()),
-            Durable::Now => self.file.sync_data(),
-        });
+        let written = match durable {
+            Durable::Later => self.file.write_all(line.as_bytes()),
+            Durable::Now => self.write_through(&line, &end),
+        };
         if let Err(error) = written {
             let as_before = |file: &File| file.metadata().is_ok_and(|metadata| metadata.len() == self.whole);
             self.torn = self.file.set_len(self.whole).is_err() && !as_before(&self.file);
@@ -57,14 +76,93 @@ impl Log {
         }
         self.whole += line.len() as u64;
         self.end = end;
-        // A head that cannot be written is behind, as after a crash; the record itself is there.
-        drop(self.head.set(&self.end));
+        if durable == Durable::Now {
+            self.told = self.end.lines;
+        }
         Ok(self.end.lines)
+    }
+
+    fn write_through(&mut self, line: &str, end: &End) -> io::Result<()> {
+        self.enter()?;
+        self.file.write_all(line.as_bytes())?;
+        self.file.sync_data()?;
+        self.head.set(end)
+    }
+
+    /// Once, before the first line that has to be on the disk: or a power cut could leave that line without its head, or
+    /// without its name.
+    fn enter(&mut self) -> io::Result<()> {
+        if !self.entered {
+            self.head.sync()?;
+            File::open(&self.folder)?.sync_all()?;
+            self.entered = true;
+        }
+        Ok(())
+    }
+
+    /// Puts all lines on the disk, and tells the head. If none of them had to be there, a power cut may still take the head
+    /// itself, and that is no fault of such a log: so this waits for the disk once.
+    fn finish(&mut self) -> io::Result<()> {
+        if self.told < self.end.lines && !self.torn {
+            self.file.sync_data()?;
+            self.head.set(&self.end)?;
+            self.told = self.end.lines;
+        }
+        Ok(())
     }
 
     /// In place of the file, for a test.
     #[cfg(test)]
     pub(super) fn replace_file(&mut self, file: File) -> File {
         std::mem::replace(&mut self.file, file)
+    }
+
+    /// In place of that of the head.
+    #[cfg(test)]
+    pub(super) fn replace_head(&mut self, file: File) -> File {
+        self.head.replace_file(file)
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // A log that cannot be finished is as after a crash.
+        drop(self.finish());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::What;
+    use super::super::{Store, inspect};
+    use super::*;
+
+    fn gap() -> Fields {
+        What::Gap { lost: 1 }.fields()
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_begun_leaves_nothing_behind() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let files = |log: &str| Files { log: temp.path().join(log), head: temp.path().join("head"), folder: temp.path().to_owned() };
+        assert!(Log::create(files("no/log"), gap()).is_err());
+        assert_eq!(fs::read_dir(temp.path()).expect("readable").count(), 0);
+    }
+
+    #[test]
+    fn a_record_whose_head_cannot_be_set_is_not_there() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let store = Store::new(temp.path().join("audit"));
+        let (audit, _) = super::super::test_log::begin(&store, true);
+        let path = store.log_path(audit.name());
+        let full = OpenOptions::new().write(true).open("/dev/full").expect("there is one");
+        let good = audit.replace_head(full);
+        let before = fs::read(&path).expect("readable");
+        use crate::tools::Ledger as _;
+        audit.changed(&crate::tools::Change::Mode(crate::policy::Mode::Plan)).expect_err("there is no room");
+        assert_eq!(fs::read(&path).expect("readable"), before);
+        audit.replace_head(good);
+        drop(audit);
+        assert!(inspect(&store).expect("readable").logs[0].is_good());
     }
 }

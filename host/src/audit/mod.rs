@@ -5,19 +5,24 @@
 //! loop knows nothing of it.
 //!
 //! A log is JSON Lines, one record a line, each with the hash of the one before (`chain.rs`); where it ends stands in a small
-//! file beside it (`head.rs`); and its first record names the newest log before it with its end, so that the logs are a chain
-//! as well. [`inspect`] checks all three. A log is written by one process and never opened for writing again (`log.rs`).
+//! file beside it (`head.rs`); and its first record names the log that was begun before it with its end, so that the logs are
+//! a chain as well (`store.rs`). [`inspect`] checks all three. A log is written by one process and never opened for writing
+//! again (`log.rs`). Old logs can be removed, from the oldest on, and that is on record in a later one ([`prune`]).
 //!
 //! | kind | when | on the disk |
 //! |---|---|---|
-//! | `log` | the program starts | before anything else |
-//! | `session` | what this run is: version, mode, policy, model, sandbox of commands | before anything else |
-//! | `request`, `outcome` | a request begins and ends | with the next that is |
+//! | `log` | the program starts | with the next that is |
+//! | `session` | what this run is: mode, policy, model, sandbox of commands | with the next that is |
+//! | `request` | a request begins, of this model | with the next that is |
+//! | `outcome` | a request ends | at once |
 //! | `decided` | an effect was allowed or denied, and has not happened | before it happens, if it does |
 //! | `ended` | a call that ran has its result | with the next that is |
 //! | `refused` | a call was refused before anything of it ran | with the next that is |
-//! | `changed` | the mode changed, a scope was approved, a file was trusted | before it counts |
-//! | `gap` | records could not be written; how many | with the next that is |
+//! | `changed` | the mode, what was approved, trusted or accepted; a change is taken back | before it counts |
+//! | `gap` | records could not be written; how many | at once |
+//! | `pruned` | old logs are removed | before they are |
+//!
+//! What is left when the run ends is put on the disk then. Contents of files are on record by their size and digest.
 //!
 //! Keys are taken out of every text before it is written. A `decided` without an `ended` of its call was interrupted,
 //! and its outcome is unknown.
@@ -29,14 +34,20 @@ mod inspect;
 mod keeper;
 mod log;
 mod ocsf;
-mod records;
+mod prune;
+mod record;
 mod store;
 #[cfg(test)]
 mod test_log;
+mod told;
 
 pub use chain::Broken;
 pub use error::AuditError;
-pub use inspect::{Inspected, inspect};
+pub use inspect::{Inspected, Inspection, inspect};
 pub use keeper::{Audit, Begin, Notify, Watching};
 pub use ocsf::ocsf;
+pub use prune::{PruneError, Pruned, prune};
+pub use record::{
+    Actor, By, Change, ChangeAct, Changed, Command, Contact, Contacted, Effect, EndOf, Ended, Ending, Record, Scope, Touched, What,
+};
 pub use store::{LogName, Store};

@@ -9,22 +9,32 @@
 use serde_json::{Map, Value, json};
 
 use super::LogName;
+use super::record::{Actor, Effect, Ended, Record, What};
+use crate::conversation::ResultStatus;
+use crate::policy::Verdict;
 
 const SCHEMA: &str = "1.5.0";
 const CATEGORY: u32 = 6;
 const CLASS: u32 = 6003;
 
-/// An event for a record about a call or a decision; none for the others, which are about the log and the session.
-pub fn ocsf(log: &LogName, hash: &str, record: &Map<String, Value>) -> Option<Value> {
-    let text = |key: &str| record.get(key).and_then(Value::as_str);
-    let outcome = match text("kind")? {
-        "decided" => decision(record),
-        "ended" => ending(record),
-        "refused" => json!({"status_id": 2, "status": "Failure", "status_code": "refused", "status_detail": record.get("problem")}),
-        _ => return None,
-    };
-    let activity = activity(record);
-    let time = text("at")?.parse::<jiff::Timestamp>().ok()?.as_millisecond();
+/// What a record is as an event.
+struct Told<'a> {
+    activity: u32,
+    operation: &'a str,
+    /// The call, if it is about one.
+    call: Option<&'a str>,
+    resources: Vec<Value>,
+    /// What came of it.
+    outcome: Value,
+}
+
+/// An event for a record about a call or a decision, about what will be allowed, and about records that are missing; none for
+/// the others, which are about the log and the session.
+pub fn ocsf(log: &LogName, hash: &str, fields: &Map<String, Value>) -> Option<Value> {
+    let record = Record::read(fields)?;
+    let Told { activity, operation, call, resources, outcome } = told(&record.what, fields)?;
+    let time = record.at.parse::<jiff::Timestamp>().ok()?.as_millisecond();
+    let session = record.session.as_deref().unwrap_or(log.as_str());
     let mut event = json!({
         "category_uid": CATEGORY,
         "category_name": "Application Activity",
@@ -36,12 +46,8 @@ pub fn ocsf(log: &LogName, hash: &str, record: &Map<String, Value>) -> Option<Va
         "severity_id": 1,
         "severity": "Informational",
         "time": time,
-        "actor": {"app_name": "cofferdam", "session": {"uid": text("session").unwrap_or(log.as_str())}},
-        "api": {
-            "operation": text("tool").unwrap_or("unknown"),
-            "service": {"name": "cofferdam"},
-            "request": {"uid": text("call").unwrap_or("unknown")},
-        },
+        "actor": {"app_name": "cofferdam", "session": {"uid": session}},
+        "api": {"operation": operation, "service": {"name": "cofferdam"}, "request": call.map(|call| json!({"uid": call}))},
         // The call comes from this machine itself.
         "src_endpoint": {"name": "localhost", "ip": "127.0.0.1"},
         "metadata": {
@@ -49,38 +55,87 @@ pub fn ocsf(log: &LogName, hash: &str, record: &Map<String, Value>) -> Option<Va
             "product": {"name": "cofferdam", "vendor_name": "cofferdam", "version": env!("CARGO_PKG_VERSION")},
             "profiles": ["security_control"],
             "log_name": log.as_str(),
-            "sequence": record.get("n"),
+            "sequence": record.n,
             "uid": hash,
-            "correlation_uid": text("request"),
+            "correlation_uid": record.request,
         },
-        "unmapped": record,
+        "resources": (!resources.is_empty()).then_some(resources),
     });
-    let resources = resources(record);
-    if !resources.is_empty() {
-        event["resources"] = resources.into();
-    }
     if let (Some(event), Value::Object(outcome)) = (event.as_object_mut(), outcome) {
         event.extend(outcome);
     }
+    without_null(&mut event);
+    event["unmapped"] = fields.clone().into();
     Some(event)
 }
 
+/// What is not known is left out: the schema has texts and numbers there, and nothing else.
+fn without_null(value: &mut Value) {
+    if let Value::Object(fields) = value {
+        fields.retain(|_, value| !value.is_null());
+        fields.values_mut().for_each(without_null);
+    }
+}
+
+fn told<'a>(what: &'a What, fields: &'a Map<String, Value>) -> Option<Told<'a>> {
+    let about = |actor: &'a Actor, activity, resources, outcome| {
+        Some(Told { activity, operation: &actor.tool, call: Some(&actor.call), resources, outcome })
+    };
+    let other = |outcome| {
+        let operation = fields.get("kind").and_then(Value::as_str).unwrap_or("unknown");
+        Some(Told { activity: 99, operation, call: None, resources: Vec::new(), outcome })
+    };
+    match what {
+        What::Decided { actor, effect, decision, .. } => {
+            let by = fields.get("by").map(Value::to_string).unwrap_or_default();
+            about(actor, activity(effect), changed(effect), self::decision(*decision, &by))
+        }
+        What::Ended(ended) => {
+            let activity = if ended.actor.tier == "write" { 99 } else { 2 };
+            about(&ended.actor, activity, resources(ended), ending(ended))
+        }
+        What::Refused { call, tool, problem, .. } => {
+            let outcome = json!({"status_id": 2, "status": "Failure", "status_code": "refused", "status_detail": problem});
+            Some(Told { activity: 0, operation: tool, call: Some(call), resources: Vec::new(), outcome })
+        }
+        What::Changed(_) | What::Pruned { .. } => other(json!({"status_id": 1, "status": "Success"})),
+        What::Gap { lost } => {
+            let detail = format!("{lost} records could not be written");
+            other(json!({"status_id": 2, "status": "Failure", "status_code": "lost", "status_detail": detail}))
+        }
+        What::Log { .. } | What::Session { .. } | What::Request { .. } | What::Outcome { .. } => None,
+    }
+}
+
+/// The paths that would change.
+fn changed(effect: &Effect) -> Vec<Value> {
+    match effect {
+        Effect::Write { changes, .. } => changes.iter().map(|change| file(&change.path)).collect(),
+        Effect::Fetch { host, .. } => vec![self::host(host)],
+        Effect::Command { .. } | Effect::Confirmed | Effect::Plan { .. } => Vec::new(),
+    }
+}
+
 /// The paths that a call touched and the hosts that it asked.
-fn resources(record: &Map<String, Value>) -> Vec<Value> {
-    let list = |of: &str, key: &str| record.get(of).and_then(|of| of.get(key)).and_then(Value::as_array).into_iter().flatten();
-    let paths = ["read", "written", "walked"].into_iter().flat_map(|key| list("touched", key));
-    let hosts = list("contacted", "requests").filter_map(|request| request.get("host"));
-    paths.map(|path| json!({"name": path, "type": "file"})).chain(hosts.map(|host| json!({"name": host, "type": "host"}))).collect()
+fn resources(ended: &Ended) -> Vec<Value> {
+    let paths = ended.touched.iter().flat_map(|touched| [&touched.read, &touched.written, &touched.walked]).flatten();
+    let hosts = ended.contacted.iter().flat_map(|contacted| &contacted.requests);
+    paths.map(|path| file(path)).chain(hosts.map(|request| host(&request.host))).collect()
+}
+
+fn file(path: &str) -> Value {
+    json!({"name": path, "type": "file"})
+}
+
+fn host(host: &str) -> Value {
+    json!({"name": host, "type": "host"})
 }
 
 /// 1 create, 2 read, 3 update, 99 other. What a tool may change is an update, whatever it does with it; a command is other.
-fn activity(record: &Map<String, Value>) -> u32 {
-    let effect = record.get("effect").and_then(|effect| effect.get("kind")).and_then(Value::as_str);
-    match (effect, record.get("tier").and_then(Value::as_str)) {
-        (Some("write"), _) => 3,
-        (Some(_), _) | (None, Some("write")) => 99,
-        (None, Some("read-only" | "research")) => 2,
-        (None, Some(_) | None) => 0,
+fn activity(effect: &Effect) -> u32 {
+    match effect {
+        Effect::Write { .. } => 3,
+        Effect::Command { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. } => 99,
     }
 }
 
@@ -93,22 +148,25 @@ fn name(activity: u32) -> &'static str {
     }
 }
 
-fn decision(record: &Map<String, Value>) -> Value {
-    let by = record.get("by").map(Value::to_string).unwrap_or_default();
-    match record.get("decision").and_then(Value::as_str) {
-        Some("allow") => json!({"action_id": 1, "action": "Allowed", "disposition_id": 1, "disposition": "Allowed", "status_detail": by}),
-        _ => json!({"action_id": 2, "action": "Denied", "disposition_id": 2, "disposition": "Blocked", "status_detail": by}),
+fn decision(decision: Verdict, by: &str) -> Value {
+    match decision {
+        Verdict::Allow => {
+            json!({"action_id": 1, "action": "Allowed", "disposition_id": 1, "disposition": "Allowed", "status_detail": by})
+        }
+        Verdict::Ask | Verdict::Deny => {
+            json!({"action_id": 2, "action": "Denied", "disposition_id": 2, "disposition": "Blocked", "status_detail": by})
+        }
     }
 }
 
-fn ending(record: &Map<String, Value>) -> Value {
-    let status = record.get("status").and_then(Value::as_str).unwrap_or("unknown");
-    let (id, word) = match status {
-        "ok" => (1, "Success"),
-        "interrupted" => (0, "Unknown"),
-        _ => (2, "Failure"),
+fn ending(ended: &Ended) -> Value {
+    let (id, word) = match ended.status {
+        ResultStatus::Ok => (1, "Success"),
+        ResultStatus::Interrupted => (0, "Unknown"),
+        ResultStatus::Error | ResultStatus::Rejected | ResultStatus::NotRun => (2, "Failure"),
     };
-    json!({"status_id": id, "status": word, "status_code": record.get("failure").filter(|kind| !kind.is_null()).unwrap_or(&json!(status))})
+    let code = ended.failure.as_ref().map_or_else(|| json!(ended.status), |failure| json!(failure));
+    json!({"status_id": id, "status": word, "status_code": code})
 }
 
 #[cfg(test)]
@@ -118,7 +176,7 @@ mod tests {
     use super::*;
     use crate::conversation::{Call, CallId};
     use crate::policy::{Code, Denial};
-    use crate::tools::{Decided, Ledger as _, Ruled};
+    use crate::tools::{Change, Decided, Ledger as _, Ruled};
 
     fn log() -> Inspected {
         let folder = tempfile::tempdir().expect("a folder");
@@ -131,14 +189,15 @@ mod tests {
         call.touched.written.insert("src/a.rs".into());
         audit.ended(&subject(), &call);
         audit.refused(&Call { id: CallId::new("c2"), name: "nope".into(), arguments: "{}".into() }, "there is no such tool");
-        inspect(&store).expect("readable").remove(0)
+        audit.changed(&Change::Mode(crate::policy::Mode::Plan)).expect("recorded");
+        inspect(&store).expect("readable").logs.remove(0)
     }
 
     #[test]
     fn an_event_has_what_its_class_demands() {
         let log = log();
         let events: Vec<Value> = log.records.iter().zip(&log.hashes).filter_map(|(record, hash)| ocsf(&log.name, hash, record)).collect();
-        assert_eq!(events.len(), 4);
+        assert_eq!(events.len(), 5);
         assert_eq!(events[2]["resources"], json!([{"name": "src/a.rs", "type": "file"}]));
         for event in &events {
             for required in ["activity_id", "category_uid", "class_uid", "severity_id", "time", "type_uid"] {
@@ -146,7 +205,7 @@ mod tests {
             }
             assert_eq!(event["type_uid"], 600_300 + event["activity_id"].as_u64().expect("a number"));
             for required in
-                ["/metadata/version", "/metadata/product/name", "/api/operation", "/api/request/uid", "/actor/app_name", "/src_endpoint/ip"]
+                ["/metadata/version", "/metadata/product/name", "/api/operation", "/actor/app_name", "/src_endpoint/ip", "/metadata/uid"]
             {
                 assert!(event.pointer(required).is_some_and(Value::is_string), "{required}: {event}");
             }
@@ -158,8 +217,11 @@ mod tests {
                 (Some("Allowed"), Some(1), None),
                 (Some("Denied"), Some(2), None),
                 (None, None, Some("Success")),
-                (None, None, Some("Failure"))
+                (None, None, Some("Failure")),
+                (None, None, Some("Success"))
             ]
         );
+        assert!(events.iter().all(|event| event["metadata"].get("correlation_uid").is_none()), "what is not known is left out");
+        assert_eq!((&events[4]["api"]["operation"], &events[4]["unmapped"]["mode"]), (&json!("changed"), &json!("plan")));
     }
 }

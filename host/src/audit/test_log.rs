@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Audit, Begin, Store};
 use crate::agent::events::Tier;
 use crate::conversation::ResultStatus;
-use crate::policy::{Because, Effect, Finding, Grants, Mode, SandboxLevel, Verdict, WorkspacePath};
+use crate::policy::{Act, Because, Change, Changes, Content, Effect, Finding, Grants, Mode, SandboxLevel, Verdict, WorkspacePath};
 use crate::sandbox::{CommandEnding, Digest, RanCommand};
 use crate::tools::{Contacts, Decided, Ended, Ground, Origin, Ruled, Subject, Touched};
 
@@ -54,6 +54,16 @@ pub(super) fn allowed(line: &str) -> Decided {
         ruled: Ruled::Allowed(Ground::Standing(Finding { verdict: Verdict::Allow, because: Because::Mode(Mode::Auto) })),
         waited: Duration::ZERO,
     }
+}
+
+/// A write to these paths.
+pub(super) fn write(paths: &[String]) -> Effect {
+    let change = |path: &String| Change {
+        path: WorkspacePath::parse(path, None).expect("a path"),
+        act: Act::Modify { before: 1, after: Content { size: 2, digest: "0".repeat(64) } },
+        diff: Some("+the content".into()),
+    };
+    Effect::Write { changes: Changes::new(paths.iter().map(change).collect()), confirm: false }
 }
 
 pub(super) fn ended(decisions: &[u64]) -> Ended {

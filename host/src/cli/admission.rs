@@ -9,7 +9,7 @@ use super::print::stderr_line;
 use crate::config::LockFile;
 use crate::sandbox::Plugin;
 use crate::shown;
-use crate::tools::{Lock, Standing};
+use crate::tools::{Change, Lock, Standing};
 
 /// Who decides on plugins that were not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +23,18 @@ pub(super) enum Door {
 }
 
 /// The door and who was let in before.
-pub(super) struct Admission {
+pub(super) struct Admission<'a> {
     door: Door,
+    record: Recorder<'a>,
     file: LockFile,
     lock: Lock,
 }
 
-impl Admission {
-    pub(super) fn new(door: Door, file: LockFile) -> Result<Self, CliError> {
+/// Puts on record who is let in, before they are.
+pub(super) type Recorder<'a> = &'a dyn Fn(&Change<'_>) -> Result<(), CliError>;
+
+impl<'a> Admission<'a> {
+    pub(super) fn new(door: Door, file: LockFile, record: Recorder<'a>) -> Result<Self, CliError> {
         let lock = match (door, file.read()) {
             (_, Ok(lock)) => lock,
             // Who only looks is not kept from it by a broken lock.
@@ -40,7 +44,7 @@ impl Admission {
             }
             (Door::Asks | Door::Locked, Err(problem)) => return Err(problem.into()),
         };
-        Ok(Self { door, file, lock })
+        Ok(Self { door, record, file, lock })
     }
 
     /// The plugins that were added by name, where they are kept.
@@ -62,6 +66,9 @@ impl Admission {
         let text = describe(path, plugin, &standing, self.lock.remark(path, plugin).as_deref());
         match ask::yes_or_no(&text, "Let it in, as it is?") {
             Some(true) => {
+                let (name, wider) = (path.display().to_string(), self.lock.wider(path, plugin));
+                let change = Change::PluginAccepted { path: &name, digest: plugin.digest(), wider: &wider };
+                (self.record)(&change).map_err(|error| error.message().to_owned())?;
                 self.lock.accept(path, plugin);
                 self.file.change(|lock| lock.accept(path, plugin)).map_err(|error| error.to_string())
             }

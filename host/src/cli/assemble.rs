@@ -1,22 +1,23 @@
 //! Putting the parts together for a command.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::admission::{Admission, Door};
 use super::args::Common;
+use super::audit;
 use super::credentials;
 use super::error::CliError;
 use super::print::stderr_line;
 use crate::agent::ports::{Model, Tools};
 use crate::agent::{SUB_AGENT_TURNS, SubAgentMaker, TurnLimit};
 use crate::audit::Audit;
-use crate::config::{Api, Flags, Folders, LockFile, PolicyPlaces, Raw, Settings};
+use crate::config::{Api, Flags, Folders, LockFile, OwnPlaces, PolicyPlaces, Raw, Settings};
 use crate::model::{self, Secret};
-use crate::policy::{Mode, Policy, WorkspacePath};
+use crate::policy::{Cap, Mode, Policy, ProtectedPaths, WorkspacePath};
 use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, Credential, History, Sandbox, SandboxOptions, Workspace};
 use crate::tools::{
-    Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, Outputs, Slots, SubAgents, builtin_components,
+    Approvals, Approver, Catalog, Change, Dispatcher, DispatcherSettings, Ledger, Origin, Outputs, Slots, SubAgents, builtin_components,
 };
 
 /// Rejections in a row after which a request goes back to the user.
@@ -34,23 +35,24 @@ pub(super) struct Parts {
     pub(super) secrets: Vec<Secret>,
     /// One for all who call tools, or each sub-agent would have as many as the request.
     slots: Slots,
-    /// What this program keeps, and what it believes: absolute paths without links.
-    own: Vec<PathBuf>,
+    own: OwnPlaces,
 }
 
 /// Reads the configuration and the flags.
 pub(super) fn settings(common: &Common, flags: Flags) -> Result<(Settings, Folders), CliError> {
     let folders = Folders::of_this_user()?;
     let raw = match &common.config {
-        // A file that was named has to be there.
-        Some(path) => {
-            let text = std::fs::read_to_string(path).map_err(|error| CliError::new(format!("cannot read {}: {error}", path.display())))?;
-            Raw::parse(&text, path)?
-        }
+        Some(path) => Raw::read_named(path)?,
         None => Raw::read(&folders.config_file())?,
     };
+    raw.check(&own_places(common, &folders))?;
     let settings = Settings::resolve(flags, |name| std::env::var(name).ok(), raw)?;
     Ok((settings, folders))
+}
+
+/// What this program keeps, and what it believes.
+fn own_places(common: &Common, folders: &Folders) -> OwnPlaces {
+    OwnPlaces::of(folders, common.config.as_deref().unwrap_or(&folders.config_file()))
 }
 
 /// Sets up the sandbox, with the cache of this user.
@@ -87,9 +89,10 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
     for (name, component) in builtin_components() {
         catalog.add(&sandbox, Origin::BuiltIn(name), component, &|| preparing(name));
     }
-    let mut admission = Admission::new(door, lock_file(common, &folders))?;
-    settings.plugins.extend(admission.added());
-    for path in &settings.plugins {
+    let record = |change: &Change<'_>| audit::record(&settings, &folders, &common.workspace, change);
+    let mut admission = Admission::new(door, lock_file(common, &folders), &record)?;
+    let added = admission.added();
+    for path in settings.plugins.iter().chain(&added) {
         let origin = Origin::File(path.clone());
         match ComponentBytes::read(path) {
             Ok(component) => {
@@ -100,23 +103,13 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
         }
     }
     admission.check_refused(catalog.refused())?;
+    settings.plugins.extend(added);
     let (credentials, of_hosts) = credentials::of(&settings)?;
     let credentials = credentials.into();
     let secrets = model_settings(&settings).secrets().into_iter().chain(of_hosts).collect();
     let slots = settings.parallel.into();
-    let lock = lock_file(common, &folders);
-    let own = folders.all().into_iter().chain([lock.path()]).chain(common.config.as_deref()).map(without_links).collect();
+    let own = own_places(common, &folders);
     Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), commands, credentials, secrets, slots, own })
-}
-
-/// The absolute path without links, of which the last part need not be there yet.
-fn without_links(path: &Path) -> PathBuf {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let there = absolute.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
-    match there {
-        Some((above, real)) => real.join(absolute.strip_prefix(above).unwrap_or(Path::new(""))),
-        None => absolute,
-    }
 }
 
 /// The mode that comes into force: the chosen one, or the nearest stricter one that the policy leaves. One that was asked
@@ -146,9 +139,13 @@ impl Parts {
                 own.display()
             )));
         }
-        let inside = self.own.iter().filter_map(|own| WorkspacePath::parse(own.strip_prefix(&root).ok()?.to_str()?, None).ok());
-        let protected = inside.fold(self.catalog.policy().protected(), |paths, own| paths.and_own(&own));
-        Ok(Arc::new(workspace.protecting(protected)))
+        Ok(Arc::new(workspace.protecting(self.protected_in(&root))))
+    }
+
+    /// What is protected in a workspace with this root.
+    pub(super) fn protected_in(&self, root: &Path) -> ProtectedPaths {
+        let inside = self.own.iter().filter_map(|own| WorkspacePath::parse(own.strip_prefix(root).ok()?.to_str()?, None).ok());
+        inside.fold(self.catalog.policy().protected(), |paths, own| paths.and_own(&own))
     }
 
     /// Approvals under the policy, in the mode of the settings, which tell the audit log what is decided and done.
@@ -191,7 +188,7 @@ impl Parts {
         DispatcherSettings {
             parallel: self.slots.clone(),
             reorder: self.settings.reorder,
-            output_cap: self.settings.output_cap,
+            output_cap: usize::try_from(Cap::ShownBytes.default_value()).unwrap_or(usize::MAX),
             outputs,
             limits: crate::sandbox::Limits::default(),
             commands: Arc::clone(&self.commands),
@@ -211,8 +208,12 @@ impl Parts {
         Arc::new(history)
     }
 
-    /// Tells of plugins that were not let in; a run goes on without them.
+    /// Tells of plugins that were not let in, and of tools that the user says something about and that are not there; a run
+    /// goes on without them.
     pub(super) fn warn_of_refused(&self) {
+        for unknown in self.catalog.unknown_subjects().iter().filter(|unknown| unknown.of_user) {
+            stderr_line(&crate::shown::line(&format!("warning: {unknown}"), 600));
+        }
         for refused in self.catalog.refused() {
             stderr_line(&crate::shown::line(&format!("warning: plugin {} is not offered: {}", refused.origin, refused.reason), 600));
         }

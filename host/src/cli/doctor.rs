@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use super::args::{CallArgs, Common, ModelArgs};
-use super::assemble::{self, model_settings};
+use super::assemble::{self, Parts, model_settings};
 use super::error::Done;
 use super::print::stdout_line;
 use crate::config::Folders;
 use crate::model;
-use crate::policy::SandboxLevel;
+use crate::policy::{Cap, CommandLimits, SandboxLevel};
 use crate::sandbox::{Allocation, Cache, Commands, Sandbox, Workspace};
 use crate::shown;
 
@@ -17,11 +17,14 @@ pub(super) fn run(common: &Common) -> Done {
     let parts = assemble::parts_to_look_at(common, flags, Allocation::Pooled)?;
     section("Enforced here");
     fact("tools", "each call in a fresh WebAssembly instance: files, commands and network only as granted");
-    fact("limits", &limits());
+    fact("limits", &limits(&parts));
     fact("memory of instances", Sandbox::pool_in_words());
     commands(&parts.commands);
     section("Tools");
     fact("offered", &parts.catalog.tools().iter().map(|tool| tool.declared.name.as_str()).collect::<Vec<_>>().join(", "));
+    for unknown in parts.catalog.unknown_subjects() {
+        fact("warning", &unknown.to_string());
+    }
     for refused in parts.catalog.refused() {
         fact("refused", &format!("{}: {}", refused.origin, refused.reason));
     }
@@ -44,23 +47,33 @@ fn commands(commands: &Commands) {
     }
     match commands.admitted() {
         Ok(level) if level > SandboxLevel::None => {
-            fact("", "tried and refused: reading outside, writing outside, TCP, a hook in .git, a process that stays");
+            let tcp = if commands.rules().network { "" } else { ", TCP" };
+            fact("", &format!("tried and refused: reading outside, writing outside{tcp}, a hook in .git, a process that stays"));
         }
         Ok(_) => {}
         Err(denial) => fact("", &denial.to_string()),
     }
     fact("", &format!("open: {}", commands.open().join("; ")));
+    let rules = commands.rules();
+    for (words, paths) in [("may read besides", &rules.read), ("may write besides", &rules.write)] {
+        for path in paths {
+            let missing = if path.exists() { "" } else { " (NOT THERE, so it is left out)" };
+            fact("", &format!("{words}: {}{missing}", path.display()));
+        }
+    }
+    let CommandLimits { processes, descriptors, file_size, memory } = rules.limits;
+    let memory = memory.map_or("all the memory there is".to_owned(), |bytes| format!("{} MiB of memory", bytes >> 20));
+    fact("", &format!("at most {processes} processes, {descriptors} open files, files of {} MiB, {memory}", file_size >> 20));
 }
 
-fn limits() -> String {
-    let limits = crate::sandbox::Limits::default();
-    format!(
-        "{} s, {} MiB of memory, {} MiB of output and {} handles a call",
-        limits.time.as_secs(),
-        limits.memory >> 20,
-        limits.output >> 20,
-        limits.handles
-    )
+/// Those in force for tools of which nothing special is said; `tools show` has those of each.
+fn limits(parts: &Parts) -> String {
+    let caps = parts.catalog.policy().caps("*", &parts.settings.caps.every);
+    let told = |cap: Cap| format!("{cap} {}", caps.value(cap));
+    let special: Vec<&str> =
+        parts.catalog.tools().iter().filter(|tool| tool.caps != caps).map(|tool| tool.declared.name.as_str()).collect();
+    let special = if special.is_empty() { String::new() } else { format!("; others for {} (`tools show`)", special.join(", ")) };
+    format!("of each call: {}{special}", [Cap::Seconds, Cap::MemoryMib, Cap::OutputKib, Cap::Handles, Cap::ShownBytes].map(told).join(", "))
 }
 
 fn model(settings: &crate::config::Settings) -> Result<(), super::error::CliError> {

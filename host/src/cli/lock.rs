@@ -8,10 +8,10 @@ use super::admission::{describe, summary};
 use super::args::{CallArgs, Common, LockArgs, ModelArgs};
 use super::error::{CliError, Done};
 use super::print::{stderr_line, stdout_line};
-use super::{ask, assemble, exit};
+use super::{ask, assemble, audit, exit};
 use crate::sandbox::{Allocation, Plugin};
 use crate::shown;
-use crate::tools::{Lock, Origin, Standing};
+use crate::tools::{Change, Lock, Origin, Standing};
 
 pub(super) fn run(common: &Common, args: &LockArgs) -> Done {
     let parts = assemble::parts_to_look_at(common, common.flags(ModelArgs::default(), CallArgs::default(), None), Allocation::OnDemand)?;
@@ -37,6 +37,9 @@ pub(super) fn run(common: &Common, args: &LockArgs) -> Done {
         all_well &= well;
         let is_new = well && standing != Standing::Accepted;
         if is_new {
+            let (name, wider) = (path.display().to_string(), lock.wider(path, plugin));
+            let change = Change::PluginAccepted { path: &name, digest: plugin.digest(), wider: &wider };
+            audit::record(&parts.settings, &parts.folders, &common.workspace, &change)?;
             lock.accept(path, plugin);
             accepted.push((*path, *plugin));
         }
@@ -57,6 +60,7 @@ fn accepts(lock: &Lock, path: &Path, plugin: &Plugin, standing: &Standing, yes: 
         stderr_line(&text);
         return Ok(true);
     }
-    ask::yes_or_no(&text, "Accept it, as it is?")
-        .ok_or_else(|| CliError::new("nobody can be asked here: say --yes to accept all plugins as they are, or --check to only look"))
+    ask::yes_or_no(&text, "Accept it, as it is?").ok_or_else(|| {
+        CliError::new("there is no terminal to ask at; use --yes to accept all plugins as they are, or --check to only look")
+    })
 }

@@ -48,7 +48,7 @@ pub fn run() -> ExitCode {
         Some(Command::Run(args)) => run::run(&common, args),
         Some(Command::Sessions(args)) => sessions::run(&common, &args),
         Some(Command::Undo(args)) => undo::run(&common, &args),
-        Some(Command::Audit(args)) => audit::run(&args),
+        Some(Command::Audit(args)) => audit::run(&common, &args),
         Some(Command::Demo(args)) => demo::run(&common, &args),
         Some(Command::Tools(args)) => tools::run(&common, args),
         Some(Command::Plugin(args)) => plugin::run(&common, args),

@@ -12,16 +12,13 @@ use super::{assemble, audit};
 use crate::config::{PolicyPlaces, ProjectPolicy, Trust};
 use crate::policy::{Layer, Level};
 use crate::shown;
-use crate::tools::{Change, Ledger as _};
+use crate::tools::Change;
 
 pub(super) fn run(common: &Common, args: &TrustArgs) -> Done {
     let (settings, folders) = assemble::settings(common, common.flags(ModelArgs::default(), CallArgs::default(), None))?;
     let places = PolicyPlaces::of_this_user(&folders, &common.workspace);
     // What is trusted is on record before it counts.
-    let record = |change: &Change<'_>| match audit::begin_without_tools(&settings, &folders, &common.workspace)? {
-        Some(audit) => audit.changed(change).map_err(|error| CliError::new(format!("it cannot be put on record: {error}"))),
-        None => Ok(()),
-    };
+    let record = |change: &Change<'_>| audit::record(&settings, &folders, &common.workspace, change);
     let file = places.project_file()?;
     if args.show {
         return Ok(show(file.as_ref(), &Trust::read(&places.trust)?));

@@ -4,19 +4,21 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::args::{Common, UndoArgs};
+use super::args::{CallArgs, Common, ModelArgs, UndoArgs};
 use super::error::Done;
 use super::print::{stderr_line, stdout_line};
-use crate::config::Folders;
+use super::{assemble, audit};
 use crate::sandbox::{Entry, History, Undone, Workspace};
 use crate::shown;
+use crate::tools::Change;
 
 /// Paths of one change that are shown.
 const MOST_PATHS: usize = 5;
 
 pub(super) fn run(common: &Common, args: &UndoArgs) -> Done {
+    let (settings, folders) = assemble::settings(common, common.flags(ModelArgs::default(), CallArgs::default(), None))?;
     let workspace = Workspace::open(&common.workspace)?;
-    let history = History::of(&Folders::of_this_user()?.undo(), &workspace);
+    let history = History::of(&folders.undo(), &workspace);
     if args.list {
         for line in history.recover(&workspace)? {
             stderr_line(&shown::line(&line, 1000));
@@ -29,10 +31,17 @@ pub(super) fn run(common: &Common, args: &UndoArgs) -> Done {
         stdout_line(&if args.json { json!(entries.iter().map(as_json).collect::<Vec<_>>()).to_string() } else { text(&entries) });
         return Ok(ExitCode::SUCCESS);
     }
+    // What changes the workspace is on record before it does.
+    let entries = history.list()?;
+    let newest = entries.first().map(|entry| (entry.id.as_str(), entry.tool.as_str(), &entry.paths[..]));
+    audit::record(&settings, &folders, workspace.root(), &Change::Undo(newest))?;
     match history.undo(&workspace, args.force)? {
         Undone::Change { entry, stays } => {
             for place in stays {
-                stderr_line(&format!("The directory {} stays: there is something of somebody else in it.", shown::line(&place, 400)));
+                stderr_line(&format!(
+                    "The directory {} stays: it holds something that is not part of this change.",
+                    shown::line(&place, 400)
+                ));
             }
             stdout_line(&if args.json { as_json(&entry).to_string() } else { format!("Taken back: {}", line(&entry)) });
         }
@@ -40,7 +49,7 @@ pub(super) fn run(common: &Common, args: &UndoArgs) -> Done {
             for line in &lines {
                 stderr_line(&shown::line(line, 1000));
             }
-            let say = "Nothing else was taken back. Say it again to take back the change before.";
+            let say = "Nothing else was undone. Run `cofferdam undo` again to undo the change before it.";
             stdout_line(&if args.json { json!({"interrupted": lines}).to_string() } else { say.to_owned() });
         }
     }

@@ -1,5 +1,9 @@
 //! What `[commands]` means.
 
+use std::path::PathBuf;
+
+use toml::Spanned;
+
 use super::raw::RawCommands;
 use crate::policy::{CommandLimits, CommandRules, SandboxLevel};
 
@@ -7,7 +11,7 @@ use crate::policy::{CommandLimits, CommandRules, SandboxLevel};
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidCommands {
     /// `commands.at_most`
-    #[error("commands.at_most = \"{0}\" in the configuration is less than commands.sandbox = \"{1}\", so that no command could run")]
+    #[error("commands.at_most = \"{0}\" in the configuration is less than commands.minimum = \"{1}\", so that no command could run")]
     Bounds(SandboxLevel, SandboxLevel),
     /// `commands.max_…`
     #[error("commands.{0} in the configuration is {1}; use {2} or more")]
@@ -17,7 +21,7 @@ pub enum InvalidCommands {
 /// With the defaults for what was not said.
 pub(super) fn resolve(raw: RawCommands) -> Result<CommandRules, InvalidCommands> {
     let usual = CommandRules::default();
-    let minimum = raw.sandbox.unwrap_or(usual.minimum);
+    let minimum = raw.minimum.unwrap_or(usual.minimum);
     let at_most = raw.at_most.unwrap_or(usual.at_most);
     if at_most < minimum {
         return Err(InvalidCommands::Bounds(at_most, minimum));
@@ -36,7 +40,9 @@ pub(super) fn resolve(raw: RawCommands) -> Result<CommandRules, InvalidCommands>
             None => usual.limits.memory,
         },
     };
-    Ok(CommandRules { minimum, demanded_at: None, at_most, network: raw.network, read: raw.read, write: raw.write, limits })
+    let paths = |all: Vec<Spanned<PathBuf>>| all.into_iter().map(Spanned::into_inner).collect();
+    let (read, write) = (paths(raw.read), paths(raw.write));
+    Ok(CommandRules { minimum, demanded_at: None, at_most, network: raw.network, read, write, limits })
 }
 
 #[cfg(test)]
@@ -60,8 +66,8 @@ mod tests {
     #[test]
     fn bounds_that_leave_nothing_are_an_error() {
         assert!(rules("[commands]\nat_most = \"none\"").unwrap_err().contains("no command could run"));
-        assert!(rules("[commands]\nsandbox = \"full\"\nat_most = \"kernel\"").is_err());
-        assert_eq!(rules("[commands]\nsandbox = \"none\"\nat_most = \"none\"").map(|rules| rules.at_most), Ok(SandboxLevel::None));
+        assert!(rules("[commands]\nminimum = \"full\"\nat_most = \"kernel\"").is_err());
+        assert_eq!(rules("[commands]\nminimum = \"none\"\nat_most = \"none\"").map(|rules| rules.at_most), Ok(SandboxLevel::None));
     }
 
     #[test]

@@ -46,6 +46,18 @@ impl Folders {
         [&self.config, &self.cache, &self.state]
     }
 
+    /// Those that hold what was said and done, and what is allowed.
+    pub(super) fn confidential(&self) -> [&Path; 2] {
+        [&self.config, &self.state]
+    }
+
+    /// For a test: the defaults below this home.
+    #[cfg(test)]
+    pub(super) fn below(home: &Path) -> Self {
+        let [config, cache, state] = [".config", ".cache", ".local/state"].map(|folder| home.join(folder).join("cofferdam"));
+        Self { config, cache, state }
+    }
+
     /// Compiled components.
     pub fn cache(&self) -> &Path {
         &self.cache

@@ -1,9 +1,11 @@
 //! Where the lock file is: beside the configuration that names the plugins.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use super::believed::{self, FileProblem};
 use crate::tools::Lock;
 
 /// The lock file beside a configuration.
@@ -40,17 +42,17 @@ impl LockFile {
 
     /// Reads it; one that is not there has accepted nothing.
     pub fn read(&self) -> Result<Lock, LockProblem> {
-        match std::fs::read_to_string(&self.0) {
-            Ok(text) => Lock::parse(&text).map_err(|error| self.problem(&error)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Lock::new()),
-            Err(error) => Err(self.problem(&error)),
+        match believed::mine(&self.0, "lock file")? {
+            Some(text) => Lock::parse(&text).map_err(|error| self.problem(&error)),
+            None => Ok(Lock::new()),
         }
     }
 
     /// Waits until nobody else changes it.
     pub fn guard(&self) -> Result<LockGuard, LockProblem> {
         let open = || {
-            std::fs::create_dir_all(self.folder())?;
+            // Whoever could write in it could put another lock there.
+            DirBuilder::new().recursive(true).mode(0o700).create(self.folder())?;
             // Not the lock file itself: each change puts another file in its place.
             let file = File::options().write(true).create(true).truncate(false).open(self.0.with_file_name(".cofferdam.lock.guard"))?;
             file.lock()?;
@@ -86,5 +88,11 @@ impl LockFile {
 
     fn problem(&self, problem: &dyn std::fmt::Display) -> LockProblem {
         LockProblem { path: self.0.clone(), problem: problem.to_string() }
+    }
+}
+
+impl From<FileProblem> for LockProblem {
+    fn from(FileProblem { path, problem }: FileProblem) -> Self {
+        Self { path, problem }
     }
 }

@@ -4,10 +4,12 @@
 //! Precedence, for each key by itself: a flag, then the environment, then the configuration file, then the default. A file
 //! that does not parse, or has a key nobody knows, is an error with its line and column; nothing starts with half of one.
 
+mod believed;
 mod commands;
 mod folders;
 mod interventions;
 mod lock_file;
+mod own;
 mod policy;
 mod raw;
 mod settings;
@@ -15,6 +17,7 @@ mod timeout;
 
 pub use folders::{Folders, NoHome};
 pub use lock_file::{LockFile, LockGuard, LockProblem};
+pub use own::{OwnPlaces, without_links};
 pub use policy::{
     FileProblem, LoadedPolicy, Owner, PolicyFileError, PolicyPlaces, PolicySource, ProjectPolicy, SourceState, Trust, TrustError,
 };

@@ -7,9 +7,14 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::believed::{self, FileProblem};
 use super::interventions::RawInterventions;
+use super::own::OwnPlaces;
 use crate::policy::{Cap, Caps, Mode, Place, Profile, SandboxLevel};
 use crate::tools::{ChosenCaps, Reorder};
+
+/// In the words of errors.
+const CONFIGURATION: &str = "configuration";
 
 /// `config.toml`. Every key is optional.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -43,22 +48,32 @@ pub struct Raw {
     pub audit: RawAudit,
     /// Secrets that the host adds to the requests of tools, by the hosts they are for.
     pub credentials: BTreeMap<String, RawCredential>,
+    /// Where all this stands, for errors that only show later.
+    #[serde(skip)]
+    source: Source,
+}
+
+/// A file by name, and its text.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Source {
+    file: String,
+    text: String,
 }
 
 /// `[commands]`
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RawCommands {
-    /// With less than this, commands are refused.
-    pub sandbox: Option<SandboxLevel>,
+    /// With less of a sandbox than this, commands are refused.
+    pub minimum: Option<SandboxLevel>,
     /// No more than this is used.
     pub at_most: Option<SandboxLevel>,
     /// Whether they reach the network.
     pub network: bool,
     /// What they may read besides the usual; relative to this file, `~/` is the home.
-    pub read: Vec<PathBuf>,
+    pub read: Vec<Spanned<PathBuf>>,
     /// What they may write besides the workspace; likewise.
-    pub write: Vec<PathBuf>,
+    pub write: Vec<Spanned<PathBuf>>,
     /// Processes and threads of each.
     pub max_processes: Option<u64>,
     /// Open files of each process.
@@ -87,8 +102,6 @@ pub struct RawDispatch {
     pub max_parallel: Option<usize>,
     /// How far reads are moved ahead of writes.
     pub reorder: Option<Reorder>,
-    /// Bytes of a result that the model is shown.
-    pub output_cap: Option<usize>,
 }
 
 /// `[credentials."HOST"]`: a header whose value is in the environment, so that no file has to hold it.
@@ -149,9 +162,9 @@ pub struct RawProvider {
 /// The file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// It cannot be read.
-    #[error("cannot read {0}: {1}")]
-    Read(PathBuf, std::io::Error),
+    /// It cannot be read, or must not be believed.
+    #[error(transparent)]
+    File(#[from] FileProblem),
     /// It says something that is not understood.
     #[error("{path}:{line}:{column}: {problem}")]
     Parse {
@@ -169,19 +182,19 @@ pub enum ConfigError {
 impl Raw {
     /// Reads the file; one that is not there says nothing.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(&text, path),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(ConfigError::Read(path.to_owned(), error)),
-        }
+        believed::mine(path, CONFIGURATION)?.map_or_else(|| Ok(Self::default()), |text| Self::parse(&text, path))
+    }
+
+    /// Reads a file that was named, and so has to be there.
+    pub fn read_named(path: &Path) -> Result<Self, ConfigError> {
+        let text = believed::mine(path, CONFIGURATION)?;
+        Self::parse(&text.ok_or_else(|| believed::problem(path, "there is no such configuration"))?, path)
     }
 
     /// Parses the text of the file at `path`, below whose folder its relative paths are.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        let at = |span: Range<usize>, problem: String| {
-            let Place { file: path, line, column } = Place::at(&path.display().to_string(), text, span.start);
-            ConfigError::Parse { path, line, column, problem }
-        };
+        let source = Source { file: path.display().to_string(), text: text.to_owned() };
+        let at = |span: Range<usize>, problem: String| source.error(&span, problem);
         let mut raw: Self = toml::from_str(text).map_err(|error| at(error.span().unwrap_or_default(), error.message().to_owned()))?;
         for caps in raw.tools.values().map(|tool| &tool.limits).chain([&raw.limits]) {
             read_caps(caps).map_err(|(span, problem)| at(span, problem))?;
@@ -190,21 +203,47 @@ impl Raw {
         raw.plugins.iter_mut().for_each(|plugin| *plugin = folder.join(&*plugin));
         let home = std::env::home_dir();
         for path in raw.commands.read.iter_mut().chain(&mut raw.commands.write) {
-            let below_home = path.strip_prefix("~").ok().and_then(|rest| Some(home.as_ref()?.join(rest)));
-            *path = below_home.unwrap_or_else(|| folder.join(&*path));
+            if path.get_ref().as_os_str().is_empty() {
+                return Err(at(path.span(), "an empty path names no folder; `.` is the folder of this file".into()));
+            }
+            let below_home = path.get_ref().strip_prefix("~").ok().and_then(|rest| Some(home.as_ref()?.join(rest)));
+            *path.get_mut() = below_home.unwrap_or_else(|| folder.join(path.get_ref()));
         }
+        raw.source = source;
         Ok(raw)
+    }
+
+    /// Whether `[commands]` leaves closed what this program keeps: who can write there decides what it runs and believes, and
+    /// can change what is on record; and what was said and done is nobody's to read who only runs a command.
+    pub fn check(&self, own: &OwnPlaces) -> Result<(), ConfigError> {
+        let problem = |path: &Spanned<PathBuf>, key: &str, does: &str, own: &Path| {
+            let written = self.source.text.get(path.span()).unwrap_or_default();
+            let own = own.display();
+            let problem = format!(
+                "{key} = {written} would let commands {does} what this program keeps in {own}: name a folder that is neither above nor below that"
+            );
+            self.source.error(&path.span(), problem)
+        };
+        let changed =
+            self.commands.write.iter().find_map(|path| Some(problem(path, "commands.write", "change", own.written_by(path.get_ref())?)));
+        let read = || self.commands.read.iter().find_map(|path| Some(problem(path, "commands.read", "read", own.read_by(path.get_ref())?)));
+        changed.or_else(read).map_or(Ok(()), Err)
     }
 
     /// The caps that were chosen. They were found to be in their ranges when the file was read.
     pub fn caps(&self) -> ChosenCaps {
         let read = |caps| read_caps(caps).unwrap_or_default();
-        let mut every = read(&self.limits);
-        if let (None, Some(bytes)) = (every.get(Cap::ShownBytes), self.dispatch.output_cap.and_then(|bytes| u64::try_from(bytes).ok())) {
-            // The older name of the same thing; what it may be is said elsewhere.
-            let _ = every.set(Cap::ShownBytes, bytes);
+        ChosenCaps {
+            every: read(&self.limits),
+            by_tool: self.tools.iter().map(|(name, tool)| (name.clone(), read(&tool.limits))).collect(),
         }
-        ChosenCaps { every, by_tool: self.tools.iter().map(|(name, tool)| (name.clone(), read(&tool.limits))).collect() }
+    }
+}
+
+impl Source {
+    fn error(&self, span: &Range<usize>, problem: String) -> ConfigError {
+        let Place { file: path, line, column } = Place::at(&self.file, &self.text, span.start);
+        ConfigError::Parse { path, line, column, problem }
     }
 }
 
@@ -240,10 +279,11 @@ mod tests {
 
     #[test]
     fn paths_of_commands_can_begin_at_the_home() {
-        let raw = parse("[commands]\nread = [\"~/tools\", \"data\"]\nsandbox = \"full\"").expect("it parses");
+        let raw = parse("[commands]\nread = [\"~/tools\", \"data\"]\nminimum = \"full\"").expect("it parses");
         let home = std::env::home_dir().expect("there is a home");
-        assert_eq!(raw.commands.read, [home.join("tools"), PathBuf::from("/c/data")]);
-        assert!(parse("[commands]\nsandbox = \"some\"").unwrap_err().starts_with("/c/config.toml:2:11: unknown variant `some`"));
+        let read: Vec<&PathBuf> = raw.commands.read.iter().map(Spanned::get_ref).collect();
+        assert_eq!(read, [&home.join("tools"), &PathBuf::from("/c/data")]);
+        assert!(parse("[commands]\nminimum = \"some\"").unwrap_err().starts_with("/c/config.toml:2:11: unknown variant `some`"));
     }
 
     #[test]

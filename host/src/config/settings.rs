@@ -8,7 +8,7 @@ use super::commands::{self, InvalidCommands};
 use super::raw::{Api, Raw, RawCredential};
 use super::timeout::{InvalidTimeout, Timeout};
 use crate::agent::{Interventions, InvalidTurnLimit, TurnLimit};
-use crate::policy::{Cap, CommandRules, Mode, Profile};
+use crate::policy::{CommandRules, Mode, Profile};
 use crate::tools::{ChosenCaps, InvalidParallelLimit, ParallelLimit, Reorder};
 
 /// What was said on the command line.
@@ -55,8 +55,6 @@ pub struct Settings {
     pub parallel: ParallelLimit,
     /// How far reads are moved ahead of writes.
     pub reorder: Reorder,
-    /// Bytes of a result that the model is shown.
-    pub output_cap: usize,
     /// Components to load besides the built-in ones.
     pub plugins: Vec<PathBuf>,
     /// How the model is reached.
@@ -114,11 +112,6 @@ pub enum SettingsError {
     /// `timeout_seconds`
     #[error("timeout_seconds in the configuration: {0}")]
     TimeoutKey(InvalidTimeout),
-    /// `dispatch.output_cap`
-    #[error(
-        "dispatch.output_cap in the configuration: {0} bytes are too few to say anything, or too many for any window; use 1000 to 16777216"
-    )]
-    OutputCap(usize),
     /// `[commands]`
     #[error(transparent)]
     Commands(#[from] InvalidCommands),
@@ -130,9 +123,6 @@ pub enum SettingsError {
     Patience(&'static str),
 }
 
-/// A hundred KiB are about 25,000 tokens: much for one result, and little enough for every window in use.
-const OUTPUT_CAP: usize = 100 << 10;
-
 impl Settings {
     /// Puts all sources together, in their order of precedence.
     pub fn resolve(flags: Flags, env: impl Fn(&str) -> Option<String>, raw: Raw) -> Result<Self, SettingsError> {
@@ -141,10 +131,6 @@ impl Settings {
         let parallel_key = raw.dispatch.max_parallel.map(ParallelLimit::new).transpose().map_err(SettingsError::ParallelKey)?;
         let turns_key = raw.max_tool_iterations.map(TurnLimit::new).transpose().map_err(SettingsError::TurnsKey)?;
         let timeout_key = raw.timeout_seconds.map(Timeout::new).transpose().map_err(SettingsError::TimeoutKey)?;
-        let output_cap = raw.dispatch.output_cap.unwrap_or(OUTPUT_CAP);
-        if !Cap::ShownBytes.range().contains(&(output_cap as u64)) {
-            return Err(SettingsError::OutputCap(output_cap));
-        }
         let audit = AuditSettings { enabled: raw.audit.enabled.unwrap_or(true), required: raw.audit.required };
         if audit.required && !audit.enabled {
             return Err(SettingsError::AuditOff);
@@ -163,7 +149,6 @@ impl Settings {
             repetition: raw.interventions.repetition.unwrap_or(true),
             parallel: flags.max_parallel.or(parallel_env).or(parallel_key).unwrap_or_else(ParallelLimit::of_this_machine),
             reorder: raw.dispatch.reorder.unwrap_or_default(),
-            output_cap,
             plugins: raw.plugins.into_iter().chain(flags.plugins).collect(),
             provider: Provider {
                 base_url: flags.base_url.or_else(|| env("COFFERDAM_BASE_URL")).or(raw.provider.base_url),
@@ -229,10 +214,10 @@ mod tests {
     #[test]
     fn r095_caps_are_chosen_for_all_tools_and_for_one() {
         use crate::policy::Cap;
-        let file = "[limits]\nseconds = 30\n[tools.grep.limits]\nshown_bytes = 2000\n[dispatch]\noutput_cap = 5000";
+        let file = "[limits]\nseconds = 30\n[tools.grep.limits]\nshown_bytes = 2000";
         let caps = resolve(Flags::default(), &[], file).map(|settings| settings.caps).expect("it resolves");
-        assert_eq!((caps.every.get(Cap::Seconds), caps.every.get(Cap::ShownBytes)), (Some(30), Some(5000)));
-        let grep = caps.by_tool["grep"].or(&caps.every);
+        assert_eq!((caps.every.get(Cap::Seconds), caps.every.get(Cap::ShownBytes)), (Some(30), None));
+        let grep = caps.of("grep");
         assert_eq!((grep.get(Cap::Seconds), grep.get(Cap::ShownBytes)), (Some(30), Some(2000)));
     }
 

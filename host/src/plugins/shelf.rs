@@ -72,6 +72,11 @@ impl Shelf {
         self.folder.join(&added.file)
     }
 
+    /// Where a plugin of this content would be kept.
+    pub fn place_for(&self, name: &str, digest: &Digest) -> PathBuf {
+        self.folder.join(file_name(name, digest))
+    }
+
     /// An added plugin, by name.
     pub fn find(&self, name: &str) -> Result<Added, ShelfError> {
         let lock = self.lock()?;
@@ -104,7 +109,7 @@ impl Shelf {
         let (path, mut lock) = (self.path(&added), self.lock()?);
         lock.forget(name, &path);
         self.file.write(&guard, &lock)?;
-        self.tidy(&guard, &lock)?;
+        self.tidy(&guard, &lock);
         Ok((added, path))
     }
 
@@ -126,7 +131,7 @@ impl Shelf {
         lock.add(name, Added { source, file }, &path, plugin);
         // From here on it is the new one that is meant.
         self.file.write(&guard, &lock)?;
-        self.tidy(&guard, &lock)?;
+        self.tidy(&guard, &lock);
         Ok(path)
     }
 
@@ -139,21 +144,16 @@ impl Shelf {
         fs::File::open(&self.folder)?.sync_all()
     }
 
-    /// Removes what the lock does not name: what was replaced, and what a crash has left.
-    fn tidy(&self, _: &LockGuard, lock: &Lock) -> Result<(), ShelfError> {
-        let entries = match fs::read_dir(&self.folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(ShelfError::Io(self.folder.clone(), error)),
-        };
-        for entry in entries.flatten() {
+    /// Removes what the lock does not name: what was replaced, and what a crash has left. What cannot be removed stays for the
+    /// next time: nothing uses it, and what was asked for is done.
+    fn tidy(&self, _: &LockGuard, lock: &Lock) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let is_named = lock.added().any(|(_, added)| added.file == name);
-            if !is_named && is_of_a_shelf(&name) {
-                fs::remove_file(entry.path()).map_err(|error| ShelfError::Io(entry.path(), error))?;
+            if !is_named && is_of_a_shelf(&name) && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                drop(fs::remove_file(entry.path()));
             }
         }
-        Ok(())
     }
 
     fn taken(&self, name: &str, added: &Added) -> ShelfError {
@@ -183,5 +183,18 @@ mod tests {
         for name in ["word_count.wasm", "mine-0123456789.wasm", "notes.txt", "a-0123456789ab.txt", ".hidden"] {
             assert!(!is_of_a_shelf(name), "{name}");
         }
+    }
+
+    #[test]
+    fn what_cannot_be_tidied_up_keeps_nobody_from_anything() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let file = LockFile::beside(&temp.path().join("config.toml"));
+        let shelf = Shelf::of(file.clone());
+        fs::create_dir_all(file.added_plugins().join("x-0123456789ab.wasm")).expect("it can be made");
+        fs::write(file.added_plugins().join("y-0123456789ab.wasm"), "old").expect("writable");
+        let guard = file.guard().expect("nobody holds it");
+        shelf.tidy(&guard, &Lock::new());
+        let left: Vec<_> = fs::read_dir(file.added_plugins()).expect("readable").flatten().map(|entry| entry.file_name()).collect();
+        assert_eq!(left, ["x-0123456789ab.wasm"]);
     }
 }

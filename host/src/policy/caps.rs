@@ -119,6 +119,11 @@ pub struct OutOfRange {
 }
 
 impl Caps {
+    /// Each at its default.
+    pub fn defaults() -> Self {
+        Self(Cap::ALL.into_iter().map(|cap| (cap, cap.default_value())).collect())
+    }
+
     /// The chosen value of a cap.
     pub fn get(&self, cap: Cap) -> Option<u64> {
         self.0.get(&cap).copied()

@@ -98,7 +98,7 @@ impl Denial {
     /// A refusal for a tool that is not given what it asks for.
     pub fn withheld(tool: &str, capability: &Capability, place: &Place) -> Self {
         let reason = format!("{tool} may not {capability}: {place} withholds that.");
-        let remedy = format!("The user can change that in {}.", place.file);
+        let remedy = format!("What {} says of it would have to change.", place.file);
         Self { code: Code::Policy, reason, remedy: Some(remedy), place: Some(place.clone()) }
     }
 

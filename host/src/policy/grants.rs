@@ -1,11 +1,11 @@
 //! What a tool is given. This struct is the list of all authority that a tool can have.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Capability;
 
 /// Everything that one tool may touch in one call. The default is nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Grants {
     /// The files of the workspace.
     pub files: FileGrant,
@@ -22,7 +22,7 @@ pub struct Grants {
 }
 
 /// What a tool may do with the files of the workspace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileGrant {
     /// It sees no file at all.

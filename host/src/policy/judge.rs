@@ -97,10 +97,9 @@ impl Judge {
         Permit { effect: question.effect }
     }
 
-    /// The user's yes to a question and to all that falls under its scope, for this session.
-    pub fn approve_scope(&mut self, question: Question) -> Permit {
-        self.approved.extend(question.scope);
-        Permit { effect: question.effect }
+    /// The user's yes to all that falls under a scope, for this session.
+    pub fn remember(&mut self, scope: Scope) {
+        self.approved.push(scope);
     }
 
     /// Does what is the judge's own to do about a permit: an accepted plan ends plan mode.
@@ -215,8 +214,8 @@ mod tests {
     fn r039_an_approved_scope_is_not_asked_again_and_covers_nothing_else() {
         let mut judge = Judge::new(Mode::Ask, true);
         let Decision::Ask(question) = judge.decide("bash", "{}", command("git status")) else { panic!("not asked") };
-        let permit = judge.approve_scope(question);
-        assert_eq!(permit.effect(), &command("git status"));
+        judge.remember(question.scope.clone().expect("it has one"));
+        assert_eq!(judge.approve(question).effect(), &command("git status"));
         assert_eq!(word(&judge.decide("bash", "{}", command("git status --short"))), "allow");
         assert_eq!(word(&judge.decide("bash", "{}", command("git status; curl x"))), "ask");
         assert_eq!(word(&judge.decide("write_file", "{}", write("git status"))), "ask");
@@ -227,7 +226,7 @@ mod tests {
         let mut judge = Judge::new(Mode::Ask, true);
         let Decision::Ask(question) = judge.decide("write_file", "{}", write("src/a")) else { panic!("not asked") };
         assert_eq!(question.scope.as_ref().map(ToString::to_string).as_deref(), Some("write_file writing src/a"));
-        let _ = judge.approve_scope(question);
+        judge.remember(question.scope.expect("it has one"));
         assert_eq!(word(&judge.decide("write_file", "{}", write("src/a"))), "allow");
         assert_eq!(word(&judge.decide("write_file", "{}", write("src/ab"))), "ask");
         assert_eq!(word(&judge.decide("other", "{}", write("src/a"))), "ask");

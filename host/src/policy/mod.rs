@@ -48,7 +48,7 @@ pub use layer::{Layer, Lending, Level, Pattern, Placed, Protecting, Rule, Subjec
 pub use mode::{Mode, UnknownMode};
 pub use path::{PathProblem, WorkspacePath};
 pub use pattern::{CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem, RequestPattern};
-pub use place::{Place, PolicyError};
+pub use place::{Place, PolicyError, Source};
 pub use profile::{Profile, UnknownProfile};
 pub use protected::{Author, BadPattern, Names, Protected, ProtectedPaths};
 pub use resolved::{Policy, Voice};

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::Level;
+
 /// A place in a file, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
@@ -28,6 +30,25 @@ impl Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// Where a policy comes from, and on whose word it is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// A file of this level.
+    File(Level),
+    /// A profile, part of the program, that somebody at this level has chosen.
+    Profile(Level),
+}
+
+impl Source {
+    /// The level on whose word it is in force.
+    pub fn level(self) -> Level {
+        match self {
+            Self::File(level) | Self::Profile(level) => level,
+        }
     }
 }
 

@@ -49,7 +49,7 @@ impl Profile {
 
     /// As a layer for whoever chose it.
     pub fn layer(self, level: Level) -> Result<Layer, PolicyError> {
-        Layer::parse(level, &format!("profile {self}"), self.text())
+        Layer::of_profile(level, &format!("profile {self}"), self.text())
     }
 }
 

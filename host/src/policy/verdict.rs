@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Mode, Place};
+use super::{Kind, Level, Mode, Place, Source};
 
 /// The three answers, from the loosest to the strictest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -29,6 +29,8 @@ pub struct RuleRef {
     pub text: String,
     /// Where it stands.
     pub place: Place,
+    /// On whose word it is in force.
+    pub source: Source,
 }
 
 /// What decided.
@@ -40,7 +42,7 @@ pub enum Because {
     /// A rule might cover it, and nobody can tell.
     Perhaps(RuleRef),
     /// There is a list of what is allowed here, and it is not on it.
-    NotListed(Kind, Place),
+    NotListed(Kind, Place, Source),
     /// No rule covers it, and the mode says so.
     Mode(Mode),
     /// Reading is allowed unless a rule denies it.
@@ -93,7 +95,7 @@ impl Finding {
     pub fn place(&self) -> Option<&Place> {
         match &self.because {
             Because::Rule(rule) | Because::Perhaps(rule) => Some(&rule.place),
-            Because::NotListed(_, place) => Some(place),
+            Because::NotListed(_, place, _) => Some(place),
             Because::Mode(_) | Because::Reading => None,
         }
     }
@@ -103,7 +105,7 @@ impl Finding {
         match &self.because {
             Because::Rule(rule) => format!("the rule {rule} covers it"),
             Because::Perhaps(rule) => format!("the rule {rule} might cover it, and nobody can tell"),
-            Because::NotListed(kind, place) => format!("it is not on the list `allow` of [{}] at {place}", kind.section()),
+            Because::NotListed(kind, place, _) => format!("it is not on the list `allow` of [{}] at {place}", kind.section()),
             Because::Mode(mode) => format!("no rule covers it, and this is mode `{mode}`"),
             Because::Reading => "reading needs no rule, and none denies it".to_owned(),
         }
@@ -112,18 +114,20 @@ impl Finding {
     /// What would make the answer another one.
     pub fn what_would_change_it(&self) -> String {
         match (&self.verdict, &self.because) {
-            (Verdict::Allow, Because::Rule(rule)) => {
-                format!("Taking the rule out of {} leaves it to the mode; a `deny` anywhere wins.", rule.place.file)
-            }
+            (Verdict::Allow, Because::Rule(rule)) => match rule.source {
+                Source::File(_) => format!("Taking the rule out of {} leaves it to the mode; a `deny` anywhere wins.", rule.place.file),
+                Source::Profile(_) => "A `deny` in a policy file wins over it.".to_owned(),
+            },
             (Verdict::Allow, Because::Mode(_)) => "A stricter mode, or an `ask` or `deny` in a policy file.".to_owned(),
             (Verdict::Allow, Because::Reading) => "A `deny` in [read] of a policy file.".to_owned(),
             (_, Because::Rule(rule) | Because::Perhaps(rule)) => {
-                format!("{}; no other rule overrides it.", who_can_change("that rule", &rule.place.file))
+                format!("{}; no other rule overrides it.", who_can_change("that rule", &rule.place.file, rule.source))
             }
-            (_, Because::NotListed(_, place)) if is_profile(&place.file) => {
+            // Their list and that of their profile are one.
+            (_, Because::NotListed(_, _, Source::Profile(Level::User))) => {
                 "The user can list it under `allow` in a policy file of their own.".to_owned()
             }
-            (_, Because::NotListed(_, place)) => format!("{}.", who_can_change("that list", &place.file)),
+            (_, Because::NotListed(_, place, source)) => format!("{}.", who_can_change("that list", &place.file, *source)),
             (Verdict::Deny, Because::Mode(_)) => "The user can choose another mode.".to_owned(),
             (_, Because::Mode(_) | Because::Reading) => {
                 "The user can start again with `--mode auto`, or at a terminal, or allow it in a policy file.".to_owned()
@@ -132,15 +136,55 @@ impl Finding {
     }
 }
 
-/// A profile is part of the program: nobody changes it, and another can be chosen.
-fn is_profile(file: &str) -> bool {
-    file.starts_with("profile ")
+/// A profile is part of the program: nobody changes it, and another can be chosen. What is the system's is the administrator's.
+fn who_can_change(what: &str, file: &str, source: Source) -> String {
+    match source {
+        Source::File(Level::User | Level::Project) => format!("The user can change {what} in {file}"),
+        Source::File(Level::System) => format!("Only the administrator of this machine can change {what} in {file}"),
+        Source::Profile(Level::User | Level::Project) => format!("The user can choose another profile than that of {what}"),
+        Source::Profile(Level::System) => {
+            format!("Only the administrator of this machine can choose another profile than that of {what}")
+        }
+    }
 }
 
-fn who_can_change(what: &str, file: &str) -> String {
-    if is_profile(file) {
-        format!("The user can choose another profile than that of {what}")
-    } else {
-        format!("The user can change {what} in {file}")
+#[cfg(test)]
+mod tests {
+    use super::super::{Deed, Layer, Policy, Profile};
+    use super::*;
+
+    fn advice(policy: &[Layer], line: &str) -> String {
+        let mut all = Policy::default();
+        policy.iter().for_each(|layer| all.add(layer.clone()));
+        all.find(Mode::Auto, "bash", &Deed::Command(line)).what_would_change_it()
+    }
+
+    #[test]
+    fn r036_what_would_allow_it_is_what_would() {
+        let file = |level, text: &str| Layer::parse(level, "/etc/p.toml", text).expect("it parses");
+        let deny = "[commands]\ndeny = [\"x\"]";
+        let none = "[commands]\nallow = []";
+        let profile = |level| Profile::LockedDown.layer(level).expect("it parses");
+        let table = [
+            (file(Level::User, deny), "The user can change that rule in /etc/p.toml; no other rule overrides it."),
+            (
+                file(Level::System, deny),
+                "Only the administrator of this machine can change that rule in /etc/p.toml; no other rule overrides it.",
+            ),
+            (file(Level::System, none), "Only the administrator of this machine can change that list in /etc/p.toml."),
+            (profile(Level::User), "The user can list it under `allow` in a policy file of their own."),
+            (profile(Level::System), "Only the administrator of this machine can choose another profile than that of that list."),
+        ];
+        for (layer, expected) in table {
+            assert_eq!(advice(&[layer], "x"), expected);
+        }
+        // What is advised for the profile that the user chose helps, and for that of the system it would not.
+        let own = file(Level::User, "[commands]\nallow = [\"x\"]");
+        for (level, verdict) in [(Level::User, Verdict::Allow), (Level::System, Verdict::Ask)] {
+            let mut all = Policy::default();
+            all.add(profile(level));
+            all.add(own.clone());
+            assert_eq!(all.find(Mode::Auto, "bash", &Deed::Command("x")).verdict, verdict);
+        }
     }
 }

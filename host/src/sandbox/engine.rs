@@ -11,6 +11,7 @@ use super::cache::Cache;
 use super::compile::Compiler;
 use super::os;
 use super::state::State;
+use crate::policy::Cap;
 
 /// How often a running guest is looked at. A call is late by no more than this.
 pub(super) const TICK: Duration = Duration::from_millis(10);
@@ -113,15 +114,17 @@ fn config(allocation: Allocation) -> Config {
         .wasm_exceptions(true);
     if allocation == Allocation::Pooled {
         let mut pool = PoolingAllocationConfig::default();
+        // What can be chosen is what there is room for.
+        let most = |cap: Cap| u32::try_from(*cap.range().end()).unwrap_or(u32::MAX);
         pool.total_component_instances(POOL)
             .total_core_instances(POOL * 16)
             .total_memories(POOL * 4)
             .total_tables(POOL * 16)
             .total_stacks(POOL)
-            .max_core_instances_per_component(64)
+            .max_core_instances_per_component(most(Cap::Instances))
             .max_memories_per_component(16)
-            .max_tables_per_component(64)
-            .table_elements(100_000)
+            .max_tables_per_component(most(Cap::Instances))
+            .table_elements(most(Cap::TableElements) as usize)
             .max_unused_warm_slots(16);
         // Keeping a slot's pages pays only where the kernel can say which of them were touched; without that, clearing
         // them is slower than mapping anew.

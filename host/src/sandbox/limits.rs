@@ -33,17 +33,18 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            time: Duration::from_secs(60),
-            memory: 256 << 20,
-            table_elements: 100_000,
-            instances: 64,
-            crossing: 4 << 20,
-            output: 1 << 20,
-            log: 64 << 10,
-            handles: 4096,
-            random: 1 << 20,
-        }
+        let nothing = Self {
+            time: Duration::ZERO,
+            memory: 0,
+            table_elements: 0,
+            instances: 0,
+            crossing: 0,
+            output: 0,
+            log: 0,
+            handles: 0,
+            random: 0,
+        };
+        nothing.with(&Caps::defaults())
     }
 }
 
@@ -143,8 +144,21 @@ mod tests {
 
     #[test]
     fn r098_the_defaults_are_those_that_the_caps_tell() {
-        let mut caps = Caps::default();
-        Cap::ALL.into_iter().for_each(|cap| caps.set(cap, cap.default_value()).expect("it is in range"));
-        assert_eq!(Limits::default().with(&caps), Limits::default());
+        let Limits { time, memory, table_elements, instances, crossing, output, log, handles, random } = Limits::default();
+        let told = |cap: Cap, unit: u64| cap.default_value() * unit;
+        assert_eq!(time.as_secs(), told(Cap::Seconds, 1));
+        assert_eq!(random, told(Cap::RandomKib, 1 << 10));
+        let sizes = [
+            (memory, Cap::MemoryMib, 1 << 20),
+            (table_elements, Cap::TableElements, 1),
+            (instances, Cap::Instances, 1),
+            (crossing, Cap::CrossingKib, 1 << 10),
+            (output, Cap::OutputKib, 1 << 10),
+            (log, Cap::LogKib, 1 << 10),
+            (handles, Cap::Handles, 1),
+        ];
+        for (size, cap, unit) in sizes {
+            assert_eq!(size as u64, told(cap, unit), "{cap}");
+        }
     }
 }

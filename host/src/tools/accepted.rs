@@ -93,7 +93,7 @@ impl Lock {
             return Err(BadLock::OtherFormat(lock.version));
         }
         if let Some(digest) = lock.plugins.values().map(|plugin| &plugin.digest).find(|digest| Digest::parse(digest.as_str()).is_none()) {
-            return Err(BadLock::NotUnderstood(format!("{:?} is no digest", digest.as_str())));
+            return Err(BadLock::NotUnderstood(format!("{:?} is not a digest", digest.as_str())));
         }
         if let Some(added) = lock.added.values().find(|added| !added.is_plain()) {
             return Err(BadLock::NotUnderstood(format!("{:?} is not the name of a file", added.file)));
@@ -115,6 +115,12 @@ impl Lock {
             Some(before) if *before == now => Standing::Accepted,
             Some(before) => Standing::Changed { wider: now.beyond(before) },
         }
+    }
+
+    /// What the plugin at this path asks for beyond what was accepted there, in words.
+    pub fn wider(&self, path: &Path, plugin: &Plugin) -> Vec<String> {
+        let nothing = Accepted { digest: plugin.digest().clone(), imports: BTreeSet::new(), tools: BTreeMap::new() };
+        Accepted::of(plugin).beyond(self.plugins.get(&key(path)).unwrap_or(&nothing))
     }
 
     /// Accepts the plugin at this path as it is.

@@ -70,6 +70,14 @@ impl Verdicts {
     }
 }
 
+/// What may happen, once it is on record.
+struct Approved<'a> {
+    permit: Permit,
+    ground: Ground,
+    /// Nobody else is asked before what the user has approved for the session is remembered.
+    dialog: Option<tokio::sync::MutexGuard<'a, ()>>,
+}
+
 /// The user said no.
 #[derive(Clone, Debug)]
 pub(super) struct Rejection {
@@ -179,15 +187,21 @@ impl Approvals {
         let decision = self.decide(subject, effect.clone(), cancel, verdicts).await;
         let waited = asked.elapsed();
         let (effect, ruled) = match &decision {
-            Ok((permit, ground)) => (permit.effect().clone(), Ruled::Allowed(ground.clone())),
+            Ok(approved) => (approved.permit.effect().clone(), Ruled::Allowed(approved.ground.clone())),
             Err(denial) => (effect, Ruled::Denied(denial.clone())),
         };
         let recorded = self.record(subject, &Decided { effect, ruled, waited }, verdicts);
         let mut verdicts = lock(verdicts);
         verdicts.waited += waited;
-        match decision.and_then(|(permit, _)| recorded.map(|()| permit).map_err(Denial::from)) {
-            Ok(permit) => {
-                lock(&self.judge).carry_out(&permit);
+        match decision.and_then(|approved| recorded.map(|()| approved).map_err(Denial::from)) {
+            Ok(Approved { permit, ground, dialog: _until_it_is_remembered }) => {
+                let mut judge = lock(&self.judge);
+                // What nobody could put on record is not remembered either.
+                if let Ground::UserForScope(Some(scope)) = ground {
+                    judge.remember(scope);
+                }
+                judge.carry_out(&permit);
+                drop(judge);
                 verdicts.permitted.push(permit.effect().clone());
                 Ruling::Permitted(permit)
             }
@@ -215,10 +229,10 @@ impl Approvals {
         effect: Effect,
         cancel: &CancellationToken,
         verdicts: &Mutex<Verdicts>,
-    ) -> Result<(Permit, Ground), Denial> {
+    ) -> Result<Approved<'_>, Denial> {
         let standing = |permit: Permit| {
             let finding = lock(&self.judge).find(&subject.tool, permit.effect());
-            Ok((permit, Ground::Standing(finding)))
+            Ok(Approved { permit, ground: Ground::Standing(finding), dialog: None })
         };
         let first = lock(&self.judge).decide(&subject.tool, &subject.arguments, effect.clone());
         match first {
@@ -226,7 +240,7 @@ impl Approvals {
             Decision::Deny(denial) => return Err(denial),
             Decision::Ask(_) => {}
         }
-        let _one_at_a_time = self.dialog.lock().await;
+        let one_at_a_time = self.dialog.lock().await;
         // The dialog before may have approved a scope that covers this one.
         let second = lock(&self.judge).decide(&subject.tool, &subject.arguments, effect);
         let question = match second {
@@ -246,10 +260,10 @@ impl Approvals {
             answer = approver.ask(&question) => answer,
         };
         match answer {
-            Answer::Yes => Ok((self.approved(|judge| judge.approve(question)), Ground::User)),
+            Answer::Yes => Ok(self.approved(question, Ground::User, one_at_a_time)),
             Answer::YesForScope => {
                 let ground = Ground::UserForScope(question.scope.clone());
-                Ok((self.approved(|judge| judge.approve_scope(question)), ground))
+                Ok(self.approved(question, ground, one_at_a_time))
             }
             Answer::No { guidance } => {
                 self.rejections_in_a_row.fetch_add(1, Ordering::Relaxed);
@@ -264,9 +278,9 @@ impl Approvals {
         }
     }
 
-    fn approved(&self, approve: impl FnOnce(&mut Judge) -> Permit) -> Permit {
+    fn approved<'a>(&self, question: Question, ground: Ground, dialog: tokio::sync::MutexGuard<'a, ()>) -> Approved<'a> {
         self.rejections_in_a_row.store(0, Ordering::Relaxed);
-        approve(&mut lock(&self.judge))
+        Approved { permit: lock(&self.judge).approve(question), ground, dialog: Some(dialog) }
     }
 }
 
@@ -303,4 +317,80 @@ pub(super) fn rejected_text(tool: &str, rejection: &Rejection, before: &[Effect]
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::agent::events::Tier;
+    use crate::policy::{Grants, WorkspacePath};
+    use crate::sandbox::Digest;
+    use crate::tools::Origin;
+
+    /// Says yes to everything of the kind, and counts how often it was asked.
+    #[derive(Default)]
+    struct Generous(AtomicU32);
+
+    impl Approver for Generous {
+        fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answer> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Box::pin(std::future::ready(Answer::YesForScope))
+        }
+    }
+
+    /// A ledger that has to be had, on a disk that is full or not.
+    #[derive(Default)]
+    struct Disk {
+        full: AtomicBool,
+    }
+
+    impl Disk {
+        fn write(&self) -> Result<(), Unrecorded> {
+            if self.full.load(Ordering::Relaxed) { Err(Unrecorded("no room".into())) } else { Ok(()) }
+        }
+    }
+
+    impl Ledger for Disk {
+        fn ready(&self) -> Result<(), Unrecorded> {
+            self.write()
+        }
+        fn decided(&self, _: &Subject, _: &Decided) -> Result<Option<u64>, Unrecorded> {
+            self.write().map(|()| Some(1))
+        }
+        fn changed(&self, _: &Change<'_>) -> Result<(), Unrecorded> {
+            self.write()
+        }
+        fn ended(&self, _: &Subject, _: &Ended) {}
+        fn refused(&self, _: &Call, _: &str) {}
+    }
+
+    #[test]
+    fn r108_a_scope_that_could_not_be_put_on_record_is_not_remembered() {
+        let (approver, disk) = (Arc::new(Generous::default()), Arc::new(Disk::default()));
+        let approvals =
+            Approvals::new(Mode::Ask, Some(Arc::clone(&approver) as Arc<dyn Approver>)).recorded_by(Arc::clone(&disk) as Arc<dyn Ledger>);
+        let subject = Subject {
+            call: "c".into(),
+            tool: "bash".into(),
+            arguments: "{}".into(),
+            digest: Digest::of(b"bash"),
+            origin: Origin::BuiltIn("bash"),
+            tier: Tier::Write,
+            grants: Grants::default(),
+        };
+        let rule = || {
+            let effect = Effect::Command { line: "git status".into(), directory: WorkspacePath::parse("", None).expect("a path") };
+            let (cancel, verdicts) = (CancellationToken::new(), Mutex::default());
+            futures_util::FutureExt::now_or_never(approvals.rule(&subject, effect, &cancel, &verdicts)).expect("nothing waits")
+        };
+        disk.full.store(true, Ordering::Relaxed);
+        assert!(matches!(rule(), Ruling::Denied(denial) if denial.code == Code::NotRecorded));
+        disk.full.store(false, Ordering::Relaxed);
+        for asked in [2, 2] {
+            assert!(matches!(rule(), Ruling::Permitted(_)));
+            assert_eq!(approver.0.load(Ordering::Relaxed), asked, "asked again once, and then remembered");
+        }
+    }
 }

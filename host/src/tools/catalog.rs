@@ -9,7 +9,7 @@ use super::arguments::Arguments;
 use super::tier::tier;
 use crate::agent::events::Tier;
 use crate::agent::ports::ToolDefinition;
-use crate::policy::{Capability, Caps, Code, Denial, Grants, Place, Policy, Verdict};
+use crate::policy::{Capability, Caps, Code, Denial, Grants, Place, Policy, Subject, Verdict, Voice};
 use crate::sandbox::{ComponentBytes, DeclaredTool, LoadError, Plugin, Sandbox};
 
 /// All tools of a run, in the order in which the model is told of them.
@@ -75,6 +75,33 @@ pub struct Refused {
     pub reason: String,
     /// Names of the tools it declares, as far as that is known.
     pub tools: Vec<String>,
+}
+
+/// A tool that something is said about, and that is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownTool {
+    name: String,
+    /// `None` for the configuration.
+    place: Option<Place>,
+    /// The user has said it, who may have meant another one.
+    pub of_user: bool,
+}
+
+impl fmt::Display for UnknownTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some(place) => write!(f, "{place}: there is no tool {}, so what is said of it has no effect", self.name),
+            None => write!(f, "[tools.{0}] in the configuration: there is no tool {0}, so its limits have no effect", self.name),
+        }
+    }
+}
+
+impl ChosenCaps {
+    /// Those of one tool. No two tools have names that only differ in case.
+    pub fn of(&self, tool: &str) -> Caps {
+        let its_own = self.by_tool.iter().find(|(name, _)| name.eq_ignore_ascii_case(tool)).map(|(_, caps)| caps);
+        its_own.map_or_else(|| self.every.clone(), |caps| caps.or(&self.every))
+    }
 }
 
 impl Catalog {
@@ -194,7 +221,7 @@ impl Catalog {
             (Some(_) | None, _) => None,
         };
         let confirm = declared.confirm || found.is_some_and(|finding| finding.verdict == Verdict::Ask);
-        let chosen = self.chosen.by_tool.get(name).cloned().unwrap_or_default().or(&self.chosen.every);
+        let chosen = self.chosen.of(name);
         Tool {
             declared: declared.clone(),
             origin: origin.clone(),
@@ -228,6 +255,29 @@ impl Catalog {
     /// What a model is told.
     pub fn definitions(&self) -> &[ToolDefinition] {
         &self.definitions
+    }
+
+    /// Tools that rules, or limits of the configuration, are about, and that are not there: each with its place. One that was
+    /// refused is known.
+    pub fn unknown_subjects(&self) -> Vec<UnknownTool> {
+        let names = || self.tools.iter().map(|tool| &tool.declared.name).chain(self.refused.iter().flat_map(|refused| &refused.tools));
+        let is_known = |name: &str| names().any(|known| known.eq_ignore_ascii_case(name));
+        let in_policy = self.policy.layers().flat_map(|(voice, layer)| layer.named.iter().map(move |named| (voice, named)));
+        let mut unknown: Vec<UnknownTool> = in_policy
+            .filter(|(_, (subject, _))| match subject {
+                Subject::Every => false,
+                Subject::Name(name) => !is_known(name),
+                Subject::Digest(digest) => !self.tools.iter().any(|tool| tool.plugin.digest().as_str() == digest),
+            })
+            .map(|(voice, (subject, place))| UnknownTool {
+                name: subject.to_string(),
+                place: Some(place.clone()),
+                of_user: voice == Voice::User,
+            })
+            .collect();
+        let limited = self.chosen.by_tool.keys().filter(|name| !is_known(name));
+        unknown.extend(limited.map(|name| UnknownTool { name: name.clone(), place: None, of_user: true }));
+        unknown
     }
 
     /// Why a name is not that of a tool, with the names there are.

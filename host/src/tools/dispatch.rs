@@ -50,7 +50,7 @@ pub struct DispatcherSettings {
     pub parallel: Slots,
     /// How far reads are moved ahead of writes.
     pub reorder: Reorder,
-    /// Bytes of a result that the model is shown.
+    /// Bytes of a result that the model is shown, where the tool's own caps say nothing.
     pub output_cap: usize,
     /// Where whole outputs are kept when they are cut; `None`: nowhere.
     pub outputs: Option<Outputs>,

@@ -10,7 +10,7 @@ use crate::agent::events::Tier;
 use crate::conversation::{Call, ResultStatus};
 use crate::policy::{Code, Denial, Effect, Finding, Grants, Mode, Scope};
 /// What a call has done, as its enclosure has seen it.
-pub use crate::sandbox::{Contact, Contacts, Touched};
+pub use crate::sandbox::{CommandEnding, Contact, Contacts, Touched};
 use crate::sandbox::{Digest, RanCommand};
 
 /// Keeps account.
@@ -75,6 +75,25 @@ pub enum Change<'a> {
         /// The file.
         path: &'a str,
     },
+    /// The user accepted a plugin as it is.
+    PluginAccepted {
+        /// Where it is loaded from.
+        path: &'a str,
+        /// Its component.
+        digest: &'a Digest,
+        /// What it asks for beyond what was accepted before, in words.
+        wider: &'a [String],
+    },
+    /// The user removed a plugin.
+    PluginRemoved {
+        /// Its name.
+        name: &'a str,
+        /// Where it was loaded from.
+        path: &'a str,
+    },
+    /// The user takes a change of a tool back: its id, the tool and its paths; `None` if there is none but one that was
+    /// interrupted.
+    Undo(Option<(&'a str, &'a str, &'a [String])>),
 }
 
 /// What was decided on an effect.

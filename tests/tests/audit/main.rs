@@ -9,6 +9,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use cofferdam_tests::guests::{Guest, Tool};
 use cofferdam_tests::program::{Home, Ran, wait_until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
@@ -88,6 +89,67 @@ fn a_run_leaves_what_was_decided_and_done() {
     }
     let shown = user.run(&["audit", "show", "--session", report["session"].as_str().expect("a name")]);
     assert!(shown.stdout.contains("bash: allow the command `echo one echo two` (mode auto)"), "{shown:?}");
+}
+
+#[test]
+fn a_write_is_shown_by_path_and_kept_without_its_content() {
+    let user = User::new();
+    assert_eq!(user.call("write_file", &json!({"path": "a/b.txt", "content": "the content"})).code, 0);
+    user.run(&["tools", "call", "write_file", &json!({"path": "c.txt", "content": "x".repeat(100_000)}).to_string()]);
+    let shown = user.run(&["audit", "show"]).stdout;
+    assert!(shown.contains("write_file: allow writing: make the directory a, create a/b.txt (11 bytes) (mode auto)"), "{shown}");
+    assert!(shown.contains("write_file: deny writing: create c.txt (100000 bytes) (nobody-to-ask)"), "{shown}");
+    let text: String = user.logs().iter().map(|log| fs::read_to_string(log).expect("readable")).collect();
+    assert!(!text.contains("the content") && text.len() < 20_000, "{} bytes", text.len());
+}
+
+#[test]
+fn r108_what_is_taken_back_or_accepted_is_on_record_before_it_is() {
+    let user = User::new();
+    assert_eq!(user.call("write_file", &json!({"path": "a.txt", "content": "x"})).code, 0);
+    let bundle = user.home.path().join("added.wasm");
+    fs::write(&bundle, echo()).expect("writable");
+    let add = ["plugin", "add", bundle.to_str().expect("text"), "--yes"];
+    user.home.write("config/cofferdam/config.toml", "[audit]\nrequired = true\n");
+    fs::set_permissions(user.folder(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    for args in [&["undo"][..], &add] {
+        let ran = user.run(args);
+        assert!(ran.code == 1 && ran.stderr.contains("audit.required"), "{ran:?}");
+    }
+    assert!(user.home.has("a.txt") && !user.home.path().join("config/cofferdam/cofferdam.lock").exists());
+    fs::set_permissions(user.folder(), fs::Permissions::from_mode(0o700)).expect("it is ours");
+    for args in [&["undo"][..], &add, &["plugin", "remove", "added"]] {
+        assert_eq!(user.run(args).code, 0);
+    }
+    assert!(!user.home.has("a.txt"));
+    let shown = user.run(&["audit", "show"]).stdout;
+    for expected in ["taken back: the change of write_file to a.txt", "accepted from now on: the plugin ", "removed: the plugin added, "] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    let ran = user.run(&[&add[..], &["--locked"]].concat());
+    assert!(ran.code == 78 && ran.stderr.contains("--locked leaves what was accepted as it is"), "{ran:?}");
+}
+
+/// A component with one tool that asks for nothing.
+fn echo() -> Vec<u8> {
+    Guest::named("good").tools([Tool::named("echo")]).component()
+}
+
+#[test]
+fn old_logs_go_and_the_others_still_hold() {
+    let user = User::new();
+    for name in ["a", "b"] {
+        assert_eq!(user.call("bash", &json!({"command": format!("echo {name}")})).code, 0);
+    }
+    assert_eq!(user.run(&["audit", "prune", "--keep-days", "1"]).stdout, "0 logs with 0 records were removed.\n");
+    let ran = user.run(&["audit", "prune", "--before", "2999-01-01"]);
+    assert!(ran.code == 0 && ran.stdout.starts_with("3 logs with 10 records were removed."), "{ran:?}");
+    assert_eq!(user.logs().len(), 1);
+    assert_eq!(user.call("bash", &json!({"command": "echo c"})).code, 0);
+    assert_eq!(user.run(&["audit", "verify"]).code, 0);
+    assert!(user.run(&["audit", "show"]).stdout.contains("3 logs with 10 records are removed: all up to "));
+    assert_eq!(user.run(&["audit", "prune"]).code, 2, "it has to be said which");
+    assert_eq!(user.run(&["audit", "prune", "--keep-days", "0", "--session", "5f"]).code, 1, "not those of a session");
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn doctor_tells_the_level_that_was_measured_and_what_is_open() {
     let said = home("[commands]\nat_most = \"kernel\"\nnetwork = true\n").run(&["doctor"]).stdout;
     assert!(said.contains("in the sandbox `kernel`, WITH the network"), "{said}");
     assert!(said.contains("open: reading .env files"), "{said}");
-    let said = home("[commands]\nsandbox = \"none\"\nat_most = \"none\"\n").run(&["doctor"]).stdout;
+    let said = home("[commands]\nminimum = \"none\"\nat_most = \"none\"\n").run(&["doctor"]).stdout;
     assert!(said.contains("WITHOUT a sandbox, with your rights"), "{said}");
 }
 

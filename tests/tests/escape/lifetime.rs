@@ -55,7 +55,7 @@ fn a_command_that_ends_well_may_say_so_when_it_is_asked_to() {
 /// A user of the program whose commands run at this level.
 fn home(level: SandboxLevel) -> Home {
     let home = Home::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"));
-    home.write("config/cofferdam/config.toml", format!("[commands]\nsandbox = \"{level}\"\nat_most = \"{level}\"\n"));
+    home.write("config/cofferdam/config.toml", format!("[commands]\nminimum = \"{level}\"\nat_most = \"{level}\"\n"));
     home
 }
 

@@ -75,7 +75,7 @@ fn a_command_and_its_folders_leave_nothing_behind() {
 
 fn home(level: SandboxLevel) -> Home {
     let home = Home::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"));
-    home.write("config/cofferdam/config.toml", format!("[commands]\nsandbox = \"{level}\"\nat_most = \"{level}\"\n"));
+    home.write("config/cofferdam/config.toml", format!("[commands]\nminimum = \"{level}\"\nat_most = \"{level}\"\n"));
     home
 }
 

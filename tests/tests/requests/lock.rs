@@ -30,7 +30,7 @@ fn a_new_plugin_is_refused_where_nobody_can_be_asked() {
     let locked = home.run(&call(plugin, &["--locked"]));
     assert!(locked.code == 78 && locked.stderr.contains("echo.wasm is refused: it was never accepted"), "{locked:?}");
     let asked = home.run(&["lock", "--plugin", plugin]);
-    assert!(asked.code == 1 && asked.stderr.contains("say --yes"), "{asked:?}");
+    assert!(asked.code == 1 && asked.stderr.contains("use --yes"), "{asked:?}");
     assert_eq!(home.run(&["lock", "--check", "--plugin", plugin]).code, 1);
     // Looking calls nothing, and so asks nobody.
     assert_eq!(home.run(&["tools", "show", "echo", "--plugin", plugin]).code, 0);

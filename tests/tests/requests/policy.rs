@@ -136,6 +136,79 @@ fn explain_tells_rule_file_and_line_and_what_would_change_it() {
 }
 
 #[test]
+fn explain_says_what_a_call_would_meet() {
+    let home = under(USER, "[tools.grep]\nuse = \"ask\"\n[write]\ndeny = [\"vendor/**\"]\n");
+    std::fs::create_dir(home.workspace().join("vendor")).expect("it can be made");
+    std::os::unix::fs::symlink("vendor", home.workspace().join("v")).expect("a link");
+    let explain = |args: &[&str]| {
+        let ran = home.run(&[&["policy", "explain"], args].concat());
+        format!("{}exit {}", plain(&home, &ran.stdout), ran.code)
+    };
+    // A tool that is confirmed is so before it reads.
+    let asked = explain(&["grep", "--read", "src"]);
+    assert!(asked.contains("grep: read src: ask") && asked.contains("the rule ask `grep` of [tools] at"), "{asked}");
+    // This program's own files, where they lie in the workspace.
+    let root = home.path().display().to_string();
+    let own = explain(&["read_file", "-C", &root, "--read", USER]);
+    assert!(own.contains("deny") && own.contains("hidden from everyone"), "{own}");
+    let own = explain(&["write_file", "-C", &root, "--mode", "auto", "--write", "state/cofferdam/trust.json"]);
+    assert!(own.contains("deny") && own.contains("what this program keeps there is nobody else's"), "{own}");
+    // Where links lead.
+    let linked = explain(&["write_file", "--mode", "auto", "--write", "v/x"]);
+    assert!(linked.contains("write v/x: deny") && linked.contains("a link leads there, so that it is to write vendor/x"), "{linked}");
+    assert!(explain(&["write_file", "--mode", "auto", "--write", "w/x"]).contains("allow"));
+    // What needs nobody's word.
+    let runs = explain(&["read_file"]);
+    assert!(runs.contains("read_file: run: allow") && runs.ends_with("exit 0"), "{runs}");
+    let pinned = explain(&["write_file", "--mode", "auto", "--write", ".git"]);
+    assert!(pinned.contains("to change  Nothing"), "{pinned}");
+}
+
+#[test]
+fn what_is_said_of_a_tool_that_is_not_there_is_told() {
+    let home = under(USER, "[tools.bsah]\nuse = \"deny\"\n[tools.Bash]\nuse = \"deny\"\n");
+    home.write(
+        "config/cofferdam/config.toml",
+        "[tools.grpe.limits]\nseconds = 5\n[tools.GREP.limits]\nseconds = 7\n[limits]\nseconds = 9\n",
+    );
+    for args in [&["policy", "check"][..], &["policy", "show"], &["doctor"]] {
+        let told = home.run(args).stdout;
+        assert!(told.contains("policy.toml:1:8: there is no tool bsah"), "{told}");
+        assert!(told.contains("[tools.grpe] in the configuration: there is no tool grpe"), "{told}");
+        assert!(!told.contains("no tool Bash") && !told.contains("no tool GREP"), "{told}");
+    }
+    let ran = home.run(&["tools", "call", "bash", r#"{"command":"true"}"#, "--mode", "auto"]);
+    assert!(ran.stderr.contains("the rule deny `Bash` of [tools]"), "{ran:?}");
+    assert!(home.run(&["tools", "show", "grep"]).stdout.contains("limits      seconds 7;"));
+    assert!(home.run(&["doctor"]).stdout.contains("of each call: seconds 9,"));
+}
+
+#[test]
+fn a_project_file_is_one_wherever_it_is_checked_from() {
+    let home = under(PROJECT, "profile = \"develop\"\n");
+    let mut command = home.command(&["policy", "check", "policy.toml"]);
+    command.current_dir(home.workspace().join(".cofferdam"));
+    let ran = home.start(command).wait();
+    assert!(ran.code == 78 && ran.stderr.contains("a profile is the choice of the user"), "{ran:?}");
+}
+
+#[test]
+fn a_configuration_that_is_not_to_be_believed_stops_everything() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = home();
+    home.write("config/cofferdam/config.toml", "[commands]\nwrite = [\"~/.cache\", \"~\"]\n");
+    for args in [&["tools", "list"][..], &["tools", "call", "bash", r#"{"command":"true"}"#], &["doctor"]] {
+        let ran = home.run(args);
+        assert!(ran.code == 78 && ran.stderr.contains("config.toml:2:22: commands.write = \"~\" would let commands change"), "{ran:?}");
+    }
+    let path = home.path().join("config/cofferdam/config.toml");
+    home.write("config/cofferdam/config.toml", "");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).expect("it is ours");
+    let ran = home.run(&["tools", "list"]);
+    assert!(ran.code == 78 && ran.stderr.contains("others can write this configuration: `chmod go-w` it"), "{ran:?}");
+}
+
+#[test]
 fn explain_can_be_read_by_a_program() {
     let home = under(USER, EXPLAINED);
     let ran = home.run(&["policy", "explain", "bash", "--command", "git push", "--json"]);

@@ -14,9 +14,9 @@ use crate::shown;
 
 pub(super) fn run(logs: &[Inspected], format: AuditFormat) -> Done {
     for log in logs {
-        for (record, hash) in log.records.iter().zip(&log.hashes) {
+        for (index, (record, hash)) in log.records.iter().zip(&log.hashes).enumerate() {
             let event = match format {
-                AuditFormat::Json => Some(Value::Object(record.clone())),
+                AuditFormat::Json => Some(Value::Object(log.whole(index))),
                 AuditFormat::Ocsf => ocsf(&log.name, hash, record),
             };
             if let Some(event) = event

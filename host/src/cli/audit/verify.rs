@@ -31,6 +31,17 @@ fn about(log: &Inspected) -> String {
     let mark = if log.is_good() { style("✓").green() } else { style("✗").red() };
     let last = log.hashes.last().map_or("nothing", String::as_str);
     let mut text = format!("{mark} {}  {} records, the last {last}", log.name.as_str(), log.records.len());
+    let untold = log.records.len() as u64 - log.told.min(log.records.len() as u64);
+    if log.is_open {
+        text.push_str("\n    it is still being written");
+    } else if untold > 0 && log.is_good() {
+        let end = log.told.checked_sub(1).and_then(|last| log.hashes.get(usize::try_from(last).ok()?));
+        let end =
+            end.map_or("its beginning".to_owned(), |hash| format!("the end that was put on the disk, record {} with {hash}", log.told));
+        text.push_str(&format!(
+            "\n    {untold} records stand after {end}: the run was killed before it put them there, or they were added"
+        ));
+    }
     if log.torn > 0 && log.is_good() {
         text.push_str(&format!("\n    {} bytes follow that were torn by a crash; nothing was done on their strength", log.torn));
     }

@@ -9,9 +9,10 @@ use crate::authoring::PluginName;
 use crate::cli::args::Common;
 use crate::cli::error::{CliError, Done};
 use crate::cli::print::{stderr_line, stdout_line};
-use crate::cli::{ask, exit};
+use crate::cli::{ask, audit, exit};
 use crate::plugins::Source;
 use crate::shown;
+use crate::tools::Change;
 
 pub(super) fn run(common: &Common, args: AddArgs) -> Done {
     let source = Source::parse(&args.source)?;
@@ -44,6 +45,10 @@ pub(super) fn run(common: &Common, args: AddArgs) -> Done {
             }
         }
     }
+    let place = shelf.place_for(name.as_str(), plugin.digest());
+    let accepted = (place.display().to_string(), shelf.lock()?.wider(&place, &plugin));
+    let change = Change::PluginAccepted { path: &accepted.0, digest: plugin.digest(), wider: &accepted.1 };
+    audit::record(&parts.settings, &parts.folders, &common.workspace, &change)?;
     let path = shelf.add(name.as_str(), from, &plugin)?;
     stdout_line(&shown::line(&format!("{name} was added: {}", path.display()), 1000));
     let tools: Vec<&str> = plugin.declaration().tools.iter().map(|tool| tool.name.as_str()).collect();

@@ -117,7 +117,7 @@ fn of_tool(tool: &DeclaredTool) -> String {
 fn reason(tool: &DeclaredTool) -> &'static str {
     let (grants, not_lent) = Grants::for_asked(&tool.asks);
     if grants.can_change_anything() {
-        "what it asks for can change things; it runs alone, and what it does is asked or allowed by the policy"
+        "what it asks for can change things; it runs alone, and each effect needs approval or is allowed by the policy"
     } else if !not_lent.is_empty() {
         "it asks for what this host cannot lend, so its power is unknown; it runs alone"
     } else if tool.exclusive || tool.confirm {

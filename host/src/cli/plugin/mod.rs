@@ -26,6 +26,10 @@ use crate::sandbox::{Allocation, ComponentBytes, Plugin, Sandbox};
 use crate::shown;
 
 pub(super) fn run(common: &Common, args: PluginArgs) -> Done {
+    if let (true, PluginCommand::Add(_) | PluginCommand::Update(_) | PluginCommand::Remove { .. }) = (common.locked, &args.command) {
+        let message = "--locked leaves what was accepted as it is, and this would change it: leave out one of the two";
+        return Err(CliError::configuration(message));
+    }
     match args.command {
         PluginCommand::New { name, language } => new::run(name, language),
         PluginCommand::Build { folder } => build::run(&folder),

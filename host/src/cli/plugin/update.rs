@@ -8,11 +8,11 @@ use super::obtain::obtain;
 use crate::cli::args::Common;
 use crate::cli::error::{CliError, Done};
 use crate::cli::print::{stderr_line, stdout_line};
-use crate::cli::{ask, assemble::Parts, exit};
+use crate::cli::{ask, assemble::Parts, audit, exit};
 use crate::plugins::{Shelf, Source};
 use crate::sandbox::{ComponentBytes, Digest, Plugin};
 use crate::shown;
-use crate::tools::{Added, Difference, Origin};
+use crate::tools::{Added, Change, Difference, Origin};
 
 pub(super) fn run(common: &Common, args: &UpdateArgs) -> Done {
     let shelf = super::shelf(common)?;
@@ -28,7 +28,7 @@ pub(super) fn run(common: &Common, args: &UpdateArgs) -> Done {
     let mut all_well = true;
     for (name, added) in &all {
         // One that cannot be had does not keep the others back.
-        match update(&shelf, &parts, name, added, args) {
+        match update(common, &shelf, &parts, name, added, args) {
             Ok(what) => drop(stdout_line(&shown::line(&format!("{name}: {what}"), 1000))),
             Err(error) => {
                 all_well = false;
@@ -40,7 +40,7 @@ pub(super) fn run(common: &Common, args: &UpdateArgs) -> Done {
 }
 
 /// Says what was done, or why it stays as it was.
-fn update(shelf: &Shelf, parts: &Parts, name: &str, added: &Added, args: &UpdateArgs) -> Result<String, CliError> {
+fn update(common: &Common, shelf: &Shelf, parts: &Parts, name: &str, added: &Added, args: &UpdateArgs) -> Result<String, CliError> {
     let source = Source::parse(&added.source)?;
     let component = obtain(&source, args.digest.as_ref())?;
     let (path, lock) = (shelf.path(added), shelf.lock()?);
@@ -59,6 +59,9 @@ fn update(shelf: &Shelf, parts: &Parts, name: &str, added: &Added, args: &Update
     let difference = lock.difference(&path, &plugin);
     stderr_line(&describe(name, &plugin, lock.pinned(&path), &difference));
     agree(name, &plugin, &difference, args.yes)?;
+    let place = shelf.place_for(name, plugin.digest()).display().to_string();
+    let change = Change::PluginAccepted { path: &place, digest: plugin.digest(), wider: &difference.wider };
+    audit::record(&parts.settings, &parts.folders, &common.workspace, &change)?;
     let path = shelf.replace(name, added, &plugin)?;
     Ok(format!("updated to sha256:{}, {}", plugin.digest().short(), path.display()))
 }

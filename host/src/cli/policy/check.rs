@@ -9,6 +9,7 @@ use crate::cli::error::{CliError, Done};
 use crate::cli::print::stdout_line;
 use crate::config::{PolicyPlaces, SourceState};
 use crate::policy::{Layer, Level};
+use crate::sandbox::Allocation;
 use crate::shown;
 
 pub(super) fn run(common: &Common, file: Option<&Path>) -> Done {
@@ -16,13 +17,15 @@ pub(super) fn run(common: &Common, file: Option<&Path>) -> Done {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| CliError::configuration(format!("cannot read {name}: {error}")))?;
         // What a project may not say depends on whose file it is; every other may say at least as much as the user's.
+        let path = std::path::absolute(path)?;
         let in_project = path.parent().and_then(Path::file_name).is_some_and(|folder| folder == ".cofferdam");
         let layer = Layer::parse(if in_project { Level::Project } else { Level::User }, &name, &text);
         let layer = layer.map_err(|error| CliError::configuration(error.to_string()))?;
         stdout_line(&shown::line(&format!("{name}: understood, {} rules", layer.rules.len()), 400));
         return Ok(ExitCode::SUCCESS);
     }
-    let (settings, folders) = assemble::settings(common, common.flags(ModelArgs::default(), CallArgs::default(), None))?;
+    let flags = || common.flags(ModelArgs::default(), CallArgs::default(), None);
+    let (settings, folders) = assemble::settings(common, flags())?;
     let loaded = PolicyPlaces::of_this_user(&folders, &common.workspace).load(settings.profile)?;
     for source in loaded.sources {
         let state = match source.state {
@@ -31,6 +34,9 @@ pub(super) fn run(common: &Common, file: Option<&Path>) -> Done {
             SourceState::Untrusted { .. } => "understood; not trusted, so it can tighten and not loosen (`cofferdam trust`)",
         };
         stdout_line(&format!("{:8} {}: {state}", source.level.to_string(), shown::line(&source.name, 400)));
+    }
+    for unknown in assemble::parts_to_look_at(common, flags(), Allocation::OnDemand)?.catalog.unknown_subjects() {
+        stdout_line(&shown::line(&format!("warning: {unknown}"), 600));
     }
     Ok(ExitCode::SUCCESS)
 }

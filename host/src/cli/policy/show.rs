@@ -9,6 +9,7 @@ use crate::cli::error::Done;
 use crate::cli::print::{stdout_line, stdout_piece};
 use crate::config::{LoadedPolicy, PolicyPlaces, SourceState};
 use crate::policy::{Mode, Policy, ProtectedPaths, Subject, Verdict, Voice};
+use crate::sandbox::Allocation;
 use crate::shown;
 
 pub(super) fn run(common: &Common) -> Done {
@@ -16,9 +17,13 @@ pub(super) fn run(common: &Common) -> Done {
         stdout_piece(profile.text());
         return Ok(ExitCode::SUCCESS);
     }
-    let (settings, folders) = assemble::settings(common, common.flags(ModelArgs::default(), CallArgs::default(), None))?;
+    let flags = || common.flags(ModelArgs::default(), CallArgs::default(), None);
+    let (settings, folders) = assemble::settings(common, flags())?;
     let loaded = PolicyPlaces::of_this_user(&folders, &common.workspace).load(settings.profile)?;
-    stdout_line(&shown::block(page(&loaded).trim_end()));
+    let mut page = page(&loaded);
+    let unknown = assemble::parts_to_look_at(common, flags(), Allocation::OnDemand)?.catalog.unknown_subjects();
+    section(&mut page, "Without effect", unknown.iter().map(ToString::to_string).collect());
+    stdout_line(&shown::block(page.trim_end()));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,5 +1,6 @@
 //! `cofferdam tools show`: everything about one tool that decides what it can do.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -10,6 +11,7 @@ use crate::cli::args::{CallArgs, Common, ModelArgs};
 use crate::cli::assemble;
 use crate::cli::error::{CliError, Done};
 use crate::cli::print::stdout_line;
+use crate::policy::Cap;
 use crate::sandbox::Allocation;
 use crate::shown;
 use crate::tools::{Catalog, Tool};
@@ -43,7 +45,7 @@ fn as_value(tool: &Tool) -> serde_json::Value {
     json!({
         "name": tool.declared.name, "origin": tool.origin.to_string(), "digest": tool.plugin.digest(), "size": tool.plugin.size(),
         "description": tool.declared.description, "tier": tool.tier, "asks": tool.declared.asks, "grants": tool.grants,
-        "not_lent": tool.not_lent, "imports": tool.plugin.declaration().imports, "input_schema": tool.declared.input_schema,
+        "limits": limits(tool).map(|(cap, value)| (cap.name(), value)).collect::<BTreeMap<_, _>>(), "not_lent": tool.not_lent, "imports": tool.plugin.declaration().imports, "input_schema": tool.declared.input_schema,
     })
 }
 
@@ -56,6 +58,7 @@ fn page(tool: &Tool) -> String {
     if !tool.not_lent.is_empty() {
         let _ = writeln!(page, "  not lent    {} (this host cannot lend it)", list(tool.not_lent.iter().map(ToString::to_string)));
     }
+    let _ = writeln!(page, "  limits      {}", list(limits(tool).map(|(cap, value)| format!("{cap} {value}"))));
     let lent = &tool.plugin.declaration().imports.lent;
     let _ = writeln!(page, "  imports     {} of this host, {} of WASI", list(lent.iter().map(ToString::to_string)), wasi(tool));
     let _ = writeln!(page, "\n{}\n", indent(&shown::block(&tool.declared.description)));
@@ -63,10 +66,15 @@ fn page(tool: &Tool) -> String {
     page
 }
 
+/// The limits in force, after configuration and policy.
+fn limits(tool: &Tool) -> impl Iterator<Item = (Cap, u64)> {
+    Cap::ALL.into_iter().map(|cap| (cap, tool.caps.value(cap)))
+}
+
 /// The reason for the tier, in words.
 fn why(tool: &Tool) -> &'static str {
     match (tool.tier, tool.grants.can_change_anything()) {
-        (Tier::Write, true) => "it can change things; it runs alone, and what it does is asked or allowed by the mode",
+        (Tier::Write, true) => "it can change things; it runs alone, and each effect needs approval or is allowed by the mode",
         (Tier::Write, false) => "it asks for more than it was granted, or to be treated strictly; it runs alone",
         (Tier::ReadOnly, _) => "nothing it was granted can change anything; it runs beside other readers",
         (Tier::Research, _) => "it may ask a model and can change nothing; it runs beside others, first",

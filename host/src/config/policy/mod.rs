@@ -9,14 +9,15 @@ mod trust;
 
 use std::path::{Path, PathBuf};
 
-use super::Folders;
+use super::{Folders, believed};
 use crate::policy::{Layer, Level, Policy, PolicyError, Profile};
 
-pub use open::{FileProblem, Owner};
+pub use super::believed::FileProblem;
+pub use open::Owner;
 pub use trust::{Trust, TrustError};
 
 /// The policy of whoever administers the machine.
-const SYSTEM: &str = "/etc/cofferdam/policy.toml";
+pub(super) const SYSTEM: &str = "/etc/cofferdam/policy.toml";
 /// The policy of a project, below its root.
 const PROJECT: [&str; 2] = [".cofferdam", "policy.toml"];
 
@@ -112,7 +113,7 @@ impl PolicyPlaces {
         if let Some((profile, _)) = system.and_then(|layer| layer.profile) {
             loaded.profile(Level::System, profile)?;
         }
-        let user = open::user(&self.user)?;
+        let user = believed::mine(&self.user, open::POLICY)?;
         let named = loaded.file(Level::User, &self.user, user)?.and_then(|layer| layer.profile).map(|(profile, _)| profile);
         loaded.profile(Level::User, profile.or(named).unwrap_or_default())?;
         if let Some(root) = &self.project {
@@ -181,5 +182,4 @@ impl LoadedPolicy {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;

@@ -97,8 +97,8 @@ fn what_is_no_file_or_cannot_be_read_stops_everything() {
     fs::remove_dir(machine.path("user.toml")).unwrap();
     fs::write(machine.path("user.toml"), [0xff, 0xfe]).unwrap();
     assert!(machine.problem().contains("cannot be read"), "{}", machine.problem());
-    machine.write("user.toml", &" ".repeat(300_000));
-    assert!(machine.problem().contains("at most 262144"), "{}", machine.problem());
+    machine.write("user.toml", &" ".repeat(1_100_000));
+    assert!(machine.problem().contains("at most 1048576"), "{}", machine.problem());
     machine.write("user.toml", "[commands]\nallow = [\"a; b\"]");
     assert!(machine.problem().contains("user.toml:2:10: no command"), "{}", machine.problem());
     machine.write("user.toml", ALLOW).mode("user.toml", 0o646);

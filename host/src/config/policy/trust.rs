@@ -47,14 +47,16 @@ impl Trust {
     /// Reads what was trusted; nothing, if the file is not there. A file that somebody else could have written is an error.
     pub fn read(path: &Path) -> Result<Self, TrustError> {
         let problem = |problem: String| TrustError { path: path.to_owned(), problem };
-        let file = match std::fs::File::open(path) {
+        // A FIFO is not waited for.
+        let nonblock = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
+        let file = match std::fs::File::options().read(true).custom_flags(nonblock).open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(problem(error.to_string())),
         };
         let metadata = file.metadata().map_err(|error| problem(error.to_string()))?;
-        if metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o077 != 0 {
-            return Err(problem("it has to be yours and nobody else's to read or write; remove it and trust again".into()));
+        if !metadata.is_file() || metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o077 != 0 {
+            return Err(problem("it has to be a file, yours and nobody else's to read or write; remove it and trust again".into()));
         }
         serde_json::from_reader(io::BufReader::new(file)).map_err(|error| problem(error.to_string()))
     }

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::capability::CapabilityKind;
 use super::pattern::{CommandPattern, HostPattern, Match, PathPattern};
-use super::{Caps, Deed, Kind, Mode, Place, Profile, RuleRef, SandboxLevel, Verdict};
+use super::{Caps, Deed, Kind, Mode, Place, Profile, RuleRef, SandboxLevel, Source, Verdict};
 
 /// Whose file it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
     /// Of whoever administers the machine.
@@ -28,7 +28,7 @@ pub enum Level {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
     /// Whose.
-    pub level: Level,
+    pub source: Source,
     /// The file as people know it.
     pub file: String,
     /// The ready-made profile that it builds on.
@@ -47,6 +47,8 @@ pub struct Layer {
     pub protected: Protecting,
     /// What tools may be given.
     pub lending: Vec<Lending>,
+    /// The tools that it names, and where.
+    pub named: Vec<(Subject, Place)>,
     /// The largest caps that may be chosen, for all tools or for one.
     pub maxima: Vec<(Option<Subject>, Caps)>,
 }
@@ -141,7 +143,8 @@ impl Subject {
     pub fn means(&self, tool: ToolId<'_>) -> bool {
         match self {
             Self::Every => true,
-            Self::Name(name) => name == tool.name,
+            // No two tools have names that only differ in case.
+            Self::Name(name) => name.eq_ignore_ascii_case(tool.name),
             Self::Digest(digest) => tool.digest == Some(digest),
         }
     }
@@ -162,7 +165,12 @@ impl Rule {
             (Pattern::Write(_), Deed::Write(None)) if verdict == Verdict::Allow => Match::No,
             (Pattern::Write(_), Deed::Write(None)) => Match::Perhaps,
             (Pattern::Fetch { host, methods }, Deed::Fetch { host: at, method }) => {
-                let by_method = methods.as_ref().is_none_or(|methods| methods.contains(*method));
+                // Some servers take `delete` for `DELETE`: that is no way around a rule.
+                let is = |covered: &String| match verdict {
+                    Verdict::Allow => covered == method,
+                    Verdict::Ask | Verdict::Deny => covered.eq_ignore_ascii_case(method),
+                };
+                let by_method = methods.as_ref().is_none_or(|methods| methods.iter().any(is));
                 if by_method { host.matches(at, verdict) } else { Match::No }
             }
             // Whoever asks about a tool means what it does to the world, and reading does nothing to it; a tool that is
@@ -201,5 +209,4 @@ impl fmt::Display for Level {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;

@@ -8,14 +8,14 @@ use toml::Spanned;
 use super::raw::{RawCaps, RawCommandRules, RawEntry, RawLayer, RawList, RawProtected, RawRules, RawTool};
 use super::{Layer, Lending, Level, Pattern, Placed, Protecting, Rule, Subject, ToolId};
 use crate::policy::pattern::{CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem};
-use crate::policy::{Caps, Deed, Kind, Place, PolicyError, ProtectedPaths, RuleRef, Verdict, WorkspacePath};
+use crate::policy::{Caps, Deed, Kind, Place, PolicyError, ProtectedPaths, RuleRef, Source, Verdict, WorkspacePath};
 
 /// What rules are tried on when they bring no tool of their own.
 const SOME_TOOL: &str = "some_tool";
 
 /// The text that is read, for places in it.
 struct Reader<'a> {
-    level: Level,
+    source: Source,
     file: &'a str,
     text: &'a str,
 }
@@ -25,7 +25,16 @@ type Parsed<T> = Result<T, PolicyError>;
 impl Layer {
     /// Reads the text of a policy file. The rules' own tests are run, and one that fails is an error like any other.
     pub fn parse(level: Level, file: &str, text: &str) -> Parsed<Self> {
-        let reader = Reader { level, file, text };
+        Self::read(Source::File(level), file, text)
+    }
+
+    /// A profile, which somebody at this level has chosen.
+    pub(in crate::policy) fn of_profile(level: Level, file: &str, text: &str) -> Parsed<Self> {
+        Self::read(Source::Profile(level), file, text)
+    }
+
+    fn read(source: Source, file: &str, text: &str) -> Parsed<Self> {
+        let reader = Reader { source, file, text };
         let raw: RawLayer = toml::from_str(text).map_err(|error| reader.error(&error.span().unwrap_or_default(), error.message()))?;
         reader.layer(raw)
     }
@@ -56,16 +65,19 @@ impl Reader<'_> {
                 rules.extend(self.list(kind, verdict, list)?);
             }
         }
+        let mut named: Vec<(Subject, Place)> =
+            rules.iter().filter_map(|rule: &Rule| Some((rule.tool.clone()?, rule.written.place.clone()))).collect();
         let mut lending = Vec::new();
         let mut maxima = vec![(None, self.caps(&raw.limits)?)];
         for (key, tool) in raw.tools {
             let subject = self.subject(&key.span(), key.get_ref())?;
+            named.push((subject.clone(), self.place(&key.span())));
             maxima.push((Some(subject.clone()), self.caps(&tool.limits)?));
             rules.extend(self.tool_rule(&subject, &tool));
             lending.push(self.lending(subject, tool));
         }
         maxima.retain(|(_, caps)| !caps.is_empty());
-        if let (Level::Project, Some(profile)) = (self.level, &raw.profile) {
+        if let (Level::Project, Some(profile)) = (self.source.level(), &raw.profile) {
             return Err(self.error(&profile.span(), "a profile is the choice of the user, not of a project"));
         }
         let profile = raw.profile.map(|profile| (*profile.get_ref(), self.place(&profile.span())));
@@ -73,7 +85,7 @@ impl Reader<'_> {
         let minimum = minimum.map(|minimum| (*minimum.get_ref(), self.place(&minimum.span())));
         let protected = self.protecting(raw.protected)?;
         Ok(Layer {
-            level: self.level,
+            source: self.source,
             file: self.file.to_owned(),
             profile,
             modes,
@@ -83,6 +95,7 @@ impl Reader<'_> {
             local,
             protected,
             lending,
+            named,
             maxima,
         })
     }
@@ -107,12 +120,17 @@ impl Reader<'_> {
             Kind::Write => Pattern::Write(PathPattern::parse(&text).map_err(bad)?),
             Kind::Fetch => Pattern::Fetch {
                 host: HostPattern::parse(&text).map_err(bad)?,
-                methods: methods.map(|methods| methods.iter().map(|method| method.to_ascii_uppercase()).collect()),
+                methods: methods.map(|methods| self.methods(&span, &methods)).transpose()?,
             },
             Kind::Use => Pattern::Tool,
         };
         let tool = tool.map(|tool| self.subject(&span, &tool)).transpose()?;
-        let rule = Rule { tool, pattern, written: RuleRef { verdict, kind, text, place: self.place(&span) } };
+        // The methods belong to what a rule says.
+        let text = match &pattern {
+            Pattern::Fetch { methods: Some(methods), .. } => format!("{} {text}", methods.iter().cloned().collect::<Vec<_>>().join(",")),
+            _ => text,
+        };
+        let rule = Rule { tool, pattern, written: RuleRef { verdict, kind, text, place: self.place(&span), source: self.source } };
         for (examples, expected) in [(matches, true), (not_matches, false)] {
             for example in examples {
                 let covers = covers(&rule, &example).map_err(|problem| self.error(&span, problem))?;
@@ -126,6 +144,17 @@ impl Reader<'_> {
         Ok(rule)
     }
 
+    fn methods(&self, span: &Range<usize>, methods: &[String]) -> Parsed<BTreeSet<String>> {
+        if methods.is_empty() {
+            return Err(self.error(span, "an empty list of `methods` covers no request; leave it out to mean every method"));
+        }
+        let method = |word: &String| match !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+            true => Ok(word.to_ascii_uppercase()),
+            false => Err(self.error(span, format!("{word:?} is not a method, such as \"GET\""))),
+        };
+        methods.iter().map(method).collect()
+    }
+
     fn protecting(&self, raw: RawProtected) -> Parsed<Protecting> {
         let read = |list: Vec<Spanned<String>>| {
             let read = |text: Spanned<String>| {
@@ -135,7 +164,7 @@ impl Reader<'_> {
             list.into_iter().map(read).collect::<Parsed<Vec<Placed>>>()
         };
         if let Some(unknown) = raw.writable.iter().find(|text| !ProtectedPaths::lists_read_only(text.get_ref())) {
-            return Err(self.error(&unknown.span(), "this is no pattern of the built-in list; `cofferdam policy show` shows it"));
+            return Err(self.error(&unknown.span(), "this is not a pattern of the built-in list; `cofferdam policy show` shows it"));
         }
         Ok(Protecting {
             hidden: read(raw.hidden)?,
@@ -157,7 +186,7 @@ impl Reader<'_> {
     fn tool_rule(&self, subject: &Subject, tool: &RawTool) -> Option<Rule> {
         let verdict = tool.verdict.as_ref()?;
         let place = self.place(&verdict.span());
-        let written = RuleRef { verdict: *verdict.get_ref(), kind: Kind::Use, text: subject.to_string(), place };
+        let written = RuleRef { verdict: *verdict.get_ref(), kind: Kind::Use, text: subject.to_string(), place, source: self.source };
         Some(Rule { tool: Some(subject.clone()), pattern: Pattern::Tool, written })
     }
 
@@ -176,7 +205,8 @@ impl Reader<'_> {
             return if well_formed { Ok(Subject::Digest(digest.to_owned())) } else { Err(self.error(span, problem)) };
         }
         let well_formed = (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-        let problem = || self.error(span, format!("{text:?} is no tool: use its name, `sha256:…` of its component, or `*` for every tool"));
+        let problem =
+            || self.error(span, format!("{text:?} is not a tool: use its name, `sha256:…` of its component, or `*` for every tool"));
         if well_formed { Ok(Subject::Name(text.to_owned())) } else { Err(problem()) }
     }
 

@@ -19,15 +19,18 @@ fn everything_that_is_not_understood_is_an_error_with_its_place() {
         ("[commands]\nallow = [{ pattern = \"ls\", metods = [] }]", "p.toml:2:"),
         ("[commands]\nallow = [{ pattern = \"ls\", methods = [] }]", "p.toml:2:10: `methods` has no meaning in [commands]"),
         ("[commands]\nallow = [{ tool = \"bash\" }]", "p.toml:2:10: an empty pattern covers nothing"),
-        ("[commands]\nallow = [{ pattern = \"ls\", tool = \"b\u{430}sh\" }]", "p.toml:2:10: \"b\u{430}sh\" is no tool"),
+        ("[commands]\nallow = [{ pattern = \"ls\", tool = \"b\u{430}sh\" }]", "p.toml:2:10: \"b\u{430}sh\" is not a tool"),
         ("[read]\nask = []", "p.toml:2:1: unknown field `ask`"),
         ("[read]\ndeny = [{ pattern = \"a\", tool = \"grep\" }]", "p.toml:2:9: what one tool may not read"),
-        ("[protected]\nhidden = [\"ok\", \"/etc\"]", "p.toml:2:17: '/etc' is no pattern"),
+        ("[protected]\nhidden = [\"ok\", \"/etc\"]", "p.toml:2:17: '/etc' is not a pattern"),
         ("[commands]\nminimum = \"strong\"", "p.toml:2:11: unknown variant `strong`"),
         ("[write]\nminimum = \"full\"", "p.toml:2:1: unknown field `minimum`"),
-        ("[protected]\nwritable = [\".nope\"]", "p.toml:2:13: this is no pattern of the built-in list"),
-        ("[write]\ndeny = [\"../x\"]", "p.toml:2:9: `../x` is no pattern for paths"),
-        ("[fetch]\ndeny = [\"https://x.org\"]", "p.toml:2:9: `https://x.org` is no pattern for hosts: leave out the scheme"),
+        ("[protected]\nwritable = [\".nope\"]", "p.toml:2:13: this is not a pattern of the built-in list"),
+        ("[write]\ndeny = [\"../x\"]", "p.toml:2:9: `../x` is not a pattern for paths"),
+        ("[fetch]\ndeny = [\"https://x.org\"]", "p.toml:2:9: `https://x.org` is not a pattern for hosts: leave out the scheme"),
+        ("[fetch]\ndeny = [{ pattern = \"x.org\", methods = [] }]", "p.toml:2:9: an empty list of `methods` covers no request"),
+        ("[fetch]\ndeny = [{ pattern = \"x.org\", methods = [\"GET,POST\"] }]", "p.toml:2:9: \"GET,POST\" is not a method"),
+        ("[commands]\ndeny = [\"git push **\"]", "p.toml:2:9: `**` in `git push **` has no meaning"),
         ("[tools.bash]\nuse = \"never\"", "p.toml:2:7: unknown variant `never`"),
         ("[tools.bash]\ngrants = [\"root\"]", "p.toml:2:11: unknown variant `root`"),
         ("[tools.\"sha256:12\"]\nuse = \"ask\"", "p.toml:1:8: a digest is"),
@@ -99,4 +102,29 @@ memory_mib = 128
     assert_eq!(layer.maxima.iter().map(|(_, caps)| caps.value(Cap::Seconds)).collect::<Vec<_>>(), [60, 5]);
     assert_eq!(layer.lending.len(), 2);
     assert_eq!(layer.minimum.map(|(level, place)| format!("{level} {place}")).as_deref(), Some("full p.toml:7:11"));
+}
+
+#[test]
+fn a_denied_method_is_denied_in_whatever_letters_and_an_allowed_one_is_not() {
+    let text = "[fetch]\ndeny = [{ pattern = \"x.org\", methods = [\"delete\"] }]\nallow = [{ pattern = \"y.org\", methods = [\"GET\"] }]";
+    let layer = parse(Level::User, text).unwrap();
+    let on = |rule: usize, host: &str, method: &str| {
+        let host = crate::policy::HostAddress::parse(host).unwrap();
+        layer.rules[rule].matches(ToolId { name: "t", digest: None }, &Deed::Fetch { host: &host, method })
+    };
+    let written: Vec<&str> = layer.rules.iter().map(|rule| rule.written.text.as_str()).collect();
+    assert_eq!(written, ["GET y.org", "DELETE x.org"], "the methods are told with the rule");
+    let (allow, deny) = if layer.rules[0].written.verdict == Verdict::Allow { (0, 1) } else { (1, 0) };
+    for method in ["DELETE", "delete", "Delete"] {
+        assert_eq!(on(deny, "x.org", method), Match::Yes, "{method}");
+    }
+    assert_eq!((on(allow, "y.org", "GET"), on(allow, "y.org", "get")), (Match::Yes, Match::No));
+}
+
+#[test]
+fn a_tool_is_meant_whatever_the_case_of_its_name() {
+    let layer = parse(Level::User, "[tools.Bash]\nuse = \"deny\"\n[commands]\nallow = [{ pattern = \"ls\", tool = \"GREP\" }]").unwrap();
+    assert!(layer.rules.iter().any(|rule| rule.matches(ToolId { name: "bash", digest: None }, &Deed::Use) == Match::Yes));
+    let named: Vec<String> = layer.named.iter().map(|(subject, place)| format!("{subject} {place}")).collect();
+    assert_eq!(named, ["GREP p.toml:4:10", "Bash p.toml:1:8"]);
 }

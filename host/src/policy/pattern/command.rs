@@ -8,6 +8,9 @@
 //! | `git * --stat` | one word in the middle | `git log -p --stat` |
 //! | `*` | every line | – |
 //!
+//! A program that a pattern under `ask` or `deny` calls by a path is found by other spellings of that path, and asked about by
+//! any other path to a program of that name.
+//!
 //! Patterns are plain words, as [`SimpleCommand`] understands them. Under an `allow` a line has to be plain words too, so
 //! that `*` allows no pipe and no `;`. Under `ask` and `deny` a line that is more than words is searched: a command in it
 //! that the pattern covers counts, and anything else *might* run what the pattern names, which is enough to ask.
@@ -37,6 +40,10 @@ impl CommandPattern {
             };
             return Err(PatternProblem(format!("no command is covered by `{text}`: {reason}")));
         }
+        if let Some(word) = text.split(' ').find(|word| word.contains("**")) {
+            let reason = "`*` stands for any characters of a word, and at the end for any further words";
+            return Err(PatternProblem(format!("`{word}` in `{text}` has no meaning: {reason}")));
+        }
         let mut words: Vec<String> = text.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
         let open = words.last().is_some_and(|word| word == "*");
         if open {
@@ -49,17 +56,17 @@ impl CommandPattern {
     pub fn matches(&self, line: &str, verdict: Verdict) -> Match {
         let simple = SimpleCommand::parse(line);
         if leans_strict(verdict) {
-            return Match::certain(simple.is_some_and(|command| self.covers(command.words(), false)));
+            return Match::certain(simple.is_some_and(|command| self.covers(command.words(), program_is) == Match::Yes));
         }
         if self.words.is_empty() {
             return Match::Yes;
         }
         match simple {
-            Some(command) if self.covers(command.words(), true) => Match::Yes,
-            // `env git push`, and also `echo git push`: who knows what the first word does with the rest.
             Some(command) => {
-                let later = (1..command.words().len()).any(|at| self.covers(&command.words()[at..], true));
-                if later { Match::Perhaps } else { Match::No }
+                let words = command.words();
+                // `env git push`, and also `echo git push`: who knows what the first word does with the rest.
+                let later = (1..words.len()).any(|at| self.covers(&words[at..], program_might_be) >= Match::Perhaps);
+                self.covers(words, program_might_be).max(if later { Match::Perhaps } else { Match::No })
             }
             None => {
                 // To a shell a tab parts words, and so does nothing at the end of a line that goes on.
@@ -67,23 +74,54 @@ impl CommandPattern {
                 let mut pieces = line.split(|c| !SimpleCommand::is_plain(c));
                 let found = pieces.any(|piece| {
                     let words: Vec<&str> = piece.split(' ').filter(|word| !word.is_empty()).collect();
-                    (0..words.len()).any(|at| self.covers(&words[at..], true))
+                    (0..words.len()).any(|at| self.covers(&words[at..], program_might_be) == Match::Yes)
                 });
                 if found { Match::Yes } else { Match::Perhaps }
             }
         }
     }
 
-    /// Whether these words are covered. `by_any_path`: also a program that is called by its path.
-    fn covers(&self, words: &[&str], by_any_path: bool) -> bool {
+    /// How far these words are covered, the first of them by `program`.
+    fn covers(&self, words: &[&str], program: fn(&str, &str) -> Match) -> Match {
         let enough = if self.open { words.len() >= self.words.len() } else { words.len() == self.words.len() };
-        enough
-            && self.words.iter().zip(words).enumerate().all(|(n, (ours, theirs))| {
-                let matches = |theirs: &str| glob(&chars(ours), &chars(theirs));
-                let name = theirs.rsplit('/').next().unwrap_or(theirs);
-                matches(theirs) || (n == 0 && by_any_path && matches(name))
-            })
+        let mut pairs = self.words.iter().zip(words);
+        let first = pairs.next().map_or(Match::Yes, |(ours, theirs)| program(ours, theirs));
+        if enough && pairs.all(|(ours, theirs)| is(ours, theirs)) { first } else { Match::No }
     }
+}
+
+fn is(pattern: &str, word: &str) -> bool {
+    glob(&chars(pattern), &chars(word))
+}
+
+/// Under an `allow` a program is what it is called, letter by letter.
+fn program_is(pattern: &str, word: &str) -> Match {
+    Match::certain(is(pattern, word))
+}
+
+/// Under `ask` and `deny` a program is the same by whatever path it is called. Where the pattern has a path, another one to a
+/// program of the same name might lead to the same file.
+fn program_might_be(pattern: &str, word: &str) -> Match {
+    if is(pattern, word) || is(pattern, name(word)) || is(&cleaned(pattern), &cleaned(word)) {
+        return Match::Yes;
+    }
+    if pattern.contains('/') && is(name(pattern), name(word)) { Match::Perhaps } else { Match::No }
+}
+
+fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// A path without what leads nowhere: `./`, `//` and `x/..`.
+fn cleaned(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        match parts.last() {
+            Some(last) if part == ".." && *last != ".." => drop(parts.pop()),
+            _ => parts.push(part),
+        }
+    }
+    format!("{}{}", if path.starts_with('/') { "/" } else { "" }, parts.join("/"))
 }
 
 #[cfg(test)]
@@ -153,11 +191,41 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_is_denied_by_its_path_is_denied_by_every_spelling_of_it() {
+        let table = [
+            ("scripts/release *", "scripts/release x", Match::Yes),
+            ("scripts/release *", "./scripts/release", Match::Yes),
+            ("scripts/release *", "scripts//release x", Match::Yes),
+            ("scripts/release *", "scripts/../scripts/release", Match::Yes),
+            ("scripts/release *", "sh scripts/release", Match::Perhaps),
+            ("scripts/release *", "release", Match::Perhaps),
+            ("scripts/release *", "scripts/released", Match::No),
+            ("./deploy.sh *", "././deploy.sh now", Match::Yes),
+            ("./deploy.sh *", "deploy.sh", Match::Yes),
+            ("./deploy.sh *", "sh deploy.sh", Match::Perhaps),
+            ("./deploy.sh *", "true; ././deploy.sh", Match::Yes),
+            ("/usr/bin/git push *", "git push", Match::Perhaps),
+            ("/usr/bin/git push *", "/usr/bin/../bin/git push", Match::Yes),
+            ("/usr/bin/git push *", "git pull", Match::No),
+            ("../tool", "../../tool", Match::Perhaps),
+        ];
+        for (pattern, line, expected) in table {
+            assert_eq!(on(pattern, line, Verdict::Deny), expected, "{pattern} on {line}");
+            assert_eq!(on(pattern, line, Verdict::Ask), expected, "{pattern} on {line}");
+        }
+        for line in ["./scripts/release", "scripts//release", "release"] {
+            assert_eq!(on("scripts/release *", line, Verdict::Allow), Match::No, "an allow is for what is written: {line}");
+        }
+    }
+
+    #[test]
     fn what_could_never_match_is_an_error() {
         let problem = |text| CommandPattern::parse(text).unwrap_err().to_string();
         assert!(problem("").contains("`*` covers every command"));
         assert!(problem("git status; x").contains("';'"));
         assert!(problem("echo $HOME").contains("'$'"));
         assert!(problem("A=b git").contains("sets a variable"));
+        assert!(problem("git push **").contains("`**` in `git push **` has no meaning"));
+        assert!(problem("** x").contains("has no meaning"));
     }
 }

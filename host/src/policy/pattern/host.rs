@@ -51,7 +51,7 @@ enum Exact {
 impl HostPattern {
     /// Reads a pattern.
     pub fn parse(text: &str) -> Result<Self, PatternProblem> {
-        let bad = |reason: String| PatternProblem(format!("`{text}` is no pattern for hosts: {reason}"));
+        let bad = |reason: String| PatternProblem(format!("`{text}` is not a pattern for hosts: {reason}"));
         let (host, port) = split(text).map_err(bad)?;
         if host == "*" {
             return Ok(Self { host: Host::Any, port });
@@ -95,7 +95,7 @@ impl HostPattern {
 impl HostAddress {
     /// Reads `host` or `host:port`; without a port it is that of HTTPS.
     pub fn parse(text: &str) -> Result<Self, PatternProblem> {
-        let bad = |reason: String| PatternProblem(format!("`{text}` is no host: {reason}"));
+        let bad = |reason: String| PatternProblem(format!("`{text}` is not a host: {reason}"));
         let (host, port) = split(text).map_err(bad)?;
         Ok(Self { host: exact(host).map_err(bad)?, port: port.unwrap_or(HTTPS) })
     }
@@ -150,7 +150,7 @@ fn split(text: &str) -> Result<(&str, Option<u16>), String> {
         return Err("leave out the scheme".into());
     }
     if let Some(c) = text.chars().find(|c| "/@?#".contains(*c) || c.is_whitespace() || c.is_control()) {
-        return Err(format!("{c:?} belongs to no host"));
+        return Err(format!("{c:?} is not part of a host"));
     }
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, rest)) => (host, rest.strip_prefix(':').or((!rest.is_empty()).then_some(rest))),
@@ -162,7 +162,7 @@ fn split(text: &str) -> Result<(&str, Option<u16>), String> {
     };
     let port = port.map(|port| match port.parse::<u16>() {
         Ok(number @ 1..) if port.bytes().all(|b| b.is_ascii_digit()) => Ok(number),
-        _ => Err(format!("`{port}` is no port from 1 to 65535")),
+        _ => Err(format!("`{port}` is not a port from 1 to 65535")),
     });
     Ok((host, port.transpose()?))
 }

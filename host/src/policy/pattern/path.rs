@@ -26,7 +26,7 @@ pub struct PathPattern {
 impl PathPattern {
     /// Reads a pattern.
     pub fn parse(text: &str) -> Result<Self, PatternProblem> {
-        let bad = |reason: &str| Err(PatternProblem(format!("`{text}` is no pattern for paths: {reason}")));
+        let bad = |reason: &str| Err(PatternProblem(format!("`{text}` is not a pattern for paths: {reason}")));
         let trimmed = text.strip_prefix("./").unwrap_or(text);
         if trimmed.is_empty() {
             return bad("it is empty; `**` covers everything");

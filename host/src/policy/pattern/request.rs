@@ -26,7 +26,7 @@ impl RequestPattern {
         };
         let method = |word: &str| match !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_uppercase()) {
             true => Ok(word.to_owned()),
-            false => Err(PatternProblem(format!("`{text}` is no pattern for requests: `{word}` is no method, such as GET"))),
+            false => Err(PatternProblem(format!("`{text}` is not a pattern for requests: `{word}` is not a method, such as GET"))),
         };
         let methods = methods.split(',').map(method).collect::<Result<_, _>>()?;
         Ok(Self { methods: Some(methods), hosts: HostPattern::parse(hosts)? })
@@ -77,7 +77,8 @@ mod tests {
 
     #[test]
     fn what_is_no_pattern_says_why() {
-        for (pattern, expected) in [("get example.com", "`get` is no method"), ("GET, example.com", "`` is no method"), ("GET a b", "' '")]
+        for (pattern, expected) in
+            [("get example.com", "`get` is not a method"), ("GET, example.com", "`` is not a method"), ("GET a b", "' '")]
         {
             let problem = RequestPattern::parse(pattern).expect_err(pattern).to_string();
             assert!(problem.contains(expected), "{pattern}: {problem}");

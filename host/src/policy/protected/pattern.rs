@@ -14,7 +14,7 @@ const MOST_PARTS: usize = 32;
 
 /// A text is not a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{pattern}' is no pattern of workspace paths: {problem}")]
+#[error("'{pattern}' is not a pattern of workspace paths: {problem}")]
 pub struct BadPattern {
     pattern: String,
     problem: &'static str,

@@ -46,7 +46,7 @@ enum Listed {
 impl Policy {
     /// Adds a layer. That of a project counts as a stranger's.
     pub fn add(&mut self, layer: Layer) {
-        let voice = match layer.level {
+        let voice = match layer.source.level() {
             Level::System => Voice::System,
             Level::User => Voice::User,
             Level::Project => Voice::Stranger,
@@ -56,7 +56,7 @@ impl Policy {
 
     /// Adds the layer of a project whose file the user trusted.
     pub fn add_trusted(&mut self, layer: Layer) {
-        let voice = if layer.level == Level::System { Voice::System } else { Voice::User };
+        let voice = if layer.source.level() == Level::System { Voice::System } else { Voice::User };
         self.layers.push((voice, layer));
     }
 
@@ -202,8 +202,12 @@ impl Policy {
         if let Some((_, rule)) = ours().find(|(_, rule)| rule.matches(tool, act) == Match::Yes) {
             return Listed::Yes(Because::Rule(rule.written.clone()));
         }
-        let mut lists = self.layers.iter().filter(|(whose, _)| *whose == voice).filter_map(|(_, layer)| layer.lists.get(&act.kind()));
-        lists.next().map_or(Listed::NoList, |place| Listed::No(Because::NotListed(act.kind(), place.clone())))
+        let mut lists = self
+            .layers
+            .iter()
+            .filter(|(whose, _)| *whose == voice)
+            .filter_map(|(_, layer)| Some((layer.source, layer.lists.get(&act.kind())?)));
+        lists.next().map_or(Listed::NoList, |(source, place)| Listed::No(Because::NotListed(act.kind(), place.clone(), source)))
     }
 }
 

@@ -263,7 +263,7 @@ proptest! {
                 // What was a question of the mode or of the user's own list, and never a rule's or the system's.
                 let was_open = match &before.because {
                     Because::Mode(mode) => *mode != Mode::Plan || before.verdict == Verdict::Ask,
-                    Because::NotListed(_, place) => place.file == "user.toml",
+                    Because::NotListed(_, place, _) => place.file == "user.toml",
                     Because::Rule(_) | Because::Perhaps(_) | Because::Reading => false,
                 };
                 prop_assert!(was_open, "{before:?} became {after:?}");

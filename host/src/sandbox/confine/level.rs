@@ -134,7 +134,7 @@ impl Commands {
         let minimum = self.rules.minimum;
         let (demanded, allow_less) = match &self.rules.demanded_at {
             Some(place) => (format!(" (`minimum = \"{minimum}\"` at {place})"), format!("change that in {}", place.file)),
-            None => (String::new(), "allow less with `sandbox = \"none\"` under `[commands]` in the configuration".to_owned()),
+            None => (String::new(), "allow less with `minimum = \"none\"` under `[commands]` in the configuration".to_owned()),
         };
         let reason = format!(
             "commands run in a sandbox of level `{minimum}` or better{demanded}, and this machine does not have it: {}.",

@@ -31,6 +31,10 @@ impl Target {
         if matches!(head.method, http::Method::CONNECT | http::Method::TRACE) {
             return Err(refuse(format!("the method {} is not for requests of tools.", head.method)));
         }
+        // Rules are about methods as the standard writes them, and some servers take `delete` for `DELETE`.
+        if head.method.as_str().bytes().any(|byte| byte.is_ascii_lowercase()) {
+            return Err(refuse(format!("a method is written in capital letters, and {} is not.", head.method)));
+        }
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         if path.len() > LONGEST_PATH {
             return Err(refuse(format!("the path of the request is longer than {LONGEST_PATH} bytes.")));
@@ -96,7 +100,9 @@ mod tests {
             let refused = target("GET", uri).expect_err(uri);
             assert!(refused.starts_with("denied (bad-request): "), "{uri}: {refused}");
         }
-        assert!(target("CONNECT", "https://example.com/").is_err());
+        for method in ["CONNECT", "TRACE", "connect", "delete", "Get"] {
+            assert!(target(method, "https://example.com/").is_err(), "{method}");
+        }
         assert!(target("GET", &format!("https://example.com/{}", "x".repeat(9000))).is_err());
     }
 }
