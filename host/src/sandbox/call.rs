@@ -164,10 +164,16 @@ impl Plugin {
         // With the store goes everything that could still write.
         let mut state = store.into_data();
         let Used { stage, denials, touched } = std::mem::take(&mut state.files).over();
-        let staged = match stage.filter(|stage| result.is_ok() && !stage.is_empty()).map(|stage| stage.finish(&workspace)) {
+        let staged = match stage
+            .filter(|stage| result.is_ok() && !stage.is_empty())
+            .map(|stage| stage.finish(&workspace, &|| clock.stop().is_some()))
+        {
             Some(Ok(staged)) => Some(staged).filter(|staged| !staged.changes().is_empty()),
             Some(Err(error)) => {
-                result = Err(Failure::LimitExceeded(error.to_string()));
+                result = Err(match clock.stop() {
+                    Some(stop) => Failure::stopped(stop, &limits),
+                    None => Failure::LimitExceeded(error.to_string()),
+                });
                 None
             }
             None => None,

@@ -25,7 +25,7 @@ impl Files {
         view.judge(&found.place, Doing::MakeDirectory)?;
         view.parent_is_writable(&found.place)?;
         let (stage, root) = view.aside()?;
-        stage.make_directory(root, &found.place, None)?;
+        stage.make_directory(root, &found.place)?;
         self.touched.written(&found.place);
         Ok(())
     }

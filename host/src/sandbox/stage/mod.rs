@@ -12,9 +12,12 @@
 
 mod commit;
 mod compare;
+mod describe;
+mod folder;
 mod history;
 mod put_back;
 mod record;
+mod rights;
 mod staged;
 mod was;
 
@@ -33,9 +36,11 @@ use super::files::Problem;
 use crate::policy::{Code, Denial};
 
 pub use commit::CommitError;
+use folder::Folder;
 pub use history::{Entry, History, HistoryError, Undone};
+use rights::Rights;
 pub use staged::{Made, Staged};
-use was::Was;
+use was::{Stamp, Was};
 
 /// Paths that one call may change: more than a person can look through.
 const MOST_PATHS: usize = 1000;
@@ -49,7 +54,7 @@ const MOST_BYTES: u64 = 256 << 20;
 /// What one call has written so far.
 pub(super) struct Stage {
     /// Made when something is written.
-    folder: Option<tempfile::TempDir>,
+    folder: Option<Folder>,
     /// What is changed, by place.
     aside: BTreeMap<String, Aside>,
     /// What was there when this call first met it.
@@ -66,8 +71,8 @@ pub(super) enum Aside {
     /// A new and empty directory; what else is in it stands aside too. Its inode is that of a directory of the stage.
     Directory {
         data: PathBuf,
-        /// Of the directory that was moved here; `None` for a new one.
-        mode: Option<u32>,
+        /// Those of the directory that was moved here; `None` for a new one.
+        rights: Option<Rights>,
     },
     File(StagedFile),
     Link(String),
@@ -79,8 +84,8 @@ pub(super) struct StagedFile {
     pub(super) data: PathBuf,
     /// Where the file came from that was moved here.
     from: Option<String>,
-    /// The permissions that go with it; `None` for a new file.
-    mode: Option<u32>,
+    /// Those that go with it; `None` for a new file.
+    rights: Option<Rights>,
 }
 
 /// Bytes that may still be written.
@@ -183,7 +188,7 @@ impl Stage {
         self.meet(root, place)?;
         let data = self.fresh()?;
         File::create_new(&data)?;
-        self.put(place, Aside::File(StagedFile { data, from: None, mode: None }));
+        self.put(place, Aside::File(StagedFile { data, from: None, rights: None }));
         Ok(())
     }
 
@@ -191,13 +196,12 @@ impl Stage {
     pub(super) fn copy(&mut self, root: &Dir, place: &str, with_content: bool) -> Result<(), Problem> {
         self.room_for(place)?;
         self.meet(root, place)?;
-        let (data, mode) = self.copied(root, place, with_content)?;
-        self.put(place, Aside::File(StagedFile { data, from: None, mode: Some(mode) }));
+        let (data, rights) = self.copied(root, place, with_content)?;
+        self.put(place, Aside::File(StagedFile { data, from: None, rights: Some(rights) }));
         Ok(())
     }
 
-    fn copied(&mut self, root: &Dir, place: &str, with_content: bool) -> Result<(PathBuf, u32), Problem> {
-        use cap_std::fs::MetadataExt as _;
+    fn copied(&mut self, root: &Dir, place: &str, with_content: bool) -> Result<(PathBuf, Rights), Problem> {
         let (file, metadata) = below::open(root, place)?;
         let size = if with_content { metadata.len() } else { 0 };
         if size > LARGEST_FILE {
@@ -211,27 +215,31 @@ impl Stage {
             drop(std::fs::remove_file(&data));
             return Err(error.into());
         }
-        Ok((data, metadata.mode() & 0o777))
+        Ok((data, Stamp::of(&metadata).rights))
     }
 
-    pub(super) fn make_directory(&mut self, root: &Dir, place: &str, mode: Option<u32>) -> Result<(), Problem> {
+    pub(super) fn make_directory(&mut self, root: &Dir, place: &str) -> Result<(), Problem> {
+        self.make_directory_with(root, place, None)
+    }
+
+    fn make_directory_with(&mut self, root: &Dir, place: &str, rights: Option<Rights>) -> Result<(), Problem> {
         self.room_for(place)?;
         self.meet(root, place)?;
         let data = self.fresh()?;
         std::fs::create_dir(&data)?;
-        self.put(place, Aside::Directory { data, mode });
+        self.put(place, Aside::Directory { data, rights });
         Ok(())
     }
 
     /// Makes a directory like another one, for what is in that.
     pub(super) fn move_directory(&mut self, root: &Dir, old: &str, new: &str) -> Result<(), Problem> {
         self.meet(root, old)?;
-        let mode = match (self.aside.get(old), self.met.get(old)) {
-            (Some(Aside::Directory { mode, .. }), _) => *mode,
-            (None, Some(Was::Directory(stamp))) => Some(stamp.mode),
+        let rights = match (self.aside.get(old), self.met.get(old)) {
+            (Some(Aside::Directory { rights, .. }), _) => *rights,
+            (None, Some(Was::Directory(stamp))) => Some(stamp.rights),
             (Some(_) | None, _) => None,
         };
-        self.make_directory(root, new, mode)
+        self.make_directory_with(root, new, rights)
     }
 
     pub(super) fn link(&mut self, root: &Dir, place: &str, target: String) -> Result<(), Problem> {
@@ -286,8 +294,8 @@ impl Stage {
             None => match self.met.get(old) {
                 Some(Was::Link(target)) => Aside::Link(target.clone()),
                 _ => {
-                    let (data, mode) = self.copied(root, old, true)?;
-                    Aside::File(StagedFile { data, from: Some(old.to_owned()), mode: Some(mode) })
+                    let (data, rights) = self.copied(root, old, true)?;
+                    Aside::File(StagedFile { data, from: Some(old.to_owned()), rights: Some(rights) })
                 }
             },
         };
@@ -328,7 +336,7 @@ impl Stage {
     fn fresh(&mut self) -> io::Result<PathBuf> {
         let folder = match &mut self.folder {
             Some(folder) => folder,
-            none => none.insert(tempfile::Builder::new().prefix("cofferdam-stage-").tempdir()?),
+            none => none.insert(Folder::new()?),
         };
         self.next += 1;
         Ok(folder.path().join(self.next.to_string()))
