@@ -69,7 +69,8 @@ pub(super) struct Files {
 /// What is left of them when the call is over.
 #[derive(Default)]
 pub(super) struct Used {
-    pub(super) stage: Option<Stage>,
+    /// With what was written aside.
+    pub(super) view: Option<View>,
     pub(super) denials: Vec<Denial>,
     pub(super) touched: Touched,
 }
@@ -85,7 +86,7 @@ impl Files {
     }
 
     pub(super) fn over(self) -> Used {
-        Used { stage: self.view.and_then(View::into_stage), denials: self.refusals.told(), touched: self.touched }
+        Used { view: self.view, denials: self.refusals.told(), touched: self.touched }
     }
 
     /// For what is touched and refused by other ways.

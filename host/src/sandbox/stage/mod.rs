@@ -29,16 +29,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{Dir, Metadata};
-use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use super::below::{self, Kind};
-use super::files::Problem;
 use crate::policy::{Code, Denial};
 
 pub use commit::CommitError;
 use folder::Folder;
 pub use history::{Entry, History, HistoryError, Undone};
 use rights::Rights;
+pub(super) use staged::StageError;
 pub use staged::{Made, Staged};
 use was::{Stamp, Was};
 
@@ -88,6 +87,24 @@ pub(super) struct StagedFile {
     rights: Option<Rights>,
 }
 
+/// Why something is not written aside.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// The file is larger than one may be.
+    TooLarge,
+    /// It is not what it was taken for.
+    OtherKind,
+    /// The call has done as much as it may.
+    Quota(Denial),
+    Io(io::Error),
+}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
 /// Bytes that may still be written.
 #[derive(Clone, Debug)]
 pub(super) struct Budget(Arc<AtomicU64>);
@@ -105,9 +122,9 @@ impl Budget {
     }
 }
 
-fn too_many_paths() -> Problem {
+fn too_many_paths() -> Refused {
     let reason = format!("a call may change {MOST_PATHS} files and directories, and this one has changed as many.");
-    Problem::Denied(ErrorCode::Quota, Denial::new(Code::TooMuch, reason, "Do it in several calls."))
+    Refused::Quota(Denial::new(Code::TooMuch, reason, "Do it in several calls."))
 }
 
 impl Default for Stage {
@@ -171,11 +188,11 @@ impl Stage {
     }
 
     /// Remembers what is at a place of the workspace before it is read or changed, the first time.
-    pub(super) fn meet(&mut self, root: &Dir, place: &str) -> Result<(), Problem> {
+    pub(super) fn meet(&mut self, root: &Dir, place: &str) -> Result<(), Refused> {
         if !self.met.contains_key(place) {
             if self.met.len() == MOST_MET {
                 let reason = format!("a call that changes files may look at {MOST_MET} of them, and this one has looked at as many.");
-                return Err(Problem::Denied(ErrorCode::Quota, Denial::new(Code::TooMuch, reason, "Do it in several calls.")));
+                return Err(Refused::Quota(Denial::new(Code::TooMuch, reason, "Do it in several calls.")));
             }
             self.met.insert(place.to_owned(), Was::look(root, place)?);
         }
@@ -183,7 +200,7 @@ impl Stage {
     }
 
     /// A new file.
-    pub(super) fn create(&mut self, root: &Dir, place: &str) -> Result<(), Problem> {
+    pub(super) fn create(&mut self, root: &Dir, place: &str) -> Result<(), Refused> {
         self.room_for(place)?;
         self.meet(root, place)?;
         let data = self.fresh()?;
@@ -193,7 +210,7 @@ impl Stage {
     }
 
     /// Copies a file of the workspace aside, or only its name if its content is not wanted.
-    pub(super) fn copy(&mut self, root: &Dir, place: &str, with_content: bool) -> Result<(), Problem> {
+    pub(super) fn copy(&mut self, root: &Dir, place: &str, with_content: bool) -> Result<(), Refused> {
         self.room_for(place)?;
         self.meet(root, place)?;
         let (data, rights) = self.copied(root, place, with_content)?;
@@ -201,11 +218,11 @@ impl Stage {
         Ok(())
     }
 
-    fn copied(&mut self, root: &Dir, place: &str, with_content: bool) -> Result<(PathBuf, Rights), Problem> {
+    fn copied(&mut self, root: &Dir, place: &str, with_content: bool) -> Result<(PathBuf, Rights), Refused> {
         let (file, metadata) = below::open(root, place)?;
         let size = if with_content { metadata.len() } else { 0 };
         if size > LARGEST_FILE {
-            return Err(ErrorCode::FileTooLarge.into());
+            return Err(Refused::TooLarge);
         }
         self.budget.take(size)?;
         let data = self.fresh()?;
@@ -218,11 +235,11 @@ impl Stage {
         Ok((data, Stamp::of(&metadata).rights))
     }
 
-    pub(super) fn make_directory(&mut self, root: &Dir, place: &str) -> Result<(), Problem> {
+    pub(super) fn make_directory(&mut self, root: &Dir, place: &str) -> Result<(), Refused> {
         self.make_directory_with(root, place, None)
     }
 
-    fn make_directory_with(&mut self, root: &Dir, place: &str, rights: Option<Rights>) -> Result<(), Problem> {
+    fn make_directory_with(&mut self, root: &Dir, place: &str, rights: Option<Rights>) -> Result<(), Refused> {
         self.room_for(place)?;
         self.meet(root, place)?;
         let data = self.fresh()?;
@@ -232,7 +249,7 @@ impl Stage {
     }
 
     /// Makes a directory like another one, for what is in that.
-    pub(super) fn move_directory(&mut self, root: &Dir, old: &str, new: &str) -> Result<(), Problem> {
+    pub(super) fn move_directory(&mut self, root: &Dir, old: &str, new: &str) -> Result<(), Refused> {
         self.meet(root, old)?;
         let rights = match (self.aside.get(old), self.met.get(old)) {
             (Some(Aside::Directory { rights, .. }), _) => *rights,
@@ -242,7 +259,7 @@ impl Stage {
         self.make_directory_with(root, new, rights)
     }
 
-    pub(super) fn link(&mut self, root: &Dir, place: &str, target: String) -> Result<(), Problem> {
+    pub(super) fn link(&mut self, root: &Dir, place: &str, target: String) -> Result<(), Refused> {
         self.room_for(place)?;
         self.meet(root, place)?;
         self.put(place, Aside::Link(target));
@@ -250,7 +267,7 @@ impl Stage {
     }
 
     /// Takes away whatever is at a place; a directory has to be empty.
-    pub(super) fn remove(&mut self, root: &Dir, place: &str) -> Result<(), Problem> {
+    pub(super) fn remove(&mut self, root: &Dir, place: &str) -> Result<(), Refused> {
         self.room_for(place)?;
         self.meet(root, place)?;
         self.clear(place);
@@ -259,7 +276,7 @@ impl Stage {
     }
 
     /// Whether all of these can be moved, so that none of them is moved without the others.
-    pub(super) fn has_room_for<'a>(&mut self, root: &Dir, moves: impl Iterator<Item = (&'a str, &'a str, Kind)>) -> Result<(), Problem> {
+    pub(super) fn has_room_for<'a>(&mut self, root: &Dir, moves: impl Iterator<Item = (&'a str, &'a str, Kind)>) -> Result<(), Refused> {
         let (mut bytes, mut places) = (0u64, self.aside.len());
         for (old, new, kind) in moves {
             self.meet(root, old)?;
@@ -268,7 +285,7 @@ impl Stage {
             if kind == Kind::File && !self.aside.contains_key(old) {
                 let (_, metadata) = below::open(root, old)?;
                 if metadata.len() > LARGEST_FILE {
-                    return Err(ErrorCode::FileTooLarge.into());
+                    return Err(Refused::TooLarge);
                 }
                 bytes = bytes.saturating_add(metadata.len());
             }
@@ -280,7 +297,7 @@ impl Stage {
     }
 
     /// Moves a file or a link. What was at the new place is replaced.
-    pub(super) fn rename(&mut self, root: &Dir, old: &str, new: &str) -> Result<(), Problem> {
+    pub(super) fn rename(&mut self, root: &Dir, old: &str, new: &str) -> Result<(), Refused> {
         self.room_for(new)?;
         self.meet(root, old)?;
         self.meet(root, new)?;
@@ -289,7 +306,7 @@ impl Stage {
             Some(Aside::Link(target)) => Aside::Link(target),
             Some(other @ (Aside::Directory { .. } | Aside::Gone)) => {
                 self.aside.insert(old.to_owned(), other);
-                return Err(ErrorCode::Invalid.into());
+                return Err(Refused::OtherKind);
             }
             None => match self.met.get(old) {
                 Some(Was::Link(target)) => Aside::Link(target.clone()),
@@ -326,7 +343,7 @@ impl Stage {
         }
     }
 
-    fn room_for(&self, place: &str) -> Result<(), Problem> {
+    fn room_for(&self, place: &str) -> Result<(), Refused> {
         if self.aside.len() < MOST_PATHS || self.aside.contains_key(place) {
             return Ok(());
         }
