@@ -12,8 +12,28 @@ pub fn line(text: &str, max_chars: usize) -> String {
         }
         match c {
             '\n' | '\r' | '\t' => out.push(' '),
-            JOINER if joins(before, chars.peek().map(|(_, c)| *c)) => out.push(c),
-            c => push(&mut out, c),
+            c => push(&mut out, before, c, chars.peek().map(|(_, c)| *c)),
+        }
+        before = Some(c);
+    }
+    out
+}
+
+/// A name on one line, cut to so many characters: with every blank in it that could be overlooked, at its ends and in a row.
+pub fn name(text: &str, max_chars: usize) -> String {
+    let mut out = String::new();
+    let (mut before, mut chars) = (None, text.chars().enumerate().peekable());
+    while let Some((n, c)) = chars.next() {
+        if n == max_chars {
+            out.push('…');
+            break;
+        }
+        let after = chars.peek().map(|(_, c)| *c);
+        let is_visible = |beside: Option<char>| beside.is_some_and(|beside| !beside.is_whitespace());
+        match c {
+            ' ' if is_visible(before) && is_visible(after) => out.push(c),
+            c if c.is_whitespace() => out.extend(c.escape_unicode()),
+            c => push(&mut out, before, c, after),
         }
         before = Some(c);
     }
@@ -33,8 +53,7 @@ pub fn block_after(mut before: Option<char>, text: &str) -> String {
         match c {
             '\n' | '\t' => out.push(c),
             '\r' if chars.peek() == Some(&'\n') => {}
-            JOINER if joins(before, chars.peek().copied()) => out.push(c),
-            c => push(&mut out, c),
+            c => push(&mut out, before, c, chars.peek().copied()),
         }
         before = Some(c);
     }
@@ -59,8 +78,13 @@ pub fn json(text: &str) -> String {
     out
 }
 
-fn push(out: &mut String, c: char) {
-    if c.is_control() || is_invisible(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
+fn push(out: &mut String, before: Option<char>, c: char, after: Option<char>) {
+    let is_shown = match c {
+        JOINER => joins(before, after),
+        PICTURE => is_picture_of(before, after),
+        c => !c.is_control() && !is_invisible(c),
+    };
+    if is_shown { out.push(c) } else { out.extend(c.escape_unicode()) }
 }
 
 /// Makes one picture of two, such as a family of its members.
@@ -69,14 +93,30 @@ pub const JOINER: char = '\u{200D}';
 /// Whether a joiner stands between two pictures. There it hides nothing; anywhere else it could.
 fn joins(before: Option<char>, after: Option<char>) -> bool {
     let is_picture = |c: char| matches!(c, '\u{2600}'..='\u{27BF}' | '\u{1F300}'..='\u{1FAFF}');
-    before.is_some_and(|c| is_picture(c) || c == '\u{FE0F}') && after.is_some_and(is_picture)
+    before.is_some_and(|c| is_picture(c) || c == PICTURE) && after.is_some_and(is_picture)
 }
 
-/// Zero-width, direction-changing and tag characters.
+/// Asks for the picture of a character that can be a letter too.
+const PICTURE: char = '\u{FE0F}';
+
+/// Whether there is a picture of what it stands behind. Behind anything else nobody sees it.
+fn is_picture_of(before: Option<char>, after: Option<char>) -> bool {
+    before.is_some_and(|c| match c {
+        '\u{A9}' | '\u{AE}' | '\u{203C}' | '\u{2049}' | '\u{2122}' | '\u{2139}' | '\u{3030}' | '\u{303D}' | '\u{3297}' | '\u{3299}' => true,
+        '\u{2190}'..='\u{27BF}' | '\u{2900}'..='\u{2BFF}' | '\u{1F000}'..='\u{1FAFF}' => true,
+        '0'..='9' | '#' | '*' => after == Some('\u{20E3}'),
+        _ => false,
+    })
+}
+
+/// Zero-width, direction-changing and tag characters, and letters and signs that look like a blank or like nothing at all: in
+/// many languages they can be in a name.
 fn is_invisible(c: char) -> bool {
     matches!(c,
-        '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}'
-        | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}')
+        '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{180B}'..='\u{180F}'
+        | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{2800}' | '\u{3164}'
+        | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF9}'..='\u{FFFB}' | '\u{1D173}'..='\u{1D17A}'
+        | '\u{E0000}'..='\u{E0FFF}')
 }
 
 #[cfg(test)]
@@ -99,6 +139,26 @@ mod tests {
         }
         assert_eq!(block("a\u{200d}b 👩\u{200d}x \u{200d}👩 \u{200d}\u{200d}"), "a\\u{200d}b 👩\\u{200d}x \\u{200d}👩 \\u{200d}\\u{200d}");
         assert_eq!(line("👩\u{200d}", 80), "👩\\u{200d}");
+    }
+
+    #[test]
+    fn letters_that_nobody_sees_are_written_out_and_pictures_are_not() {
+        assert_eq!(block("const { t,\u{3164}} = q"), "const { t,\\u{3164}} = q");
+        for c in ['\u{115f}', '\u{1160}', '\u{ffa0}', '\u{34f}', '\u{2800}', '\u{17b4}', '\u{fe00}', '\u{fe0f}', '\u{e0100}'] {
+            assert_eq!(block(&format!("a{c}b")), format!("a{}b", c.escape_unicode()), "{c:?}");
+        }
+        for picture in ["❤\u{fe0f}", "1\u{fe0f}\u{20e3}", "⚠\u{fe0f} careful", "ℹ\u{fe0f}"] {
+            assert_eq!((block(picture), line(picture, 80)), (picture.to_owned(), picture.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_name_has_no_blank_that_can_be_overlooked() {
+        assert_eq!(name("create the directory a b", 80), "create the directory a b");
+        assert_eq!(name("create the directory a b ", 80), "create the directory a b\\u{20}");
+        assert_eq!(name("delete  a (5 bytes)", 80), "delete\\u{20}\\u{20}a (5 bytes)");
+        assert_eq!(name("\u{3000}a\u{a0}b\t\n", 80), "\\u{3000}a\\u{a0}b\\u{9}\\u{a}");
+        assert_eq!(name("abcdef", 3), "abc…");
     }
 
     #[test]

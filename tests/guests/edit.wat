@@ -69,6 +69,16 @@
   (call $filesystem.read (i32.load offset=4 (global.get $ret)) (i64.const 1000) (i64.const 0) (global.get $ret))
   (if (i32.load8_u (global.get $ret)) (then (call $say-result (global.get $ret)) (return)))
   (call $say-pair (i32.add (global.get $ret) (i32.const 4))))
+;; Opens a file and leaves it open, to be read from there later.
+(global $kept (mut i32) (i32.const 0))
+(func $keep-open (param i32 i32)
+  (call $filesystem.open-at (call $root) (i32.const 1) (local.get 0) (local.get 1) (i32.const 0) (i32.const 1) (global.get $ret))
+  (global.set $kept (i32.load offset=4 (global.get $ret))))
+(func $read-kept
+  (call $say-step @"kept")
+  (call $filesystem.read (global.get $kept) (i64.const 1000) (i64.const 0) (global.get $ret))
+  (if (i32.load8_u (global.get $ret)) (then (call $say-result (global.get $ret)) (return)))
+  (call $say-pair (i32.add (global.get $ret) (i32.const 4))))
 ;; The names in the workspace.
 (func $list
   (local $stream i32)

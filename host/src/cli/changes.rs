@@ -26,7 +26,7 @@ pub(super) struct Described {
 /// What a tool wants to do, in a few words for a headline.
 pub(super) fn headline(changes: &Changes) -> String {
     match changes.iter().collect::<Vec<_>>().as_slice() {
-        [only] => shown::line(&only.to_string(), 400),
+        [only] => shown::name(&only.to_string(), 400),
         _ => counts(changes),
     }
 }
@@ -35,7 +35,7 @@ pub(super) fn headline(changes: &Changes) -> String {
 pub(super) fn describe(changes: &Changes) -> Described {
     let mut lines: Vec<String> = risks(changes).into_iter().map(|risk| style(risk).yellow().for_stderr().to_string()).collect();
     if changes.len() > 1 {
-        lines.extend(changes.iter().take(MOST_LINES).map(|change| shown::line(&change.to_string(), MOST_CHARS)));
+        lines.extend(changes.iter().take(MOST_LINES).map(|change| shown::name(&change.to_string(), MOST_CHARS)));
         if changes.len() > MOST_LINES {
             lines.push(format!("… and {} more", changes.len() - MOST_LINES));
         }
@@ -45,7 +45,7 @@ pub(super) fn describe(changes: &Changes) -> Described {
     }
     let diff = diffs(changes);
     let diff_lines: Vec<&str> = diff.lines().collect();
-    let named: Vec<String> = changes.iter().map(|change| shown::line(&change.to_string(), usize::MAX)).collect();
+    let named: Vec<String> = changes.iter().map(|change| shown::name(&change.to_string(), usize::MAX)).collect();
     let is_long = |line: &str| line.chars().count() > MOST_CHARS;
     let is_cut = diff_lines.len() > MOST_LINES
         || (named.len() > 1 && named.len() > MOST_LINES)
@@ -72,7 +72,7 @@ pub(super) fn describe(changes: &Changes) -> Described {
 /// What somebody may overlook among many lines.
 fn risks(changes: &Changes) -> Vec<String> {
     let named = |what: &str, is: &dyn Fn(&Change) -> bool| {
-        let paths: Vec<String> = changes.iter().filter(|change| is(change)).map(|change| shown::line(change.path.as_str(), 100)).collect();
+        let paths: Vec<String> = changes.iter().filter(|change| is(change)).map(|change| shown::name(change.path.as_str(), 100)).collect();
         let more = if paths.len() > MOST_NAMED { format!(" and {} more", paths.len() - MOST_NAMED) } else { String::new() };
         let some = paths.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join(", ");
         (!paths.is_empty()).then(|| format!("! {what}: {some}{more}"))
@@ -94,9 +94,28 @@ fn risks(changes: &Changes) -> Vec<String> {
     .collect()
 }
 
+/// All of them, each line with its sign on a line of its own.
 fn diffs(changes: &Changes) -> String {
-    let texts: String = changes.iter().filter_map(|change| change.diff.as_deref()).collect();
-    shown::block(&texts)
+    let mut text = String::new();
+    for diff in changes.iter().filter_map(|change| change.diff.as_deref()) {
+        let shows_ends = has_two_kinds_of_ends(diff);
+        for line in diff.split_terminator('\n') {
+            // What ends all lines alike is no news, and would be in the way.
+            let line = if shows_ends { line } else { line.strip_suffix('\r').unwrap_or(line) };
+            text.push_str(&shown::block(line));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// Whether some lines of a diff end in CR LF and others in LF alone: then that may be what changes.
+fn has_two_kinds_of_ends(diff: &str) -> bool {
+    let lines: Vec<&str> = diff.split_terminator('\n').collect();
+    let has_end = |number: usize| !lines.get(number + 1).is_some_and(|next| next.starts_with('\\'));
+    let with_ends = lines.iter().enumerate().skip(2).filter(|(number, line)| line.starts_with([' ', '+', '-']) && has_end(*number));
+    let mut kinds = with_ends.map(|(_, line)| line.ends_with('\r'));
+    kinds.next().is_some_and(|first| kinds.any(|other| other != first))
 }
 
 fn coloured(line: &str) -> String {
@@ -168,6 +187,20 @@ mod tests {
         -a
         +\u{1b}[2Jb
         ");
+    }
+
+    #[test]
+    fn ends_of_lines_are_shown_where_they_differ_and_hide_nothing() {
+        let shown = |diff: &str| diffs(&Changes::new(vec![change("a", Act::Modify { before: 2, after: after(4) }, Some(diff))]));
+        let head = "--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n";
+        let alike = format!("{head} a\r\n-b\r\n+c\n\\ No newline at end of file\n");
+        assert_eq!(shown(&alike), format!("{head} a\n-b\n+c\n\\ No newline at end of file\n"));
+        assert_eq!(shown(&format!("{head}-a\n-b\n+a\r\n+b\r\n")), format!("{head}-a\n-b\n+a\\u{{d}}\n+b\\u{{d}}\n"));
+        assert_eq!(shown(&format!("{head} a\r\n+b\n")), format!("{head} a\\u{{d}}\n+b\n"));
+        assert_eq!(shown(&format!("{head} # keep\r+b = 2\n")), format!("{head} # keep\\u{{d}}+b = 2\n"));
+        // One diff ends where the next one begins, whatever it ends with.
+        let two = ["+a\r", "+b"].map(|end| change("a", Act::Create { after: after(1) }, Some(&format!("--- /dev/null\n+++ b/a\n{end}"))));
+        assert_eq!(diffs(&Changes::new(two.into())).lines().filter(|line| line.starts_with("---")).count(), 2);
     }
 
     fn whole(described: &Described) -> String {

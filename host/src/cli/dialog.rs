@@ -96,7 +96,7 @@ pub(super) fn describe(question: &Question, how_long: &str, sandbox: &str) -> (S
     let tool = shown::line(&question.tool, 64);
     let (what, detail) = match &question.effect {
         Effect::Command { line, directory } => {
-            let place = if directory.as_str().is_empty() { String::new() } else { format!(" in {}", shown::line(directory.as_str(), 400)) };
+            let place = if directory.as_str().is_empty() { String::new() } else { format!(" in {}", shown::name(directory.as_str(), 400)) };
             (format!("{tool} wants to run this command{place}, {sandbox}:"), shown::block(line))
         }
         Effect::Write { changes, .. } => {
@@ -121,7 +121,7 @@ pub(super) fn describe(question: &Question, how_long: &str, sandbox: &str) -> (S
     };
     let indented: String = detail.lines().map(|line| format!("    {line}\n")).collect();
     let scope = match &question.scope {
-        Some(scope) => format!("  2  yes, and don't ask again {how_long} for {}\n", shown::line(&scope.to_string(), 200)),
+        Some(scope) => format!("  2  yes, and don't ask again {how_long} for {}\n", shown::name(&scope.to_string(), 200)),
         None => String::new(),
     };
     let text = format!("\n{} {what}\n\n{indented}\n  1  {yes}\n{scope}  3  {no}", style("?").yellow().bold().for_stderr());

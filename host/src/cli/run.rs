@@ -122,26 +122,24 @@ pub(super) async fn request(
     Ok(ExitCode::from(code))
 }
 
-/// The guide as far as it goes into the system prompt, and whether there is more of it.
-fn guide(workspace: &Workspace) -> Option<(String, bool)> {
-    workspace.read_beginning(GUIDE, LARGEST_GUIDE)
-}
-
 /// What the user should know of the guide.
-pub(super) fn guide_notice(workspace: &Workspace) -> Option<String> {
-    let (_, has_more) = guide(workspace)?;
-    has_more.then(|| format!("{GUIDE} is larger than {} KiB; the model is given its beginning.", LARGEST_GUIDE >> 10))
+pub(super) fn guide_notice(workspace: &Arc<Workspace>) -> Option<String> {
+    match workspace.read_beginning(GUIDE, LARGEST_GUIDE) {
+        Ok(Some((_, true))) => Some(format!("{GUIDE} is larger than {} KiB; the model is given its beginning.", LARGEST_GUIDE >> 10)),
+        Ok(Some((_, false)) | None) => None,
+        Err(denial) => Some(format!("{GUIDE} is not read, and the model is not given it: {}", denial.reason)),
+    }
 }
 
 /// The system prompt of a request that begins in a mode.
-pub(super) fn system_prompt(parts: &Parts, workspace: &Workspace, mode: Mode) -> SystemPrompt {
+pub(super) fn system_prompt(parts: &Parts, workspace: &Arc<Workspace>, mode: Mode) -> SystemPrompt {
     SystemPrompt {
         workspace: workspace.root().display().to_string(),
         os: std::env::consts::OS.to_owned(),
         date: jiff::Zoned::now().date().to_string(),
         reads_wait_for_writes: parts.settings.reorder == Reorder::Safe,
         plan_mode: mode == Mode::Plan,
-        guide: guide(workspace).map(|(text, has_more)| match has_more {
+        guide: workspace.read_beginning(GUIDE, LARGEST_GUIDE).ok().flatten().map(|(text, has_more)| match has_more {
             false => text,
             true => format!("{text}\n(This is its beginning; {GUIDE} goes on.)"),
         }),

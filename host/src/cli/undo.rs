@@ -1,5 +1,6 @@
 //! `cofferdam undo`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -8,7 +9,7 @@ use super::args::{CallArgs, Common, ModelArgs, UndoArgs};
 use super::error::Done;
 use super::print::{stderr_line, stdout_line};
 use super::{assemble, audit};
-use crate::sandbox::{Entry, History, Undone, Workspace};
+use crate::sandbox::{Entry, History, HistoryError, Undone, Workspace};
 use crate::shown;
 use crate::tools::Change;
 
@@ -23,10 +24,7 @@ pub(super) fn run(common: &Common, args: &UndoArgs) -> Done {
         for line in history.recover(&workspace)? {
             stderr_line(&shown::line(&line, 1000));
         }
-        for (entry, folder) in history.abandoned()? {
-            let place = shown::line(&folder.display().to_string(), 1000);
-            stderr_line(&format!("Not wholly taken back: {}; what was there is in {place}, which you may delete.", line(&entry)));
-        }
+        tell_of_leftovers(&history)?;
         let entries = history.list()?;
         stdout_line(&if args.json { json!(entries.iter().map(as_json).collect::<Vec<_>>()).to_string() } else { text(&entries) });
         return Ok(ExitCode::SUCCESS);
@@ -35,12 +33,16 @@ pub(super) fn run(common: &Common, args: &UndoArgs) -> Done {
     let entries = history.list()?;
     let newest = entries.first().map(|entry| (entry.id.as_str(), entry.tool.as_str(), &entry.paths[..]));
     audit::record(&settings, &folders, workspace.root(), &Change::Undo(newest))?;
-    match history.undo(&workspace, args.force)? {
+    let undone = history.undo(&workspace, args.force);
+    if let Err(HistoryError::Empty) = undone {
+        tell_of_leftovers(&history)?;
+    }
+    match undone? {
         Undone::Change { entry, stays } => {
             for place in stays {
                 stderr_line(&format!(
                     "The directory {} stays: it holds something that is not part of this change.",
-                    shown::line(&place, 400)
+                    shown::name(&place, 400)
                 ));
             }
             stdout_line(&if args.json { as_json(&entry).to_string() } else { format!("Taken back: {}", line(&entry)) });
@@ -56,6 +58,22 @@ pub(super) fn run(common: &Common, args: &UndoArgs) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What is kept, and nobody but the user can do anything with.
+fn tell_of_leftovers(history: &History) -> Result<(), HistoryError> {
+    let place = |folder: &Path| shown::name(&folder.display().to_string(), 1000);
+    for (entry, folder) in history.abandoned()? {
+        stderr_line(&format!("Not wholly taken back: {}; what was there is in {}, which you may delete.", line(&entry), place(&folder)));
+    }
+    for (folder, why) in history.unreadable()? {
+        let why = shown::line(&why.to_string(), 400);
+        stderr_line(&format!(
+            "A change cannot be read ({why}), nor taken back; what was there is in {}, which you may delete.",
+            place(&folder)
+        ));
+    }
+    Ok(())
+}
+
 fn text(entries: &[Entry]) -> String {
     if entries.is_empty() {
         return "No change of a tool is kept for this project.".into();
@@ -65,7 +83,7 @@ fn text(entries: &[Entry]) -> String {
 
 /// A change on one line.
 fn line(entry: &Entry) -> String {
-    let paths: Vec<String> = entry.paths.iter().take(MOST_PATHS).map(|path| shown::line(path, 200)).collect();
+    let paths: Vec<String> = entry.paths.iter().take(MOST_PATHS).map(|path| shown::name(path, 200)).collect();
     let more = if entry.paths.len() > MOST_PATHS { format!(" and {} more", entry.paths.len() - MOST_PATHS) } else { String::new() };
     format!("{}  {}  {}{more}", super::sessions::local_time(entry.time), shown::line(&entry.tool, 64), paths.join(", "))
 }

@@ -138,7 +138,7 @@ impl Plugin {
         };
         let limits = call.limits.clone();
         let state = State::granted(&call, Arc::clone(clock));
-        let Call { tool, input, workspace, .. } = call;
+        let Call { tool, input, .. } = call;
         let mut store = sandbox.store(state, &limits);
         let mut answering = Box::pin(async {
             let instance = ready.instantiate_async(&mut store).await?;
@@ -163,19 +163,29 @@ impl Plugin {
         };
         // With the store goes everything that could still write.
         let mut state = store.into_data();
-        let Used { stage, denials, touched } = std::mem::take(&mut state.files).over();
-        let staged = match stage.filter(|stage| result.is_ok() && !stage.is_empty()).map(|stage| stage.finish(&workspace)) {
-            Some(Ok(staged)) => Some(staged).filter(|staged| !staged.changes().is_empty()),
-            Some(Err(error)) => {
-                result = Err(Failure::LimitExceeded(error.to_string()));
-                None
-            }
-            None => None,
-        };
+        let Used { view, denials, touched } = std::mem::take(&mut state.files).over();
+        let finished = view.filter(|_| result.is_ok()).map(|view| view.finish(&|| clock.stop().is_some()));
+        let staged = finished.transpose().unwrap_or_else(|error| {
+            result = Err(match clock.stop() {
+                Some(stop) => Failure::stopped(stop, &limits),
+                None => Failure::LimitExceeded(error.to_string()),
+            });
+            None
+        });
         let contacts = state.http.contacts();
         let log = [state.stdout.text(), state.stderr.text()].concat();
         let commands = state.commands.map(|lent| lent.ran).unwrap_or_default();
-        CallReport { result, active: clock.counted(), memory: state.meter.peak_memory(), log, commands, touched, contacts, denials, staged }
+        CallReport {
+            result,
+            active: clock.counted(),
+            memory: state.meter.peak_memory(),
+            log,
+            commands,
+            touched,
+            contacts,
+            denials,
+            staged: staged.flatten(),
+        }
     }
 }
 

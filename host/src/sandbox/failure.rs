@@ -50,6 +50,9 @@ pub enum Failure {
     /// The tool did its work, and what it wrote was not taken over.
     #[error("{0}")]
     NotChanged(String),
+    /// The tool did its work, and some of what it wrote was taken over, or may have been.
+    #[error("{0}")]
+    HalfChanged(String),
     /// The request was cancelled.
     #[error("cancelled")]
     Cancelled,
@@ -78,6 +81,9 @@ impl From<wit::ToolError> for Failure {
 }
 
 impl Failure {
+    /// The kind of the one failure after which something may have changed.
+    pub const HALF_CHANGED: &str = "half-changed";
+
     /// The kind of failure in a word, for programs.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -90,6 +96,7 @@ impl Failure {
             Self::Trapped(_) => "crashed",
             Self::BadAnswer(_) => "bad-answer",
             Self::NotChanged(_) => "not-changed",
+            Self::HalfChanged(_) => Self::HALF_CHANGED,
             Self::Cancelled => "cancelled",
             Self::Unavailable(_) => "unavailable",
             Self::Host(_) => "host-failure",

@@ -1,10 +1,12 @@
 //! `workspace`: walking and reading many files at once, below one directory.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::below;
 use super::bindings::cofferdam::plugin::workspace as wit;
-use super::files::{Guard, View};
+use super::files::{Guard, Problem, View};
 use super::git;
 use super::state::{State, not_granted};
 use crate::policy::{Code, Denial, FileGrant, PathProblem, Protected, ProtectedPaths, WorkspacePath};
@@ -59,26 +61,27 @@ impl Workspace {
     }
 
     /// The text of a file, for the host's own use, and whether there is more: of one that is larger than `most` bytes it is
-    /// the first lines. `None` if it is not there, is not a file inside, or cannot be read.
-    pub fn read_beginning(&self, path: &str, most: usize) -> Option<(String, bool)> {
-        use cap_std::fs::OpenOptionsExt as _;
-        use std::io::Read as _;
-        let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).ok()?;
-        let mut options = cap_std::fs::OpenOptions::new();
-        options.read(true).custom_flags(nonblocking);
-        let file = self.dir.open_with(path, &options).ok()?;
-        if !file.metadata().ok()?.is_file() {
-            return None;
-        }
+    /// the first lines. `None` if it is not there, is not a file, or cannot be read; refused if no tool could read it: it may
+    /// be a link to what is hidden, whoever made that.
+    pub fn read_beginning(self: &Arc<Self>, path: &str, most: usize) -> Result<Option<(String, bool)>, Denial> {
+        let place = match View::new(Arc::clone(self), None).place(path) {
+            Ok(Some(place)) => place,
+            Err(Problem::Denied(_, denial)) => return Err(denial),
+            Ok(None) | Err(Problem::Code(_) | Problem::Io(_)) => return Ok(None),
+        };
+        self.guard.reading(&place)?;
         let mut bytes = Vec::new();
-        file.take(most as u64 + 1).read_to_end(&mut bytes).ok()?;
+        let read = below::open(&self.dir, &place).and_then(|(file, _)| file.take(most as u64 + 1).read_to_end(&mut bytes));
+        if read.is_err() {
+            return Ok(None);
+        }
         let has_more = bytes.len() > most;
         if has_more {
             bytes.truncate(most);
             let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(most, |last| last + 1);
             bytes.truncate(whole);
         }
-        Some((String::from_utf8_lossy(&bytes).into_owned(), has_more))
+        Ok(Some((String::from_utf8_lossy(&bytes).into_owned(), has_more)))
     }
 
     /// Why a path of the workspace is refused although it reads well, to a tool with this grant: since a link in it leads
@@ -153,5 +156,23 @@ mod tests {
         std::fs::create_dir(folder.path().join(".git")).expect("it is made");
         assert_eq!(with(".git", FileGrant::ReadWrite), None, "it is a directory, which may be looked into");
         assert_eq!([code("file"), code("in"), code(""), code("missing")], [None, None, None, None]);
+    }
+
+    #[test]
+    fn r123_the_host_reads_no_more_for_itself_than_tools_can() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));
+        let guide = folder.path().join("AGENTS.md");
+        let read = || workspace.read_beginning("AGENTS.md", 8);
+        assert_eq!(read(), Ok(None));
+        std::fs::write(folder.path().join(".env"), "PASSWORD=x").expect("it is written");
+        for (target, code) in [(".env", Code::Hidden), ("/etc/passwd", Code::OutsideWorkspace)] {
+            std::os::unix::fs::symlink(target, &guide).expect("it is made");
+            assert_eq!(read().map_err(|denial| denial.code), Err(code), "{target}");
+            std::fs::remove_file(&guide).expect("it is removed");
+        }
+        std::fs::write(folder.path().join("docs.md"), "one\ntwo\nthree\n").expect("it is written");
+        std::os::unix::fs::symlink("docs.md", &guide).expect("it is made");
+        assert_eq!(read(), Ok(Some(("one\ntwo\n".to_owned(), true))));
     }
 }

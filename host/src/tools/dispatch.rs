@@ -315,7 +315,7 @@ impl Dispatcher {
                 let cap = ready.tool.caps.get(Cap::ShownBytes).and_then(|bytes| usize::try_from(bytes).ok());
                 let keeping = Keeping { cap: cap.unwrap_or(self.settings.output_cap), outputs: self.settings.outputs.as_ref() };
                 let (mut result, view) = answer::to_result(report, keeping, &ready.tool.declared.name);
-                settle::remark(&mut result, &denials, !ended.touched.written.is_empty());
+                settle::remark(&mut result, &denials, &ended);
                 // What has really changed, whatever the tool says.
                 (result, changed.map(|changed| View::Diff(changed.changes.diff())).or(view), false)
             }

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::approval::{Approvals, Verdicts};
 use super::catalog::Tool;
-use super::ledger::Subject;
+use super::ledger::{Ended, Subject};
 use super::memory::Memory;
 use crate::conversation::{Content, ResultStatus, ToolResult};
 use crate::policy::{Changes, Denial, Effect, FileGrant};
@@ -71,7 +71,9 @@ impl Settling {
                 None
             }
             Err(error) => {
-                report.result = Err(Failure::Host(format!("the changes were not made: {error}")));
+                report.result = Err(Failure::HalfChanged(format!(
+                    "the host failed while it made the changes ({error}), so that some of them may have been made; they are taken back with                      the next change, or with `cofferdam undo`"
+                )));
                 None
             }
         }
@@ -79,9 +81,9 @@ impl Settling {
 }
 
 /// What a tool cannot know, for the model: what was refused on the way, and that an error has changed nothing.
-pub(super) fn remark(result: &mut ToolResult, report_denials: &[Denial], wrote: bool) {
+pub(super) fn remark(result: &mut ToolResult, report_denials: &[Denial], ended: &Ended) {
     let mut notes: Vec<String> = report_denials.iter().map(ToString::to_string).collect();
-    if wrote && result.status == ResultStatus::Error {
+    if !ended.touched.written.is_empty() && leaves_all_as_it_was(ended.failure) && result.status == ResultStatus::Error {
         notes.push("Nothing was changed: what a call writes counts only if it ends well.".to_owned());
     }
     // The tool may have passed a denial on in its own words.
@@ -89,6 +91,11 @@ pub(super) fn remark(result: &mut ToolResult, report_denials: &[Denial], wrote: 
     result
         .content
         .extend(notes.into_iter().filter(|note| !said.contains(note.as_str())).map(|note| Content::Text(format!("[host: {note}]"))));
+}
+
+/// Whether all that a call wrote has come to nothing, after this kind of failure.
+fn leaves_all_as_it_was(failure: Option<&str>) -> bool {
+    failure != Some(Failure::HALF_CHANGED)
 }
 
 pub(super) fn denied(denial: Denial) -> Failure {
@@ -100,5 +107,27 @@ pub(super) fn denied(denial: Denial) -> Failure {
 }
 
 fn not_changed(error: &CommitError) -> Failure {
-    Failure::NotChanged(error.to_string())
+    match error {
+        CommitError::HalfDone { .. } => Failure::HalfChanged(error.to_string()),
+        CommitError::NotPermitted
+        | CommitError::Changed(_)
+        | CommitError::Interrupted(_)
+        | CommitError::NotWhatWasShown(_)
+        | CommitError::Io { .. }
+        | CommitError::History(_) => Failure::NotChanged(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_says_that_nothing_was_changed_after_a_change_by_halves() {
+        let error = || std::io::Error::other("full");
+        let half = not_changed(&CommitError::HalfDone { place: "a".into(), source: error(), undo: error(), kept: "/kept".into() });
+        let whole = not_changed(&CommitError::Io { place: "a".into(), source: error() });
+        assert!(!leaves_all_as_it_was(Some(half.kind())));
+        assert!(leaves_all_as_it_was(Some(whole.kind())) && leaves_all_as_it_was(None));
+    }
 }

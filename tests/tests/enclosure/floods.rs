@@ -37,12 +37,13 @@ fn r098_a_flood_of_output_goes_nowhere() {
 #[test]
 fn r098_handles_to_files_are_counted() {
     let guest = Guest::named("many-handles").asking(&[Capability::ReadFiles]);
-    let house = Plan::default().guest(&guest).limits(|limits| limits.handles = 200).build();
+    let house = Plan::default().guest(&guest).limits(|limits| limits.handles = 100).build();
     let text = house.fails("many_handles", "{}");
-    assert_says(&text, "the tool was stopped: it holds more than 200 handles");
+    assert_says(&text, "the tool was stopped: it holds more than 100 handles");
     house.assert_is_fine();
     let house = House::with(&guest);
-    assert_says(&house.fails("many_handles", "{}"), "handles");
+    // More files than these, whatever else it holds, would be missing elsewhere in the process.
+    assert_says(&house.answers("many_handles", "{}"), "denied (too-much): this call has 128 files and directories open");
     house.assert_is_fine();
 }
 

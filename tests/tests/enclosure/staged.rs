@@ -393,6 +393,32 @@ fn r098_what_a_call_may_write_aside_is_bounded() {
     house.assert_is_fine();
 }
 
+#[test]
+fn r098_no_file_becomes_larger_than_one_may_be_whatever_way_it_is_written() {
+    let house =
+        editing(r#"(call $create @"f" @"x") (call $resize @"f" (i64.const 67108863)) (call $append @"f" @"1") (call $append @"f" @"2")"#);
+    assert_says(&house.answers("edit", "{}"), "create ok\nresize ok\nappend ok\nappend error");
+    assert_eq!(std::fs::metadata(house.folder().join("f")).expect("it is there").len(), 64 << 20);
+}
+
+#[test]
+fn a_file_that_is_open_is_the_one_that_is_written() {
+    let steps = r#"
+        (call $keep-open @"f")
+        (call $read-kept)
+        (call $append @"f" @" and new")
+        (call $read-kept)
+        (call $overwrite @"f" @"newer")
+        (call $read-kept)
+        (call $delete @"f")
+        (call $read-kept)
+    "#;
+    let house = editing(steps);
+    house.write("f", "old");
+    let text = house.answers("edit", "{}");
+    assert_says(&text, "kept old\nappend ok\nkept old and new\noverwrite ok\nkept newer\ndelete ok\nkept newer");
+}
+
 /// Every path with its kind and content.
 pub(crate) fn all_below(folder: &Path) -> Vec<String> {
     let mut all = Vec::new();

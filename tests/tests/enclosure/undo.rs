@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use cofferdam::sandbox::{HistoryError, Undone};
+use cofferdam::sandbox::{History, HistoryError, Undone, Workspace};
 use cofferdam_tests::guests::House;
 
+use crate::assert_says;
 use crate::staged::{all_below, editing};
 
 const STEPS: &str = r#"
@@ -216,4 +217,82 @@ fn the_history_is_bounded_and_for_its_owner_alone() {
         house.history().undo(house.workspace(), false).expect("it is taken back");
         assert_eq!(std::fs::read_to_string(house.folder().join("log")).expect("it is there").len(), n);
     }
+}
+
+#[test]
+fn what_the_user_lets_others_do_with_a_file_stays_when_it_goes_back() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let house = editing(r#"(call $overwrite @"script" @"new") (call $delete @"gone")"#);
+    let path = |name: &str| house.folder().join(name);
+    let set = |name: &str, mode| std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(mode)).expect("it is set");
+    for name in ["script", "gone"] {
+        house.write(name, "old");
+        set(name, 0o640);
+    }
+    house.answers("edit", "{}");
+    set("script", 0o755);
+    house.history().undo(house.workspace(), false).expect("it is taken back");
+    let mode = |name: &str| path(name).metadata().expect("it is there").permissions().mode() & 0o7777;
+    assert_eq!([mode("script"), mode("gone")], [0o755, 0o640]);
+    assert_eq!(std::fs::read_to_string(path("script")).expect("it is there"), "old");
+}
+
+#[test]
+fn directories_get_their_rights_back_also_if_that_was_cut_short() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let house = editing(r#"(call $rmdir @"d/e") (call $rmdir @"d")"#);
+    let path = |name: &str| house.folder().join(name);
+    std::fs::create_dir_all(path("d/e")).expect("folders");
+    let set = |name: &str, mode| std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(mode)).expect("it is set");
+    set("d/e", 0o755);
+    set("d", 0o2750);
+    house.answers("edit", "{}");
+    assert!(!path("d").exists());
+    // They came back, each for its owner alone at first, and then the power went.
+    make_pending(&house);
+    std::fs::create_dir_all(path("d/e")).expect("folders");
+    set("d/e", 0o700);
+    set("d", 0o700);
+    assert_eq!(house.history().recover(house.workspace()).expect("it recovers").len(), 1);
+    let mode = |name: &str| path(name).metadata().expect("it is there").permissions().mode() & 0o7777;
+    assert_eq!([mode("d"), mode("d/e")], [0o2750, 0o755]);
+}
+
+#[test]
+fn a_change_that_finds_another_one_interrupted_takes_that_back_and_says_so() {
+    let house = editing(r#"(call $append @"log" @"x")"#);
+    house.write("log", "");
+    house.answers("edit", "{}");
+    make_pending(&house);
+    let text = house.fails("edit", "{}");
+    assert_says(&text, "a change by edit to log was interrupted and has been taken back. So nothing was changed by this call");
+    assert_eq!(std::fs::read_to_string(house.folder().join("log")).expect("it is there"), "");
+}
+
+#[test]
+fn what_never_began_is_removed_and_what_cannot_be_read_is_told() {
+    let house = house();
+    house.answers("edit", "{}");
+    let change = record(&house).parent().expect("a folder").to_owned();
+    let project = change.parent().expect("a folder");
+    let (rubbish, newer) = (project.join("00000000000000000001"), project.join("00000000000000000002"));
+    for folder in [&rubbish, &newer] {
+        std::fs::create_dir(folder).expect("a folder");
+        std::fs::write(folder.join("0"), "old").expect("it is written");
+    }
+    std::fs::write(newer.join("record.json"), r#"{"version":99}"#).expect("it is written");
+    assert!(house.history().recover(house.workspace()).expect("it recovers").is_empty());
+    assert!(!rubbish.exists() && newer.exists() && change.exists());
+    let unreadable = house.history().unreadable().expect("it lists");
+    assert!(unreadable.len() == 1 && unreadable[0].0 == newer, "{unreadable:?}");
+}
+
+#[test]
+fn a_project_with_the_longest_name_has_a_history() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("ü".repeat(127));
+    std::fs::create_dir(&root).expect("a folder");
+    let workspace = Workspace::open(&root).expect("it opens");
+    let history = History::of(&folder.path().join("undo"), &workspace);
+    assert!(matches!(history.undo(&workspace, false), Err(HistoryError::Empty)));
 }

@@ -283,6 +283,7 @@ fn kind(failure: &Failure) -> Option<Fails> {
         Failure::LimitExceeded(_)
         | Failure::Trapped(_)
         | Failure::NotChanged(_)
+        | Failure::HalfChanged(_)
         | Failure::BadAnswer(_)
         | Failure::Cancelled
         | Failure::Unavailable(_)

@@ -8,7 +8,7 @@ use super::problem::Problem;
 use super::view::{Found, Node, View};
 use crate::policy::{Code, Denial};
 use crate::sandbox::below::{self, Kind};
-use crate::sandbox::stage::Stage;
+use crate::sandbox::stage::{Stage, StageError, Staged};
 
 /// Files and directories that are moved with one directory. Each of them is written aside.
 const MOST_MOVED: usize = 500;
@@ -25,7 +25,7 @@ impl Files {
         view.judge(&found.place, Doing::MakeDirectory)?;
         view.parent_is_writable(&found.place)?;
         let (stage, root) = view.aside()?;
-        stage.make_directory(root, &found.place, None)?;
+        stage.make_directory(root, &found.place)?;
         self.touched.written(&found.place);
         Ok(())
     }
@@ -235,8 +235,18 @@ fn turns_back(target: &str) -> bool {
 }
 
 impl View {
+    /// What the call has written, compared with what is there; `None` if that comes to nothing.
+    pub(in crate::sandbox) fn finish(self, is_over: &dyn Fn() -> bool) -> Result<Option<Staged>, StageError> {
+        if let Some(place) = self.link_that_leads_out() {
+            return Err(StageError::LeadsOut(place.to_owned()));
+        }
+        let Self { workspace, stage } = self;
+        let Some(stage) = stage.filter(|stage| !stage.is_empty()) else { return Ok(None) };
+        Ok(Some(stage.finish(&workspace, is_over)?).filter(|staged| !staged.changes().is_empty()))
+    }
+
     /// A link that was written aside and leads out of the workspace, by its own words or through other links.
-    pub(in crate::sandbox) fn link_that_leads_out(&self) -> Option<&str> {
+    fn link_that_leads_out(&self) -> Option<&str> {
         let links = self.stage.iter().flat_map(Stage::links);
         let leads_out = |place: &str, target: &str| {
             leads_out(below::split(place).0, target)

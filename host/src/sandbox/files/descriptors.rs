@@ -28,7 +28,8 @@ impl preopens::Host for State {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Fd, String)>> {
         let Some(view) = &self.files.view else { return Ok(Vec::new()) };
         let root = below::directory(view.root(), "")?;
-        let fd = self.table.push(Descriptor::Dir(directory(root, view.stage.is_some())))?;
+        let is_mutable = view.stage.is_some();
+        let fd = self.hand_out(Descriptor::Dir(directory(root, is_mutable))).map_err(wasmtime::Error::from)?;
         self.files.directories.insert(fd.rep(), String::new());
         Ok(vec![(fd, "/".to_owned())])
     }
@@ -70,15 +71,35 @@ impl State {
         }
     }
 
+    /// Gives the guest something that was opened.
+    fn hand_out(&mut self, opened: Descriptor) -> FsResult<Fd> {
+        let room = self.files.has_room_to_open();
+        self.done(room)?;
+        let fd = self.table.push(opened)?;
+        self.files.open += 1;
+        Ok(fd)
+    }
+
+    /// Whoever has this file open sees from now on what is written to its copy: to a guest both are one file.
+    fn read_the_copy(&mut self, place: &str) -> FsResult<()> {
+        let opened: Vec<u32> = self.files.there.extract_if(|_, there| there == place).map(|(rep, _)| rep).collect();
+        for rep in opened {
+            let copy = self.files.open_copy(place);
+            let copy = self.done(copy)?;
+            *self.table.get_mut(&Fd::new_borrow(rep))? = Descriptor::File(copy);
+        }
+        Ok(())
+    }
+
     fn done<T>(&mut self, done: Result<T, Problem>) -> FsResult<T> {
         done.map_err(|problem| self.files.refused(problem))
     }
 
-    /// Puts a limit on a stream.
-    fn metered(&mut self, stream: FsResult<Resource<DynOutputStream>>) -> FsResult<Resource<DynOutputStream>> {
+    /// Puts a limit on a stream that begins at this offset.
+    fn metered(&mut self, stream: FsResult<Resource<DynOutputStream>>, offset: u64) -> FsResult<Resource<DynOutputStream>> {
         let inner = self.table.delete(stream?)?;
         let Some(stage) = self.files.view.as_ref().and_then(|view| view.stage.as_ref()) else { return Err(ErrorCode::NotPermitted.into()) };
-        let metered: DynOutputStream = Box::new(Metered::new(inner, stage.budget()));
+        let metered: DynOutputStream = Box::new(Metered::new(inner, stage.budget(), offset));
         Ok(self.table.push(metered)?)
     }
 }
@@ -92,9 +113,18 @@ impl HostDescriptor for State {
         let from = self.place(&fd)?;
         let opened = self.files.open(&from, &path, follows(path_flags), oflags, flags);
         match self.done(opened)? {
-            Opened::File(file) => Ok(self.table.push(Descriptor::File(file))?),
+            Opened::Aside(file) => self.hand_out(Descriptor::File(file)),
+            Opened::Copied(place, file) => {
+                self.read_the_copy(&place)?;
+                self.hand_out(Descriptor::File(file))
+            }
+            Opened::There(place, file) => {
+                let fd = self.hand_out(Descriptor::File(file))?;
+                self.files.there.insert(fd.rep(), place);
+                Ok(fd)
+            }
             Opened::Directory(place, directory) => {
-                let fd = self.table.push(Descriptor::Dir(directory))?;
+                let fd = self.hand_out(Descriptor::Dir(directory))?;
                 self.files.directories.insert(fd.rep(), place);
                 Ok(fd)
             }
@@ -103,7 +133,9 @@ impl HostDescriptor for State {
 
     fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {
         self.files.directories.remove(&fd.rep());
+        self.files.there.remove(&fd.rep());
         self.table.delete(fd)?;
+        self.files.open -= 1;
         Ok(())
     }
 
@@ -217,13 +249,14 @@ impl HostDescriptor for State {
             return Err(ErrorCode::FileTooLarge.into());
         }
         let stream = HostDescriptor::write_via_stream(&mut self.filesystem(), fd, offset);
-        self.metered(stream)
+        self.metered(stream, offset)
     }
 
     fn append_via_stream(&mut self, fd: Fd) -> FsResult<Resource<DynOutputStream>> {
         self.written(&fd)?;
+        let end = self.metadata(&fd)?.len();
         let stream = HostDescriptor::append_via_stream(&mut self.filesystem(), fd);
-        self.metered(stream)
+        self.metered(stream, end)
     }
 
     fn read_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynInputStream>> {

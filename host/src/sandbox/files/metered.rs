@@ -1,24 +1,32 @@
-//! A stream into a file aside, which ends where the call's budget does.
+//! A stream into a file aside, which ends where the call's budget does, or where the file would become too large.
 
 use bytes::Bytes;
 use wasmtime_wasi::async_trait;
 use wasmtime_wasi::p2::{DynOutputStream, OutputStream, Pollable, StreamError, StreamResult};
 
-use crate::sandbox::stage::Budget;
+use crate::sandbox::stage::{Budget, LARGEST_FILE};
 
 /// Counts what is written to another stream.
 pub(super) struct Metered {
     inner: DynOutputStream,
     budget: Budget,
+    /// Bytes until the file is as large as it may be.
+    room: u64,
 }
 
 impl Metered {
-    pub(super) fn new(inner: DynOutputStream, budget: Budget) -> Self {
-        Self { inner, budget }
+    /// From this offset on.
+    pub(super) fn new(inner: DynOutputStream, budget: Budget, offset: u64) -> Self {
+        Self { inner, budget, room: LARGEST_FILE.saturating_sub(offset) }
     }
 
-    fn take(&self, bytes: &Bytes) -> StreamResult<()> {
-        self.budget.take(bytes.len() as u64).map_err(|error| StreamError::LastOperationFailed(error.into()))
+    fn take(&mut self, bytes: &Bytes) -> StreamResult<()> {
+        let failed = |error: std::io::Error| StreamError::LastOperationFailed(error.into());
+        let bytes = bytes.len() as u64;
+        let room = self.room.checked_sub(bytes).ok_or_else(|| failed(rustix::io::Errno::FBIG.into()))?;
+        self.budget.take(bytes).map_err(failed)?;
+        self.room = room;
+        Ok(())
     }
 }
 

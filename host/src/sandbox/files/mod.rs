@@ -45,6 +45,10 @@ pub(super) use view::View;
 /// Bytes of names in directories that a guest is about to read, all together. They are the host's, and outside of the guest's memory.
 const MOST_LISTED: usize = 64 << 20;
 
+/// Files and directories that a guest may have open at a time: each is one of the process, which has about a thousand for all that
+/// goes on in it. It is what most guests can have by themselves.
+const MOST_OPEN: usize = 128;
+
 /// The files of one call.
 #[derive(Default)]
 pub(super) struct Files {
@@ -52,6 +56,10 @@ pub(super) struct Files {
     view: Option<View>,
     /// Places of the directories that the guest has opened, by their handles.
     directories: HashMap<u32, String>,
+    /// Places of the files of the workspace that the guest has opened, where it may write: as long as it has not.
+    there: HashMap<u32, String>,
+    /// How many handles it has to files and directories.
+    open: usize,
     /// Bytes of names that wait in listings.
     listed: usize,
     refusals: Refusals,
@@ -61,7 +69,8 @@ pub(super) struct Files {
 /// What is left of them when the call is over.
 #[derive(Default)]
 pub(super) struct Used {
-    pub(super) stage: Option<Stage>,
+    /// With what was written aside.
+    pub(super) view: Option<View>,
     pub(super) denials: Vec<Denial>,
     pub(super) touched: Touched,
 }
@@ -77,7 +86,7 @@ impl Files {
     }
 
     pub(super) fn over(self) -> Used {
-        Used { stage: self.view.and_then(View::into_stage), denials: self.refusals.told(), touched: self.touched }
+        Used { view: self.view, denials: self.refusals.told(), touched: self.touched }
     }
 
     /// For what is touched and refused by other ways.
@@ -93,6 +102,14 @@ impl Files {
         }
         self.listed += bytes;
         Ok(())
+    }
+
+    fn has_room_to_open(&self) -> Result<(), Problem> {
+        if self.open < MOST_OPEN {
+            return Ok(());
+        }
+        let reason = format!("this call has {MOST_OPEN} files and directories open, and no more handles to them are lent.");
+        Err(Problem::Denied(ErrorCode::InsufficientMemory, Denial::new(Code::TooMuch, reason, "Close some before others are opened.")))
     }
 
     /// Takes bytes from the call's budget.

@@ -8,7 +8,7 @@ use super::Files;
 use super::change::special;
 use super::guard::{Doing, Guard};
 use super::problem::Problem;
-use super::view::{Node, View};
+use super::view::{Found, Node, View};
 use crate::sandbox::below::{self, Kind};
 use crate::sandbox::stage::Aside;
 use crate::sandbox::version::Version;
@@ -16,7 +16,12 @@ use crate::sandbox::version::Version;
 /// What `open-at` comes to.
 pub(super) enum Opened {
     Directory(String, Dir),
-    File(File),
+    /// What the call has written already.
+    Aside(File),
+    /// A file of the workspace that was copied aside just now.
+    Copied(String, File),
+    /// A file of the workspace.
+    There(String, File),
 }
 
 impl Files {
@@ -41,24 +46,16 @@ impl Files {
         let writes = flags.contains(DescriptorFlags::WRITE) || changes;
         let view = if writes { self.writable()? } else { self.view.as_mut().ok_or(ErrorCode::BadDescriptor)? };
         // A link is something too, wherever it leads.
-        let found = view.find(from, path, follow && !oflags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE))?;
-        let place = found.place;
-        let Some(node) = found.node else {
-            if !oflags.contains(OpenFlags::CREATE) {
-                return Err(ErrorCode::NoEntry.into());
-            }
-            if found.as_directory {
-                return Err(ErrorCode::IsDirectory.into());
-            }
-            view.judge(&place, Doing::Changing)?;
-            view.parent_is_writable(&place)?;
-            let (stage, root) = view.aside()?;
-            stage.create(root, &place)?;
-            let file = view.open_aside(&place, flags, true)?;
-            self.touched.written(&place);
-            return Ok(Opened::File(file));
+        let is_new = oflags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE);
+        let Found { place, node, as_directory } = view.find(from, path, follow && !is_new)?;
+        let Some(node) = node else {
+            return match oflags.contains(OpenFlags::CREATE) {
+                true if as_directory => Err(ErrorCode::IsDirectory.into()),
+                true => self.create(place, flags),
+                false => Err(ErrorCode::NoEntry.into()),
+            };
         };
-        if oflags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE) {
+        if is_new {
             return Err(ErrorCode::Exist.into());
         }
         match node.kind() {
@@ -66,44 +63,66 @@ impl Files {
             Kind::Special => Err(special(&place)),
             Kind::Directory if writes => Err(ErrorCode::IsDirectory.into()),
             Kind::Directory => {
-                let mutable = flags.contains(DescriptorFlags::MUTATE_DIRECTORY) && view.stage.is_some();
-                let opened = directory(view.open_directory(&place)?, mutable);
+                let is_mutable = flags.contains(DescriptorFlags::MUTATE_DIRECTORY) && view.stage.is_some();
+                let opened = directory(view.open_directory(&place)?, is_mutable);
                 Ok(Opened::Directory(place, opened))
             }
             Kind::File if oflags.contains(OpenFlags::DIRECTORY) => Err(ErrorCode::NotDirectory.into()),
-            Kind::File if writes => {
-                view.judge(&place, Doing::Changing)?;
-                let truncate = oflags.contains(OpenFlags::TRUNCATE);
-                if let Node::There(_, metadata) = &node {
-                    Guard::linked(&place, metadata)?;
-                    below::may_write(view.root(), &place)?;
-                    let (stage, root) = view.aside()?;
-                    stage.copy(root, &place, !truncate)?;
-                }
-                let file = view.open_aside(&place, flags, true)?;
-                if truncate {
-                    file.file.set_len(0)?;
-                }
-                self.touched.written(&place);
-                Ok(Opened::File(file))
-            }
-            Kind::File => {
-                view.workspace.guard().reading(&place)?;
-                let file = match &node {
-                    Node::Aside(..) => view.open_aside(&place, flags, false)?,
-                    Node::There(..) | Node::Link(_) => {
-                        // What a call bases its changes on is what has to be there when they are made.
-                        if let Some(stage) = &mut view.stage {
-                            stage.meet(view.workspace.dir(), &place)?;
-                        }
-                        let (file, metadata) = below::open(view.root(), &place)?;
-                        self.touched.read(&place, Version::of(&metadata));
-                        File::new(file, FsPerms::ReadOnly, OpenMode::READ, true)
-                    }
-                };
-                Ok(Opened::File(file))
-            }
+            Kind::File if writes => self.open_for_writing(place, &node, flags, oflags.contains(OpenFlags::TRUNCATE)),
+            Kind::File => self.open_for_reading(place, &node, flags),
         }
+    }
+
+    fn create(&mut self, place: String, flags: DescriptorFlags) -> Result<Opened, Problem> {
+        let view = self.writable()?;
+        view.judge(&place, Doing::Changing)?;
+        view.parent_is_writable(&place)?;
+        let (stage, root) = view.aside()?;
+        stage.create(root, &place)?;
+        let file = view.open_aside(&place, flags, true)?;
+        self.touched.written(&place);
+        Ok(Opened::Aside(file))
+    }
+
+    fn open_for_writing(&mut self, place: String, node: &Node, flags: DescriptorFlags, truncate: bool) -> Result<Opened, Problem> {
+        let view = self.writable()?;
+        view.judge(&place, Doing::Changing)?;
+        let is_there = match node {
+            Node::There(_, metadata) => {
+                Guard::linked(&place, metadata)?;
+                below::may_write(view.root(), &place)?;
+                let (stage, root) = view.aside()?;
+                stage.copy(root, &place, !truncate)?;
+                true
+            }
+            Node::Aside(..) | Node::Link(_) => false,
+        };
+        let file = view.open_aside(&place, flags, true)?;
+        if truncate {
+            file.file.set_len(0)?;
+        }
+        self.touched.written(&place);
+        Ok(if is_there { Opened::Copied(place, file) } else { Opened::Aside(file) })
+    }
+
+    fn open_for_reading(&mut self, place: String, node: &Node, flags: DescriptorFlags) -> Result<Opened, Problem> {
+        let view = self.view.as_mut().ok_or(ErrorCode::BadDescriptor)?;
+        view.workspace.guard().reading(&place)?;
+        if let Node::Aside(..) = node {
+            return Ok(Opened::Aside(view.open_aside(&place, flags, false)?));
+        }
+        // What a call bases its changes on is what has to be there when they are made.
+        if let Some(stage) = &mut view.stage {
+            stage.meet(view.workspace.dir(), &place)?;
+        }
+        let (file, metadata) = below::open(view.root(), &place)?;
+        self.touched.read(&place, Version::of(&metadata));
+        Ok(Opened::There(place, File::new(file, FsPerms::ReadOnly, OpenMode::READ, true)))
+    }
+
+    /// What is aside at a place, for whoever has it open to read it.
+    pub(super) fn open_copy(&self, place: &str) -> Result<File, Problem> {
+        self.view.as_ref().ok_or(ErrorCode::BadDescriptor)?.open_aside(place, DescriptorFlags::READ, false)
     }
 
     pub(super) fn stat(&self, from: &str, path: &str, follow: bool) -> Result<(String, Node), Problem> {

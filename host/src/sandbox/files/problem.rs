@@ -5,6 +5,7 @@ use std::io;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use crate::policy::{Code, Denial};
+use crate::sandbox::stage::Refused;
 
 /// A refusal.
 #[derive(Debug)]
@@ -49,6 +50,17 @@ impl From<Denial> for Problem {
 impl From<ErrorCode> for Problem {
     fn from(code: ErrorCode) -> Self {
         Self::Code(code)
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::TooLarge => Self::Code(ErrorCode::FileTooLarge),
+            Refused::OtherKind => Self::Code(ErrorCode::Invalid),
+            Refused::Quota(denial) => Self::Denied(ErrorCode::Quota, denial),
+            Refused::Io(error) => Self::Io(error),
+        }
     }
 }
 

@@ -66,10 +66,6 @@ impl View {
         Self { workspace, stage }
     }
 
-    pub(in crate::sandbox) fn into_stage(self) -> Option<Stage> {
-        self.stage
-    }
-
     pub(super) fn root(&self) -> &Dir {
         self.workspace.dir()
     }

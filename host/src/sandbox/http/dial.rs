@@ -75,16 +75,8 @@ pub(super) async fn send(
         client = client.resolve_to_addrs(name, addresses);
     }
     let client = client.build().map_err(|error| Error::InternalError(Some(format!("cannot send requests: {error}"))))?;
-    let url = reqwest::Url::parse(&target.url()).map_err(|_| Error::HttpRequestUriInvalid)?;
-    let read = url.host_str().unwrap_or_default();
-    let same_host = match host.address() {
-        Some(address) => read.trim_matches(['[', ']']).parse() == Ok(address),
-        None => host.name() == Some(read),
-    };
-    if !same_host || url.port_or_known_default() != Some(host.port()) {
-        // The two ways to read an address do not agree; nobody knows where it would go.
-        return Err(Error::HttpRequestUriInvalid);
-    }
+    // Where the two ways to read an address do not agree, nobody knows where it would go.
+    let url = target.sent_as_it_is().filter(|_| target.host() == host).ok_or(Error::HttpRequestUriInvalid)?;
     // It follows from what is sent.
     headers.remove(header::CONTENT_LENGTH);
     let request = client.request(target.method().clone(), url).headers(headers);

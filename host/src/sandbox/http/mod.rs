@@ -143,12 +143,12 @@ impl Reach {
         lent.iter().for_each(|credential| credential.add_to(&mut headers));
         let scrub = Scrub::of(lent.iter().filter_map(|credential| credential.secret()));
         if !scrub.is_empty() {
-            // What is compressed cannot be looked through.
-            headers.insert(http::header::ACCEPT_ENCODING, http::HeaderValue::from_static("identity"));
+            scrub.ask_for_plain(&mut headers);
         }
         let (from, response) = dial::send(&target, host, &addresses, headers, body.to_bytes(), options).await?;
         entry.answered(from, response.status().as_u16());
         let (mut head, body) = response.into_parts();
+        scrub.can_look_through(&head.headers)?;
         scrub.headers(&mut head.headers);
         let body: WasiBody = Limited::new(body, LARGEST_RESPONSE).map_err(dial::reading).boxed_unsync();
         let body = if scrub.is_empty() { body } else { scrub.body(body).boxed_unsync() };

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::header::{HeaderMap, HeaderValue};
+use http::header::{self, HeaderMap, HeaderValue};
 use http_body::{Body, Frame};
 use wasmtime_wasi_http::{Error, WasiBody};
 
@@ -15,8 +15,9 @@ const BLOT: u8 = b'*';
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scrub {
     secrets: Vec<Vec<u8>>,
-    /// What may be the beginning of a secret.
+    /// What may be the beginning of a secret, as it came, and whether each byte of it belongs to one that was found.
     held: Vec<u8>,
+    found: Vec<bool>,
 }
 
 /// A body without the secrets, and without trailers, which nobody needs.
@@ -27,18 +28,38 @@ pub(super) struct Scrubbed {
 
 impl Scrub {
     pub(super) fn of<'s>(secrets: impl Iterator<Item = &'s [u8]>) -> Self {
-        Self { secrets: secrets.filter(|secret| !secret.is_empty()).map(<[u8]>::to_vec).collect(), held: Vec::new() }
+        Self { secrets: secrets.filter(|secret| !secret.is_empty()).map(<[u8]>::to_vec).collect(), ..Self::default() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.secrets.is_empty()
     }
 
+    /// Makes a request one for all of an answer, in plain words: neither what is compressed nor a part can be looked through.
+    pub(super) fn ask_for_plain(&self, headers: &mut HeaderMap) {
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        headers.remove(header::RANGE);
+        headers.remove(header::IF_RANGE);
+    }
+
+    /// Whether an answer is in plain words, or there is nothing to be found in it.
+    pub(super) fn can_look_through(&self, headers: &HeaderMap) -> Result<(), Error> {
+        let is_plain = |encoding: &HeaderValue| encoding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity");
+        if self.is_empty() || headers.get_all(header::CONTENT_ENCODING).iter().all(is_plain) {
+            return Ok(());
+        }
+        let why = "the host compressed its answer, although it was asked not to; what is compressed is not passed on, for the secret that was \
+                   sent along may be in it";
+        Err(Error::InternalError(Some(why.into())))
+    }
+
     pub(super) fn headers(&self, headers: &mut HeaderMap) {
         for value in headers.values_mut() {
             let mut bytes = value.as_bytes().to_vec();
-            self.blot(&mut bytes);
-            if bytes != value.as_bytes() {
+            let mut found = vec![false; bytes.len()];
+            self.find(&bytes, &mut found);
+            if found.contains(&true) {
+                blot(&mut bytes, &found);
                 *value = HeaderValue::from_bytes(&bytes).unwrap_or_else(|_| HeaderValue::from_static(""));
             }
         }
@@ -50,27 +71,37 @@ impl Scrub {
 
     /// What can be passed on of all that came so far.
     fn pass(&mut self, piece: &[u8]) -> Bytes {
-        let mut held = std::mem::take(&mut self.held);
-        held.extend_from_slice(piece);
-        self.blot(&mut held);
+        self.held.extend_from_slice(piece);
+        self.found.resize(self.held.len(), false);
+        let mut found = std::mem::take(&mut self.found);
+        self.find(&self.held, &mut found);
         let longest = self.secrets.iter().map(Vec::len).max().unwrap_or(1);
-        self.held = held.split_off(held.len().saturating_sub(longest - 1));
-        held.into()
+        let end = self.held.len().saturating_sub(longest - 1);
+        let (held, marks) = (self.held.split_off(end), found.split_off(end));
+        let mut passed = std::mem::replace(&mut self.held, held);
+        self.found = marks;
+        blot(&mut passed, &found);
+        passed.into()
     }
 
     fn rest(&mut self) -> Bytes {
-        std::mem::take(&mut self.held).into()
+        let mut rest = std::mem::take(&mut self.held);
+        blot(&mut rest, &std::mem::take(&mut self.found));
+        rest.into()
     }
 
-    fn blot(&self, bytes: &mut [u8]) {
+    /// Marks every byte of every secret, of those too that overlap.
+    fn find(&self, bytes: &[u8], found: &mut [bool]) {
         for secret in &self.secrets {
-            let mut from = 0;
-            while let Some(at) = bytes[from..].windows(secret.len()).position(|window| window == secret) {
-                bytes[from + at..from + at + secret.len()].fill(BLOT);
-                from += at + secret.len();
+            for (at, _) in bytes.windows(secret.len()).enumerate().filter(|(_, window)| window == secret) {
+                found[at..at + secret.len()].fill(true);
             }
         }
     }
+}
+
+fn blot(bytes: &mut [u8], found: &[bool]) {
+    bytes.iter_mut().zip(found).filter(|(_, is_found)| **is_found).for_each(|(byte, _)| *byte = BLOT);
 }
 
 impl Body for Scrubbed {
@@ -106,13 +137,20 @@ mod tests {
     proptest! {
         #[test]
         fn r114_a_secret_is_taken_out_whatever_pieces_it_comes_in(pieces in prop::collection::vec("[abc]{0,9}", 0..8)) {
-            let mut scrub = Scrub::of([&b"abcab"[..], b"cc"].into_iter());
+            let secrets = ["abc", "abcab", "cc"];
+            let mut scrub = Scrub::of(secrets.iter().map(|secret| secret.as_bytes()));
             let whole: String = pieces.concat();
             let mut passed: Vec<u8> = pieces.iter().flat_map(|piece| scrub.pass(piece.as_bytes())).collect();
             passed.extend(scrub.rest());
             prop_assert_eq!(passed.len(), whole.len());
             let passed = String::from_utf8(passed).expect("it is text");
-            prop_assert!(!passed.contains("abcab") && !passed.contains("cc"), "{}", passed);
+            let mut expected = whole.clone().into_bytes();
+            for secret in secrets {
+                for at in (0..whole.len()).filter(|at| whole[*at..].starts_with(secret)) {
+                    expected[at..at + secret.len()].fill(BLOT);
+                }
+            }
+            prop_assert_eq!(passed, String::from_utf8(expected).expect("it is text"), "of {}", whole);
         }
     }
 
@@ -124,5 +162,22 @@ mod tests {
         headers.insert("x-other", HeaderValue::from_static("sk"));
         scrub.headers(&mut headers);
         assert_eq!((headers["x-echo"].as_bytes(), headers["x-other"].as_bytes()), (&b"Bearer **************!"[..], &b"sk"[..]));
+    }
+
+    #[test]
+    fn r114_an_answer_that_cannot_be_looked_through_is_not_asked_for_and_not_passed_on() {
+        let scrub = Scrub::of([&b"sk-very-secret"[..]].into_iter());
+        let mut headers = HeaderMap::new();
+        headers.insert("accept-encoding", HeaderValue::from_static("gzip"));
+        headers.insert("range", HeaderValue::from_static("bytes=60-80"));
+        headers.insert("if-range", HeaderValue::from_static("x"));
+        scrub.ask_for_plain(&mut headers);
+        assert_eq!((headers.len(), headers["accept-encoding"].as_bytes()), (1, &b"identity"[..]));
+        let answer = |encoding: &'static str| HeaderMap::from_iter([(header::CONTENT_ENCODING, HeaderValue::from_static(encoding))]);
+        assert!(scrub.can_look_through(&HeaderMap::new()).is_ok() && scrub.can_look_through(&answer(" Identity")).is_ok());
+        for encoding in ["gzip", "br", "identity, gzip"] {
+            assert!(scrub.can_look_through(&answer(encoding)).is_err(), "{encoding}");
+            assert!(Scrub::default().can_look_through(&answer(encoding)).is_ok(), "{encoding}");
+        }
     }
 }

@@ -13,6 +13,7 @@ pub(super) struct Target {
     method: http::Method,
     encrypted: bool,
     host: HostAddress,
+    /// With the query, as it is sent: without `..` in any way to write it.
     path: String,
 }
 
@@ -36,10 +37,30 @@ impl Target {
             return Err(refuse(format!("a method is written in capital letters, and {} is not.", head.method)));
         }
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        if path.len() > LONGEST_PATH {
+        let mut target = Self { method: head.method.clone(), encrypted, host, path };
+        // Whoever sends it resolves `..` and its like, and what is asked about has to be what is sent.
+        let sent = target.sent().ok_or_else(|| refuse("the address of the request can be read in more than one way.".into()))?;
+        target.path = path_and_query(&sent);
+        if target.path.len() > LONGEST_PATH {
             return Err(refuse(format!("the path of the request is longer than {LONGEST_PATH} bytes.")));
         }
-        Ok(Self { method: head.method.clone(), encrypted, host, path })
+        Ok(target)
+    }
+
+    /// The address as whoever sends the request reads it; `None` if that is not what this one says.
+    pub(super) fn sent(&self) -> Option<reqwest::Url> {
+        let sent = reqwest::Url::parse(&self.url()).ok()?;
+        let read = sent.host_str().unwrap_or_default();
+        let is_same_host = match self.host.address() {
+            Some(address) => read.trim_matches(['[', ']']).parse() == Ok(address),
+            None => self.host.name() == Some(read),
+        };
+        (is_same_host && sent.port_or_known_default() == Some(self.host.port())).then_some(sent)
+    }
+
+    /// The same, if it would be sent to just this path.
+    pub(super) fn sent_as_it_is(&self) -> Option<reqwest::Url> {
+        self.sent().filter(|sent| path_and_query(sent) == self.path)
     }
 
     pub(super) fn host(&self) -> &HostAddress {
@@ -69,6 +90,13 @@ impl Target {
     }
 }
 
+fn path_and_query(url: &reqwest::Url) -> String {
+    match url.query() {
+        Some(query) => format!("{}?{query}", url.path()),
+        None => url.path().to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_read_into_one_form() {
+    fn r122_a_request_is_read_into_one_form_in_which_it_is_sent() {
         let table = [
             ("https://Example.COM./a?b", "GET https://example.com/a?b"),
             ("https://example.com:443", "GET https://example.com/"),
@@ -88,9 +116,17 @@ mod tests {
             ("https://example.com:8443?x", "GET https://example.com:8443/?x"),
             ("https://[::ffff:127.0.0.1]/", "GET https://127.0.0.1/"),
             ("https://[2001:DB8::1]:80/", "GET https://[2001:db8::1]:80/"),
+            ("https://a.com/repos/me/%2e%2e/%2E%2e/.%2e/user/keys?a=/../b", "GET https://a.com/user/keys?a=/../b"),
+            ("https://a.com/safe\\..\\..\\admin", "GET https://a.com/admin"),
+            ("https://a.com/a/../../b/./c", "GET https://a.com/b/c"),
+            ("https://a.com//b?", "GET https://a.com//b?"),
         ];
         for (uri, read) in table {
             assert_eq!(target("GET", uri).as_deref(), Ok(read), "{uri}");
+            let (head, ()) = http::Request::get(uri).body(()).expect(uri).into_parts();
+            let target = Target::of(&head).expect(uri);
+            let sent = target.sent_as_it_is().map(|sent| path_and_query(&sent));
+            assert_eq!(sent.as_deref(), Some(target.path.as_str()), "{uri}");
         }
     }
 

@@ -20,6 +20,7 @@ use sha2::{Digest as _, Sha256};
 use super::history::{History, HistoryError};
 use super::put_back::Which;
 use super::record::{Record, State};
+use super::rights::Rights;
 use super::staged::{Becomes, Made, Step};
 use super::was::Was;
 use crate::sandbox::below;
@@ -27,7 +28,7 @@ use crate::sandbox::digest::hex;
 use crate::sandbox::version::Version;
 use crate::sandbox::workspace::Workspace;
 
-/// Why nothing was changed.
+/// Why the changes were not made.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// Another act was permitted.
@@ -38,6 +39,9 @@ pub enum CommitError {
         "'{0}' was changed by somebody else since this call looked at it, so nothing was changed. Look at it again and repeat the call."
     )]
     Changed(String),
+    /// What the call has seen were changes that had been made by halves, by a process that ended over them.
+    #[error("{0}. So nothing was changed by this call; look at the files again, and repeat it.")]
+    Interrupted(String),
     /// The content is not the one that was approved.
     #[error("the new content of '{0}' changed after it was shown, so nothing was changed")]
     NotWhatWasShown(String),
@@ -85,7 +89,10 @@ pub(super) fn commit(workspace: &Workspace, steps: &[Step], tool: &str, history:
 }
 
 fn commit_with(root: &Dir, steps: &[Step], tool: &str, history: &History) -> Result<Vec<Made>, CommitError> {
-    let locked = history.open(root)?;
+    let (locked, interrupted) = history.open(root)?;
+    if !interrupted.is_empty() {
+        return Err(CommitError::Interrupted(interrupted.join("; ")));
+    }
     check(root, steps)?;
     let mut record = locked.begin(tool, root, steps)?;
     let mut reached = BTreeSet::new();
@@ -172,13 +179,15 @@ fn carry_out(root: &Dir, steps: &[Step], record: &Record, reached: &mut BTreeSet
         let there = if step.goes_first() { &Was::Nothing } else { &step.was };
         let made = match &step.becomes {
             Becomes::Nothing => Ok(None),
-            Becomes::Directory { mode } => match step.was {
+            Becomes::Directory { rights } => match step.was {
                 Was::Directory(..) => Ok(None),
-                Was::Nothing | Was::File(_) | Was::Link(_) | Was::Special => make_directory(root, &step.place, *mode).map(|()| None),
+                Was::Nothing | Was::File(_) | Was::Link(_) | Was::Special => {
+                    make_directory(root, &step.place, rights.is_some()).map(|()| None)
+                }
             },
             Becomes::Link(target) => link(root, &step.place, target, &record.temporary_name(number), there).map(|()| None),
-            Becomes::File { data, digest, mode } => {
-                let file = New { data, digest, mode: *mode, owner: owner(&step.was) };
+            Becomes::File { data, digest, rights } => {
+                let file = New { data, digest, rights: *rights };
                 write(root, &step.place, &file, &record.temporary_name(number), there).map(Some)
             }
         };
@@ -189,8 +198,8 @@ fn carry_out(root: &Dir, steps: &[Step], record: &Record, reached: &mut BTreeSet
     }
     // Only now, for a directory may be one that nobody may write to.
     for step in steps.iter().rev() {
-        if let Becomes::Directory { mode: Some(mode) } = step.becomes {
-            set_mode(root, &step.place, mode).map_err(|error| at(&step.place)(error.into()))?;
+        if let Becomes::Directory { rights: Some(rights) } = step.becomes {
+            set_rights(root, &step.place, rights).map_err(|error| at(&step.place)(error.into()))?;
         }
     }
     sync_all(root, steps.iter().map(|step| step.place.as_str())).map_err(|(place, error)| (place, error.into()))?;
@@ -206,13 +215,6 @@ impl Step {
                 | (Was::File(_) | Was::Link(_), Becomes::File { .. } | Becomes::Link(_))
                 | (Was::Directory(..), Becomes::Directory { .. })
         )
-    }
-}
-
-fn owner(was: &Was) -> Option<(u32, u32)> {
-    match was {
-        Was::File(stamp) => Some(stamp.owner),
-        Was::Nothing | Was::Directory(..) | Was::Link(_) | Was::Special => None,
     }
 }
 
@@ -235,18 +237,18 @@ fn is_still(root: &Dir, place: &str, was: &Was) -> Done {
     if Was::look(root, place)? == *was { Ok(()) } else { Err(Fault::Changed) }
 }
 
-/// Makes a directory that its owner may use; the rest of its mode is set when it is full.
-pub(super) fn make_directory(root: &Dir, place: &str, mode: Option<u32>) -> Done {
+/// Makes a directory. One that gets rights of its own when it is full is only its owner's until then.
+pub(super) fn make_directory(root: &Dir, place: &str, is_private: bool) -> Done {
     let (parent, name) = below::split(place);
-    let mode = Mode::from_raw_mode(if mode.is_some() { 0o700 } else { 0o777 });
+    let mode = Mode::from_raw_mode(if is_private { 0o700 } else { 0o777 });
     Ok(rustix::fs::mkdirat(below::directory(root, parent)?, name, mode)?)
 }
 
-/// Sets the permissions of a directory.
-pub(super) fn set_mode(root: &Dir, place: &str, mode: u32) -> io::Result<()> {
+/// Sets the rights of a directory.
+pub(super) fn set_rights(root: &Dir, place: &str, rights: Rights) -> io::Result<()> {
     let directory = below::directory(root, place)?;
     let opened = rustix::fs::openat(directory, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    File::from(opened).set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))
+    rights.give_to(&File::from(opened))
 }
 
 /// In place of whatever file or link is there, if it is still that.
@@ -261,8 +263,8 @@ pub(super) fn link(root: &Dir, place: &str, target: &str, temporary: &str, there
 pub(super) struct New<'a> {
     pub(super) data: &'a std::path::Path,
     pub(super) digest: &'a str,
-    pub(super) mode: Option<u32>,
-    pub(super) owner: Option<(u32, u32)>,
+    /// `None`: as the system makes new files.
+    pub(super) rights: Option<Rights>,
 }
 
 /// Writes a file beside its place, makes it durable, and lets it take the place of whatever file or link is there, if it is still
@@ -271,8 +273,8 @@ pub(super) fn write(root: &Dir, place: &str, new: &New<'_>, temporary: &str, the
     let (parent, _) = below::split(place);
     let parent = below::directory(root, parent)?;
     let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // A file that has permissions of its own is nobody else's until it has them.
-    let mode = Mode::from_raw_mode(if new.mode.is_some() { 0o600 } else { 0o666 });
+    // A file that has rights of its own is nobody else's until it has them.
+    let mode = Mode::from_raw_mode(if new.rights.is_some() { 0o600 } else { 0o666 });
     let mut file = File::from(rustix::fs::openat(&parent, temporary, how, mode)?);
     let written = fill(&mut file, new).and_then(|()| {
         file.sync_all()?;
@@ -302,19 +304,7 @@ fn fill(file: &mut File, new: &New<'_>) -> Done {
     if hex(&sum.finalize()) != new.digest {
         return Err(Fault::Differs);
     }
-    if let Some((user, group)) = new.owner {
-        use std::os::unix::fs::MetadataExt as _;
-        let metadata = file.metadata()?;
-        if (metadata.uid(), metadata.gid()) != (user, group) {
-            // Only root may give files away; for anyone else a file that is replaced becomes their own, as in an editor.
-            let _ = std::os::unix::fs::fchown(&*file, Some(user), Some(group));
-        }
-    }
-    match new.mode {
-        // Set-id bits are never among them.
-        Some(mode) => Ok(file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode & 0o777))?),
-        None => Ok(()),
-    }
+    Ok(new.rights.map_or(Ok(()), |rights| rights.give_to(file))?)
 }
 
 fn take_place(root: &Dir, parent: &Dir, temporary: &str, place: &str, there: &Was) -> Done {
@@ -334,11 +324,30 @@ fn take_place(root: &Dir, parent: &Dir, temporary: &str, place: &str, there: &Wa
 fn take_free_place(parent: &Dir, temporary: &str, name: &str) -> Done {
     match rustix::fs::renameat_with(parent, temporary, parent, name, RenameFlags::NOREPLACE) {
         // Some file systems do not know it.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-            rustix::fs::linkat(parent, temporary, parent, name, AtFlags::empty())?;
-            Ok(rustix::fs::unlinkat(parent, temporary, AtFlags::empty())?)
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
+        renamed => return Ok(renamed?),
+    }
+    match rustix::fs::linkat(parent, temporary, parent, name, AtFlags::empty()) {
+        Ok(()) => {
+            // The file is there, though by two names if this fails.
+            let _ = rustix::fs::unlinkat(parent, temporary, AtFlags::empty());
+            Ok(())
         }
-        renamed => Ok(renamed?),
+        // And some of these no hard links either.
+        Err(errno) if NO_LINKS.contains(&errno) => take_place_that_looks_free(parent, temporary, name),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// What a file system without hard links says.
+const NO_LINKS: [Errno; 5] = [Errno::PERM, Errno::NOSYS, Errno::NOTSUP, Errno::OPNOTSUPP, Errno::INVAL];
+
+/// With an instant between the look and the rename, as there is for what is replaced.
+fn take_place_that_looks_free(parent: &Dir, temporary: &str, name: &str) -> Done {
+    match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(_) => Err(Fault::Changed),
+        Err(Errno::NOENT) => Ok(rustix::fs::renameat(parent, temporary, parent, name)?),
+        Err(errno) => Err(errno.into()),
     }
 }
 
@@ -381,15 +390,19 @@ mod tests {
             std::fs::write(path(name), "theirs").expect("it is written");
         }
         let digest = hex(&Sha256::digest("ours"));
-        let file = New { data: &path("data"), digest: &digest, mode: None, owner: None };
+        let file = New { data: &path("data"), digest: &digest, rights: None };
         for (name, there) in [("new", &Was::Nothing), ("old", &old)] {
             assert!(matches!(write(&root, name, &file, "temporary", there), Err(Fault::Changed)), "{name}");
             assert!(matches!(link(&root, name, "data", "temporary", there), Err(Fault::Changed)), "{name}");
             assert_eq!(std::fs::read_to_string(path(name)).ok().as_deref(), Some("theirs"));
         }
         assert!(matches!(remove(&root, "old", &old), Err(Fault::Changed)));
-        assert!(matches!(make_directory(&root, "new", None), Err(Fault::Changed)));
+        assert!(matches!(make_directory(&root, "new", false), Err(Fault::Changed)));
         assert!(!path("temporary").exists());
+        std::fs::write(path("temporary"), "ours").expect("it is written");
+        assert!(matches!(take_place_that_looks_free(&root, "temporary", "new"), Err(Fault::Changed)));
+        take_place_that_looks_free(&root, "temporary", "free").expect("there is nothing");
+        assert_eq!(std::fs::read_to_string(path("free")).ok().as_deref(), Some("ours"));
         write(&root, "fresh", &file, "temporary", &Was::Nothing).expect("there is nothing");
         assert_eq!(std::fs::read_to_string(path("fresh")).ok().as_deref(), Some("ours"));
     }

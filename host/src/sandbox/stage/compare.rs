@@ -1,6 +1,7 @@
 //! Two contents, compared for a person: text as a unified diff, anything else by its size.
 
-use std::time::Duration;
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
 
 use similar::TextDiff;
 
@@ -10,16 +11,29 @@ pub(super) const MOST_COMPARED: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_millis(300);
 const CONTEXT: usize = 3;
 
-/// What `git diff` would show; `None` if one of the two is no text.
-pub(super) fn diff(old: Option<(&str, &[u8])>, new: Option<(&str, &[u8])>) -> Option<String> {
+/// What `git diff` would show; `None` if one of the two is no text. After `until` it is made of the largest pieces.
+pub(super) fn diff(old: Option<(&str, &[u8])>, new: Option<(&str, &[u8])>, until: Instant) -> Option<String> {
     let (old_text, new_text) = (text(old.map_or(&[], |(_, bytes)| bytes))?, text(new.map_or(&[], |(_, bytes)| bytes))?);
     let name =
         |side: Option<(&str, &[u8])>, letter: char| side.map_or("/dev/null".to_owned(), |(path, _)| quoted(&format!("{letter}/{path}")));
-    let (old_name, new_name) = (name(old, 'a'), name(new, 'b'));
-    let compared = TextDiff::configure().timeout(PATIENCE).diff_lines(old_text, new_text);
-    let text = compared.unified_diff().context_radius(CONTEXT).header(&old_name, &new_name).to_string();
     // An empty file and a file that only moved have no lines to show.
-    Some(if text.is_empty() { format!("--- {old_name}\n+++ {new_name}\n") } else { text })
+    let mut shown = format!("--- {}\n+++ {}\n", name(old, 'a'), name(new, 'b'));
+    // A line ends where git and the terminal end it. Others take a lone `\r` for an end too, which is shown as what it is.
+    let (old_lines, new_lines): (Vec<&str>, Vec<&str>) =
+        (old_text.split_inclusive('\n').collect(), new_text.split_inclusive('\n').collect());
+    let deadline = until.min(Instant::now() + PATIENCE);
+    let compared = TextDiff::configure().deadline(deadline).diff_slices(&old_lines, &new_lines);
+    for hunk in compared.unified_diff().context_radius(CONTEXT).iter_hunks() {
+        // Writing to a string cannot fail.
+        let _ = writeln!(shown, "{}", hunk.header());
+        for change in hunk.iter_changes() {
+            let _ = write!(shown, "{}{}", change.tag(), change.value());
+            if !change.value().ends_with('\n') {
+                shown.push_str("\n\\ No newline at end of file\n");
+            }
+        }
+    }
+    Some(shown)
 }
 
 /// As git writes a name that has more in it than one line can hold.
@@ -52,6 +66,7 @@ mod tests {
 
     #[test]
     fn text_is_compared_by_lines_and_anything_else_is_not() {
+        let diff = |old, new| diff(old, new, Instant::now() + PATIENCE);
         let shown = diff(Some(("f", b"a\nb\nc\n")), Some(("f", b"a\nB\nc"))).expect("both are text");
         insta::assert_snapshot!(shown, @r"
         --- a/f
@@ -70,5 +85,28 @@ mod tests {
         assert_eq!(diff(None, Some(("f", b""))).as_deref(), Some("--- /dev/null\n+++ b/f\n"));
         assert_eq!(diff(Some(("f", b"a")), Some(("f", b"\0"))), None);
         assert_eq!(diff(Some(("f", b"\xff")), None), None);
+    }
+
+    #[test]
+    fn a_line_that_changes_has_a_line_of_its_own_whatever_is_in_it() {
+        let (old, new) = ("a = 1\n# keep\rb = 2\nc\n", "a = 1\n# keep\rimport os\rb = 2\nc\n");
+        let shown = diff(Some(("f", old.as_bytes())), Some(("f", new.as_bytes())), Instant::now() + PATIENCE).expect("both are text");
+        let expected = "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a = 1\n-# keep\rb = 2\n+# keep\rimport os\rb = 2\n c\n";
+        assert_eq!(shown, expected);
+        let shown = diff(None, Some(("f", b"a\r")), Instant::now() + PATIENCE).expect("it is text");
+        assert!(shown.ends_with("\n+a\r\n\\ No newline at end of file\n"), "{shown:?}");
+    }
+
+    #[test]
+    fn a_diff_for_which_there_is_no_time_left_is_whole_and_made_of_larger_pieces() {
+        let lines = |salt: u32| (0..30_000u32).map(|n| format!("{}\n", (n ^ salt).wrapping_mul(2_654_435_761) % 50)).collect::<String>();
+        let (old, new) = (lines(0), lines(0x5a5a));
+        let began = Instant::now();
+        let shown = diff(Some(("f", old.as_bytes())), Some(("f", new.as_bytes())), began).expect("both are text");
+        assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
+        let side = |sign: char| {
+            shown.lines().skip(2).filter_map(|line| line.strip_prefix(['+', '-', ' ']).filter(|_| line.starts_with([sign, ' ']))).count()
+        };
+        assert!(side('-') >= 29_000 && side('+') >= 29_000);
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use cap_std::fs::Dir;
 
 use super::put_back::Which;
-use super::record::{Record, State};
+use super::record::{self, Record, State};
 use super::staged::Step;
 use crate::sandbox::digest::Digest;
 use crate::sandbox::workspace::Workspace;
@@ -17,6 +17,8 @@ use crate::sandbox::workspace::Workspace;
 const MOST_RECORDS: usize = 20;
 /// Bytes of old contents that are kept, apart from those of the last change.
 const MOST_BYTES: u64 = 128 << 20;
+/// Bytes of a project's own name in that of its folder.
+const LONGEST_NAME: usize = 100;
 /// How long another process may be at it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -93,13 +95,16 @@ impl History {
     pub fn of(folder: &Path, workspace: &Workspace) -> Self {
         let root = workspace.root();
         let name = root.file_name().unwrap_or_default().to_string_lossy();
+        // For whoever looks into the folder; the rest tells two projects apart, and has to fit too.
+        let name = &name[..name.floor_char_boundary(LONGEST_NAME)];
         let key = Digest::of(root.as_os_str().as_encoded_bytes());
         Self { folder: folder.join(format!("{name}-{}", key.short())), temporary: None }
     }
 
     /// One that lasts as long as this value.
     pub(super) fn temporary() -> Result<Self, HistoryError> {
-        let folder = tempfile::Builder::new().prefix("cofferdam-undo-").tempdir();
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        let folder = tempfile::Builder::new().prefix("cofferdam-undo-").permissions(private).tempdir();
         let folder = folder.map_err(|source| HistoryError::Io { folder: std::env::temp_dir(), source })?;
         Ok(Self { folder: folder.path().join("history"), temporary: Some(folder) })
     }
@@ -120,6 +125,13 @@ impl History {
     pub fn abandoned(&self) -> Result<Vec<(Entry, PathBuf)>, HistoryError> {
         let records = self.records(State::Abandoned)?.into_iter();
         Ok(records.map(|record| (record.entry(), record.folder().to_owned())).collect())
+    }
+
+    /// Records that cannot be read, each with the reason: of another version of this program, or damaged. What they hold can
+    /// neither be taken back nor told.
+    pub fn unreadable(&self) -> Result<Vec<(PathBuf, io::Error)>, HistoryError> {
+        let folders = self.folders()?.into_iter().filter(|folder| folder.join(record::NAME).exists());
+        Ok(folders.filter_map(|folder| Record::read(folder.clone()).err().map(|error| (folder, error))).collect())
     }
 
     /// The records in this state, the oldest first.
@@ -171,6 +183,7 @@ impl History {
 
     /// Once for each change: what cannot be put back now would be newer work of somebody later.
     fn recover_locked(&self, root: &Dir) -> Vec<String> {
+        self.sweep();
         let taken_back = self.records(State::Pending).unwrap_or_default().into_iter().rev().map(|mut record| {
             let Entry { paths, tool, .. } = record.entry();
             let words = format!("a change by {tool} to {} was interrupted", paths.join(", "));
@@ -186,11 +199,21 @@ impl History {
         taken_back.collect()
     }
 
-    /// For a change: nobody else makes one until this is dropped, whatever the process, and what was interrupted is seen to.
-    pub(super) fn open(&self, root: &Dir) -> Result<Locked<'_>, HistoryError> {
+    /// Removes what was kept for changes that never began. Only who holds the lock may say that they will not.
+    fn sweep(&self) {
+        for folder in self.folders().unwrap_or_default() {
+            if folder.join(record::NAME).symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+                // It is tried again the next time.
+                let _ = std::fs::remove_dir_all(folder);
+            }
+        }
+    }
+
+    /// For a change: nobody else makes one until this is dropped, whatever the process. What was interrupted is seen to, and told.
+    pub(super) fn open(&self, root: &Dir) -> Result<(Locked<'_>, Vec<String>), HistoryError> {
         let lock = self.lock()?;
-        let _ = self.recover_locked(root);
-        Ok(Locked { history: self, _lock: lock })
+        let interrupted = self.recover_locked(root);
+        Ok((Locked { history: self, _lock: lock }, interrupted))
     }
 
     /// The folders of all records, the oldest first.
@@ -200,7 +223,9 @@ impl History {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(self.problem(error)),
         };
-        let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+        let is_numbered = |entry: &std::fs::DirEntry| entry.file_name().to_str().is_some_and(|name| name.parse::<u128>().is_ok());
+        let folders = entries.flatten().filter(is_numbered).map(|entry| entry.path());
+        let mut folders: Vec<PathBuf> = folders.filter(|path| path.is_dir()).collect();
         folders.sort_unstable();
         Ok(folders)
     }

@@ -12,9 +12,12 @@
 
 mod commit;
 mod compare;
+mod describe;
+mod folder;
 mod history;
 mod put_back;
 mod record;
+mod rights;
 mod staged;
 mod was;
 
@@ -26,16 +29,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{Dir, Metadata};
-use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use super::below::{self, Kind};
-use super::files::Problem;
 use crate::policy::{Code, Denial};
 
 pub use commit::CommitError;
+use folder::Folder;
 pub use history::{Entry, History, HistoryError, Undone};
+use rights::Rights;
+pub(super) use staged::StageError;
 pub use staged::{Made, Staged};
-use was::Was;
+use was::{Stamp, Was};
 
 /// Paths that one call may change: more than a person can look through.
 const MOST_PATHS: usize = 1000;
@@ -49,7 +53,7 @@ const MOST_BYTES: u64 = 256 << 20;
 /// What one call has written so far.
 pub(super) struct Stage {
     /// Made when something is written.
-    folder: Option<tempfile::TempDir>,
+    folder: Option<Folder>,
     /// What is changed, by place.
     aside: BTreeMap<String, Aside>,
     /// What was there when this call first met it.
@@ -66,8 +70,8 @@ pub(super) enum Aside {
     /// A new and empty directory; what else is in it stands aside too. Its inode is that of a directory of the stage.
     Directory {
         data: PathBuf,
-        /// Of the directory that was moved here; `None` for a new one.
-        mode: Option<u32>,
+        /// Those of the directory that was moved here; `None` for a new one.
+        rights: Option<Rights>,
     },
     File(StagedFile),
     Link(String),
@@ -79,8 +83,26 @@ pub(super) struct StagedFile {
     pub(super) data: PathBuf,
     /// Where the file came from that was moved here.
     from: Option<String>,
-    /// The permissions that go with it; `None` for a new file.
-    mode: Option<u32>,
+    /// Those that go with it; `None` for a new file.
+    rights: Option<Rights>,
+}
+
+/// Why something is not written aside.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// The file is larger than one may be.
+    TooLarge,
+    /// It is not what it was taken for.
+    OtherKind,
+    /// The call has done as much as it may.
+    Quota(Denial),
+    Io(io::Error),
+}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
 }
 
 /// Bytes that may still be written.
@@ -100,9 +122,9 @@ impl Budget {
     }
 }
 
-fn too_many_paths() -> Problem {
+fn too_many_paths() -> Refused {
     let reason = format!("a call may change {MOST_PATHS} files and directories, and this one has changed as many.");
-    Problem::Denied(ErrorCode::Quota, Denial::new(Code::TooMuch, reason, "Do it in several calls."))
+    Refused::Quota(Denial::new(Code::TooMuch, reason, "Do it in several calls."))
 }
 
 impl Default for Stage {
@@ -166,11 +188,11 @@ impl Stage {
     }
 
     /// Remembers what is at a place of the workspace before it is read or changed, the first time.
-    pub(super) fn meet(&mut self, root: &Dir, place: &str) -> Result<(), Problem> {
+    pub(super) fn meet(&mut self, root: &Dir, place: &str) -> Result<(), Refused> {
         if !self.met.contains_key(place) {
             if self.met.len() == MOST_MET {
                 let reason = format!("a call that changes files may look at {MOST_MET} of them, and this one has looked at as many.");
-                return Err(Problem::Denied(ErrorCode::Quota, Denial::new(Code::TooMuch, reason, "Do it in several calls.")));
+                return Err(Refused::Quota(Denial::new(Code::TooMuch, reason, "Do it in several calls.")));
             }
             self.met.insert(place.to_owned(), Was::look(root, place)?);
         }
@@ -178,30 +200,29 @@ impl Stage {
     }
 
     /// A new file.
-    pub(super) fn create(&mut self, root: &Dir, place: &str) -> Result<(), Problem> {
+    pub(super) fn create(&mut self, root: &Dir, place: &str) -> Result<(), Refused> {
         self.room_for(place)?;
         self.meet(root, place)?;
         let data = self.fresh()?;
         File::create_new(&data)?;
-        self.put(place, Aside::File(StagedFile { data, from: None, mode: None }));
+        self.put(place, Aside::File(StagedFile { data, from: None, rights: None }));
         Ok(())
     }
 
     /// Copies a file of the workspace aside, or only its name if its content is not wanted.
-    pub(super) fn copy(&mut self, root: &Dir, place: &str, with_content: bool) -> Result<(), Problem> {
+    pub(super) fn copy(&mut self, root: &Dir, place: &str, with_content: bool) -> Result<(), Refused> {
         self.room_for(place)?;
         self.meet(root, place)?;
-        let (data, mode) = self.copied(root, place, with_content)?;
-        self.put(place, Aside::File(StagedFile { data, from: None, mode: Some(mode) }));
+        let (data, rights) = self.copied(root, place, with_content)?;
+        self.put(place, Aside::File(StagedFile { data, from: None, rights: Some(rights) }));
         Ok(())
     }
 
-    fn copied(&mut self, root: &Dir, place: &str, with_content: bool) -> Result<(PathBuf, u32), Problem> {
-        use cap_std::fs::MetadataExt as _;
+    fn copied(&mut self, root: &Dir, place: &str, with_content: bool) -> Result<(PathBuf, Rights), Refused> {
         let (file, metadata) = below::open(root, place)?;
         let size = if with_content { metadata.len() } else { 0 };
         if size > LARGEST_FILE {
-            return Err(ErrorCode::FileTooLarge.into());
+            return Err(Refused::TooLarge);
         }
         self.budget.take(size)?;
         let data = self.fresh()?;
@@ -211,30 +232,34 @@ impl Stage {
             drop(std::fs::remove_file(&data));
             return Err(error.into());
         }
-        Ok((data, metadata.mode() & 0o777))
+        Ok((data, Stamp::of(&metadata).rights))
     }
 
-    pub(super) fn make_directory(&mut self, root: &Dir, place: &str, mode: Option<u32>) -> Result<(), Problem> {
+    pub(super) fn make_directory(&mut self, root: &Dir, place: &str) -> Result<(), Refused> {
+        self.make_directory_with(root, place, None)
+    }
+
+    fn make_directory_with(&mut self, root: &Dir, place: &str, rights: Option<Rights>) -> Result<(), Refused> {
         self.room_for(place)?;
         self.meet(root, place)?;
         let data = self.fresh()?;
         std::fs::create_dir(&data)?;
-        self.put(place, Aside::Directory { data, mode });
+        self.put(place, Aside::Directory { data, rights });
         Ok(())
     }
 
     /// Makes a directory like another one, for what is in that.
-    pub(super) fn move_directory(&mut self, root: &Dir, old: &str, new: &str) -> Result<(), Problem> {
+    pub(super) fn move_directory(&mut self, root: &Dir, old: &str, new: &str) -> Result<(), Refused> {
         self.meet(root, old)?;
-        let mode = match (self.aside.get(old), self.met.get(old)) {
-            (Some(Aside::Directory { mode, .. }), _) => *mode,
-            (None, Some(Was::Directory(stamp))) => Some(stamp.mode),
+        let rights = match (self.aside.get(old), self.met.get(old)) {
+            (Some(Aside::Directory { rights, .. }), _) => *rights,
+            (None, Some(Was::Directory(stamp))) => Some(stamp.rights),
             (Some(_) | None, _) => None,
         };
-        self.make_directory(root, new, mode)
+        self.make_directory_with(root, new, rights)
     }
 
-    pub(super) fn link(&mut self, root: &Dir, place: &str, target: String) -> Result<(), Problem> {
+    pub(super) fn link(&mut self, root: &Dir, place: &str, target: String) -> Result<(), Refused> {
         self.room_for(place)?;
         self.meet(root, place)?;
         self.put(place, Aside::Link(target));
@@ -242,7 +267,7 @@ impl Stage {
     }
 
     /// Takes away whatever is at a place; a directory has to be empty.
-    pub(super) fn remove(&mut self, root: &Dir, place: &str) -> Result<(), Problem> {
+    pub(super) fn remove(&mut self, root: &Dir, place: &str) -> Result<(), Refused> {
         self.room_for(place)?;
         self.meet(root, place)?;
         self.clear(place);
@@ -251,7 +276,7 @@ impl Stage {
     }
 
     /// Whether all of these can be moved, so that none of them is moved without the others.
-    pub(super) fn has_room_for<'a>(&mut self, root: &Dir, moves: impl Iterator<Item = (&'a str, &'a str, Kind)>) -> Result<(), Problem> {
+    pub(super) fn has_room_for<'a>(&mut self, root: &Dir, moves: impl Iterator<Item = (&'a str, &'a str, Kind)>) -> Result<(), Refused> {
         let (mut bytes, mut places) = (0u64, self.aside.len());
         for (old, new, kind) in moves {
             self.meet(root, old)?;
@@ -260,7 +285,7 @@ impl Stage {
             if kind == Kind::File && !self.aside.contains_key(old) {
                 let (_, metadata) = below::open(root, old)?;
                 if metadata.len() > LARGEST_FILE {
-                    return Err(ErrorCode::FileTooLarge.into());
+                    return Err(Refused::TooLarge);
                 }
                 bytes = bytes.saturating_add(metadata.len());
             }
@@ -272,7 +297,7 @@ impl Stage {
     }
 
     /// Moves a file or a link. What was at the new place is replaced.
-    pub(super) fn rename(&mut self, root: &Dir, old: &str, new: &str) -> Result<(), Problem> {
+    pub(super) fn rename(&mut self, root: &Dir, old: &str, new: &str) -> Result<(), Refused> {
         self.room_for(new)?;
         self.meet(root, old)?;
         self.meet(root, new)?;
@@ -281,13 +306,13 @@ impl Stage {
             Some(Aside::Link(target)) => Aside::Link(target),
             Some(other @ (Aside::Directory { .. } | Aside::Gone)) => {
                 self.aside.insert(old.to_owned(), other);
-                return Err(ErrorCode::Invalid.into());
+                return Err(Refused::OtherKind);
             }
             None => match self.met.get(old) {
                 Some(Was::Link(target)) => Aside::Link(target.clone()),
                 _ => {
-                    let (data, mode) = self.copied(root, old, true)?;
-                    Aside::File(StagedFile { data, from: Some(old.to_owned()), mode: Some(mode) })
+                    let (data, rights) = self.copied(root, old, true)?;
+                    Aside::File(StagedFile { data, from: Some(old.to_owned()), rights: Some(rights) })
                 }
             },
         };
@@ -318,7 +343,7 @@ impl Stage {
         }
     }
 
-    fn room_for(&self, place: &str) -> Result<(), Problem> {
+    fn room_for(&self, place: &str) -> Result<(), Refused> {
         if self.aside.len() < MOST_PATHS || self.aside.contains_key(place) {
             return Ok(());
         }
@@ -328,7 +353,7 @@ impl Stage {
     fn fresh(&mut self) -> io::Result<PathBuf> {
         let folder = match &mut self.folder {
             Some(folder) => folder,
-            none => none.insert(tempfile::Builder::new().prefix("cofferdam-stage-").tempdir()?),
+            none => none.insert(Folder::new()?),
         };
         self.next += 1;
         Ok(folder.path().join(self.next.to_string()))

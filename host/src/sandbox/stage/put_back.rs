@@ -64,31 +64,35 @@ impl Record {
         // What is in a directory goes before it, and comes back after it.
         steps.reverse();
         steps.retain(|step| step.take_away(root, &mut back));
-        steps.reverse();
-        let mut made = Vec::new();
-        for step in &steps {
+        for step in &in_order_of_return(steps) {
             if matches!(which, Which::All) && step.place.before != Held::Nothing {
                 make_parents(root, &step.place.place);
             }
-            match self.restore(root, step) {
-                Ok(()) => made.push(step),
-                Err(fault) => back.fail(&step.place.place, &fault.to_string()),
+            if let Err(fault) = self.restore(root, step) {
+                back.fail(&step.place.place, &fault.to_string());
             }
         }
-        for step in made.iter().rev() {
-            if let Held::Directory { mode: Some(mode) } = step.place.before {
-                // It is there, and what it holds counts for more than who may look into it.
-                let _ = commit::set_mode(root, &step.place.place, mode);
-            }
-        }
+        self.give_rights(root, which);
         // It is there for whoever looks, and would only be lost with the machine.
-        let _ = commit::sync_all(root, steps.iter().map(|step| step.place.place.as_str()));
+        let _ = commit::sync_all(root, self.written.places.iter().map(|place| place.place.as_str()));
         if back.failed.is_empty() {
             self.forget()?;
         } else {
             self.written.places.retain(|place| back.failed.iter().any(|failed| failed.place == place.place));
         }
         Ok(back)
+    }
+
+    /// Sets the rights of the directories that have come back, when they are full: also of those that came back before
+    /// whoever put them back ended over it.
+    fn give_rights(&self, root: &Dir, which: Which<'_>) {
+        for (number, place) in self.written.places.iter().enumerate().rev() {
+            let has_gone = !matches!(which, Which::Reached(reached) if !reached.contains(&number));
+            if has_gone && let Some(rights) = place.before.rights_of_directory() {
+                // It is there or it has failed already; what it holds counts for more than who may look into it.
+                let _ = commit::set_rights(root, &place.place, rights);
+            }
+        }
     }
 
     /// What stands in the way, so that it is known before anything is touched.
@@ -165,11 +169,13 @@ impl Record {
         let there = if step.place.gives_way_to_its_like(&step.now) { &step.now } else { &Was::Nothing };
         match &step.place.before {
             Held::Nothing | Held::Special => Ok(()),
-            Held::Directory { mode } => commit::make_directory(root, place, *mode),
+            Held::Directory { mode, .. } => commit::make_directory(root, place, mode.is_some()),
             Held::Link { to } => commit::link(root, place, to, &name, there),
             Held::File { digest, kept: Some(kept) } => {
                 let data = self.folder().join(&kept.name);
-                let file = New { data: &data, digest, mode: Some(kept.mode), owner: Some(kept.owner) };
+                // A change leaves them as they are, so that others are somebody else's doing.
+                let rights = if let Was::File(stamp) = there { stamp.rights } else { kept.rights };
+                let file = New { data: &data, digest, rights: Some(rights) };
                 commit::write(root, place, &file, &name, there).map(drop)
             }
             Held::File { kept: None, .. } => Err(io::Error::other("the record does not hold the old content").into()),
@@ -213,6 +219,15 @@ impl Place {
     }
 }
 
+/// What was replaced comes back from the last place to the first: at no moment does that take more room on the disk than the
+/// change took, and a full disk may be why it is taken back. What has gone comes back after that, from the first place to the last.
+fn in_order_of_return(backwards: Vec<Step<'_>>) -> Vec<Step<'_>> {
+    let (mut steps, mut gone): (Vec<_>, Vec<_>) = backwards.into_iter().partition(|step| step.place.gives_way_to_its_like(&step.now));
+    gone.reverse();
+    steps.append(&mut gone);
+    steps
+}
+
 impl PutBack {
     fn fail(&mut self, place: &str, why: &str) {
         self.failed.push(Failed { place: place.to_owned(), why: why.to_owned() });
@@ -222,6 +237,24 @@ impl PutBack {
 /// Makes the directories above a place that have gone. What is in the way is told by whatever needs them.
 fn make_parents(root: &Dir, place: &str) {
     for (end, _) in place.match_indices('/') {
-        let _ = commit::make_directory(root, &place[..end], None);
+        let _ = commit::make_directory(root, &place[..end], false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_replaced_comes_back_in_the_order_in_which_there_was_room_for_it() {
+        let link = || Held::Link { to: "old".into() };
+        let directory = || Held::Directory { mode: None, owner: None };
+        let held = [("a", link()), ("b", link()), ("d", directory()), ("d/x", link())];
+        let places = held.map(|(place, before)| Place { place: place.into(), before, after: Held::Nothing });
+        let is_there = |place: &Place| matches!(place.place.as_str(), "a" | "b");
+        let now = |place: &Place| if is_there(place) { Was::Link("new".into()) } else { Was::Nothing };
+        let steps = places.iter().enumerate().rev().map(|(number, place)| Step { number, place, now: now(place) });
+        let order: Vec<&str> = in_order_of_return(steps.collect()).iter().map(|step| step.place.place.as_str()).collect();
+        assert_eq!(order, ["b", "a", "d", "d/x"]);
     }
 }

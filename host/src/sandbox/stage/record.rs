@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
+use super::rights::Rights;
 use super::staged::{Becomes, Step, digest};
 use super::was::Was;
 use crate::sandbox::below;
 
-const NAME: &str = "record.json";
+pub(super) const NAME: &str = "record.json";
 /// Of the format.
 const VERSION: u32 = 2;
 /// Of `record.json`: a thousand paths of the longest kind.
@@ -66,16 +67,18 @@ pub(super) struct Place {
 pub(super) enum Held {
     Nothing,
     Directory {
-        /// Permissions of what was there before.
+        /// Those of what was there before.
         #[serde(skip_serializing_if = "Option::is_none")]
         mode: Option<u32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<(u32, u32)>,
     },
     Link {
         to: String,
     },
     File {
         digest: String,
-        /// Permissions and the name of the kept content, of what was there before.
+        /// The rights of what was there before, and the name of the kept content.
         #[serde(skip_serializing_if = "Option::is_none")]
         kept: Option<Kept>,
     },
@@ -85,8 +88,8 @@ pub(super) enum Held {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Kept {
     pub(super) name: String,
-    pub(super) mode: u32,
-    pub(super) owner: (u32, u32),
+    #[serde(flatten)]
+    pub(super) rights: Rights,
 }
 
 impl Record {
@@ -98,7 +101,7 @@ impl Record {
         for (number, step) in steps.iter().enumerate() {
             let before = match &step.was {
                 Was::Nothing => Held::Nothing,
-                Was::Directory(stamp) => Held::Directory { mode: Some(stamp.mode) },
+                Was::Directory(stamp) => Held::Directory { mode: Some(stamp.rights.mode), owner: stamp.rights.owner },
                 Was::Link(to) => Held::Link { to: to.clone() },
                 Was::Special => Held::Special,
                 Was::File(stamp) => {
@@ -108,12 +111,12 @@ impl Record {
                     io::copy(&mut file, &mut copy)?;
                     copy.sync_all()?;
                     let digest = digest(&mut File::open(folder.join(&name))?)?;
-                    Held::File { digest, kept: Some(Kept { name, mode: stamp.mode, owner: stamp.owner }) }
+                    Held::File { digest, kept: Some(Kept { name, rights: stamp.rights }) }
                 }
             };
             let after = match &step.becomes {
                 Becomes::Nothing => Held::Nothing,
-                Becomes::Directory { .. } => Held::Directory { mode: None },
+                Becomes::Directory { .. } => Held::directory(),
                 Becomes::Link(to) => Held::Link { to: to.clone() },
                 Becomes::File { digest, .. } => Held::File { digest: digest.clone(), kept: None },
             };
@@ -121,6 +124,8 @@ impl Record {
         }
         let record = Self { folder, written: Written { version: VERSION, state: State::Pending, time, tool: tool.to_owned(), places } };
         record.save()?;
+        // The name of its folder too.
+        record.folder.parent().map_or(Ok(()), |history| File::open(history)?.sync_all())?;
         Ok(record)
     }
 
@@ -201,7 +206,7 @@ impl Held {
     pub(super) fn of(root: &Dir, place: &str, was: &Was) -> io::Result<Self> {
         Ok(match was {
             Was::Nothing => Self::Nothing,
-            Was::Directory(_) => Self::Directory { mode: None },
+            Was::Directory(_) => Self::directory(),
             Was::Link(to) => Self::Link { to: to.clone() },
             Was::Special => Self::Special,
             Was::File(_) => Self::File { digest: digest(&mut below::open(root, place)?.0)?, kept: None },
@@ -219,5 +224,18 @@ impl Held {
 
     pub(super) fn is_directory(&self) -> bool {
         matches!(self, Self::Directory { .. })
+    }
+
+    /// One of which nothing more is known.
+    fn directory() -> Self {
+        Self::Directory { mode: None, owner: None }
+    }
+
+    /// Those of a directory that was there before.
+    pub(super) fn rights_of_directory(&self) -> Option<Rights> {
+        match self {
+            Self::Directory { mode, owner } => mode.map(|mode| Rights { mode, owner: *owner }),
+            Self::Nothing | Self::Link { .. } | Self::File { .. } | Self::Special => None,
+        }
     }
 }

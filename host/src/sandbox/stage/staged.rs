@@ -1,29 +1,24 @@
 //! The end of a call: what it has written aside, compared with what is there.
 
-use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use cap_std::fs::Dir;
 use sha2::{Digest as _, Sha256};
 
 use super::commit::{self, CommitError};
-use super::compare::{self, MOST_COMPARED};
-use super::was::{Stamp, Was};
+use super::describe::Describer;
+use super::folder::Folder;
+use super::rights::Rights;
+use super::was::Was;
 use super::{Aside, History, LARGEST_FILE, MOST_BYTES, Stage};
-use crate::policy::{Act, Change, Changes, Content, Effect, Permit, WorkspacePath};
+use crate::policy::{Changes, Effect, Permit};
 use crate::sandbox::below;
 use crate::sandbox::digest::hex;
-use crate::sandbox::files::View;
 use crate::sandbox::version::Version;
 use crate::sandbox::workspace::Workspace;
-
-/// Of all diffs of one call together; what comes after is told by its size.
-const MOST_DIFF: usize = 1 << 20;
-/// Bytes that are compared for one call, of both sides together: comparing takes time in which nobody can stop the call.
-const MOST_EFFORT: usize = 16 << 20;
 
 /// Changes that are ready to be made, and have not been.
 #[derive(Debug)]
@@ -32,7 +27,7 @@ pub struct Staged {
     changes: Changes,
     steps: Vec<Step>,
     /// Holds the new contents; removed with this.
-    _folder: Option<tempfile::TempDir>,
+    _folder: Option<Folder>,
 }
 
 /// A place that was changed.
@@ -58,7 +53,7 @@ pub(super) enum Becomes {
     Nothing,
     Directory {
         /// `None`: as the system makes new directories.
-        mode: Option<u32>,
+        rights: Option<Rights>,
     },
     Link(String),
     File {
@@ -66,7 +61,7 @@ pub(super) enum Becomes {
         data: PathBuf,
         digest: String,
         /// `None`: as the system makes new files.
-        mode: Option<u32>,
+        rights: Option<Rights>,
     },
 }
 
@@ -75,6 +70,8 @@ pub(super) enum Becomes {
 pub(in crate::sandbox) enum StageError {
     #[error("it wrote more than {} MiB; nothing was changed", MOST_BYTES >> 20)]
     TooMuch,
+    #[error("'{place}' would hold more than {} MiB; nothing was changed", LARGEST_FILE >> 20)]
+    TooLarge { place: String },
     #[error("its link '{0}' leads out of the workspace; nothing was changed")]
     LeadsOut(String),
     #[error(
@@ -82,6 +79,8 @@ pub(in crate::sandbox) enum StageError {
         MOST_BYTES >> 20
     )]
     TooMuchGone,
+    #[error("it was stopped while what it wrote was compared; nothing was changed")]
+    Stopped,
     #[error("what it wrote cannot be read again, and nothing was changed: {0}")]
     Io(#[from] io::Error),
 }
@@ -114,30 +113,32 @@ impl Staged {
 }
 
 impl Stage {
-    /// Compares what was written with what is there.
-    pub(in crate::sandbox) fn finish(self, workspace: &Arc<Workspace>) -> Result<Staged, StageError> {
-        let view = View::new(Arc::clone(workspace), Some(self));
-        if let Some(place) = view.link_that_leads_out() {
-            return Err(StageError::LeadsOut(place.to_owned()));
-        }
-        let Self { folder, aside, mut met, .. } = view.into_stage().unwrap_or_default();
+    /// Compares what was written with what is there, unless nobody waits for that any more.
+    pub(in crate::sandbox) fn finish(self, workspace: &Arc<Workspace>, is_over: &dyn Fn() -> bool) -> Result<Staged, StageError> {
+        let Self { folder, aside, mut met, .. } = self;
         let root = workspace.dir();
         let mut steps = Vec::with_capacity(aside.len());
         let mut moved = Vec::new();
         let mut total = 0u64;
         for (place, aside) in aside {
+            if is_over() {
+                return Err(StageError::Stopped);
+            }
             let was = match met.remove(&place) {
                 Some(was) => was,
                 None => Was::look(root, &place)?,
             };
             let becomes = match aside {
                 Aside::Gone => Becomes::Nothing,
-                Aside::Directory { mode, .. } => Becomes::Directory { mode },
+                Aside::Directory { rights, .. } => Becomes::Directory { rights },
                 Aside::Link(target) => Becomes::Link(target),
                 Aside::File(file) => {
                     let size = file.data.metadata()?.len();
                     total = total.saturating_add(size);
-                    if size > LARGEST_FILE || total > MOST_BYTES {
+                    if size > LARGEST_FILE {
+                        return Err(StageError::TooLarge { place });
+                    }
+                    if total > MOST_BYTES {
                         return Err(StageError::TooMuch);
                     }
                     let digest = digest(&mut File::open(&file.data)?)?;
@@ -145,17 +146,20 @@ impl Stage {
                         moved.push((place.clone(), from));
                     }
                     // A guest cannot mean a change of permissions: whoever takes a file's place gets its.
-                    let mode = match &was {
-                        Was::File(stamp) => Some(stamp.mode),
-                        Was::Nothing | Was::Directory(..) | Was::Link(_) | Was::Special => file.mode,
+                    let rights = match &was {
+                        Was::File(stamp) => Some(stamp.rights),
+                        Was::Nothing | Was::Directory(..) | Was::Link(_) | Was::Special => file.rights,
                     };
-                    Becomes::File { data: file.data, digest, mode }
+                    Becomes::File { data: file.data, digest, rights }
                 }
             };
             steps.push(Step { place, was, becomes });
         }
         let mut unchanged = Vec::new();
         for step in &steps {
+            if is_over() {
+                return Err(StageError::Stopped);
+            }
             unchanged.push(step.is_nothing(root)?);
         }
         let mut unchanged = unchanged.into_iter();
@@ -164,7 +168,7 @@ impl Stage {
         if gone.fold(0u64, u64::saturating_add) > MOST_BYTES {
             return Err(StageError::TooMuchGone);
         }
-        let changes = Changes::new(describe(root, &steps, &moved)?);
+        let changes = Describer::new(root, &steps, &moved).changes(is_over)?;
         Ok(Staged { workspace: Arc::clone(workspace), changes, steps, _folder: folder })
     }
 }
@@ -184,89 +188,6 @@ impl Step {
     }
 }
 
-/// The steps in words and diffs.
-fn describe(root: &Dir, steps: &[Step], moved: &[(String, String)]) -> io::Result<Vec<Change>> {
-    let path = |place: &str| WorkspacePath::parse(place, None).map_err(|problem| io::Error::new(io::ErrorKind::InvalidFilename, problem));
-    let goes = |place: &str| steps.iter().any(|step| step.place == place && matches!(step.becomes, Becomes::Nothing));
-    let origin = |place: &str| moved.iter().find(|(to, from)| to == place && goes(from)).map(|(_, from)| from.as_str());
-    let has_moved = |place: &str| moved.iter().any(|(to, from)| from == place && goes(from) && steps.iter().any(|step| step.place == *to));
-    let (room, effort) = (Cell::new(MOST_DIFF), Cell::new(MOST_EFFORT));
-    let compare = |old: Option<(&str, &[u8])>, new: Option<(&str, &[u8])>| {
-        let bytes = [old, new].into_iter().flatten().map(|(_, bytes)| bytes.len()).sum();
-        effort.set(effort.get().checked_sub(bytes)?);
-        compare::diff(old, new)
-    };
-    let mut changes = Vec::new();
-    for Step { place, was, becomes } in steps {
-        let before = match was {
-            Was::File(stamp) => Some(stamp),
-            Was::Nothing | Was::Directory(..) | Was::Link(_) | Was::Special => None,
-        };
-        let mut push = |act, diff: Option<String>| {
-            let diff = diff.filter(|diff| diff.len() <= room.get());
-            room.set(room.get() - diff.as_ref().map_or(0, String::len));
-            changes.push(Change { path: path(place)?, act, diff });
-            io::Result::Ok(())
-        };
-        // What goes first, where something else takes the place.
-        match (was, becomes) {
-            (Was::Directory(..), Becomes::Nothing | Becomes::Link(_) | Becomes::File { .. }) => push(Act::RemoveDirectory, None)?,
-            (Was::Link(_), Becomes::Nothing | Becomes::Directory { .. } | Becomes::File { .. }) => push(Act::Unlink, None)?,
-            (Was::File(_), Becomes::Nothing) if has_moved(place) => {}
-            (Was::File(stamp), Becomes::Nothing | Becomes::Directory { .. } | Becomes::Link(_)) => {
-                let diff = if room.get() == 0 { None } else { read(root, place, stamp).and_then(|old| compare(Some((place, &old)), None)) };
-                push(Act::Delete { before: stamp.size }, diff)?;
-            }
-            (Was::Nothing | Was::Special, _) | (Was::Link(_), Becomes::Link(_)) => {}
-            (Was::File(_), Becomes::File { .. }) | (Was::Directory(..), Becomes::Directory { .. }) => {}
-        }
-        match becomes {
-            Becomes::Nothing => {}
-            Becomes::Directory { .. } => push(Act::CreateDirectory, None)?,
-            Becomes::Link(to) => push(Act::Link { to: to.clone() }, None)?,
-            Becomes::File { data, digest, .. } => {
-                let after = Content { size: data.metadata()?.len(), digest: digest.clone() };
-                let new = read_whole(data)?;
-                let from = origin(place).filter(|_| before.is_none());
-                let (old_place, old) = match (before, from) {
-                    (Some(stamp), _) => (place.as_str(), Some(read(root, place, stamp))),
-                    (None, Some(from)) => (from, Some(below::open(root, from).ok().and_then(|(file, _)| read_some(file)))),
-                    (None, None) => (place.as_str(), None),
-                };
-                let diff = match (&old, &new) {
-                    _ if room.get() == 0 => None,
-                    (None, Some(new)) => compare(None, Some((place, new))),
-                    (Some(Some(old)), Some(new)) => compare(Some((old_place, old)), Some((place, new))),
-                    (_, None) | (Some(None), _) => None,
-                };
-                let act = match (before, from) {
-                    (Some(stamp), _) => Act::Modify { before: stamp.size, after },
-                    (None, Some(from)) => Act::Move { from: path(from)?, after },
-                    (None, None) => Act::Create { after },
-                };
-                push(act, diff)?;
-            }
-        }
-    }
-    Ok(changes)
-}
-
-/// The content of a file of the workspace, if it is small, and still the one that was met.
-fn read(root: &Dir, place: &str, stamp: &Stamp) -> Option<Vec<u8>> {
-    let (file, metadata) = below::open(root, place).ok()?;
-    if Stamp::of(&metadata) == *stamp { read_some(file) } else { None }
-}
-
-fn read_whole(data: &Path) -> io::Result<Option<Vec<u8>>> {
-    Ok(read_some(File::open(data)?))
-}
-
-fn read_some(file: File) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.take(MOST_COMPARED + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= MOST_COMPARED).then_some(bytes)
-}
-
 /// Of a whole file, a piece at a time.
 pub(super) fn digest(file: &mut impl io::Read) -> io::Result<String> {
     let mut sum = Sha256::new();
@@ -276,5 +197,28 @@ pub(super) fn digest(file: &mut impl io::Read) -> io::Result<String> {
             0 => return Ok(hex(&sum.finalize())),
             read => sum.update(&piece[..read]),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r101_nothing_is_compared_for_a_call_that_has_been_stopped() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));
+        let written = || {
+            let mut stage = Stage::default();
+            stage.create(workspace.dir(), "a").expect("there is room");
+            stage
+        };
+        let asked = std::cell::Cell::new(0);
+        for steps in 0..3 {
+            asked.set(0);
+            let is_over = || asked.replace(asked.get() + 1) == steps;
+            assert!(matches!(written().finish(&workspace, &is_over), Err(StageError::Stopped)), "{steps}");
+        }
+        assert_eq!(written().finish(&workspace, &|| false).expect("it is compared").changes().len(), 1);
     }
 }

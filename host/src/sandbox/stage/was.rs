@@ -4,6 +4,7 @@ use std::io;
 
 use cap_std::fs::{Dir, Metadata, MetadataExt as _};
 
+use super::rights::Rights;
 use crate::sandbox::below::{self, Kind};
 use crate::sandbox::version::Version;
 
@@ -25,8 +26,7 @@ pub(super) struct Stamp {
     device: u64,
     inode: u64,
     pub(super) size: u64,
-    pub(super) mode: u32,
-    pub(super) owner: (u32, u32),
+    pub(super) rights: Rights,
     changed: (i64, i64),
     /// For whoever has read the file before.
     pub(super) version: Version,
@@ -38,7 +38,7 @@ pub(super) struct DirectoryStamp {
     device: u64,
     inode: u64,
     /// With the bits that say who may remove what is in it, and to whose group that belongs.
-    pub(super) mode: u32,
+    pub(super) rights: Rights,
 }
 
 impl Was {
@@ -48,12 +48,16 @@ impl Was {
         Ok(match Kind::of(&metadata) {
             Kind::File => Self::File(Stamp::of(&metadata)),
             Kind::Directory => {
-                Self::Directory(DirectoryStamp { device: metadata.dev(), inode: metadata.ino(), mode: metadata.mode() & 0o3777 })
+                Self::Directory(DirectoryStamp { device: metadata.dev(), inode: metadata.ino(), rights: rights(&metadata, 0o3777) })
             }
             Kind::Link => Self::Link(below::read_link(root, place)?),
             Kind::Special => Self::Special,
         })
     }
+}
+
+fn rights(metadata: &Metadata, bits: u32) -> Rights {
+    Rights { mode: metadata.mode() & bits, owner: Some((metadata.uid(), metadata.gid())) }
 }
 
 impl Stamp {
@@ -62,8 +66,8 @@ impl Stamp {
             device: metadata.dev(),
             inode: metadata.ino(),
             size: metadata.len(),
-            mode: metadata.mode() & 0o777,
-            owner: (metadata.uid(), metadata.gid()),
+            // Set-id bits are never among them.
+            rights: rights(metadata, 0o777),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
             version: Version::of(metadata),
         }

@@ -17,6 +17,16 @@ const MOST_GLOBS: usize = 256;
 const MOST_REQUIRED: usize = 64;
 const REQUIRED_BYTES: usize = 4 << 10;
 
+/// Linux's `PATH_MAX`.
+const LONGEST_GLOB: usize = 4096;
+/// Each may open a group within the one before, and whoever reads a glob goes down into each of them on its stack.
+const MOST_BRACES: usize = 64;
+
+/// Whether a glob of a stranger can be given to the crate that reads it.
+pub(super) fn is_simple(glob: &str) -> bool {
+    glob.len() <= LONGEST_GLOB && glob.bytes().filter(|byte| *byte == b'{').count() <= MOST_BRACES
+}
+
 /// Never visited, by the contract.
 pub(super) const GIT: &str = ".git";
 
@@ -90,6 +100,10 @@ fn overrides(root: &Path, globs: &[String]) -> Result<Override, WorkspaceError> 
         if glob.strip_prefix('!').unwrap_or(glob).trim().is_empty() {
             return Err(WorkspaceError::InvalidGlob(format!("'{glob}': it is empty")));
         }
+        if !is_simple(glob) {
+            let most = format!("at most {LONGEST_GLOB} bytes and {MOST_BRACES} braces");
+            return Err(WorkspaceError::InvalidGlob(format!("'{}…': {most}", glob.chars().take(40).collect::<String>())));
+        }
         // In a file of ignore rules this would be a comment; as the only glob it would let every file through.
         let escape = if glob.starts_with('#') { "\\" } else { "" };
         builder.add(&format!("{escape}{glob}")).map_err(|error| WorkspaceError::InvalidGlob(format!("'{glob}': {error}")))?;
@@ -142,6 +156,17 @@ mod tests {
         for nothing in ["", " ", "!", "! "] {
             assert_eq!(names(&["b", nothing]), None, "{nothing:?}");
         }
+    }
+
+    #[test]
+    fn r098_a_glob_that_nests_without_end_is_refused_before_anybody_goes_into_it() {
+        let deep = |braces: usize| overrides(Path::new("/w"), &[format!("{}a{}", "{".repeat(braces), "}".repeat(braces))]);
+        assert!(deep(MOST_BRACES).is_ok());
+        for braces in [MOST_BRACES + 1, 20_000, 1_000_000] {
+            let Err(WorkspaceError::InvalidGlob(problem)) = deep(braces) else { panic!("{braces} braces are let through") };
+            assert!(problem.ends_with("…': at most 4096 bytes and 64 braces") && problem.len() < 100, "{problem}");
+        }
+        assert!(overrides(Path::new("/w"), &["x".repeat(LONGEST_GLOB + 1)]).is_err());
     }
 
     #[test]

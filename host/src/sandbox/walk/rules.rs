@@ -17,6 +17,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::Problems;
+use super::options::is_simple;
 use crate::sandbox::below::{self, join};
 use crate::sandbox::workspace::Workspace;
 
@@ -162,7 +163,7 @@ impl Rules {
                 problem(&format!("line {} is no text", number + 1));
                 return None;
             };
-            if builder.add_line(None, line).is_err() {
+            if !is_simple(line) || builder.add_line(None, line).is_err() {
                 // What is wrong with it would repeat some of it.
                 source.tell(|| format!("{place}: line {} is no rule", number + 1));
             }

@@ -249,6 +249,14 @@ mod tests {
     }
 
     #[test]
+    fn r098_a_rule_that_nests_without_end_is_no_rule_and_the_others_are() {
+        for braces in [3_000, 30_000] {
+            let folder = folder(&[(".ignore", &format!("fine\n{}\n", "{".repeat(braces))), ("fine", ""), ("seen", "")]);
+            assert_eq!(walked(folder.path(), ""), (vec!["seen".into()], vec![".ignore: line 2 is no rule".into()]));
+        }
+    }
+
+    #[test]
     fn r101_a_walk_that_nobody_waits_for_takes_no_further_step() {
         let folder = folder(&[("a", ""), ("b", "")]);
         let (plan, problems) = (plan(folder.path(), ""), Problems::default());
