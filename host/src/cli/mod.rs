@@ -36,10 +36,13 @@ use args::{Args, Command};
 
 /// The whole program: reads the command line, does what it says, and tells how that went.
 pub fn run() -> ExitCode {
-    let Args { command, common, chat } = Args::try_parse().unwrap_or_else(|error| exit::usage(&error));
+    let Args { command, common, chat } = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return exit::usage(&error),
+    };
     let is_told_how = chat != args::ChatArgs::default();
     if command.is_some() && is_told_how {
-        exit::usage(&args::misplaced());
+        return exit::usage(&args::misplaced());
     }
     let done = match command {
         None if is_told_how || chat::is_possible() => chat::run(&common, chat),

@@ -57,7 +57,7 @@ impl<'i> Entries<'i> {
             (true, "list a directory further down"),
             (true, "find files by name with `glob`"),
         ];
-        ways.into_iter().filter_map(|(is_one, way)| is_one.then(|| way.to_owned())).collect()
+        ways.into_iter().filter(|(is_one, _)| *is_one).map(|(_, way)| way.to_owned()).collect()
     }
 }
 

@@ -133,7 +133,7 @@ impl Pattern {
         let mut text = String::new();
         for (index, part) in self.0.iter().enumerate() {
             let is_last = index + 1 == self.0.len();
-            match (&part[..] == ['*', '*'], is_last) {
+            match (part[..] == ['*', '*'], is_last) {
                 (true, false) => text.push_str("(.*/)?"),
                 (true, true) => text.push_str(".*"),
                 (false, _) => {

@@ -284,7 +284,7 @@ mod tests {
         let mut work = Work::open(workspace.path(), aside.path()).expect("it opens");
         work.take_away(Path::new(".idea"), "was made");
         std::fs::File::create(path(".mcp.json")).and_then(|file| file.set_len(MOST_COPIED + 1)).expect("it is made");
-        std::fs::set_permissions(path(".mcp.json"), std::fs::Permissions::from_mode(0)).expect("it is set");
+        std::fs::set_permissions(path(".mcp.json"), std::fs::Permissions::from_mode(0o000)).expect("it is set");
         work.take_away(Path::new(".mcp.json"), "was made");
         let told = work.told();
         assert!(!path(".idea").exists() && !path(".mcp.json").exists(), "{told:?}");

@@ -160,7 +160,7 @@ impl Found {
         Self { kind, mode, size, inode: metadata.ino(), kept }
     }
 
-    fn as_entry(self, how: Protected, inherited: bool, runs: bool, own: bool) -> Entry {
+    fn into_entry(self, how: Protected, inherited: bool, runs: bool, own: bool) -> Entry {
         let Self { kind, mode, size, inode, kept } = self;
         Entry { how, inherited, runs, own, kind, mode, size, kept, inode }
     }

@@ -205,7 +205,7 @@ impl<'a> Walk<'a> {
         }
         if let Ok(metadata) = fs::symlink_metadata(self.root.join(&folder.path)) {
             let found = Found::of(&self.root.join(&folder.path), &metadata, self.keeping, None);
-            self.all.entries.insert(folder.path.clone(), found.as_entry(Protected::Pinned, false, false, false));
+            self.all.entries.insert(folder.path.clone(), found.into_entry(Protected::Pinned, false, false, false));
             self.all.folders.push(folder.clone());
         }
     }
@@ -225,7 +225,7 @@ impl<'a> Walk<'a> {
             }
         }
         let found = Found::of(&whole, &metadata, keeping, self.before.map(|before| before.entries.get(path)));
-        self.all.entries.insert(path.to_owned(), found.as_entry(how, inherited, runs, own));
+        self.all.entries.insert(path.to_owned(), found.into_entry(how, inherited, runs, own));
         Ok(())
     }
 
@@ -268,7 +268,7 @@ impl<'a> Walk<'a> {
             let whole = self.root.join(path);
             if let Ok(metadata) = fs::symlink_metadata(&whole) {
                 let found = Found::of(&whole, &metadata, self.keeping && !had.own, Some(Some(had)));
-                self.all.entries.insert(path.clone(), found.as_entry(had.how, had.inherited, had.runs, had.own));
+                self.all.entries.insert(path.clone(), found.into_entry(had.how, had.inherited, had.runs, had.own));
             }
         }
     }
