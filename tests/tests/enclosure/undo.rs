@@ -259,6 +259,27 @@ fn directories_get_their_rights_back_also_if_that_was_cut_short() {
 }
 
 #[test]
+fn what_moves_and_what_comes_back_belongs_to_whom_it_belonged() {
+    use std::os::unix::fs::{MetadataExt as _, chown};
+    let house = editing(r#"(call $rename @"from" @"to") (call $overwrite @"file" @"new") (call $rmdir @"empty")"#);
+    let path = |name: &str| house.folder().join(name);
+    house.write("from/leaf", "x");
+    house.write("file", "old");
+    std::fs::create_dir(path("empty")).expect("a folder");
+    for (name, owner) in [("from", 1), ("from/leaf", 2), ("file", 3), ("empty", 4)] {
+        if chown(path(name), Some(owner), Some(owner + 10)).is_err() {
+            // Only root can try this.
+            return;
+        }
+    }
+    let owner = |name: &str| path(name).metadata().map(|metadata| (metadata.uid(), metadata.gid())).expect("it is there");
+    house.answers("edit", "{}");
+    assert_eq!([owner("to"), owner("to/leaf"), owner("file")], [(1, 11), (2, 12), (3, 13)]);
+    house.history().undo(house.workspace(), false).expect("it is taken back");
+    assert_eq!([owner("from"), owner("from/leaf"), owner("file"), owner("empty")], [(1, 11), (2, 12), (3, 13), (4, 14)]);
+}
+
+#[test]
 fn a_change_that_finds_another_one_interrupted_takes_that_back_and_says_so() {
     let house = editing(r#"(call $append @"log" @"x")"#);
     house.write("log", "");

@@ -173,6 +173,19 @@ fn r093_a_guide_in_another_encoding_or_of_any_size_is_not_passed_over() {
 }
 
 #[test]
+fn r093_r123_a_guide_that_is_a_link_to_what_is_hidden_goes_to_no_provider() {
+    let home = home().with(".env", "DB_PASSWORD=hunter2\n");
+    std::os::unix::fs::symlink(".env", home.workspace().join("AGENTS.md")).expect("a link");
+    let provider = Provider::Anthropic;
+    let server = provider.serve([says("Read.")]);
+    let ran = home.start(home.task(&server, &["--output", "stream-json"])).wait();
+    ran.answered("Read.");
+    assert!(!server.request().body.to_string().contains("hunter2"));
+    let told = |line: &serde_json::Value| line["type"] == "notice" && line["text"].to_string().contains("AGENTS.md is not read");
+    assert!(ran.lines().iter().any(told), "{ran:?}");
+}
+
+#[test]
 fn r057_the_present_system_prompt_goes_out_once_with_each_request_and_is_stored_nowhere() {
     for provider in both() {
         let home = home().with("a.txt", "x").with("AGENTS.md", "Mind the zirconium.\n");

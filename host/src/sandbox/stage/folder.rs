@@ -5,15 +5,17 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Once;
+use std::time::Duration;
 
 const PREFIX: &str = "cofferdam-stage-";
-/// A file in it that is locked for as long as the folder is in use, also if the process ends without a word.
-const LOCK: &str = "lock";
+/// A folder that was touched since then may be one that is about to be locked.
+const NEW: Duration = Duration::from_secs(60);
 
 /// A folder, removed with this.
 #[derive(Debug)]
 pub(super) struct Folder {
     folder: tempfile::TempDir,
+    /// Says that it is in use. The system takes that back when the process ends, also if it does so without a word.
     _lock: File,
 }
 
@@ -22,19 +24,16 @@ impl Folder {
     pub(super) fn new() -> io::Result<Self> {
         static SWEPT: Once = Once::new();
         let parent = std::env::temp_dir();
-        SWEPT.call_once(|| sweep(&parent));
+        SWEPT.call_once(|| sweep(&parent, NEW));
         Self::below(&parent)
     }
 
     fn below(parent: &Path) -> io::Result<Self> {
         let private = Permissions::from_mode(0o700);
         let folder = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(parent)?;
-        let new = folder.path().join("lock.new");
-        let lock = File::create_new(&new)?;
-        // Under this name it is locked from the first moment; where nothing can be locked, nobody may take the folder for a leftover.
-        if lock.try_lock().is_ok() {
-            std::fs::rename(new, folder.path().join(LOCK))?;
-        }
+        let lock = File::open(folder.path())?;
+        // Where a folder cannot be locked, nobody can take it for one that is left behind.
+        let _ = lock.try_lock();
         Ok(Self { folder, _lock: lock })
     }
 
@@ -43,16 +42,18 @@ impl Folder {
     }
 }
 
-/// Removes the folders of this user that nobody uses.
-fn sweep(parent: &Path) {
+/// Removes the folders of this user that nobody uses and that are older than this.
+fn sweep(parent: &Path, age: Duration) {
     let me = rustix::process::geteuid().as_raw();
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
         if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
             continue;
         }
         let path = entry.path();
-        let is_mine = path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == me);
-        if is_mine && File::open(path.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_ok()) {
+        let Ok(metadata) = path.symlink_metadata() else { continue };
+        let is_old = metadata.modified().is_ok_and(|time| time.elapsed().is_ok_and(|elapsed| elapsed >= age));
+        let is_mine = metadata.is_dir() && metadata.uid() == me;
+        if is_mine && is_old && File::open(&path).is_ok_and(|folder| folder.try_lock().is_ok()) {
             // Whoever starts next tries again.
             let _ = std::fs::remove_dir_all(path);
         }
@@ -74,15 +75,17 @@ mod tests {
     fn what_a_process_left_behind_is_removed_and_nothing_else() {
         let parent = tempfile::tempdir().expect("a folder");
         let used = Folder::below(parent.path()).expect("it is made");
-        let Folder { folder, _lock } = Folder::below(parent.path()).expect("it is made");
+        let Folder { folder, _lock: lock } = Folder::below(parent.path()).expect("it is made");
         let left = folder.keep();
         std::fs::write(left.join("1"), "secret").expect("it is written");
-        let other = parent.path().join(format!("{PREFIX}other"));
+        let other = parent.path().join("cofferdam-other");
         std::fs::create_dir(&other).expect("it is made");
-        sweep(parent.path());
+        sweep(parent.path(), Duration::ZERO);
         assert!(left.exists(), "it is still locked");
-        drop(_lock);
-        sweep(parent.path());
+        drop(lock);
+        sweep(parent.path(), NEW);
+        assert!(left.exists(), "it may be about to be locked");
+        sweep(parent.path(), Duration::ZERO);
         assert!(!left.exists() && used.path().exists() && other.exists());
     }
 }
