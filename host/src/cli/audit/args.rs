@@ -10,9 +10,9 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
     cofferdam audit verify --contains HASH       a hash that verify printed before, kept elsewhere\n  \
     cofferdam audit export --format ocsf > events.jsonl\n  \
     cofferdam audit prune --keep-days 90         remove what is older; where that ended stays on record\n\n\
-    Each run of the program has a log of its own in $XDG_STATE_HOME/cofferdam/audit, readable only by you. Its records are a chain of\n\
-    hashes: a changed, missing or moved record shows. Whoever can write as you can write a whole log anew; to see that, keep the\n\
-    hashes that verify prints somewhere else.")]
+    Each run of the program has a log of its own in $XDG_STATE_HOME/cofferdam/audit, readable only by you. Its records are a chain of \
+        hashes: a changed, missing or moved record shows. Whoever can write as you can write a whole log anew; to see that, keep the \
+        hashes that verify prints somewhere else.")]
 pub(in crate::cli) struct AuditArgs {
     #[command(subcommand)]
     pub(in crate::cli) command: AuditCommand,
@@ -24,6 +24,10 @@ pub(in crate::cli) struct AuditArgs {
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum AuditCommand {
     /// Show what was decided and done
+    #[command(after_help = "Examples:\n  \
+        cofferdam audit show --session 5f0c\n  \
+        cofferdam audit show --tool bash --json | jq .effect.line\n\n\
+        Times are in UTC.")]
     Show {
         /// Only the calls of this tool
         #[arg(long, value_name = "NAME")]
@@ -33,12 +37,19 @@ pub(in crate::cli) enum AuditCommand {
         json: bool,
     },
     /// Check that the logs are as they were written
+    #[command(after_help = "Examples:\n  \
+        cofferdam audit verify\n  \
+        cofferdam audit verify --contains HASH       a hash that was printed before, and kept where this user cannot write\n\n\
+        Exit code: 0 if they are, 1 if not.")]
     Verify {
         /// Demand that a record with this hash is there (may be given more than once)
         #[arg(long, value_name = "HASH")]
         contains: Vec<String>,
     },
     /// Print all records for another program, one a line
+    #[command(after_help = "Examples:\n  \
+        cofferdam audit export > records.jsonl\n  \
+        cofferdam audit export --format ocsf > events.jsonl")]
     Export {
         /// As they are, or as events of the Open Cybersecurity Schema Framework
         #[arg(long, value_enum, default_value_t = AuditFormat::Json)]
@@ -48,8 +59,8 @@ pub(in crate::cli) enum AuditCommand {
     #[command(after_help = "Examples:\n  \
         cofferdam audit prune --keep-days 90         removes what was begun more than 90 days ago\n  \
         cofferdam audit prune --before 2026-01-01    removes what was begun before that day\n\n\
-        Logs go from the oldest on, up to the first that is still being written. Before they go, a new\n\
-        log says how many there were and where the last one ended. `cofferdam audit export` keeps a\n\
+        Logs go from the oldest on, up to the first that is still being written. Before they go, a new \
+        log says how many there were and where the last one ended. `cofferdam audit export` keeps a \
         copy elsewhere.")]
     Prune(PruneArgs),
 }

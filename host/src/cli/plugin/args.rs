@@ -9,12 +9,12 @@ use crate::sandbox::Digest;
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
-    cofferdam plugin new word_count --lang python    a folder with a tool that works\n  \
-    cd word_count && cofferdam plugin build          word_count.wasm\n  \
+    cofferdam plugin new line_count --lang python    a folder with a tool that works\n  \
+    cd line_count && cofferdam plugin build          line_count.wasm\n  \
     cofferdam plugin test                            your cases.json, and what every tool has to stand\n  \
-    cofferdam plugin inspect word_count.wasm         what it asks for, what it would be granted, and why\n  \
-    cofferdam run --plugin word_count.wasm \"…\"      an agent that has it\n  \
-    cofferdam plugin add word_count.wasm             every agent has it from now on")]
+    cofferdam plugin inspect line_count.wasm         what it asks for, what it would be granted, and why\n  \
+    cofferdam run --plugin line_count.wasm \"…\"      an agent that has it\n  \
+    cofferdam plugin add line_count.wasm             every agent has it from now on")]
 pub(in crate::cli) struct PluginArgs {
     #[command(subcommand)]
     pub(in crate::cli) command: PluginCommand,
@@ -23,6 +23,9 @@ pub(in crate::cli) struct PluginArgs {
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum PluginCommand {
     /// Begin a plugin from a template
+    #[command(after_help = "Examples:\n  \
+        cofferdam plugin new line_count --lang python     a folder line_count with a tool that works, and its cases\n  \
+        cofferdam plugin new line_count --lang rust")]
     New {
         /// Its name, and that of its first tool
         name: PluginName,
@@ -31,13 +34,20 @@ pub(in crate::cli) enum PluginCommand {
         language: Language,
     },
     /// Build the component of a plugin with the toolchain of its language
+    #[command(after_help = "Examples:\n  \
+        cofferdam plugin build                  the plugin of this folder\n  \
+        cofferdam plugin build line_count\n\n\
+        What a build needs and the machine lacks comes from the language's own registry, once.")]
     Build {
         /// The folder of the plugin
         #[arg(default_value = ".")]
         folder: PathBuf,
     },
     /// Run a plugin's cases, and the checks that every component has to pass
-    #[command(after_help = "Exit code: 0 if all passed, 1 if not. The format of cases.json is in the file that `plugin new` writes.")]
+    #[command(after_help = "Examples:\n  \
+        cofferdam plugin test                   the plugin of this folder, with its cases.json\n  \
+        cofferdam plugin test other.wasm --cases cases.json\n\n\
+        Without a case that works only a part of the checks can run. Exit code: 0 if all passed, 1 if not. The format of cases.json is in the file that `plugin new` writes.")]
     Test {
         /// The folder of the plugin, or a component
         #[arg(default_value = ".")]
@@ -47,6 +57,9 @@ pub(in crate::cli) enum PluginCommand {
         cases: Option<PathBuf>,
     },
     /// Show what a component is and could do, as the basis of a decision
+    #[command(after_help = "Examples:\n  \
+        cofferdam plugin inspect line_count.wasm\n  \
+        cofferdam plugin inspect line_count.wasm --json | jq .tools")]
     Inspect {
         /// The component
         file: PathBuf,
@@ -56,15 +69,16 @@ pub(in crate::cli) enum PluginCommand {
     },
     /// Add a plugin: shows what it is and asks for, and keeps it if you agree
     #[command(after_help = "Examples:\n  \
-        cofferdam plugin add word_count.wasm\n  \
-        cofferdam plugin add https://example.org/word_count.wasm --digest sha256:…\n  \
-        cofferdam plugin add word_count-1.2.wasm --name word_count --yes\n\n\
-        The component is kept beside the configuration and pinned in cofferdam.lock, with its content,\n\
-        what it imports, its input and what it asks for. Before you have agreed nothing of it runs but\n\
-        the list of its tools, in an enclosure with nothing in it. With --config FILE it is added to\n\
+        cofferdam plugin add line_count.wasm\n  \
+        cofferdam plugin add https://example.org/line_count.wasm --digest sha256:…\n  \
+        cofferdam plugin add line_count-1.2.wasm --name line_count --yes\n\n\
+        The component is kept beside the configuration and pinned in cofferdam.lock, with its content, \
+        what it imports, its input and what it asks for. Before you have agreed nothing of it runs but \
+        the list of its tools, in an enclosure with nothing in it. With --config FILE it is added to \
         that configuration.")]
     Add(AddArgs),
     /// List the plugins that are not part of the program, and whether each is what was accepted
+    #[command(after_help = "Examples:\n  cofferdam plugin list\n  cofferdam plugin list --json")]
     List {
         /// As JSON
         #[arg(long)]
@@ -73,11 +87,11 @@ pub(in crate::cli) enum PluginCommand {
     /// Fetch plugins again from where they came; asks if one asks for more than before
     #[command(after_help = "Examples:\n  \
         cofferdam plugin update                 all that were added\n  \
-        cofferdam plugin update word_count --yes --digest sha256:…\n\n\
+        cofferdam plugin update line_count --yes --digest sha256:…\n\n\
         Exit code: 0 if each is up to date now, 1 if one stays as it was.")]
     Update(UpdateArgs),
     /// Take a plugin away, and what it was accepted as
-    #[command(after_help = "Example:\n  cofferdam plugin remove word_count")]
+    #[command(after_help = "Example:\n  cofferdam plugin remove line_count")]
     Remove {
         /// Under which it was added
         name: String,

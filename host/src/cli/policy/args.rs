@@ -15,6 +15,9 @@ pub(in crate::cli) struct PolicyArgs {
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum PolicyCommand {
     /// Show all rules in force and the files they come from; with --profile NAME, that profile as it is written
+    #[command(after_help = "Examples:\n  \
+        cofferdam policy show\n  \
+        cofferdam policy show --profile locked-down")]
     Show,
     /// Check policy files, with the tests that rules bring along
     #[command(after_help = "Examples:\n  \
