@@ -8,6 +8,7 @@ use super::chain::{Broken, Chain};
 use super::head::{self, Kept};
 use super::record::{Durable, EndOf, Record, What};
 use super::store::Found;
+use super::whose::Whose;
 use super::{AuditError, LogName, Store};
 
 /// All logs of a user, each of them checked.
@@ -45,6 +46,14 @@ impl Inspected {
     /// Whether it is as it was written.
     pub fn is_good(&self) -> bool {
         self.broken.is_none() && self.problems.is_empty()
+    }
+
+    /// Whose it is, if it says so.
+    pub fn whose(&self) -> Whose {
+        match self.records.first().and_then(Record::read).map(|first| first.what) {
+            Some(What::Log { whose, .. }) => whose,
+            Some(_) | None => Whose::default(),
+        }
     }
 
     /// The session it belongs to.

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::log::Log;
 use super::record::{EndOf, Fields, VERSION, What};
+use super::whose::Whose;
 use super::{AuditError, LogName, Store, told};
 use crate::agent::events::{Event, Observer};
 use crate::conversation::Call;
@@ -63,7 +64,7 @@ impl Audit {
         let name = turn.name.clone();
         let after = turn.before.as_ref().map(|(name, end)| EndOf::new(name, end));
         let program = concat!("cofferdam ", env!("CARGO_PKG_VERSION")).to_owned();
-        let first = What::Log { version: VERSION, log: name.as_str().to_owned(), program, after };
+        let first = What::Log { version: VERSION, log: name.as_str().to_owned(), program, whose: Whose::of_this_process(), after };
         let log = Log::create(store.files(&name), record(&first, None, None)).map_err(AuditError::io(&store.log_path(&name)))?;
         // From here on the next log finds this one.
         drop(turn);

@@ -40,6 +40,7 @@ mod store;
 #[cfg(test)]
 mod test_log;
 mod told;
+mod whose;
 
 pub use chain::Broken;
 pub use error::AuditError;
@@ -51,3 +52,4 @@ pub use record::{
     Actor, By, Change, ChangeAct, Changed, Command, Contact, Contacted, Effect, EndOf, Ended, Ending, Record, Scope, Touched, What,
 };
 pub use store::{LogName, Store};
+pub use whose::Whose;

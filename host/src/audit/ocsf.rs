@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::LogName;
 use super::record::{Actor, Effect, Ended, Record, What};
+use super::whose::Whose;
 use crate::conversation::ResultStatus;
 use crate::policy::Verdict;
 
@@ -30,7 +31,7 @@ struct Told<'a> {
 
 /// An event for a record about a call or a decision, about what will be allowed, and about records that are missing; none for
 /// the others, which are about the log and the session.
-pub fn ocsf(log: &LogName, hash: &str, fields: &Map<String, Value>) -> Option<Value> {
+pub fn ocsf(log: &LogName, whose: &Whose, hash: &str, fields: &Map<String, Value>) -> Option<Value> {
     let record = Record::read(fields)?;
     let Told { activity, operation, call, resources, outcome } = told(&record.what, fields)?;
     let time = record.at.parse::<jiff::Timestamp>().ok()?.as_millisecond();
@@ -46,10 +47,14 @@ pub fn ocsf(log: &LogName, hash: &str, fields: &Map<String, Value>) -> Option<Va
         "severity_id": 1,
         "severity": "Informational",
         "time": time,
-        "actor": {"app_name": "cofferdam", "session": {"uid": session}},
+        "actor": {
+            "app_name": "cofferdam",
+            "session": {"uid": session},
+            "user": {"name": whose.user, "uid": whose.uid.map(|uid| uid.to_string())},
+        },
         "api": {"operation": operation, "service": {"name": "cofferdam"}, "request": call.map(|call| json!({"uid": call}))},
         // The call comes from this machine itself.
-        "src_endpoint": {"name": "localhost", "ip": "127.0.0.1"},
+        "src_endpoint": {"name": "localhost", "hostname": whose.machine, "ip": "127.0.0.1"},
         "metadata": {
             "version": SCHEMA,
             "product": {"name": "cofferdam", "vendor_name": "cofferdam", "version": env!("CARGO_PKG_VERSION")},
@@ -95,7 +100,12 @@ fn told<'a>(what: &'a What, fields: &'a Map<String, Value>) -> Option<Told<'a>> 
             about(&ended.actor, activity, resources(ended), ending(ended))
         }
         What::Refused { call, tool, problem, .. } => {
-            let outcome = json!({"status_id": 2, "status": "Failure", "status_code": "refused", "status_detail": problem});
+            // What the model asked for was not to be had, or it did not know how to ask.
+            let mut outcome =
+                if problem.starts_with("denied (") { decision(Verdict::Deny, problem) } else { json!({"status_detail": problem}) };
+            outcome["status_id"] = 2.into();
+            outcome["status"] = "Failure".into();
+            outcome["status_code"] = "refused".into();
             Some(Told { activity: 0, operation: tool, call: Some(call), resources: Vec::new(), outcome })
         }
         What::Changed(_) | What::Pruned { .. } => other(json!({"status_id": 1, "status": "Success"})),
@@ -189,6 +199,8 @@ mod tests {
         call.touched.written.insert("src/a.rs".into());
         audit.ended(&subject(), &call);
         audit.refused(&Call { id: CallId::new("c2"), name: "nope".into(), arguments: "{}".into() }, "there is no such tool");
+        let outside = "denied (outside-workspace) at /path: it leads out";
+        audit.refused(&Call { id: CallId::new("c3"), name: "grep".into(), arguments: "{}".into() }, outside);
         audit.changed(&Change::Mode(crate::policy::Mode::Plan)).expect("recorded");
         inspect(&store).expect("readable").logs.remove(0)
     }
@@ -196,8 +208,10 @@ mod tests {
     #[test]
     fn an_event_has_what_its_class_demands() {
         let log = log();
-        let events: Vec<Value> = log.records.iter().zip(&log.hashes).filter_map(|(record, hash)| ocsf(&log.name, hash, record)).collect();
-        assert_eq!(events.len(), 5);
+        let (whose, records) = (log.whose(), log.records.iter().zip(&log.hashes));
+        let events: Vec<Value> = records.filter_map(|(record, hash)| ocsf(&log.name, &whose, hash, record)).collect();
+        assert_eq!(events.len(), 6);
+        assert!(events.iter().all(|event| event["actor"]["user"]["uid"] == rustix::process::getuid().as_raw().to_string()));
         assert_eq!(events[2]["resources"], json!([{"name": "src/a.rs", "type": "file"}]));
         for event in &events {
             for required in ["activity_id", "category_uid", "class_uid", "severity_id", "time", "type_uid"] {
@@ -218,10 +232,11 @@ mod tests {
                 (Some("Denied"), Some(2), None),
                 (None, None, Some("Success")),
                 (None, None, Some("Failure")),
+                (Some("Denied"), Some(2), Some("Failure")),
                 (None, None, Some("Success"))
             ]
         );
         assert!(events.iter().all(|event| event["metadata"].get("correlation_uid").is_none()), "what is not known is left out");
-        assert_eq!((&events[4]["api"]["operation"], &events[4]["unmapped"]["mode"]), (&json!("changed"), &json!("plan")));
+        assert_eq!((&events[5]["api"]["operation"], &events[5]["unmapped"]["mode"]), (&json!("changed"), &json!("plan")));
     }
 }

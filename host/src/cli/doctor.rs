@@ -9,7 +9,7 @@ use super::print::stdout_line;
 use crate::config::Folders;
 use crate::model;
 use crate::policy::{Cap, CommandLimits, SandboxLevel};
-use crate::sandbox::{Allocation, Cache, Commands, Sandbox, Workspace};
+use crate::sandbox::{Allocation, Cache, Commands, Sandbox, Workspace, outer_repository};
 use crate::shown;
 
 pub(super) fn run(common: &Common) -> Done {
@@ -32,7 +32,13 @@ pub(super) fn run(common: &Common) -> Done {
     model(&parts.settings)?;
     section("Places");
     match Workspace::open(&common.workspace) {
-        Ok(workspace) => fact("workspace", &workspace.root().display().to_string()),
+        Ok(workspace) => {
+            fact("workspace", &workspace.root().display().to_string());
+            if let Some(repository) = outer_repository(workspace.root()) {
+                let what = "lies outside of the workspace: commands can read it, and not commit to it";
+                fact("its repository", &format!("{} {what}", repository.display()));
+            }
+        }
         Err(error) => fact("workspace", &error.to_string()),
     }
     places(&parts.folders);

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::chain::End;
+use super::whose::Whose;
 use crate::policy::{Mode, SandboxLevel, Verdict};
 pub use call::{Actor, Command, Contact, Contacted, Ended, Ending, Touched};
 pub use changed::Changed;
@@ -57,6 +58,9 @@ pub enum What {
         log: String,
         /// The program and its version.
         program: String,
+        /// Who ran it, and where.
+        #[serde(flatten)]
+        whose: Whose,
         /// The log that was begun before this one.
         after: Option<EndOf>,
     },

@@ -14,10 +14,11 @@ use crate::shown;
 
 pub(super) fn run(logs: &[Inspected], format: AuditFormat) -> Done {
     for log in logs {
+        let whose = log.whose();
         for (index, (record, hash)) in log.records.iter().zip(&log.hashes).enumerate() {
             let event = match format {
                 AuditFormat::Json => Some(Value::Object(log.whole(index))),
-                AuditFormat::Ocsf => ocsf(&log.name, hash, record),
+                AuditFormat::Ocsf => ocsf(&log.name, &whose, hash, record),
             };
             if let Some(event) = event
                 && !stdout_line(&shown::json(&event.to_string()))
