@@ -37,4 +37,4 @@ pub use ledger::{Change, CommandEnding, Contact, Contacts, Decided, Ended, Groun
 pub use memory::Memory;
 pub use parallel::{InvalidParallelLimit, ParallelLimit, Slots};
 pub use schedule::Reorder;
-pub use tier::tier;
+pub use tier::{tier, why};

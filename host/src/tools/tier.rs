@@ -17,6 +17,18 @@ pub fn tier(given: &[Capability], alone: bool) -> Tier {
     }
 }
 
+/// Why a tool has its tier, in words. `can_change` is whether what it is given can change anything.
+pub fn why(tier: Tier, can_change: bool) -> &'static str {
+    match (tier, can_change) {
+        (Tier::Write, true) => {
+            "it can change things; it runs alone, and each effect needs approval or is allowed by the policy or the mode"
+        }
+        (Tier::Write, false) => "it asks for more than it is given, or to be treated strictly; it runs alone",
+        (Tier::ReadOnly, _) => "nothing it is given can change anything; it runs beside other readers",
+        (Tier::Research, _) => "it may ask a model and can change nothing; it runs beside others, first",
+    }
+}
+
 fn can_change_something(capability: &Capability) -> bool {
     match capability {
         Capability::ReadFiles | Capability::ReadEnvironment(_) | Capability::KeepState | Capability::Delegate => false,

@@ -124,7 +124,7 @@ fn inspecting_shows_what_a_component_is_and_not_what_it_says() {
     for part in [
         "propose commands; only with a grant, and each line is decided by itself",
         "asks for    read files of the workspace; run commands",
-        "tier        write: what it asks for can change things; it runs alone",
+        "tier        write: it can change things; it runs alone",
         "I only read.\\u{1b}[2K",
     ] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);

@@ -11,7 +11,7 @@ use crate::cli::print::stdout_line;
 use crate::policy::Grants;
 use crate::sandbox::{DeclaredTool, Plugin};
 use crate::shown;
-use crate::tools::tier;
+use crate::tools::{tier, why};
 
 pub(super) fn run(file: &Path, as_json: bool) -> Done {
     let (_, plugin) = super::load(file)?;
@@ -50,9 +50,10 @@ fn as_value(plugin: &Plugin) -> serde_json::Value {
     let imports = plugin.declaration().imports.interfaces.iter().map(|name| json!({"interface": name, "meaning": meaning(name)}));
     let tools = plugin.declaration().tools.iter().map(|tool| {
         let (grants, not_lent) = Grants::for_asked(&tool.asks);
+        let tier = tier(&tool.asks, tool.exclusive || tool.confirm);
         json!({
             "name": tool.name, "description": tool.description, "asks": tool.asks, "grants": grants, "not_lent": not_lent,
-            "tier": tier(&tool.asks, tool.exclusive || tool.confirm), "reason": reason(tool), "exclusive": tool.exclusive, "confirm": tool.confirm, "input_schema": tool.input_schema,
+            "tier": tier, "reason": why(tier, grants.can_change_anything()), "exclusive": tool.exclusive, "confirm": tool.confirm, "input_schema": tool.input_schema,
         })
     });
     json!({
@@ -105,26 +106,13 @@ fn of_tool(tool: &DeclaredTool) -> String {
     if !not_lent.is_empty() {
         let _ = writeln!(page, "  not lent    {} (this host cannot)", list(not_lent.iter().map(ToString::to_string)));
     }
-    let _ = writeln!(page, "  tier        {}: {}", tier(&tool.asks, tool.exclusive || tool.confirm).name(), reason(tool));
+    let tier = tier(&tool.asks, tool.exclusive || tool.confirm);
+    let _ = writeln!(page, "  tier        {}: {}", tier.name(), why(tier, grants.can_change_anything()));
     let hints = [(tool.exclusive, "runs alone"), (tool.confirm, "asks the user before every call")];
     let _ = writeln!(page, "  wants       {}", list(hints.iter().filter(|(set, _)| *set).map(|(_, words)| (*words).to_owned())));
     let _ = writeln!(page, "  says\n{}", indent(&shown::block(&tool.description)));
     let _ = writeln!(page, "  takes\n{}", indent(&shown::block(&format!("{:#}", tool.input_schema))));
     page
-}
-
-/// Why it has the tier it has.
-fn reason(tool: &DeclaredTool) -> &'static str {
-    let (grants, not_lent) = Grants::for_asked(&tool.asks);
-    if grants.can_change_anything() {
-        "what it asks for can change things; it runs alone, and each effect needs approval or is allowed by the policy"
-    } else if !not_lent.is_empty() {
-        "it asks for what this host cannot lend, so its power is unknown; it runs alone"
-    } else if tool.exclusive || tool.confirm {
-        "it wants to be treated strictly; it runs alone"
-    } else {
-        "nothing that it asks for can change anything; it runs beside other readers"
-    }
 }
 
 fn list(words: impl Iterator<Item = String>) -> String {

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::agent::events::Tier;
 use crate::cli::args::{CallArgs, Common, ModelArgs};
 use crate::cli::assemble;
 use crate::cli::error::{CliError, Done};
@@ -14,7 +13,7 @@ use crate::cli::print::stdout_line;
 use crate::policy::Cap;
 use crate::sandbox::Allocation;
 use crate::shown;
-use crate::tools::{Catalog, Tool};
+use crate::tools::{Catalog, Tool, why};
 
 pub(super) fn run(common: &Common, name: &str, as_json: bool) -> Done {
     let mut common = common.clone();
@@ -52,7 +51,7 @@ fn as_value(tool: &Tool) -> serde_json::Value {
 fn page(tool: &Tool) -> String {
     let mut page = format!("{}  ({})\n", tool.declared.name, shown::line(&tool.origin.to_string(), 200));
     let _ = writeln!(page, "  component   sha256 {}, {} KiB", tool.plugin.digest(), tool.plugin.size().div_ceil(1024));
-    let _ = writeln!(page, "  tier        {}: {}", tool.tier.name(), why(tool));
+    let _ = writeln!(page, "  tier        {}: {}", tool.tier.name(), why(tool.tier, tool.grants.can_change_anything()));
     let _ = writeln!(page, "  asks for    {}", list(tool.declared.asks.iter().map(ToString::to_string)));
     let _ = writeln!(page, "  is granted  {}", list(tool.grants.in_words().into_iter()));
     if !tool.not_lent.is_empty() {
@@ -69,16 +68,6 @@ fn page(tool: &Tool) -> String {
 /// The limits in force, after configuration and policy.
 fn limits(tool: &Tool) -> impl Iterator<Item = (Cap, u64)> {
     Cap::ALL.into_iter().map(|cap| (cap, tool.caps.value(cap)))
-}
-
-/// The reason for the tier, in words.
-fn why(tool: &Tool) -> &'static str {
-    match (tool.tier, tool.grants.can_change_anything()) {
-        (Tier::Write, true) => "it can change things; it runs alone, and each effect needs approval or is allowed by the mode",
-        (Tier::Write, false) => "it asks for more than it was granted, or to be treated strictly; it runs alone",
-        (Tier::ReadOnly, _) => "nothing it was granted can change anything; it runs beside other readers",
-        (Tier::Research, _) => "it may ask a model and can change nothing; it runs beside others, first",
-    }
 }
 
 fn wasi(tool: &Tool) -> usize {
