@@ -16,7 +16,7 @@ use crate::model::{self, Secret};
 use crate::policy::{Mode, Policy, WorkspacePath};
 use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, Credential, History, Sandbox, SandboxOptions, Workspace};
 use crate::tools::{
-    Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, Outputs, Slots, SubAgents, builtin_components,
+    Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Ledger, Origin, Outputs, Refused, Slots, SubAgents, builtin_components,
 };
 
 /// Rejections in a row after which a request goes back to the user.
@@ -34,17 +34,22 @@ pub(super) struct Parts {
     pub(super) secrets: Vec<Secret>,
     /// One for all who call tools, or each sub-agent would have as many as the request.
     slots: Slots,
+    /// The plugins of the configuration and of the command line.
+    named: Vec<PathBuf>,
     /// What this program keeps, and what it believes: absolute paths without links.
     own: Vec<PathBuf>,
 }
 
 /// Reads the configuration and the flags.
 pub(super) fn settings(common: &Common, flags: Flags) -> Result<(Settings, Folders), CliError> {
+    // Before anything is looked for in it: a folder that is none is no fault of the policy that cannot be read there.
+    Workspace::open(&common.workspace)?;
     let folders = Folders::of_this_user()?;
     let raw = match &common.config {
         // A file that was named has to be there.
         Some(path) => {
-            let text = std::fs::read_to_string(path).map_err(|error| CliError::new(format!("cannot read {}: {error}", path.display())))?;
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| CliError::configuration(format!("cannot read {}: {error}", path.display())))?;
             Raw::parse(&text, path)?
         }
         None => Raw::read(&folders.config_file())?,
@@ -88,6 +93,7 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
         catalog.add(&sandbox, Origin::BuiltIn(name), component, &|| preparing(name));
     }
     let mut admission = Admission::new(door, lock_file(common, &folders))?;
+    let named = settings.plugins.clone();
     settings.plugins.extend(admission.added());
     for path in &settings.plugins {
         let origin = Origin::File(path.clone());
@@ -106,7 +112,7 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
     let slots = settings.parallel.into();
     let lock = lock_file(common, &folders);
     let own = folders.all().into_iter().chain([lock.path()]).chain(common.config.as_deref()).map(without_links).collect();
-    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), commands, credentials, secrets, slots, own })
+    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), commands, credentials, secrets, slots, named, own })
 }
 
 /// The absolute path without links, of which the last part need not be there yet.
@@ -140,7 +146,7 @@ impl Parts {
         let workspace = Workspace::open(path)?;
         let root = workspace.root().to_owned();
         if let Some(own) = self.own.iter().find(|own| root.starts_with(own)) {
-            return Err(CliError::new(format!(
+            return Err(CliError::configuration(format!(
                 "{} cannot be a workspace: this program keeps its own files in {}, and no tool may change those",
                 root.display(),
                 own.display()
@@ -209,6 +215,18 @@ impl Parts {
             stderr_line(&crate::shown::line(&format!("warning: {line}"), 1000));
         }
         Arc::new(history)
+    }
+
+    /// Whoever names a plugin counts on it: without one that cannot be loaded nothing runs.
+    pub(super) fn stop_for_broken(&self) -> Result<(), CliError> {
+        let named = |origin: &Origin| matches!(origin, Origin::File(path) if self.named.contains(path));
+        match self.catalog.refused().iter().find(|refused| refused.is_broken && named(&refused.origin)) {
+            Some(Refused { origin, reason, .. }) => {
+                let problem = format!("the plugin {origin} cannot be loaded: {reason}");
+                Err(CliError::configuration(crate::shown::line(&problem, 600)))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Tells of plugins that were not let in; a run goes on without them.

@@ -23,15 +23,12 @@ pub(super) fn run(common: &Common) -> Done {
     section("Tools");
     fact("offered", &parts.catalog.tools().iter().map(|tool| tool.declared.name.as_str()).collect::<Vec<_>>().join(", "));
     for refused in parts.catalog.refused() {
-        fact("refused", &format!("{}: {}", refused.origin, refused.reason));
+        fact(refused.word(), &format!("{}: {}", refused.origin, refused.reason));
     }
     section("Model");
     model(&parts.settings)?;
     section("Places");
-    match Workspace::open(&common.workspace) {
-        Ok(workspace) => fact("workspace", &workspace.root().display().to_string()),
-        Err(error) => fact("workspace", &error.to_string()),
-    }
+    fact("workspace", &Workspace::open(&common.workspace)?.root().display().to_string());
     places(&parts.folders);
     Ok(ExitCode::SUCCESS)
 }

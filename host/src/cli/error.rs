@@ -67,7 +67,7 @@ from! {
     RecordError => new,
     HistoryError => new,
     SandboxError => new,
-    WorkspaceError => new,
+    WorkspaceError => configuration,
     SessionError => new,
     ShelfError => new,
     SourceError => new,

@@ -44,6 +44,7 @@ fn start(common: &Common, args: RunArgs) -> Done {
     let prompt = prompt(&args.prompt)?;
     let flags = Flags { timeout: args.timeout, ..common.flags(args.model, args.calls, args.max_tool_iterations) };
     let parts = assemble::parts(common, flags, Allocation::Pooled)?;
+    parts.stop_for_broken()?;
     parts.warn_of_refused();
     let workspace = parts.workspace(&common.workspace)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -98,6 +98,7 @@ pub(super) fn run(common: &Common, args: ChatArgs) -> Done {
     }
     let flags = common.flags(args.model, args.calls, args.max_tool_iterations);
     let parts = assemble::parts(common, flags, Allocation::Pooled)?;
+    parts.stop_for_broken()?;
     parts.warn_of_refused();
     let workspace = parts.workspace(&common.workspace)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
