@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use super::attend::{Attention, Then, Words, beside};
-use super::commands::{self, Meaning};
+use super::commands::{self, Command, Meaning};
 use super::keyboard::{Entered, Keyboard};
 use super::line::Line;
 use super::meter::Meter;
@@ -167,10 +167,16 @@ impl<'a> Talk<'a> {
             match commands::meaning(&line) {
                 Meaning::Nothing => {}
                 Meaning::Mistake(problem) => self.view.say(&told(&problem)),
-                Meaning::Command(command) => match self.act(command, keyboard, &mut words) {
-                    Then::GoOn => {}
-                    Then::Leave => return Ok(self.left()),
-                },
+                Meaning::Command(command) => {
+                    if let Some(problem) = self.out_of_place(&command) {
+                        self.view.say(&told(&problem));
+                        return Ok(ExitCode::from(exit::FAILED));
+                    }
+                    match self.act(command, keyboard, &mut words) {
+                        Then::GoOn => {}
+                        Then::Leave => return Ok(self.left()),
+                    }
+                }
                 Meaning::Prompt(prompt) => match self.request(keyboard, &prompt, &mut words) {
                     Then::GoOn => {}
                     // What a shell reports of a program that SIGINT ended.
@@ -179,6 +185,13 @@ impl<'a> Talk<'a> {
             }
         }
         Ok(LEFT)
+    }
+
+    /// Why this is not done for a line of a pipe, if it is not. Whoever wrote the line need not be who started the program, and
+    /// that one has said how far it goes. What follows may build on it, so it is the end.
+    fn out_of_place(&self, command: &Command) -> Option<String> {
+        let says = commands::out_of_place(command, self.parts.settings.mode).filter(|_| self.asker.is_none())?;
+        Some(format!("{says} Neither this line nor any after it was done."))
     }
 
     /// The exit code of somebody who leaves in the ordinary way.
