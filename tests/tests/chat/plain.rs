@@ -256,6 +256,7 @@ fn r130_without_colours_no_colour_is_written_at_a_terminal_that_is_drawn_on() {
     chat.asks("/help");
     chat.says("Wait.");
     chat.is_running();
+    server.wait_for_requests(4);
     chat.types(CTRL_C);
     chat.terminal.wait_to_see_text("! stopped.");
     chat.is_ready();
