@@ -92,6 +92,8 @@ fn places(folders: &Folders) {
         Err(error) => fact("compiled tools", &error.to_string()),
     }
     fact("sessions", &folders.sessions().display().to_string());
+    fact("typed lines", &format!("{} (for the arrow keys; each goes with its session)", folders.prompt_history().display()));
+    fact("undo", &folders.undo().display().to_string());
     fact("audit log", &folders.audit().display().to_string());
 }
 

@@ -38,6 +38,8 @@ use super::sessions;
 use crate::sandbox::Allocation;
 use crate::shown;
 
+pub(super) use history::forget;
+
 use history::History;
 use keyboard::Keyboard;
 use plain::{Lines, Source};

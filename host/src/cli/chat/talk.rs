@@ -166,12 +166,16 @@ impl<'a> Talk<'a> {
             };
             match commands::meaning(&line) {
                 Meaning::Nothing => {}
-                Meaning::Mistake(problem) => self.view.say(&told(&problem)),
+                Meaning::Mistake(problem) => {
+                    self.remember(&line, keyboard);
+                    self.view.say(&told(&problem));
+                }
                 Meaning::Command(command) => {
                     if let Some(problem) = self.out_of_place(&command) {
                         self.view.say(&told(&problem));
                         return Ok(ExitCode::from(exit::FAILED));
                     }
+                    self.remember(&line, keyboard);
                     match self.act(command, keyboard, &mut words) {
                         Then::GoOn => {}
                         Then::Leave => return Ok(self.left()),
@@ -185,6 +189,13 @@ impl<'a> Talk<'a> {
             }
         }
         Ok(LEFT)
+    }
+
+    /// Keeps a line for the arrow keys of a later chat, with the session that it belongs to. Without one nothing is kept.
+    fn remember(&self, line: &str, keyboard: &Keyboard) {
+        if let Some(session) = self.record.id() {
+            keyboard.remember(line, session);
+        }
     }
 
     /// Why this is not done for a line of a pipe, if it is not. Whoever wrote the line need not be who started the program, and
@@ -279,6 +290,9 @@ impl<'a> Talk<'a> {
             self.view.say(&told(error.message()));
             self.record.give_back(journal);
             return (Came::Unrecorded, Then::GoOn);
+        }
+        if let Work::Prompt(prompt) = work {
+            self.remember(prompt, keyboard);
         }
         let model = Arc::clone(&self.model);
         let conversation =

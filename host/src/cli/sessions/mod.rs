@@ -19,7 +19,8 @@ use crate::session::{Entry, Redact, Saved, Scope, Session, Store};
 use crate::shown;
 
 pub(super) fn run(common: &Common, args: &SessionsArgs) -> Done {
-    let store = Store::new(Folders::of_this_user()?.sessions());
+    let folders = Folders::of_this_user()?;
+    let store = Store::new(folders.sessions());
     // Those of all projects can be had from anywhere.
     let workspace = if args.all { None } else { Some(Workspace::open(&common.workspace)?) };
     let scope = workspace.as_ref().map_or(Scope::All, |workspace| Scope::Project(workspace.root()));
@@ -31,7 +32,7 @@ pub(super) fn run(common: &Common, args: &SessionsArgs) -> Done {
         }
         SessionsCommand::Show { id, json } => show::run(&store.find(scope, id)?, *json),
         SessionsCommand::Export { id } => export::run(&store.find(scope, id)?),
-        SessionsCommand::Delete { id, yes } => delete::run(&store.find(scope, id)?, *yes),
+        SessionsCommand::Delete { id, yes } => delete::run(&store.find(scope, id)?, &folders.prompt_history(), *yes),
     }
 }
 
