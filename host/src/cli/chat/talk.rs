@@ -24,6 +24,7 @@ use crate::agent::{Agent, Compacted, Outcome};
 use crate::audit::Audit;
 use crate::cli::assemble::Parts;
 use crate::cli::audit;
+use crate::cli::connect::elsewhere;
 use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::cli::interrupt::FOR_LAST_WORDS;
@@ -34,7 +35,7 @@ use crate::cli::sessions::show::said_and_done;
 use crate::conversation::Transcript;
 use crate::policy::Mode;
 use crate::sandbox::Workspace;
-use crate::session::Session;
+use crate::session::{HeldWith, Session};
 use crate::shown;
 use crate::tools::{Approvals, Approver, Ledger, Memory};
 
@@ -115,7 +116,9 @@ impl<'a> Talk<'a> {
 
     pub(super) fn greet(&self) {
         let place = self.workspace.root().display();
-        self.view.say(&remark(&format!("cofferdam {} in {place} · /help lists commands", env!("CARGO_PKG_VERSION"))));
+        // Nobody should have to guess where what they say goes.
+        let model = self.model.info().address.as_ref().map(|_| format!(" · {}", HeldWith::from(self.model.info()))).unwrap_or_default();
+        self.view.say(&remark(&format!("cofferdam {} in {place}{model} · /help lists commands", env!("CARGO_PKG_VERSION"))));
         guide_notice(&self.workspace).into_iter().for_each(|notice| self.view.say(&told(&notice)));
     }
 
@@ -129,11 +132,12 @@ impl<'a> Talk<'a> {
 
     /// Goes on with another conversation. What was approved in this one is not approved there.
     pub(super) fn go_on_with(&mut self, session: Session) {
-        let Session { transcript, journal, remembered } = session;
+        let Session { transcript, journal, remembered, held_with } = session;
         self.view.say(&remark(&format!("session {} goes on, {}; it ended with:", journal.id(), requests(&transcript))));
         for line in transcript.exchanges().last().map(said_and_done).unwrap_or_default() {
             self.view.say(&line);
         }
+        elsewhere(held_with.as_ref(), self.model.as_ref()).into_iter().for_each(|warning| self.view.say(&told(&warning)));
         self.begin_with(transcript, Record::On(journal));
         self.memory = Arc::new(Memory::restored(&remembered));
     }

@@ -36,17 +36,16 @@ pub(super) fn run(common: &Common, args: &SessionsArgs) -> Done {
     }
 }
 
-/// The session that a request belongs to. One that was asked for has to be had; where a new one cannot be begun, the
-/// request does without.
-pub(super) fn open(choice: &SessionChoice, parts: &Parts, workspace: &Workspace) -> Result<Option<Session>, CliError> {
-    Ok(match resumed(choice, parts, workspace)? {
-        Some(session) => Some(session),
+/// The session that a request belongs to. Where a new one cannot be begun, the request does without.
+pub(super) fn or_begun(resumed: Option<Session>, choice: &SessionChoice, parts: &Parts, workspace: &Workspace) -> Option<Session> {
+    match resumed {
         None if choice.no_session => None,
         None => begun(parts, workspace).map_err(|warning| stderr_line(&warning)).ok(),
-    })
+        session => session,
+    }
 }
 
-/// The session that goes on, if one was asked for.
+/// The session that goes on, if one was asked for; it has to be had.
 pub(super) fn resumed(choice: &SessionChoice, parts: &Parts, workspace: &Workspace) -> Result<Option<Session>, CliError> {
     let store = Store::new(parts.folders.sessions());
     let root = workspace.root();
