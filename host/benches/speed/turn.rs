@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cofferdam::agent::events::{Event, Observer};
+use cofferdam::agent::ports::Model as _;
 use cofferdam::agent::{Agent, Interventions, Outcome, RequestId, TurnLimit};
 use cofferdam::conversation::Transcript;
 use cofferdam::model::Replay;
@@ -68,10 +69,11 @@ pub(crate) fn run(runtime: &Runtime) {
         shown(&Line { name: &name, target: "does not grow" }, (0..5).map(|_| request(&Nobody)).collect());
         // As the program has it: each turn is on the disk before the next begins.
         let name = format!("one of {turns} turns, with a session on the disk");
+        let model = Replay::parse(&script).expect("it is a recording");
         let recorded = |_| {
             let kept = tempfile::tempdir().expect("a folder");
             let session = Store::new(kept.path().to_owned()).create(folder.path(), Box::new(str::to_owned)).expect("it is made");
-            request(&Recording::new(session.journal, &Nobody))
+            request(&Recording::new(session.journal, model.info(), &Nobody))
         };
         shown(&Line { name: &name, target: "does not grow" }, (0..3).map(recorded).collect());
     }

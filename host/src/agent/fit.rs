@@ -186,7 +186,7 @@ mod tests {
 
     #[tokio::test]
     async fn r060_a_conversation_that_breaks_a_rule_is_never_sent() {
-        let info = ModelInfo { provider: "p".into(), model: "m".into(), context_window: 100_000, max_output: None };
+        let info = ModelInfo { provider: "p".into(), model: "m".into(), address: None, context_window: 100_000, max_output: None };
         let untouched = Untouched(info, ActiveTime::default());
         let agent = Agent {
             model: &untouched,

@@ -35,6 +35,9 @@ pub struct ModelInfo {
     pub provider: String,
     /// As the provider names it.
     pub model: String,
+    /// Where it is asked, if that is not its provider's own address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     /// How many tokens the model can take in and give out together.
     pub context_window: u64,
     /// How many of them are set aside for what it gives out, if that was chosen.

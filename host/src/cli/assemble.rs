@@ -1,6 +1,6 @@
 //! Putting the parts together for a command.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::admission::{Admission, Door};
@@ -17,7 +17,8 @@ use crate::model::{self, Secret};
 use crate::policy::{Cap, Mode, Policy, ProtectedPaths, WorkspacePath};
 use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, Credential, History, Sandbox, SandboxOptions, Workspace};
 use crate::tools::{
-    Approvals, Approver, Catalog, Change, Dispatcher, DispatcherSettings, Ledger, Origin, Outputs, Slots, SubAgents, builtin_components,
+    Approvals, Approver, Catalog, Change, Dispatcher, DispatcherSettings, Ledger, Origin, Outputs, Refused, Slots, SubAgents,
+    builtin_components,
 };
 
 /// Rejections in a row after which a request goes back to the user.
@@ -35,11 +36,15 @@ pub(super) struct Parts {
     pub(super) secrets: Vec<Secret>,
     /// One for all who call tools, or each sub-agent would have as many as the request.
     slots: Slots,
+    /// The plugins of the configuration and of the command line.
+    named: Vec<PathBuf>,
     own: OwnPlaces,
 }
 
 /// Reads the configuration and the flags.
 pub(super) fn settings(common: &Common, flags: Flags) -> Result<(Settings, Folders), CliError> {
+    // Before anything is looked for in it: a folder that is none is no fault of the policy that cannot be read there.
+    Workspace::open(&common.workspace)?;
     let folders = Folders::of_this_user()?;
     let raw = match &common.config {
         Some(path) => Raw::read_named(path)?,
@@ -108,8 +113,9 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
     let credentials = credentials.into();
     let secrets = model_settings(&settings).secrets().into_iter().chain(of_hosts).collect();
     let slots = settings.parallel.into();
+    let named = settings.plugins.clone();
     let own = own_places(common, &folders);
-    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), commands, credentials, secrets, slots, own })
+    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), commands, credentials, secrets, slots, named, own })
 }
 
 /// The mode that comes into force: the chosen one, or the nearest stricter one that the policy leaves. One that was asked
@@ -133,7 +139,7 @@ impl Parts {
         let workspace = Workspace::open(path)?;
         let root = workspace.root().to_owned();
         if let Some(own) = self.own.iter().find(|own| root.starts_with(own)) {
-            return Err(CliError::new(format!(
+            return Err(CliError::configuration(format!(
                 "{} cannot be a workspace: this program keeps its own files in {}, and no tool may change those",
                 root.display(),
                 own.display()
@@ -206,6 +212,18 @@ impl Parts {
             stderr_line(&crate::shown::line(&format!("warning: {line}"), 1000));
         }
         Arc::new(history)
+    }
+
+    /// Whoever names a plugin counts on it: without one that cannot be loaded nothing runs.
+    pub(super) fn stop_for_broken(&self) -> Result<(), CliError> {
+        let named = |origin: &Origin| matches!(origin, Origin::File(path) if self.named.contains(path));
+        match self.catalog.refused().iter().find(|refused| refused.is_broken && named(&refused.origin)) {
+            Some(Refused { origin, reason, .. }) => {
+                let problem = format!("the plugin {origin} cannot be loaded: {reason}");
+                Err(CliError::configuration(crate::shown::line(&problem, 600)))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Tells of plugins that were not let in, and of tools that the user says something about and that are not there; a run

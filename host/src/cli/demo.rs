@@ -13,7 +13,7 @@ use super::print::stderr_line;
 use crate::agent::ports::Model;
 use crate::model::Replay;
 use crate::policy::Mode;
-use crate::sandbox::Allocation;
+use crate::sandbox::{Allocation, History};
 
 const SESSION: &str = include_str!("../../demo/session.jsonl");
 
@@ -49,6 +49,9 @@ pub(super) fn run(common: &Common, args: &DemoArgs) -> Done {
     runtime.shutdown_background();
     if args.keep {
         stderr_line(&format!("The sample project is kept in {}", folder.keep().display()));
+    } else {
+        // What could be undone goes with the files.
+        History::of(&parts.folders.undo(), &workspace).forget()?;
     }
     done
 }

@@ -66,7 +66,7 @@ pub(super) fn where_it_runs(question: &Question, commands: &Commands) -> String 
 }
 
 /// Asks for guidance.
-pub(super) const INSTEAD: &str = "What should it do instead? An empty line ends; at once, it ends the request.";
+pub(super) const INSTEAD: &str = "What should it do instead? An empty line sends it; an empty first line ends the request.";
 
 /// What somebody wants who types this as an answer. One table for every dialog, so that a digit means the same everywhere
 /// (R-128); what is not in it is asked again.
@@ -84,9 +84,13 @@ impl Choice {
             "1" => Ok(Self::Yes),
             "2" if has_scope => Ok(Self::YesForScope),
             "3" => Ok(Self::No),
-            _ if has_scope => Err("Type 1, 2 or 3, and Enter."),
-            _ => Err("Type 1 or 3, and Enter."),
+            _ => Err(Self::how(has_scope)),
         }
+    }
+
+    /// What there is to type.
+    fn how(has_scope: bool) -> &'static str {
+        if has_scope { "Type 1, 2 or 3, and Enter." } else { "Type 1 or 3, and Enter." }
     }
 }
 
@@ -124,7 +128,8 @@ pub(super) fn describe(question: &Question, how_long: &str, sandbox: &str) -> (S
         Some(scope) => format!("  2  yes, and don't ask again {how_long} for {}\n", shown::name(&scope.to_string(), 200)),
         None => String::new(),
     };
-    let text = format!("\n{} {what}\n\n{indented}\n  1  {yes}\n{scope}  3  {no}", style("?").yellow().bold().for_stderr());
+    let (mark, how) = (style("?").yellow().bold().for_stderr(), Choice::how(question.scope.is_some()));
+    let text = format!("\n{mark} {what}\n\n{indented}\n  1  {yes}\n{scope}  3  {no}\n{how}");
     (text, whole)
 }
 
@@ -241,6 +246,7 @@ mod tests {
           1  yes, this once
           2  yes, and don't ask again in this request for commands that begin with `cargo test`
           3  no; you can say what to do instead
+        Type 1, 2 or 3, and Enter.
         ");
     }
 
@@ -267,6 +273,7 @@ mod tests {
           1  yes, this once
           2  yes, and don't ask again in this request for patch writing src/a.rs
           3  no; you can say what to do instead
+        Type 1, 2 or 3, and Enter.
         ");
     }
 
@@ -283,6 +290,7 @@ mod tests {
 
           1  yes, carry it out; plan mode ends, and the mode is `ask` from then on
           3  no; you can say what to change
+        Type 1 or 3, and Enter.
         ");
     }
 
@@ -297,6 +305,7 @@ mod tests {
 
           1  yes, this once
           3  no; you can say what to do instead
+        Type 1 or 3, and Enter.
         ");
     }
 }

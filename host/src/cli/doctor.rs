@@ -26,20 +26,16 @@ pub(super) fn run(common: &Common) -> Done {
         fact("warning", &unknown.to_string());
     }
     for refused in parts.catalog.refused() {
-        fact("refused", &format!("{}: {}", refused.origin, refused.reason));
+        fact(refused.word(), &format!("{}: {}", refused.origin, refused.reason));
     }
     section("Model");
     model(&parts.settings)?;
     section("Places");
-    match Workspace::open(&common.workspace) {
-        Ok(workspace) => {
-            fact("workspace", &workspace.root().display().to_string());
-            if let Some(repository) = outer_repository(workspace.root()) {
-                let what = "lies outside of the workspace: commands can read it, and not commit to it";
-                fact("its repository", &format!("{} {what}", repository.display()));
-            }
-        }
-        Err(error) => fact("workspace", &error.to_string()),
+    let workspace = Workspace::open(&common.workspace)?;
+    fact("workspace", &workspace.root().display().to_string());
+    if let Some(repository) = outer_repository(workspace.root()) {
+        let what = "lies outside of the workspace: commands can read it, and not commit to it";
+        fact("its repository", &format!("{} {what}", repository.display()));
     }
     places(&parts.folders);
     Ok(ExitCode::SUCCESS)
@@ -114,6 +110,8 @@ fn places(folders: &Folders) {
         Err(error) => fact("compiled tools", &error.to_string()),
     }
     fact("sessions", &folders.sessions().display().to_string());
+    fact("typed lines", &format!("{} (for the arrow keys; each goes with its session)", folders.prompt_history().display()));
+    fact("undo", &folders.undo().display().to_string());
     fact("audit log", &folders.audit().display().to_string());
 }
 

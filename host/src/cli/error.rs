@@ -30,6 +30,11 @@ impl CliError {
         Self { message: message.into(), code: exit::CONFIGURATION }
     }
 
+    /// With more to know, on a line of its own.
+    pub(super) fn and(self, more: &str) -> Self {
+        Self { message: format!("{}\n{more}", self.message), ..self }
+    }
+
     pub(super) fn message(&self) -> &str {
         &self.message
     }
@@ -67,7 +72,7 @@ from! {
     RecordError => new,
     HistoryError => new,
     SandboxError => new,
-    WorkspaceError => new,
+    WorkspaceError => configuration,
     SessionError => new,
     ShelfError => new,
     SourceError => new,

@@ -28,7 +28,7 @@ pub(super) fn run(common: &Common, args: &LockArgs) -> Done {
     let mut all_well = true;
     for refused in parts.catalog.refused() {
         all_well = false;
-        stdout_line(&shown::line(&format!("{}: refused: {}", refused.origin, refused.reason), 600));
+        stdout_line(&shown::line(&format!("{}: {}: {}", refused.origin, refused.word(), refused.reason), 600));
     }
     let mut accepted = Vec::new();
     for (path, plugin) in &plugins {

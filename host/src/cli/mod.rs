@@ -8,6 +8,7 @@ mod audit;
 mod changes;
 mod chat;
 mod completions;
+mod connect;
 mod credentials;
 mod demo;
 mod dialog;

@@ -51,7 +51,7 @@ impl<'a> Request<'a> {
             journal.as_ref().map(|journal| Outputs { folder: journal.outputs().to_owned(), redact: Arc::from(sessions::redact(parts)) });
         let sub_agents = parts.sub_agents(workspace, &approvals, model, prompt.render_for_sub_agent(), outputs.clone());
         let dispatcher = parts.dispatcher(workspace, approvals, outputs).with_sub_agents(sub_agents).with_memory(memory);
-        let recording = journal.map(|journal| Recording::new(journal, view));
+        let recording = journal.map(|journal| Recording::new(journal, model.info(), view));
         Self { parts, model: model.as_ref(), system: prompt.render(), dispatcher, audit, recording, view }
     }
 

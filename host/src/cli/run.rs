@@ -7,7 +7,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{Common, Output, RunArgs};
-use super::assemble::{self, Parts, model_settings};
+use super::assemble::{self, Parts};
+use super::connect::{connect, elsewhere};
 use super::dialog::TerminalDialog;
 use super::error::{CliError, Done};
 use super::print::{stderr_line, stdout_line};
@@ -18,11 +19,9 @@ use crate::agent::events::{Event, Observer};
 use crate::agent::ports::Model;
 use crate::agent::{Agent, SystemPrompt};
 use crate::config::Flags;
-use crate::model;
 use crate::policy::Mode;
 use crate::sandbox::{Allocation, Workspace};
 use crate::session::Session;
-use crate::shown;
 use crate::tools::{Approver, Memory, Reorder};
 
 /// The file with the project's own words for agents, and how much of it goes into the system prompt.
@@ -42,14 +41,18 @@ pub(super) fn run(common: &Common, args: RunArgs) -> Done {
 
 fn start(common: &Common, args: RunArgs) -> Done {
     let prompt = prompt(&args.prompt)?;
-    let flags = Flags { timeout: args.timeout, ..common.flags(args.model, args.calls, args.max_tool_iterations) };
+    let flags = Flags { timeout: args.timeout, ..common.flags(args.model.clone(), args.calls, args.max_tool_iterations) };
     let parts = assemble::parts(common, flags, Allocation::Pooled)?;
+    parts.stop_for_broken()?;
     parts.warn_of_refused();
     let workspace = parts.workspace(&common.workspace)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(async {
-        let model = connect(&parts, args.record.as_deref()).await?;
-        let session = sessions::open(&args.session, &parts, &workspace)?;
+        let resumed = sessions::resumed(&args.session, &parts, &workspace)?;
+        let held_with = resumed.as_ref().and_then(|session| session.held_with.as_ref());
+        let model = connect(&parts, &args.model, held_with, args.record.as_deref()).await?;
+        elsewhere(held_with, model.as_ref()).into_iter().for_each(|warning| stderr_line(&format!("warning: {warning}")));
+        let session = sessions::or_begun(resumed, &args.session, &parts, &workspace);
         request(&parts, &workspace, &model, session, &prompt, args.output).await
     });
     // A thread that waits for an answer in a dialog that is gone must not hold the process back.
@@ -69,19 +72,6 @@ fn prompt(given: &str) -> Result<String, CliError> {
     Ok(text)
 }
 
-pub(super) async fn connect(parts: &Parts, record: Option<&std::path::Path>) -> Result<Arc<dyn Model>, CliError> {
-    let settings = model_settings(&parts.settings);
-    let choice = model::choose(parts.settings.model.as_deref(), &settings).await?;
-    if let Some(remark) = &choice.remark {
-        stderr_line(&shown::line(remark, 400));
-    }
-    let model = model::connect(&choice.spec, &settings)?;
-    Ok(match record {
-        Some(path) => Arc::new(model::Recorder::create(model, path, parts.secrets.clone())?),
-        None => model.into(),
-    })
-}
-
 /// Runs one request and tells how it ended. Without a session it begins from nothing and leaves nothing.
 pub(super) async fn request(
     parts: &Parts,
@@ -93,7 +83,7 @@ pub(super) async fn request(
 ) -> Done {
     let renderer = Arc::new(Renderer::new(output));
     let (mut transcript, journal, remembered) = match session {
-        Some(Session { transcript, journal, remembered }) => (transcript, Some(journal), remembered),
+        Some(Session { transcript, journal, remembered, held_with: _ }) => (transcript, Some(journal), remembered),
         None => Default::default(),
     };
     let session_id = journal.as_ref().map(|journal| journal.id().clone());

@@ -55,8 +55,9 @@ pub fn distinct_ids<'a>(ids: impl IntoIterator<Item = &'a mut CallId>) {
     }
 }
 
+/// Without spaces at its end, which would be trimmed the next time.
 fn beginning(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
+    text[..text.floor_char_boundary(most)].trim_end()
 }
 
 #[cfg(test)]
@@ -73,6 +74,8 @@ mod tests {
     fn r021_duplicate_and_empty_ids_become_distinct() {
         assert_eq!(made_distinct(&["a", "b"]), ["a", "b"]);
         assert_eq!(made_distinct(&["a", "a", "a"]), ["a", "a_2", "a_3"]);
+        let spaced = format!("a{}b", " ".repeat(LONGEST));
+        assert_eq!(made_distinct(&[&spaced, "a"]), ["a", "a_2"], "what is cut is an id like any other");
         assert_eq!(made_distinct(&["", ""]), ["call_1", "call_2"]);
         assert_eq!(made_distinct(&["a", "a_2", "a"]), ["a", "a_2", "a_3"]);
         assert_eq!(made_distinct(&["call_2", ""]), ["call_2", "call_2_2"]);

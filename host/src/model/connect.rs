@@ -113,7 +113,16 @@ fn replay(spec: &ModelSpec) -> Result<Replay, ModelChoiceError> {
 
 fn info(spec: &ModelSpec, settings: &Settings) -> ModelInfo {
     let context_window = settings.context_window.unwrap_or_else(|| known::context_window(spec.provider, &spec.model));
-    ModelInfo { provider: spec.provider.name().into(), model: spec.model.clone(), context_window, max_output: settings.max_output }
+    let own = match spec.provider {
+        Provider::OpenAi => Some(OPENAI),
+        Provider::Anthropic => Some(ANTHROPIC),
+        Provider::Ollama => Some(ollama::DEFAULT_ADDRESS),
+        Provider::Replay => None,
+    };
+    let plain = |address: &str| address.trim_end_matches('/').trim_end_matches("/v1").to_owned();
+    let address = settings.base_url.as_deref().map(str::trim).filter(|url| Some(plain(url)) != own.map(plain)).map(str::to_owned);
+    let (provider, model) = (spec.provider.name().to_owned(), spec.model.clone());
+    ModelInfo { provider, model, address, context_window, max_output: settings.max_output }
 }
 
 fn line(url: Url, headers: HeaderMap, mut place: Place, settings: &Settings) -> Result<Line, ModelChoiceError> {
@@ -211,11 +220,34 @@ mod tests {
     }
 
     #[test]
+    fn a_model_tells_where_it_is_unless_that_is_with_its_provider() {
+        let address = |spec: &str, url: &str| {
+            let settings = Settings {
+                openai_key: Secret::new("k"),
+                anthropic_key: Secret::new("k"),
+                base_url: Some(url.to_owned()),
+                ..Settings::default()
+            };
+            connect(&spec.parse().expect("a spec"), &settings).expect("connected").info().address.clone()
+        };
+        let own = [
+            ("openai:m", "https://api.openai.com/v1/"),
+            ("anthropic:m", "https://api.anthropic.com"),
+            ("ollama:m", ollama::DEFAULT_ADDRESS),
+        ];
+        for (spec, url) in own {
+            assert_eq!(address(spec, url), None, "{url}");
+        }
+        assert_eq!(address("openai:m", " http://localhost:8000/v1").as_deref(), Some("http://localhost:8000/v1"));
+        assert_eq!(address("anthropic:m", "https://api.openai.com/v1").as_deref(), Some("https://api.openai.com/v1"));
+    }
+
+    #[test]
     fn a_model_tells_its_window() {
         let settings = Settings { anthropic_key: Secret::new("k"), ..Settings::default() };
         let model = connect(&"claude-haiku-4-5".parse().expect("a spec"), &settings).expect("connected");
-        let expected =
-            ModelInfo { provider: "anthropic".into(), model: "claude-haiku-4-5".into(), context_window: 200_000, max_output: None };
+        let (provider, model_name) = ("anthropic".to_owned(), "claude-haiku-4-5".to_owned());
+        let expected = ModelInfo { provider, model: model_name, address: None, context_window: 200_000, max_output: None };
         assert_eq!(*model.info(), expected);
         let settings = Settings { context_window: Some(1_234), ..settings };
         assert_eq!(connect(&"claude-haiku-4-5".parse().expect("a spec"), &settings).expect("connected").info().context_window, 1_234);

@@ -36,6 +36,7 @@ impl Replay {
         let info = ModelInfo {
             provider: "replay".into(),
             model: header.model.unwrap_or_else(|| "recording".into()),
+            address: None,
             context_window: header.context_window.unwrap_or(WINDOW),
             max_output: None,
         };

@@ -16,6 +16,7 @@ use super::engine::Sandbox;
 use super::failure::Failure;
 use super::limits::Limits;
 use super::state::State;
+use crate::shown;
 
 /// The kind of a kept declaration. The number goes up with every change to what a declaration is checked for, so that one
 /// that was checked for less is not taken for good.
@@ -44,6 +45,12 @@ pub enum LoadError {
     /// It is larger than any honest one.
     #[error("it has {0} bytes; at most {LARGEST_COMPONENT} are looked at")]
     TooLarge(usize),
+    /// It is something else altogether.
+    #[error("it is not WebAssembly{}", begins(.0))]
+    NotWasm(Vec<u8>),
+    /// It is WebAssembly of the older kind.
+    #[error("it is a core WebAssembly module, and a plugin is a component: build it for wasm32-wasip2, or with `cofferdam plugin build`")]
+    CoreModule,
     /// It is not a component, or not one that this host understands.
     #[error("it is not a component that can be used here: {0}")]
     Invalid(String),
@@ -62,6 +69,21 @@ pub enum LoadError {
     /// A fault of this program or of the machine.
     #[error("the host failed: {0}")]
     Host(String),
+}
+
+/// How a file begins, for somebody who wonders what it is.
+fn begins(bytes: &[u8]) -> String {
+    let text: String = String::from_utf8_lossy(bytes).chars().take(8).collect();
+    if text.is_empty() { "; it is empty".to_owned() } else { format!(" (it begins with `{}`)", shown::line(&text, 40)) }
+}
+
+/// What the first bytes say of a file: the name of the format, its version, and which of its two kinds it is.
+fn is_component(bytes: &[u8]) -> Result<(), LoadError> {
+    match bytes {
+        [b'\0', b'a', b's', b'm', _, _, 0, 0, ..] => Err(LoadError::CoreModule),
+        [b'\0', b'a', b's', b'm', ..] => Ok(()),
+        _ => Err(LoadError::NotWasm(bytes.iter().take(32).copied().collect())),
+    }
 }
 
 fn list(lent: &[Lent]) -> String {
@@ -163,6 +185,7 @@ impl Sandbox {
         if bytes.len() > LARGEST_COMPONENT {
             return Err(LoadError::TooLarge(bytes.len()));
         }
+        is_component(&bytes)?;
         let name = self.cache_name(&digest, DECLARATION);
         let known = self.cache.as_ref().and_then(|cache| cache.read(&name)).and_then(|json| serde_json::from_slice(&json).ok());
         let (declaration, ready) = match known {

@@ -12,6 +12,7 @@ mod error;
 mod fold;
 #[doc(hidden)]
 pub mod fuzzing;
+mod held_with;
 mod id;
 mod journal;
 mod observer;
@@ -22,6 +23,7 @@ mod test_run;
 
 pub use error::SessionError;
 pub use fold::{Ended, Request, Saved};
+pub use held_with::HeldWith;
 pub use id::SessionId;
 pub use journal::{Journal, Redact};
 pub use observer::{LastWords, Recording};

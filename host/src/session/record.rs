@@ -6,7 +6,7 @@
 //! ```
 //! Each further line is a record, an object with one key, its kind:
 //! ```json
-//! {"request": {"id": "0a1b2c3d", "prompt": "Fix the test.", "model": "claude-…", "at": "2026-01-31T12:00:00.124Z"}}
+//! {"request": {"id": "0a1b2c3d", "prompt": "Fix the test.", "model": "claude-…", "provider": "anthropic", "at": "2026-01-31T12:00:00.124Z"}}
 //! {"response": {"blocks": [{"text": "I look."}, {"call": {"id": "c1", "name": "grep", "arguments": "{…}"}}], "stop": "calls", "usage": {…}}}
 //! {"started": {"call": 0}}
 //! {"finished": {"call": 0, "result": {"status": "ok", "content": [{"text": "…"}]}}}
@@ -16,6 +16,7 @@
 //! {"outcome": {"kind": "answered", "at": "2026-01-31T12:00:09.001Z"}}
 //! {"compacted": {"text": "Goal: …", "until": {"exchange": 1, "turn": 0}, "turns": 2, "tokens": 5100, "usage": {…}, "at": "2026-01-31T12:01:00.000Z"}}
 //! ```
+//! A `request` tells whom it went to; with an `address`, that is not the provider's own.
 //! A `response` asks for calls and opens a turn; `started` and `finished` name a call by its place in it; a `finished` call may
 //! have left something to later ones, which is in the same line (`"remembered"`), so that both are there or none. `closed` ends the
 //! turn, with the results of calls that have none by then. A `turn` is one that was complete when it was written: an
@@ -32,7 +33,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::SessionId;
+use super::{HeldWith, SessionId};
 use crate::agent::Outcome;
 use crate::agent::events::Remembered;
 use crate::conversation::{Response, Summary, ToolResult, Turn, Usage};
@@ -78,6 +79,10 @@ pub(super) enum Record {
         prompt: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        address: Option<String>,
         at: String,
     },
     /// The model asks for calls.
@@ -115,8 +120,9 @@ pub(super) enum Record {
 }
 
 impl Record {
-    pub(super) fn request(id: &str, prompt: &str, model: &str) -> Self {
-        Self::Request { id: id.to_owned(), prompt: prompt.to_owned(), model: Some(model.to_owned()), at: now() }
+    pub(super) fn request(id: &str, prompt: &str, held_with: &HeldWith) -> Self {
+        let HeldWith { provider, model, address } = held_with.clone();
+        Self::Request { id: id.to_owned(), prompt: prompt.to_owned(), model: Some(model), provider: Some(provider), address, at: now() }
     }
 
     pub(super) fn compacted(summary: &Summary, usage: Usage) -> Self {
@@ -188,7 +194,8 @@ mod tests {
 
     #[test]
     fn a_record_is_one_line_whatever_is_in_it() {
-        let line = Record::request("0a1b2c3d", "one\ntwo\r\n\u{2028}three\u{0}", "m").line(&str::to_owned).expect("it is data");
+        let held_with = HeldWith { provider: "p\n".into(), model: "m".into(), address: None };
+        let line = Record::request("0a1b2c3d", "one\ntwo\r\n\u{2028}three\u{0}", &held_with).line(&str::to_owned).expect("it is data");
         assert_eq!(line.matches('\n').count(), 1);
         assert!(line.ends_with("}\n"));
     }

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::fold::Saved;
 use super::journal::{self, Journal, Redact};
 use super::record::Header;
-use super::{SessionError, SessionId};
+use super::{HeldWith, SessionError, SessionId};
 use crate::agent::events::Remembered;
 use crate::conversation::Transcript;
 use crate::private::{self, NotPrivate};
@@ -50,6 +50,8 @@ pub struct Session {
     pub journal: Journal,
     /// What calls have left to later ones, in order.
     pub remembered: Vec<Remembered>,
+    /// Whom its newest request went to, if that is known.
+    pub held_with: Option<HeldWith>,
 }
 
 impl Store {
@@ -68,7 +70,7 @@ impl Store {
         let journal = Journal::create(&path(&folder, &header.id), &header, redact)?;
         // Only then does the file survive a power cut; a file system that cannot do it does what it can.
         drop(File::open(&folder).and_then(|folder| folder.sync_all()));
-        Ok(Session { transcript: Transcript::new(), journal, remembered: Vec::new() })
+        Ok(Session { transcript: Transcript::new(), journal, remembered: Vec::new(), held_with: None })
     }
 
     /// Newest first.
@@ -132,7 +134,8 @@ impl Entry {
             make_private(folder)?;
         }
         let (journal, saved) = Journal::open(&self.path, &self.id, &workspace.display().to_string(), redact)?;
-        Ok(Session { transcript: saved.transcript, journal, remembered: saved.remembered })
+        let held_with = saved.held_with();
+        Ok(Session { transcript: saved.transcript, journal, remembered: saved.remembered, held_with })
     }
 
     /// The file.

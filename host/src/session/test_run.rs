@@ -24,7 +24,7 @@ pub(super) struct Script {
 
 impl Script {
     pub(super) fn new(responses: impl IntoIterator<Item = Result<Response, ModelError>>) -> Self {
-        let info = ModelInfo { provider: "script".into(), model: "script".into(), context_window: 1000, max_output: None };
+        let info = ModelInfo { provider: "script".into(), model: "script".into(), address: None, context_window: 1000, max_output: None };
         Self { info, responses: Mutex::new(responses.into_iter().collect()) }
     }
 }
@@ -129,7 +129,7 @@ pub(super) async fn request(
     script: &Script,
     observer: &dyn Observer,
 ) -> Outcome {
-    let recording = Recording::new(journal, observer);
+    let recording = Recording::new(journal, script.info(), observer);
     let outcome =
         agent(script, &Desk::default(), &recording).request(&RequestId::new(7), transcript, prompt, &CancellationToken::new()).await;
     assert_eq!(validate(transcript), Ok(()));
@@ -138,7 +138,7 @@ pub(super) async fn request(
 
 /// A summary of the session so far, recorded.
 pub(super) async fn compact(journal: Journal, transcript: &mut Transcript, script: &Script) -> Compacted {
-    let recording = Recording::new(journal, &NOBODY);
+    let recording = Recording::new(journal, script.info(), &NOBODY);
     let compacted = agent(script, &Desk::default(), &recording).compact(transcript, &CancellationToken::new()).await;
     assert_eq!(validate(transcript), Ok(()));
     compacted

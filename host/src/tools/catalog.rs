@@ -75,6 +75,15 @@ pub struct Refused {
     pub reason: String,
     /// Names of the tools it declares, as far as that is known.
     pub tools: Vec<String>,
+    /// Whether it cannot be used as it is, whoever would let it in.
+    pub is_broken: bool,
+}
+
+impl Refused {
+    /// How it stands, in a word.
+    pub fn word(&self) -> &'static str {
+        if self.is_broken { "broken" } else { "refused" }
+    }
 }
 
 /// A tool that something is said about, and that is not there.
@@ -134,7 +143,7 @@ impl Catalog {
                 Ok(()) => self.add_loaded(origin, Arc::new(plugin)),
                 Err(reason) => {
                     let tools = plugin.declaration().tools.iter().map(|tool| tool.name.clone()).collect();
-                    self.refused.push(Refused { origin, reason, tools });
+                    self.refused.push(Refused { origin, reason, tools, is_broken: false });
                 }
             },
             Err(error) => self.refuse(origin, &error),
@@ -143,7 +152,7 @@ impl Catalog {
 
     /// Notes a plugin that could not be loaded.
     pub fn refuse(&mut self, origin: Origin, error: &LoadError) {
-        self.refused.push(Refused { origin, reason: error.to_string(), tools: Vec::new() });
+        self.refused.push(Refused { origin, reason: error.to_string(), tools: Vec::new(), is_broken: true });
     }
 
     /// Why a plugin would not be offered beside the others, those of one origin left out.
@@ -174,7 +183,7 @@ impl Catalog {
             Origin::BuiltIn(_) => self.taken(&plugin, None),
         };
         if let Some(reason) = objection {
-            self.refused.push(Refused { origin, reason, tools: names });
+            self.refused.push(Refused { origin, reason, tools: names, is_broken: true });
             return;
         }
         let mut new = Vec::with_capacity(names.len());

@@ -203,6 +203,32 @@ fn r041_where_the_lines_come_from_a_pipe_nothing_is_approved_and_that_is_said() 
 }
 
 #[test]
+fn r041_a_line_of_a_pipe_loosens_nothing_and_ends_what_follows() {
+    let [provider, _] = both();
+    let table = [
+        ("/mode auto", "start with --mode auto."),
+        ("/mode auto-edit", "start with --mode auto-edit."),
+        ("/model openai:other", "start with --model SPEC."),
+        ("/resume 5f0c", "start with --resume ID."),
+        ("/export ../said.json", "`cofferdam sessions export ID` prints a session."),
+    ];
+    for (line, instead) in table {
+        let home = home();
+        let server = provider.serve([says("Hello.")]);
+        let (code, stdout, stderr) = piped(&home, &server, &[], &format!("Hello?\n{line}\nGo.\n"));
+        assert_eq!((code, stdout.as_str()), (Some(1), "Hello.\n"), "{line}: {stderr}");
+        assert!(stderr.contains(instead) && stderr.contains("Neither this line nor any after it was done."), "{line}: {stderr}");
+        assert_eq!(server.requests().len(), 1, "{line}");
+        assert!(!home.has("ran") && !home.has("../said.json"), "{line}");
+    }
+    // What was said at the start may be said again, and may be made stricter for a while.
+    let home = home();
+    let server = provider.serve([bash("touch ran"), says("Ran.")]);
+    assert_eq!(piped(&home, &server, &["--mode", "auto"], "/mode plan\n/mode auto\nGo.\n").1, "Ran.\n");
+    assert!(home.has("ran"));
+}
+
+#[test]
 fn r132_the_exit_code_of_a_pipe_is_that_of_its_last_request() {
     let [provider, _] = both();
     let bad = fails(400, "invalid_request_error", "no such thing");
@@ -230,6 +256,7 @@ fn r130_without_colours_no_colour_is_written_at_a_terminal_that_is_drawn_on() {
     chat.asks("/help");
     chat.says("Wait.");
     chat.is_running();
+    server.wait_for_requests(4);
     chat.types(CTRL_C);
     chat.terminal.wait_to_see_text("! stopped.");
     chat.is_ready();

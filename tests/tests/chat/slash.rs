@@ -127,7 +127,7 @@ fn r131_context_tokens_and_cost_can_be_had() {
     assert!(seen.contains("ask · claude-sonnet-5-5 · context "), "{seen}");
     assert!(seen.contains("of 1M · 250k tokens in, 1k out · $0.5100"), "{seen}");
     chat.says("/cost");
-    chat.terminal.wait_to_see_text("1 turns, 250000 tokens in");
+    chat.terminal.wait_to_see_text("1 turn, 250000 tokens in");
     chat.is_ready();
     assert!(chat.asks("/tools").contains("read-only"));
     chat.leaves();
@@ -222,7 +222,7 @@ fn r073_compact_puts_a_summary_in_place_of_what_was_said() {
         chat.is_ready();
     }
     chat.says("/compact");
-    let seen = chat.terminal.wait_to_see_text("turns are now a summary: about ");
+    let seen = chat.terminal.wait_to_see_text("a summary now stands for ");
     assert!(!seen.contains("They spoke of words."), "{seen}");
     chat.is_ready();
     assert!(chat.journals().concat().contains("They spoke of words."));

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use cofferdam_tests::program::Home;
 use cofferdam_tests::terminal::{Terminal, Window};
 use cofferdam_tests::wire::{both, calls, fails, nothing, says};
 use serde_json::json;
@@ -95,7 +96,7 @@ fn r099_each_outcome_is_told_and_the_chat_goes_on() {
         let outcomes = [
             (vec![nothing(), nothing()], "! the model gave no answer, twice in a row.", "empty"),
             (vec![fails(400, "invalid_request_error", "no such thing")], "! the model did not answer:", "provider-error"),
-            (vec![bash("true"), says("I stop here.")], "! stopped after 1 turns with calls.", "limit"),
+            (vec![bash("true"), says("I stop here.")], "! stopped after 1 turn with calls.", "limit"),
         ];
         for (replies, words, outcome) in outcomes {
             let server = provider.serve(replies);
@@ -107,6 +108,67 @@ fn r099_each_outcome_is_told_and_the_chat_goes_on() {
             chat.leaves();
         }
     }
+}
+
+/// What is kept for the arrow keys.
+fn prompts(home: &Home) -> String {
+    std::fs::read_to_string(home.path().join("state/cofferdam/prompts.jsonl")).unwrap_or_default()
+}
+
+#[test]
+fn r114_what_was_typed_in_a_session_goes_with_it() {
+    let [provider, _] = both();
+    let (first, second) = (provider.serve([says("One.")]), provider.serve([says("Two.")]));
+    let mut chat = Chat::with(&first, &[]);
+    chat.asks("my password is hunter2");
+    let mut chat = chat.then_with(&second, &[]);
+    chat.asks("keep me");
+    let home = chat.leaves();
+    let list = home.run(&["sessions", "list", "--json"]);
+    let sessions: serde_json::Value = serde_json::from_str(&list.stdout).expect("it is JSON");
+    let id = sessions["sessions"][1]["id"].as_str().expect("it has a name");
+    assert!(prompts(&home).contains("hunter2"));
+    assert_eq!(home.run(&["sessions", "delete", id, "--yes"]).code, 0);
+    let left = prompts(&home);
+    assert!(!left.contains("hunter2") && left.contains("keep me"), "{left}");
+}
+
+#[test]
+fn a_session_goes_on_where_it_was_held_and_a_move_is_told_before_anything_is_sent() {
+    let [provider, _] = both();
+    let (first, second) = (provider.serve([says("One."), says("Two."), says("Three.")]), provider.serve([says("Four.")]));
+    let mut chat = Chat::with(&first, &[]);
+    // The address is in sight from the start.
+    assert!(chat.terminal.sees().replace('\n', "").contains(&first.base_url()), "{}", chat.terminal.sees());
+    chat.asks("first");
+    let home = chat.leaves();
+    let again = |home: Home, args: &[&str]| {
+        let mut command = home.command(args);
+        command.env(provider.key_variable(), first.key()).env("NO_COLOR", "1");
+        let terminal = Terminal::open(&command, None, Window { rows: 40, columns: 100 });
+        let chat = Chat { home, terminal };
+        chat.is_ready();
+        chat
+    };
+    let mut chat = again(home, &["chat", "--continue"]);
+    assert!(!chat.terminal.sees().contains("This session was held with"), "{}", chat.terminal.sees());
+    assert!(chat.asks("second").contains("Two."));
+    let home = chat.leaves();
+    // A whole request does the same.
+    let mut command = home.command(&["run", "--continue", "third"]);
+    command.env(provider.key_variable(), first.key()).env("COFFERDAM_MODEL", "openai:another");
+    let ran = home.start(command).wait();
+    assert!(ran.code == 0 && ran.stdout == "Three.\n" && !ran.stderr.contains("warning"), "{ran:?}");
+    assert!(ran.stderr.contains(&format!("the session goes on with {}, as before.", provider.model())), "{ran:?}");
+    assert_eq!(first.last_request().user_texts(), ["first", "second", "third"]);
+
+    let mut chat = again(home, &["chat", "--continue", "--model", provider.model(), "--base-url", &second.base_url()]);
+    let seen = chat.terminal.sees().replace('\n', " ");
+    assert!(seen.contains("This session was held with"), "{seen}");
+    assert!(seen.contains(&first.base_url()) && seen.matches(&second.base_url()).count() == 2, "{seen}");
+    assert!(second.requests().is_empty());
+    assert!(chat.asks("fourth").contains("Four."));
+    chat.leaves();
 }
 
 #[test]
@@ -165,6 +227,7 @@ fn without_a_session_nothing_is_kept() {
     assert!(chat.asks("/export said.json").contains("written to said.json"));
     let home = chat.leaves();
     assert!(journals(&home).is_empty());
+    assert!(!prompts(&home).contains("Hello?"), "nor for the arrow keys");
     let said = std::fs::read_to_string(home.workspace().join("said.json")).expect("it is there");
     assert!(said.contains("Hello?") && said.contains("Hello."), "{said}");
 }

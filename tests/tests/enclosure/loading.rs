@@ -29,17 +29,18 @@ fn bytes_that_are_no_component_are_not_offered() {
     for place in (40..flipped.len()).step_by(97) {
         flipped[place] ^= 0x55;
     }
-    let table: [(&str, Vec<u8>); 6] = [
-        ("nothing", Vec::new()),
-        ("garbage", b"\x7fELF this is no component".to_vec()),
-        ("half", component[..component.len() / 2].to_vec()),
-        ("all but the last byte", component[..component.len() - 1].to_vec()),
-        ("flipped", flipped),
-        ("a core module", other().module()),
+    const UNUSABLE: &str = "it is not a component that can be used here";
+    let table: [(&str, Vec<u8>, &str); 6] = [
+        ("nothing", Vec::new(), "it is not WebAssembly; it is empty"),
+        ("garbage", b"\x7fELF this is no component".to_vec(), "it is not WebAssembly (it begins with `"),
+        ("half", component[..component.len() / 2].to_vec(), UNUSABLE),
+        ("all but the last byte", component[..component.len() - 1].to_vec(), UNUSABLE),
+        ("flipped", flipped, UNUSABLE),
+        ("a core module", other().module(), "it is a core WebAssembly module"),
     ];
-    for (what, bytes) in table {
+    for (what, bytes, words) in table {
         let house = loaded(bytes);
-        assert_says(house.refusal(), "it is not a component that can be used here");
+        assert_says(house.refusal(), words);
         assert_eq!(house.catalog().tools().len(), 1, "{what}");
         house.assert_is_fine();
     }
@@ -144,7 +145,7 @@ fn a_compiler_that_fails_is_a_plugin_that_is_not_offered() {
     let good = sandbox(Compiler::Process(program), None);
     let house = Plan::default().guest(&other()).sandbox(Arc::clone(&good)).build();
     assert_eq!(house.answers("other", r#"{"text":"compiled elsewhere"}"#), "compiled elsewhere");
-    let house = Plan::default().component(Origin::File("bad.wasm".into()), *b"garbage").sandbox(good).build();
+    let house = Plan::default().component(Origin::File("bad.wasm".into()), *b"\0asm\x0d\0\x01\0garbage").sandbox(good).build();
     assert_says(house.refusal(), "it is not a component that can be used here");
     house.assert_is_fine();
     for (program, says) in [("/bin/false", "the compiler ended with exit status: 1"), ("/nowhere", "the compiler cannot be run")] {

@@ -138,7 +138,7 @@ fn what_is_no_plugin_is_not_added() {
     let bad = file(&home, "bad.wasm", b"not a component");
     let more = file(&home, "more.wasm", &Guest::named("borrow").component());
     for (path, problem) in [
-        (bad.as_str(), "it is not a component that can be used here"),
+        (bad.as_str(), "it is not WebAssembly (it begins with `not a co`)"),
         (&more, "without any of its tools asking for that"),
         ("nothing.wasm", "cannot read "),
         ("http://example.org/a.wasm", "use https, or the path of a file"),
@@ -321,7 +321,11 @@ fn a_server_that_does_not_deliver_changes_nothing() {
         ("elsewhere, for anyone to read", away("http://example.org/echo.wasm").into(), "it is not https"),
         ("a file", away("file:///etc/passwd").into(), "it cannot be fetched: "),
         ("in a circle", away("/echo.wasm").into(), "more than 5 times"),
-        ("something else", b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\nwasm".to_vec(), "it is not a component"),
+        (
+            "something else",
+            b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\nwasm".to_vec(),
+            "it is not WebAssembly (it begins with `wasm`)",
+        ),
     ];
     for (what, answer, problem) in table {
         site.says("/echo.wasm", answer, false);

@@ -27,8 +27,11 @@ fn without_time(line: &str) -> String {
 
 #[test]
 fn the_demo_shows_parallel_reads_refusals_a_command_and_an_answer() {
-    let ran = home().run(&["demo", "--fast"]);
+    let home = home();
+    let ran = home.run(&["demo", "--fast"]);
     assert_eq!(ran.code, 0, "{ran:?}");
+    let left = std::fs::read_dir(home.path().join("state/cofferdam/undo")).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "what could be undone is gone with the files");
     insta::assert_snapshot!("stderr", steady(&ran.stderr));
     insta::assert_snapshot!("stdout", ran.stdout);
 }

@@ -103,8 +103,41 @@ fn two_plugins_with_a_tool_of_one_name_are_both_named() {
     let two = echo(&home, "two.wasm", &Tool::named("ECHO"));
     let args = ["--plugin", one.to_str().expect("it is text"), "--plugin", two.to_str().expect("it is text")];
     let ran = home.run(&[&["tools", "list"], &args[..]].concat());
-    let expected = format!("refused: {}: it has a tool named echo, and so has {}", two.display(), one.display());
+    let expected = format!("broken: {}: it has a tool named echo, and so has {}", two.display(), one.display());
     assert!(ran.stdout.contains(&expected), "{ran:?}");
+}
+
+#[test]
+fn a_plugin_that_was_named_and_cannot_be_loaded_stops_what_would_use_it() {
+    let home = home();
+    home.write("text.wasm", "hello, I am a text\nof two lines");
+    home.write("module.wasm", b"\0asm\x01\0\0\0");
+    let path = |name: &str| home.path().join(name).display().to_string();
+    let table = [
+        (path("text.wasm"), "it is not WebAssembly (it begins with `hello, I`)"),
+        (path("module.wasm"), "a plugin is a component"),
+        (path("nothing.wasm"), "No such file or directory"),
+    ];
+    for (plugin, reason) in &table {
+        let named = ["--plugin", plugin];
+        let commands = [&["run", "Hello?"][..], &["chat"], &["tools", "call", "list_dir", "{}"]];
+        for command in commands {
+            let ran = home.run(&[command, &named[..]].concat());
+            let expected = format!("cofferdam: the plugin {plugin} cannot be loaded: ");
+            assert!(ran.code == 78 && ran.stderr.starts_with(&expected), "{command:?}: {ran:?}");
+            assert!(ran.stderr.contains(reason) && ran.stderr.lines().count() == 1, "{command:?}: {ran:?}");
+        }
+        for command in [&["tools", "list"][..], &["doctor"]] {
+            let ran = home.run(&[command, &named[..]].concat());
+            let line = ran.stdout.lines().find(|line| line.trim().starts_with("broken"));
+            assert!(ran.code == 0 && line.is_some_and(|line| line.contains(plugin) && line.contains(reason)), "{command:?}: {ran:?}");
+        }
+    }
+    home.write("config/cofferdam/config.toml", format!("plugins = [{:?}]\n", table[0].0));
+    let ran = home.run(&["tools", "call", "list_dir", "{}"]);
+    assert!(ran.code == 78 && ran.stderr.contains("text.wasm cannot be loaded"), "{ran:?}");
+    // The demo has all that it needs.
+    assert_eq!(home.run(&["demo", "--fast"]).code, 0);
 }
 
 #[test]

@@ -84,7 +84,31 @@ fn r123_no_tool_touches_what_the_program_itself_believes() {
     // Nor is any of them moved away with what it lies in, or worked in.
     let inside = home.path().join("state/cofferdam").display().to_string();
     let ran = home.run(&["-C", &inside, "tools", "call", "list_dir", "{}"]);
-    assert!(ran.code != 0 && ran.stderr.contains("cannot be a workspace"), "{ran:?}");
+    assert!(ran.code == 78 && ran.stderr.contains("cannot be a workspace"), "{ran:?}");
+}
+
+#[test]
+fn a_folder_that_is_none_is_told_as_that() {
+    let home = home().with("notes.txt", "");
+    let commands: [&[&str]; 8] = [
+        &["run", "Hello?"],
+        &["tools", "call", "list_dir", "{}"],
+        &["tools", "list"],
+        &["policy", "show"],
+        &["doctor"],
+        &["trust", "--show"],
+        &["undo"],
+        &["sessions", "list"],
+    ];
+    for folder in ["notes.txt", "/nowhere"] {
+        for command in commands {
+            let ran = home.run(&[&["-C", folder], command].concat());
+            let expected = format!("cofferdam: cannot use {folder} as the workspace: ");
+            assert!(ran.code == 78 && ran.stderr.starts_with(&expected), "{command:?}: {ran:?}");
+        }
+    }
+    let ran = home.run(&["--config", "/nowhere", "tools", "list"]);
+    assert!(ran.code == 78 && ran.stderr.contains("cannot read /nowhere: "), "{ran:?}");
 }
 
 #[test]

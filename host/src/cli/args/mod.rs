@@ -54,7 +54,7 @@ pub(super) enum Command {
         cofferdam run --continue \"Now add a test for it\"\n  \
         cofferdam run --resume 5f0c \"…\"                  `cofferdam sessions list` shows the IDs\n  \
         cofferdam run --record session.jsonl \"…\"      then: cofferdam run --model replay:session.jsonl \"…\"\n\n\
-        Exit codes: 0 answered, 1 could not start, 2 wrong usage, 3 limit of turns, 4 empty, 5 rejected, 6 timed out, 7 provider error, 8 overflow, 70 internal error, 78 configuration, 130 aborted.")]
+        Exit codes: 0 answered, 1 could not start, 2 wrong usage, 3 limit of turns, 4 empty, 5 rejected, 6 timed out, 7 provider error, 8 overflow, 70 internal error, 78 configuration, workspace or a named plugin, 130 aborted.")]
     Run(RunArgs),
     /// Hold a conversation (the default at a terminal)
     #[command(after_help = "Examples:\n  \
@@ -62,7 +62,7 @@ pub(super) enum Command {
         cofferdam chat --mode plan                    looks and talks, and changes nothing\n  \
         cofferdam chat --model ollama:qwen3-coder\n  \
         cofferdam chat < questions.txt                one request a line; nobody can be asked\n\n\
-        /help at the prompt lists the commands. Exit codes: 0 left, 130 left by Ctrl-C during a request; where the lines come from a pipe, that of the last request. With TERM=dumb it is all plain lines.")]
+        /help at the prompt lists the commands. Exit codes: 0 left, 130 left by Ctrl-C during a request; where the lines come from a pipe, that of the last request, or 1 if a line was refused; 78 configuration, workspace or plugin. With TERM=dumb it is all plain lines.")]
     Chat(ChatArgs),
     /// List, show, resume, export and delete what was said and done
     #[command(after_help = "Examples:\n  \

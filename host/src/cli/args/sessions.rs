@@ -43,7 +43,7 @@ pub(in crate::cli) enum SessionsCommand {
         /// Its ID, or a unique prefix
         id: String,
     },
-    /// Delete a session for good
+    /// Delete a session for good, with what was typed in it
     Delete {
         /// Its ID, or a unique prefix
         id: String,

@@ -61,13 +61,13 @@ pub(in crate::cli) struct ModelArgs {
 #[derive(Clone, Debug, Default, PartialEq, Eq, ClapArgs)]
 #[group(multiple = false)]
 pub(in crate::cli) struct SessionChoice {
-    /// Continue the newest session of this project
+    /// Continue the newest session of this project, with its own model and address unless they are given
     #[arg(long = "continue", short = 'c')]
     pub(in crate::cli) newest: bool,
-    /// Continue the session whose ID begins with this
+    /// Continue the session whose ID begins with this, with its own model and address unless they are given
     #[arg(long, value_name = "ID")]
     pub(in crate::cli) resume: Option<String>,
-    /// Keep no record of what is said; the audit log is kept all the same
+    /// Keep no record of what is said, nor of what is typed; the audit log is kept all the same
     #[arg(long)]
     pub(in crate::cli) no_session: bool,
 }

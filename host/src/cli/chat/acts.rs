@@ -15,11 +15,12 @@ use super::{remark, told};
 use crate::cli::args::SessionChoice;
 use crate::cli::assemble::model_settings;
 use crate::cli::error::CliError;
+use crate::cli::render::count as things;
 use crate::cli::{sessions, tools};
 use crate::conversation::Transcript;
 use crate::model::{self, ModelSpec, Provider};
 use crate::policy::Mode;
-use crate::session::{Scope, Store};
+use crate::session::{HeldWith, Scope, Store};
 use crate::shown;
 
 /// What a command comes to: a line or more for the user.
@@ -69,20 +70,20 @@ impl Talk<'_> {
 
     fn this_model(&self) -> String {
         let info = self.model.info();
-        format!("{}:{}, with a window of {} tokens", info.provider, info.model, count(info.context_window))
+        format!("{}, with a window of {} tokens", HeldWith::from(info), count(info.context_window))
     }
 
     fn choose_model(&mut self, spec: &str) -> Said {
-        let settings = model_settings(&self.parts.settings);
-        let spec: ModelSpec = spec.parse()?;
+        let mut settings = model_settings(&self.parts.settings);
+        let (spec, now): (ModelSpec, _) = (spec.parse()?, self.model.info());
         // An address belongs to one provider: another one's key must not be sent there.
-        if let (Some(url), true) =
-            (&settings.base_url, spec.provider != Provider::Replay && spec.provider.name() != self.model.info().provider)
-        {
+        if spec.provider.name() == now.provider {
+            settings.base_url.clone_from(&now.address);
+        } else if let (Some(url), true) = (now.address.as_ref().or(settings.base_url.as_ref()), spec.provider != Provider::Replay) {
             let url = shown::line(url, 200);
             return Err(CliError::new(format!(
                 "the base URL {url} belongs to {}; to talk to {spec}, start again without it",
-                self.model.info().provider
+                if now.address.is_some() { &now.provider } else { "another provider" }
             )));
         }
         let _entered = self.runtime.enter();
@@ -107,15 +108,15 @@ impl Talk<'_> {
     fn cost(&self) -> String {
         let meter = self.meter.borrow();
         let usage = meter.usage();
-        let tokens = |tokens: Option<u64>| tokens.map_or_else(|| "unknown".to_owned(), |tokens| tokens.to_string());
-        format!(
-            "since this chat began: {} turns, {} tokens in (of which {} from a cache), {} out, {}",
-            meter.turns(),
-            tokens(usage.input),
-            tokens(usage.cached_input),
-            tokens(usage.output),
-            meter.cost()
-        )
+        let tokens = match (usage.input, usage.output) {
+            (Some(input), Some(output)) => {
+                let cached = usage.cached_input.map(|cached| format!(" (of which {cached} from a cache)")).unwrap_or_default();
+                format!("{input} tokens in{cached}, {output} out")
+            }
+            // Nothing was asked yet, or the provider does not tell.
+            (None, _) | (_, None) => "tokens unknown".to_owned(),
+        };
+        format!("since this chat began: {}, {tokens}, {}", things(meter.turns(), "turn"), meter.cost())
     }
 
     fn sessions(&self) -> Said {

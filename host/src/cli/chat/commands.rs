@@ -87,6 +87,30 @@ pub(super) fn meaning(line: &str) -> Meaning {
     Meaning::Command(command)
 }
 
+/// What to do instead of a command that loosens what was said at the start, or that reaches beyond it. It is for somebody at a
+/// terminal: the lines of a pipe may be anybody's.
+pub(super) fn out_of_place(command: &Command, start: Mode) -> Option<String> {
+    let strictness = |mode: Mode| Mode::FROM_STRICT.iter().position(|known| *known == mode);
+    let (name, instead) = match command {
+        Command::Mode(Some(mode)) if strictness(*mode) > strictness(start) => ("/mode", format!("start with --mode {mode}")),
+        Command::Model(Some(_)) => ("/model", "start with --model SPEC".to_owned()),
+        Command::Resume(Some(_)) => ("/resume", "start with --resume ID".to_owned()),
+        Command::Export(_) => ("/export", "`cofferdam sessions export ID` prints a session".to_owned()),
+        Command::Help
+        | Command::Mode(_)
+        | Command::Model(None)
+        | Command::Tools
+        | Command::Context
+        | Command::Cost
+        | Command::Compact
+        | Command::Resume(None)
+        | Command::Clear
+        | Command::Quit => return None,
+    };
+    let looser = if name == "/mode" { " to a looser mode" } else { "" };
+    Some(format!("{name}{looser} is for somebody at a terminal, and this line comes from a pipe; {instead}."))
+}
+
 fn not_there(name: &str) -> String {
     let near = COMMANDS.iter().find(|(known, _, _)| name.len() > 1 && known.starts_with(name)).map(|(known, _, _)| *known);
     let near = near.map(|known| format!(" Is it {known}?")).unwrap_or_default();
@@ -136,6 +160,25 @@ mod tests {
         assert_eq!(meaning("/export a b.json"), Meaning::Command(Command::Export(Some("a b.json".into()))));
         assert_eq!(meaning(" /etc/passwd"), Meaning::Prompt(" /etc/passwd".into()));
         assert_eq!(meaning(" \n"), Meaning::Nothing);
+    }
+
+    #[test]
+    fn r041_no_line_of_a_pipe_loosens_what_was_said_at_the_start() {
+        let refused = |line: &str, start| match meaning(line) {
+            Meaning::Command(command) => out_of_place(&command, start),
+            other => panic!("{line}: {other:?}"),
+        };
+        for line in ["/mode auto", "/mode auto-edit", "/model openai:m", "/resume 5f0c", "/export", "/export a.json"] {
+            assert!(refused(line, Mode::Ask).is_some_and(|says| says.contains(&line[..6]) && says.contains("; ")), "{line}");
+        }
+        assert!(refused("/mode auto", Mode::Ask).is_some_and(|says| says.contains("start with --mode auto")));
+        assert!(refused("/mode ask", Mode::Plan).is_some());
+        for line in ["/mode plan", "/mode ask", "/mode", "/model", "/resume", "/clear", "/compact", "/tools"] {
+            assert_eq!(refused(line, Mode::Ask), None, "{line}");
+        }
+        for mode in Mode::ALL {
+            assert_eq!(refused(&format!("/mode {mode}"), Mode::Auto), None, "{mode}");
+        }
     }
 
     #[test]

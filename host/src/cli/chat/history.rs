@@ -1,4 +1,5 @@
-//! The lines that were typed at the prompt, for the arrow keys: one JSON text a line, in a file of its user alone.
+//! The lines that were typed at the prompt, for the arrow keys: one JSON object a line, in a file of its user alone. Each tells
+//! which session it belongs to, and goes with it; what belongs to none is not kept.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -6,9 +7,10 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use reedline::{FileBackedHistory, History as _, HistoryItem};
+use serde::{Deserialize, Serialize};
 
 use super::editor::REMEMBERED;
-use crate::session::Redact;
+use crate::session::{Redact, SessionId};
 
 /// Where lines are kept, and what is taken out of them first.
 pub(super) struct History {
@@ -16,44 +18,70 @@ pub(super) struct History {
     redact: Redact,
 }
 
+/// A line of the file.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    session: String,
+    text: String,
+}
+
 impl History {
     pub(super) fn new(path: PathBuf, redact: Redact) -> Self {
         Self { path, redact }
     }
 
-    /// What was typed before, as far as it can be read. A file that grew long is cut to its newest lines.
+    /// What was typed before. A file that grew long is cut to its newest lines, and what cannot be read is taken out of it:
+    /// nobody could tell whose it is.
     pub(super) fn load(&self) -> Box<FileBackedHistory> {
         let mut all = FileBackedHistory::new(REMEMBERED).unwrap_or_default();
         let text = fs::read_to_string(&self.path).unwrap_or_default();
-        let lines: Vec<&str> = text.lines().collect();
+        let lines: Vec<(&str, Kept)> = text.lines().filter_map(|line| Some((line, parse(line)?))).collect();
+        let is_damaged = lines.len() < text.lines().count();
+        let is_long = lines.len() > 2 * REMEMBERED;
         let newest = &lines[lines.len().saturating_sub(REMEMBERED)..];
-        for line in newest.iter().filter_map(|line| serde_json::from_str::<String>(line).ok()) {
-            drop(all.save(HistoryItem::from_command_line(line)));
+        for (_, kept) in newest {
+            drop(all.save(HistoryItem::from_command_line(kept.text.as_str())));
         }
-        if lines.len() > 2 * REMEMBERED {
-            drop(self.replace(newest));
+        if is_damaged || is_long {
+            drop(replace(&self.path, newest.iter().map(|(line, _)| *line)));
         }
         Box::new(all)
     }
 
-    /// Remembers a line. One that begins with a space is not remembered, as in a shell.
-    pub(super) fn add(&self, line: &str) -> io::Result<()> {
+    /// Remembers a line of a session. One that begins with a space is not remembered, as in a shell.
+    pub(super) fn add(&self, line: &str, session: &SessionId) -> io::Result<()> {
         if line.trim().is_empty() || line.starts_with(' ') {
             return Ok(());
         }
-        let line = format!("{}\n", serde_json::Value::String((self.redact)(line)));
+        let line = serde_json::to_string(&Kept { session: session.to_string(), text: (self.redact)(line) })?;
         if let Some(folder) = self.path.parent() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
-        open(&self.path)?.write_all(line.as_bytes())
+        open(&self.path)?.write_all(format!("{line}\n").as_bytes())
     }
+}
 
-    fn replace(&self, lines: &[&str]) -> io::Result<()> {
-        let new = self.path.with_extension("new");
-        drop(fs::remove_file(&new));
-        open(&new)?.write_all((lines.join("\n") + "\n").as_bytes())?;
-        fs::rename(&new, &self.path)
-    }
+/// Takes the lines of a session out of the file, and those of which nobody can tell whose they are.
+pub(in crate::cli) fn forget(path: &Path, session: &SessionId) -> io::Result<()> {
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        text => text?,
+    };
+    let stays: Vec<&str> = text.lines().filter(|line| parse(line).is_some_and(|kept| kept.session != session.as_str())).collect();
+    if stays.len() == text.lines().count() { Ok(()) } else { replace(path, stays) }
+}
+
+fn parse(line: &str) -> Option<Kept> {
+    serde_json::from_str(line).ok()
+}
+
+/// All of it or nothing: another chat may be about to read it.
+fn replace<'a>(path: &Path, lines: impl IntoIterator<Item = &'a str>) -> io::Result<()> {
+    let new = path.with_extension("new");
+    drop(fs::remove_file(&new));
+    let text: String = lines.into_iter().map(|line| format!("{line}\n")).collect();
+    open(&new)?.write_all(text.as_bytes())?;
+    fs::rename(&new, path)
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -73,6 +101,10 @@ mod tests {
         history.load().search(query).expect("it is in memory").into_iter().map(|item| item.command_line).collect()
     }
 
+    fn session(name: &str) -> SessionId {
+        serde_json::from_value(name.into()).expect("it is a name")
+    }
+
     #[test]
     fn r114_lines_are_kept_for_their_user_alone_and_without_keys() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -80,7 +112,7 @@ mod tests {
         let history = History::new(path.clone(), Box::new(|text| text.replace("sk-secret", "[key redacted]")));
         assert_eq!(remembered(&history), [""; 0]);
         for line in ["one\ntwo", " not this", "  ", "use sk-secret"] {
-            history.add(line).expect("writable");
+            history.add(line, &session("5f0c00000000")).expect("writable");
         }
         assert_eq!(remembered(&history), ["one\ntwo", "use [key redacted]"]);
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
@@ -88,14 +120,33 @@ mod tests {
     }
 
     #[test]
-    fn a_long_history_is_cut_and_damage_in_it_is_passed_over() {
+    fn r114_lines_go_with_their_session() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("history.jsonl");
-        let lines: String = (0..=2 * REMEMBERED).map(|n| format!("\"line {n}\"\n")).collect();
-        fs::write(&path, lines + "torn").expect("writable");
         let history = History::new(path.clone(), Box::new(str::to_owned));
-        let all = remembered(&history);
-        assert_eq!((all.len(), all.last().map(String::as_str)), (REMEMBERED - 1, Some("line 2000")));
-        assert_eq!(fs::read_to_string(path).expect("readable").lines().count(), REMEMBERED);
+        let (gone, stays) = (session("5f0c00000000"), session("5f0d00000000"));
+        forget(&path, &gone).expect("there is nothing to forget");
+        for (line, session) in [("my password is hunter2", &gone), ("keep me", &stays), ("/cost", &gone)] {
+            history.add(line, session).expect("writable");
+        }
+        forget(&path, &gone).expect("writable");
+        assert_eq!(remembered(&history), ["keep me"]);
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        assert!(!fs::read_to_string(path).expect("readable").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_long_history_is_cut_and_what_cannot_be_read_is_taken_out() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("history.jsonl");
+        let line = |n| format!("{{\"session\":\"5f0c00000000\",\"text\":\"line {n}\"}}\n");
+        let lines: String = (0..=2 * REMEMBERED).map(line).collect();
+        for (text, count) in [(lines + "torn", REMEMBERED), (format!("\"whose?\"\n{}", line(2 * REMEMBERED)), 1)] {
+            fs::write(&path, text).expect("writable");
+            let history = History::new(path.clone(), Box::new(str::to_owned));
+            let all = remembered(&history);
+            assert_eq!((all.len(), all.last().map(String::as_str)), (count, Some("line 2000")));
+            assert_eq!(fs::read_to_string(&path).expect("readable").lines().count(), count);
+        }
     }
 }

@@ -15,6 +15,7 @@ use super::line::Edit;
 use super::plain::Lines;
 use super::tty::Tty;
 use crate::cli::print::{stderr_line, stderr_piece};
+use crate::session::SessionId;
 
 /// The right to read what is typed. It is made once, with the terminal.
 pub(super) enum Keyboard {
@@ -76,6 +77,14 @@ impl Keyboard {
         }
     }
 
+    /// Keeps a line for the arrow keys of a later chat. A history that cannot be written is no reason not to talk.
+    pub(super) fn remember(&self, line: &str, session: &SessionId) {
+        match self {
+            Self::Keys(keys) => drop(keys.history.add(line, session)),
+            Self::Lines(_) => {}
+        }
+    }
+
     /// Reads while a request runs.
     pub(super) fn watch(&mut self) -> Watch<'_> {
         if let Self::Keys(keys) = self {
@@ -96,12 +105,7 @@ impl Keys {
             let signal = self.editor.read_line(&Ready { status }).map_err(io::Error::other)?;
             let was_leaving = std::mem::take(&mut leaving);
             match signal {
-                Signal::Success(text) => {
-                    let text = self.goes_on.meant(&text);
-                    // A history that cannot be written is no reason not to talk.
-                    drop(self.history.add(&text));
-                    return Ok(Entered::Line(text));
-                }
+                Signal::Success(text) => return Ok(Entered::Line(self.goes_on.meant(&text))),
                 Signal::HostCommand(name) if name == CYCLE_MODE => cycle_mode(),
                 Signal::HostCommand(name) if name == INTERRUPT && !self.editor.current_buffer_contents().is_empty() => {
                     self.editor.run_edit_commands(&[EditCommand::Clear]);

@@ -183,7 +183,8 @@ mod tests {
     fn r131_the_status_is_one_line() {
         let mut meter = Meter::default();
         meter.turn(&said("a", used(12_345, 1_000)), "gpt-4.1");
-        let model = ModelInfo { provider: "openai".into(), model: "gpt-4.1".into(), context_window: 1_047_576, max_output: None };
+        let model =
+            ModelInfo { provider: "openai".into(), model: "gpt-4.1".into(), address: None, context_window: 1_047_576, max_output: None };
         let status = meter.status(Mode::AutoEdit, &model);
         assert_eq!(status, "auto-edit · gpt-4.1 · context <1% of 1.04M · 12.3k tokens in, 1k out · $0.0327");
         assert_eq!([percent(1, 1_000), percent(5, 10), percent(1, 0)], ["<1%", "50%", "?"]);

@@ -31,12 +31,14 @@ use console::style;
 
 use super::args::{ChatArgs, Common};
 use super::assemble;
+use super::connect::connect;
 use super::error::Done;
 use super::print::can_be_drawn_on;
-use super::run::connect;
 use super::sessions;
 use crate::sandbox::Allocation;
 use crate::shown;
+
+pub(super) use history::forget;
 
 use history::History;
 use keyboard::Keyboard;
@@ -96,13 +98,15 @@ pub(super) fn run(common: &Common, args: ChatArgs) -> Done {
     if manner != Manner::Keys {
         console::set_colors_enabled_stderr(false);
     }
-    let flags = common.flags(args.model, args.calls, args.max_tool_iterations);
+    let flags = common.flags(args.model.clone(), args.calls, args.max_tool_iterations);
     let parts = assemble::parts(common, flags, Allocation::Pooled)?;
+    parts.stop_for_broken()?;
     parts.warn_of_refused();
     let workspace = parts.workspace(&common.workspace)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let model = runtime.block_on(connect(&parts, None))?;
     let session = sessions::resumed(&args.session, &parts, &workspace)?;
+    let held_with = session.as_ref().and_then(|session| session.held_with.as_ref());
+    let model = runtime.block_on(connect(&parts, &args.model, held_with, None))?;
     let signals = Signals::listen(&runtime, manner.ctrl_c())?;
     let mut keyboard = match manner {
         Manner::Keys => {

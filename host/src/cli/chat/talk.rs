@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use super::attend::{Attention, Then, Words, beside};
-use super::commands::{self, Meaning};
+use super::commands::{self, Command, Meaning};
 use super::keyboard::{Entered, Keyboard};
 use super::line::Line;
 use super::meter::Meter;
@@ -24,6 +24,7 @@ use crate::agent::{Agent, Compacted, Outcome};
 use crate::audit::Audit;
 use crate::cli::assemble::Parts;
 use crate::cli::audit;
+use crate::cli::connect::elsewhere;
 use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::cli::interrupt::FOR_LAST_WORDS;
@@ -34,7 +35,7 @@ use crate::cli::sessions::show::said_and_done;
 use crate::conversation::Transcript;
 use crate::policy::Mode;
 use crate::sandbox::Workspace;
-use crate::session::Session;
+use crate::session::{HeldWith, Session};
 use crate::shown;
 use crate::tools::{Approvals, Approver, Ledger, Memory};
 
@@ -115,7 +116,9 @@ impl<'a> Talk<'a> {
 
     pub(super) fn greet(&self) {
         let place = self.workspace.root().display();
-        self.view.say(&remark(&format!("cofferdam {} in {place} · /help lists commands", env!("CARGO_PKG_VERSION"))));
+        // Nobody should have to guess where what they say goes.
+        let model = self.model.info().address.as_ref().map(|_| format!(" · {}", HeldWith::from(self.model.info()))).unwrap_or_default();
+        self.view.say(&remark(&format!("cofferdam {} in {place}{model} · /help lists commands", env!("CARGO_PKG_VERSION"))));
         guide_notice(&self.workspace).into_iter().for_each(|notice| self.view.say(&told(&notice)));
     }
 
@@ -129,11 +132,12 @@ impl<'a> Talk<'a> {
 
     /// Goes on with another conversation. What was approved in this one is not approved there.
     pub(super) fn go_on_with(&mut self, session: Session) {
-        let Session { transcript, journal, remembered } = session;
+        let Session { transcript, journal, remembered, held_with } = session;
         self.view.say(&remark(&format!("session {} goes on, {}; it ended with:", journal.id(), requests(&transcript))));
         for line in transcript.exchanges().last().map(said_and_done).unwrap_or_default() {
             self.view.say(&line);
         }
+        elsewhere(held_with.as_ref(), self.model.as_ref()).into_iter().for_each(|warning| self.view.say(&told(&warning)));
         self.begin_with(transcript, Record::On(journal));
         self.memory = Arc::new(Memory::restored(&remembered));
     }
@@ -166,11 +170,21 @@ impl<'a> Talk<'a> {
             };
             match commands::meaning(&line) {
                 Meaning::Nothing => {}
-                Meaning::Mistake(problem) => self.view.say(&told(&problem)),
-                Meaning::Command(command) => match self.act(command, keyboard, &mut words) {
-                    Then::GoOn => {}
-                    Then::Leave => return Ok(self.left()),
-                },
+                Meaning::Mistake(problem) => {
+                    self.remember(&line, keyboard);
+                    self.view.say(&told(&problem));
+                }
+                Meaning::Command(command) => {
+                    if let Some(problem) = self.out_of_place(&command) {
+                        self.view.say(&told(&problem));
+                        return Ok(ExitCode::from(exit::FAILED));
+                    }
+                    self.remember(&line, keyboard);
+                    match self.act(command, keyboard, &mut words) {
+                        Then::GoOn => {}
+                        Then::Leave => return Ok(self.left()),
+                    }
+                }
                 Meaning::Prompt(prompt) => match self.request(keyboard, &prompt, &mut words) {
                     Then::GoOn => {}
                     // What a shell reports of a program that SIGINT ended.
@@ -179,6 +193,20 @@ impl<'a> Talk<'a> {
             }
         }
         Ok(LEFT)
+    }
+
+    /// Keeps a line for the arrow keys of a later chat, with the session that it belongs to. Without one nothing is kept.
+    fn remember(&self, line: &str, keyboard: &Keyboard) {
+        if let Some(session) = self.record.id() {
+            keyboard.remember(line, session);
+        }
+    }
+
+    /// Why this is not done for a line of a pipe, if it is not. Whoever wrote the line need not be who started the program, and
+    /// that one has said how far it goes. What follows may build on it, so it is the end.
+    fn out_of_place(&self, command: &Command) -> Option<String> {
+        let says = commands::out_of_place(command, self.parts.settings.mode).filter(|_| self.asker.is_none())?;
+        Some(format!("{says} Neither this line nor any after it was done."))
     }
 
     /// The exit code of somebody who leaves in the ordinary way.
@@ -266,6 +294,9 @@ impl<'a> Talk<'a> {
             self.view.say(&told(error.message()));
             self.record.give_back(journal);
             return (Came::Unrecorded, Then::GoOn);
+        }
+        if let Work::Prompt(prompt) = work {
+            self.remember(prompt, keyboard);
         }
         let model = Arc::clone(&self.model);
         let conversation =

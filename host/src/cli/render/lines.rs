@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use console::style;
 
+use super::count;
 use crate::agent::Outcome;
 use crate::agent::events::{Tier, View};
 use crate::conversation::{Call, ResultStatus, ToolResult};
@@ -78,7 +79,7 @@ pub(in crate::cli) fn retry(attempt: u32, pause: Duration, reason: &str) -> Stri
 
 /// The oldest part of the conversation became a summary.
 pub(in crate::cli) fn summarised(turns: usize, before: u64, after: u64) -> String {
-    let facts = format!("  {turns} turns are now a summary: about {before} tokens became {after}");
+    let facts = format!("  a summary now stands for {}: about {before} tokens became {after}", count(turns, "turn"));
     style(facts).dim().for_stderr().to_string()
 }
 
@@ -86,7 +87,9 @@ pub(in crate::cli) fn summarised(turns: usize, before: u64, after: u64) -> Strin
 pub(in crate::cli) fn problem(outcome: &Outcome) -> Option<String> {
     Some(match outcome {
         Outcome::Answered { .. } => return None,
-        Outcome::Limit { turns, .. } => format!("stopped after {turns} turns with calls"),
+        Outcome::Limit { turns, .. } => {
+            format!("stopped after {} with calls", count(usize::try_from(*turns).unwrap_or(usize::MAX), "turn"))
+        }
         Outcome::Empty => "the model gave no answer, twice in a row".to_owned(),
         Outcome::Rejected => "stopped because you rejected a call".to_owned(),
         Outcome::Aborted => "stopped".to_owned(),

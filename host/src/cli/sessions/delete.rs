@@ -1,21 +1,26 @@
 //! `cofferdam sessions delete`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use super::local_time;
-use crate::cli::ask;
 use crate::cli::error::{CliError, Done};
 use crate::cli::exit;
 use crate::cli::print::stderr_line;
+use crate::cli::{ask, chat};
 use crate::session::Entry;
 use crate::shown;
 
-pub(super) fn run(entry: &Entry, yes: bool) -> Done {
+/// With what was typed in it, which is kept in `prompts` for the arrow keys.
+pub(super) fn run(entry: &Entry, prompts: &Path, yes: bool) -> Done {
     if !yes && !confirmed(entry)? {
         stderr_line("Nothing was deleted.");
         return Ok(ExitCode::from(exit::FAILED));
     }
     entry.delete()?;
+    chat::forget(prompts, &entry.id).map_err(|error| {
+        CliError::new(format!("session {} was deleted, and what was typed in it is still in {}: {error}", entry.id, prompts.display()))
+    })?;
     stderr_line(&format!("Session {} was deleted.", entry.id));
     Ok(ExitCode::SUCCESS)
 }

@@ -19,7 +19,8 @@ use crate::session::{Entry, Redact, Saved, Scope, Session, Store};
 use crate::shown;
 
 pub(super) fn run(common: &Common, args: &SessionsArgs) -> Done {
-    let store = Store::new(Folders::of_this_user()?.sessions());
+    let folders = Folders::of_this_user()?;
+    let store = Store::new(folders.sessions());
     // Those of all projects can be had from anywhere.
     let workspace = if args.all { None } else { Some(Workspace::open(&common.workspace)?) };
     let scope = workspace.as_ref().map_or(Scope::All, |workspace| Scope::Project(workspace.root()));
@@ -31,21 +32,20 @@ pub(super) fn run(common: &Common, args: &SessionsArgs) -> Done {
         }
         SessionsCommand::Show { id, json } => show::run(&store.find(scope, id)?, *json),
         SessionsCommand::Export { id } => export::run(&store.find(scope, id)?),
-        SessionsCommand::Delete { id, yes } => delete::run(&store.find(scope, id)?, *yes),
+        SessionsCommand::Delete { id, yes } => delete::run(&store.find(scope, id)?, &folders.prompt_history(), *yes),
     }
 }
 
-/// The session that a request belongs to. One that was asked for has to be had; where a new one cannot be begun, the
-/// request does without.
-pub(super) fn open(choice: &SessionChoice, parts: &Parts, workspace: &Workspace) -> Result<Option<Session>, CliError> {
-    Ok(match resumed(choice, parts, workspace)? {
-        Some(session) => Some(session),
+/// The session that a request belongs to. Where a new one cannot be begun, the request does without.
+pub(super) fn or_begun(resumed: Option<Session>, choice: &SessionChoice, parts: &Parts, workspace: &Workspace) -> Option<Session> {
+    match resumed {
         None if choice.no_session => None,
         None => begun(parts, workspace).map_err(|warning| stderr_line(&warning)).ok(),
-    })
+        session => session,
+    }
 }
 
-/// The session that goes on, if one was asked for.
+/// The session that goes on, if one was asked for; it has to be had.
 pub(super) fn resumed(choice: &SessionChoice, parts: &Parts, workspace: &Workspace) -> Result<Option<Session>, CliError> {
     let store = Store::new(parts.folders.sessions());
     let root = workspace.root();

@@ -28,6 +28,7 @@ pub(super) fn run(common: &Common, name: String, input: &str, calls: CallArgs, a
         std::io::stdin().lock().read_to_string(&mut arguments)?;
     }
     let parts = assemble::parts(common, common.flags(ModelArgs::default(), calls, None), Allocation::OnDemand)?;
+    parts.stop_for_broken()?;
     let workspace = parts.workspace(&common.workspace)?;
     // The call has a thread of its own; this one drives it.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -31,7 +31,7 @@ pub(in crate::cli) fn text(catalog: &Catalog) -> String {
     let (a, b, c) = (width(0), width(1), width(2));
     let mut lines: Vec<String> = rows.iter().map(|[name, tier, may, from]| format!("{name:a$}  {tier:b$}  {may:c$}  {from}")).collect();
     for refused in catalog.refused() {
-        lines.push(shown::line(&format!("refused: {}: {}", refused.origin, refused.reason), 400));
+        lines.push(shown::line(&format!("{}: {}: {}", refused.word(), refused.origin, refused.reason), 400));
     }
     lines.join("\n")
 }
@@ -44,7 +44,10 @@ fn json(catalog: &Catalog) -> String {
         })
     };
     let tools: Vec<_> = catalog.tools().iter().map(tool).collect();
-    let refused: Vec<_> =
-        catalog.refused().iter().map(|refused| json!({"origin": refused.origin.to_string(), "reason": refused.reason})).collect();
+    let refused: Vec<_> = catalog
+        .refused()
+        .iter()
+        .map(|refused| json!({"origin": refused.origin.to_string(), "state": refused.word(), "reason": refused.reason}))
+        .collect();
     shown::json(&format!("{:#}", json!({"tools": tools, "refused": refused})))
 }

@@ -35,7 +35,7 @@ pub(super) fn run(common: &Common, name: &str, as_json: bool) -> Done {
 
 fn not_found(catalog: &Catalog, name: &str) -> String {
     match catalog.refused().iter().find(|refused| refused.origin.is_file(name)) {
-        Some(refused) => format!("{name} is refused: {}", refused.reason),
+        Some(refused) => format!("{name} is {}: {}", refused.word(), shown::line(&refused.reason, 600)),
         None => catalog.unknown(name),
     }
 }

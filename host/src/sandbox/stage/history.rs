@@ -116,6 +116,14 @@ impl History {
         }
     }
 
+    /// All of it, for a project that is gone.
+    pub fn forget(&self) -> Result<(), HistoryError> {
+        match std::fs::remove_dir_all(&self.folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.problem(error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     /// The changes that are kept, the newest first.
     pub fn list(&self) -> Result<Vec<Entry>, HistoryError> {
         Ok(self.records(State::Made)?.into_iter().rev().map(|record| record.entry()).collect())

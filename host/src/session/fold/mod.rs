@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::HeldWith;
 use super::record::{AnyHeader, Header, Record, VERSION};
 use crate::agent::events::Remembered;
 use crate::conversation::{OpenTurn, Part, Place, Slot, Summary, ToolResult, Transcript, Turn, Usage};
@@ -35,6 +36,11 @@ pub struct Request {
     pub prompt: String,
     /// Who answered, if that was written down.
     pub model: Option<String>,
+    /// Whose model that is, if that was written down.
+    pub provider: Option<String>,
+    /// Where it was asked, if that was not its provider's own address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     /// When.
     pub at: String,
     /// How many turns it took.
@@ -82,6 +88,12 @@ impl Saved {
         Ok(Self { header: Some(header), transcript, requests, remembered, whole: whole as u64, missing })
     }
 
+    /// Whom the newest request went to, if that was written down.
+    pub fn held_with(&self) -> Option<HeldWith> {
+        let Request { model, provider, address, .. } = self.requests.last()?;
+        Some(HeldWith { provider: provider.clone()?, model: model.clone()?, address: address.clone() })
+    }
+
     /// How many turns the assistant took.
     pub fn turns(&self) -> usize {
         self.requests.iter().map(|request| request.turns).sum()
@@ -118,9 +130,9 @@ impl Fold {
             self.close_left();
         }
         match record {
-            Record::Request { id, prompt, model, at } => {
+            Record::Request { id, prompt, model, provider, address, at } => {
                 self.left = self.open.take();
-                self.requests.push(Request { id, prompt: prompt.clone(), model, at, turns: 0, ended: None });
+                self.requests.push(Request { id, prompt: prompt.clone(), model, provider, address, at, turns: 0, ended: None });
                 self.parts.push(Part { prompt, ..Part::default() });
             }
             Record::Response(response) => {

@@ -5,11 +5,12 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
+use super::HeldWith;
 use super::journal::Journal;
 use super::record::Record;
 use crate::agent::Outcome;
 use crate::agent::events::{Event, Fitting, Observer, Tier};
-use crate::agent::ports::Delta;
+use crate::agent::ports::{Delta, ModelInfo};
 use crate::conversation::{Call, CallId, OpenTurn, Turn};
 
 /// Writes a request into a journal and passes every event on to whoever else watches.
@@ -35,6 +36,8 @@ struct State {
     /// The text of the response that is coming, as far as it has come.
     partial: String,
     is_under_way: bool,
+    /// Who answers.
+    with: HeldWith,
 }
 
 /// The open turn as far as it is on record.
@@ -52,9 +55,9 @@ enum Durable {
 }
 
 impl<'a> Recording<'a> {
-    /// Records into a journal what `then` is told.
-    pub fn new(journal: Journal, then: &'a dyn Observer) -> Self {
-        Self { state: Arc::new(Mutex::new(State { journal: Some(journal), ..State::default() })), then }
+    /// Records into a journal what `then` is told of requests to a model.
+    pub fn new(journal: Journal, model: &ModelInfo, then: &'a dyn Observer) -> Self {
+        Self { state: Arc::new(Mutex::new(State { journal: Some(journal), with: model.into(), ..State::default() })), then }
     }
 
     /// Gives the journal back for the next request; `None` if it could not be written any more.
@@ -83,7 +86,7 @@ impl LastWords {
     /// is written after it. A failure leaves what a crash would leave.
     pub fn write(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { journal: Some(mut journal), open, partial, is_under_way } = std::mem::take(&mut *state) else { return };
+        let State { journal: Some(mut journal), open, partial, is_under_way, .. } = std::mem::take(&mut *state) else { return };
         let open = open.map(Open::abandoned);
         let partial = Turn::interrupted_text(partial).filter(|_| open.is_none()).map(Record::Turn);
         let outcome = is_under_way.then(|| Record::outcome(&Outcome::Aborted));
@@ -123,9 +126,9 @@ impl State {
 
     fn record(&mut self, event: &Event<'_>) -> Option<(Record, Durable)> {
         Some(match event {
-            Event::RequestStarted { request, prompt, model } => {
+            Event::RequestStarted { request, prompt, model: _ } => {
                 self.is_under_way = true;
-                (Record::request(request, prompt, model), Durable::Later)
+                (Record::request(request, prompt, &self.with), Durable::Later)
             }
             Event::CallsProposed(turn) => {
                 self.partial.clear();

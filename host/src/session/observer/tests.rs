@@ -6,6 +6,10 @@ use super::*;
 use crate::agent::Compacted;
 use crate::conversation::{Response, ResponseBlock, ResultStatus, StopReason, ToolResult, Transcript, validate};
 
+fn anybody() -> ModelInfo {
+    ModelInfo { provider: "p".into(), model: "m".into(), address: None, context_window: 1000, max_output: None }
+}
+
 fn store(folder: &Path) -> (Store, Session) {
     let store = Store::new(folder.join("sessions"));
     let session = store.create(Path::new(WORKSPACE), Box::new(|text| text.replace("sk-secret", "[key redacted]"))).expect("created");
@@ -23,6 +27,27 @@ async fn r108_a_call_is_on_record_before_it_runs() {
     let last = seen.lines().last().expect("lines");
     assert_eq!(last, "{\"started\":{\"call\":0}}", "{seen}");
     assert!(seen.contains("{\"request\":") && seen.contains("{\"response\":"), "{seen}");
+}
+
+#[tokio::test]
+async fn whom_a_session_was_held_with_is_on_record() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, session) = store(folder.path());
+    assert_eq!(session.held_with, None);
+    let mut journal = session.journal;
+    for address in [Some("http://localhost:8000/v1"), None] {
+        let info = ModelInfo { address: address.map(str::to_owned), ..anybody() };
+        let recording = Recording::new(journal, &info, &Nobody);
+        recording.observe(&Event::RequestStarted { request: "1", prompt: "Go.", model: "m" });
+        recording.observe(&Event::RequestFinished { outcome: &Outcome::Empty });
+        drop(recording.into_journal());
+        let resumed = only(&store).resume(Path::new(WORKSPACE), Box::new(str::to_owned)).expect("nobody has it");
+        assert_eq!(resumed.held_with, Some((&info).into()));
+        journal = resumed.journal;
+    }
+    let told = [Some("http://localhost:8000/v1"), None]
+        .map(|address| HeldWith { provider: "p".into(), model: "m".into(), address: address.map(str::to_owned) }.to_string());
+    assert_eq!(told, ["p:m at http://localhost:8000/v1", "p:m"]);
 }
 
 #[tokio::test]
@@ -79,7 +104,7 @@ fn r107_who_has_to_leave_saves_first() {
     for (events, expected) in [(&in_text[..], "I was about to"), (&in_calls[..], "")] {
         let folder = tempfile::tempdir().expect("a folder");
         let (store, session) = store(folder.path());
-        let recording = Recording::new(session.journal, &Nobody);
+        let recording = Recording::new(session.journal, &anybody(), &Nobody);
         recording.observe(&Event::RequestStarted { request: "1", prompt: "Go.", model: "m" });
         events.iter().for_each(|event| recording.observe(event));
         recording.last_words().write();
@@ -148,7 +173,7 @@ fn r059_an_abort_a_second_ctrl_c_and_a_crash_at_the_same_moment_leave_the_same_t
         let left_by = |end: &dyn Fn(&Recording<'_>, OpenTurn)| {
             let folder = tempfile::tempdir().expect("a folder");
             let (store, session) = store(folder.path());
-            let recording = Recording::new(session.journal, &Nobody);
+            let recording = Recording::new(session.journal, &anybody(), &Nobody);
             let mut turn = OpenTurn::new(response.clone()).expect("it has calls");
             recording.observe(&Event::RequestStarted { request: "1", prompt: "Go.", model: "m" });
             recording.observe(&Event::CallsProposed(&turn));
