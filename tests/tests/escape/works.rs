@@ -38,6 +38,8 @@ const WORKS: &[(&str, &str, &str)] = &[
     ("git branches", "git checkout -q -b topic && git branch", "topic"),
     ("git stash", "echo more >> file.txt && git -c user.name=A -c user.email=a@example.org stash -q && git stash list", "stash@{0}"),
     ("git init", "git init -q new && git -C new status --short && test -e new/.git/config && echo made", "made"),
+    ("a bare repository", "git init -q --bare store && git -C store config --get core.bare", "true"),
+    ("git clone", "git clone -q . copy && git -C copy remote -v && git -C copy log --oneline", "first"),
     ("python", "python3 -c 'import json, ssl, sqlite3, tempfile; print(json.dumps([1, tempfile.gettempdir() != \"\"]))'", "[1, true]"),
     (
         "a process of python's",

@@ -1,28 +1,40 @@
-//! What `git init` leaves in a repository: a folder for hooks with samples that nothing runs, and settings that run nothing.
-//! A new repository keeps these, so that making one is no riddle; whatever else stands where they do is taken away.
+//! What `git init` and `git clone` leave in a repository: a folder for hooks with samples that nothing runs, and settings that
+//! run nothing. A new repository keeps these, so that making one is no riddle; whatever else stands where they do is taken away.
 
 use std::io::Read as _;
 use std::path::Path;
 
 use cap_std::fs::Dir;
 
-/// Settings of `git init` are a few lines.
+use crate::sandbox::git;
+
+/// Settings of a new repository are a few lines.
 const LARGEST_SETTINGS: u64 = 4 << 10;
-/// What `git init` writes under `[core]`. Each says how files are kept and is yes, no or a version.
+/// What git writes under `[core]`. Each says how files are kept and is yes, no or a version.
 const KEYS: &[&str] =
     &["repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks", "sharedrepository"];
 const VALUES: &[&str] = &["true", "false", "0", "1"];
+/// What git itself fetches from without starting a program that the settings name.
+const ADDRESSES: &[&str] = &["https://", "http://", "ssh://", "git://", "file://", "git@", "/", "./", "../"];
 
 /// Whether a new entry of the workspace is such a one.
-pub(super) fn is_of_git_init(workspace: &Dir, path: &Path) -> bool {
+pub(super) fn is_of_new_repository(workspace: &Dir, path: &Path) -> bool {
     let mut parts = path.iter().rev().map(|part| part.to_str().unwrap_or_default());
     let Ok(kind) = workspace.symlink_metadata(path).map(|metadata| metadata.file_type()) else { return false };
-    match [parts.next(), parts.next(), parts.next()].map(Option::unwrap_or_default) {
-        ["hooks", ".git", _] => kind.is_dir(),
-        [name, "hooks", ".git"] => kind.is_file() && name.ends_with(".sample"),
-        ["config", ".git", _] => kind.is_file() && settings(workspace, path).is_some_and(|text| runs_nothing(&text)),
+    let repository = |levels| path.ancestors().nth(levels).is_some_and(|folder| is_repository(workspace, folder));
+    match [parts.next(), parts.next()].map(Option::unwrap_or_default) {
+        ["hooks", _] => kind.is_dir() && repository(1),
+        [name, "hooks"] => kind.is_file() && name.ends_with(".sample") && repository(2),
+        ["config", _] => kind.is_file() && repository(1) && settings(workspace, path).is_some_and(|text| runs_nothing(&text)),
         _ => false,
     }
+}
+
+/// By its name, or by its shape.
+fn is_repository(workspace: &Dir, folder: &Path) -> bool {
+    let names = || workspace.read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    folder.file_name().is_some_and(|name| name == ".git")
+        || git::is_repository(names().collect::<Vec<_>>().iter().filter_map(|name| name.to_str()))
 }
 
 fn settings(workspace: &Dir, path: &Path) -> Option<String> {
@@ -32,9 +44,31 @@ fn settings(workspace: &Dir, path: &Path) -> Option<String> {
 }
 
 fn runs_nothing(text: &str) -> bool {
+    let mut section = "";
     text.lines().map(str::trim).filter(|line| !line.is_empty()).all(|line| {
-        line == "[core]" || line.split_once('=').is_some_and(|(key, value)| KEYS.contains(&key.trim()) && VALUES.contains(&value.trim()))
+        if line.starts_with('[') {
+            let named = |kind: &str| line.strip_prefix(kind)?.strip_prefix(" \"")?.strip_suffix("\"]");
+            section = match (named("[remote"), named("[branch")) {
+                _ if line == "[core]" => "core",
+                (Some(name), _) if is_plain(name) => "remote",
+                (_, Some(name)) if is_plain(name) => "branch",
+                _ => return false,
+            };
+            return true;
+        }
+        let Some((key, value)) = line.split_once('=') else { return false };
+        match (section, key.trim(), value.trim()) {
+            ("core", key, value) => KEYS.contains(&key) && VALUES.contains(&value),
+            ("remote", "url", value) => ADDRESSES.iter().any(|start| value.starts_with(start)) && is_plain(value),
+            ("remote", "fetch", value) | ("branch", "remote" | "merge", value) => is_plain(value) && !value.contains("::"),
+            _ => false,
+        }
     })
+}
+
+/// Without anything that git or a shell would read in it: `ext::…` starts a program.
+fn is_plain(value: &str) -> bool {
+    !value.contains("::") && value.chars().all(|c| c.is_alphanumeric() || "/.:_-+*@~".contains(c))
 }
 
 #[cfg(test)]
@@ -44,6 +78,9 @@ mod tests {
     #[test]
     fn what_git_init_writes_is_kept_and_anything_more_is_not() {
         assert!(runs_nothing("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"));
+        let clone = "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = /srv/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n\
+            [branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n";
+        assert!(runs_nothing(clone));
         for more in [
             "[core]\n\tfsmonitor = evil",
             "[core] fsmonitor = evil",
@@ -52,6 +89,11 @@ mod tests {
             "[include]\n\tpath = evil",
             "[core]\nbare = false \\\nfsmonitor=x",
             "[alias]\nst = !evil",
+            "[remote \"origin\"]\n\turl = ext::sh -c evil",
+            "[remote \"origin\"]\n\turl = /x\n\tuploadpack = evil",
+            "[remote \"origin\"]\n\turl = https://x/;evil",
+            "[core]\n\turl = /x",
+            "[branch \"main\"]\n\tdescription = x",
         ] {
             assert!(!runs_nothing(more), "{more}");
         }
@@ -79,7 +121,7 @@ mod tests {
             ("a/.git", false),
         ];
         for (path, expected) in table {
-            assert_eq!(is_of_git_init(&workspace, Path::new(path)), expected, "{path}");
+            assert_eq!(is_of_new_repository(&workspace, Path::new(path)), expected, "{path}");
         }
     }
 }

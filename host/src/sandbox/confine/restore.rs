@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use cap_std::fs::{Dir, PermissionsExt as _};
 
-use super::fresh::is_of_git_init;
+use super::fresh::is_of_new_repository;
 use super::watch::{Entry, Kept, Snapshot};
 use crate::policy::Protected;
 
@@ -31,7 +31,7 @@ pub(super) fn move_back(root: &Path, before: &Snapshot, after: &Snapshot, set_as
     };
     for (was, is) in &after.moved {
         // A copy under another inode is none, and one that is still there is in two places: a mount.
-        let in_place = after.entries.get(was).zip(before.entries.get(was)).is_some_and(|(now, had)| now.is_same_inode(had));
+        let in_place = after.entries.get(was).zip(before.entries.get(was)).is_some_and(|(now, had)| now.is_the_same(had));
         if in_place || work.gone.iter().any(|gone| is.starts_with(gone)) {
             continue;
         }
@@ -66,7 +66,7 @@ pub(super) fn restore(root: &Path, before: &Snapshot, after: &Snapshot, set_asid
             Some(had) if had.kind == entry.kind && entry.kind.is_dir() => {}
             Some(_) => work.take_away(path, "was changed"),
             None if is_harmless(entry) && !(is_too_much && entry.how == Protected::Hidden) => {}
-            None if is_of_git_init(&work.workspace, path) => {}
+            None if is_of_new_repository(&work.workspace, path) => {}
             None if is_harmless(entry) => work.take_away(path, "was made beside too many of its kind"),
             None => work.take_away(path, "was made"),
         }

@@ -8,6 +8,7 @@ use std::fs::{self, FileType, Metadata, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::policy::{Protected, ProtectedPaths, WorkspacePath};
 use walk::{Folder, Walk};
@@ -50,7 +51,14 @@ pub(super) struct Entry {
     pub(super) mode: u32,
     pub(super) size: u64,
     pub(super) kept: Kept,
+    identity: Identity,
+}
+
+/// Which file or folder it is, whatever its name: the number alone is given to another one as soon as it is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
     inode: u64,
+    born: Option<SystemTime>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,8 +76,8 @@ impl Entry {
     }
 
     /// Whether it is the very same file or folder, whatever is in it.
-    pub(super) fn is_same_inode(&self, had: &Self) -> bool {
-        self.inode == had.inode && self.kind == had.kind
+    pub(super) fn is_the_same(&self, had: &Self) -> bool {
+        self.identity == had.identity && self.kind == had.kind
     }
 }
 
@@ -134,7 +142,7 @@ struct Found {
     kind: FileType,
     mode: u32,
     size: u64,
-    inode: u64,
+    identity: Identity,
     kept: Kept,
 }
 
@@ -157,12 +165,18 @@ impl Found {
                 _ => Kept::Nothing,
             },
         };
-        Self { kind, mode, size, inode: metadata.ino(), kept }
+        Self { kind, mode, size, identity: Identity::of(metadata), kept }
     }
 
     fn into_entry(self, how: Protected, inherited: bool, runs: bool, own: bool) -> Entry {
-        let Self { kind, mode, size, inode, kept } = self;
-        Entry { how, inherited, runs, own, kind, mode, size, kept, inode }
+        let Self { kind, mode, size, identity, kept } = self;
+        Entry { how, inherited, runs, own, kind, mode, size, kept, identity }
+    }
+}
+
+impl Identity {
+    fn of(metadata: &Metadata) -> Self {
+        Self { inode: metadata.ino(), born: metadata.created().ok() }
     }
 }
 

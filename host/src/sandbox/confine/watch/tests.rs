@@ -114,6 +114,18 @@ fn a_folder_that_was_moved_is_found() {
 }
 
 #[test]
+fn a_new_folder_with_the_number_of_a_removed_one_is_a_new_folder() {
+    let place = Place::new();
+    place.write(".git/config", "");
+    let known = place.before();
+    fs::remove_dir_all(place.root().join(".git")).expect("it is removed");
+    for n in 0..50 {
+        fs::create_dir(place.root().join(format!("new{n}"))).expect("it is made");
+    }
+    assert_eq!(place.after(&known).moved, []);
+}
+
+#[test]
 fn a_walk_that_nobody_waits_for_ends() {
     let place = Place::new();
     for n in 0..5000 {

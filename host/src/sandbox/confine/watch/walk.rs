@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirEntryExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::{Found, GoesOn, MOST_KEPT, Snapshot};
+use super::{Found, GoesOn, Identity, MOST_KEPT, Snapshot};
 use crate::policy::{Author, Names, Protected, ProtectedPaths, WorkspacePath};
 use crate::sandbox::git;
 
@@ -43,8 +43,8 @@ pub(super) struct Walk<'a> {
     names: Names,
     keeping: bool,
     before: Option<&'a Snapshot>,
-    /// Where pinned folders were, by their inodes.
-    pinned: BTreeMap<u64, &'a Path>,
+    /// Where pinned folders were, by the numbers of their inodes.
+    pinned: BTreeMap<u64, (&'a Path, Identity)>,
     goes_on: GoesOn<'a>,
     looked_at: usize,
     bytes: u64,
@@ -65,7 +65,8 @@ impl<'a> Walk<'a> {
         let known = before.into_iter().flat_map(|before| &before.folders).filter(is_looked_into).cloned();
         let folders = known.chain([Folder::default()]).collect();
         let entries = before.into_iter().flat_map(|before| &before.entries);
-        let pinned = entries.filter(|(_, entry)| entry.how == Protected::Pinned).map(|(path, entry)| (entry.inode, path.as_path()));
+        let pinned = entries.filter(|(_, entry)| entry.how == Protected::Pinned);
+        let pinned = pinned.map(|(path, entry)| (entry.identity.inode, (path.as_path(), entry.identity)));
         Self {
             root,
             protected,
@@ -249,9 +250,11 @@ impl<'a> Walk<'a> {
     }
 
     fn look_for_moved(&mut self, path: &Path, kind: FileType, inode: u64) {
-        if let Some(was) = self.pinned.get(&inode)
+        if let Some((was, identity)) = self.pinned.get(&inode)
             && kind.is_dir()
             && *was != path
+            && identity.born.is_some()
+            && fs::symlink_metadata(self.root.join(path)).is_ok_and(|metadata| Identity::of(&metadata) == *identity)
         {
             self.all.moved.push(((*was).to_owned(), path.to_owned()));
         }
