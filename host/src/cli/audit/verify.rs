@@ -20,9 +20,11 @@ pub(super) fn run(logs: &[Inspected], contains: &[String]) -> Done {
         stdout_line(&format!("{} no log holds a record with the hash {}", style("✗").red(), shown::line(hash, 100)));
     }
     let bad = logs.iter().filter(|log| !log.is_good()).count();
-    stdout_line(&match bad {
-        0 => format!("{} logs, each as it was written", logs.len()),
-        bad => format!("{bad} of {} logs are NOT as they were written", logs.len()),
+    stdout_line(&match (bad, logs.len()) {
+        (0, 0) => "there is no log: nothing was checked".to_owned(),
+        (0, 1) => "1 log, as it was written".to_owned(),
+        (0, all) => format!("{all} logs, each as it was written"),
+        (bad, _) => format!("{bad} of {} logs are NOT as they were written", logs.len()),
     });
     Ok(if bad == 0 && missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }

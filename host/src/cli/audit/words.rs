@@ -119,8 +119,12 @@ fn ended(ended: &Ended) -> String {
         ResultStatus::NotRun => "not run",
         ResultStatus::Interrupted => "interrupted",
     };
+    let dialog = match ended.waited_ms {
+        0 => String::new(),
+        waited => format!(" ({waited} ms of it in a dialog)"),
+    };
     let mut words = format!(
-        "{}: {} after {} ms, {} bytes in, {} bytes out",
+        "{}: {} after {} ms{dialog}, {} bytes in, {} bytes out",
         ended.actor.tool,
         ended.failure.as_deref().unwrap_or(status),
         ended.wall_ms,
