@@ -7,15 +7,22 @@ use std::path::{Component, Path, PathBuf};
 /// More settings than this nobody writes by hand.
 const LARGEST: u64 = 1 << 20;
 
-/// Whether a folder with these names has the shape of a repository.
-pub(in crate::sandbox) fn is_repository<'a>(names: impl Iterator<Item = &'a str>) -> bool {
-    let mut found = [false; 3];
-    for name in names {
-        if let Some(at) = ["HEAD", "objects", "refs"].iter().position(|part| name.eq_ignore_ascii_case(part)) {
-            found[at] = true;
+/// What makes a folder a repository.
+pub(in crate::sandbox) const PARTS: &[&str] = &["HEAD", "commondir", "objects", "refs"];
+/// What git obeys in one.
+pub(in crate::sandbox) const RUN: &[&str] = &["config", "config.worktree", "hooks"];
+
+/// Whether a folder with these names, of which some are folders, has the shape of a repository: with what it stores, or with
+/// a pointer to that.
+pub(in crate::sandbox) fn is_repository<'a>(entries: impl Iterator<Item = (&'a str, bool)>) -> bool {
+    let mut found = [false; 4];
+    for (name, is_folder) in entries {
+        if let Some(at) = PARTS.iter().position(|part| name.eq_ignore_ascii_case(part)) {
+            found[at] |= is_folder == (at >= 2);
         }
     }
-    found == [true; 3]
+    let [head, pointer, objects, refs] = found;
+    head && (pointer || objects && refs)
 }
 
 /// The paths, from the workspace on, that the settings of a repository name: folders of hooks, and further settings.
@@ -25,8 +32,9 @@ pub(in crate::sandbox) fn named_in(root: &Path, settings: &Path, repository: &Pa
     let text = if is_small { fs::read(settings).unwrap_or_default() } else { Vec::new() };
     // Of a repository in `.git` the folder of hooks is named from its worktree on, as that is where git runs them.
     let is_dot_git = repository.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
-    let worktree = if is_dot_git { repository.parent().unwrap_or(repository) } else { repository };
+    let mut worktree = if is_dot_git { repository.parent().unwrap_or(repository) } else { repository }.to_owned();
     let mut including = false;
+    let mut hooks = Vec::new();
     let mut named = Vec::new();
     for line in String::from_utf8_lossy(&text).lines().map(str::trim) {
         if let Some(section) = line.strip_prefix('[') {
@@ -35,13 +43,17 @@ pub(in crate::sandbox) fn named_in(root: &Path, settings: &Path, repository: &Pa
         // A setting may stand in the line of its section.
         let setting = line.rsplit_once(']').filter(|_| line.starts_with('[')).map_or(line, |(_, setting)| setting.trim());
         let Some((key, value)) = setting.split_once('=') else { continue };
-        let value = value.trim().trim_matches('"');
+        let value = value.trim();
+        let value = if value.starts_with('"') { value } else { value.split(['#', ';']).next().unwrap_or_default().trim() };
+        let value = value.trim_matches('"');
         match key.trim() {
-            key if key.eq_ignore_ascii_case("hookspath") => named.push(worktree.join(value)),
+            key if key.eq_ignore_ascii_case("worktree") => worktree = repository.join(value),
+            key if key.eq_ignore_ascii_case("hookspath") => hooks.push(value.to_owned()),
             key if including && key.eq_ignore_ascii_case("path") => named.push(repository.join(value)),
             _ => {}
         }
     }
+    named.extend(hooks.iter().map(|hooks| worktree.join(hooks)));
     named.into_iter().filter_map(|path| below(root, &path)).collect()
 }
 
@@ -66,9 +78,10 @@ mod tests {
 
     #[test]
     fn a_repository_has_a_head_objects_and_refs() {
-        let is = |names: &[&str]| is_repository(names.iter().copied());
-        assert!(is(&["config", "HEAD", "refs", "objects"]) && is(&["head", "REFS", "Objects"]));
-        assert!(!is(&["HEAD", "refs"]) && !is(&["refs", "refs", "objects"]));
+        // Folders end in a slash.
+        let is = |names: &[&str]| is_repository(names.iter().map(|name| (name.trim_end_matches('/'), name.ends_with('/'))));
+        assert!(is(&["config", "HEAD", "refs/", "objects/"]) && is(&["head", "REFS/", "Objects/"]) && is(&["HEAD", "commondir"]));
+        assert!(!is(&["HEAD", "refs/"]) && !is(&["refs/", "objects/"]) && !is(&["head/", "refs/", "objects/"]));
     }
 
     #[test]
@@ -81,6 +94,8 @@ mod tests {
             named_in(&root, &settings, Path::new(repository)).iter().map(|path| path.display().to_string()).collect::<Vec<_>>()
         };
         assert_eq!(named("[core]\n\thooksPath = .husky/_\n", ".git"), [".husky/_"]);
+        assert_eq!(named("[core]\n\thooksPath = .husky/_ # managed\n", ".git"), [".husky/_"]);
+        assert_eq!(named("[core]\nworktree = ../../../sub\nhooksPath = .hooks", ".git/modules/sub"), ["sub/.hooks"]);
         assert_eq!(named("[core] HOOKSPATH=\"../hooks\"", "a/b/.git"), ["a/hooks"]);
         assert_eq!(named("[core]\nhooksPath = hooks", "bare"), ["bare/hooks"]);
         assert_eq!(named("[include]\n path = ../shared.cfg\n[includeIf \"gitdir:x\"]\npath=more", ".git"), ["shared.cfg", ".git/more"]);

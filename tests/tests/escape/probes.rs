@@ -326,6 +326,16 @@ pub(super) const PROTECTED: &[Probe] = &[
         "mkdir -p docs/objects docs/refs; echo 'ref: refs/heads/main' > docs/HEAD; echo '[core] fsmonitor = evil' > docs/config",
         Makes("{ws}/docs/config"),
     ),
+    undone(
+        "a repository that points at another one",
+        "mkdir -p docs x/objects x/refs; echo 'ref: refs/heads/main' > docs/HEAD; echo ../x > docs/commondir; echo '[core] worktree = .' > docs/config.worktree",
+        Makes("{ws}/docs/commondir"),
+    ),
+    undone(
+        "settings of a new repository by another name of theirs",
+        "git init -q fresh && ln fresh/.git/config x",
+        Makes("{ws}/fresh/.git/config"),
+    ),
     held("a hook where the settings say", "echo evil > named/hooks/pre-commit", Changes("{ws}/named/hooks/pre-commit")),
     held("settings that the settings include", "echo evil > named/included", Changes("{ws}/named/included")),
     held("what a protected link leads to", "echo evil > tools/servers.json", Changes("{ws}/tools/servers.json")),

@@ -124,3 +124,53 @@ fn another_program_in_place_of_this_one_is_not_started() {
         }
     }
 }
+
+#[test]
+fn a_secret_that_a_command_made_is_not_read_later_by_another_name_of_it() {
+    for level in LEVELS {
+        let house = house(level);
+        let said = run(&house, "mkdir p; echo A=1 > p/.env; ln p/.env p/e");
+        assert!(said.contains("which is not allowed") && !house.folder().join("p/.env").exists(), "{level}: {said}");
+    }
+}
+
+#[test]
+fn a_repository_in_a_folder_that_is_renamed_goes_along_as_it_is() {
+    let house = house(SandboxLevel::Kernel);
+    house.write("sub/file", "");
+    let status = Command::new("git").args(["init", "--quiet", "sub"]).current_dir(house.folder()).status();
+    assert!(status.expect("git starts").success());
+    house.write("sub/.git/hooks/pre-commit", "mine");
+    let said = run(&house, "mv sub renamed");
+    assert!(!said.contains("[sandbox]"), "{said}");
+    assert_eq!(fs::read_to_string(house.folder().join("renamed/.git/hooks/pre-commit")).expect("it is there"), "mine");
+    assert!(house.folder().join("renamed/.git/config").exists() && !house.folder().join("sub").exists());
+}
+
+#[test]
+fn what_was_there_is_not_taken_away_when_its_folder_comes_to_look_like_a_repository() {
+    for level in LEVELS {
+        let house = house(level);
+        for path in ["src/hooks/useFoo.ts", "src/objects/x", "src/config"] {
+            house.write(path, "mine");
+        }
+        // Made long before any command, as far as clocks tell.
+        std::thread::sleep(std::time::Duration::from_millis(2100));
+        let said = run(&house, "mkdir src/refs; echo x > src/HEAD");
+        for path in ["src/hooks/useFoo.ts", "src/config"] {
+            assert!(house.folder().join(path).exists(), "{level}: {path}: {said}");
+        }
+        assert!(!house.folder().join("src/HEAD").exists(), "{level}: {said}");
+    }
+}
+
+#[test]
+fn a_repository_with_modules_comes_back_whole() {
+    let house = house(SandboxLevel::Kernel);
+    git(&house, &["init", "--quiet"]);
+    house.write(".git/modules/sub/HEAD", "ref: refs/heads/main\n");
+    house.write(".git/modules/sub/config", "[core]\n");
+    let said = run(&house, "mv .git .git2; mkdir -p .git/modules");
+    assert!(said.contains("is back where it was") && !said.contains("COULD NOT"), "{said}");
+    assert_eq!(fs::read_to_string(house.folder().join(".git/modules/sub/config")).expect("it is there"), "[core]\n");
+}

@@ -32,9 +32,10 @@ pub(super) fn is_of_new_repository(workspace: &Dir, path: &Path) -> bool {
 
 /// By its name, or by its shape.
 fn is_repository(workspace: &Dir, folder: &Path) -> bool {
-    let names = || workspace.read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let entries = workspace.read_dir(folder).into_iter().flatten().flatten();
+    let entries: Vec<_> = entries.map(|entry| (entry.file_name(), entry.file_type().is_ok_and(|kind| kind.is_dir()))).collect();
     folder.file_name().is_some_and(|name| name == ".git")
-        || git::is_repository(names().collect::<Vec<_>>().iter().filter_map(|name| name.to_str()))
+        || git::is_repository(entries.iter().filter_map(|(name, is_folder)| Some((name.to_str()?, *is_folder))))
 }
 
 fn settings(workspace: &Dir, path: &Path) -> Option<String> {

@@ -29,9 +29,18 @@ pub(super) fn move_back(root: &Path, before: &Snapshot, after: &Snapshot, set_as
         Ok(work) => work,
         Err(error) => return vec![format!("protected paths could not be looked after: {error}")],
     };
-    for (was, is) in &after.moved {
+    let mut moved: Vec<_> = after.moved.iter().collect();
+    // Outer folders first: they take along what is in them.
+    moved.sort_by_key(|(was, _)| was.components().count());
+    let mut back: Vec<&Path> = Vec::new();
+    for (was, is) in moved {
         // A copy under another inode is none, and one that is still there is in two places: a mount.
         let in_place = after.entries.get(was).zip(before.entries.get(was)).is_some_and(|(now, had)| now.is_the_same(had));
+        // The folder around it was renamed, and it with that.
+        let has_no_place = was.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && !work.is_folder(parent));
+        if has_no_place || back.iter().any(|back| was.starts_with(back)) {
+            continue;
+        }
         if in_place || work.gone.iter().any(|gone| is.starts_with(gone)) {
             continue;
         }
@@ -39,6 +48,7 @@ pub(super) fn move_back(root: &Path, before: &Snapshot, after: &Snapshot, set_as
             work.take_away(was, "was replaced");
         }
         let moved = work.open_parents(&[was, is]).and_then(|()| work.workspace.rename(is, &work.workspace, was));
+        back.extend(moved.is_ok().then_some(was.as_path()));
         work.remarks.push(match moved {
             Ok(()) => format!("{} was moved to {}, and is back where it was", shown(was), shown(is)),
             Err(error) => format!("{} was moved to {}, and COULD NOT be moved back: {error}", shown(was), shown(is)),
@@ -65,6 +75,10 @@ pub(super) fn restore(root: &Path, before: &Snapshot, after: &Snapshot, set_asid
             // A folder keeps what is in it; its mode is put back below.
             Some(had) if had.kind == entry.kind && entry.kind.is_dir() => {}
             Some(_) => work.take_away(path, "was changed"),
+            // Its folder was renamed, and it is what it was.
+            None if before.of_the_same(entry).is_some_and(|had| had.how == entry.how && entry.is_as(had)) => {}
+            // What is written through another name later is written here.
+            None if entry.has_other_names => work.take_away(path, "was made with another name for it"),
             None if is_harmless(entry) && !(is_too_much && entry.how == Protected::Hidden) => {}
             None if is_of_new_repository(&work.workspace, path) => {}
             None if is_harmless(entry) => work.take_away(path, "was made beside too many of its kind"),
@@ -74,7 +88,8 @@ pub(super) fn restore(root: &Path, before: &Snapshot, after: &Snapshot, set_asid
     for (path, entry) in &before.entries {
         let same = after.entries.get(path).is_some_and(|now| now.is_as(entry));
         let is_gone = work.gone.iter().any(|gone| path.starts_with(gone));
-        if entry.own || same && !is_gone || work.lost.iter().any(|lost| path.starts_with(lost)) {
+        let has_moved = after.of_the_same(entry).is_some_and(|now| now.is_as(entry)) && !after.entries.contains_key(path);
+        if entry.own || same && !is_gone || has_moved || work.lost.iter().any(|lost| path.starts_with(lost)) {
             continue;
         }
         // A repository without what it stored is none, and what stood in it runs nowhere.
@@ -124,6 +139,10 @@ impl<'a> Work<'a> {
     fn open(root: &Path, set_aside: &'a Path) -> io::Result<Self> {
         let workspace = Dir::open_ambient_dir(root, cap_std::ambient_authority())?;
         Ok(Self { workspace, set_aside, gone: Vec::new(), lost: Vec::new(), whole: Vec::new(), remarks: Vec::new() })
+    }
+
+    fn is_folder(&self, path: &Path) -> bool {
+        self.workspace.symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
     }
 
     fn told(mut self) -> Vec<String> {

@@ -30,12 +30,16 @@ pub(super) struct Snapshot {
     pub(super) moved: Vec<(PathBuf, PathBuf)>,
     /// This program keeps files of its own in the workspace.
     pub(super) holds_own: bool,
+    /// When it was begun.
+    begun: Option<SystemTime>,
     /// What this user could not list was made so that it could, and had these permissions.
     opened: Vec<(PathBuf, u32)>,
     /// The folders among the entries.
     folders: Vec<Folder>,
     /// What the protected paths lead to, and is protected like them.
     leads_to: Vec<(WorkspacePath, Protected)>,
+    /// The paths of the entries, by the numbers of their inodes.
+    by_inode: BTreeMap<u64, PathBuf>,
 }
 
 #[derive(Clone, Debug)]
@@ -50,6 +54,8 @@ pub(super) struct Entry {
     pub(super) kind: FileType,
     pub(super) mode: u32,
     pub(super) size: u64,
+    /// A file with other names can be written through those, whatever is mounted over this one.
+    pub(super) has_other_names: bool,
     pub(super) kept: Kept,
     identity: Identity,
 }
@@ -130,6 +136,24 @@ impl Snapshot {
         }
     }
 
+    /// The entry that was this very file or folder, wherever it was then: a folder that was renamed takes along what is in it.
+    pub(super) fn of_the_same(&self, entry: &Entry) -> Option<&Entry> {
+        entry.identity.born?;
+        self.entries.get(self.by_inode.get(&entry.identity.inode)?).filter(|had| entry.is_the_same(had) && !entry.has_other_names)
+    }
+
+    /// The same of what is at a path now.
+    fn same_file(&self, metadata: &Metadata) -> Option<&Entry> {
+        let identity = Identity::of(metadata);
+        identity.born?;
+        self.entries.get(self.by_inode.get(&identity.inode)?).filter(|had| had.identity == identity)
+    }
+
+    fn insert(&mut self, path: PathBuf, entry: Entry) {
+        self.by_inode.insert(entry.identity.inode, path.clone());
+        self.entries.insert(path, entry);
+    }
+
     /// How many protected paths there are by their own names, and how many bytes.
     pub(super) fn extent(&self) -> (usize, u64) {
         let own = self.entries.values().filter(|entry| !entry.inherited).count();
@@ -142,6 +166,7 @@ struct Found {
     kind: FileType,
     mode: u32,
     size: u64,
+    has_other_names: bool,
     identity: Identity,
     kept: Kept,
 }
@@ -165,12 +190,13 @@ impl Found {
                 _ => Kept::Nothing,
             },
         };
-        Self { kind, mode, size, identity: Identity::of(metadata), kept }
+        let has_other_names = kind.is_file() && metadata.nlink() > 1;
+        Self { kind, mode, size, has_other_names, identity: Identity::of(metadata), kept }
     }
 
     fn into_entry(self, how: Protected, inherited: bool, runs: bool, own: bool) -> Entry {
-        let Self { kind, mode, size, identity, kept } = self;
-        Entry { how, inherited, runs, own, kind, mode, size, kept, identity }
+        let Self { kind, mode, size, has_other_names, identity, kept } = self;
+        Entry { how, inherited, runs, own, kind, mode, size, has_other_names, kept, identity }
     }
 }
 

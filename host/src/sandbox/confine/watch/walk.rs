@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::fs::{self, FileType, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirEntryExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{Found, GoesOn, Identity, MOST_KEPT, Snapshot};
+use super::{Found, GoesOn, Identity, Kept, MOST_KEPT, Snapshot};
 use crate::policy::{Author, Names, Protected, ProtectedPaths, WorkspacePath};
 use crate::sandbox::git;
 
@@ -78,11 +79,21 @@ impl<'a> Walk<'a> {
             looked_at: 0,
             bytes: 0,
             folders,
-            all: Snapshot::default(),
+            all: Snapshot { begun: Some(SystemTime::now()), ..Snapshot::default() },
         }
     }
 
     pub(super) fn run(mut self) -> Result<Snapshot, String> {
+        match self.walk() {
+            Ok(()) => Ok(self.all),
+            Err(problem) => {
+                self.all.close_again(self.root, &Snapshot::default());
+                Err(problem)
+            }
+        }
+    }
+
+    fn walk(&mut self) -> Result<(), String> {
         let mut seen = BTreeSet::new();
         let most = if self.before.is_some() { MOST_AFTER } else { MOST_ENTRIES };
         while let Some(folder) = self.folders.pop_front() {
@@ -103,7 +114,7 @@ impl<'a> Walk<'a> {
             self.folder(folder, entries)?;
         }
         self.look_for_the_others();
-        Ok(self.all)
+        Ok(())
     }
 
     /// What is in a folder. One that this user may not list is opened for it: programs that know the names in it still
@@ -134,8 +145,11 @@ impl<'a> Walk<'a> {
 
     fn folder(&mut self, mut folder: Folder, entries: Vec<(OsString, FileType, u64)>) -> Result<(), String> {
         let names = || entries.iter().filter_map(|(name, ..)| name.to_str());
-        let is_repository = git::is_repository(names());
+        let is_repository = git::is_repository(entries.iter().filter_map(|(name, kind, _)| Some((name.to_str()?, kind.is_dir()))));
         if is_repository && folder.as_git.is_none() {
+            if self.leave_alone(&folder, &entries) {
+                return Ok(());
+            }
             folder.as_git = Some(".git".into());
             self.found_repository(&folder);
         }
@@ -146,6 +160,30 @@ impl<'a> Walk<'a> {
             self.entry(&folder, &name, kind, is_git)?;
         }
         Ok(())
+    }
+
+    /// Whether a folder that was there before came to look like a repository while what git would run in it was there all
+    /// the time: then that is somebody's source, and it is the new parts that go.
+    fn leave_alone(&mut self, folder: &Folder, entries: &[(OsString, FileType, u64)]) -> bool {
+        let Some(begun) = self.before.and_then(|before| before.begun) else { return false };
+        let is_known = self.before.is_some_and(|before| before.entries.contains_key(&folder.path));
+        // Renamed, written or made: each changes this time, and nobody can set it.
+        let is_touched = |name: &OsString| {
+            let metadata = fs::symlink_metadata(self.root.join(&folder.path).join(name));
+            metadata.is_ok_and(|metadata| u64::try_from(metadata.ctime()).is_ok_and(|at| UNIX_EPOCH + Duration::from_secs(at + 1) >= begun))
+        };
+        let named = |names: &'static [&'static str]| {
+            entries.iter().map(|(name, ..)| name).filter(move |name| names.iter().any(|known| name.eq_ignore_ascii_case(known)))
+        };
+        let parts: Vec<OsString> = named(git::PARTS).filter(|name| is_touched(name)).cloned().collect();
+        if is_known || parts.is_empty() || !named(git::RUN).any(|name| !is_touched(name)) {
+            return false;
+        }
+        for name in parts {
+            // It is new, so that it cannot be put back, and is taken away.
+            let _ = self.take(&folder.path.join(name), Protected::ReadOnly, false, false, false);
+        }
+        true
     }
 
     fn entry(&mut self, folder: &Folder, file_name: &OsString, kind: FileType, is_git: bool) -> Result<(), String> {
@@ -168,7 +206,7 @@ impl<'a> Walk<'a> {
             self.take(&path, how, inherited, runs, own)?;
             self.follow(&path, kind, how);
         }
-        if is_git && kind.is_file() && name.eq_ignore_ascii_case("config") {
+        if is_git && kind.is_file() && (name.eq_ignore_ascii_case("config") || name.eq_ignore_ascii_case("config.worktree")) {
             let named = git::named_in(self.root, &self.root.join(&path), &folder.path);
             named.iter().for_each(|named| self.leads_to(named, Protected::ReadOnly));
         }
@@ -206,7 +244,7 @@ impl<'a> Walk<'a> {
         }
         if let Ok(metadata) = fs::symlink_metadata(self.root.join(&folder.path)) {
             let found = Found::of(&self.root.join(&folder.path), &metadata, self.keeping, None);
-            self.all.entries.insert(folder.path.clone(), found.into_entry(Protected::Pinned, false, false, false));
+            self.all.insert(folder.path.clone(), found.into_entry(Protected::Pinned, false, false, false));
             self.all.folders.push(folder.clone());
         }
     }
@@ -214,7 +252,9 @@ impl<'a> Walk<'a> {
     fn take(&mut self, path: &Path, how: Protected, inherited: bool, runs: bool, own: bool) -> Result<(), String> {
         let whole = self.root.join(path);
         let Ok(metadata) = fs::symlink_metadata(&whole) else { return Ok(()) };
-        let keeping = self.keeping && !own;
+        let had = self.before.map(|before| before.entries.get(path).or_else(|| before.same_file(&metadata)));
+        let was_kept = had.flatten().is_some_and(|had| matches!(had.kept, Kept::File(_)));
+        let keeping = (self.keeping || was_kept || metadata.is_file() && metadata.nlink() > 1) && !own;
         if keeping && self.before.is_none() && metadata.is_file() {
             self.bytes += metadata.len();
             if self.bytes > MOST_KEPT {
@@ -225,8 +265,11 @@ impl<'a> Walk<'a> {
                 ));
             }
         }
-        let found = Found::of(&whole, &metadata, keeping, self.before.map(|before| before.entries.get(path)));
-        self.all.entries.insert(path.to_owned(), found.into_entry(how, inherited, runs, own));
+        let mut found = Found::of(&whole, &metadata, keeping, had);
+        if let Some((_, mode)) = self.all.opened.iter().find(|(opened, _)| opened == path) {
+            found.mode = *mode;
+        }
+        self.all.insert(path.to_owned(), found.into_entry(how, inherited, runs, own));
         Ok(())
     }
 
@@ -271,7 +314,7 @@ impl<'a> Walk<'a> {
             let whole = self.root.join(path);
             if let Ok(metadata) = fs::symlink_metadata(&whole) {
                 let found = Found::of(&whole, &metadata, self.keeping && !had.own, Some(Some(had)));
-                self.all.entries.insert(path.clone(), found.into_entry(had.how, had.inherited, had.runs, had.own));
+                self.all.insert(path.clone(), found.into_entry(had.how, had.inherited, had.runs, had.own));
             }
         }
     }
