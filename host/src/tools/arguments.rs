@@ -52,11 +52,6 @@ pub enum ArgumentsProblem {
     },
 }
 
-/// Prepares what all schemas are checked by, which takes as long as loading the tools: for a thread beside that.
-pub fn prepare_to_check() {
-    let _ = jsonschema::draft202012::meta::is_valid(&serde_json::json!({"type": "object"}));
-}
-
 /// Bytes of a compiled pattern: `\w{1,64}` needs less.
 const LARGEST_PATTERN: usize = 1 << 20;
 /// More than these say nothing new.

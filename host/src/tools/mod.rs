@@ -28,7 +28,7 @@ pub use accepted::{Accepted, AcceptedTool, BadLock, Lock, Standing};
 pub use added::{Added, Difference};
 pub use answer::Outputs;
 pub use approval::{Answer, Approvals, Approver};
-pub use arguments::{Arguments, ArgumentsProblem, prepare_to_check};
+pub use arguments::{Arguments, ArgumentsProblem};
 pub use builtin::builtin_components;
 pub use catalog::{Catalog, ChosenCaps, Origin, Refused, Tool, UnknownTool};
 pub use delegation::SubAgents;

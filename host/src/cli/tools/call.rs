@@ -20,8 +20,6 @@ use crate::sandbox::Allocation;
 use crate::shown;
 
 pub(super) fn run(common: &Common, name: String, input: &str, calls: CallArgs, as_json: bool) -> Done {
-    // Nobody waits for it who does not need it.
-    std::thread::spawn(crate::tools::prepare_to_check);
     let mut arguments = input.to_owned();
     if input == "-" {
         arguments.clear();
