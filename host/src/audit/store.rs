@@ -101,20 +101,39 @@ impl Store {
 
     /// From the oldest to the newest: those with a file, and those that only a head is left of.
     pub fn list(&self) -> Result<Vec<LogName>, AuditError> {
-        let entries = match fs::read_dir(&self.folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(AuditError::io(&self.folder)(error)),
-        };
         let mut names = Vec::new();
-        for entry in entries {
-            let path = entry.map_err(AuditError::io(&self.folder))?.path();
-            let is_ours = path.extension().is_some_and(|ending| ending == LOG || ending == HEAD);
-            names.extend(path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_ours).and_then(LogName::parse));
-        }
+        self.each_stem(|stem| names.extend(LogName::parse(stem)))?;
         names.sort();
         names.dedup();
         Ok(names)
+    }
+
+    /// The newest of them. Each start asks for it, beside logs by the thousand: only what is newer than what was found so far
+    /// is looked at closely.
+    fn newest(&self) -> Result<Option<LogName>, AuditError> {
+        let mut newest: Option<LogName> = None;
+        self.each_stem(|stem| {
+            if newest.as_ref().is_none_or(|newest| stem > newest.as_str()) {
+                newest = LogName::parse(stem).or(newest.take());
+            }
+        })?;
+        Ok(newest)
+    }
+
+    /// The names of all files that may be of logs, without their endings.
+    fn each_stem(&self, mut take: impl FnMut(&str)) -> Result<(), AuditError> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(AuditError::io(&self.folder)(error)),
+        };
+        for entry in entries {
+            let name = entry.map_err(AuditError::io(&self.folder))?.file_name();
+            if let Some((stem, LOG | HEAD)) = name.to_str().and_then(|name| name.rsplit_once('.')) {
+                take(stem);
+            }
+        }
+        Ok(())
     }
 
     /// What others could do in the folder, if anything.
@@ -140,7 +159,7 @@ impl Store {
                 Err(TryLockError::Error(_)) => break,
             }
         }
-        let last = self.list()?.pop();
+        let last = self.newest()?;
         let name = LogName::after(last.as_ref());
         // One whose end is not told is named all the same, so that somebody notices if it goes.
         let end = |name: &LogName| match self.head(name) {
