@@ -50,6 +50,7 @@ pub use path::{PathProblem, WorkspacePath};
 pub use pattern::{CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem, RequestPattern};
 pub use place::{Place, PolicyError, Source};
 pub use profile::{Profile, UnknownProfile};
+pub(crate) use protected::folded;
 pub use protected::{Author, BadPattern, Names, Protected, ProtectedPaths};
 pub use resolved::{Policy, Voice};
 pub use verdict::{Because, Finding, RuleRef, Verdict};

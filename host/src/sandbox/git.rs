@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use crate::policy::folded;
+
 /// More settings than this nobody writes by hand.
 const LARGEST: u64 = 1 << 20;
 
@@ -11,14 +13,23 @@ const LARGEST: u64 = 1 << 20;
 pub(in crate::sandbox) const PARTS: &[&str] = &["HEAD", "commondir", "objects", "refs"];
 /// What git obeys in one.
 pub(in crate::sandbox) const RUN: &[&str] = &["config", "config.worktree", "hooks"];
+/// Folders of a repository that hold what it stores. What lies in them is named by commits and branches.
+pub(in crate::sandbox) const STORES: &[&str] = &["objects", "refs", "logs", "lfs"];
+
+/// Whether a name is this one to any file system.
+pub(in crate::sandbox) fn is_named(name: &str, known: &str) -> bool {
+    name.eq_ignore_ascii_case(known)
+        || (!name.is_ascii() || name.contains(':') || name.ends_with(['.', ' '])) && folded(name) == known.to_ascii_lowercase()
+}
 
 /// Whether a folder with these names, of which some are folders, has the shape of a repository: with what it stores, or with
-/// a pointer to that.
+/// a pointer to that. git asks only whether `objects` and `refs` can be entered, and so it is enough that they are there:
+/// links and executable files pass, and what a link leads to can be made later. `HEAD` is a file or a link.
 pub(in crate::sandbox) fn is_repository<'a>(entries: impl Iterator<Item = (&'a str, bool)>) -> bool {
     let mut found = [false; 4];
     for (name, is_folder) in entries {
-        if let Some(at) = PARTS.iter().position(|part| name.eq_ignore_ascii_case(part)) {
-            found[at] |= is_folder == (at >= 2);
+        if let Some(at) = PARTS.iter().position(|part| is_named(name, part)) {
+            found[at] |= at >= 2 || !is_folder;
         }
     }
     let [head, pointer, objects, refs] = found;
@@ -77,11 +88,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repository_has_a_head_objects_and_refs() {
+    fn a_folder_is_a_repository_to_whoever_git_takes_it_for_one() {
         // Folders end in a slash.
         let is = |names: &[&str]| is_repository(names.iter().map(|name| (name.trim_end_matches('/'), name.ends_with('/'))));
-        assert!(is(&["config", "HEAD", "refs/", "objects/"]) && is(&["head", "REFS/", "Objects/"]) && is(&["HEAD", "commondir"]));
-        assert!(!is(&["HEAD", "refs/"]) && !is(&["refs/", "objects/"]) && !is(&["head/", "refs/", "objects/"]));
+        for names in [
+            &["config", "HEAD", "refs/", "objects/"][..],
+            &["head", "REFS/", "Objects/"],
+            &["HEAD", "commondir"],
+            // Links, or files that can be executed.
+            &["HEAD", "refs", "objects"],
+            &["HEAD", "refs/", "objects"],
+            // `ſ` is an `s` to file systems that know no case.
+            &["HEAD", "ref\u{17f}", "object\u{17f}"],
+            &["HEAD", "refs.", "objects "],
+        ] {
+            assert!(is(names), "{names:?}");
+        }
+        for names in [&["HEAD", "refs/"][..], &["refs/", "objects/"], &["head/", "refs/", "objects/"], &["HEAD", "commondir/"]] {
+            assert!(!is(names), "{names:?}");
+        }
     }
 
     #[test]

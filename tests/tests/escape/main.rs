@@ -11,11 +11,14 @@
 #![expect(clippy::expect_used, reason = "what a test cannot set up, it cannot test")]
 
 mod config;
+mod crowds;
 mod lifetime;
 mod matrix;
+mod planted;
 mod probes;
 mod scene;
 mod sequence;
+mod settings;
 mod users;
 mod works;
 

@@ -332,6 +332,37 @@ pub(super) const PROTECTED: &[Probe] = &[
         Makes("{ws}/docs/commondir"),
     ),
     undone(
+        "a repository of links",
+        "mkdir -p x lib; cd lib; echo 'ref: refs/heads/m' > HEAD; ln -s ../x objects; ln -s ../x refs; echo '[core] fsmonitor = evil' > config",
+        Makes("{ws}/lib/config"),
+    ),
+    undone(
+        "a repository of executable files",
+        "mkdir lib; cd lib; ln -s refs/heads/m HEAD; : > objects; : > refs; chmod +x objects refs; echo '[core] fsmonitor = evil' > config",
+        Makes("{ws}/lib/config"),
+    ),
+    undone(
+        "a repository in what looks like one",
+        "for d in lib lib/src; do mkdir -p $d/objects $d/refs; echo 'ref: refs/heads/m' > $d/HEAD; done; echo '[core] fsmonitor = evil' > lib/src/config",
+        Makes("{ws}/lib/src/config"),
+    ),
+    undone(
+        "a repository in what git stores",
+        "mkdir -p .git/logs/x/objects .git/logs/x/refs; cd .git/logs/x; echo 'ref: refs/heads/m' > HEAD; echo '[core] fsmonitor = evil' > config",
+        Makes("{ws}/.git/logs/x/config"),
+    ),
+    undone(
+        "a repository in a secret",
+        "mkdir -p x.pem/objects x.pem/refs; cd x.pem; echo 'ref: refs/heads/m' > HEAD; echo '[core] fsmonitor = evil' > config",
+        Makes("{ws}/x.pem/config"),
+    ),
+    undone(
+        "tasks of an editor in what git stores",
+        "mkdir -p .git/objects/x/.vscode; echo evil > .git/objects/x/.vscode/tasks.json",
+        Makes("{ws}/.git/objects/x/.vscode"),
+    ),
+    undone("tasks of an editor in a secret", "mkdir -p x.pem/.vscode; echo evil > x.pem/.vscode/tasks.json", Makes("{ws}/x.pem/.vscode")),
+    undone(
         "settings of a new repository by another name of theirs",
         "git init -q fresh && ln fresh/.git/config x",
         Makes("{ws}/fresh/.git/config"),

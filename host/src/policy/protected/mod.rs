@@ -191,7 +191,7 @@ fn weightiest<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<&'a Author
 
 /// As the most forgiving file systems compare names: without case, without the characters that are not seen (HFS+, and ext4
 /// where it folds case, ignore them), without a stream (NTFS) and without dots and spaces at the end (FAT).
-pub(super) fn folded(name: &str) -> String {
+pub(crate) fn folded(name: &str) -> String {
     let stream = name.find(':').filter(|at| *at > 0).unwrap_or(name.len());
     let whole = &name[..stream];
     let trimmed = whole.trim_end_matches(['.', ' ']);

@@ -163,6 +163,7 @@ impl Commands {
             SandboxLevel::Full => Vec::new(),
             SandboxLevel::Kernel => vec![
                 "reading .env files and keys that lie in the workspace",
+                "reading tokens in the workspace's `.git/config` and in settings beside toolchains",
                 "permissions and times of your files outside (not what is in them)",
                 "names of files outside, and of your processes",
             ],
@@ -198,6 +199,7 @@ impl Commands {
             workspace: workspace.to_owned(),
             directory: directory.to_owned(),
             places,
+            opened: rules.read.iter().chain(&rules.write).cloned().collect(),
             home,
             set_aside: self.set_aside.clone(),
             network,

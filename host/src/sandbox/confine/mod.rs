@@ -9,6 +9,7 @@
 //!
 //! The [`Level`](crate::policy::SandboxLevel) that a machine has is not what it says of itself, but what a [`self_test`] measured.
 
+mod aside;
 mod fresh;
 mod level;
 mod link;
@@ -16,8 +17,11 @@ pub(super) mod order;
 mod places;
 mod probe;
 mod queue;
+mod reduce;
+mod remove;
 mod restore;
 mod self_test;
+mod settings;
 mod supervise;
 mod turn;
 mod watch;

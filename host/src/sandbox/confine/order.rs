@@ -27,6 +27,8 @@ pub(super) struct Order {
     pub(super) set_aside: PathBuf,
     pub(super) network: bool,
     pub(super) places: Places,
+    /// What of these places the user opened by name.
+    pub(super) opened: Vec<PathBuf>,
     pub(super) limits: CommandLimits,
     pub(super) protected: ProtectedPaths,
 }

@@ -157,10 +157,6 @@ const TOOLCHAIN_VARIABLES: &[&str] = &["GOROOT", "JAVA_HOME", "NVM_DIR", "PYENV_
 const OF_CARGO_HOME: &[&str] = &["bin", "config", "config.toml", "env", "git", "registry"];
 /// Of `GOPATH`, which holds whatever somebody works on too.
 const OF_GOPATH: &[&str] = &["bin", "pkg"];
-/// Settings of cargo, in which some write the token of a registry.
-const MAY_HOLD_TOKENS: &[&str] = &[".cargo/config", ".cargo/config.toml"];
-/// Of settings; longer ones nobody writes by hand.
-const LARGEST_SETTINGS: u64 = 1 << 20;
 
 /// What is there of all that, for a user with this home and environment.
 pub(super) fn of_machine(rules: &CommandRules, home: Option<&Path>, variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Places {
@@ -187,7 +183,6 @@ pub(super) fn of_machine(rules: &CommandRules, home: Option<&Path>, variable: im
         variable("GOPATH").iter().flat_map(std::env::split_paths).flat_map(|path| OF_GOPATH.iter().map(move |name| path.join(name))),
     );
     read.extend(named.into_iter().filter(harmless));
-    read.retain(|path| !holds_token(path));
     read.extend(rules.read.iter().cloned());
     read.retain(|path| path.exists());
     read.sort();
@@ -201,18 +196,6 @@ pub(super) fn of_machine(rules: &CommandRules, home: Option<&Path>, variable: im
     read.retain(|_| !covered.next().unwrap_or_default());
     let write = rules.write.iter().filter(|path| path.exists()).cloned().collect();
     Places { read, write }
-}
-
-fn holds_token(path: &Path) -> bool {
-    let is_settings = MAY_HOLD_TOKENS.iter().any(|name| path.ends_with(name))
-        || path.file_name().is_some_and(|name| name == "config.toml" || name == "config")
-            && path.parent().is_some_and(|folder| folder.join("registry").is_dir());
-    is_settings
-        && match std::fs::metadata(path) {
-            Ok(metadata) if metadata.len() <= LARGEST_SETTINGS => std::fs::read_to_string(path).map_or(true, |text| text.contains("token")),
-            Ok(_) => true,
-            Err(_) => false,
-        }
 }
 
 #[cfg(test)]
@@ -247,7 +230,6 @@ mod tests {
             [".local/share/uv/credentials/c.toml", ".dotnet/corefx/cryptography/x509stores/my/k.pfx", "go/src/p/.env", "work/src/.env"];
         let tools = [".local/share/uv/tools/t", ".dotnet/sdk/s", "go/pkg/mod/m", "work/bin/b"];
         keys.iter().chain(&tools).for_each(|path| make(path, ""));
-        make(".cargo/config.toml", "[registries.mine]\ntoken = \"secret\"\n");
         let variable = |name: &str| (name == "GOPATH").then(|| home.path().join("work").into());
         let shows = |path: &str| {
             let places = of_machine(&CommandRules::default(), Some(home.path()), variable);
@@ -255,8 +237,5 @@ mod tests {
         };
         assert_eq!(keys.map(shows), [false; 4]);
         assert_eq!(tools.map(shows), [true; 4]);
-        assert!(!shows(".cargo/config.toml"));
-        make(".cargo/config.toml", "[build]\njobs = 2\n");
-        assert!(shows(".cargo/config.toml"));
     }
 }

@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 use super::link::Link;
 use super::order::{Confinement, Ending, Order, Places, Readiness, Report, Sockets};
 use super::queue;
-use super::restore::{move_back, restore};
-use super::watch::Snapshot;
+use super::remove::remove_tree;
+use super::restore::{Phase, Restoration};
+use super::settings::SettingsCopies;
+use super::watch::{MOST_ENTRIES, Snapshot};
 use crate::policy::{Protected, ProtectedPaths, SandboxLevel};
 use crate::sandbox::os;
 
@@ -22,6 +24,15 @@ use crate::sandbox::os;
 const GRACE: Duration = Duration::from_millis(300);
 /// How often processes are counted.
 const GLANCE: Duration = Duration::from_millis(100);
+
+/// What was protected before a command is looked at first, and for so long.
+const LONGEST_FIRST_LOOK: Duration = Duration::from_secs(5);
+/// Then the workspace is searched for so long; what was made and could not be looked at by then is taken away.
+const LONGEST_SEARCH: Duration = Duration::from_secs(30);
+/// Rounds of that: what hides behind a crowd is found when that is gone.
+const MOST_ROUNDS: usize = 20;
+/// Taking a crowd away takes as long as making it did, and some more.
+const LONGEST_REMOVAL: Duration = Duration::from_secs(60);
 
 /// What there is around a command, for what makes its sandbox.
 #[derive(Debug)]
@@ -35,6 +46,10 @@ pub(in crate::sandbox) struct Surroundings<'a> {
     pub(in crate::sandbox) home: Option<&'a Path>,
     pub(in crate::sandbox) network: bool,
     pub(in crate::sandbox) places: &'a Places,
+    /// Copies of files without their secrets, to be put in place of them: of what, and where they are.
+    pub(in crate::sandbox) copies: &'a [(PathBuf, PathBuf)],
+    /// Variables on top of those that every command has.
+    pub(in crate::sandbox) environment: &'a [(&'static str, PathBuf)],
     /// A folder for this command alone.
     pub(in crate::sandbox) temporary: &'a Path,
     /// To be put in place of what is hidden; nobody can read them.
@@ -80,6 +95,8 @@ fn carry_out(order: &Order, host: &mut Link) -> Result<(Ending, Vec<String>), St
     }
     let list: Vec<_> =
         before.entries.iter().filter(|(_, entry)| !entry.inherited).map(|(path, entry)| (path.clone(), entry.how, entry.kind)).collect();
+    let copies = SettingsCopies::make(order, &list, &private.settings);
+    let (copies, places) = copies.map_err(|error| format!("cannot copy settings without their secrets: {error}"))?;
     let surroundings = Surroundings {
         level: order.level,
         program: &order.program,
@@ -88,34 +105,56 @@ fn carry_out(order: &Order, host: &mut Link) -> Result<(Ending, Vec<String>), St
         directory: &order.directory,
         home: order.home.as_deref(),
         network: order.network,
-        places: &order.places,
+        places: &places,
+        copies: &copies.mounts,
+        environment: &copies.environment,
         temporary: &private.temporary,
         empty_file: &private.empty_file,
         empty_folder: &private.empty_folder,
         protected: &list,
         rules: &protected,
     };
+    let begun = Instant::now();
     let ran = run(order, &surroundings, host);
     let ended = os::end_descendants();
-    let mut remarks = look_after(order, &protected, keeping, &before)
+    let mut remarks = look_after(order, &protected, keeping, &before, begun.elapsed())
         .unwrap_or_else(|problem| vec![format!("protected paths could not be looked after: {problem}")]);
     remarks.extend(ended.err());
     Ok((ran?, remarks))
 }
 
-/// Puts everything back that is protected.
-fn look_after(order: &Order, protected: &ProtectedPaths, keeping: bool, before: &Snapshot) -> Result<Vec<String>, String> {
+/// Puts everything back that is protected: what was there before at once, and then what is found.
+fn look_after(order: &Order, protected: &ProtectedPaths, keeping: bool, before: &Snapshot, took: Duration) -> Result<Vec<String>, String> {
     let root = &order.workspace;
-    let mut after = Snapshot::after(root, protected, keeping, before)?;
-    let mut remarks = Vec::new();
-    if !after.moved.is_empty() {
-        remarks = move_back(root, before, &after, &order.set_aside);
+    let mut restoration = Restoration::begin(root, before, &order.set_aside).map_err(|error| error.to_string())?;
+    let known = Snapshot::of_known(root, protected, keeping, before, Instant::now() + LONGEST_FIRST_LOOK)?;
+    restoration.restore(&known, Phase::Known);
+    known.close_again(root, before);
+    let until = Instant::now() + LONGEST_REMOVAL + 4 * took;
+    let mut is_moved_back = false;
+    for _ in 0..MOST_ROUNDS {
+        let after = Snapshot::after(root, protected, keeping, before, Instant::now() + LONGEST_SEARCH)?;
+        if !after.moved.is_empty() && !is_moved_back {
+            is_moved_back = true;
+            restoration.move_back(&after);
+            after.close_again(root, before);
+            continue;
+        }
+        restoration.restore(&after, Phase::All);
+        let is_too_much = after.growth.is_too_much(MOST_ENTRIES);
+        if is_too_much {
+            restoration.reduce(&after.growth, &before.inventory, until);
+        }
         after.close_again(root, before);
-        after = Snapshot::after(root, protected, keeping, before)?;
+        if !is_too_much && !restoration.leaves_something() {
+            return Ok(restoration.remarks());
+        }
+        if Instant::now() > until {
+            break;
+        }
     }
-    remarks.extend(restore(root, before, &after, &order.set_aside));
-    after.close_again(root, before);
-    Ok(remarks)
+    restoration.remark(|| "the workspace has too many files to look after protected paths in all of its folders; remove some".to_owned());
+    Ok(restoration.remarks())
 }
 
 fn run(order: &Order, surroundings: &Surroundings<'_>, host: &mut Link) -> Result<Ending, String> {
@@ -128,6 +167,7 @@ fn run(order: &Order, surroundings: &Surroundings<'_>, host: &mut Link) -> Resul
         .env("XDG_CACHE_HOME", temporary.join(".cache"))
         // npm does not know of the above, and its own folder in the home is not there.
         .env("npm_config_cache", temporary.join(".cache/npm"))
+        .envs(surroundings.environment.iter().map(|(name, value)| (*name, value)))
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .spawn()
         .map_err(|error| format!("{} cannot be started: {error}", command.get_program().display()))?;
@@ -193,6 +233,8 @@ struct Private {
     temporary: PathBuf,
     empty_file: PathBuf,
     empty_folder: PathBuf,
+    /// Made when it is needed.
+    settings: PathBuf,
 }
 
 impl Private {
@@ -200,7 +242,8 @@ impl Private {
         let folder = tempfile::Builder::new().prefix("cofferdam-").permissions(Permissions::from_mode(0o700)).tempdir()?;
         // Links in the way, such as that of macOS's `/tmp`, are none of a sandbox's business.
         let path = folder.path().canonicalize()?;
-        let private = Self { temporary: path.join("tmp"), empty_file: path.join("file"), empty_folder: path.join("folder"), folder };
+        let [temporary, empty_file, empty_folder, settings] = ["tmp", "file", "folder", "settings"].map(|name| path.join(name));
+        let private = Self { folder, temporary, empty_file, empty_folder, settings };
         std::fs::create_dir(&private.temporary)?;
         std::fs::create_dir(&private.empty_folder)?;
         std::fs::write(&private.empty_file, "")?;
@@ -213,20 +256,10 @@ impl Private {
 
 impl Drop for Private {
     fn drop(&mut self) {
-        // Whom it is closed to cannot list it, and what cannot be listed cannot be removed.
-        open_up(&self.empty_folder);
-        if std::fs::remove_dir_all(self.folder.path()).is_err() {
-            // The command may have left folders that nobody can enter.
-            open_up(&self.temporary);
-        }
-    }
-}
-
-fn open_up(folder: &Path) {
-    let _ = std::fs::set_permissions(folder, Permissions::from_mode(0o700));
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_up(&entry.path());
+        // The command may have left folders that nobody can enter, and such that are deeper than any path.
+        let opened = std::fs::File::open(self.folder.path());
+        for name in ["tmp", "folder"] {
+            let _ = opened.as_ref().map(|folder| remove_tree(folder, name, &mut || true));
         }
     }
 }

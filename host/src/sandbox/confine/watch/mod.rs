@@ -1,16 +1,19 @@
 //! The protected paths of a workspace before and after a command. What a sandbox cannot keep from being changed, since it
 //! has no means to, or since the name was not there to be guarded, is put back as it was.
 
+mod growth;
 mod walk;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, FileType, Metadata, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use crate::policy::{Protected, ProtectedPaths, WorkspacePath};
+pub(super) use growth::{Crowd, Growth, Inventory};
+pub(super) use walk::MOST_ENTRIES;
 use walk::{Folder, Walk};
 
 /// Bytes that are kept to be put back.
@@ -22,8 +25,10 @@ const MOST_ROUNDS: usize = 3;
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
     pub(super) entries: BTreeMap<PathBuf, Entry>,
-    /// Not all of the workspace was looked at.
-    pub(super) cut: bool,
+    /// What a command added.
+    pub(super) growth: Growth,
+    /// What was there, before a command.
+    pub(super) inventory: Inventory,
     /// Folders that cannot be looked into.
     pub(super) closed: Vec<PathBuf>,
     /// Folders that were pinned and are elsewhere: from where, and to where.
@@ -36,6 +41,8 @@ pub(super) struct Snapshot {
     opened: Vec<(PathBuf, u32)>,
     /// The folders among the entries.
     folders: Vec<Folder>,
+    /// The inodes of folders that are repositories by their shape.
+    repositories: BTreeSet<u64>,
     /// What the protected paths lead to, and is protected like them.
     leads_to: Vec<(WorkspacePath, Protected)>,
     /// The paths of the entries, by the numbers of their inodes.
@@ -101,13 +108,12 @@ impl Snapshot {
     ) -> Result<(Self, ProtectedPaths), String> {
         let mut protected = protected.clone();
         for round in 1.. {
-            let snapshot = Walk::new(root, &protected, keeping, None, goes_on).run()?;
+            let snapshot = Walk::new(root, &protected, keeping, None, goes_on).run(None)?;
             snapshot.close_again(root, &Self::default());
-            if snapshot.cut {
+            if snapshot.growth.is_cut {
                 return Err(format!(
-                    "the workspace has more than {} files and folders, too many to look after protected paths among them. \
-                     Choose a folder of it as the workspace (`-C FOLDER`)",
-                    walk::MOST_ENTRIES
+                    "the workspace has more than {MOST_ENTRIES} files and folders, too many to look after protected paths among them. \
+                     Choose a folder of it as the workspace (`-C FOLDER`)"
                 ));
             }
             if snapshot.leads_to.is_empty() || round == MOST_ROUNDS {
@@ -120,9 +126,15 @@ impl Snapshot {
         Err("the workspace cannot be looked through".to_owned())
     }
 
-    /// Looks through it after the command. Folders stay as open as they had to be made, until [`Self::close_again`].
-    pub(super) fn after(root: &Path, protected: &ProtectedPaths, keeping: bool, before: &Self) -> Result<Self, String> {
-        Walk::new(root, protected, keeping, Some(before), &mut || true).run()
+    /// Looks after the command at what was protected before, and at what is new right in it: what has to be put back first.
+    pub(super) fn of_known(root: &Path, protected: &ProtectedPaths, keeping: bool, before: &Self, until: Instant) -> Result<Self, String> {
+        Walk::new(root, protected, keeping, Some(before), &mut || true).run_known(until)
+    }
+
+    /// Looks through it after the command. Folders stay as open as they had to be made, until [`Self::close_again`]. What
+    /// was not looked at until then, the growth tells.
+    pub(super) fn after(root: &Path, protected: &ProtectedPaths, keeping: bool, before: &Self, until: Instant) -> Result<Self, String> {
+        Walk::new(root, protected, keeping, Some(before), &mut || true).run(Some(until))
     }
 
     /// Gives folders the permissions that they had, but for those that are known from before and have their own.
@@ -154,11 +166,28 @@ impl Snapshot {
         self.entries.insert(path, entry);
     }
 
-    /// How many protected paths there are by their own names, and how many bytes.
-    pub(super) fn extent(&self) -> (usize, u64) {
-        let own = self.entries.values().filter(|entry| !entry.inherited).count();
-        (own, self.entries.values().map(|entry| entry.size).sum())
+    /// What it takes to protect all of this from the next command.
+    pub(super) fn cost(&self, root: &Path) -> ProtectionCost {
+        let mut mounts = BTreeSet::new();
+        for (path, _) in self.entries.iter().filter(|(_, entry)| !entry.inherited) {
+            // A mount for each, and for each folder that it is in.
+            mounts.extend(
+                path.ancestors().filter(|path| !path.as_os_str().is_empty()).take_while(|path| !mounts.contains(path)).collect::<Vec<_>>(),
+            );
+        }
+        let text = mounts.iter().map(|path| 2 * (root.as_os_str().len() + path.as_os_str().len())).sum();
+        ProtectionCost { mounts: mounts.len(), text, bytes: self.entries.values().map(|entry| entry.size).sum() }
     }
+}
+
+/// What it takes to protect the paths of a workspace from a command.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProtectionCost {
+    pub(super) mounts: usize,
+    /// Bytes of the arguments that tell of the mounts.
+    pub(super) text: usize,
+    /// Bytes of the files.
+    pub(super) bytes: u64,
 }
 
 /// What is at a path.

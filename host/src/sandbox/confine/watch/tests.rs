@@ -1,6 +1,7 @@
 //! Workspaces before and after somebody was there.
 
 use std::os::unix::fs::symlink;
+use std::time::Duration;
 
 use super::*;
 
@@ -36,7 +37,7 @@ impl Place {
     }
 
     fn after(&self, (before, protected): &(Snapshot, ProtectedPaths)) -> Snapshot {
-        Snapshot::after(&self.root(), protected, true, before).expect("it can be looked at")
+        Snapshot::after(&self.root(), protected, true, before, Instant::now() + Duration::from_secs(60)).expect("it can be looked at")
     }
 }
 

@@ -1,26 +1,33 @@
 //! Going through a workspace, from the outside in.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ffi::OsString;
-use std::fs::{self, FileType, Permissions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, FileType, Permissions, ReadDir};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use super::growth::{Crowd, MOST_IN_FOLDER, NewFolder};
 use super::{Found, GoesOn, Identity, Kept, MOST_KEPT, Snapshot};
 use crate::policy::{Author, Names, Protected, ProtectedPaths, WorkspacePath};
 use crate::sandbox::git;
 
-/// Entries that are looked at.
-pub(super) const MOST_ENTRIES: usize = 1_000_000;
-/// What a command made on top is looked at for as long again.
+/// Entries of a workspace.
+pub(in crate::sandbox::confine) const MOST_ENTRIES: usize = if cfg!(test) { 20_000 } else { 1_000_000 };
+/// Entries of new folders that are looked at after a command: with more of them some have to go, so that looking further is in
+/// vain.
 const MOST_AFTER: usize = 2 * MOST_ENTRIES;
-/// Whether somebody still waits is asked so often.
+/// Entries of one folder that are kept in memory to be looked at.
+const MOST_LISTED: usize = MOST_ENTRIES / 4;
+/// Protected paths that are found after a command, beside those that were there before.
+const MOST_FOUND: usize = if cfg!(test) { 2_000 } else { 100_000 };
+/// Whether somebody still waits, and whether there is time left, is asked so often.
 const ASKED_EVERY: usize = 4096;
-/// Folders of a repository that only hold what it stores.
-const STORES: &[&str] = &["objects", "refs", "logs", "lfs"];
+/// The longest path of a folder that is looked into, in bytes: with a name below it, and in another root, it is still a path
+/// to the kernel.
+const LONGEST_PATH: usize = 3500;
 /// Folders of packages, which are installed and removed as a whole and hold what their authors published: what is in them
 /// is nobody's secret, and nobody opens them in an editor. Repositories in them are looked after all the same.
 const PACKAGES: &[&str] = &["node_modules", "site-packages", ".venv", "venv"];
@@ -29,14 +36,24 @@ const PACKAGES: &[&str] = &["node_modules", "site-packages", ".venv", "venv"];
 #[derive(Clone, Debug, Default)]
 pub(super) struct Folder {
     path: PathBuf,
+    inode: u64,
     inherited: Option<Protected>,
     /// In a repository, or in what is to git a repository: the path as if that were named `.git`.
     as_git: Option<PathBuf>,
+    /// The same for the repository around that one: of a worktree's folder both say what is protected.
+    as_outer_git: Option<PathBuf>,
+    /// In what a repository stores.
+    in_store: bool,
     in_packages: bool,
     /// A name on the way here is one that protected paths have.
     telling: bool,
     own: bool,
+    /// The new folder that this is in.
+    new_in: Option<usize>,
 }
+
+/// What of a folder is to be looked at.
+type Entries = Vec<(OsString, FileType, u64)>;
 
 pub(super) struct Walk<'a> {
     root: &'a Path,
@@ -47,14 +64,17 @@ pub(super) struct Walk<'a> {
     /// Where pinned folders were, by the numbers of their inodes.
     pinned: BTreeMap<u64, (&'a Path, Identity)>,
     goes_on: GoesOn<'a>,
-    looked_at: usize,
+    until: Option<Instant>,
+    is_given_up: bool,
+    in_new_folders: usize,
     bytes: u64,
+    /// What was protected before is looked at first, and then what else was there: no crowd of new files keeps the eye from it.
     folders: VecDeque<Folder>,
+    new_folders: VecDeque<Folder>,
     all: Snapshot,
 }
 
 impl<'a> Walk<'a> {
-    /// What was protected before is looked at first: no crowd of new files keeps the eye from it.
     pub(super) fn new(
         root: &'a Path,
         protected: &'a ProtectedPaths,
@@ -64,7 +84,6 @@ impl<'a> Walk<'a> {
     ) -> Self {
         let is_looked_into = |folder: &&Folder| keeping || folder.inherited != Some(Protected::Hidden);
         let known = before.into_iter().flat_map(|before| &before.folders).filter(is_looked_into).cloned();
-        let folders = known.chain([Folder::default()]).collect();
         let entries = before.into_iter().flat_map(|before| &before.entries);
         let pinned = entries.filter(|(_, entry)| entry.how == Protected::Pinned);
         let pinned = pinned.map(|(path, entry)| (entry.identity.inode, (path.as_path(), entry.identity)));
@@ -76,15 +95,44 @@ impl<'a> Walk<'a> {
             before,
             pinned: pinned.collect(),
             goes_on,
-            looked_at: 0,
+            until: None,
+            is_given_up: false,
+            in_new_folders: 0,
             bytes: 0,
-            folders,
+            folders: known.collect(),
+            new_folders: VecDeque::new(),
             all: Snapshot { begun: Some(SystemTime::now()), ..Snapshot::default() },
         }
     }
 
-    pub(super) fn run(mut self) -> Result<Snapshot, String> {
-        match self.walk() {
+    /// Looks through the workspace, after a command until then.
+    pub(super) fn run(mut self, until: Option<Instant>) -> Result<Snapshot, String> {
+        self.until = until;
+        let inode = fs::symlink_metadata(self.root).map_or(0, |metadata| metadata.ino());
+        self.folders.push_back(Folder { inode, ..Folder::default() });
+        let walked = self.walk();
+        self.end(walked)
+    }
+
+    /// Looks at what was protected before, and at nothing else.
+    pub(super) fn run_known(mut self, until: Instant) -> Result<Snapshot, String> {
+        self.until = Some(until);
+        let known = std::mem::take(&mut self.folders);
+        let looked = known.into_iter().try_for_each(|folder| {
+            let listed = is_itself(self.root, &folder.path).then(|| self.list(&folder)).flatten();
+            listed.map_or(Ok(()), |entries| self.folder(folder, entries))
+        });
+        self.look_for_the_others();
+        self.end(looked)
+    }
+
+    fn end(mut self, walked: Result<(), String>) -> Result<Snapshot, String> {
+        for folder in &self.new_folders {
+            if let Some(new) = folder.new_in.and_then(|at| self.all.growth.folders.get_mut(at)) {
+                new.waiting += 1;
+            }
+        }
+        match walked {
             Ok(()) => Ok(self.all),
             Err(problem) => {
                 self.all.close_again(self.root, &Snapshot::default());
@@ -95,44 +143,120 @@ impl<'a> Walk<'a> {
 
     fn walk(&mut self) -> Result<(), String> {
         let mut seen = BTreeSet::new();
-        let most = if self.before.is_some() { MOST_AFTER } else { MOST_ENTRIES };
         while let Some(folder) = self.folders.pop_front() {
             let is_known = folder.telling || folder.as_git.is_some();
             // Not through links, which the command may have put in the way.
             if is_known && (!seen.insert(folder.path.clone()) || !is_itself(self.root, &folder.path)) {
                 continue;
             }
-            let entries = self.list(&folder.path);
-            if self.looked_at + entries.len() > most {
-                self.all.cut = true;
+            if let Some(entries) = self.list(&folder) {
+                self.folder(folder, entries)?;
+            }
+            if self.before.is_none() && self.all.growth.total > MOST_ENTRIES {
+                self.all.growth.is_cut = true;
                 break;
             }
-            if (self.looked_at + entries.len()) / ASKED_EVERY > self.looked_at / ASKED_EVERY && !(self.goes_on)() {
+            if self.is_given_up {
                 return Err("nobody waits for it any more".to_owned());
             }
-            self.looked_at += entries.len();
-            self.folder(folder, entries)?;
+            if self.is_late() || self.is_full() {
+                self.all.growth.is_cut |= !self.folders.is_empty();
+                break;
+            }
         }
         self.look_for_the_others();
+        while !self.is_late()
+            && !self.is_full()
+            && self.in_new_folders <= MOST_AFTER
+            && let Some(folder) = self.new_folders.pop_front()
+        {
+            let is_known = folder.telling || folder.as_git.is_some();
+            if is_known && !is_itself(self.root, &folder.path) {
+                continue;
+            }
+            if let Some(entries) = self.list(&folder) {
+                self.folder(folder, entries)?;
+            }
+        }
         Ok(())
     }
 
-    /// What is in a folder. One that this user may not list is opened for it: programs that know the names in it still
-    /// open them.
-    fn list(&mut self, folder: &Path) -> Vec<(OsString, FileType, u64)> {
-        let whole = self.root.join(folder);
+    fn is_late(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() > until)
+    }
+
+    /// Whether there are more protected paths after a command than are looked after at once.
+    fn is_full(&self) -> bool {
+        self.before.is_some_and(|before| self.all.entries.len() > before.entries.len() + MOST_FOUND)
+    }
+
+    /// Whether nobody waits any more.
+    fn give_up(&mut self) -> bool {
+        self.is_given_up |= !(self.goes_on)();
+        self.is_given_up
+    }
+
+    /// What of a folder is to be looked at; `None` if it is not there. One that this user may not list is opened for it:
+    /// programs that know the names in it still open them.
+    fn list(&mut self, folder: &Folder) -> Option<Entries> {
+        let whole = self.root.join(&folder.path);
         let listed = match fs::read_dir(&whole) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.open_up(folder).and_then(|()| fs::read_dir(&whole)),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.open_up(&folder.path).and_then(|()| fs::read_dir(&whole)),
             listed => listed,
         };
         match listed {
-            Ok(entries) => entries.flatten().filter_map(|entry| Some((entry.file_name(), entry.file_type().ok()?, entry.ino()))).collect(),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Vec::new(),
+            Ok(entries) => Some(self.pick(folder, entries)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => None,
             Err(_) => {
-                self.all.closed.push(folder.to_owned());
-                Vec::new()
+                self.all.closed.push(folder.path.clone());
+                None
             }
         }
+    }
+
+    /// Counts what is in a folder, and picks what may matter: most files do not, and there can be millions.
+    fn pick(&mut self, folder: &Folder, entries: ReadDir) -> Entries {
+        let mut picked = Vec::new();
+        // One that was protected before is put back as a whole if there is too much new in it.
+        let is_known = self.before.is_some_and(|before| folder.inherited.is_some() && before.entries.contains_key(&folder.path));
+        let (mut count, mut new, mut is_cut) = (0_usize, 0, false);
+        for entry in entries.flatten() {
+            let (name, inode) = (entry.file_name(), entry.ino());
+            let Ok(kind) = entry.file_type() else { continue };
+            count += 1;
+            match self.before {
+                None => self.all.inventory.add(folder.inode, &name),
+                Some(before) => new += usize::from(folder.new_in.is_none() && !before.inventory.has(folder.inode, &name)),
+            }
+            if is_known && new > MOST_IN_FOLDER {
+                picked.clear();
+                break;
+            }
+            if kind.is_dir() || folder.telling || folder.inherited.is_some() || self.may_matter(&name, inode) {
+                picked.push((name, kind, inode));
+            }
+            let is_over = if self.before.is_some() { picked.len() >= MOST_LISTED } else { count > MOST_ENTRIES };
+            let is_asked = (self.all.growth.total + count).is_multiple_of(ASKED_EVERY);
+            if is_over || is_asked && (self.is_late() || self.give_up()) {
+                is_cut = true;
+                break;
+            }
+        }
+        self.all.growth.total += count;
+        if let Some(inner) = folder.new_in.and_then(|at| self.all.growth.folders.get_mut(at)) {
+            inner.entries += count;
+            self.in_new_folders += count;
+            inner.too_much |= is_cut;
+        } else if self.before.is_some() && (new > 0 || is_cut) {
+            self.all.growth.crowds.push(Crowd { folder: folder.path.clone(), inode: folder.inode, names: new, is_cut });
+            self.all.growth.is_cut |= is_cut;
+        }
+        picked
+    }
+
+    fn may_matter(&self, name: &OsStr, inode: u64) -> bool {
+        let name = name.to_string_lossy();
+        self.names.may_be(&name) || git::PARTS.iter().any(|part| git::is_named(&name, part)) || self.pinned.contains_key(&inode)
     }
 
     fn open_up(&mut self, folder: &Path) -> io::Result<()> {
@@ -143,37 +267,38 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn folder(&mut self, mut folder: Folder, entries: Vec<(OsString, FileType, u64)>) -> Result<(), String> {
+    fn folder(&mut self, mut folder: Folder, entries: Entries) -> Result<(), String> {
         let names = || entries.iter().filter_map(|(name, ..)| name.to_str());
         let is_repository = git::is_repository(entries.iter().filter_map(|(name, kind, _)| Some((name.to_str()?, kind.is_dir()))));
-        if is_repository && folder.as_git.is_none() {
-            if self.leave_alone(&folder, &entries) {
-                return Ok(());
-            }
-            folder.as_git = Some(".git".into());
+        if is_repository && folder.as_git.as_deref() != Some(Path::new(".git")) && !self.leave_alone(&folder, &entries) {
+            folder.as_outer_git = folder.as_git.replace(".git".into());
+            self.all.repositories.insert(folder.inode);
             self.found_repository(&folder);
         }
         // `.git` itself, a submodule's or a worktree's, and not the folders that hold these.
         let is_git = folder.as_git.as_deref() == Some(Path::new(".git")) || folder.as_git.is_some() && names().any(|name| name == "HEAD");
         for (name, kind, inode) in entries {
             self.look_for_moved(&folder.path.join(&name), kind, inode);
-            self.entry(&folder, &name, kind, is_git)?;
+            self.entry(&folder, &name, kind, inode, is_git)?;
         }
         Ok(())
     }
 
     /// Whether a folder that was there before came to look like a repository while what git would run in it was there all
     /// the time: then that is somebody's source, and it is the new parts that go.
-    fn leave_alone(&mut self, folder: &Folder, entries: &[(OsString, FileType, u64)]) -> bool {
+    fn leave_alone(&mut self, folder: &Folder, entries: &Entries) -> bool {
         let Some(begun) = self.before.and_then(|before| before.begun) else { return false };
-        let is_known = self.before.is_some_and(|before| before.entries.contains_key(&folder.path));
+        let is_known = self.before.is_some_and(|before| before.repositories.contains(&folder.inode));
         // Renamed, written or made: each changes this time, and nobody can set it.
         let is_touched = |name: &OsString| {
             let metadata = fs::symlink_metadata(self.root.join(&folder.path).join(name));
             metadata.is_ok_and(|metadata| u64::try_from(metadata.ctime()).is_ok_and(|at| UNIX_EPOCH + Duration::from_secs(at + 1) >= begun))
         };
         let named = |names: &'static [&'static str]| {
-            entries.iter().map(|(name, ..)| name).filter(move |name| names.iter().any(|known| name.eq_ignore_ascii_case(known)))
+            entries
+                .iter()
+                .map(|(name, ..)| name)
+                .filter(move |name| names.iter().any(|known| git::is_named(&name.to_string_lossy(), known)))
         };
         let parts: Vec<OsString> = named(git::PARTS).filter(|name| is_touched(name)).cloned().collect();
         if is_known || parts.is_empty() || !named(git::RUN).any(|name| !is_touched(name)) {
@@ -186,15 +311,16 @@ impl<'a> Walk<'a> {
         true
     }
 
-    fn entry(&mut self, folder: &Folder, file_name: &OsString, kind: FileType, is_git: bool) -> Result<(), String> {
+    fn entry(&mut self, folder: &Folder, file_name: &OsString, kind: FileType, inode: u64, is_git: bool) -> Result<(), String> {
         let name = file_name.to_string_lossy();
         let path = folder.path.join(file_name);
-        let as_git = match &folder.as_git {
-            Some(outer) => Some(outer.join(file_name)),
-            None => name.eq_ignore_ascii_case(".git").then(|| ".git".into()),
-        };
+        let is_dot_git = git::is_named(&name, ".git");
+        let inner = |around: &Option<PathBuf>| around.as_ref().map(|outer| outer.join(file_name));
+        let (as_git, as_outer_git) =
+            if is_dot_git { (Some(".git".into()), inner(&folder.as_git)) } else { (inner(&folder.as_git), inner(&folder.as_outer_git)) };
+        let as_git_paths = || [&as_git, &as_outer_git].into_iter().flatten();
         let telling = folder.telling || self.names.may_be(&name);
-        let rule = (telling || as_git.is_some()).then(|| self.rule(folder, &path, as_git.as_deref())).flatten();
+        let rule = if telling { self.rule(folder, &path, as_git_paths()) } else { None };
         // As a file or as a link, `.git` says where hooks are.
         let itself = rule.map(|(how, _)| if how == Protected::Pinned && !kind.is_dir() { Protected::ReadOnly } else { how });
         let own = folder.own || rule.is_some_and(|(_, own)| own);
@@ -202,39 +328,93 @@ impl<'a> Walk<'a> {
         self.all.holds_own |= own;
         if let Some(how) = how {
             let inherited = folder.inherited == Some(how);
-            let runs = how == Protected::Hidden && self.protected.is_read_only(texts(&path).iter().map(String::as_str));
+            let runs = how == Protected::Hidden && as_git_paths().chain([&path]).any(|path| self.is_read_only(path));
             self.take(&path, how, inherited, runs, own)?;
             self.follow(&path, kind, how);
         }
-        if is_git && kind.is_file() && (name.eq_ignore_ascii_case("config") || name.eq_ignore_ascii_case("config.worktree")) {
-            let named = git::named_in(self.root, &self.root.join(&path), &folder.path);
+        if is_git && !kind.is_dir() && ["config", "config.worktree"].iter().any(|known| git::is_named(&name, known)) {
+            let settings = self.root.join(&path).canonicalize().unwrap_or_default();
+            let named = git::named_in(self.root, &settings, &folder.path);
             named.iter().for_each(|named| self.leads_to(named, Protected::ReadOnly));
         }
-        let store = is_git && itself.is_none() && STORES.contains(&name.as_ref());
-        let unseen = how == Some(Protected::Hidden) && !self.keeping;
-        if kind.is_dir() && !store && !unseen && !own {
+        if kind.is_dir() && self.is_looked_into(&path, inode, how) && !own {
             let inherited = how.filter(|how| *how != Protected::Pinned);
             let in_packages = folder.in_packages || PACKAGES.contains(&name.as_ref());
-            let inner = Folder { path, inherited, as_git, in_packages, telling, own };
-            if how.is_some() {
-                self.all.folders.push(inner.clone());
-            }
-            self.folders.push_back(inner);
+            let is_store = is_git && itself.is_none() && git::STORES.iter().any(|store| git::is_named(&name, store));
+            // The names in a store are numbers and those of branches, and most are not asked about.
+            let telling = if is_store { self.names.may_be(&name) } else { telling };
+            let in_store = folder.in_store && !is_dot_git || is_store;
+            let new_in = self.new_folder(folder, &path, inode);
+            let inner = Folder { path, inode, inherited, as_git, as_outer_git, in_store, in_packages, telling, own, new_in };
+            self.later(inner, how.is_some());
         }
         Ok(())
     }
 
+    /// Whether there is something to look for in a folder that is protected so.
+    fn is_looked_into(&self, path: &Path, inode: u64, how: Option<Protected>) -> bool {
+        let was_there = self.before.is_none_or(|before| before.entries.contains_key(path));
+        match how {
+            // Nobody saw what is in it, nor could change it.
+            Some(Protected::Hidden) => self.keeping || !was_there,
+            // A new one is taken away with all that is in it, but for that of a new repository, or of a folder that was renamed.
+            Some(Protected::ReadOnly) => {
+                was_there || path.ends_with("hooks") || self.before.is_some_and(|before| before.by_inode.contains_key(&inode))
+            }
+            Some(Protected::Pinned) | None => true,
+        }
+    }
+
+    /// The new folder that one is in, or is itself.
+    fn new_folder(&mut self, around: &Folder, path: &Path, inode: u64) -> Option<usize> {
+        match self.before {
+            None => {
+                self.all.inventory.add_folder(inode);
+                None
+            }
+            Some(before) if around.new_in.is_none() && !before.inventory.has_folder(inode) => {
+                self.all.growth.folders.push(NewFolder { path: path.to_owned(), entries: 1, waiting: 0, too_much: false });
+                Some(self.all.growth.folders.len() - 1)
+            }
+            Some(_) => around.new_in,
+        }
+    }
+
+    fn later(&mut self, folder: Folder, is_protected: bool) {
+        if self.root.as_os_str().len() + folder.path.as_os_str().len() > LONGEST_PATH {
+            match folder.new_in.and_then(|at| self.all.growth.folders.get_mut(at)) {
+                Some(new) => new.too_much = true,
+                None => self.all.closed.push(folder.path),
+            }
+            return;
+        }
+        if is_protected {
+            self.all.folders.push(folder.clone());
+        }
+        if folder.new_in.is_some() { self.new_folders.push_back(folder) } else { self.folders.push_back(folder) }
+    }
+
     /// How a path is protected by itself, and whether since it is this program's own.
-    fn rule(&self, folder: &Folder, path: &Path, as_git: Option<&Path>) -> Option<(Protected, bool)> {
+    fn rule<'b>(&self, folder: &Folder, path: &Path, as_git: impl Iterator<Item = &'b PathBuf>) -> Option<(Protected, bool)> {
         if folder.inherited == Some(Protected::Hidden) {
             return None;
         }
         let find = |path: &Path| self.protected.find_itself(texts(path).iter().map(String::as_str));
         let by_name = find(path).filter(|(_, author)| !folder.in_packages || **author != Author::BuiltIn);
-        let by_git = as_git.and_then(find);
-        let rule = [by_name, by_git].into_iter().flatten().max_by_key(|(how, _)| *how);
+        // A branch may have the name of a key.
+        let by_name = match by_name {
+            Some((Protected::Hidden, Author::BuiltIn)) if folder.in_store => {
+                self.is_read_only(path).then_some((Protected::ReadOnly, &Author::BuiltIn))
+            }
+            by_name => by_name,
+        };
+        let rule = as_git.filter_map(|path| find(path)).chain(by_name).max_by_key(|(how, _)| *how);
         // What its files lie in is not its own.
         rule.map(|(how, author)| (how, *author == Author::Program && how == Protected::Hidden))
+    }
+
+    fn is_read_only(&self, path: &Path) -> bool {
+        self.protected.is_read_only(texts(path).iter().map(String::as_str))
     }
 
     /// A folder turned out to be a repository that is not named `.git`.

@@ -115,6 +115,9 @@ fn outside(around: &Surroundings<'_>, arguments: &mut Arguments) -> Places {
             Ok(_) | Err(_) => arguments.mount(flag, path, path),
         }
     }
+    for (path, copy) in around.copies.iter().filter(|(path, _)| !path.starts_with(around.workspace)) {
+        arguments.mount("--ro-bind", copy, path);
+    }
     places
 }
 
@@ -147,9 +150,10 @@ fn protect(around: &Surroundings<'_>, arguments: &mut Arguments) -> Result<(), S
         // A mount would go to where a link leads. Where that is inside, it is protected there.
         let target = if kind.is_symlink() { whole.canonicalize().ok() } else { Some(whole) };
         let Some(target) = target.filter(|target| target.starts_with(around.workspace) && target != around.workspace) else { continue };
+        let copy = around.copies.iter().find(|(of, _)| *of == target).map(|(_, copy)| copy.as_path());
         match how {
             Protected::Pinned => {}
-            Protected::ReadOnly => arguments.mount("--ro-bind", &target, &target),
+            Protected::ReadOnly => arguments.mount("--ro-bind", copy.unwrap_or(&target), &target),
             Protected::Hidden if target.is_dir() => arguments.mount("--ro-bind", around.empty_folder, &target),
             Protected::Hidden => arguments.mount("--ro-bind", around.empty_file, &target),
         }

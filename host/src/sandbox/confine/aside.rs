@@ -1,0 +1,158 @@
+//! Where things go that have no business in the workspace: a folder of the program's own for each command, in which nothing
+//! has the name that made it run.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use cap_std::fs::Dir;
+
+use super::remove::remove_tree;
+
+/// Of what is copied out of the workspace to another file system at once, in bytes, entries and levels, and how long that
+/// may take.
+const MOST_COPIED: u64 = 64 << 20;
+const MOST_ENTRIES: usize = 10_000;
+const MOST_LEVELS: usize = 100;
+const LONGEST_COPY: Duration = Duration::from_secs(5);
+/// What the path of something begins with that could not be moved out.
+const STAYS_IN: &str = "WORKSPACE";
+
+/// The folder, made when it is first needed.
+#[derive(Debug)]
+pub(super) struct SetAside<'a> {
+    parent: &'a Path,
+    folder: Option<(PathBuf, Dir)>,
+    count: usize,
+    /// Something stayed in the workspace, under a name that means nothing.
+    leaves: bool,
+}
+
+impl<'a> SetAside<'a> {
+    pub(super) fn in_folder(parent: &'a Path) -> Self {
+        Self { parent, folder: None, count: 0, leaves: false }
+    }
+
+    /// The folder, and a name that nothing in it has: what lies beside each other there was not together before.
+    pub(super) fn next(&mut self, name: &OsStr) -> io::Result<(&Path, &Dir, PathBuf)> {
+        if self.folder.is_none() {
+            std::fs::create_dir_all(self.parent)?;
+            let folder = tempfile::Builder::new().prefix("set-aside-").tempdir_in(self.parent)?.keep();
+            let opened = Dir::open_ambient_dir(&folder, cap_std::ambient_authority())?;
+            self.folder = Some((folder, opened));
+        }
+        self.count += 1;
+        let shortened = if name.len() > 200 { OsStr::new("x") } else { name };
+        let mut own = std::ffi::OsString::from(format!("{}-", self.count));
+        own.push(shortened);
+        self.folder
+            .as_ref()
+            .map(|(path, folder)| (path.as_path(), folder, PathBuf::from(own)))
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Whether something stayed in the workspace since this was asked last: what is in it has not been looked at.
+    pub(super) fn leaves_something(&mut self) -> bool {
+        std::mem::take(&mut self.leaves)
+    }
+
+    /// Removes an empty folder that [`Self::next`] gave the name for.
+    pub(super) fn forget(&self, name: &Path) {
+        if let Some((_, folder)) = &self.folder {
+            let _ = folder.remove_dir(name);
+        }
+    }
+
+    /// Moves something out of the workspace; tells where it is. The folders around it can be written.
+    pub(super) fn move_out(&mut self, workspace: &Dir, path: &Path) -> io::Result<PathBuf> {
+        let (folder, outside, name) = self.next(path.file_name().unwrap_or_default())?;
+        match workspace.rename(path, outside, &name) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                let to = copy_out(workspace, path, outside, folder, &name)?;
+                self.leaves |= to.starts_with(STAYS_IN);
+                Ok(to)
+            }
+            moved => moved.map(|()| folder.join(name)),
+        }
+    }
+
+    /// The same for what is too large to be copied: on another file system it is removed, which `None` tells.
+    pub(super) fn move_out_or_remove(
+        &mut self,
+        workspace: &Dir,
+        path: &Path,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> io::Result<Option<PathBuf>> {
+        let (folder, outside, name) = self.next(path.file_name().unwrap_or_default())?;
+        match workspace.rename(path, outside, &name) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => remove_at(workspace, path, goes_on).map(|()| None),
+            moved => moved.map(|()| Some(folder.join(name))),
+        }
+    }
+}
+
+/// To another file system. First of all it gets a name that means nothing to anybody; should it not be copied, for its
+/// size or its permissions, it stays under that.
+fn copy_out(workspace: &Dir, path: &Path, outside: &Dir, folder: &Path, name: &Path) -> io::Result<PathBuf> {
+    let stem = folder.file_name().unwrap_or_default().to_string_lossy();
+    let number = name.to_string_lossy().split('-').next().unwrap_or_default().to_owned();
+    let neutral = path.with_file_name(format!("{stem}-{number}"));
+    workspace.rename(path, workspace, &neutral)?;
+    let mut budget = CopyBudget { bytes: MOST_COPIED, entries: MOST_ENTRIES, until: Instant::now() + LONGEST_COPY };
+    let outer = neutral.parent().filter(|outer| !outer.as_os_str().is_empty());
+    let copied = match outer {
+        Some(outer) => workspace.open_dir(outer),
+        None => workspace.try_clone(),
+    }
+    .and_then(|from| copy(&from, Path::new(neutral.file_name().unwrap_or_default()), outside, name, MOST_LEVELS, &mut budget));
+    let until = Instant::now() + LONGEST_COPY;
+    if copied.is_ok() && remove_at(workspace, &neutral, &mut || Instant::now() < until).is_ok() {
+        return Ok(folder.join(name));
+    }
+    // Of what is whole in the workspace no part is needed here.
+    let _ = remove_tree(outside, name, &mut || Instant::now() < until);
+    Ok(Path::new(STAYS_IN).join(neutral))
+}
+
+fn remove_at(workspace: &Dir, path: &Path, goes_on: &mut dyn FnMut() -> bool) -> io::Result<()> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    match path.parent().filter(|outer| !outer.as_os_str().is_empty()) {
+        Some(outer) => remove_tree(&workspace.open_dir(outer)?, name, goes_on),
+        None => remove_tree(workspace, name, goes_on),
+    }
+}
+
+struct CopyBudget {
+    bytes: u64,
+    entries: usize,
+    until: Instant,
+}
+
+/// Between file systems. Links stay links; what is neither file, folder nor link is not kept.
+fn copy(from: &Dir, path: &Path, to: &Dir, name: &Path, levels: usize, budget: &mut CopyBudget) -> io::Result<()> {
+    let too_much = || io::Error::from(io::ErrorKind::FileTooLarge);
+    budget.entries = budget.entries.checked_sub(1).ok_or_else(too_much)?;
+    if Instant::now() > budget.until {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    let metadata = from.symlink_metadata(path)?;
+    let kind = metadata.file_type();
+    if kind.is_symlink() {
+        to.symlink_contents(from.read_link_contents(path)?, name)
+    } else if kind.is_dir() {
+        let levels = levels.checked_sub(1).ok_or_else(too_much)?;
+        to.create_dir(name)?;
+        let (inner, outer) = (from.open_dir(path)?, to.open_dir(name)?);
+        for entry in inner.entries()? {
+            let entry = PathBuf::from(entry?.file_name());
+            copy(&inner, &entry, &outer, &entry, levels, budget)?;
+        }
+        Ok(())
+    } else if kind.is_file() {
+        budget.bytes = budget.bytes.checked_sub(metadata.len()).ok_or_else(too_much)?;
+        from.copy(path, to, name).map(drop)
+    } else {
+        Ok(())
+    }
+}

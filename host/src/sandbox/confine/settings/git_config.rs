@@ -1,0 +1,276 @@
+//! git's settings, read as git reads them and written anew without their secrets.
+
+use std::fmt::Write as _;
+use std::iter::Peekable;
+use std::str::Chars;
+
+use super::secrets::{is_secret_command, is_secret_name, is_secret_value, without_passwords};
+
+/// Sections of which everything says how to authenticate.
+const SECRET_SECTIONS: &[&str] = &["credential", "sendemail", "imap"];
+/// Sections that name branches, commits and repositories: what looks like a token there is none.
+const PLAIN_SECTIONS: &[&str] = &["core", "branch", "remote", "submodule", "extensions", "gc", "rerere", "pack", "index", "init", "merge"];
+/// Keys whose value a shell runs.
+const COMMANDS: &[&str] =
+    &["clean", "smudge", "process", "textconv", "driver", "cmd", "command", "sshcommand", "askpass", "editor", "helper"];
+
+/// A setting as it stands.
+#[derive(Debug, PartialEq, Eq)]
+struct Setting {
+    /// In small letters.
+    section: String,
+    subsection: Option<String>,
+    /// In small letters. Of a section without settings there is one without a key.
+    key: String,
+    /// `None`: the key alone, which means yes.
+    value: Option<String>,
+}
+
+/// The settings without secrets and comments, with what `included` gives for the path of each file that they include; and
+/// whether that is something else than there was. What git could not read either has none.
+pub(super) fn without_secrets(text: &str, included: impl Fn(&str) -> Option<String>) -> (String, bool) {
+    let Some(settings) = parse(text) else { return (String::new(), true) };
+    let mut clean = String::new();
+    let mut has_changed = without_passwords(text) != text || text.lines().any(|line| is_comment(line) && is_secret_value(line));
+    let mut current = (String::new(), None);
+    for mut setting in settings {
+        let is_include = setting.section.starts_with("include") && setting.key == "path";
+        if is_include {
+            let path = setting.value.as_deref().and_then(&included);
+            has_changed |= path != setting.value;
+            setting.value = path;
+        }
+        if is_secret(&setting) || is_include && setting.value.is_none() {
+            has_changed = true;
+            continue;
+        }
+        for part in [&mut setting.subsection, &mut setting.value].into_iter().flatten() {
+            *part = without_passwords(part);
+        }
+        let section = (setting.section, setting.subsection);
+        if section != current {
+            let _ = match &section.1 {
+                Some(name) => writeln!(clean, "[{} \"{}\"]", section.0, name.replace('\\', "\\\\").replace('"', "\\\"")),
+                None => writeln!(clean, "[{}]", section.0),
+            };
+            current = section;
+        }
+        let _ = match setting.value {
+            Some(value) => writeln!(clean, "\t{} = \"{}\"", setting.key, escaped(&value)),
+            None => writeln!(clean, "\t{}", setting.key),
+        };
+    }
+    (clean, has_changed)
+}
+
+fn is_comment(line: &str) -> bool {
+    line.trim_start().starts_with(['#', ';']) || line.contains(" #") || line.contains(" ;")
+}
+
+fn is_secret(setting: &Setting) -> bool {
+    let value = setting.value.as_deref().unwrap_or_default();
+    let runs = value.starts_with('!')
+        || COMMANDS.contains(&setting.key.as_str())
+        || matches!(setting.section.as_str(), "alias" | "filter" | "pager");
+    SECRET_SECTIONS.contains(&setting.section.as_str())
+        || is_secret_name(&setting.key) && !matches!(value, "true" | "false" | "")
+        || runs && is_secret_command(value)
+        || !PLAIN_SECTIONS.contains(&setting.section.as_str()) && is_secret_value(&without_passwords(value))
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t").replace('\u{8}', "\\b")
+}
+
+fn parse(text: &str) -> Option<Vec<Setting>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
+    let mut chars = text.chars().peekable();
+    let mut settings = Vec::new();
+    let mut section: Option<(String, Option<String>)> = None;
+    while let Some(c) = chars.next() {
+        match c {
+            '#' | ';' => skip_line(&mut chars),
+            '[' => section = Some(header(&mut chars)?),
+            c if c.is_whitespace() => {}
+            c if c.is_ascii_alphabetic() => {
+                let (section, subsection) = section.clone()?;
+                let mut key = String::from(c.to_ascii_lowercase());
+                while let Some(c) = chars.next_if(|c| c.is_ascii_alphanumeric() || *c == '-') {
+                    key.push(c.to_ascii_lowercase());
+                }
+                while chars.next_if(|c| *c == ' ' || *c == '\t').is_some() {}
+                let value = match chars.peek() {
+                    Some('=') => {
+                        chars.next();
+                        Some(value(&mut chars)?)
+                    }
+                    Some('\n') | None => None,
+                    Some('#' | ';') => {
+                        skip_line(&mut chars);
+                        None
+                    }
+                    Some(_) => return None,
+                };
+                settings.push(Setting { section, subsection, key, value });
+            }
+            _ => return None,
+        }
+    }
+    Some(settings)
+}
+
+fn skip_line(chars: &mut Peekable<Chars<'_>>) {
+    while chars.next().is_some_and(|c| c != '\n') {}
+}
+
+/// What comes after a `[`.
+fn header(chars: &mut Peekable<Chars<'_>>) -> Option<(String, Option<String>)> {
+    let mut name = String::new();
+    loop {
+        match chars.next()? {
+            ']' => {
+                // The old way to write a subsection, which knows no case.
+                let (name, subsection) = name.split_once('.').map_or((name.as_str(), None), |(name, inner)| (name, Some(inner)));
+                return Some((name.to_owned(), subsection.map(str::to_owned)));
+            }
+            ' ' | '\t' => break,
+            c if c.is_ascii_alphanumeric() || c == '-' || c == '.' => name.push(c.to_ascii_lowercase()),
+            _ => return None,
+        }
+    }
+    while chars.next_if(|c| *c == ' ' || *c == '\t').is_some() {}
+    if chars.next()? != '"' {
+        return None;
+    }
+    let mut subsection = String::new();
+    loop {
+        match chars.next()? {
+            '"' => break,
+            '\\' => subsection.push(chars.next().filter(|c| *c != '\n')?),
+            '\n' => return None,
+            c => subsection.push(c),
+        }
+    }
+    (chars.next()? == ']').then_some((name, Some(subsection)))
+}
+
+/// What comes after a `=`.
+fn value(chars: &mut Peekable<Chars<'_>>) -> Option<String> {
+    let mut value = String::new();
+    // Blanks count if something comes after them.
+    let mut blanks = String::new();
+    let mut is_quoted = false;
+    loop {
+        let c = match chars.next() {
+            None | Some('\n') => return (!is_quoted).then_some(value),
+            Some('#' | ';') if !is_quoted => {
+                skip_line(chars);
+                return Some(value);
+            }
+            Some('"') => {
+                is_quoted = !is_quoted;
+                value.push_str(&std::mem::take(&mut blanks));
+                continue;
+            }
+            Some('\\') => match chars.next()? {
+                '\n' => continue,
+                'n' => '\n',
+                't' => '\t',
+                'b' => '\u{8}',
+                c @ ('"' | '\\') => c,
+                _ => return None,
+            },
+            Some(c) if c.is_whitespace() && !is_quoted => {
+                if !value.is_empty() {
+                    blanks.push(c);
+                }
+                continue;
+            }
+            Some(c) => c,
+        };
+        value.push_str(&std::mem::take(&mut blanks));
+        value.push(c);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SETTINGS: &str = r#"# old: https://u:SECRET1@host/
+[user]
+	name = A "B" \"C\"
+	email=a@example.org ; mine
+[http]
+	extraheader = AUTHORIZATION: basic SECRET2
+	sslVerify = true
+	proxy = http://u:SECRET3@proxy:8080
+[http "https://host/"]
+	extraHeader = "X-Token: SECRET4"
+[url "https://u:SECRET5@host/"]
+	insteadOf = https://host/
+	pushInsteadOf = git@host:
+[credential] helper = "!f() { echo password=SECRET6; }; f"
+[credential "https://host"]
+	username = SECRET7
+[remote "origin"]
+	url = https://oauth2:SECRET8@host/a.git
+	fetch = +refs/heads/*:refs/remotes/origin/*
+	pushurl = ssh://git:SECRET9@host/a.git
+[github]
+	oauth-token = SECRET10
+[alias]
+	st = status
+	up = !curl -H 'Authorization: SECRET11' host
+[filter "crypt"]
+	smudge = openssl enc -d -k SECRET12
+[tool]
+	some = ghp_SECRET13abcdefghijklmn
+[include]
+	path = ~/SECRET14
+	path = ~/ours
+[core]
+	bare
+	pager = less \
+-R
+[branch "fix/a1b2c3d4e5f60718a1b2c3d4e5f60718"]
+	merge = refs/heads/fix/a1b2c3d4e5f60718a1b2c3d4e5f60718
+"#;
+
+    #[test]
+    fn secrets_are_taken_out_and_the_rest_is_what_it_was() {
+        let (clean, has_changed) = without_secrets(SETTINGS, |path| (path == "~/ours").then(|| path.to_owned()));
+        assert!(has_changed && !clean.contains("SECRET"), "{clean}");
+        insta::assert_snapshot!(clean);
+        let (again, has_changed) = without_secrets(&clean, |path| Some(path.to_owned()));
+        assert_eq!((again.as_str(), has_changed), (clean.as_str(), false));
+    }
+
+    #[test]
+    fn git_reads_the_same_in_both() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let list = |text: &str| {
+            let path = folder.path().join("settings");
+            std::fs::write(&path, text).expect("it is written");
+            let output =
+                std::process::Command::new("git").args(["config", "--list", "-z", "--file"]).arg(path).output().expect("git starts");
+            assert!(output.status.success(), "{text}: {output:?}");
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        for text in [
+            "[a]b=c",
+            "[a \"B\\\"\\\\c\"] d = e f  # g\n",
+            "[a.B]\nc\n d = \"e ; f\" g \\\n h\n",
+            "\u{feff}[core]\r\n\tx = \" y \"\r\n",
+            "[a]\nb = \\t\\\"\\\\\n[a]\nb = \"\"\nb =\n",
+            "; only\n[empty]\n[x]\ny=1",
+        ] {
+            let (clean, has_changed) = without_secrets(text, |path| Some(path.to_owned()));
+            assert_eq!(list(&clean), list(text), "{clean}");
+            assert!(!has_changed, "{text}");
+        }
+        for broken in ["[a", "a = b", "[a]\nb = \"c\n", "[a]\n= c", "[a]\nb = \\q"] {
+            assert_eq!(without_secrets(broken, |_| None), (String::new(), true), "{broken}");
+        }
+    }
+}

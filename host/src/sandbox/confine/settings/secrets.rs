@@ -1,0 +1,171 @@
+//! What in a setting is a secret: by its name, by what it looks like, or as the user of an address.
+//!
+//! A name or a form only hints at a secret, so this errs on the side of taking out too much: what a command is given is a
+//! copy, and programs work without most settings.
+
+/// Parts of names of settings and variables that hold secrets.
+const NAMES: &[&str] = &["token", "secret", "pass", "pwd", "credential", "cookie", "extraheader", "bearer", "apikey", "private", "oauth"];
+/// What tokens of well-known services begin with.
+const PREFIXES: &[&str] = &[
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "gldt-",
+    "sk-",
+    "xoxb-",
+    "xoxp-",
+    "xapp-",
+    "AKIA",
+    "ASIA",
+    "npm_",
+    "pypi-",
+    "dckr_pat_",
+    "hf_",
+    "ya29.",
+    "eyJ",
+    "cio",
+    "crsh",
+    "shpat_",
+    "rubygems_",
+    "oy2",
+    "NRAK-",
+    "SG.",
+    "dop_v1_",
+    "ATATT",
+];
+/// Beginning with a prefix, a word of so many characters is a token.
+const SHORTEST_PREFIXED: usize = 16;
+/// A word of so many letters and digits mixed is nobody's word.
+const SHORTEST_MIXED: usize = 16;
+/// Words in command lines that come before a secret.
+const IN_COMMANDS: &[&str] =
+    &["password", "passwd", "token", "secret", "authorization", "bearer", " -k ", "apikey", "api-key", "api_key", "://"];
+
+/// Whether a setting or variable of this name holds a secret.
+pub(super) fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    NAMES.iter().any(|known| name.contains(known))
+        || name.contains("auth") && (!name.contains("author") || name.contains("authorization"))
+        || words.iter().any(|word| matches!(*word, "key" | "pat" | "pw" | "sid" | "session"))
+        || words.last().is_some_and(|last| last.ends_with("key") && !last.ends_with("signingkey"))
+}
+
+/// Whether a value looks like a token.
+pub(super) fn is_secret_value(value: &str) -> bool {
+    let is_prefixed = |word: &str| word.len() >= SHORTEST_PREFIXED && PREFIXES.iter().any(|prefix| word.starts_with(prefix));
+    let is_mixed = |word: &str| {
+        let digits = word.bytes().filter(u8::is_ascii_digit).count();
+        word.len() >= SHORTEST_MIXED && digits >= 3 && digits < word.len()
+    };
+    value.split(|c: char| c.is_whitespace() || "\"'=,;/".contains(c)).any(is_prefixed)
+        || value.split(|c: char| !c.is_ascii_alphanumeric()).any(is_mixed)
+}
+
+/// Whether a line for a shell holds a secret, or may.
+pub(super) fn is_secret_command(line: &str) -> bool {
+    let lower = line.to_ascii_lowercase();
+    is_secret_value(line) || IN_COMMANDS.iter().any(|word| lower.contains(word))
+}
+
+/// The text with all addresses in it, without their passwords. Who connects by SSH keeps the user's name, which is no secret
+/// there; elsewhere a token often stands in its place.
+pub(super) fn without_passwords(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        clean.push_str(before);
+        let scheme_at = before[..at].rfind(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c)).map_or(0, |end| end + 1);
+        let is_ssh = before[scheme_at..at].to_ascii_lowercase().contains("ssh");
+        let end = after.find(|c: char| c.is_whitespace() || "/\\?#\"'`<>|,;)".contains(c)).unwrap_or(after.len());
+        let (authority, tail) = after.split_at(end);
+        match authority.rsplit_once('@') {
+            Some((user, host)) if is_ssh => {
+                clean.push_str(user.split(':').next().unwrap_or_default());
+                clean.push('@');
+                clean.push_str(host);
+            }
+            Some((_, host)) => clean.push_str(host),
+            None => clean.push_str(authority),
+        }
+        rest = push_path(&mut clean, tail);
+    }
+    clean.push_str(rest);
+    clean
+}
+
+/// Adds the path of an address without what in it is a secret; gives what comes after the address.
+fn push_path<'a>(clean: &mut String, tail: &'a str) -> &'a str {
+    let end = tail.find(|c: char| c.is_whitespace() || "\"'`<>|,;)".contains(c)).unwrap_or(tail.len());
+    let (path, rest) = tail.split_at(end);
+    let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+    // So anaconda.org writes tokens.
+    match path.strip_prefix("/t/").and_then(|after| after.split_once('/')) {
+        Some((_, after)) => {
+            clean.push('/');
+            clean.push_str(after);
+        }
+        None => clean.push_str(path),
+    }
+    let is_secret =
+        |query: &str| query.split('&').any(|part| is_secret_name(part.split('=').next().unwrap_or_default()) || is_secret_value(part));
+    if let Some(query) = query.filter(|query| !is_secret(query) && !query.contains("sig=")) {
+        clean.push('?');
+        clean.push_str(query);
+    }
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_values_of_secrets_are_told_from_others() {
+        for name in
+            ["token", "_authToken", "DB_PASSWORD", "http.extraheader", "AWS_SECRET_ACCESS_KEY", "apiKey", "_auth", "SSL_KEY", "GITHUB_PAT"]
+        {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in ["author", "useremail", "OPENSSL_DIR", "RUST_LOG", "keymap", "signingkey", "monkeys", "path"] {
+            assert!(!is_secret_name(name), "{name}");
+        }
+        for value in
+            ["ghp_0123456789abcdefghij", "cio0123456789abcdef", "a3f8e2b1c9d07654", "AUTHORIZATION: basic QWxhZGRpbjpvcGVu1234567890=="]
+        {
+            assert!(is_secret_value(value), "{value}");
+        }
+        for value in
+            ["true", "/home/u/.rustup/toolchains/stable-x86_64-unknown-linux-gnu/lib", "-C target-cpu=native", "main", "info,hyper=debug"]
+        {
+            assert!(!is_secret_value(value), "{value}");
+        }
+        assert!(is_secret_command("!f() { echo password=hunter2; }; f") && is_secret_command("openssl enc -d -k hunter2"));
+        assert!(!is_secret_command("!git log --oneline --graph"));
+    }
+
+    #[test]
+    fn addresses_lose_their_passwords_and_keep_the_rest() {
+        for (text, clean) in [
+            ("https://user:TOKEN@host/a.git", "https://host/a.git"),
+            ("https://TOKEN@host:8443", "https://host:8443"),
+            ("url = \"sparse+https://u:p@host/index/\" # more", "url = \"sparse+https://host/index/\" # more"),
+            ("ssh://git:secret@host/x", "ssh://git@host/x"),
+            ("git@host:a/b.git", "git@host:a/b.git"),
+            ("a https://u:p@b/ c http://d:e@f g", "a https://b/ c http://f g"),
+            ("https://u:p@ss@host/x", "https://host/x"),
+            ("https://host/t/tk-12345/channel", "https://host/channel"),
+            ("https://host/x?private_token=abc", "https://host/x"),
+            ("https://host/x?ref=main", "https://host/x?ref=main"),
+            ("no address at all", "no address at all"),
+            ("://", "://"),
+        ] {
+            assert_eq!(without_passwords(text), clean, "{text}");
+        }
+    }
+}

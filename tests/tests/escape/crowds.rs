@@ -1,0 +1,126 @@
+//! More than anybody can look at: a crowd of files, a deep tree, a great many protected paths. What was protected is put back
+//! first, nothing survives unseen, and the next command runs.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cofferdam::policy::{Capability, SandboxLevel};
+use cofferdam_tests::guests::{Guest, Plan, commands};
+use cofferdam_tests::program::Home;
+
+use super::{LEVELS, house, rules, run};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
+
+/// More hard links than a workspace can have files, in the folder of the place.
+fn crowd(folder: &str) -> String {
+    format!(
+        "python3 -c 'import os\nos.makedirs(\"{folder}\", exist_ok=True)\nfor n in range(21):\n s=\"{folder}/f%d\" % n; open(s, \"w\").close()\n \
+         for i in range(50000): os.link(s, \"{folder}/%d-%d\" % (n, i))' && mkdir -p z/z/.vscode && echo evil > z/z/.vscode/tasks.json && echo made"
+    )
+}
+
+#[test]
+fn a_crowd_hides_nothing_and_blocks_no_later_command() {
+    // The one in a folder of its own is removed with it, and the one beside the user's files is picked out.
+    for (level, folder) in LEVELS.into_iter().zip([".", "a/b"]) {
+        let guest = Guest::named("command").with("{{directory}}", "").with("{{timeout}}", "300").asking(&[Capability::RunCommands]);
+        let house = Plan::default().guest(&guest).commands(Arc::new(commands(rules(level)))).build();
+        house.write("mine/file", "mine");
+        let said = run(&house, &crowd(folder));
+        assert!(said.contains("made") && said.contains("[sandbox]"), "{level}: {said}");
+        assert!(!house.folder().join("z/z/.vscode").exists(), "{level}: {said}");
+        let said = run(&house, "cat mine/file; echo runs");
+        assert!(said.contains("mine") && said.contains("runs") && !said.contains("[sandbox]"), "{level}: {said}");
+    }
+}
+
+#[test]
+fn a_folder_of_hooks_that_is_filled_is_put_back_as_it_was() {
+    let house = house(SandboxLevel::Kernel);
+    for path in [".git/HEAD", ".git/hooks/mine", ".git/hooks/sub/mine", ".git/config"] {
+        house.write(path, "mine");
+    }
+    let said = run(&house, "cd .git/hooks; echo evil > mine; for i in $(seq 3000); do : > $i; done");
+    assert!(said.contains("was filled with too many files"), "{said}");
+    for path in [".git/hooks/mine", ".git/hooks/sub/mine"] {
+        assert_eq!(fs::read_to_string(house.folder().join(path)).expect("it is there"), "mine", "{said}");
+    }
+    assert_eq!(fs::read_dir(house.folder().join(".git/hooks")).expect("it is there").count(), 2, "{said}");
+}
+
+#[test]
+fn too_much_to_protect_is_not_left_to_the_next_command() {
+    let deep = "python3 -c 'import os\nfor n in range(14): os.mkdir(\"d\" * 255); os.chdir(\"d\" * 255)\n\
+        p=os.getcwd(); q=\"e\" * (4080 - len(p)); os.mkdir(q); os.chdir(q)\nopen(\"x.pem\", \"w\").close()'";
+    let many: [(&str, &str); 5] = [
+        ("repositories", "for i in $(seq 700); do mkdir -p r$i/.git; : > r$i/.git/config; done"),
+        ("repositories by their shape", "for i in $(seq 900); do mkdir -p r$i/objects r$i/refs; echo ref: refs/heads/m > r$i/HEAD; done"),
+        ("secrets in folders of their own", "for i in $(seq 300); do mkdir -p $i/a/b/c/d/e/f; : > $i/a/b/c/d/e/f/x.pem; done"),
+        (
+            "secrets with long names",
+            "p=$(printf 'n%.0s' $(seq 250)); for i in $(seq 200); do d=$i$p/$p/$p/$p/$p/$p/$p/$p/$p; mkdir -p $d; : > $d/x.pem; done",
+        ),
+        ("a secret at the end of the longest path", deep),
+    ];
+    for level in LEVELS {
+        for (name, line) in many {
+            let house = house(level);
+            let said = run(&house, line);
+            assert!(said.contains("[sandbox]"), "{level}: {name}: {said}");
+            let said = run(&house, "echo runs");
+            assert!(said.contains("runs"), "{level}: {name}: {said}");
+        }
+    }
+}
+
+/// Changes to a folder and makes a deep one in it, as no shell can.
+fn deep(folder: &str, levels: usize) -> String {
+    format!(
+        "python3 -c 'import os\nos.makedirs(\"{folder}\"); os.chdir(\"{folder}\")\nfor n in range({levels}): os.mkdir(\"d\"); os.chdir(\"d\")\nos.mkdir(\".vscode\")'"
+    )
+}
+
+#[test]
+fn a_deep_tree_on_another_disk_delays_nothing() {
+    let other_disk = tempfile::tempdir_in("/dev/shm").expect("a folder in memory");
+    for level in LEVELS {
+        let home = Home::new(PROGRAM, env!("CARGO_TARGET_TMPDIR")).with(".git/hooks/pre-commit", "mine").with(".git/HEAD", "");
+        home.write("config/cofferdam/config.toml", format!("[commands]\nminimum = \"{level}\"\nat_most = \"{level}\"\n"));
+        let call = |line: &str| {
+            let input = serde_json::json!({"command": line}).to_string();
+            let mut command = home.command(&["tools", "call", "bash", &input, "--mode", "auto"]);
+            command.env("XDG_STATE_HOME", other_disk.path());
+            home.start(command).wait()
+        };
+        let line =
+            format!("{}; {}; {}; echo evil > .git/hooks/pre-commit; echo made", deep(".idea", 2000), deep("a", 2000), deep("b", 20_000));
+        let begun = Instant::now();
+        let ran = call(&line);
+        assert!(begun.elapsed() < Duration::from_secs(20), "{level}: {:?}: {ran:?}", begun.elapsed());
+        assert!(ran.stdout.contains("made") && ran.stdout.contains("[sandbox]"), "{level}: {ran:?}");
+        assert_eq!(fs::read_to_string(home.workspace().join(".git/hooks/pre-commit")).expect("it is there"), "mine", "{level}");
+        for gone in [".idea", "b"] {
+            assert!(!home.has(gone), "{level}: {gone}: {ran:?}");
+        }
+        let ran = call("echo runs");
+        assert!(ran.stdout.contains("runs"), "{level}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_temporary_folder_of_any_depth_is_removed() {
+    let temporary = tempfile::tempdir().expect("a folder");
+    for level in LEVELS {
+        let home = Home::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"));
+        home.write("config/cofferdam/config.toml", format!("[commands]\nminimum = \"{level}\"\nat_most = \"{level}\"\n"));
+        let line = deep("$TMPDIR/deep", 20_000).replace("\"$TMPDIR/deep\"", "os.environ[\"TMPDIR\"] + \"/deep\"");
+        let input = serde_json::json!({"command": line}).to_string();
+        let mut command = home.command(&["tools", "call", "bash", &input, "--mode", "auto"]);
+        command.env("TMPDIR", temporary.path());
+        let ran = home.start(command).wait();
+        assert_eq!(ran.code, 0, "{level}: {ran:?}");
+        assert_eq!(fs::read_dir(temporary.path()).expect("it is listed").count(), 0, "{level}");
+    }
+}

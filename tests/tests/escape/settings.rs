@@ -1,0 +1,158 @@
+//! Tokens in the settings of tools do not reach commands, and the tools work all the same.
+
+use std::path::PathBuf;
+
+use cofferdam::policy::SandboxLevel;
+use cofferdam_tests::program::{Home, Ran};
+
+use super::LEVELS;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
+
+/// Files of the home, each with a secret.
+const OF_HOME: &[(&str, &str)] = &[
+    (
+        ".gitconfig",
+        "# SECRET\n[user]\n\tname = Ada\n\temail = ada@example.org\n[http]\n\textraheader = AUTHORIZATION: basic SECRET\n\
+         [http \"https://host/\"]\n\textraHeader = \"X: SECRET\"\n[url \"https://u:SECRET@host/\"]\n\tinsteadOf = https://host/\n\
+         [credential]\n\thelper = \"!echo password=SECRET\"\n[alias]\n\tst = status --short\n[include]\n\tpath = ~/.gitconfig-work\n",
+    ),
+    (".gitconfig-work", "[github]\n\ttoken = SECRET\n"),
+    (".config/git/config", "[init]\n\tdefaultBranch = trunk\n[url \"https://SECRET@host/\"]\n\tpushInsteadOf = git@host:\n"),
+    (
+        ".cargo/config.toml",
+        "[registries.mine]\nindex = \"sparse+https://u:SECRET@host/\"\ntoken = \"SECRET\"\n[env]\nAPI_TOKEN = \"SECRET\"\nPLAIN = \"kept\"\n\
+         [http]\nproxy = \"http://u:SECRET@host\"\n",
+    ),
+    (".cargo/credentials.toml", "[registry]\ntoken = \"SECRET\"\n"),
+    (".git-credentials", "https://u:SECRET@host"),
+    (".config/gh/hosts.yml", "oauth_token: SECRET"),
+    (".netrc", "machine host login u password SECRET"),
+    (".npmrc", "//registry.example/:_authToken=SECRET"),
+    (".yarnrc.yml", "npmAuthToken: SECRET"),
+    (".config/pnpm/rc", "//registry.example/:_authToken=SECRET"),
+    (".config/pip/pip.conf", "[global]\nindex-url = https://u:SECRET@host/simple"),
+    (".pip/pip.conf", "[global]\nindex-url = https://u:SECRET@host/simple"),
+    (".pypirc", "password = SECRET"),
+    (".config/uv/uv.toml", "index-url = \"https://u:SECRET@host\""),
+    (".config/go/env", "GOPROXY=https://u:SECRET@host"),
+    (".m2/settings.xml", "<password>SECRET</password>"),
+    (".gradle/gradle.properties", "token=SECRET"),
+    (".docker/config.json", "{\"auths\": \"SECRET\"}"),
+    (".nuget/NuGet/NuGet.Config", "SECRET"),
+    (".bundle/config", "BUNDLE_HOST: u:SECRET"),
+    (".gem/credentials", ":rubygems_api_key: SECRET"),
+    (".composer/auth.json", "SECRET"),
+    (".condarc", "channels:\n  - https://host/t/SECRET/main"),
+    (".bunfig.toml", "token = \"SECRET\""),
+    (".aws/credentials", "aws_secret_access_key = SECRET"),
+    (".config/hub", "oauth_token: SECRET"),
+    (".terraformrc", "token = \"SECRET\""),
+];
+
+/// What lies in folders that commands see as a whole, of the home and of the workspace.
+const IN_FOLDERS: &[(&str, &str)] = &[
+    ("miniconda3/.condarc", "channels:\n  - https://host/t/SECRET/main\n"),
+    ("miniconda3/envs/e/pip.conf", "[global]\nindex-url = https://u:SECRET@host/simple\n"),
+    (".nvm/versions/node/v24/etc/npmrc", "//registry.example/:_authToken=SECRET\n"),
+    (".pyenv/versions/3.14/pip.conf", "[global]\nextra-index-url =\n  https://u:SECRET@host/simple\n"),
+    (".local/pipx/venvs/tool/pipx_metadata.json", "{\"pip_args\": [\"--index-url\", \"https://u:SECRET@host\"]}\n"),
+    ("workspace/.npmrc", "//registry.example/:_authToken=SECRET\n"),
+    (
+        "workspace/.git/config",
+        "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote \"origin\"]\n\turl = https://u:SECRET@host/a.git\n",
+    ),
+    ("workspace/.git/modules/m/config", "[remote \"origin\"]\n\turl = https://u:SECRET@host/m.git\n"),
+    ("workspace/nested/.git/config", "[http]\n\textraheader = SECRET\n[include]\n\tpath = ../more\n"),
+    ("workspace/nested/more", "[http]\n\tproxy = http://u:SECRET@host\n"),
+];
+
+fn home(level: SandboxLevel) -> Home {
+    let home = Home::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"));
+    home.write("config/cofferdam/config.toml", format!("[commands]\nminimum = \"{level}\"\nat_most = \"{level}\"\n"));
+    for (path, text) in OF_HOME.iter().chain(IN_FOLDERS) {
+        home.write(path, text);
+    }
+    for folder in ["objects", "refs"] {
+        std::fs::create_dir_all(home.workspace().join(".git").join(folder)).expect("it is made");
+    }
+    home.write("workspace/.git/HEAD", "ref: refs/heads/main\n");
+    home
+}
+
+fn call(home: &Home, line: &str) -> Ran {
+    let input = serde_json::json!({"command": line}).to_string();
+    let mut command = home.command(&["tools", "call", "bash", &input, "--mode", "auto"]);
+    if let Some(rustup) = std::env::var_os("RUSTUP_HOME").map(PathBuf::from).or_else(|| Some(std::env::home_dir()?.join(".rustup"))) {
+        command.env("RUSTUP_HOME", rustup);
+    }
+    home.start(command).wait()
+}
+
+#[test]
+fn no_command_reads_a_token_from_settings() {
+    for level in LEVELS {
+        let home = home(level);
+        for (path, _) in OF_HOME {
+            let ran = call(&home, &format!("cat {0}/{path}; cat ~/{path}; cat /proc/self/root{0}/{path}; env", home.path().display()));
+            assert!(!ran.stdout.contains("SECRET") && !ran.stderr.contains("SECRET"), "{level}: {path}: {ran:?}");
+        }
+        for (path, _) in IN_FOLDERS {
+            let ran = call(&home, &format!("cat {}/{path}", home.path().display()));
+            // Landlock cannot except a file from a folder.
+            assert_eq!(ran.stdout.contains("SECRET"), level == SandboxLevel::Kernel, "{level}: {path}: {ran:?}");
+        }
+        let ran =
+            call(&home, "cp -r .git/config copy; git remote -v; git config --list --show-origin; git -C nested config --list; cat copy");
+        assert_eq!(ran.stdout.contains("SECRET"), level == SandboxLevel::Kernel, "{level}: {ran:?}");
+        assert!(ran.stdout.contains("https://host/a.git") || level == SandboxLevel::Kernel, "{level}: {ran:?}");
+        for (path, text) in OF_HOME.iter().chain(IN_FOLDERS) {
+            let now = std::fs::read_to_string(home.path().join(path)).expect("it is there");
+            assert_eq!(&now, text, "{level}: {path}");
+        }
+    }
+}
+
+#[test]
+fn git_has_its_settings_without_the_secrets() {
+    for level in LEVELS {
+        let home = home(level);
+        let line = "git config user.name && git config init.defaultBranch && git config --get-regexp '^(url|http|credential|github)'; \
+            git st && git commit -q --allow-empty -m first && git log --format=%an && git init -q fresh && cat fresh/.git/HEAD";
+        let ran = call(&home, line);
+        for word in ["Ada\n", "trunk\n", "url.https://host/.insteadof https://host/", "refs/heads/trunk"] {
+            assert!(ran.stdout.contains(word), "{level}: {word}: {ran:?}");
+        }
+        assert!(ran.stdout.matches("Ada").count() == 2 && !ran.stdout.contains("SECRET"), "{level}: {ran:?}");
+    }
+}
+
+#[test]
+fn cargo_has_its_settings_without_the_secrets() {
+    let line = "cargo init --quiet --offline --name hello hello && cd hello && \
+        echo 'fn main() { println!(\"{:?} {:?}\", option_env!(\"PLAIN\"), option_env!(\"API_TOKEN\")) }' > src/main.rs && cargo run --quiet --offline";
+    let full = home(SandboxLevel::Full);
+    let ran = call(&full, line);
+    assert!(ran.stdout.contains("Some(\"kept\") None"), "{ran:?}");
+    // There the file is closed, and cargo does not go on without it.
+    let kernel = home(SandboxLevel::Kernel);
+    let ran = call(&kernel, line);
+    assert!(!ran.stdout.contains("Some(") && ran.stdout.contains(".cargo/config.toml"), "{ran:?}");
+    kernel.write(".cargo/config.toml", "[env]\nPLAIN = \"kept\"\n");
+    let ran = call(&kernel, &format!("rm -rf hello; {line}"));
+    assert!(ran.stdout.contains("Some(\"kept\") None"), "{ran:?}");
+}
+
+#[test]
+fn what_the_user_opens_by_name_is_read_as_it_is() {
+    for level in LEVELS {
+        let home = home(level);
+        let npmrc = home.path().join(".npmrc");
+        home.write(
+            "config/cofferdam/config.toml",
+            format!("[commands]\nminimum = \"{level}\"\nat_most = \"{level}\"\nread = [{npmrc:?}]\n"),
+        );
+        let ran = call(&home, &format!("cat {}", npmrc.display()));
+        assert!(ran.stdout.contains("_authToken=SECRET"), "{level}: {ran:?}");
+    }
+}
