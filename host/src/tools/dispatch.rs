@@ -109,6 +109,16 @@ impl Tools for Dispatcher {
     }
 }
 
+/// Letters of a refusal: it may repeat some of what the model wrote, and goes back to it.
+const LONGEST_REFUSAL: usize = 4_000;
+
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(LONGEST_REFUSAL) {
+        Some((end, _)) => format!("{}… (cut)", &text[..end]),
+        None => text,
+    }
+}
+
 impl Dispatcher {
     /// A dispatcher for one session.
     pub fn new(
@@ -180,6 +190,7 @@ impl Dispatcher {
     }
 
     fn refuse(&self, index: usize, call: &Call, problem: String, turn: &mut OpenTurn, observer: &dyn Observer) {
+        let problem = shortened(problem);
         self.approvals.refused(call, &problem);
         let mut result = ToolResult::error(problem);
         let remark = self.remark(call, &result);

@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 
+use crate::bounded_json;
+
 /// What a call is about: the first required text of its arguments, or else its first text, or else all of them.
 pub(super) fn of(schema: &Value, arguments: &str) -> String {
-    let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(arguments) else { return arguments.trim().to_owned() };
+    let Some(Value::Object(fields)) = bounded_json::parse(arguments) else { return arguments.trim().to_owned() };
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     let first_required = required.filter_map(Value::as_str).find_map(|name| fields.get(name)?.as_str());
     let text = first_required.or_else(|| fields.values().find_map(Value::as_str));

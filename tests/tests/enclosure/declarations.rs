@@ -159,7 +159,7 @@ fn what_a_plugin_said_first_stays_in_force() {
         let sandbox = Sandbox::new(options).expect("it can be made");
         sandbox.load(Arc::clone(&component), &|| {}).expect("it loads").declaration().tools[0].asks.clone()
     };
-    let cache = || Some(Cache::open(&folder.path().join("cache")).expect("it opens"));
+    let cache = || Some(crate::cache_in(folder.path()));
     let first = load(cache());
     for _ in 0..12 {
         assert_eq!(load(cache()), first);
