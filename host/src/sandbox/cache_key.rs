@@ -177,9 +177,11 @@ mod tests {
             return;
         }
         let temp = tempfile::tempdir().expect("a folder");
-        let before = key(temp.path());
-        std::os::unix::fs::chown(temp.path().join(FILE), Some(1), None).expect("root can");
-        assert_ne!(key(temp.path()), before);
+        let folder = temp.path().join("keys");
+        let before = key(&folder);
+        std::os::unix::fs::chown(folder.join(FILE), Some(1), None).expect("root can");
+        assert_ne!(key(&folder), before);
+        assert_eq!(fs::metadata(folder.join(FILE)).expect("it is there").uid(), 0);
     }
 
     #[test]

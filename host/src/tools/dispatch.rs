@@ -109,16 +109,6 @@ impl Tools for Dispatcher {
     }
 }
 
-/// Letters of a refusal: it may repeat some of what the model wrote, and goes back to it.
-const LONGEST_REFUSAL: usize = 4_000;
-
-fn shortened(text: String) -> String {
-    match text.char_indices().nth(LONGEST_REFUSAL) {
-        Some((end, _)) => format!("{}… (cut)", &text[..end]),
-        None => text,
-    }
-}
-
 impl Dispatcher {
     /// A dispatcher for one session.
     pub fn new(
@@ -190,11 +180,10 @@ impl Dispatcher {
     }
 
     fn refuse(&self, index: usize, call: &Call, problem: String, turn: &mut OpenTurn, observer: &dyn Observer) {
-        let problem = shortened(problem);
+        let problem = summary::of_refusal(problem);
         self.approvals.refused(call, &problem);
         let mut result = ToolResult::error(problem);
-        let remark = self.remark(call, &result);
-        result.content.extend(remark);
+        result.content.extend(self.remark(call, &result));
         let schema = self.catalog.find(call.name.trim()).map(|tool| &tool.declared.input_schema);
         let summary = summary::of(schema.unwrap_or(&serde_json::Value::Null), &call.arguments);
         observer.observe(&Event::CallFinished {

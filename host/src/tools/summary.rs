@@ -17,6 +17,17 @@ pub(super) fn of(schema: &Value, arguments: &str) -> String {
     }
 }
 
+/// Letters of a refusal.
+const LONGEST_REFUSAL: usize = 4_000;
+
+/// Why a call does not run, at a length that a model can be sent: it may repeat some of what the model wrote.
+pub(super) fn of_refusal(text: String) -> String {
+    match text.char_indices().nth(LONGEST_REFUSAL) {
+        Some((end, _)) => format!("{}… (cut)", &text[..end]),
+        None => text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -30,5 +41,12 @@ mod tests {
         assert_eq!(of(&json!({}), r#"{"n": 1, "path": "src"}"#), "src");
         assert_eq!(of(&json!({}), "{}"), "");
         assert_eq!(of(&json!({}), "{broken"), "{broken");
+    }
+
+    #[test]
+    fn a_refusal_does_not_repeat_all_that_it_refuses() {
+        assert_eq!(of_refusal("short".to_owned()), "short");
+        let long = of_refusal("é".repeat(10_000));
+        assert!(long.ends_with("… (cut)") && long.chars().count() < 4_010, "{}", long.len());
     }
 }

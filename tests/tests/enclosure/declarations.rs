@@ -118,7 +118,7 @@ fn r022_a_schema_that_takes_long_to_check_holds_nobody_up() {
                 house.fails("other", &format!(r#"{{"text":"{}!"}}"#, "a".repeat(length)));
             }
         } else {
-            assert_says(house.refusal(), "cannot be used");
+            assert!(["cannot be used", "50000 states"].iter().any(|says| house.refusal().contains(says)), "{}", house.refusal());
         }
         assert!(started.elapsed() < std::time::Duration::from_secs(5));
         house.assert_is_fine();
