@@ -132,6 +132,9 @@ mod tests {
         CacheKey::of(&folder.join("keys")).expect("there is a key")
     }
 
+    /// Does something to a file, of which it gets what was in it.
+    type Spoil<'a> = &'a dyn Fn(&[u8]);
+
     #[test]
     fn a_file_that_was_changed_is_as_good_as_none() {
         static MISMATCHES: AtomicUsize = AtomicUsize::new(0);
@@ -145,7 +148,7 @@ mod tests {
         assert_eq!(content("one"), None);
         assert_eq!(MISMATCHES.load(Ordering::Relaxed), 0, "what is not there is no mismatch");
 
-        let spoil: [(&str, &dyn Fn(&[u8])); 8] = [
+        let spoil: [(&str, Spoil<'_>); 8] = [
             ("a byte", &|whole| fs::write(&one, [&whole[..40], b"X", &whole[41..]].concat()).expect("written")),
             ("a byte of the seal", &|whole| fs::write(&one, [b"X", &whole[1..]].concat()).expect("written")),
             ("a byte less", &|whole| fs::write(&one, &whole[..whole.len() - 1]).expect("written")),
