@@ -13,6 +13,9 @@ mod builtin;
 mod catalog;
 mod delegation;
 mod dispatch;
+#[doc(hidden)]
+pub mod fuzzing;
+mod input_cost;
 mod ledger;
 mod lookup;
 mod memory;
@@ -29,7 +32,7 @@ pub use added::{Added, Difference};
 pub use answer::Outputs;
 pub use approval::{Answer, Approvals, Approver};
 pub use arguments::{Arguments, ArgumentsProblem};
-pub use builtin::builtin_components;
+pub use builtin::{BuiltInDeclaration, BuiltInDeclarations, builtin_components};
 pub use catalog::{Catalog, ChosenCaps, Origin, Refused, Tool, UnknownTool};
 pub use delegation::SubAgents;
 pub use dispatch::{Dispatcher, DispatcherSettings};
