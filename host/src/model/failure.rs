@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::page::text_of_page;
 use super::retry::may_pass;
 use super::secret::Secret;
 use crate::agent::ports::{ModelError, ModelErrorKind};
@@ -128,6 +129,16 @@ impl Place {
         Failure::new(ModelErrorKind::Malformed, message)
     }
 
+    /// For a body that was not asked for like this.
+    pub(super) fn compressed(&self, how: &str) -> Failure {
+        let Self { provider, host, .. } = self;
+        let message = format!(
+            "{provider} ({host}) answered with a body that is compressed with {how}, although it was asked not to compress. Compressed \
+             answers are not read: switch compression off in the server, or in the proxy in front of it."
+        );
+        Failure::new(ModelErrorKind::Malformed, message)
+    }
+
     fn overflow(&self, quoted: &str) -> Failure {
         let message = format!("the conversation is too large for the model, says {} ({}): {quoted}", self.provider, self.host);
         Failure::new(ModelErrorKind::Overflow, message)
@@ -150,14 +161,13 @@ impl Said {
         let value = serde_json::from_str::<Value>(body).map(|value| value.get(0).cloned().unwrap_or(value));
         match value {
             Ok(value) if value.is_object() => Self::from_error(value.get("error").unwrap_or(&value)),
-            _ => Self { message: body.to_owned(), labels: Vec::new(), status: None },
+            _ => Self { message: in_words(body), labels: Vec::new(), status: None },
         }
     }
 
     fn from_error(error: &Value) -> Self {
         let words = |key: &str| error.get(key).and_then(Value::as_str);
-        let message =
-            error.as_str().or_else(|| words("message")).or_else(|| words("detail")).map_or_else(|| error.to_string(), str::to_owned);
+        let message = error.as_str().or_else(|| words("message")).or_else(|| words("detail")).map_or_else(|| error.to_string(), in_words);
         let labels = ["type", "code", "status"].into_iter().filter_map(words).map(str::to_owned).collect();
         let status = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
         Self { message, labels, status }
@@ -203,6 +213,15 @@ impl Said {
             "timeout_error",
         ];
         self.status.is_some_and(may_pass) || self.labels.iter().any(|label| LABELS.contains(&label.as_str()))
+    }
+}
+
+/// A message, and what a web page says in its place.
+fn in_words(message: &str) -> String {
+    match text_of_page(message) {
+        Some(text) if text.is_empty() => "(a web page without text)".to_owned(),
+        Some(text) => format!("(a web page) {text}"),
+        None => message.to_owned(),
     }
 }
 
@@ -261,6 +280,18 @@ mod tests {
         assert_eq!(listed.message, "OpenAI (api.example) refused the request (status 400): no such field.");
         let other = place().refused(400, None, r#"{"error":{"message":"unknown parameter: context"}}"#);
         assert_eq!(other.kind, ModelErrorKind::Rejected);
+    }
+
+    #[test]
+    fn a_web_page_in_place_of_an_error_is_reduced_to_what_it_says() {
+        let page = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1><hr>nginx</body></html>";
+        let nested = serde_json::json!({"error": {"message": page, "code": 502}});
+        for body in [page.to_owned(), nested.to_string()] {
+            let failure = place().refused(502, None, &body);
+            assert_eq!(failure.message, "OpenAI (api.example) failed (status 502): (a web page) 502 Bad Gateway nginx");
+        }
+        assert!(place().broke_off(&nested["error"]).message.ends_with("an error: (a web page) 502 Bad Gateway nginx"));
+        assert!(place().refused(400, None, "<html>").message.contains("(a web page without text)"));
     }
 
     #[test]

@@ -6,12 +6,14 @@ pub(super) mod stream;
 #[cfg(test)]
 mod tests;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::http::Line;
 use super::wire::Hand;
-use crate::agent::ports::{Delta, Model, ModelError, ModelInfo, ModelRequest};
+use crate::agent::ports::{Delta, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest};
 use crate::conversation::Response;
 
 /// A model behind an address that speaks chat completions.
@@ -20,6 +22,8 @@ pub(super) struct OpenAi {
     pub(super) info: ModelInfo,
     pub(super) line: Line,
     pub(super) dialect: Dialect,
+    /// The server tells its usage without being asked, and refuses to be.
+    pub(super) tells_usage: AtomicBool,
 }
 
 /// In what one server differs from another.
@@ -29,6 +33,11 @@ pub(super) struct Dialect {
     pub(super) is_openai: bool,
     /// It takes pictures in user messages.
     pub(super) takes_pictures: bool,
+    /// It knows the limit on output by its new name.
+    pub(super) has_new_limit: bool,
+    /// It is a model of Mistral, whose servers and chat templates are strict: an id has nine letters or digits, and no message of
+    /// the user comes right after a result.
+    pub(super) is_mistral: bool,
     /// It refuses turns with calls that come back without their thinking.
     pub(super) wants_reasoning_back: bool,
     /// How hard to think, if it was configured.
@@ -41,8 +50,16 @@ impl Dialect {
     pub(super) fn of(model: &str, is_openai: bool) -> Self {
         // DeepSeek and Kimi demand it; their names stay recognisable whoever serves them.
         let name = model.to_lowercase();
-        let wants_reasoning_back = !is_openai && (name.contains("deepseek") || name.contains("kimi"));
-        Self { is_openai, takes_pictures: is_openai, wants_reasoning_back, reasoning_effort: None, max_output: None }
+        let is_of = |families: &[&str]| !is_openai && families.iter().any(|family| name.contains(family));
+        Self {
+            is_openai,
+            takes_pictures: is_openai,
+            has_new_limit: is_openai,
+            is_mistral: is_of(&["mistral", "mixtral", "ministral", "magistral", "devstral", "codestral", "pixtral", "voxtral"]),
+            wants_reasoning_back: is_of(&["deepseek", "kimi"]),
+            reasoning_effort: None,
+            max_output: None,
+        }
     }
 
     /// How hard to think. These models think by default, and chat completions lets them call tools only if they do
@@ -55,7 +72,7 @@ impl Dialect {
 
     /// OpenAI's newer models refuse the old key; other servers know only the old one.
     fn max_output_key(&self) -> &'static str {
-        if self.is_openai { "max_completion_tokens" } else { "max_tokens" }
+        if self.has_new_limit { "max_completion_tokens" } else { "max_tokens" }
     }
 }
 
@@ -71,9 +88,36 @@ impl Model for OpenAi {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Response, ModelError>> {
         Box::pin(async move {
-            let body = request::body(&self.info.model, &request, &self.dialect);
-            let hand = Hand::new(on_delta, request.is_shown_live);
-            self.line.ask(&body, || stream::Stream::new(self.line.place()), hand, cancel).await
+            let asks_for_usage = !self.tells_usage.load(Ordering::Relaxed);
+            match self.ask(&request, asks_for_usage, on_delta, cancel).await {
+                Err(error) if asks_for_usage && refuses_usage(&error) => {
+                    self.tells_usage.store(true, Ordering::Relaxed);
+                    self.ask(&request, false, on_delta, cancel).await
+                }
+                outcome => outcome,
+            }
         })
     }
+}
+
+impl OpenAi {
+    async fn ask(
+        &self,
+        request: &ModelRequest<'_>,
+        asks_for_usage: bool,
+        on_delta: &mut (dyn FnMut(Delta<'_>) + Send),
+        cancel: &CancellationToken,
+    ) -> Result<Response, ModelError> {
+        let mut body = request::body(&self.info.model, request, &self.dialect);
+        if let Some(fields) = body.as_object_mut().filter(|_| !asks_for_usage) {
+            fields.remove(request::USAGE);
+        }
+        let hand = Hand::new(on_delta, request.is_shown_live);
+        self.line.ask(&body, || stream::Stream::new(self.line.place()), hand, cancel).await
+    }
+}
+
+/// Mistral's API and older versions of Azure's know no such key, and refuse what they do not know.
+fn refuses_usage(error: &ModelError) -> bool {
+    error.kind == ModelErrorKind::Rejected && error.partial_text.is_empty() && error.message.contains(request::USAGE)
 }
