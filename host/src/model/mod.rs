@@ -26,6 +26,7 @@ mod recording;
 mod replay;
 mod responses;
 mod retry;
+mod said;
 mod secret;
 mod sse;
 #[cfg(test)]
