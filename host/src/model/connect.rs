@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::sync::atomic::AtomicBool;
 
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -11,7 +10,7 @@ use super::anthropic::Anthropic;
 use super::choice::{Api, ModelChoiceError, ModelSpec, Provider, Settings};
 use super::failure::Place;
 use super::http::{Line, is_loopback};
-use super::openai::{Dialect, OpenAi};
+use super::openai::{Dialect, OpenAi, RefusedKeys};
 use super::responses::{self, Responses};
 use super::secret::Secret;
 use super::{Replay, known, ollama};
@@ -97,7 +96,7 @@ fn chat(spec: &ModelSpec, settings: &Settings, url: Url, place: Place, is_openai
     };
     let info = info(spec, settings);
     let line = line(url, bearer(&place)?, place, settings, &info)?;
-    Ok(OpenAi { info, line, dialect, tells_usage: AtomicBool::new(false) })
+    Ok(OpenAi { info, line, dialect, refused: RefusedKeys::default() })
 }
 
 /// OpenAI's models in Microsoft's cloud, which refuse the old name of the limit on output as they do at OpenAI's own address.

@@ -309,7 +309,7 @@ fn r065_r070_a_summary_is_context_of_the_users_side_and_an_old_result_a_placehol
     assert!(first[0]["text"].as_str().is_some_and(|text| text.starts_with("[Context from the host") && text.contains("\n\nIt began.\n\n")));
     assert_eq!((first.len(), &first[1]["text"]), (2, &json!("One.")));
     let left_out = json!([{"type": "text", "text": crate::conversation::PLACEHOLDER}]);
-    assert_eq!(messages[2]["content"][0], json!({"type": "tool_result", "tool_use_id": "c", "content": left_out}));
+    assert_eq!(messages[2]["content"][0], json!({"type": "tool_result", "tool_use_id": "c_2", "content": left_out}));
     assert_eq!(messages[2]["content"][1], json!({"type": "text", "text": "Two."}));
 }
 

@@ -378,6 +378,20 @@ async fn a_server_that_refuses_to_be_asked_for_usage_is_not_asked_again() {
 }
 
 #[tokio::test]
+async fn thinking_that_a_server_has_no_key_for_is_left_out() {
+    let refusal = r#"{"error": {"message": "'messages.1': property 'reasoning_content' is unsupported", "type": "invalid_request_error"}}"#;
+    let refused = Answer::with("400 Bad", &[], refusal);
+    let server = Server::start(vec![refused.clone(), Answer::events(HELLO), Answer::events(HELLO), refused]).await;
+    let model = model("openai:kimi-k2", &server);
+    for _ in 0..2 {
+        assert!(Heard::default().ask(&*model, hello(&eventful())).await.is_ok());
+    }
+    assert!(Heard::default().ask(&*model, hello(&eventful())).await.is_err(), "what was not sent cannot be left out");
+    let sent: Vec<bool> = server.requests().iter().map(|request| request.body.to_string().contains("reasoning_content")).collect();
+    assert_eq!(sent, [true, false, false, false]);
+}
+
+#[tokio::test]
 async fn nothing_is_asked_for_compressed_and_what_is_is_named() {
     let asked = ask(vec![Answer::events(HELLO)]).await;
     let head = &asked.server.requests()[0].head;

@@ -9,6 +9,7 @@ mod tests;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::http::Line;
@@ -22,8 +23,41 @@ pub(super) struct OpenAi {
     pub(super) info: ModelInfo,
     pub(super) line: Line,
     pub(super) dialect: Dialect,
-    /// The server tells its usage without being asked, and refuses to be.
-    pub(super) tells_usage: AtomicBool,
+    pub(super) refused: RefusedKeys,
+}
+
+/// Keys that this server has refused, and is not sent again. What they ask for is good to have, and no request fails for it.
+#[derive(Debug, Default)]
+pub(super) struct RefusedKeys {
+    /// The one that asks for usage: Mistral's API and older versions of Azure's do not know it.
+    usage: AtomicBool,
+    /// The one that takes thinking back to where it came from: whoever else serves that model may not know it.
+    thinking: AtomicBool,
+}
+
+impl RefusedKeys {
+    /// Notes a key that was refused; says whether one was that had been sent.
+    fn note(&self, error: &ModelError, sent: &Value) -> bool {
+        let is_refused = |key: &str| {
+            error.kind == ModelErrorKind::Rejected
+                && error.partial_text.is_empty()
+                && error.message.contains(key)
+                && request::has_key(sent, key)
+        };
+        if is_refused(request::USAGE) {
+            return !self.usage.swap(true, Ordering::Relaxed);
+        }
+        is_refused(request::THINKING) && !self.thinking.swap(true, Ordering::Relaxed)
+    }
+
+    fn leave_out(&self, body: &mut Value) {
+        if self.usage.load(Ordering::Relaxed) {
+            request::remove_key(body, request::USAGE);
+        }
+        if self.thinking.load(Ordering::Relaxed) {
+            request::remove_key(body, request::THINKING);
+        }
+    }
 }
 
 /// In what one server differs from another.
@@ -88,36 +122,15 @@ impl Model for OpenAi {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Response, ModelError>> {
         Box::pin(async move {
-            let asks_for_usage = !self.tells_usage.load(Ordering::Relaxed);
-            match self.ask(&request, asks_for_usage, on_delta, cancel).await {
-                Err(error) if asks_for_usage && refuses_usage(&error) => {
-                    self.tells_usage.store(true, Ordering::Relaxed);
-                    self.ask(&request, false, on_delta, cancel).await
+            loop {
+                let mut body = request::body(&self.info.model, &request, &self.dialect);
+                self.refused.leave_out(&mut body);
+                let hand = Hand::new(on_delta, request.is_shown_live);
+                match self.line.ask(&body, || stream::Stream::new(self.line.place()), hand, cancel).await {
+                    Err(error) if self.refused.note(&error, &body) => {}
+                    outcome => return outcome,
                 }
-                outcome => outcome,
             }
         })
     }
-}
-
-impl OpenAi {
-    async fn ask(
-        &self,
-        request: &ModelRequest<'_>,
-        asks_for_usage: bool,
-        on_delta: &mut (dyn FnMut(Delta<'_>) + Send),
-        cancel: &CancellationToken,
-    ) -> Result<Response, ModelError> {
-        let mut body = request::body(&self.info.model, request, &self.dialect);
-        if let Some(fields) = body.as_object_mut().filter(|_| !asks_for_usage) {
-            fields.remove(request::USAGE);
-        }
-        let hand = Hand::new(on_delta, request.is_shown_live);
-        self.line.ask(&body, || stream::Stream::new(self.line.place()), hand, cancel).await
-    }
-}
-
-/// Mistral's API and older versions of Azure's know no such key, and refuse what they do not know.
-fn refuses_usage(error: &ModelError) -> bool {
-    error.kind == ModelErrorKind::Rejected && error.partial_text.is_empty() && error.message.contains(request::USAGE)
 }

@@ -20,6 +20,26 @@ use crate::model::wire_ids::short_id;
 
 /// The key that asks for usage at the end of a stream.
 pub(super) const USAGE: &str = "stream_options";
+/// The key of a message that holds what the assistant thought.
+pub(super) const THINKING: &str = "reasoning_content";
+
+/// Whether a body, or one of its messages, has this key.
+pub(super) fn has_key(body: &Value, key: &str) -> bool {
+    body.get(key).is_some() || body["messages"].as_array().is_some_and(|messages| messages.iter().any(|message| message.get(key).is_some()))
+}
+
+/// Removes a key from a body and from its messages.
+pub(super) fn remove_key(body: &mut Value, key: &str) {
+    let remove = |value: &mut Value| {
+        if let Some(fields) = value.as_object_mut() {
+            fields.remove(key);
+        }
+    };
+    remove(body);
+    if let Some(messages) = body.get_mut("messages").and_then(Value::as_array_mut) {
+        messages.iter_mut().for_each(remove);
+    }
+}
 
 /// Stands where the assistant said nothing, for servers that want it to have said something.
 const NO_ANSWER: &str = "(No answer.)";
@@ -131,7 +151,7 @@ fn assistant(turn: &Turn, dialect: &Dialect) -> Value {
     if dialect.wants_reasoning_back && turn.has_calls() {
         let thought: String = turn.blocks().iter().filter_map(thought).collect();
         if !thought.is_empty() {
-            message.insert("reasoning_content".into(), thought.into());
+            message.insert(THINKING.into(), thought.into());
         }
     }
     let calls: Vec<Value> = turn

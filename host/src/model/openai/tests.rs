@@ -362,11 +362,11 @@ fn r013_r025_markers_and_calls_in_text_are_text() {
 fn r065_r070_a_summary_is_context_of_the_users_side_and_an_old_result_a_placeholder() {
     let context = "[Context from the host, not a message of the user: what was said and done before this, in summary. The user's message after it \
                    is older than its end: the summary covers part of the work on it.]\n\nIt began.\n\n[End of the summary.]";
-    let call = json!({"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}});
+    let call = json!({"id": "c_2", "type": "function", "function": {"name": "read", "arguments": "{}"}});
     let expected = json!([
         {"role": "user", "content": format!("{context}\n\nOne.")},
         {"role": "assistant", "content": null, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c", "content": crate::conversation::PLACEHOLDER},
+        {"role": "tool", "tool_call_id": "c_2", "content": crate::conversation::PLACEHOLDER},
         {"role": "user", "content": "Two."},
         {"role": "assistant", "content": "Yes."},
         {"role": "user", "content": "Three."},

@@ -222,7 +222,7 @@ fn r082_r090_r091_interleaved_calls_after_thinking_and_text() {
     let mut turn = OpenTurn::new(response).expect("it has calls");
     (0..2).for_each(|n| turn.answer(n, ToolResult::ok("found")));
     transcript.record(turn.close("unused"));
-    let types = |item: &Value| item["type"].as_str().or(item["role"].as_str()).unwrap_or_default().to_owned();
+    let types = |item: &Value| item["role"].as_str().or(item["type"].as_str()).unwrap_or_default().to_owned();
     let sent: Vec<String> = input(&transcript, &thinking(), true).as_array().into_iter().flatten().map(types).collect();
     let call_and_output = ["function_call", "function_call", "function_call_output", "function_call_output"];
     assert_eq!(sent, [&["user", "reasoning", "assistant"][..], &call_and_output].concat());
