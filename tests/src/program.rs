@@ -7,6 +7,7 @@ use std::io::{Read, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -258,6 +259,25 @@ impl Running {
         wait_until(&format!("{text:?} is on standard error"), || so_far().contains(text));
     }
 
+    /// Waits for its end, and tells the most memory that it had in use, in bytes. What the kernel says last is at most some
+    /// milliseconds old.
+    pub fn wait_measured(self) -> (Ran, u64) {
+        let id = self.child.id();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&is_over);
+        let measuring = std::thread::spawn(move || {
+            let mut most = 0;
+            while !until.load(Ordering::Relaxed) {
+                most = peak_memory(id).unwrap_or(0).max(most);
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            most
+        });
+        let ran = self.wait();
+        is_over.store(true, Ordering::Relaxed);
+        (ran, measuring.join().expect("it measures"))
+    }
+
     /// Waits for its end.
     pub fn wait(mut self) -> Ran {
         let code = wait(&mut self.child);
@@ -294,6 +314,13 @@ pub(crate) fn wait(child: &mut Child) -> Option<i32> {
         }
         std::thread::sleep(GLANCE);
     }
+}
+
+/// The most memory that a process had in use by now, in bytes; `None` once it is over.
+fn peak_memory(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    peak.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
 /// A run that is over.

@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 use super::events::{Event, Observer};
 use super::outcome::Outcome;
 use super::ports::{Model, ModelError, ModelErrorKind, ModelRequest};
-use crate::conversation::{OpenTurn, Response, StopReason, Turn, Usage};
+use crate::conversation::{OpenTurn, Response, Sent, StopReason, Turn, Usage};
 
 /// What came back.
 pub(super) enum Heard {
@@ -33,21 +33,22 @@ pub(super) enum Said {
 /// Asks once.
 pub(super) async fn ask(model: &dyn Model, request: ModelRequest<'_>, observer: &dyn Observer, cancel: &CancellationToken) -> Heard {
     let mut on_delta = |delta: super::ports::Delta<'_>| observer.observe(&Event::Delta(delta));
+    let conversation = request.conversation;
     match model.respond(request, &mut on_delta, cancel).await {
         Ok(response) => {
             let counted = response.usage.input;
-            Heard::Said(sort(response), counted)
+            Heard::Said(sort(response, conversation), counted)
         }
         Err(error) => failed(error),
     }
 }
 
-fn sort(response: Response) -> Said {
+fn sort(response: Response, conversation: Sent<'_>) -> Said {
     let cut_off = match response.stop {
         StopReason::End | StopReason::Calls => false,
         StopReason::Length | StopReason::Refused | StopReason::Interrupted | StopReason::Other(_) => true,
     };
-    match OpenTurn::new(response) {
+    match conversation.open(response) {
         Ok(turn) if cut_off => Said::CutOff(turn),
         Ok(turn) => Said::Calls(turn),
         Err(response) => {

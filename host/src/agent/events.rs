@@ -88,6 +88,10 @@ pub enum Event<'a> {
         duration: Duration,
         /// What it leaves to later calls of the session, if anything.
         remembered: Option<&'a Remembered>,
+        /// Why it was denied, if it was.
+        denied: Option<&'a DeniedCall>,
+        /// The exit code of the last command that it ran; `None` if it ran none, or that one did not exit by itself.
+        exit_code: Option<i32>,
     },
     /// A turn, as it goes into the transcript: with calls, an answer, or the text that arrived before a failure.
     TurnFinished(&'a Turn),
@@ -98,6 +102,17 @@ pub enum Event<'a> {
         /// How it ended.
         outcome: &'a Outcome,
     },
+}
+
+/// Why a call was denied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DeniedCall {
+    /// Stable and short, such as `policy`, `mode` or `rejected-by-user`.
+    pub code: String,
+    /// What was denied, and why.
+    pub reason: String,
+    /// What would allow it, if anything does.
+    pub remedy: Option<String>,
 }
 
 /// What a call leaves to later calls of its session, also of one that is resumed. Only those who run tools know what it means.

@@ -269,9 +269,7 @@ pub(super) fn model_settings(settings: &Settings) -> model::Settings {
         Api::Responses => model::Api::Responses,
     });
     all.allow_plain_http = provider.allow_plain_http;
-    if let Some(first_event) = provider.first_event_timeout {
-        all.timing.first_event = first_event;
-    }
+    all.timing.first_event = provider.first_event_timeout;
     if let Some(idle) = provider.idle_timeout {
         all.timing.idle = idle;
     }

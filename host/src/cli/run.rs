@@ -81,12 +81,12 @@ pub(super) async fn request(
     prompt: &str,
     output: Output,
 ) -> Done {
-    let renderer = Arc::new(Renderer::new(output));
     let (mut transcript, journal, remembered) = match session {
         Some(Session { transcript, journal, remembered, held_with: _ }) => (transcript, Some(journal), remembered),
         None => Default::default(),
     };
     let session_id = journal.as_ref().map(|journal| journal.id().clone());
+    let renderer = Arc::new(Renderer::new(output, session_id.as_ref()));
     let info = model.info();
     let told = Arc::clone(&renderer);
     let notify = move |text: &str| told.observe(&Event::Notice(text));

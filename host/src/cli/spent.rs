@@ -9,8 +9,11 @@ use crate::model;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Spent {
     pub(super) usage: Usage,
-    /// In US dollars; null if a price or a usage is not known.
+    /// In US dollars; null if a price or a usage is not known, or nothing was answered.
     pub(super) cost: Option<f64>,
+    /// How many responses it is for.
+    #[serde(skip)]
+    responses: usize,
 }
 
 impl Spent {
@@ -21,21 +24,23 @@ impl Spent {
 
     /// For these calls of a model, each at its own price: long input may be dearer.
     fn on_calls(usages: impl Iterator<Item = Usage> + Clone, model: Option<&str>) -> Self {
+        let responses = usages.clone().count();
         let cost: Option<f64> = usages.clone().map(|usage| model::cost(usage, model?)).sum();
-        Self { usage: usages.fold(Usage::default(), Usage::plus), cost: cost.map(round) }
+        let cost = cost.filter(|_| responses > 0).map(round);
+        Self { usage: usages.fold(Usage::default(), Usage::plus), cost, responses }
     }
 
-    /// Of a request that never began.
+    /// Of a request that nobody answered.
     pub(super) fn nothing() -> Self {
-        Self { usage: Usage::default(), cost: None }
+        Self { usage: Usage::default(), cost: None, responses: 0 }
     }
 
-    /// All of it. What of one part is unknown is unknown of the whole.
+    /// All of it. What of one part is unknown is unknown of the whole; a part that nobody answered adds nothing.
     pub(super) fn sum(parts: impl IntoIterator<Item = Self>) -> Self {
-        let nothing = Self { usage: Usage::default(), cost: Some(0.0) };
-        parts.into_iter().fold(nothing, |sum, part| Self {
+        parts.into_iter().filter(|part| part.responses > 0).fold(Self::nothing(), |sum, part| Self {
             usage: sum.usage.plus(part.usage),
-            cost: sum.cost.zip(part.cost).map(|(one, other)| round(one + other)),
+            cost: if sum.responses == 0 { part.cost } else { sum.cost.zip(part.cost).map(|(one, other)| round(one + other)) },
+            responses: sum.responses + part.responses,
         })
     }
 
@@ -48,9 +53,9 @@ impl Spent {
     }
 }
 
-/// To a billionth: what lies beyond is an error of the arithmetic.
+/// To a billionth: what lies beyond is an error of the arithmetic. Nothing is 0, never -0.
 fn round(dollars: f64) -> f64 {
-    (dollars * 1e9).round() / 1e9
+    (dollars * 1e9).round() / 1e9 + 0.0
 }
 
 #[cfg(test)]
@@ -81,5 +86,18 @@ mod tests {
         assert_eq!(Spent::sum([spent, on(&[used(10, None)], Some("gpt-4o"))]).cost, None);
         assert_eq!(on(&[used(10, None)], None).cost, None);
         assert_eq!(on(&[Usage::default()], Some("gpt-4o")).in_words(), [""; 0]);
+    }
+
+    #[test]
+    fn r097_what_nobody_answered_has_no_cost_and_adds_none() {
+        let as_json = |spent: Spent| serde_json::to_value(spent).expect("data")["cost"].clone();
+        let unanswered = on(&[], Some("gpt-4o"));
+        assert_eq!(as_json(unanswered), serde_json::Value::Null, "the price is known, and the usage is not");
+        assert_eq!(as_json(Spent::sum([unanswered, Spent::nothing()])), serde_json::Value::Null);
+        let answered = on(&[used(200_000, None)], Some("gpt-6-sol"));
+        assert_eq!(Spent::sum([unanswered, answered, unanswered]), answered);
+        let nothing_used = Usage { input: Some(0), output: Some(0), ..Usage::default() };
+        assert_eq!(as_json(on(&[nothing_used], Some("gpt-4o"))).to_string(), "0.0");
+        assert_eq!((round(-0.0).to_string(), round(-1e-12).to_string()), ("0".into(), "0".into()));
     }
 }

@@ -1,17 +1,18 @@
-//! Names of calls, and making them distinct within a response.
+//! Names of calls, and making them distinct within a conversation.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What ties a result to its call on the wire. Distinct within a turn, not beyond it.
+/// What ties a result to its call on the wire. Distinct within its conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallId(String);
 
 impl CallId {
-    /// Takes an id as a provider sent it, which may be empty or a duplicate: see [`distinct_ids`].
+    /// Takes an id as a provider sent it, which may be empty or a duplicate. [`OpenTurn`](super::OpenTurn) and
+    /// [`Transcript`](super::Transcript) make it distinct.
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
@@ -28,30 +29,60 @@ impl fmt::Display for CallId {
     }
 }
 
-/// How long an id may be, in bytes.
-const LONGEST: usize = 64;
+/// How long an id may be, in bytes. Chat completions takes no longer one, and a conversation can go over to it at any time.
+const LONGEST: usize = 40;
 
-/// Gives every id of one response a value of its own: an empty one becomes `call_N`, a repeated one gets
-/// a suffix, one that is longer than providers accept is cut. The first holder of an id keeps it. Otherwise an id stays as it
-/// came: there are models that read the name of the tool from it, as in `functions.grep:0`.
-pub fn distinct_ids<'a>(ids: impl IntoIterator<Item = &'a mut CallId>) {
-    let mut taken = HashSet::new();
-    // Where to go on counting for an id that many calls want.
-    let mut next_suffix: HashMap<String, usize> = HashMap::new();
-    for (position, id) in ids.into_iter().enumerate() {
-        let wanted = match id.0.trim() {
-            "" => format!("call_{}", position + 1),
+/// The ids of a conversation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CallIds {
+    taken: HashSet<String>,
+    /// Where to go on counting for an id that many calls want.
+    next_suffix: HashMap<String, usize>,
+}
+
+impl CallIds {
+    /// Makes the ids of new calls distinct from each other and from the ids of this conversation, which stay as they are. Servers
+    /// look a result up by its id among all calls, so that one id for two of them loses a result or is refused.
+    ///
+    /// An empty id becomes `call_N`, a repeated one gets a suffix, one that is longer than providers accept is cut. Otherwise an
+    /// id stays as it came: there are models that read the name of the tool from it, as in `functions.grep:0`. Returns the new ids.
+    pub(super) fn make_distinct<'a>(&self, ids: impl IntoIterator<Item = &'a mut CallId>) -> Self {
+        let mut new = Self::default();
+        for id in ids {
+            id.0 = new.free(&id.0, self);
+            new.taken.insert(id.0.clone());
+        }
+        new
+    }
+
+    /// Adds calls to the conversation, with ids that are made distinct.
+    pub(super) fn add<'a>(&mut self, ids: impl IntoIterator<Item = &'a mut CallId>) {
+        let new = self.make_distinct(ids);
+        self.taken.extend(new.taken);
+        self.next_suffix.extend(new.next_suffix);
+    }
+
+    fn free(&mut self, id: &str, earlier: &Self) -> String {
+        let number = earlier.taken.len() + self.taken.len() + 1;
+        let wanted = match id.trim() {
+            "" => format!("call_{number}"),
             id => beginning(id, LONGEST).to_owned(),
         };
-        let mut candidate = wanted.clone();
-        while taken.contains(&candidate) {
-            let suffix = next_suffix.entry(wanted.clone()).or_insert(2);
-            let tail = format!("_{suffix}");
-            candidate = format!("{}{tail}", beginning(&wanted, LONGEST - tail.len()));
-            *suffix += 1;
+        let is_taken = |id: &String| self.taken.contains(id) || earlier.taken.contains(id);
+        if !is_taken(&wanted) {
+            return wanted;
         }
-        taken.insert(candidate.clone());
-        id.0 = candidate;
+        let mut suffix = self.next_suffix.get(&wanted).or(earlier.next_suffix.get(&wanted)).copied().unwrap_or(number);
+        let free = loop {
+            let tail = format!("_{suffix}");
+            let candidate = format!("{}{tail}", beginning(&wanted, LONGEST - tail.len()));
+            suffix += 1;
+            if !is_taken(&candidate) {
+                break candidate;
+            }
+        };
+        self.next_suffix.insert(wanted, suffix);
+        free
     }
 }
 
@@ -65,9 +96,38 @@ mod tests {
     use super::*;
 
     fn made_distinct(ids: &[&str]) -> Vec<String> {
+        added(&mut CallIds::default(), ids)
+    }
+
+    /// The ids of a new turn, as they are in the conversation.
+    fn added(conversation: &mut CallIds, ids: &[&str]) -> Vec<String> {
         let mut ids: Vec<CallId> = ids.iter().map(|id| CallId::new(*id)).collect();
-        distinct_ids(ids.iter_mut());
+        conversation.add(ids.iter_mut());
         ids.into_iter().map(|id| id.0).collect()
+    }
+
+    #[test]
+    fn r021_ids_are_distinct_in_the_whole_conversation() {
+        let mut conversation = CallIds::default();
+        assert_eq!(added(&mut conversation, &["", "call_0", ""]), ["call_1", "call_0", "call_3"]);
+        assert_eq!(added(&mut conversation, &["call_0", "", "x"]), ["call_0_4", "call_5", "x"]);
+        assert_eq!(added(&mut conversation, &["call_0", "x_8", "x"]), ["call_0_5", "x_8", "x_9"]);
+        // The ids of a turn stay as they are when it becomes a part of the conversation.
+        let mut proposed = [CallId::new("x"), CallId::new("x")];
+        drop(conversation.make_distinct(&mut proposed));
+        let proposed: Vec<&str> = proposed.iter().map(CallId::as_str).collect();
+        assert_eq!(added(&mut conversation, &proposed), proposed);
+    }
+
+    #[test]
+    fn r062_many_turns_that_want_one_id_are_named_in_linear_time() {
+        let started = std::time::Instant::now();
+        let mut conversation = CallIds::default();
+        let names: Vec<String> = (0..20_000).map(|n| format!("same_{n}")).collect();
+        names.iter().for_each(|name| drop(added(&mut conversation, &[name])));
+        (0..20_000).for_each(|_| drop(added(&mut conversation, &["same"])));
+        assert_eq!(conversation.taken.len(), 40_000);
+        assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
     }
 
     #[test]
@@ -87,7 +147,7 @@ mod tests {
         assert_eq!(made_distinct(&["functions.read:0", "functions.read:0"]), ["functions.read:0", "functions.read:0_2"]);
         for long in ["x".repeat(100), "🦀".repeat(30)] {
             let ids = made_distinct(&[&long, &long]);
-            assert!(ids.iter().all(|id| id.len() <= 64), "{ids:?}");
+            assert!(ids.iter().all(|id| id.len() <= 40), "{ids:?}");
             assert_ne!(ids[0], ids[1]);
         }
     }

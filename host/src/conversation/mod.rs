@@ -30,11 +30,11 @@ mod transcript;
 mod turn;
 mod validate;
 
-pub use ids::{CallId, distinct_ids};
+pub use ids::CallId;
 pub use open_turn::{OpenTurn, Slot};
 pub use prune::{Pruned, Pruning};
 pub use repair::Part;
-pub use response::{Call, Reasoning, Response, ResponseBlock, StopReason, Usage};
+pub use response::{Call, NOT_UTF8, Reasoning, Response, ResponseBlock, StopReason, Usage};
 pub use result::{Content, ResultStatus, ToolResult};
 pub use sent::{PLACEHOLDER, Sent, SentTurn};
 pub use summary::{Place, Summary};

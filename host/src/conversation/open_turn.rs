@@ -1,8 +1,9 @@
 //! A turn whose calls are being answered.
 
+use super::ids::CallIds;
 use super::repair::name_types;
 use super::turn::{AnsweredCall, Block};
-use super::{Call, Response, ResponseBlock, StopReason, ToolResult, Turn, Usage, distinct_ids};
+use super::{Call, Response, ResponseBlock, StopReason, ToolResult, Turn, Usage};
 
 /// A response with calls on its way into the transcript. It leaves by [`close`](Self::close) only, and
 /// from there every call has its result: this is what makes an unanswered call impossible.
@@ -67,16 +68,13 @@ impl Slot {
 }
 
 impl OpenTurn {
-    /// Takes a response that has calls; gives back the response if it has none. Ids become distinct here,
-    /// so that history and wire agree on them.
+    /// Takes a response that has calls; gives back the response if it has none. Ids become distinct within the turn here;
+    /// [`Sent::open`](super::Sent::open) makes them distinct within the conversation, so that history and wire agree on them.
     pub fn new(mut response: Response) -> Result<Self, Response> {
         if response.calls().next().is_none() {
             return Err(response);
         }
-        distinct_ids(response.blocks.iter_mut().filter_map(|block| match block {
-            ResponseBlock::Call(call) => Some(&mut call.id),
-            ResponseBlock::Text(_) | ResponseBlock::Reasoning(_) => None,
-        }));
+        CallIds::default().make_distinct(response.call_ids());
         let blocks: Vec<OpenBlock> = response
             .blocks
             .into_iter()

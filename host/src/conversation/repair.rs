@@ -7,8 +7,9 @@
 
 use serde::Deserialize;
 
-use super::turn::Block;
-use super::{Content, Exchange, StopReason, Summary, ToolResult, Transcript, Turn, Usage, distinct_ids};
+use super::ids::CallIds;
+use super::turn::{Block, call_ids};
+use super::{Content, Exchange, StopReason, Summary, ToolResult, Transcript, Turn, Usage};
 use crate::picture;
 
 /// Stands where a history begins in the middle, since it has to begin with the user.
@@ -67,10 +68,7 @@ impl TryFrom<FoundTurn> for Turn {
 
     fn try_from(found: FoundTurn) -> Result<Self, NoContent> {
         let FoundTurn { mut blocks, stop, usage } = found;
-        distinct_ids(blocks.iter_mut().filter_map(|block| match block {
-            Block::Call(answered) => Some(&mut answered.call.id),
-            Block::Text(_) | Block::Reasoning(_) => None,
-        }));
+        CallIds::default().make_distinct(call_ids(&mut blocks));
         for block in &mut blocks {
             if let Block::Call(answered) = block {
                 name_types(&mut answered.result);

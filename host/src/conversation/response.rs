@@ -24,6 +24,14 @@ impl Response {
         })
     }
 
+    /// The ids of its calls, to be made distinct.
+    pub(super) fn call_ids(&mut self) -> impl Iterator<Item = &mut CallId> {
+        self.blocks.iter_mut().filter_map(|block| match block {
+            ResponseBlock::Call(call) => Some(&mut call.id),
+            ResponseBlock::Text(_) | ResponseBlock::Reasoning(_) => None,
+        })
+    }
+
     /// All text of this response, concatenated as it came.
     pub fn text(&self) -> String {
         self.blocks
@@ -56,9 +64,13 @@ pub struct Call {
     /// The tool's name as the model wrote it, trimmed.
     pub name: String,
     /// The arguments exactly as the model wrote them: JSON text if all went well. Empty text stands for a call
-    /// without arguments.
+    /// without arguments, and [`NOT_UTF8`] for bytes that are not text.
     pub arguments: String,
 }
+
+/// Stands in the arguments of a call for bytes that were not UTF-8. No JSON text holds this character, so that such a call is
+/// refused, and never run with other arguments than the model wrote.
+pub const NOT_UTF8: char = '\u{1A}';
 
 /// The model's thinking, in the forms in which providers want it back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

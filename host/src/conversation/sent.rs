@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::{AnsweredCall, Call, Place, ResultStatus, Summary, ToolResult, Transcript, Turn, estimate};
+use super::{AnsweredCall, Call, OpenTurn, Place, Response, ResultStatus, Summary, ToolResult, Transcript, Turn, estimate};
 
 /// Stands for a result that was left out. It never changes, so what is sent before it stays the same.
 pub const PLACEHOLDER: &str = "[This old result was left out to save room. Call the tool again if you need it.]";
@@ -17,6 +17,7 @@ pub struct Sent<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct SentTurn<'a> {
     turn: &'a Turn,
+    place: Place,
     is_pruned: bool,
 }
 
@@ -33,13 +34,22 @@ impl<'a> Sent<'a> {
         self.transcript.summary()
     }
 
+    /// A response to it with calls, whose ids become distinct within the conversation; gives back one without any.
+    pub fn open(self, mut response: Response) -> Result<OpenTurn, Response> {
+        self.transcript.call_ids().make_distinct(response.call_ids());
+        OpenTurn::new(response)
+    }
+
     /// What the user said and the turns that followed, as far as they are sent.
     pub fn exchanges(self) -> impl Iterator<Item = (&'a str, impl Iterator<Item = SentTurn<'a>>)> {
         let (begin, pruned) = (self.transcript.sent_from(), self.transcript.pruned_until());
         self.transcript.exchanges().iter().enumerate().skip(begin.exchange).map(move |(number, exchange)| {
             let skipped = if number == begin.exchange { begin.turn } else { 0 };
             let turns = exchange.turns().iter().enumerate().skip(skipped);
-            let turns = turns.map(move |(turn, said)| SentTurn { turn: said, is_pruned: Place { exchange: number, turn } < pruned });
+            let turns = turns.map(move |(turn, said)| {
+                let place = Place { exchange: number, turn };
+                SentTurn { turn: said, place, is_pruned: place < pruned }
+            });
             (exchange.prompt(), turns)
         })
     }
@@ -49,6 +59,11 @@ impl<'a> SentTurn<'a> {
     /// The assistant's side of it, whose own results are not what is sent.
     pub fn turn(self) -> &'a Turn {
         self.turn
+    }
+
+    /// Where it is in the whole conversation, which never changes.
+    pub fn place(self) -> Place {
+        self.place
     }
 
     /// The calls, each with the result that is sent.

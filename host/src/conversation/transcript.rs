@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::estimate::{self, Scale};
+use super::ids::CallIds;
 use super::repair::Found;
 use super::validate::validate_from;
 use super::{Place, Summary, Turn, Usage, Violation};
@@ -32,6 +33,8 @@ struct Sending {
     scale: Scale,
     /// The rules were checked up to the turn before this.
     checked: Place,
+    /// The ids of all calls.
+    ids: CallIds,
 }
 
 impl PartialEq for Sending {
@@ -67,8 +70,10 @@ impl Transcript {
     }
 
     /// Adds a turn to the newest exchange. Without any exchange there is nothing it could answer, and it is dropped.
-    pub fn record(&mut self, turn: Turn) {
+    /// Ids of calls that the conversation has already are made distinct.
+    pub fn record(&mut self, mut turn: Turn) {
         let Some(exchange) = self.exchanges.last_mut() else { return };
+        self.sending.ids.add(turn.call_ids());
         match exchange.turns.last_mut() {
             Some(last) if !last.has_calls() => {
                 self.sending.tokens = estimate::joined(self.sending.tokens, turn.tokens());
@@ -82,9 +87,11 @@ impl Transcript {
     }
 
     /// Exchanges that keep the rules.
-    pub(super) fn of(exchanges: Vec<Exchange>) -> Self {
+    pub(super) fn of(mut exchanges: Vec<Exchange>) -> Self {
         let tokens = exchanges.iter().map(Exchange::tokens).sum();
-        Self { exchanges, summary: None, sending: Sending { tokens, ..Sending::default() } }
+        let mut ids = CallIds::default();
+        exchanges.iter_mut().flat_map(|exchange| &mut exchange.turns).for_each(|turn| ids.add(turn.call_ids()));
+        Self { exchanges, summary: None, sending: Sending { tokens, ids, ..Sending::default() } }
     }
 
     /// Lets a summary stand for what was said up to its place. It has to say something, and be shorter than that; its place
@@ -108,6 +115,11 @@ impl Transcript {
         if let Some(exchange) = self.exchanges.last_mut() {
             exchange.cost(usage);
         }
+    }
+
+    /// The ids of all calls, those before the summary too.
+    pub(super) fn call_ids(&self) -> &CallIds {
+        &self.sending.ids
     }
 
     /// The newest summary.
@@ -232,7 +244,7 @@ impl Exchange {
 #[cfg(test)]
 mod tests {
     use super::super::test_kit::{conversation, said, worked};
-    use super::super::{Response, ResponseBlock, validate};
+    use super::super::{Call, CallId, Response, ResponseBlock, validate};
     use super::*;
 
     #[test]
@@ -250,6 +262,30 @@ mod tests {
         transcript.record(said("two"));
         assert_eq!(transcript.exchanges()[0].turns().len(), 1);
         assert_eq!(transcript.last_turn().map(Turn::text), Some("one, two".into()));
+    }
+
+    #[test]
+    fn r021_an_id_that_comes_again_in_a_later_turn_gets_another_name() {
+        let mut transcript = Transcript::new();
+        transcript.begin("go");
+        let mut proposed = Vec::new();
+        for _ in 0..3 {
+            let call = Call { id: CallId::new("call_0"), name: "grep".into(), arguments: String::new() };
+            let response = Response { blocks: vec![ResponseBlock::Call(call)], ..Response::default() };
+            let open = transcript.sent().open(response).expect("it has a call");
+            proposed.extend(open.calls().map(|(call, _)| call.id.clone()));
+            transcript.record(open.close("unused"));
+        }
+        let ids = |transcript: &Transcript| -> Vec<CallId> {
+            let turns = transcript.exchanges().iter().flat_map(Exchange::turns);
+            turns.flat_map(Turn::calls).map(|answered| answered.call.id.clone()).collect()
+        };
+        assert_eq!(ids(&transcript), proposed, "whoever watches hears of the ids that are kept");
+        assert_eq!(proposed.iter().map(CallId::as_str).collect::<Vec<_>>(), ["call_0", "call_0_2", "call_0_3"]);
+        // A session that was written down with one id for all of them.
+        let text = serde_json::to_string(&transcript).expect("data").replace("call_0_2", "call_0").replace("call_0_3", "call_0");
+        let read: Transcript = serde_json::from_str(&text).expect("a transcript");
+        assert_eq!((ids(&read), validate(&read)), (proposed, Ok(())));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::repair::FoundTurn;
-use super::{Call, Reasoning, Response, ResponseBlock, StopReason, ToolResult, Usage, estimate};
+use super::{Call, CallId, Reasoning, Response, ResponseBlock, StopReason, ToolResult, Usage, estimate};
 
 /// One response of the model with the results of its calls. It has content: text that is not blank, or a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -115,6 +115,11 @@ impl Turn {
         self.tokens
     }
 
+    /// The ids of its calls, to be made distinct.
+    pub(super) fn call_ids(&mut self) -> impl Iterator<Item = &mut CallId> {
+        call_ids(&mut self.blocks)
+    }
+
     /// Two turns without a user's word or a result between them are one.
     pub(super) fn absorb(&mut self, next: Self) {
         self.blocks.extend(next.blocks);
@@ -122,6 +127,14 @@ impl Turn {
         self.usage = self.usage.plus(next.usage);
         self.tokens = estimate::joined(self.tokens, next.tokens);
     }
+}
+
+/// The ids of the calls among these blocks.
+pub(super) fn call_ids(blocks: &mut [Block]) -> impl Iterator<Item = &mut CallId> {
+    blocks.iter_mut().filter_map(|block| match block {
+        Block::Call(answered) => Some(&mut answered.call.id),
+        Block::Text(_) | Block::Reasoning(_) => None,
+    })
 }
 
 fn is_blank(block: &Block) -> bool {

@@ -18,10 +18,19 @@ pub struct Violation {
 
 /// Checks a whole transcript, which may have been read from a file that something else wrote.
 pub fn validate(transcript: &Transcript) -> Result<(), Violation> {
-    validate_from(transcript, Place::default())
+    validate_from(transcript, Place::default())?;
+    let mut ids = HashSet::new();
+    for (e, exchange) in transcript.exchanges().iter().enumerate() {
+        for (t, turn) in exchange.turns().iter().enumerate() {
+            if !turn.calls().all(|answered| ids.insert(answered.call.id.as_str())) {
+                return Err(Violation { exchange: e + 1, turn: t + 1, rule: "a call has the id of an earlier one" });
+            }
+        }
+    }
+    Ok(())
 }
 
-/// Checks a transcript from a turn on.
+/// Checks a transcript from a turn on. That ids are distinct beyond their turn is what [`Transcript::record`] sees to.
 pub(super) fn validate_from(transcript: &Transcript, begin: Place) -> Result<(), Violation> {
     for (e, exchange) in transcript.exchanges().iter().enumerate().skip(begin.exchange) {
         let at = |turn: usize, rule| Violation { exchange: e + 1, turn, rule };

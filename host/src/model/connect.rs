@@ -1,5 +1,8 @@
 //! Making a chosen model ready.
 
+use std::fs::File;
+use std::io::{self, Read as _};
+
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -7,7 +10,7 @@ use super::anthropic::Anthropic;
 use super::choice::{Api, ModelChoiceError, ModelSpec, Provider, Settings};
 use super::failure::Place;
 use super::http::{Line, is_loopback};
-use super::openai::{Dialect, OpenAi};
+use super::openai::{Dialect, OpenAi, RefusedKeys};
 use super::responses::{self, Responses};
 use super::secret::Secret;
 use super::{Replay, known, ollama};
@@ -16,6 +19,8 @@ use crate::shown;
 
 const OPENAI: &str = "https://api.openai.com/v1";
 const ANTHROPIC: &str = "https://api.anthropic.com";
+/// A recording of so many bytes is played, and no larger one.
+const LARGEST_RECORDING: u64 = 64 << 20;
 /// The calls of OpenAI's two formats.
 const CHAT: &str = "/chat/completions";
 const RESPONSES: &str = "/responses";
@@ -59,11 +64,13 @@ fn responses(spec: &ModelSpec, settings: &Settings, url: Url, place: Place, is_o
     let dialect = responses::Dialect {
         thinks: known::seals_thinking(model),
         has_phases: known::has_phases(model),
+        is_openai,
         takes_pictures: is_openai,
         reasoning_effort: settings.reasoning_effort.clone(),
         max_output: settings.max_output,
     };
-    Ok(Responses { info: info(spec, settings), line: line(url, bearer(&place)?, place, settings)?, dialect })
+    let info = info(spec, settings);
+    Ok(Responses { line: line(url, bearer(&place)?, place, settings, &info)?, info, dialect })
 }
 
 fn ollama(spec: &ModelSpec, settings: &Settings) -> Result<OpenAi, ModelChoiceError> {
@@ -84,9 +91,18 @@ fn chat(spec: &ModelSpec, settings: &Settings, url: Url, place: Place, is_openai
     let dialect = Dialect {
         reasoning_effort: settings.reasoning_effort.clone(),
         max_output: settings.max_output,
+        has_new_limit: is_openai || is_azure(&url),
         ..Dialect::of(&spec.model, is_openai)
     };
-    Ok(OpenAi { info: info(spec, settings), line: line(url, bearer(&place)?, place, settings)?, dialect })
+    let info = info(spec, settings);
+    let line = line(url, bearer(&place)?, place, settings, &info)?;
+    Ok(OpenAi { info, line, dialect, refused: RefusedKeys::default() })
+}
+
+/// OpenAI's models in Microsoft's cloud, which refuse the old name of the limit on output as they do at OpenAI's own address.
+fn is_azure(url: &Url) -> bool {
+    const ENDS: [&str; 3] = [".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"];
+    url.host_str().is_some_and(|host| ENDS.iter().any(|end| host.ends_with(end)))
 }
 
 fn anthropic(spec: &ModelSpec, settings: &Settings) -> Result<Anthropic, ModelChoiceError> {
@@ -102,13 +118,24 @@ fn anthropic(spec: &ModelSpec, settings: &Settings) -> Result<Anthropic, ModelCh
     }
     let place = Place { provider: "Anthropic", host: String::new(), key_name: KEY, key: settings.anthropic_key.clone() };
     let max_tokens = settings.max_output.unwrap_or_else(|| known::max_output(&spec.model));
-    Ok(Anthropic { info: info(spec, settings), line: line(url, headers, place, settings)?, max_tokens, thinks: known::thinks(&spec.model) })
+    let info = info(spec, settings);
+    Ok(Anthropic { line: line(url, headers, place, settings, &info)?, info, max_tokens, thinks: known::thinks(&spec.model) })
 }
 
 fn replay(spec: &ModelSpec) -> Result<Replay, ModelChoiceError> {
     let path = shown::line(&spec.model, 400);
-    let text = std::fs::read_to_string(&spec.model).map_err(|source| ModelChoiceError::Unreadable { path: path.clone(), source })?;
+    let text = recording(&spec.model).map_err(|source| ModelChoiceError::Unreadable { path: path.clone(), source })?;
     Replay::parse(&text).map_err(|source| ModelChoiceError::Recording { path, source })
+}
+
+/// The text of a recording, which is held in memory as a whole.
+fn recording(path: &str) -> io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(path)?.take(LARGEST_RECORDING + 1).read_to_string(&mut text)?;
+    if u64::try_from(read).unwrap_or(u64::MAX) > LARGEST_RECORDING {
+        return Err(io::Error::other(format!("it is larger than {} MiB", LARGEST_RECORDING >> 20)));
+    }
+    Ok(text)
 }
 
 fn info(spec: &ModelSpec, settings: &Settings) -> ModelInfo {
@@ -125,7 +152,7 @@ fn info(spec: &ModelSpec, settings: &Settings) -> ModelInfo {
     ModelInfo { provider, model, address, context_window, max_output: settings.max_output }
 }
 
-fn line(url: Url, headers: HeaderMap, mut place: Place, settings: &Settings) -> Result<Line, ModelChoiceError> {
+fn line(url: Url, headers: HeaderMap, mut place: Place, settings: &Settings, info: &ModelInfo) -> Result<Line, ModelChoiceError> {
     place.host = url.host_str().unwrap_or_default().to_owned();
     if let Some(port) = url.port() {
         place.host = format!("{}:{port}", place.host);
@@ -133,7 +160,7 @@ fn line(url: Url, headers: HeaderMap, mut place: Place, settings: &Settings) -> 
     if url.scheme() == "http" && place.key.is_some() && !is_loopback(&url) && !settings.allow_plain_http {
         return Err(ModelChoiceError::PlainHttp(place.host));
     }
-    Ok(Line::new(url, headers, place, settings.timing)?)
+    Ok(Line::new(url, headers, place, settings.timing, info)?)
 }
 
 /// The address of the API's one call. People give the base with or without its version, with or without a slash, and
@@ -240,6 +267,12 @@ mod tests {
         }
         assert_eq!(address("openai:m", " http://localhost:8000/v1").as_deref(), Some("http://localhost:8000/v1"));
         assert_eq!(address("anthropic:m", "https://api.openai.com/v1").as_deref(), Some("https://api.openai.com/v1"));
+    }
+
+    #[test]
+    fn an_endless_recording_is_refused() {
+        let problem = problem("replay:/dev/zero", &Settings::default());
+        assert_eq!(problem, "cannot read the recording /dev/zero: it is larger than 64 MiB");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::retry::may_pass;
+use super::said::Said;
 use super::secret::Secret;
 use crate::agent::ports::{ModelError, ModelErrorKind};
 use crate::shown;
@@ -128,81 +129,19 @@ impl Place {
         Failure::new(ModelErrorKind::Malformed, message)
     }
 
+    /// For a body that was not asked for like this.
+    pub(super) fn compressed(&self, how: &str) -> Failure {
+        let Self { provider, host, .. } = self;
+        let message = format!(
+            "{provider} ({host}) answered with a body that is compressed with {how}, although it was asked not to compress. Compressed \
+             answers are not read: switch compression off in the server, or in the proxy in front of it."
+        );
+        Failure::new(ModelErrorKind::Malformed, message)
+    }
+
     fn overflow(&self, quoted: &str) -> Failure {
         let message = format!("the conversation is too large for the model, says {} ({}): {quoted}", self.provider, self.host);
         Failure::new(ModelErrorKind::Overflow, message)
-    }
-}
-
-/// What an error says of itself.
-struct Said {
-    message: String,
-    /// The error's type, code and status, as far as they are words.
-    labels: Vec<String>,
-    /// Its code, if that is a status.
-    status: Option<u16>,
-}
-
-impl Said {
-    /// From the body of an answer: JSON in one of several customs, or plain words.
-    fn from_body(body: &str) -> Self {
-        // Google's lies in a list.
-        let value = serde_json::from_str::<Value>(body).map(|value| value.get(0).cloned().unwrap_or(value));
-        match value {
-            Ok(value) if value.is_object() => Self::from_error(value.get("error").unwrap_or(&value)),
-            _ => Self { message: body.to_owned(), labels: Vec::new(), status: None },
-        }
-    }
-
-    fn from_error(error: &Value) -> Self {
-        let words = |key: &str| error.get(key).and_then(Value::as_str);
-        let message =
-            error.as_str().or_else(|| words("message")).or_else(|| words("detail")).map_or_else(|| error.to_string(), str::to_owned);
-        let labels = ["type", "code", "status"].into_iter().filter_map(words).map(str::to_owned).collect();
-        let status = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
-        Self { message, labels, status }
-    }
-
-    /// In the words of OpenAI, Anthropic, Google, xAI, vLLM, SGLang, llama.cpp, LM Studio and OpenRouter.
-    fn is_overflow(&self) -> bool {
-        const LABELS: [&str; 3] = ["context_length_exceeded", "exceed_context_size_error", "request_too_large"];
-        const PHRASES: [&str; 13] = [
-            "maximum context length",
-            "prompt is too long",
-            "input is too long",
-            "exceeds the context window",
-            "exceeds your context window",
-            "exceed context limit",
-            "exceeds the available context size",
-            "context length exceeded",
-            "greater than the context length",
-            "maximum prompt length",
-            "longer than the model's context length",
-            "longer than the maximum model length",
-            "exceeds the maximum number of tokens",
-        ];
-        let message = self.message.to_lowercase();
-        self.labels.iter().any(|label| LABELS.contains(&label.as_str())) || PHRASES.iter().any(|phrase| message.contains(phrase))
-    }
-
-    /// A 429 that no pause will cure.
-    fn is_out_of_credit(&self) -> bool {
-        self.labels.iter().any(|label| label == "insufficient_quota" || label == "billing_error")
-    }
-
-    fn may_pass(&self) -> bool {
-        const LABELS: [&str; 9] = [
-            "api_error",
-            "internal_server_error",
-            "overloaded_error",
-            "rate_limit_error",
-            "rate_limit_exceeded",
-            "server_error",
-            "server_overloaded",
-            "service_unavailable",
-            "timeout_error",
-        ];
-        self.status.is_some_and(may_pass) || self.labels.iter().any(|label| LABELS.contains(&label.as_str()))
     }
 }
 
@@ -261,6 +200,18 @@ mod tests {
         assert_eq!(listed.message, "OpenAI (api.example) refused the request (status 400): no such field.");
         let other = place().refused(400, None, r#"{"error":{"message":"unknown parameter: context"}}"#);
         assert_eq!(other.kind, ModelErrorKind::Rejected);
+    }
+
+    #[test]
+    fn a_web_page_in_place_of_an_error_is_reduced_to_what_it_says() {
+        let page = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1><hr>nginx</body></html>";
+        let nested = serde_json::json!({"error": {"message": page, "code": 502}});
+        for body in [page.to_owned(), nested.to_string()] {
+            let failure = place().refused(502, None, &body);
+            assert_eq!(failure.message, "OpenAI (api.example) failed (status 502): (a web page) 502 Bad Gateway nginx");
+        }
+        assert!(place().broke_off(&nested["error"]).message.ends_with("an error: (a web page) 502 Bad Gateway nginx"));
+        assert!(place().refused(400, None, "<html>").message.contains("(a web page without text)"));
     }
 
     #[test]

@@ -42,8 +42,11 @@ fn read<W: Wire>(mut wire: W, pieces: &[&[u8]]) -> Result<Response, Failure> {
             }
         }
         if pushed.is_err() {
-            break;
+            return wire.finish();
         }
+    }
+    if let Some(last) = parser.finish() {
+        wire.event(&last, &mut hand)?;
     }
     wire.finish()
 }

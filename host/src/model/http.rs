@@ -3,29 +3,43 @@
 //! - A request is sent again only if the trouble may pass and nothing of the response was shown (R-85).
 //! - Any byte counts as a sign of life (R-86). A provider that only sends heartbeats is waited for; the user can
 //!   cancel at any moment.
+//! - What comes may be endless, in each of its parts: a response is read up to a limit, an error within a deadline.
+//! - Nothing is sent compressed (`Accept-Encoding: identity`), and nothing that is would be read: a few bytes can become any number.
 //! - Redirects are not followed: a key goes to the host it was given for and nowhere else.
 //! - Dropping the attempt is all it takes to cancel one: the connection closes, and nothing else is held.
 
+mod address;
+mod headers;
 #[cfg(test)]
 mod tests;
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap};
 use reqwest::{Response as HttpResponse, Url, redirect};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use self::address::is_local;
+pub(super) use self::address::is_loopback;
+use self::headers::{asked_pause, compression};
+use super::choice::Provider;
+use super::event_data::is_whole;
 use super::failure::{Again, Failure, Place};
-use super::retry::{Timing, retry_after};
+use super::page::is_page;
+use super::retry::Timing;
 use super::sse::{Event, Parser};
+use super::usage::believable;
 use super::wire::{Hand, Progress, Wire};
-use crate::agent::ports::{Delta, ModelError, ModelErrorKind};
+use crate::agent::ports::{Delta, ModelError, ModelErrorKind, ModelInfo};
 use crate::conversation::Response;
 
 /// How much of an error's body is read: enough for any message, too little to fill memory.
 const MAX_ERROR_BODY: usize = 64 << 10;
+
+/// How long an error's body is waited for, however slowly it comes.
+const ERROR_BODY: Duration = Duration::from_secs(10);
 
 /// How much of a stream is read. The longest responses are half a megabyte of text, which OpenAI's format wraps into
 /// about a hundred times as much.
@@ -45,12 +59,25 @@ pub(super) struct Line {
     headers: HeaderMap,
     place: Place,
     timing: Timing,
+    /// How long the first byte of a response is waited for.
+    first_event: Duration,
+    /// What the model can take in, to judge figures of usage by.
+    window: u64,
+}
+
+/// What was waited for in vain.
+#[derive(Clone, Copy, Debug)]
+enum Awaited {
+    FirstByte,
+    NextByte,
+    /// What may follow a response that is whole.
+    Rest,
 }
 
 impl Line {
     /// Prepares the connection; nothing is sent yet. Values of headers that hold a key are marked as sensitive by the
     /// caller.
-    pub(super) fn new(url: Url, headers: HeaderMap, place: Place, timing: Timing) -> Result<Self, reqwest::Error> {
+    pub(super) fn new(url: Url, headers: HeaderMap, place: Place, timing: Timing, info: &ModelInfo) -> Result<Self, reqwest::Error> {
         let mut builder = reqwest::Client::builder()
             .connect_timeout(timing.connect)
             .redirect(redirect::Policy::none())
@@ -59,7 +86,9 @@ impl Line {
         if is_loopback(&url) {
             builder = builder.no_proxy();
         }
-        Ok(Self { client: builder.build()?, url, headers, place, timing })
+        // Ollama runs on somebody's own hardware, wherever that is.
+        let first_event = timing.first_event(info.provider == Provider::Ollama.name() || is_local(&url));
+        Ok(Self { client: builder.build()?, url, headers, place, timing, first_event, window: info.context_window })
     }
 
     pub(super) fn place(&self) -> &Place {
@@ -83,7 +112,10 @@ impl Line {
                 outcome = self.attempt(body.clone(), wire(), &mut hand) => outcome,
             };
             let failure = match outcome {
-                Ok(response) => return Ok(response),
+                Ok(response) => {
+                    let usage = believable(response.usage, body.len(), self.window);
+                    return Ok(Response { usage, ..response });
+                }
                 Err(failure) => failure,
             };
             let pause = match self.pause(&failure, attempt, hand.is_used()) {
@@ -125,23 +157,29 @@ impl Line {
     }
 
     async fn attempt<W: Wire>(&self, body: String, wire: W, hand: &mut Hand<'_>) -> Result<Response, Failure> {
-        let deadline = Instant::now() + self.timing.first_event;
+        let deadline = Instant::now() + self.first_event;
         let request = self
             .client
             .post(self.url.clone())
             .headers(self.headers.clone())
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "text/event-stream")
+            .header(ACCEPT_ENCODING, "identity")
             .body(body);
-        let response = timeout_at(deadline, request.send())
-            .await
-            .map_err(|_| self.silent(self.timing.first_event))?
-            .map_err(|error| self.broken(error))?;
+        let response =
+            timeout_at(deadline, request.send()).await.map_err(|_| self.silent(Awaited::FirstByte))?.map_err(|error| self.broken(error))?;
         let status = response.status().as_u16();
+        let compressed = compression(response.headers());
         if status != 200 {
             let after = asked_pause(response.headers());
-            let body = self.error_body(response).await;
+            let body = match compressed {
+                Some(how) => format!("(its message is compressed with {how}, although that was not asked for)"),
+                None => self.error_body(response).await,
+            };
             return Err(self.place.refused(status, after, &body));
+        }
+        if let Some(how) = compressed {
+            return Err(self.place.compressed(&how));
         }
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         match content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
@@ -158,7 +196,7 @@ impl Line {
         mut wire: W,
         hand: &mut Hand<'_>,
     ) -> Result<Response, Failure> {
-        let mut patience = self.timing.first_event;
+        let mut awaited = Awaited::FirstByte;
         let mut parser = Parser::default();
         let mut events: Vec<Event> = Vec::new();
         let mut beginning = Beginning::default();
@@ -168,9 +206,15 @@ impl Line {
                 Ok(Ok(Some(chunk))) => chunk,
                 _ if wire.is_whole() => return wire.finish(),
                 Ok(Ok(None)) if beginning.is_web_page() => return Err(self.place.not_a_stream("a web page")),
-                Ok(Ok(None)) => return wire.finish(),
+                Ok(Ok(None)) => {
+                    // The last event may lack its blank line. If it lacks more, it is none.
+                    if let Some(last) = parser.finish().filter(|last| is_whole(&last.data) || last.data.trim() == "[DONE]") {
+                        wire.event(&last, hand)?;
+                    }
+                    return wire.finish();
+                }
                 Ok(Err(error)) => return Err(self.broken(error)),
-                Err(_) => return Err(self.silent(patience)),
+                Err(_) => return Err(self.silent(awaited)),
             };
             received += chunk.len();
             if received > MAX_STREAM {
@@ -185,15 +229,18 @@ impl Line {
                     return wire.finish();
                 }
             }
-            patience = if wire.is_whole() { FAREWELL.min(self.timing.idle) } else { self.timing.idle };
-            deadline = Instant::now() + patience;
+            // A stop is heard between two pieces, however fast they come.
+            tokio::task::yield_now().await;
+            awaited = if wire.is_whole() { Awaited::Rest } else { Awaited::NextByte };
+            deadline = Instant::now() + self.patience(awaited);
         }
     }
 
     async fn error_body(&self, mut response: HttpResponse) -> String {
         let mut body = Vec::new();
+        let deadline = Instant::now() + ERROR_BODY.min(self.timing.idle);
         while body.len() < MAX_ERROR_BODY
-            && let Ok(Ok(Some(chunk))) = timeout(self.timing.idle, response.chunk()).await
+            && let Ok(Ok(Some(chunk))) = timeout_at(deadline, response.chunk()).await
         {
             body.extend_from_slice(&chunk);
         }
@@ -210,24 +257,43 @@ impl Line {
         }
     }
 
-    fn silent(&self, patience: Duration) -> Failure {
+    fn patience(&self, awaited: Awaited) -> Duration {
+        match awaited {
+            Awaited::FirstByte => self.first_event,
+            Awaited::NextByte => self.timing.idle,
+            Awaited::Rest => FAREWELL.min(self.timing.idle),
+        }
+    }
+
+    fn silent(&self, awaited: Awaited) -> Failure {
         let Place { provider, host, .. } = &self.place;
-        Failure::new(ModelErrorKind::Timeout, format!("{provider} ({host}) sent nothing for {}", in_words(patience)))
+        let silence = in_words(self.patience(awaited));
+        let message = match awaited {
+            Awaited::FirstByte => {
+                format!(
+                    "{provider} ({host}) sent nothing for {silence}. If it needs longer to begin, raise `first_event_timeout_seconds` in [provider]."
+                )
+            }
+            Awaited::NextByte | Awaited::Rest => {
+                format!(
+                    "{provider} ({host}) sent nothing for {silence} in the middle of a response. If it makes longer pauses, raise \
+                     `idle_timeout_seconds` in [provider]."
+                )
+            }
+        };
+        Failure::new(ModelErrorKind::Timeout, message)
     }
 
     fn broken(&self, error: reqwest::Error) -> Failure {
         let Place { provider, host, .. } = &self.place;
+        if error.is_connect() && error.is_timeout() {
+            let silence = in_words(self.timing.connect);
+            return Failure::passing(ModelErrorKind::Transport, format!("{provider} ({host}) could not be reached within {silence}"), None);
+        }
         let what = if error.is_connect() { "could not be reached" } else { "broke the connection" };
         let why = self.place.quote(&root_cause(&error.without_url()));
         Failure::passing(ModelErrorKind::Transport, format!("{provider} ({host}) {what}: {why}"), None)
     }
-}
-
-/// The pause that a refusal asks for. Both providers tell it in milliseconds too, which is the more exact.
-fn asked_pause(headers: &HeaderMap) -> Option<Duration> {
-    let value = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let exact = value("retry-after-ms").and_then(|value| value.trim().parse().ok()).map(Duration::from_millis);
-    exact.or_else(|| retry_after(value(RETRY_AFTER.as_str())?, SystemTime::now()))
 }
 
 fn aborted() -> Failure {
@@ -241,14 +307,6 @@ fn root_cause(error: &dyn std::error::Error) -> String {
         cause = deeper;
     }
     cause.to_string()
-}
-
-pub(super) fn is_loopback(url: &Url) -> bool {
-    match url.host_str() {
-        Some("localhost") => true,
-        Some(host) => host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()),
-        None => false,
-    }
 }
 
 fn in_words(duration: Duration) -> String {
@@ -272,7 +330,6 @@ impl Beginning {
     }
 
     fn is_web_page(&self) -> bool {
-        let text = String::from_utf8_lossy(&self.0).trim_start().to_ascii_lowercase();
-        text.starts_with("<!doctype") || text.starts_with("<html")
+        is_page(&String::from_utf8_lossy(&self.0))
     }
 }

@@ -10,6 +10,9 @@ pub(super) const DEFAULT_ADDRESS: &str = "http://127.0.0.1:11434";
 /// A server on this machine answers at once or is not there.
 const PATIENCE: Duration = Duration::from_millis(200);
 
+/// How long the list of models may be, in bytes: a thousand models take half of it.
+const MAX_LIST: usize = 1 << 20;
+
 /// Families that call tools well, the best for code first.
 const PREFERRED: [&str; 8] = ["qwen3-coder", "devstral", "gpt-oss", "qwen3", "glm", "mistral", "llama3.3", "llama3.1"];
 
@@ -26,8 +29,16 @@ struct Tag {
 /// The model to take from the server at this address; none if there is no server or no model that can talk.
 pub(super) async fn find_model(address: &str) -> Option<String> {
     let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none()).build().ok()?;
-    let response = client.get(format!("{address}/api/tags")).send().await.ok()?;
-    let tags: Tags = response.error_for_status().ok()?.json().await.ok()?;
+    let request = client.get(format!("{address}/api/tags")).header(reqwest::header::ACCEPT_ENCODING, "identity");
+    let mut response = request.send().await.ok()?.error_for_status().ok()?;
+    let mut list = Vec::new();
+    while let Some(chunk) = response.chunk().await.ok()? {
+        list.extend_from_slice(&chunk);
+        if list.len() > MAX_LIST {
+            return None;
+        }
+    }
+    let tags: Tags = serde_json::from_slice(&list).ok()?;
     pick(tags.models.into_iter().map(|tag| tag.name).collect())
 }
 
@@ -58,5 +69,17 @@ mod tests {
         assert_eq!(find_model(&server.url()).await, Some("qwen3-coder:30b".into()));
         assert!(server.requests()[0].head.starts_with("get /api/tags "));
         assert_eq!(find_model("http://127.0.0.1:1").await, None);
+    }
+
+    #[tokio::test]
+    async fn a_list_without_end_is_no_list() {
+        let begun = r#"{"models": [{"name": "llama3.1:8b"}"#;
+        let mut answer = Answer::with("200 OK", &[("content-type", "application/json")], begun);
+        for _ in 0..3 {
+            let more = r#", {"name": "llama3.1:8b"}"#.repeat(20_000);
+            answer = answer.then(crate::model::test_server::Step::Send(more.into_bytes()));
+        }
+        let server = Server::start(vec![answer.then(crate::model::test_server::Step::Send(b"]}".to_vec()))]).await;
+        assert_eq!(find_model(&server.url()).await, None);
     }
 }

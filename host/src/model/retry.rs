@@ -9,8 +9,9 @@ use crate::chance;
 pub struct Timing {
     /// Until the connection stands.
     pub connect: Duration,
-    /// From sending the request to the first byte of the response's body.
-    pub first_event: Duration,
+    /// From sending the request to the first byte of the response's body; `None`: 2 minutes, and 15 for a server on this machine
+    /// or in its private network.
+    pub first_event: Option<Duration>,
     /// Between two pieces of the response; any byte will do.
     pub idle: Duration,
     /// The first pause; each one after is twice as long.
@@ -27,7 +28,7 @@ impl Default for Timing {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
-            first_event: Duration::from_secs(120),
+            first_event: None,
             idle: Duration::from_secs(120),
             first_pause: Duration::from_millis(500),
             longest_pause: Duration::from_secs(8),
@@ -37,7 +38,19 @@ impl Default for Timing {
     }
 }
 
+/// How long a provider's own servers may take to begin.
+const FIRST_EVENT: Duration = Duration::from_secs(120);
+
+/// The same for a server on somebody's own hardware. It may have to load its model first, and reads a prompt of 32 Ki tokens, which
+/// is what such a server is taken to hold, in 14 minutes at 40 tokens a second; nothing is sent meanwhile.
+const LOCAL_FIRST_EVENT: Duration = Duration::from_secs(900);
+
 impl Timing {
+    /// How long the first byte of a response is waited for.
+    pub(super) fn first_event(&self, is_local: bool) -> Duration {
+        self.first_event.unwrap_or(if is_local { LOCAL_FIRST_EVENT } else { FIRST_EVENT })
+    }
+
     /// The pause after the nth failed attempt, counted from 1: between three quarters and all of the doubled one, so
     /// that many clients do not come back at the same moment.
     pub(super) fn pause(&self, attempt: u32) -> Duration {
@@ -93,6 +106,13 @@ fn http_date(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn r086_a_server_of_ones_own_has_longer_to_begin_unless_a_time_was_chosen() {
+        let seconds = |timing: Timing| [true, false].map(|is_local| timing.first_event(is_local).as_secs());
+        assert_eq!(seconds(Timing::default()), [900, 120]);
+        assert_eq!(seconds(Timing { first_event: Some(Duration::from_secs(7)), ..Timing::default() }), [7, 7]);
+    }
 
     #[test]
     fn r085_which_statuses_may_pass() {

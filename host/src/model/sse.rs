@@ -2,8 +2,9 @@
 //!
 //! The parser holds back whatever is not a whole line yet, so a piece may end inside a line, a line ending or a
 //! code point. It knows the three line endings in any mixture, comments, data over several lines and a byte order
-//! mark. An event that the stream's end cuts off is no event, as the format demands. Bytes that are not UTF-8 become
-//! U+FFFD: what they belong to is judged by whoever reads the data.
+//! mark. Servers forget the blank line that ends the last event; [`Parser::finish`] hands that event over, and whoever reads it
+//! sees whether it is whole. Bytes that are not UTF-8 become U+FFFD, and the event says so: what they belong to is judged by
+//! whoever reads the data.
 
 /// The longest line, and the most data of one event. A provider may send a whole response in one event; the longest
 /// responses there are (128 Ki tokens, about half a megabyte) stay below this even if every character is escaped.
@@ -18,6 +19,8 @@ pub(super) struct Event {
     pub(super) name: String,
     /// Its `data` fields, joined by line feeds.
     pub(super) data: String,
+    /// Whether bytes of its data were not UTF-8.
+    pub(super) is_damaged: bool,
 }
 
 /// A line or an event is longer than any provider has reason for.
@@ -58,6 +61,15 @@ impl Parser {
         Ok(())
     }
 
+    /// The event that the stream's end has cut off, if there is one: it lacks its blank line, and perhaps more.
+    pub(super) fn finish(mut self) -> Option<Event> {
+        let line = std::mem::take(&mut self.line);
+        if !line.is_empty() {
+            self.take_line(&line, &mut Vec::new()).ok()?;
+        }
+        self.has_data.then_some(self.event)
+    }
+
     fn take_line(&mut self, mut line: &[u8], events: &mut Vec<Event>) -> Result<(), TooLong> {
         if !std::mem::replace(&mut self.past_first_line, true) {
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
@@ -69,6 +81,7 @@ impl Parser {
             }
             return Ok(());
         }
+        let is_text = std::str::from_utf8(line).is_ok();
         let line = String::from_utf8_lossy(line);
         let (field, value) = line.split_once(':').unwrap_or((&line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
@@ -81,6 +94,7 @@ impl Parser {
                     self.event.data.push('\n');
                 }
                 self.event.data.push_str(value);
+                self.event.is_damaged |= !is_text;
             }
             "event" => value.clone_into(&mut self.event.name),
             // Comments (an empty field name), `id`, `retry` and whatever else is of no use here.
@@ -100,6 +114,7 @@ mod tests {
         for piece in pieces {
             parser.push(piece, &mut events).expect("within the limits");
         }
+        events.extend(parser.finish());
         events.into_iter().map(|event| (event.name, event.data)).collect()
     }
 
@@ -116,8 +131,9 @@ mod tests {
             ("event: ping\ndata: {}\nid: 7\nretry: 3\n\n", &[("ping", "{}")]),
             ("event: lonely\n\ndata: a\n\n", &[("", "a")]),
             ("data: a:b: c\n\n", &[("", "a:b: c")]),
-            ("data: cut off\n", &[]),
-            ("data: cut off", &[]),
+            ("data: a\n\ndata: without a blank line\n", &[("", "a"), ("", "without a blank line")]),
+            ("event: x\ndata: without a line's end", &[("x", "without a line's end")]),
+            ("event: without data\n", &[]),
             ("", &[]),
         ];
         for (text, expected) in cases {
@@ -138,6 +154,15 @@ mod tests {
         }
         let bytes: Vec<&[u8]> = text.chunks(1).collect();
         assert_eq!(parsed(&bytes), whole);
+    }
+
+    #[test]
+    fn r088_an_event_says_whether_it_was_text() {
+        let mut parser = Parser::default();
+        let mut events = Vec::new();
+        parser.push(b": \xFF\nid: \xFF\ndata: a\n\ndata: gr\xC3\xBCn\n\ndata: \xC3\n\n", &mut events).expect("within the limits");
+        let told: Vec<(&str, bool)> = events.iter().map(|event| (event.data.as_str(), event.is_damaged)).collect();
+        assert_eq!(told, [("a", false), ("gr\u{fc}n", false), ("\u{FFFD}", true)]);
     }
 
     #[test]

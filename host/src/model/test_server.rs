@@ -61,6 +61,7 @@ pub(super) struct Request {
 }
 
 /// Answers one connection after the other from a script; when it is over, connections are closed unanswered.
+#[derive(Debug)]
 pub(super) struct Server {
     pub(super) address: String,
     requests: Arc<Mutex<Vec<Request>>>,
@@ -168,7 +169,7 @@ pub(super) fn hello(transcript: &Transcript) -> ModelRequest<'_> {
 pub(super) fn impatient() -> Timing {
     Timing {
         connect: Duration::from_secs(2),
-        first_event: Duration::from_millis(500),
+        first_event: Some(Duration::from_millis(500)),
         idle: Duration::from_millis(500),
         first_pause: Duration::from_millis(5),
         longest_pause: Duration::from_millis(20),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::failure::Failure;
+use super::failure::{Failure, Place};
 use super::sse::Event;
 use crate::agent::ports::Delta;
 use crate::conversation::{Content, Response, Summary, ToolResult};
@@ -30,6 +30,25 @@ pub(super) enum Progress {
     Over,
 }
 
+/// How much of one response is kept, in bytes: its text, thinking and arguments, and [`PART`] for each part. A million tokens are
+/// about this much, and no model writes as many at once.
+const MAX_RESPONSE: usize = 4 << 20;
+
+/// What a block, a call or the like counts beside its content: it takes memory even if it is empty, and work, since parts are looked
+/// for among each other. A response has no more than four thousand of them.
+pub(super) const PART: usize = 1 << 10;
+
+/// How much is kept of text that broke off, in bytes. It goes into the conversation, which has to remain of use.
+const MAX_PARTIAL: usize = 256 << 10;
+
+/// The longest reason to stop that is repeated, in characters.
+const MAX_REASON: usize = 64;
+
+/// A provider's own word for why the model stopped.
+pub(super) fn reason(word: &str) -> String {
+    word.chars().take(MAX_REASON).collect()
+}
+
 /// The hand that passes deltas on. It remembers what cannot be taken back: text. Thinking is shown by nobody but to programs,
 /// which are told when a response begins anew.
 pub(super) struct Hand<'a> {
@@ -38,11 +57,13 @@ pub(super) struct Hand<'a> {
     /// Whether what is passed on is seen, and so cannot be taken back.
     shows: bool,
     used: bool,
+    /// How much of the response was kept by now.
+    kept: usize,
 }
 
 impl<'a> Hand<'a> {
     pub(super) fn new(on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send), shows: bool) -> Self {
-        Self { on_delta, text: String::new(), shows, used: false }
+        Self { on_delta, text: String::new(), shows, used: false, kept: 0 }
     }
 
     /// Passes on a piece of the response; empty ones are none.
@@ -56,9 +77,21 @@ impl<'a> Hand<'a> {
             // Nobody who watches holds on to these.
             Delta::Reasoning(_) | Delta::CallBegun(_) => {}
             // The response begins anew.
-            Delta::Retry { .. } => self.text.clear(),
+            Delta::Retry { .. } => {
+                self.text.clear();
+                self.kept = 0;
+            }
         }
         (self.on_delta)(delta);
+    }
+
+    /// Counts bytes of a response before they are kept; an error if it is endless.
+    pub(super) fn keep(&mut self, bytes: usize, place: &Place) -> Result<(), Failure> {
+        self.kept = self.kept.saturating_add(bytes);
+        if self.kept > MAX_RESPONSE {
+            return Err(place.malformed(&format!("the response is longer than {} MiB", MAX_RESPONSE >> 20)));
+        }
+        Ok(())
     }
 
     /// Sets a block of text that begins apart from the text before it, for whoever watches and for what is kept.
@@ -77,9 +110,13 @@ impl<'a> Hand<'a> {
         self.used
     }
 
-    /// The text that was passed on, of the last attempt.
+    /// The text that was passed on, of the last attempt; of an endless one its beginning.
     pub(super) fn into_text(self) -> String {
-        self.text
+        if self.text.len() <= MAX_PARTIAL {
+            return self.text;
+        }
+        let kept = &self.text[..self.text.floor_char_boundary(MAX_PARTIAL)];
+        format!("{kept}\n\n[{} more bytes were left out.]", self.text.len() - kept.len())
     }
 }
 
@@ -92,6 +129,18 @@ pub(super) fn wire_name(name: &str) -> Cow<'_, str> {
     }
     let fitted: String = name.chars().map(|c| if fits(c) { c } else { '_' }).take(64).collect();
     Cow::Owned(if fitted.is_empty() { "unnamed".to_owned() } else { fitted })
+}
+
+/// The schema of a tool's input. One without `properties` says the same as one with none, and is refused by OpenAI.
+pub(super) fn wire_schema(schema: &Value) -> Cow<'_, Value> {
+    match schema.as_object() {
+        Some(fields) if !fields.contains_key("properties") => {
+            let mut fields = fields.clone();
+            fields.insert("properties".to_owned(), Value::Object(Map::new()));
+            Cow::Owned(Value::Object(fields))
+        }
+        Some(_) | None => Cow::Borrowed(schema),
+    }
 }
 
 /// The arguments of a call as a JSON object, which is all that a provider accepts in what was said before. A model may have
@@ -167,6 +216,13 @@ mod tests {
         assert_eq!(wire_name("functions.read file"), "functions_read_file");
         assert_eq!(wire_name(""), "unnamed");
         assert_eq!(wire_name(&"ü".repeat(100)), "_".repeat(64));
+    }
+
+    #[test]
+    fn a_schema_has_properties_on_the_wire() {
+        assert_eq!(wire_schema(&json!({"type": "object"})).into_owned(), json!({"type": "object", "properties": {}}));
+        let whole = json!({"type": "object", "properties": {"a": {}}});
+        assert_eq!(wire_schema(&whole).into_owned(), whole);
     }
 
     #[test]

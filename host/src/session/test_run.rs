@@ -87,6 +87,8 @@ impl Tools for Desk {
                     view: None,
                     duration: Duration::ZERO,
                     remembered: None,
+                    denied: None,
+                    exit_code: None,
                 };
                 observer.observe(&event);
                 turn.answer(index, result);

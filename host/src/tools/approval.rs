@@ -61,6 +61,8 @@ pub(super) struct Verdicts {
     pub(super) records: Vec<u64>,
     /// How often something was denied.
     pub(super) denials: usize,
+    /// What was denied last.
+    pub(super) last_denial: Option<Denial>,
 }
 
 impl Verdicts {
@@ -193,7 +195,9 @@ impl Approvals {
         let recorded = self.record(subject, &Decided { effect, ruled, waited }, verdicts);
         let mut verdicts = lock(verdicts);
         verdicts.waited += waited;
-        match decision.and_then(|approved| recorded.map(|()| approved).map_err(Denial::from)) {
+        let decision = decision.and_then(|approved| recorded.map(|()| approved).map_err(Denial::from));
+        verdicts.last_denial = decision.as_ref().err().cloned().or(verdicts.last_denial.take());
+        match decision {
             Ok(Approved { permit, ground, dialog: _until_it_is_remembered }) => {
                 let mut judge = lock(&self.judge);
                 // What nobody could put on record is not remembered either.

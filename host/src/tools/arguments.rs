@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::input_cost::InputCost;
 use super::paths;
 use crate::bounded_json;
+use crate::conversation::NOT_UTF8;
 use crate::policy::{PathProblem, WorkspacePath};
 use crate::sandbox::{SchemaCost, Workspace};
 
@@ -173,6 +174,9 @@ fn parse(text: &str) -> Result<Value, ArgumentsProblem> {
     if text.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
+    if text.contains(NOT_UTF8) {
+        return Err(ArgumentsProblem::Syntax("they hold bytes that are not UTF-8".into()));
+    }
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let value = match values.next() {
         Some(Ok(value)) => value,
@@ -215,6 +219,8 @@ mod tests {
         let table = [
             ("", "\"path\" is a required property"),
             ("{", "not valid JSON"),
+            ("{\"path\": \"a\u{1A}\"}", "not valid JSON: they hold bytes that are not UTF-8"),
+            ("{\"path\": \"a\"}\u{1A}", "not valid JSON: they hold bytes that are not UTF-8"),
             ("[]", "a JSON array"),
             ("\"x\"", "a JSON string"),
             (r#"{"path": 1}"#, "at /path: 1 is not of type \"string\""),

@@ -14,16 +14,17 @@ use super::answer::{self, Keeping, Outputs};
 use super::approval::{Approvals, Verdicts, lock, rejected_text};
 use super::catalog::{Catalog, Tool};
 use super::delegation::{self, SubAgents};
+use super::denied::{self, CallRefusal};
 use super::ledger::{Ended, Subject};
 use super::lookup;
 use super::memory::Memory;
 use super::parallel::{Slot, Slots};
 use super::repetition::Repetition;
 use super::schedule::{self, Planned, Reorder, Step, Touches};
-use super::settle::{self, Settling, denied};
+use super::settle::{self, Settling};
 use super::summary;
 use crate::agent::ActiveTime;
-use crate::agent::events::{Event, Observer, Remembered, Tier, View};
+use crate::agent::events::{DeniedCall, Event, Observer, Remembered, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::chance;
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
@@ -85,6 +86,8 @@ struct Done<'a> {
     view: Option<View>,
     duration: Duration,
     remembered: Option<Remembered>,
+    denied: Option<DeniedCall>,
+    exit_code: Option<i32>,
     hand_back: bool,
 }
 
@@ -172,14 +175,15 @@ impl Dispatcher {
         for ((index, checked), refusal) in checked.into_iter().zip(refusals) {
             match (checked, refusal) {
                 (Ok(call), None) => ready.push(call),
-                (Ok(Ready { call, .. }), Some(refusal)) => self.refuse(index, &call, refusal.to_string(), turn, observer),
-                (Err((call, problem)), _) => self.refuse(index, &call, problem, turn, observer),
+                (Ok(Ready { call, .. }), Some(refusal)) => self.refuse(index, &call, refusal.into(), turn, observer),
+                (Err((call, refusal)), _) => self.refuse(index, &call, refusal, turn, observer),
             }
         }
         Some(ready)
     }
 
-    fn refuse(&self, index: usize, call: &Call, problem: String, turn: &mut OpenTurn, observer: &dyn Observer) {
+    fn refuse(&self, index: usize, call: &Call, refusal: CallRefusal, turn: &mut OpenTurn, observer: &dyn Observer) {
+        let CallRefusal { problem, denied } = refusal;
         let problem = summary::of_refusal(problem);
         self.approvals.refused(call, &problem);
         let mut result = ToolResult::error(problem);
@@ -194,6 +198,8 @@ impl Dispatcher {
             view: None,
             duration: Duration::ZERO,
             remembered: None,
+            denied: denied.as_ref(),
+            exit_code: None,
         });
         turn.answer(index, result);
     }
@@ -203,17 +209,17 @@ impl Dispatcher {
         self.settings.repetition.then(remark).flatten().map(Content::Text)
     }
 
-    fn check(&self, index: usize, call: Call) -> Result<Ready<'_>, (Call, String)> {
+    fn check(&self, index: usize, call: Call) -> Result<Ready<'_>, (Call, CallRefusal)> {
         let Some(tool) = self.catalog.find(call.name.trim()) else {
             let problem = self.catalog.unknown(call.name.trim());
-            return Err((call, problem));
+            return Err((call, problem.into()));
         };
         if let Some(denial) = &tool.forbidden {
-            return Err((call, denial.to_string()));
+            return Err((call, denial.clone().into()));
         }
         let checked = match tool.arguments.check(&call.arguments, &self.workspace) {
             Ok(checked) => checked,
-            Err(problem) => return Err((call, problem.to_string())),
+            Err(problem) => return Err((call, problem.into())),
         };
         // What a command, a sub-agent or a server of this machine looks at is nobody's to know beforehand.
         let roams = tool.grants.commands || tool.grants.agents || !tool.grants.fetch.is_empty();
@@ -263,6 +269,8 @@ impl Dispatcher {
                 view: done.view.as_ref(),
                 duration: done.duration,
                 remembered: done.remembered.as_ref(),
+                denied: done.denied.as_ref(),
+                exit_code: done.exit_code,
             };
             observer.observe(&finished);
             turn.answer(done.ready.index, done.result);
@@ -300,6 +308,9 @@ impl Dispatcher {
             contacts,
             decisions: verdicts.records,
         };
+        let exit_code = denied::exit_code(&ended.commands);
+        let last_denial = verdicts.last_denial.or_else(|| denials.last().cloned());
+        let denied = denied::of_call(&report, verdicts.rejected.is_some(), last_denial);
         let (result, view, hand_back) = match verdicts.rejected {
             // Whatever the tool makes of a no, the model hears it from the host.
             Some(rejection) => {
@@ -322,13 +333,13 @@ impl Dispatcher {
         };
         ended.status = result.status;
         self.approvals.ended(&ready.subject, &ended);
-        Done { ready, result, view, duration, remembered, hand_back }
+        Done { ready, result, view, duration, remembered, denied, exit_code, hand_back }
     }
 
     /// Asks for what has to be settled before a call starts; its effects are decided on when they are known.
     async fn admit(&self, ready: &Ready<'_>, verdicts: &Mutex<Verdicts>, cancel: &CancellationToken) -> Result<(), Failure> {
         (!cancel.is_cancelled()).then_some(()).ok_or(Failure::Cancelled)?;
-        self.approvals.ready().map_err(denied)?;
+        self.approvals.ready().map_err(settle::denied)?;
         // What writes is confirmed with what it writes; commands are asked one by one, as a rule for their tool demands.
         let now = ready.tool.grants.files != FileGrant::ReadWrite && (!ready.tool.grants.commands || ready.tool.declared.confirm);
         if !ready.tool.confirm || !now {
@@ -336,7 +347,7 @@ impl Dispatcher {
         }
         match self.approvals.rule(&ready.subject, Effect::Confirmed, cancel, verdicts).await {
             Ruling::Permitted(_) => Ok(()),
-            Ruling::Denied(denial) => Err(denied(denial)),
+            Ruling::Denied(denial) => Err(settle::denied(denial)),
         }
     }
 

@@ -12,6 +12,7 @@ mod arguments;
 mod builtin;
 mod catalog;
 mod delegation;
+mod denied;
 mod dispatch;
 #[doc(hidden)]
 pub mod fuzzing;

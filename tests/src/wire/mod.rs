@@ -21,7 +21,7 @@ pub mod validate_openai;
 pub mod validate_responses;
 
 pub use request::{Request, Seen};
-pub use script::{Cut, Reply, Stop, calls, fails, hangs, nothing, raw, says};
+pub use script::{Cut, Reply, Stop, calls, endless, fails, hangs, nothing, raw, says};
 pub use server::Server;
 
 /// Whose format is spoken.
@@ -94,9 +94,23 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= 64 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
-/// What ties a result to its call: some text, as models write it.
-fn is_id(text: &str) -> bool {
-    !text.trim().is_empty() && text.len() <= 64
+/// What ties a result to its call: some text of at most so many bytes, as models write it.
+fn is_id(text: &str, longest: usize) -> bool {
+    !text.trim().is_empty() && text.len() <= longest
+}
+
+/// What holds for a request to any provider.
+fn check_headers(problems: &mut Problems, request: &Request) {
+    problems.unless(request.header("content-type") == Some("application/json"), || "the content type is not JSON".into());
+    problems.unless(request.header("accept-encoding") == Some("identity"), || "the answer may come compressed".into());
+}
+
+/// Ids are distinct in the whole conversation: servers look a result up by its id among all calls.
+fn check_distinct<'a>(problems: &mut Problems, ids: impl IntoIterator<Item = &'a serde_json::Value>) {
+    let mut seen = std::collections::HashSet::new();
+    for id in ids {
+        problems.unless(seen.insert(id.as_str()), || format!("two calls have the id {id}"));
+    }
 }
 
 /// Whether a text is a JSON object, which servers demand of the arguments of calls that go back to them.

@@ -18,6 +18,7 @@ pub(super) enum Answer {
     Stream { said: Said, ending: Ending },
     Failure { status: u16, kind: &'static str, message: &'static str },
     Raw(Vec<u8>),
+    Endless { begin: Vec<u8>, again: Vec<u8> },
     Silence,
 }
 
@@ -91,6 +92,12 @@ pub fn fails(status: u16, kind: &'static str, message: &'static str) -> Reply {
 /// These very bytes in place of an HTTP response.
 pub fn raw(bytes: &[u8]) -> Reply {
     Reply::new(Answer::Raw(bytes.to_vec()))
+}
+
+/// These very bytes in place of an HTTP response, and then these others again and again, until the client has had enough. A client
+/// that never has is stopped after 2 GiB.
+pub fn endless(begin: &[u8], again: &[u8]) -> Reply {
+    Reply::new(Answer::Endless { begin: begin.to_vec(), again: again.to_vec() })
 }
 
 /// The request is read, and never answered.

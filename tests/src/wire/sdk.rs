@@ -86,7 +86,7 @@ mod tests {
             "input": [
                 {"role": "user", "content": "u"},
                 {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "t"}], "encrypted_content": "e"},
-                {"role": "assistant", "content": "I look.", "phase": "commentary"},
+                {"type": "message", "role": "assistant", "content": "I look.", "phase": "commentary"},
                 {"type": "function_call", "call_id": "a", "name": "read_file", "arguments": "{}"},
                 {"type": "function_call_output", "call_id": "a", "output": [
                     {"type": "input_text", "text": "1"},

@@ -14,6 +14,9 @@ use super::{
 
 /// How long a test waits for something that has to happen.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How much of what has no end is written at once, and in all.
+const PIECE: usize = 64 << 10;
+const ENOUGH: usize = 2 << 30;
 /// How long a connection that says nothing looks away.
 const GLANCE: Duration = Duration::from_millis(20);
 
@@ -199,6 +202,14 @@ impl Shared {
             Answer::Silence => self.keep_silent(stream),
             Answer::Raw(bytes) => {
                 stream.write_all(bytes)?;
+                return Ok(false);
+            }
+            Answer::Endless { begin, again } => {
+                stream.write_all(begin)?;
+                let piece = again.repeat((PIECE / again.len()).max(1));
+                for _ in 0..ENOUGH / piece.len() {
+                    stream.write_all(&piece)?;
+                }
                 return Ok(false);
             }
             Answer::Failure { status, kind, message } => {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Problems, Request, has_text, is_name};
+use super::{Problems, Request, check_distinct, check_headers, has_text, is_name};
 
 /// More marks for the cache are refused.
 const MOST_CACHE_MARKS: usize = 4;
@@ -13,7 +13,7 @@ const MOST_CACHE_MARKS: usize = 4;
 pub fn problems(request: &Request) -> Vec<String> {
     let mut problems = Problems::default();
     problems.unless(request.path == "/v1/messages", || format!("the path is {}", request.path));
-    problems.unless(request.header("content-type") == Some("application/json"), || "the content type is not JSON".into());
+    check_headers(&mut problems, request);
     problems.unless(request.header("x-api-key").is_some_and(|key| key.starts_with("sk-")), || "there is no key".into());
     problems.unless(request.header("anthropic-version") == Some("2023-06-01"), || "there is no version".into());
     problems.0.extend(problems_of_body(&request.body));
@@ -46,6 +46,8 @@ pub fn problems_of_body(body: &Value) -> Vec<String> {
             other => problems.unless(false, || format!("{place}: the role {other:?} is unknown")),
         }
     }
+    let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
+    check_distinct(&mut problems, blocks.filter(|block| block["type"] == "tool_use").map(|block| &block["id"]));
     tools(&mut problems, body, messages);
     let marks = body.to_string().matches("\"cache_control\"").count();
     problems.unless(marks <= MOST_CACHE_MARKS, || format!("{marks} marks for the cache"));
@@ -162,6 +164,10 @@ mod tests {
             ("thinking without signature", |b| blocks(b, 1)[0]["signature"] = "".into()),
             ("neither text nor calls", |b| blocks(b, 1).truncate(1)),
             ("two calls have the id", |b| blocks(b, 1)[2]["id"] = "a".into()),
+            ("two calls have the id", |b| {
+                let again = [b["messages"][1].clone(), b["messages"][2].clone()];
+                b["messages"].as_array_mut().unwrap().extend(again);
+            }),
             ("is no id", |b| blocks(b, 1)[2]["id"] = "a b".into()),
             ("is no name", |b| blocks(b, 1)[2]["name"] = "".into()),
             ("the input is no object", |b| blocks(b, 1)[2]["input"] = "{}".into()),

@@ -4,13 +4,16 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Problems, Request, has_text, is_id, is_name, is_object};
+use super::{Problems, Request, check_distinct, check_headers, has_text, is_id, is_name, is_object};
+
+/// How long OpenAI lets an id be.
+const LONGEST_ID: usize = 40;
 
 /// Everything that is wrong with a request; nothing, if it is fine.
 pub fn problems(request: &Request) -> Vec<String> {
     let mut problems = Problems::default();
     problems.unless(request.path == "/v1/chat/completions", || format!("the path is {}", request.path));
-    problems.unless(request.header("content-type") == Some("application/json"), || "the content type is not JSON".into());
+    check_headers(&mut problems, request);
     let bearer = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
     problems.unless(bearer.is_some_and(|key| key.starts_with("sk-")), || "there is no key".into());
     problems.0.extend(problems_of_body(&request.body));
@@ -24,6 +27,8 @@ pub fn problems_of_body(body: &Value) -> Vec<String> {
     problems.unless(body["stream"] == true, || "no stream is asked for".into());
     let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     frame(&mut problems, messages);
+    let calls = messages.iter().filter_map(|message| message["tool_calls"].as_array()).flatten();
+    check_distinct(&mut problems, calls.map(|call| &call["id"]));
     let mut at = 0;
     while let Some(message) = messages.get(at) {
         let place = format!("message {}", at + 1);
@@ -70,11 +75,9 @@ fn assistant(problems: &mut Problems, place: &str, message: &Value, after: &[Val
     };
     let calls = calls.as_array().map(Vec::as_slice).unwrap_or_default();
     problems.unless(!calls.is_empty(), || format!("{place}: an empty list of calls"));
-    let mut ids = HashSet::new();
     for call in calls {
         let id = call["id"].as_str().unwrap_or_default();
-        problems.unless(is_id(id), || format!("{place}: {id:?} is no id"));
-        problems.unless(ids.insert(id), || format!("{place}: two calls have the id {id:?}"));
+        problems.unless(is_id(id, LONGEST_ID), || format!("{place}: {id:?} is no id"));
         problems.unless(call["type"] == "function", || format!("{place}: a call is no function"));
         problems
             .unless(call["function"]["name"].as_str().is_some_and(is_name), || format!("{place}: {} is no name", call["function"]["name"]));
@@ -148,6 +151,11 @@ mod tests {
             ("an empty list of calls", |b| b["messages"][2]["tool_calls"] = json!([])),
             ("two calls have the id", |b| b["messages"][2]["tool_calls"][1]["id"] = "a".into()),
             ("is no id", |b| b["messages"][2]["tool_calls"][1]["id"] = "".into()),
+            ("is no id", |b| b["messages"][2]["tool_calls"][1]["id"] = "x".repeat(41).into()),
+            ("two calls have the id", |b| {
+                let again = [b["messages"][2].clone(), b["messages"][3].clone(), b["messages"][4].clone()];
+                b["messages"].as_array_mut().unwrap().extend(again);
+            }),
             ("is no name", |b| b["messages"][2]["tool_calls"][1]["function"]["name"] = "read file".into()),
             ("the arguments are no object", |b| b["messages"][2]["tool_calls"][1]["function"]["arguments"] = json!({})),
             ("have the results", |b| drop(b["messages"].as_array_mut().unwrap().pop())),

@@ -1,16 +1,22 @@
-//! What OpenAI's Responses accept, and what this host promises beyond that (R-50…R-61).
+//! What OpenAI's Responses accept, what stricter servers of that format want, and what this host promises beyond that (R-50…R-61).
+//!
+//! llama.cpp tells what the assistant said by its `type` and takes it as parts of the type `output_text` only; vLLM reads it as the
+//! SDK's own type, in which nothing may be missing. A test is no server of OpenAI's, so that every request to one is held to that.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Problems, Request, has_text, is_id, is_name, is_object};
+use super::{Problems, Request, check_distinct, check_headers, has_text, is_id, is_name, is_object};
+
+/// How long an id may be.
+const LONGEST_ID: usize = 64;
 
 /// Everything that is wrong with a request; nothing, if it is fine.
 pub fn problems(request: &Request) -> Vec<String> {
     let mut problems = Problems::default();
     problems.unless(request.path == "/v1/responses", || format!("the path is {}", request.path));
-    problems.unless(request.header("content-type") == Some("application/json"), || "the content type is not JSON".into());
+    check_headers(&mut problems, request);
     let bearer = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
     problems.unless(bearer.is_some_and(|key| key.starts_with("sk-")), || "there is no key".into());
     problems.0.extend(problems_of_body(&request.body));
@@ -32,6 +38,8 @@ pub fn problems_of_body(body: &Value) -> Vec<String> {
     for pair in items.windows(2) {
         problems.unless(!pair.iter().all(|item| item["role"] == "user"), || "two messages of the user in a row".into());
     }
+    check_distinct(&mut problems, items.iter().filter(|item| kind(item) == "function_call").map(|item| &item["call_id"]));
+    check_distinct(&mut problems, items.iter().filter(|item| item["role"] == "assistant").map(|item| &item["id"]));
     let mut at = 0;
     while at < items.len() {
         at += turn(&mut problems, at, &items[at..]);
@@ -45,7 +53,8 @@ pub fn problems_of_body(body: &Value) -> Vec<String> {
 
 /// What an item is: its type, or the role of a message.
 fn kind(item: &Value) -> &str {
-    item["type"].as_str().or(item["role"].as_str()).unwrap_or_default()
+    let of_message = || item["role"].as_str();
+    item["type"].as_str().filter(|kind| *kind != "message").or_else(of_message).unwrap_or_default()
 }
 
 /// Checks what the assistant said in one go with the results that follow, or one message of the user; says how many items that is.
@@ -54,6 +63,7 @@ fn turn(problems: &mut Problems, at: usize, items: &[Value]) -> usize {
     match kind(&items[0]) {
         "user" => {
             problems.unless(has_text(&items[0]["content"]), || format!("{}: blank text", place(0)));
+            problems.unless(items[0]["type"] == "message", || format!("{}: no type", place(0)));
             return 1;
         }
         "function_call_output" => {
@@ -67,13 +77,17 @@ fn turn(problems: &mut Problems, at: usize, items: &[Value]) -> usize {
         problems.unless(false, || format!("{}: {:?} is unknown", place(0), kind(&items[0])));
         return 1;
     }
-    let mut ids = HashSet::new();
     let mut asked = Vec::new();
     for (n, item) in items[..length].iter().enumerate() {
         match kind(item) {
             "assistant" => {
-                problems.unless(has_text(&item["content"]), || format!("{}: blank text", place(n)));
-                problems.unless(item.get("id").is_none(), || format!("{}: a name of something that is kept", place(n)));
+                problems.unless(item["type"] == "message", || format!("{}: no type", place(n)));
+                let parts = item["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let is_text = |part: &Value| part["type"] == "output_text" && part["annotations"].is_array() && has_text(&part["text"]);
+                problems.unless(!parts.is_empty() && parts.iter().all(is_text), || format!("{}: no text of an answer", place(n)));
+                let is_named = item["id"].as_str().is_some_and(|id| id.starts_with("msg_") && id.len() <= LONGEST_ID);
+                problems.unless(is_named, || format!("{}: {} is no name of a message", place(n), item["id"]));
+                problems.unless(item["status"] == "completed", || format!("{}: not completed", place(n)));
             }
             "reasoning" => {
                 problems.unless(has_text(&item["id"]) && has_text(&item["encrypted_content"]), || format!("{}: not sealed", place(n)));
@@ -81,8 +95,7 @@ fn turn(problems: &mut Problems, at: usize, items: &[Value]) -> usize {
             }
             _ => {
                 let id = item["call_id"].as_str().unwrap_or_default();
-                problems.unless(is_id(id), || format!("{}: {id:?} is no id", place(n)));
-                problems.unless(ids.insert(id), || format!("{}: two calls have the id {id:?}", place(n)));
+                problems.unless(is_id(id, LONGEST_ID), || format!("{}: {id:?} is no id", place(n)));
                 problems.unless(item["name"].as_str().is_some_and(is_name), || format!("{}: {} is no name", place(n), item["name"]));
                 problems.unless(is_object(&item["arguments"]), || format!("{}: the arguments are no object", place(n)));
                 problems.unless(item.get("id").is_none(), || format!("{}: a name of something that is kept", place(n)));
@@ -133,9 +146,11 @@ mod tests {
             "include": ["reasoning.encrypted_content"],
             "tools": [{"type": "function", "name": "read_file", "parameters": {"type": "object"}, "strict": false}],
             "input": [
-                {"role": "user", "content": "u"},
+                {"type": "message", "role": "user", "content": "u"},
                 {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"},
-                {"role": "assistant", "content": "I look."},
+                {"type": "message", "role": "assistant", "id": "msg_1", "status": "completed", "content": [
+                    {"type": "output_text", "text": "I look.", "annotations": []},
+                ]},
                 call("a"), call("b"), result("a"), result("b"),
             ],
         })
@@ -158,8 +173,17 @@ mod tests {
             ("not to the model", |b| items(b).push(json!({"role": "assistant", "content": "x"}))),
             ("two messages of the user", |b| items(b).insert(0, json!({"role": "user", "content": "x"}))),
             ("item 1: blank", |b| b["input"][0]["content"] = " ".into()),
-            ("item 3: blank", |b| b["input"][2]["content"] = "".into()),
-            ("a name of something that is kept", |b| b["input"][2]["id"] = "msg_1".into()),
+            ("item 1: no type", |b| drop(b["input"][0].as_object_mut().unwrap().remove("type"))),
+            ("item 3: no type", |b| drop(b["input"][2].as_object_mut().unwrap().remove("type"))),
+            ("item 3: no text", |b| b["input"][2]["content"] = "I look.".into()),
+            ("item 3: no text", |b| b["input"][2]["content"][0]["text"] = "".into()),
+            ("item 3: no text", |b| b["input"][2]["content"][0]["type"] = "input_text".into()),
+            ("is no name of a message", |b| drop(b["input"][2].as_object_mut().unwrap().remove("id"))),
+            ("not completed", |b| drop(b["input"][2].as_object_mut().unwrap().remove("status"))),
+            ("two calls have the id", |b| {
+                let again: Vec<Value> = items(b)[3..].to_vec();
+                items(b).extend(again);
+            }),
             ("a name of something that is kept", |b| b["input"][3]["id"] = "fc_1".into()),
             ("not sealed", |b| b["input"][1]["encrypted_content"] = Value::Null),
             ("nothing came of the thinking", |b| items(b).swap(1, 4)),

@@ -152,6 +152,28 @@ fn a_web_page_in_place_of_an_api_points_at_the_address() {
 }
 
 #[test]
+fn a_web_page_in_place_of_an_error_is_reduced_to_what_it_says() {
+    let page = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1><hr>proxy/1.0</body></html>";
+    for provider in both() {
+        let answer = format!("HTTP/1.1 400 Bad\r\ncontent-type: text/html\r\ncontent-length: {}\r\n\r\n{page}", page.len());
+        let server = provider.serve([raw(answer.as_bytes())]);
+        let report = home().ask(&server, &[]).ended("provider-error", 7);
+        let error = report["error"].as_str().unwrap_or_default();
+        assert!(error.contains("(status 400): (a web page) 502 Bad Gateway proxy/1.0") && !error.contains('<'), "{error}");
+    }
+}
+
+#[test]
+fn a_compressed_answer_is_named_as_such() {
+    for provider in both() {
+        let server =
+            provider.serve([raw(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n\r\n\x1F\x8B\x08")]);
+        let report = home().ask(&server, &[]).ended("provider-error", 7);
+        assert!(report["error"].as_str().is_some_and(|error| error.contains("a body that is compressed with gzip")), "{report}");
+    }
+}
+
+#[test]
 fn r132_a_failure_leaves_standard_output_to_the_answer_that_there_is_not() {
     for provider in both() {
         let home = home();
@@ -176,13 +198,17 @@ fn r103_results_of_earlier_turns_are_counted_when_a_later_one_fails() {
 #[test]
 fn r086_silence_ends_after_the_configured_time() {
     for provider in both() {
-        for silent in [hangs(), says("Half of").then_hangs()] {
+        let table = [(hangs(), "first_event_timeout_seconds"), (says("Half of").then_hangs(), "idle_timeout_seconds")];
+        for (silent, setting) in table {
             let home = home();
             let settings = "[provider]\nfirst_event_timeout_seconds = 1\nidle_timeout_seconds = 1\n";
             home.write("config/cofferdam/config.toml", settings);
             let server = provider.serve([silent]);
             let report = home.ask(&server, &[]).ended("provider-error", 7);
-            assert!(report["error"].as_str().is_some_and(|error| error.contains("sent nothing for 1 s")), "{report}");
+            assert!(
+                report["error"].as_str().is_some_and(|error| error.contains("sent nothing for 1 s") && error.contains(setting)),
+                "{report}"
+            );
         }
     }
 }

@@ -20,7 +20,7 @@ fn read(path: &str) -> Value {
 
 /// The types of all items of a request, or the roles of its messages.
 fn kinds(request: &Request) -> Vec<String> {
-    let kind = |item: &Value| item["type"].as_str().or(item["role"].as_str()).unwrap_or_default().to_owned();
+    let kind = |item: &Value| item["role"].as_str().or(item["type"].as_str()).unwrap_or_default().to_owned();
     request.body["input"].as_array().into_iter().flatten().map(kind).collect()
 }
 
@@ -42,7 +42,9 @@ fn r009_r081_r082_the_loop_is_the_same() {
         let results = ["function_call_output", "function_call_output", "function_call_output"];
         assert_eq!(kinds(&last), [&turn[..], &results, &["function_call", "function_call_output"]].concat());
         assert_eq!(last.body["input"][1]["encrypted_content"], "sealed-1-0");
-        assert_eq!(last.body["input"][2], json!({"role": "assistant", "content": "I look everywhere at once. 🦀", "phase": "commentary"}));
+        let content = json!([{"type": "output_text", "text": "I look everywhere at once. 🦀", "annotations": []}]);
+        let said = json!({"type": "message", "role": "assistant", "id": "msg_0_0_1", "status": "completed", "content": content, "phase": "commentary"});
+        assert_eq!(last.body["input"][2], said);
         assert!(last.results()[0].text.contains('2'), "{:?}", last.results());
     }
 }

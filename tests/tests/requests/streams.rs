@@ -1,6 +1,6 @@
 //! Streams in every shape in which they may arrive.
 
-use cofferdam_tests::wire::{Cut, Provider, both, calls, nothing, says};
+use cofferdam_tests::wire::{Cut, Provider, all, both, calls, nothing, raw, says};
 use serde_json::{Value, json};
 
 use super::home;
@@ -23,6 +23,53 @@ fn r088_however_the_bytes_are_cut_the_text_and_the_arguments_are_whole() {
             "{provider:?}, {cut:?}, crlf {crlf}: {texts:?}"
         );
         assert_eq!(server.last_request().count("Ich lese „alles“."), 1, "{provider:?}, {cut:?}, crlf {crlf}");
+    }
+}
+
+/// A call of `bash` whose arguments hold a byte that is no text, in the provider's own form.
+fn damaged(provider: Provider) -> Vec<u8> {
+    let arguments = json!({"command": "touch ran; : %"}).to_string();
+    let events = match provider {
+        Provider::OpenAi => {
+            let call = json!({"index": 0, "id": "a", "type": "function", "function": {"name": "bash", "arguments": arguments}});
+            let choice = |delta: Value, finish: Value| json!({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]});
+            vec![choice(json!({"tool_calls": [call]}), Value::Null), choice(json!({}), json!("tool_calls"))]
+        }
+        Provider::Anthropic => vec![
+            json!({"type": "message_start", "message": {}}),
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "a", "name": "bash", "input": {}}}),
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": arguments}}),
+            json!({"type": "content_block_stop", "index": 0}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}),
+            json!({"type": "message_stop"}),
+        ],
+        Provider::Responses => {
+            let call =
+                |arguments: &str| json!({"type": "function_call", "id": "fc_a", "call_id": "a", "name": "bash", "arguments": arguments});
+            vec![
+                json!({"type": "response.output_item.added", "output_index": 0, "item": call("")}),
+                json!({"type": "response.function_call_arguments.delta", "output_index": 0, "delta": arguments}),
+                json!({"type": "response.output_item.done", "output_index": 0, "item": call(&arguments)}),
+                json!({"type": "response.completed", "response": {"output": [call(&arguments)]}}),
+            ]
+        }
+    };
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n".to_owned();
+    let stream = head + &events.iter().map(|event| format!("data: {event}\n\n")).collect::<String>();
+    stream.bytes().map(|byte| if byte == b'%' { 0xFF } else { byte }).collect()
+}
+
+#[test]
+fn r023_a_call_whose_arguments_are_no_text_is_not_run() {
+    for provider in all() {
+        let home = home();
+        home.write("config/cofferdam/config.toml", provider.config(""));
+        let server = provider.serve([raw(&damaged(provider)), says("Once more, then.")]);
+        home.ask(&server, &["--mode", "auto"]).answered("Once more, then.");
+        let results = server.last_request().results();
+        let is_named = results[0].text.contains("they hold bytes that are not UTF-8. Nothing was run");
+        assert!(results.len() == 1 && results[0].is_error && is_named, "{provider:?}: {results:?}");
+        assert!(!home.has("ran"), "{provider:?}");
     }
 }
 

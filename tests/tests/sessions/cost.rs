@@ -39,7 +39,7 @@ fn r097_what_sub_agents_took_is_in_report_and_session_each_turn_at_its_own_price
 
 #[test]
 fn r097_a_response_that_says_nothing_is_paid_for() {
-    for (provider, model) in both().into_iter().zip(["gpt-4o", "claude-opus-5-5"]) {
+    for (provider, model) in both().into_iter().zip(["gpt-4.1", "claude-opus-5-5"]) {
         let user = User::new();
         let replies = vec![nothing().thinks("Hm.").usage(Some((1_000_000, 0))), says("Done.").usage(Some((1_000, 10)))];
         let report = run(&user, provider, model, replies, &[]);
@@ -53,10 +53,10 @@ fn r097_a_session_tells_what_each_request_used_and_cost() {
     let user = User::new();
     let run = |provider, model, replies, args: &[&str]| run(&user, provider, model, replies, args);
     let twice = vec![calls("submit", json!({})).usage(Some((1_000_000, 10_000))), says("Said.").usage(Some((1_000_000, 20_000)))];
-    let report = run(Provider::Anthropic, "claude-haiku-4-5", twice, &[]);
-    assert_eq!((&report["usage"]["input"], &report["cost"]), (&json!(2_000_000), &json!(2.15)));
+    let report = run(Provider::Anthropic, "claude-opus-5-5", twice, &[]);
+    assert_eq!((&report["usage"]["input"], &report["cost"]), (&json!(2_000_000), &json!(8.6)));
 
-    run(Provider::OpenAi, "gpt-4o", vec![says("Again.").usage(Some((1_000_000, 100_000)))], &["--continue"]);
+    run(Provider::OpenAi, "gpt-4.1", vec![says("Again.").usage(Some((1_000_000, 100_000)))], &["--continue"]);
     let shown = |what: &[&str]| {
         let id = user.json(&["sessions", "list", "--json"])["sessions"][0]["id"].as_str().expect("a name").to_owned();
         let ran = user.run(&[&["sessions", "show", &id], what].concat());
@@ -65,17 +65,17 @@ fn r097_a_session_tells_what_each_request_used_and_cost() {
     };
     let text = shown(&[]);
     for line in [
-        "(answered · 2000000 tokens in, 30000 out · $2.1500)",
-        "(answered · 1000000 tokens in, 100000 out · $3.5000)",
-        "in all: 2 requests · 3 turns · 3000000 tokens in, 130000 out · $5.6500",
+        "(answered · 2000000 tokens in, 30000 out · $8.6000)",
+        "(answered · 1000000 tokens in, 100000 out · $2.8000)",
+        "in all: 2 requests · 3 turns · 3000000 tokens in, 130000 out · $11.4000",
     ] {
         assert!(text.contains(line), "{line:?} is not in\n{text}");
     }
     let json: serde_json::Value = serde_json::from_str(&shown(&["--json"])).expect("JSON");
     let brief = |one: &serde_json::Value| json!([one["model"], one["usage"]["output"], one["cost"]]);
-    assert_eq!(brief(&json["requests"][0]), json!(["claude-haiku-4-5", 30_000, 2.15]));
-    assert_eq!(brief(&json["requests"][1]), json!(["gpt-4o", 100_000, 3.5]));
-    assert_eq!(brief(&json), json!([null, 130_000, 5.65]));
+    assert_eq!(brief(&json["requests"][0]), json!(["claude-opus-5-5", 30_000, 8.6]));
+    assert_eq!(brief(&json["requests"][1]), json!(["gpt-4.1", 100_000, 2.8]));
+    assert_eq!(brief(&json), json!([null, 130_000, 11.4]));
 
     // A price that is not known makes the sum unknown, and no less is said of the tokens.
     run(Provider::OpenAi, "nobody-knows", vec![says("Again.")], &["--continue"]);

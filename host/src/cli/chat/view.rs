@@ -192,7 +192,7 @@ impl State {
             Event::CallProgress { call, message } => {
                 self.progress = Some(format!("{}: {}", shown::line(&call.name, 64), shown::line(message, 200)));
             }
-            Event::CallFinished { call, tier, summary, result, view, duration, remembered: _ } => {
+            Event::CallFinished { call, tier, summary, result, view, duration, remembered: _, denied: _, exit_code: _ } => {
                 let id = call.id.to_string();
                 self.running.retain(|(running, _)| *running != id);
                 self.progress = None;

@@ -1,10 +1,10 @@
-//! What happened, as JSON.
+//! What happened, as JSON. The help of `cofferdam run` and the README describe the fields that programs rely on.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Renderer;
-use crate::agent::events::{Event, Fitting, Tier};
+use crate::agent::events::{DeniedCall, Event, Fitting, Tier};
 use crate::agent::ports::{Delta, ModelInfo};
 use crate::agent::{Outcome, RequestId};
 use crate::cli::spent::Spent;
@@ -18,17 +18,23 @@ pub(in crate::cli) struct CallSummary {
     tool: String,
     tier: Option<Tier>,
     pub(in crate::cli) status: ResultStatus,
+    /// Null unless it was denied.
+    denied: Option<DeniedCall>,
+    /// Of the last command that it ran; null if that did not exit by itself, or there was none.
+    exit_code: Option<i32>,
     duration_ms: u64,
 }
 
 impl CallSummary {
     pub(super) fn of(event: &Event<'_>) -> Option<Self> {
-        let Event::CallFinished { call, tier, result, duration, .. } = event else { return None };
+        let Event::CallFinished { call, tier, result, duration, denied, exit_code, .. } = event else { return None };
         Some(Self {
             id: call.id.to_string(),
             tool: call.name.clone(),
             tier: *tier,
             status: result.status,
+            denied: denied.cloned(),
+            exit_code: *exit_code,
             duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
         })
     }
@@ -92,8 +98,31 @@ pub(in crate::cli) fn report<'a>(
     }
 }
 
-/// An event as a line; some are of no use to a program.
-pub(super) fn line(event: &Event<'_>) -> Option<Value> {
+/// The lines of a run, one for each event.
+#[derive(Debug)]
+pub(super) struct EventLines {
+    session: Option<SessionId>,
+    has_begun: bool,
+}
+
+impl EventLines {
+    /// For a run of this session; `None` if it is not recorded.
+    pub(super) fn of(session: Option<SessionId>) -> Self {
+        Self { session, has_begun: false }
+    }
+
+    /// The line for an event; some are of no use to a program. The first one names the session, whatever it is about.
+    pub(super) fn line(&mut self, event: &Event<'_>) -> Option<Value> {
+        let mut line = line(event)?;
+        let names_session = !std::mem::replace(&mut self.has_begun, true) || matches!(event, Event::RequestStarted { .. });
+        if let Some(fields) = line.as_object_mut().filter(|_| names_session) {
+            fields.insert("session".into(), json!(self.session));
+        }
+        Some(line)
+    }
+}
+
+fn line(event: &Event<'_>) -> Option<Value> {
     Some(match event {
         Event::RequestStarted { request, prompt, model } => {
             json!({"type": "request_started", "request": request, "prompt": prompt, "model": model})
@@ -151,4 +180,22 @@ impl Report<'_> {
 /// A number of things.
 pub(in crate::cli) fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_of_a_run_names_its_session() {
+        let id: SessionId = serde_json::from_value(json!("0123456789ab")).expect("an id");
+        let started = Event::RequestStarted { request: "1", prompt: "Go.", model: "m" };
+        let mut lines = EventLines::of(Some(id));
+        let notice = lines.line(&Event::Notice("It is cold.")).expect("a line");
+        assert_eq!(notice, json!({"type": "notice", "text": "It is cold.", "session": "0123456789ab"}));
+        assert_eq!(lines.line(&started).expect("a line")["session"], "0123456789ab");
+        assert_eq!(lines.line(&Event::TurnStarted { turn: 1 }), Some(json!({"type": "turn_started", "turn": 1})));
+        let unrecorded = EventLines::of(None).line(&started).expect("a line");
+        assert_eq!(unrecorded, json!({"type": "request_started", "request": "1", "prompt": "Go.", "model": "m", "session": null}));
+    }
 }

@@ -93,7 +93,9 @@ pub(in crate::cli) fn problem(outcome: &Outcome) -> Option<String> {
         Outcome::Empty => "the model gave no answer, twice in a row".to_owned(),
         Outcome::Rejected => "stopped because you rejected a call".to_owned(),
         Outcome::Aborted => "stopped".to_owned(),
-        Outcome::TimedOut { seconds } => format!("stopped at the time limit of {seconds} s"),
+        Outcome::TimedOut { seconds } => {
+            format!("stopped at the time limit of {seconds} s (`--timeout`, or `timeout_seconds` in the configuration)")
+        }
         Outcome::ProviderError { message } => format!("the model did not answer: {message}"),
         Outcome::Overflow { message } => message.clone(),
         Outcome::InternalError { message } => format!("an error of cofferdam itself, please report it: {message}"),

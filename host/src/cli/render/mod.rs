@@ -8,6 +8,7 @@ use std::sync::Mutex;
 
 use super::args::Output;
 use crate::agent::events::{Event, Observer};
+use crate::session::SessionId;
 
 pub(super) use json::{CallSummary, count, report};
 
@@ -20,7 +21,7 @@ enum Face {
     Text(text::Text),
     /// Nothing until the end; the calls are collected for the report.
     Json(Vec<CallSummary>),
-    StreamJson(Vec<CallSummary>),
+    StreamJson(Vec<CallSummary>, json::EventLines),
 }
 
 /// While this lives, nothing moves on the screen.
@@ -29,11 +30,12 @@ pub(super) struct Paused<'a> {
 }
 
 impl Renderer {
-    pub(super) fn new(output: Output) -> Self {
+    /// For a run of this session; `None` if it is not recorded.
+    pub(super) fn new(output: Output, session: Option<&SessionId>) -> Self {
         let face = match output {
             Output::Text => Face::Text(text::Text::new()),
             Output::Json => Face::Json(Vec::new()),
-            Output::StreamJson => Face::StreamJson(Vec::new()),
+            Output::StreamJson => Face::StreamJson(Vec::new(), json::EventLines::of(session.cloned())),
         };
         Self { face: Mutex::new(face) }
     }
@@ -50,7 +52,7 @@ impl Renderer {
     pub(super) fn calls(&self) -> Vec<CallSummary> {
         match &*self.face() {
             Face::Text(text) => text.calls().to_vec(),
-            Face::Json(calls) | Face::StreamJson(calls) => calls.clone(),
+            Face::Json(calls) | Face::StreamJson(calls, _) => calls.clone(),
         }
     }
 
@@ -78,9 +80,9 @@ impl Observer for Renderer {
                     super::print::stderr_line(&crate::shown::line(text, 400));
                 }
             }
-            Face::StreamJson(calls) => {
+            Face::StreamJson(calls, lines) => {
                 calls.extend(CallSummary::of(event));
-                if let Some(line) = json::line(event) {
+                if let Some(line) = lines.line(event) {
                     super::print::stdout_line(&line.to_string());
                 }
             }
@@ -91,7 +93,7 @@ impl Observer for Renderer {
         match &*self.face() {
             Face::Text(text) => text.is_live(),
             Face::Json(_) => false,
-            Face::StreamJson(_) => true,
+            Face::StreamJson(..) => true,
         }
     }
 }

@@ -98,7 +98,7 @@ impl Text {
                     spinner.set_message(format!("{}: {}", shown::line(&call.name, 64), shown::line(message, 200)));
                 }
             }
-            Event::CallFinished { call, tier, summary, result, view, duration, remembered: _ } => {
+            Event::CallFinished { call, tier, summary, result, view, duration, remembered: _, denied: _, exit_code: _ } => {
                 self.finished(&Finished { call, tier: *tier, summary, result, view: *view, duration: *duration });
             }
             Event::Answered(_) => {

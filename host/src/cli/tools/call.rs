@@ -31,7 +31,7 @@ pub(super) fn run(common: &Common, name: String, input: &str, calls: CallArgs, a
     // The call has a thread of its own; this one drives it.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answered = runtime.block_on(async {
-        let dialog = TerminalDialog::at_this_terminal(&Arc::new(Renderer::new(Output::Json)), &parts.commands);
+        let dialog = TerminalDialog::at_this_terminal(&Arc::new(Renderer::new(Output::Json, None)), &parts.commands);
         let audit = audit::begin(&parts, &workspace, None, None, parts.settings.mode, |text| stderr_line(&shown::line(text, 400)))?;
         let dispatcher = parts.dispatcher(&workspace, Arc::new(parts.approvals(dialog, audit.as_ref())), None);
         let cancel = CancellationToken::new();

@@ -8,8 +8,9 @@
 use serde_json::{Value, json};
 
 use crate::agent::ports::{ModelRequest, ToolChoice};
-use crate::conversation::{AnsweredCall, Block, CallId, Content, Reasoning, ToolResult, Turn, distinct_ids};
+use crate::conversation::{AnsweredCall, Block, Call, Content, Reasoning, ToolResult, Turn};
 use crate::model::wire::{NO_OUTPUT, wire_input, wire_name, wire_summary};
+use crate::model::wire_ids::plain_id;
 
 /// What of a request is the model's and not the conversation's.
 pub(super) struct Shape<'a> {
@@ -64,9 +65,8 @@ fn messages(request: &ModelRequest<'_>, with_thinking: bool) -> Vec<Message> {
     for (prompt, turns) in conversation.exchanges() {
         add(&mut messages, "user", [text(prompt)]);
         for turn in turns {
-            let ids = ids(turn.turn());
-            add(&mut messages, "assistant", assistant(turn.turn(), &ids, with_thinking));
-            add(&mut messages, "user", turn.results().zip(&ids).map(|((_, answer), id)| result(id, answer)));
+            add(&mut messages, "assistant", assistant(turn.turn(), with_thinking));
+            add(&mut messages, "user", turn.results().map(|(call, answer)| result(call, answer)));
         }
     }
     mark_for_cache(messages.last_mut().and_then(|last| last.content.iter_mut().rev().find(|block| can_be_marked(block))));
@@ -102,25 +102,15 @@ fn can_be_marked(block: &Value) -> bool {
     !matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"))
 }
 
-/// The ids of a turn's calls as this API takes them: other providers write characters that it does not.
-fn ids(turn: &Turn) -> Vec<CallId> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let fitted = |id: &CallId| CallId::new(id.as_str().replace(|c| !fits(c), "_"));
-    let mut ids: Vec<CallId> = turn.calls().map(|answered| fitted(&answered.call.id)).collect();
-    distinct_ids(ids.iter_mut());
-    ids
-}
-
-fn assistant(turn: &Turn, ids: &[CallId], with_thinking: bool) -> Vec<Value> {
-    let mut ids = ids.iter();
+fn assistant(turn: &Turn, with_thinking: bool) -> Vec<Value> {
     turn.blocks()
         .iter()
         .filter_map(|block| match block {
             Block::Text(said) => Some(text(said)),
             Block::Reasoning(reasoning) => with_thinking.then(|| thinking(reasoning)).flatten(),
-            Block::Call(AnsweredCall { call, .. }) => {
-                Some(json!({"type": "tool_use", "id": ids.next(), "name": wire_name(&call.name), "input": wire_input(&call.arguments)}))
-            }
+            Block::Call(AnsweredCall { call, .. }) => Some(
+                json!({"type": "tool_use", "id": plain_id(&call.id), "name": wire_name(&call.name), "input": wire_input(&call.arguments)}),
+            ),
         })
         .collect()
 }
@@ -134,8 +124,8 @@ fn thinking(reasoning: &Reasoning) -> Option<Value> {
     }
 }
 
-fn result(id: &CallId, result: &ToolResult) -> Value {
-    let mut block = json!({"type": "tool_result", "tool_use_id": id, "content": content(result)});
+fn result(call: &Call, result: &ToolResult) -> Value {
+    let mut block = json!({"type": "tool_result", "tool_use_id": plain_id(&call.id), "content": content(result)});
     if result.status.is_error() {
         block["is_error"] = true.into();
     }

@@ -9,9 +9,10 @@ use serde_json::Value;
 
 use crate::agent::ports::Delta;
 use crate::conversation::{Call, CallId, Reasoning, Response, ResponseBlock, StopReason, Usage};
+use crate::model::event_data::read_event;
 use crate::model::failure::{Failure, Place};
 use crate::model::sse::Event;
-use crate::model::wire::{Hand, Progress, Wire};
+use crate::model::wire::{Hand, PART, Progress, Wire, reason};
 
 /// A response on its way.
 pub(in crate::model) struct Stream {
@@ -94,6 +95,8 @@ impl Stream {
         };
         let delta = &data["delta"];
         let piece = |key: &str| delta[key].as_str().unwrap_or_default();
+        let new = ["text", "thinking", "signature", "partial_json"].map(|key| piece(key).len());
+        hand.keep(new.iter().sum(), &self.place)?;
         match (&mut begun.block, delta["type"].as_str().unwrap_or_default()) {
             (Part::Text(text), "text_delta") => say(text, piece("text"), hand),
             (Part::Thinking { text, .. }, "thinking_delta") => {
@@ -127,7 +130,7 @@ impl Stream {
             // A server that gives no reason has at least said that it is done.
             "end_turn" | "stop_sequence" | "tool_use" | "" if self.has_calls() => StopReason::Calls,
             "end_turn" | "stop_sequence" | "tool_use" => StopReason::End,
-            other => StopReason::Other(other.to_owned()),
+            other => StopReason::Other(reason(other)),
         }
     }
 }
@@ -174,11 +177,13 @@ impl Part {
 
 impl Wire for Stream {
     fn event(&mut self, event: &Event, hand: &mut Hand<'_>) -> Result<Progress, Failure> {
-        let data: Value = serde_json::from_str(&event.data)
-            .map_err(|error| self.place.damaged(&format!("an event is not JSON ({error}): {}", self.place.quote(&event.data))))?;
+        let data = read_event(event, &self.place)?;
         match data["type"].as_str().unwrap_or(&event.name) {
             "message_start" => self.count(&data["message"]["usage"]),
-            "content_block_start" => self.begin(&data, hand)?,
+            "content_block_start" => {
+                hand.keep(PART + event.data.len(), &self.place)?;
+                self.begin(&data, hand)?;
+            }
             "content_block_delta" => self.add(&data, hand)?,
             "content_block_stop" => {
                 if let Some(begun) = data["index"].as_u64().and_then(|index| self.blocks.get_mut(&index)) {

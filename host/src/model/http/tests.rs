@@ -44,6 +44,7 @@ fn model(spec: &str, server: &Server) -> Box<dyn Model> {
 /// A stream that was cut within an event.
 const DAMAGED: &str = "data: {\"choices\": [{\"delta\": {\"content\": \"ha\n\n";
 
+#[derive(Debug)]
 struct Asked {
     outcome: Result<Response, ModelError>,
     deltas: Vec<String>,
@@ -228,9 +229,12 @@ async fn r086_silence_is_a_timeout() {
     let asked = ask(vec![mute]).await;
     assert_eq!(failed(&asked).0, ModelErrorKind::Timeout);
     let asked = ask(vec![Answer::events("").then(Step::Stall)]).await;
-    assert!(failed(&asked).1.ends_with("sent nothing for 500 ms"));
+    let named = "sent nothing for 500 ms. If it needs longer to begin, raise `first_event_timeout_seconds` in [provider].";
+    assert!(failed(&asked).1.ends_with(named), "{asked:?}");
     let asked = ask(vec![Answer::events(HALF).then(Step::Stall)]).await;
-    assert_eq!(asked.outcome.expect_err("a failure").partial_text, "half");
+    let error = asked.outcome.expect_err("a failure");
+    assert_eq!(error.partial_text, "half");
+    assert!(error.message.ends_with("raise `idle_timeout_seconds` in [provider]."), "{error}");
 }
 
 #[tokio::test]
@@ -302,7 +306,7 @@ async fn r100_cancelling_works_at_every_stage() {
     for (answer, partial) in [(connecting, ""), (streaming, "half"), (arguments, ""), (backoff, "")] {
         let server = Server::start(vec![answer]).await;
         // Patience that would fail the test if cancelling did not work.
-        let timing = crate::model::Timing { first_event: Duration::from_secs(60), idle: Duration::from_secs(60), ..impatient() };
+        let timing = crate::model::Timing { first_event: Some(Duration::from_secs(60)), idle: Duration::from_secs(60), ..impatient() };
         let settings = Settings { base_url: Some(server.url()), timing, ..Settings::default() };
         let model = connect(&"openai:m".parse().expect("a spec"), &settings).expect("connected");
         let cancel = CancellationToken::new();
@@ -357,4 +361,114 @@ async fn r072_overflow_is_told_apart() {
     let (kind, message) = failed(&asked);
     assert_eq!(kind, ModelErrorKind::Overflow);
     assert!(message.contains("8192 tokens"), "{message}");
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_to_be_asked_for_usage_is_not_asked_again() {
+    let refusal =
+        r#"{"detail": [{"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}]}"#;
+    let server = Server::start(vec![Answer::with("422 What", &[], refusal), Answer::events(HELLO), Answer::events(HELLO)]).await;
+    let model = model("openai:m", &server);
+    for _ in 0..2 {
+        let outcome = Heard::default().ask(&*model, hello(&eventful())).await;
+        assert_eq!(outcome.map(|response| response.text()), Ok("Grüße 🦀".into()));
+    }
+    let asked: Vec<bool> = server.requests().iter().map(|request| request.body.get("stream_options").is_some()).collect();
+    assert_eq!(asked, [true, false, false]);
+}
+
+#[tokio::test]
+async fn thinking_that_a_server_has_no_key_for_is_left_out() {
+    let refusal = r#"{"error": {"message": "'messages.1': property 'reasoning_content' is unsupported", "type": "invalid_request_error"}}"#;
+    let refused = Answer::with("400 Bad", &[], refusal);
+    let server = Server::start(vec![refused.clone(), Answer::events(HELLO), Answer::events(HELLO), refused]).await;
+    let model = model("openai:kimi-k2", &server);
+    for _ in 0..2 {
+        assert!(Heard::default().ask(&*model, hello(&eventful())).await.is_ok());
+    }
+    assert!(Heard::default().ask(&*model, hello(&eventful())).await.is_err(), "what was not sent cannot be left out");
+    let sent: Vec<bool> = server.requests().iter().map(|request| request.body.to_string().contains("reasoning_content")).collect();
+    assert_eq!(sent, [true, false, false, false]);
+}
+
+#[tokio::test]
+async fn nothing_is_asked_for_compressed_and_what_is_is_named() {
+    let asked = ask(vec![Answer::events(HELLO)]).await;
+    let head = &asked.server.requests()[0].head;
+    assert!(head.contains("\r\naccept-encoding: identity"), "{head}");
+    for (headers, how) in [(("content-encoding", "gzip"), "gzip"), (("content-encoding", "identity, br"), "br")] {
+        let stream = Answer::with("200 OK", &[("content-type", "text/event-stream"), headers], "\u{1f}\u{8b}");
+        let asked = ask(vec![stream, Answer::events(HELLO)]).await;
+        let (kind, message) = failed(&asked);
+        assert_eq!(kind, ModelErrorKind::Malformed);
+        assert!(message.contains(&format!("a body that is compressed with {how}, although it was asked not to compress")), "{message}");
+        assert_eq!(asked.server.requests().len(), 1);
+        let error = Answer::with("400 Bad", &[headers], "\u{1f}\u{8b}");
+        let asked = ask(vec![error]).await;
+        assert!(failed(&asked).1.contains(&format!("(its message is compressed with {how}")), "{:?}", asked.outcome);
+    }
+    let asked = ask(vec![Answer::with("200 OK", &[("content-type", "text/event-stream"), ("content-encoding", "identity")], HELLO)]).await;
+    assert!(asked.outcome.is_ok(), "{:?}", asked.outcome);
+}
+
+#[tokio::test]
+async fn an_error_that_drips_is_waited_for_until_its_deadline() {
+    let mut drips = Answer::with("400 Bad", &[("content-length", "9999")], "no such");
+    for _ in 0..50 {
+        drips = drips.then(Step::Wait(Duration::from_millis(100))).then(Step::Send(b" model".to_vec()));
+    }
+    let begun = Instant::now();
+    let asked = ask(vec![drips]).await;
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert!(failed(&asked).1.contains("refused the request (status 400): no such model"), "{:?}", asked.outcome);
+}
+
+#[tokio::test]
+async fn a_last_event_without_its_blank_line_counts_if_it_is_whole() {
+    let end = "data: {\"choices\": [{\"delta\": {}, \"finish_reason\": \"stop\"}]}";
+    for cut in ["", "\n", "\r"] {
+        let asked = ask(vec![Answer::events(&format!("{HALF}{end}{cut}"))]).await;
+        assert_eq!(asked.outcome.map(|response| response.text()), Ok("half".into()), "{cut:?}");
+    }
+    let claude = CLAUDE.trim_end();
+    assert_eq!(ask_as("anthropic:m", vec![Answer::events(claude)]).await.outcome.map(|response| response.text()), Ok("Grüße 🦀".into()));
+    let error = "data: {\"error\": {\"type\": \"invalid_request_error\", \"message\": \"not so\"}}";
+    assert!(failed(&ask(vec![Answer::events(error)]).await).1.ends_with("broke off with an error: not so"));
+    let asked = ask(vec![Answer::events(&format!("{HALF}{}", &end[..end.len() - 1]))]).await;
+    assert!(failed(&asked).1.ends_with("the stream ended before the response did"), "{:?}", asked.outcome);
+}
+
+#[tokio::test]
+async fn r091_usage_that_cannot_be_true_is_unknown() {
+    let absurd = HELLO.replace("{\"prompt_tokens\": 3}", "{\"prompt_tokens\": 9000000000, \"completion_tokens\": 5}");
+    let usage = ask(vec![Answer::events(&absurd)]).await.outcome.expect("a response").usage;
+    assert_eq!((usage.input, usage.output), (None, Some(5)));
+}
+
+/// What a stream of this event without end comes to; with the text that is kept of it.
+async fn endless(spec: &str, begin: &str, event: &str) -> (String, usize) {
+    let mut answer = Answer::events(begin);
+    let piece = event.repeat(((1 << 20) / event.len()).max(1));
+    for _ in 0..8 {
+        answer = answer.then(Step::Send(piece.clone().into_bytes()));
+    }
+    let error = ask_as(spec, vec![answer]).await.outcome.expect_err("it has no end");
+    assert_eq!(error.kind, ModelErrorKind::Malformed, "{error}");
+    (error.message, error.partial_text.len())
+}
+
+#[tokio::test]
+async fn r088_whatever_of_a_response_has_no_end_is_given_up() {
+    let delta = |delta: &str| format!("data: {{\"choices\": [{{\"delta\": {delta}}}]}}\n\n");
+    let x = "x".repeat(1000);
+    let openai = [
+        delta(&format!("{{\"content\": \"{x}\"}}")),
+        delta(&format!("{{\"reasoning_content\": \"{x}\"}}")),
+        delta(&format!("{{\"tool_calls\": [{{\"index\": 0, \"function\": {{\"arguments\": \"{x}\"}}}}]}}")),
+        delta("{\"tool_calls\": [{\"function\": {\"name\": \"a\", \"arguments\": \"{}\"}}]}"),
+    ];
+    for event in &openai {
+        let (message, kept) = endless("openai:m", "", event).await;
+        assert!(message.ends_with("the response is longer than 4 MiB") && kept <= (256 << 10) + 100, "{message}: {kept}");
+    }
 }

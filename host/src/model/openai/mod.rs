@@ -6,12 +6,15 @@ pub(super) mod stream;
 #[cfg(test)]
 mod tests;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::http::Line;
 use super::wire::Hand;
-use crate::agent::ports::{Delta, Model, ModelError, ModelInfo, ModelRequest};
+use crate::agent::ports::{Delta, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest};
 use crate::conversation::Response;
 
 /// A model behind an address that speaks chat completions.
@@ -20,6 +23,41 @@ pub(super) struct OpenAi {
     pub(super) info: ModelInfo,
     pub(super) line: Line,
     pub(super) dialect: Dialect,
+    pub(super) refused: RefusedKeys,
+}
+
+/// Keys that this server has refused, and is not sent again. What they ask for is good to have, and no request fails for it.
+#[derive(Debug, Default)]
+pub(super) struct RefusedKeys {
+    /// The one that asks for usage: Mistral's API and older versions of Azure's do not know it.
+    usage: AtomicBool,
+    /// The one that takes thinking back to where it came from: whoever else serves that model may not know it.
+    thinking: AtomicBool,
+}
+
+impl RefusedKeys {
+    /// Notes a key that was refused; says whether one was that had been sent.
+    fn note(&self, error: &ModelError, sent: &Value) -> bool {
+        let is_refused = |key: &str| {
+            error.kind == ModelErrorKind::Rejected
+                && error.partial_text.is_empty()
+                && error.message.contains(key)
+                && request::has_key(sent, key)
+        };
+        if is_refused(request::USAGE) {
+            return !self.usage.swap(true, Ordering::Relaxed);
+        }
+        is_refused(request::THINKING) && !self.thinking.swap(true, Ordering::Relaxed)
+    }
+
+    fn leave_out(&self, body: &mut Value) {
+        if self.usage.load(Ordering::Relaxed) {
+            request::remove_key(body, request::USAGE);
+        }
+        if self.thinking.load(Ordering::Relaxed) {
+            request::remove_key(body, request::THINKING);
+        }
+    }
 }
 
 /// In what one server differs from another.
@@ -29,6 +67,11 @@ pub(super) struct Dialect {
     pub(super) is_openai: bool,
     /// It takes pictures in user messages.
     pub(super) takes_pictures: bool,
+    /// It knows the limit on output by its new name.
+    pub(super) has_new_limit: bool,
+    /// It is a model of Mistral, whose servers and chat templates are strict: an id has nine letters or digits, and no message of
+    /// the user comes right after a result.
+    pub(super) is_mistral: bool,
     /// It refuses turns with calls that come back without their thinking.
     pub(super) wants_reasoning_back: bool,
     /// How hard to think, if it was configured.
@@ -41,8 +84,16 @@ impl Dialect {
     pub(super) fn of(model: &str, is_openai: bool) -> Self {
         // DeepSeek and Kimi demand it; their names stay recognisable whoever serves them.
         let name = model.to_lowercase();
-        let wants_reasoning_back = !is_openai && (name.contains("deepseek") || name.contains("kimi"));
-        Self { is_openai, takes_pictures: is_openai, wants_reasoning_back, reasoning_effort: None, max_output: None }
+        let is_of = |families: &[&str]| !is_openai && families.iter().any(|family| name.contains(family));
+        Self {
+            is_openai,
+            takes_pictures: is_openai,
+            has_new_limit: is_openai,
+            is_mistral: is_of(&["mistral", "mixtral", "ministral", "magistral", "devstral", "codestral", "pixtral", "voxtral"]),
+            wants_reasoning_back: is_of(&["deepseek", "kimi"]),
+            reasoning_effort: None,
+            max_output: None,
+        }
     }
 
     /// How hard to think. These models think by default, and chat completions lets them call tools only if they do
@@ -55,7 +106,7 @@ impl Dialect {
 
     /// OpenAI's newer models refuse the old key; other servers know only the old one.
     fn max_output_key(&self) -> &'static str {
-        if self.is_openai { "max_completion_tokens" } else { "max_tokens" }
+        if self.has_new_limit { "max_completion_tokens" } else { "max_tokens" }
     }
 }
 
@@ -71,9 +122,15 @@ impl Model for OpenAi {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Response, ModelError>> {
         Box::pin(async move {
-            let body = request::body(&self.info.model, &request, &self.dialect);
-            let hand = Hand::new(on_delta, request.is_shown_live);
-            self.line.ask(&body, || stream::Stream::new(self.line.place()), hand, cancel).await
+            loop {
+                let mut body = request::body(&self.info.model, &request, &self.dialect);
+                self.refused.leave_out(&mut body);
+                let hand = Hand::new(on_delta, request.is_shown_live);
+                match self.line.ask(&body, || stream::Stream::new(self.line.place()), hand, cancel).await {
+                    Err(error) if self.refused.note(&error, &body) => {}
+                    outcome => return outcome,
+                }
+            }
         })
     }
 }

@@ -10,9 +10,10 @@ use serde_json::Value;
 
 use crate::agent::ports::Delta;
 use crate::conversation::{Call, CallId, Reasoning, Response, ResponseBlock, StopReason, Usage};
+use crate::model::event_data::read_event;
 use crate::model::failure::{Failure, Place};
 use crate::model::sse::Event;
-use crate::model::wire::{Hand, Progress, Wire};
+use crate::model::wire::{Hand, PART, Progress, Wire, reason};
 
 /// A response on its way.
 pub(in crate::model) struct Stream {
@@ -33,6 +34,37 @@ struct Begun {
     id: String,
     name: String,
     arguments: String,
+    balance: Balance,
+}
+
+/// Whether the arguments of a call may be whole, found out piece by piece: reading all of them again for each piece would take a
+/// hostile stream hours.
+#[derive(Default)]
+struct Balance {
+    depth: usize,
+    in_string: bool,
+    is_escaped: bool,
+    has_begun: bool,
+}
+
+impl Balance {
+    fn add(&mut self, piece: &str) {
+        for byte in piece.bytes() {
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' => self.is_escaped = self.in_string,
+                b'"' => self.in_string = !self.in_string,
+                b'{' | b'[' if !self.in_string => self.depth += 1,
+                b'}' | b']' if !self.in_string => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+            self.has_begun |= !byte.is_ascii_whitespace();
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.has_begun && self.depth == 0 && !self.in_string
+    }
 }
 
 #[derive(Deserialize)]
@@ -99,32 +131,36 @@ impl Stream {
         }
     }
 
-    fn delta(&mut self, delta: DeltaBody, hand: &mut Hand<'_>) {
+    fn delta(&mut self, delta: DeltaBody, hand: &mut Hand<'_>) -> Result<(), Failure> {
         // Some servers send the same thought under both names.
         let thought =
             [delta.reasoning_content, delta.reasoning].into_iter().flatten().map(|value| plain_text(&value)).find(|text| !text.is_empty());
         if let Some(thought) = thought {
+            hand.keep(thought.len(), &self.place)?;
             self.reasoning.push_str(&thought);
             hand.over(Delta::Reasoning(&thought));
         }
         if let Some(content) = delta.content {
-            self.say(&plain_text(&content), hand);
+            self.say(&plain_text(&content), hand)?;
         }
         if let Some(refusal) = delta.refusal.filter(|refusal| !refusal.is_empty()) {
             self.refused = true;
-            self.say(&refusal, hand);
+            self.say(&refusal, hand)?;
         }
         for call in delta.tool_calls.into_iter().flatten() {
-            self.call(call, hand);
+            self.call(call, hand)?;
         }
+        Ok(())
     }
 
-    fn say(&mut self, text: &str, hand: &mut Hand<'_>) {
+    fn say(&mut self, text: &str, hand: &mut Hand<'_>) -> Result<(), Failure> {
+        hand.keep(text.len(), &self.place)?;
         self.text.push_str(text);
         hand.over(Delta::Text(text));
+        Ok(())
     }
 
-    fn call(&mut self, delta: CallDelta, hand: &mut Hand<'_>) {
+    fn call(&mut self, delta: CallDelta, hand: &mut Hand<'_>) -> Result<(), Failure> {
         let index = delta.index.as_ref().and_then(Value::as_u64);
         let id = delta.id.unwrap_or_default();
         let function = delta.function.unwrap_or_default();
@@ -132,6 +168,7 @@ impl Stream {
         let position = match self.continued(index, &id, &name) {
             Some(position) => position,
             None => {
+                hand.keep(PART, &self.place)?;
                 self.calls.push(Begun { index, ..Begun::default() });
                 self.calls.len() - 1
             }
@@ -139,6 +176,13 @@ impl Stream {
         if let Some(index) = index {
             self.by_index.insert(index, position);
         }
+        let fragment = match function.arguments {
+            Some(Value::String(fragment)) => fragment,
+            Some(Value::Null) | None => String::new(),
+            // Not as text, as the format demands, but as the JSON itself.
+            Some(whole) => whole.to_string(),
+        };
+        hand.keep(id.len() + name.len() + fragment.len(), &self.place)?;
         let call = &mut self.calls[position];
         if call.id.is_empty() {
             call.id = id;
@@ -148,12 +192,9 @@ impl Stream {
             name.trim().clone_into(&mut call.name);
             hand.over(Delta::CallBegun(&call.name));
         }
-        match function.arguments {
-            Some(Value::String(fragment)) => call.arguments.push_str(&fragment),
-            Some(Value::Null) | None => {}
-            // Not as text, as the format demands, but as the JSON itself.
-            Some(whole) => call.arguments.push_str(&whole.to_string()),
-        }
+        call.balance.add(&fragment);
+        call.arguments.push_str(&fragment);
+        Ok(())
     }
 
     /// Which call this fragment goes on with, if it does not begin one. Its index tells; but there are servers that
@@ -165,13 +206,12 @@ impl Stream {
         };
         let call = &self.calls[position];
         let other_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
-        let next_whole = index.is_none() && !name.is_empty() && serde_json::from_str::<Value>(&call.arguments).is_ok();
+        let next_whole = index.is_none() && !name.is_empty() && call.balance.is_whole();
         (!other_id && !next_whole).then_some(position)
     }
 
     fn stop(&self) -> StopReason {
-        let reason = self.finish.as_deref().unwrap_or_default();
-        match reason {
+        match self.finish.as_deref().unwrap_or_default() {
             "length" => StopReason::Length,
             "content_filter" => StopReason::Refused,
             "stop" | "tool_calls" | "function_call" | "eos" => match (self.refused, self.calls.is_empty()) {
@@ -179,7 +219,7 @@ impl Stream {
                 (false, false) => StopReason::Calls,
                 (false, true) => StopReason::End,
             },
-            other => StopReason::Other(other.to_owned()),
+            other => StopReason::Other(reason(other)),
         }
     }
 }
@@ -189,10 +229,9 @@ impl Wire for Stream {
         if event.data.trim() == "[DONE]" {
             return Ok(Progress::Over);
         }
-        let chunk: Chunk = serde_json::from_str(&event.data).map_err(|error| {
-            let what = format!("an event is not a chunk of a response ({error}): {}", self.place.quote(&event.data));
-            // What is no JSON was cut or damaged on its way; what is JSON of another form will be so again.
-            if error.is_data() { self.place.malformed(&what) } else { self.place.damaged(&what) }
+        // What is no JSON was cut or damaged on its way; what is JSON of another form will be so again.
+        let chunk = Chunk::deserialize(read_event(event, &self.place)?).map_err(|error| {
+            self.place.malformed(&format!("an event is not a chunk of a response ({error}): {}", self.place.quote(&event.data)))
         })?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             return Err(self.place.broke_off(&error));
@@ -202,7 +241,7 @@ impl Wire for Stream {
         }
         if let Some(choice) = chunk.choices.unwrap_or_default().into_iter().next() {
             if let Some(delta) = choice.delta {
-                self.delta(delta, hand);
+                self.delta(delta, hand)?;
             }
             if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
                 if reason == "error" {

@@ -55,6 +55,27 @@ fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
 }
 
 #[test]
+fn mistrals_models_get_ids_and_an_order_that_their_servers_take() {
+    let mut transcript = Transcript::new();
+    for exchange in &eventful().exchanges()[1..2] {
+        transcript.begin(exchange.prompt());
+        transcript.record(exchange.turns()[0].clone());
+    }
+    transcript.begin("Never mind.");
+    let dialect = Dialect::of("Devstral-Small-2507", false);
+    let messages = sent(&transcript, &dialect);
+    let roles: Vec<_> = messages.as_array().into_iter().flatten().filter_map(|message| message["role"].as_str()).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "tool", "tool", "assistant", "user"]);
+    assert_eq!(messages[5]["content"], "(No answer.)");
+    for n in 0..3 {
+        let id = messages[1]["tool_calls"][n]["id"].as_str().expect("an id");
+        assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
+        assert_eq!(messages[2 + n]["tool_call_id"], id);
+    }
+    assert_eq!(sent(&transcript, &Dialect::of("qwen3", false))[1]["tool_calls"][0]["id"], "c1");
+}
+
+#[test]
 fn r057_a_blank_system_prompt_is_not_sent() {
     let mut transcript = Transcript::new();
     transcript.begin("Hi");
@@ -99,6 +120,8 @@ fn openai_itself_is_spoken_to_in_its_own_dialect() {
     let (transcript, tools) = (eventful(), two_tools());
     let request = ModelRequest { tools: &tools, ..hello(&transcript) };
     let dialect = Dialect { max_output: Some(9), ..Dialect::of("gpt-6-sol", true) };
+    let azure = Dialect { has_new_limit: true, max_output: Some(9), ..Dialect::of("gpt-6-sol", false) };
+    assert_eq!(request::body("gpt-6-sol", &request, &azure)["max_completion_tokens"], 9);
     let body = request::body("gpt-6-sol", &request, &dialect);
     assert_eq!((&body["reasoning_effort"], &body["max_completion_tokens"]), (&json!("none"), &json!(9)));
     assert!(body.get("tool_choice").is_none());
@@ -124,7 +147,7 @@ fn read(chunks: &[Value]) -> Read {
     let mut outcome = Ok(Progress::More);
     for chunk in chunks {
         let data = chunk.as_str().map_or_else(|| chunk.to_string(), str::to_owned);
-        outcome = stream.event(&Event { name: String::new(), data }, &mut hand);
+        outcome = stream.event(&Event { name: String::new(), data, ..Event::default() }, &mut hand);
         if !matches!(outcome, Ok(Progress::More)) {
             break;
         }
@@ -211,6 +234,26 @@ fn r082_whole_calls_in_one_piece_under_one_index_or_none() {
     let nameless = delta(json!({"tool_calls": [{"function": {"name": "read", "arguments": {"p": 1}}}]}));
     let response = read(&[nameless.clone(), nameless, end("stop")]).outcome.expect("a response");
     assert_eq!(calls_of(&response), [("", "read", "{\"p\":1}"), ("", "read", "{\"p\":1}")]);
+}
+
+#[test]
+fn r082_pieces_without_an_index_go_on_with_a_call_that_is_not_whole() {
+    let piece = |name: &str, arguments: &str| delta(json!({"tool_calls": [{"function": {"name": name, "arguments": arguments}}]}));
+    let pieces = [piece("read", "{\"a\": [\"]}\\\""), piece("read", "\"], \"b\": {}"), piece("", "}"), piece("grep", "{}"), piece("", " ")];
+    let response = read(&[&pieces[..], &[end("stop")]].concat()).outcome.expect("a response");
+    assert_eq!(calls_of(&response), [("", "read", "{\"a\": [\"]}\\\"\"], \"b\": {}}"), ("", "grep", "{} ")]);
+}
+
+#[test]
+fn r082_many_named_pieces_without_an_index_are_read_in_linear_time() {
+    let begun = std::time::Instant::now();
+    let piece = |arguments: &str| delta(json!({"tool_calls": [{"function": {"name": "read", "arguments": arguments}}]}));
+    let mut chunks = vec![piece("[{}")];
+    chunks.extend((0..100_000).map(|_| piece(",{}")));
+    chunks.push(end("stop"));
+    let response = read(&chunks).outcome.expect("a response");
+    assert_eq!(response.calls().count(), 1);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
 #[test]
@@ -319,11 +362,11 @@ fn r013_r025_markers_and_calls_in_text_are_text() {
 fn r065_r070_a_summary_is_context_of_the_users_side_and_an_old_result_a_placeholder() {
     let context = "[Context from the host, not a message of the user: what was said and done before this, in summary. The user's message after it \
                    is older than its end: the summary covers part of the work on it.]\n\nIt began.\n\n[End of the summary.]";
-    let call = json!({"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}});
+    let call = json!({"id": "c_2", "type": "function", "function": {"name": "read", "arguments": "{}"}});
     let expected = json!([
         {"role": "user", "content": format!("{context}\n\nOne.")},
         {"role": "assistant", "content": null, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c", "content": crate::conversation::PLACEHOLDER},
+        {"role": "tool", "tool_call_id": "c_2", "content": crate::conversation::PLACEHOLDER},
         {"role": "user", "content": "Two."},
         {"role": "assistant", "content": "Yes."},
         {"role": "user", "content": "Three."},

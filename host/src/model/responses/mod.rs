@@ -28,6 +28,8 @@ pub(super) struct Responses {
 /// In what one server or model differs from another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Dialect {
+    /// It is OpenAI itself.
+    pub(super) is_openai: bool,
     /// It thinks, and hands its thinking over encrypted.
     pub(super) thinks: bool,
     /// It tells remarks on the way from the answer, and wants that told back.

@@ -3,6 +3,8 @@
 //! Choices where the format leaves some:
 //! - What the assistant said and called goes without the names that the provider gave it. A name stands for something that is
 //!   kept there, and nothing is; only thinking has to have its own.
+//! - OpenAI takes what the assistant said as plain text. Other servers tell items apart by all that the format has for an answer:
+//!   llama.cpp by `type` and `output_text`, vLLM by `id`, `status` and `annotations` as well. They get all of it.
 //! - Thinking goes before what came of it. Without that it is refused, so that thinking at the end of a turn is left out.
 //! - There is no mark for an error: the text of one begins with `Error:`, as in chat completions.
 //! - Schemas are not `strict`: that would demand that each argument is required.
@@ -11,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::Dialect;
 use crate::agent::ports::{ModelRequest, ToolChoice};
-use crate::conversation::{AnsweredCall, Block, Call, Reasoning, ToolResult, Turn};
-use crate::model::wire::{no_pictures, wire_arguments, wire_name, wire_summary, wire_text};
+use crate::conversation::{AnsweredCall, Block, Call, Place, Reasoning, SentTurn, ToolResult, Turn};
+use crate::model::wire::{no_pictures, wire_arguments, wire_name, wire_schema, wire_summary, wire_text};
 
 /// The body of the request.
 pub(super) fn body(model: &str, request: &ModelRequest<'_>, dialect: &Dialect, with_thinking: bool) -> Value {
@@ -22,7 +24,7 @@ pub(super) fn body(model: &str, request: &ModelRequest<'_>, dialect: &Dialect, w
         body["instructions"] = request.system.into();
     }
     if !request.tools.is_empty() {
-        let tool = |tool: &crate::agent::ports::ToolDefinition| json!({"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.input_schema, "strict": false});
+        let tool = |tool: &crate::agent::ports::ToolDefinition| json!({"type": "function", "name": tool.name, "description": tool.description, "parameters": wire_schema(&tool.input_schema), "strict": false});
         body["tools"] = request.tools.iter().map(tool).collect();
         if request.tool_choice == ToolChoice::None {
             body["tool_choice"] = "none".into();
@@ -55,7 +57,7 @@ impl Input<'_> {
             self.user.push(prompt.to_owned());
             for turn in turns {
                 self.flush();
-                self.assistant(turn.turn());
+                self.assistant(turn);
                 self.items.extend(turn.results().map(|(call, answer)| result(call, answer, self.dialect)));
             }
         }
@@ -67,15 +69,16 @@ impl Input<'_> {
     fn flush(&mut self) {
         let texts = std::mem::take(&mut self.user);
         if !texts.is_empty() {
-            self.items.push(json!({"role": "user", "content": texts.join("\n\n")}));
+            self.items.push(json!({"type": "message", "role": "user", "content": texts.join("\n\n")}));
         }
     }
 
-    fn assistant(&mut self, turn: &Turn) {
+    fn assistant(&mut self, sent: SentTurn<'_>) {
+        let turn = sent.turn();
         let last = turn.blocks().iter().rposition(|block| !matches!(block, Block::Reasoning(_))).unwrap_or_default();
         for (at, block) in turn.blocks().iter().enumerate() {
             match block {
-                Block::Text(text) => self.items.push(self.said(text, turn)),
+                Block::Text(text) => self.items.push(self.said(text, turn, (sent.place(), at))),
                 Block::Reasoning(Reasoning::Sealed { id, summary, data }) if self.with_thinking && self.dialect.thinks && at < last => {
                     let summary: Vec<Value> = summary.iter().map(|text| json!({"type": "summary_text", "text": text})).collect();
                     self.items.push(json!({"type": "reasoning", "id": id, "summary": summary, "encrypted_content": data}));
@@ -90,8 +93,14 @@ impl Input<'_> {
         }
     }
 
-    fn said(&self, text: &str, turn: &Turn) -> Value {
-        let mut item = json!({"role": "assistant", "content": text});
+    fn said(&self, text: &str, turn: &Turn, (place, block): (Place, usize)) -> Value {
+        let mut item = json!({"type": "message", "role": "assistant", "content": text});
+        if !self.dialect.is_openai {
+            // Its place never changes, and no other message has it.
+            item["id"] = format!("msg_{}_{}_{block}", place.exchange, place.turn).into();
+            item["status"] = "completed".into();
+            item["content"] = json!([{"type": "output_text", "text": text, "annotations": []}]);
+        }
         if self.dialect.has_phases {
             item["phase"] = if turn.has_calls() { "commentary" } else { "final_answer" }.into();
         }

@@ -14,9 +14,10 @@ use serde_json::Value;
 
 use crate::agent::ports::Delta;
 use crate::conversation::{Call, CallId, Reasoning, Response, ResponseBlock, StopReason, Usage};
+use crate::model::event_data::read_event;
 use crate::model::failure::{Failure, Place};
 use crate::model::sse::Event;
-use crate::model::wire::{Hand, Progress, Wire};
+use crate::model::wire::{Hand, PART, Progress, Wire, reason};
 
 /// A response on its way.
 pub(in crate::model) struct Stream {
@@ -71,16 +72,20 @@ impl Stream {
         if self.items.contains_key(&index) {
             return Err(self.place.malformed("two items have the same index"));
         }
-        self.add(index, Item::of(&data["item"]), &data["item"], hand);
-        Ok(())
+        let item = Item::of(&data["item"]);
+        hand.keep(item.size(), &self.place)?;
+        self.add(index, item, &data["item"], hand)
     }
 
-    fn add(&mut self, index: u64, item: Item, told: &Value, hand: &mut Hand<'_>) {
+    fn add(&mut self, index: u64, item: Item, told: &Value, hand: &mut Hand<'_>) -> Result<(), Failure> {
+        let names = names(told);
+        hand.keep(PART + names.iter().map(String::len).sum::<usize>(), &self.place)?;
         if let Item::Call { name, .. } = Item::of(told) {
             hand.over(Delta::CallBegun(&name));
         }
-        self.items.insert(index, Begun { item, names: names(told), is_closed: false });
+        self.items.insert(index, Begun { item, names, is_closed: false });
         self.newest = Some(index);
+        Ok(())
     }
 
     fn next_number(&self) -> u64 {
@@ -123,6 +128,7 @@ impl Stream {
 
     fn say(&mut self, data: &Value, hand: &mut Hand<'_>) -> Result<(), Failure> {
         let piece = word(data, "delta");
+        hand.keep(piece.len(), &self.place)?;
         if let Item::Text(text) = self.open(data)? {
             if text.is_empty() {
                 text.push_str(hand.set_apart(&piece));
@@ -135,8 +141,13 @@ impl Stream {
 
     fn think(&mut self, data: &Value, hand: &mut Hand<'_>) -> Result<(), Failure> {
         let piece = word(data, "delta");
+        hand.keep(piece.len(), &self.place)?;
         let part = data["summary_index"].as_u64().or(data["content_index"].as_u64()).unwrap_or_default();
+        let place = self.place.clone();
         if let Item::Thinking { summary, .. } = self.open(data)? {
+            if !summary.contains_key(&part) {
+                hand.keep(PART, &place)?;
+            }
             if !summary.contains_key(&part) && !summary.is_empty() {
                 hand.over(Delta::Reasoning("\n\n"));
             }
@@ -147,12 +158,13 @@ impl Stream {
     }
 
     /// An item is whole. What came of it before is what was shown, and stays; what did not come in pieces comes now.
-    fn close(&mut self, index: u64, whole: &Value, hand: &mut Hand<'_>) {
+    fn close(&mut self, index: u64, whole: &Value, hand: &mut Hand<'_>) -> Result<(), Failure> {
         let last = Item::of(whole);
         if !self.items.contains_key(&index) {
-            self.add(index, last.emptied(), whole, hand);
+            self.add(index, last.emptied(), whole, hand)?;
         }
-        let Some(begun) = self.items.get_mut(&index).filter(|begun| !begun.is_closed) else { return };
+        let Some(begun) = self.items.get_mut(&index).filter(|begun| !begun.is_closed) else { return Ok(()) };
+        hand.keep(last.size().saturating_sub(begun.item.size()), &self.place)?;
         begun.is_closed = true;
         match (&mut begun.item, last) {
             (Item::Text(text), Item::Text(whole)) if text.is_empty() => {
@@ -170,22 +182,24 @@ impl Stream {
             }
             (Item::Text(_) | Item::Thinking { .. } | Item::Call { .. } | Item::Other, _) => {}
         }
+        Ok(())
     }
 
     /// The response as a whole. Servers that did not send it in pieces have it here; of a kind of which there were pieces, it
     /// has nothing that is new.
-    fn end(&mut self, response: &Value, end: End, hand: &mut Hand<'_>) {
+    fn end(&mut self, response: &Value, end: End, hand: &mut Hand<'_>) -> Result<(), Failure> {
         let came: Vec<_> = self.items.values().map(|begun| discriminant(&begun.item)).collect();
         for item in response["output"].as_array().into_iter().flatten() {
             match self.open_by_name(item) {
-                Some(index) if matches!(end, End::Completed) => self.close(index, item, hand),
+                Some(index) if matches!(end, End::Completed) => self.close(index, item, hand)?,
                 Some(_) => {}
                 None if came.contains(&discriminant(&Item::of(item))) => {}
-                None => self.close(self.next_number(), item, hand),
+                None => self.close(self.next_number(), item, hand)?,
             }
         }
         self.usage = read_usage(&response["usage"]);
         self.end = Some(end);
+        Ok(())
     }
 
     fn has_calls(&self) -> bool {
@@ -198,7 +212,7 @@ impl Stream {
             Some(End::Incomplete(reason)) if reason == "content_filter" => StopReason::Refused,
             // Whatever cut it off, its calls cannot be trusted to be whole.
             Some(End::Incomplete(_)) if self.has_calls() => StopReason::Length,
-            Some(End::Incomplete(reason)) => StopReason::Other(reason.clone()),
+            Some(End::Incomplete(word)) => StopReason::Other(reason(word)),
             Some(End::Completed) | None if self.has_calls() => StopReason::Calls,
             Some(End::Completed) | None if self.refused => StopReason::Refused,
             Some(End::Completed) | None => StopReason::End,
@@ -226,6 +240,16 @@ impl Item {
                 Self::Call { id, name: word(item, "name").trim().to_owned(), arguments: word(item, "arguments") }
             }
             _ => Self::Other,
+        }
+    }
+
+    /// What is kept of it, in bytes.
+    fn size(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Thinking { id, summary, data } => id.len() + data.len() + summary.values().map(|part| PART + part.len()).sum::<usize>(),
+            Self::Call { id, name, arguments } => id.len() + name.len() + arguments.len(),
+            Self::Other => 0,
         }
     }
 
@@ -262,8 +286,7 @@ impl Wire for Stream {
         if event.data.trim() == "[DONE]" {
             return Ok(Progress::Over);
         }
-        let data: Value = serde_json::from_str(&event.data)
-            .map_err(|error| self.place.damaged(&format!("an event is not JSON ({error}): {}", self.place.quote(&event.data))))?;
+        let data = read_event(event, &self.place)?;
         match data["type"].as_str().unwrap_or(&event.name) {
             "response.output_item.added" => self.begin(&data, hand)?,
             "response.output_text.delta" => self.say(&data, hand)?,
@@ -275,21 +298,22 @@ impl Wire for Stream {
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => self.think(&data, hand)?,
             "response.function_call_arguments.delta" => {
                 let piece = word(&data, "delta");
+                hand.keep(piece.len(), &self.place)?;
                 if let Item::Call { arguments, .. } = self.open(&data)? {
                     arguments.push_str(&piece);
                 }
             }
             "response.output_item.done" => {
                 let index = self.begun(&data).or(number(&data)).unwrap_or_else(|| self.next_number());
-                self.close(index, &data["item"], hand);
+                self.close(index, &data["item"], hand)?;
             }
             "response.completed" => {
-                self.end(&data["response"], End::Completed, hand);
+                self.end(&data["response"], End::Completed, hand)?;
                 return Ok(Progress::Over);
             }
             "response.incomplete" => {
                 let reason = word(&data["response"]["incomplete_details"], "reason");
-                self.end(&data["response"], End::Incomplete(reason), hand);
+                self.end(&data["response"], End::Incomplete(reason), hand)?;
                 return Ok(Progress::Over);
             }
             "response.failed" => return Err(self.place.broke_off(&data["response"]["error"])),

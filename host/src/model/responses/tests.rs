@@ -12,7 +12,7 @@ use crate::model::test_server::{eventful, hello, in_words, shortened, two_tools}
 use crate::model::wire::{Hand, Progress, Wire as _};
 
 fn thinking() -> Dialect {
-    Dialect { thinks: true, has_phases: true, ..Dialect::default() }
+    Dialect { is_openai: true, thinks: true, has_phases: true, ..Dialect::default() }
 }
 
 fn input(transcript: &Transcript, dialect: &Dialect, with_thinking: bool) -> Value {
@@ -35,17 +35,17 @@ fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
     let expected = json!({
         "model": "gpt-6-sol",
         "input": [
-            {"role": "user", "content": "Are you there?\n\nWhat is in here?"},
+            {"type": "message", "role": "user", "content": "Are you there?\n\nWhat is in here?"},
             {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "In short."}], "encrypted_content": "sealed"},
-            {"role": "assistant", "content": "Let me look.", "phase": "commentary"},
+            {"type": "message", "role": "assistant", "content": "Let me look.", "phase": "commentary"},
             {"type": "function_call", "call_id": "c1", "name": "list_dir", "arguments": "{\"path\": \".\", \"n\": 1.0}"},
             {"type": "function_call", "call_id": "c2", "name": "todo", "arguments": "{}"},
             {"type": "function_call", "call_id": "c3", "name": "see_this", "arguments": "{\"unparsed_arguments\":\"{\\\"a\\\":1}{\\\"b\\\":2}\"}"},
             {"type": "function_call_output", "call_id": "c1", "output": format!("a.rs\n{picture}")},
             {"type": "function_call_output", "call_id": "c2", "output": "(no output)"},
             {"type": "function_call_output", "call_id": "c3", "output": format!("Error: no such tool\n{picture}")},
-            {"role": "assistant", "content": "One file.", "phase": "final_answer"},
-            {"role": "user", "content": "Thanks.\n\nBe brief."},
+            {"type": "message", "role": "assistant", "content": "One file.", "phase": "final_answer"},
+            {"type": "message", "role": "user", "content": "Thanks.\n\nBe brief."},
         ],
         "stream": true,
         "store": false,
@@ -61,11 +61,29 @@ fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
 }
 
 #[test]
+fn servers_other_than_openai_get_all_that_tells_an_answer_apart() {
+    let said = |transcript: &Transcript| -> Vec<Value> {
+        let items = input(transcript, &Dialect::default(), true);
+        items.as_array().into_iter().flatten().filter(|item| item["role"] == "assistant").cloned().collect()
+    };
+    let message = |id: &str, text: &str| {
+        let content = json!([{"type": "output_text", "text": text, "annotations": []}]);
+        json!({"type": "message", "role": "assistant", "id": id, "status": "completed", "content": content})
+    };
+    let mut transcript = eventful();
+    let before = said(&transcript);
+    assert_eq!(before, [message("msg_1_0_4", "Let me look."), message("msg_1_1_0", "One file.")]);
+    let answer = Response { blocks: vec![ResponseBlock::Text("You are welcome.".into())], ..Response::default() };
+    transcript.record(crate::conversation::Turn::without_calls(answer).expect("text"));
+    assert_eq!(said(&transcript)[..2], before, "what was sent stays as it was");
+}
+
+#[test]
 fn what_is_not_known_or_chosen_is_not_said() {
     let mut transcript = Transcript::new();
     transcript.begin("Hi");
     let body = |dialect: &Dialect| request::body("m", &hello(&transcript), dialect, true);
-    let plain = json!({"model": "m", "input": [{"role": "user", "content": "Hi"}], "stream": true, "store": false});
+    let plain = json!({"model": "m", "input": [{"type": "message", "role": "user", "content": "Hi"}], "stream": true, "store": false});
     assert_eq!(body(&Dialect::default()), plain);
     let chosen = body(&Dialect { reasoning_effort: Some("high".into()), max_output: Some(9), ..Dialect::default() });
     assert_eq!((&chosen["reasoning"], &chosen["max_output_tokens"]), (&json!({"effort": "high"}), &json!(9)));
@@ -115,7 +133,7 @@ fn read(events: &[Value]) -> (Result<Response, Failure>, Vec<String>) {
     let mut stream = Stream::new(&place());
     let mut outcome = Ok(());
     for event in events {
-        match stream.event(&Event { name: String::new(), data: event.to_string() }, &mut hand) {
+        match stream.event(&Event { name: String::new(), data: event.to_string(), ..Event::default() }, &mut hand) {
             Ok(Progress::More) => {}
             Ok(Progress::Over) => break,
             Err(failure) => {
@@ -204,7 +222,7 @@ fn r082_r090_r091_interleaved_calls_after_thinking_and_text() {
     let mut turn = OpenTurn::new(response).expect("it has calls");
     (0..2).for_each(|n| turn.answer(n, ToolResult::ok("found")));
     transcript.record(turn.close("unused"));
-    let types = |item: &Value| item["type"].as_str().or(item["role"].as_str()).unwrap_or_default().to_owned();
+    let types = |item: &Value| item["role"].as_str().or(item["type"].as_str()).unwrap_or_default().to_owned();
     let sent: Vec<String> = input(&transcript, &thinking(), true).as_array().into_iter().flatten().map(types).collect();
     let call_and_output = ["function_call", "function_call", "function_call_output", "function_call_output"];
     assert_eq!(sent, [&["user", "reasoning", "assistant"][..], &call_and_output].concat());

@@ -96,6 +96,8 @@ fn r107_who_has_to_leave_saves_first() {
         view: None,
         duration: Duration::ZERO,
         remembered: None,
+        denied: None,
+        exit_code: None,
     };
     let started = Event::CallStarted { call: &call("b"), tier: Tier::Write, summary: "" };
     let in_text = [Event::TurnStarted { turn: 1 }, Event::Delta(Delta::Text("I was ab")), Event::Delta(Delta::Text("out to"))];
@@ -167,6 +169,8 @@ fn r059_an_abort_a_second_ctrl_c_and_a_crash_at_the_same_moment_leave_the_same_t
         view: None,
         duration: Duration::ZERO,
         remembered: None,
+        denied: None,
+        exit_code: None,
     };
     let happened = [started(&first), finished(&first), started(&second), finished(&second)];
     for count in 0..=happened.len() {

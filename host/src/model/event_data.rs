@@ -1,0 +1,141 @@
+//! The data of an event as JSON, within limits, and without taking bytes for text that are none.
+
+use serde_json::Value;
+
+use super::failure::{Failure, Place};
+use super::sse::Event;
+use crate::conversation::NOT_UTF8;
+
+/// The most values that one event may hold, keys not counted. A value takes up to a hundred bytes of memory and can take two in
+/// the event: what would be four megabytes on the way would be two hundred here.
+const MAX_VALUES: usize = 200_000;
+
+/// Reads an event. One that is no JSON, or in which bytes that were not UTF-8 stand where they change what is meant, was damaged
+/// on its way.
+pub(super) fn read_event(event: &Event, place: &Place) -> Result<Value, Failure> {
+    if !has_few_values(&event.data) {
+        return Err(place.malformed(&format!("an event holds more than {MAX_VALUES} values")));
+    }
+    let mut value: Value = serde_json::from_str(&event.data)
+        .map_err(|error| place.damaged(&format!("an event is not JSON ({error}): {}", place.quote(&event.data))))?;
+    if event.is_damaged {
+        let kind = value["type"].as_str().unwrap_or(&event.name).to_owned();
+        mark(&mut value, "", kind.contains("arguments"))
+            .map_err(|NotText| place.damaged(&format!("an event holds bytes that are not UTF-8: {}", place.quote(&event.data))))?;
+    }
+    Ok(value)
+}
+
+/// Whether a text is whole JSON, which nothing cut off can be if it is an object.
+pub(super) fn is_whole(text: &str) -> bool {
+    has_few_values(text) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+fn has_few_values(json: &str) -> bool {
+    let (mut values, mut in_string, mut is_escaped) = (1_usize, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_string,
+            b'"' => in_string = !in_string,
+            b',' | b'[' | b'{' if !in_string => values += 1,
+            _ => {}
+        }
+    }
+    values <= MAX_VALUES
+}
+
+/// Bytes that were no text stand where nothing may be guessed.
+struct NotText;
+
+/// Looks at each place where bytes that were not UTF-8 are U+FFFD by now. In what the model says to the user they may stay. In
+/// the arguments of a call they become a character that makes the call invalid: it must not run with other arguments than the
+/// model wrote. Anywhere else they are an error: a name or a key with such bytes is another one.
+fn mark(value: &mut Value, key: &str, are_deltas_arguments: bool) -> Result<(), NotText> {
+    const WORDS: [&str; 7] = ["content", "text", "thinking", "reasoning", "reasoning_content", "refusal", "message"];
+    let damaged = char::REPLACEMENT_CHARACTER;
+    match value {
+        Value::String(text) if text.contains(damaged) => match key {
+            "arguments" | "partial_json" => *text = text.replace(damaged, &NOT_UTF8.to_string()),
+            "delta" if are_deltas_arguments => *text = text.replace(damaged, &NOT_UTF8.to_string()),
+            "delta" => {}
+            key if WORDS.contains(&key) => {}
+            _ => return Err(NotText),
+        },
+        // Arguments that are no text but the JSON itself.
+        Value::Object(_) | Value::Array(_) if matches!(key, "input" | "arguments") => {
+            if value.to_string().contains(damaged) {
+                return Err(NotText);
+            }
+        }
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                if key.contains(damaged) {
+                    return Err(NotText);
+                }
+                mark(value, key, are_deltas_arguments)?;
+            }
+        }
+        Value::Array(values) => values.iter_mut().try_for_each(|value| mark(value, key, are_deltas_arguments))?,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(data: &[u8]) -> Result<Value, String> {
+        let place = Place { provider: "P", host: "h".into(), key_name: "K", key: None };
+        let is_damaged = std::str::from_utf8(data).is_err();
+        let event = Event { name: String::new(), data: String::from_utf8_lossy(data).into_owned(), is_damaged };
+        read_event(&event, &place).map_err(|failure| failure.message)
+    }
+
+    #[test]
+    fn r088_bytes_that_are_no_text_are_taken_for_nothing_but_words() {
+        assert_eq!(
+            read(b"{\"choices\":[{\"delta\":{\"content\":\"a\xFF\"}}]}"),
+            Ok(json!({"choices": [{"delta": {"content": "a\u{FFFD}"}}]}))
+        );
+        let marked: [(&[u8], Value); 4] = [
+            (b"{\"arguments\":\"{\\\"a\\\":\\\"\xFF\\\"}\"}", json!({"arguments": "{\"a\":\"\u{1A}\"}"})),
+            (b"{\"partial_json\":\"\xC3\"}", json!({"partial_json": "\u{1A}"})),
+            (
+                b"{\"type\":\"response.function_call_arguments.delta\",\"delta\":\"\xFF\"}",
+                json!({"type": "response.function_call_arguments.delta", "delta": "\u{1A}"}),
+            ),
+            (
+                b"{\"type\":\"response.output_text.delta\",\"delta\":\"\xFF\"}",
+                json!({"type": "response.output_text.delta", "delta": "\u{FFFD}"}),
+            ),
+        ];
+        for (data, expected) in marked {
+            assert_eq!(read(data), Ok(expected));
+        }
+        let refused: [&[u8]; 5] = [
+            b"{\"function\":{\"name\":\"bash\xFF\"}}",
+            b"{\"argu\xFFments\":\"{}\"}",
+            b"{\"id\":\"\xFF\"}",
+            b"{\"content_block\":{\"input\":{\"content\":\"\xFF\"}}}",
+            b"{\"arguments\":{\"text\":\"\xFF\"}}",
+        ];
+        for data in refused {
+            let problem = read(data).expect_err("it is refused");
+            assert!(problem.starts_with("P (h): an event holds bytes that are not UTF-8: {"), "{problem}");
+        }
+        // The character itself is text like any other.
+        assert_eq!(read("{\"arguments\":\"\u{FFFD}\"}".as_bytes()), Ok(json!({"arguments": "\u{FFFD}"})));
+    }
+
+    #[test]
+    fn an_event_of_countless_values_is_not_built() {
+        let zeros = format!("[0{}]", ",0".repeat(MAX_VALUES));
+        assert!(read(zeros.as_bytes()).is_err_and(|problem| problem.contains("more than 200000 values")));
+        let text = format!("{{\"text\":\"{}\"}}", "[{,\\\\\\\"".repeat(MAX_VALUES));
+        assert!(read(text.as_bytes()).is_ok(), "commas in a text are no values");
+    }
+}
