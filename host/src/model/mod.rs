@@ -33,7 +33,7 @@ mod test_vectors;
 mod wire;
 
 pub use choice::{Api, Choice, ModelChoiceError, ModelSpec, Provider, Settings, choose};
-pub use connect::connect;
+pub use connect::{base_url, connect};
 pub use pricing::cost;
 pub use record::{RecordError, Recorder};
 pub use recording::RecordingError;
