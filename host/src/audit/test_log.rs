@@ -77,6 +77,7 @@ pub(super) fn ended(decisions: &[u64]) -> Ended {
             level: SandboxLevel::Full,
             ending: Some(CommandEnding::Exited(3)),
             remarks: Vec::new(),
+            changed: Vec::new(),
         }],
         active: Duration::from_millis(7),
         waited: Duration::ZERO,

@@ -86,6 +86,7 @@ fn standing(finding: &Finding) -> By {
     let because = match &finding.because {
         Because::Rule(rule) | Because::Perhaps(rule) => By::Rule { rule: rule.text.clone(), place: rule.place.to_string() },
         Because::NotListed(kind, place, _) => By::NotListed { not_listed: kind.section().to_owned(), place: place.to_string() },
+        Because::Listed(listed) => By::Rule { rule: listed.pattern.to_owned(), place: "built-in list".to_owned() },
         Because::Mode(mode) => By::Mode { mode: *mode },
         Because::Reading => By::Reading { reading: Verdict::Allow },
     };

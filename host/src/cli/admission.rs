@@ -7,7 +7,7 @@ use super::args::Common;
 use super::ask;
 use super::error::CliError;
 use super::print::stderr_line;
-use crate::config::LockFile;
+use crate::config::{LockFile, without_links};
 use crate::sandbox::Plugin;
 use crate::shown;
 use crate::tools::{Change, Lock, Standing};
@@ -54,6 +54,13 @@ impl<'a> Admission<'a> {
     pub(super) fn added(&self) -> Vec<PathBuf> {
         let folder = self.file.added_plugins();
         self.lock.added().map(|(_, added)| folder.join(&added.file)).collect()
+    }
+
+    /// Where a plugin comes from: the path of its file without links, and the source that it was added from.
+    pub(super) fn origins(&self, path: &Path) -> Vec<String> {
+        let folder = self.file.added_plugins();
+        let sources = self.lock.added().filter(|(_, added)| folder.join(&added.file) == path).map(|(_, added)| added.source.clone());
+        std::iter::once(without_links(path).display().to_string()).chain(sources).collect()
     }
 
     /// Whether a plugin may be used, or why not.

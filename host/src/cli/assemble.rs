@@ -16,11 +16,12 @@ use crate::config::{Api, Flags, Folders, LockFile, OwnPlaces, PolicyPlaces, Raw,
 use crate::model::{self, Secret};
 use crate::policy::{Cap, Mode, Policy, ProtectedPaths, WorkspacePath};
 use crate::sandbox::{
-    Allocation, Cache, CacheKey, CacheProblem, Commands, Compiler, ComponentBytes, Credential, History, Sandbox, SandboxOptions, Workspace,
+    Allocation, Cache, CacheKey, CacheProblem, Commands, Compiler, ComponentBytes, Credential, History, ListedFiles, Sandbox,
+    SandboxOptions, Workspace,
 };
 use crate::tools::{
-    Approvals, Approver, Catalog, Change, Dispatcher, DispatcherSettings, Ledger, Origin, Outputs, Refused, Slots, SubAgents,
-    builtin_components,
+    Approvals, Approver, Catalog, Change, Dispatcher, DispatcherSettings, InstructionRecord, Ledger, Origin, Outputs, Refused, Slots,
+    SubAgents, builtin_components,
 };
 
 /// Rejections in a row after which a request goes back to the user.
@@ -41,10 +42,23 @@ pub(super) struct Parts {
     /// The plugins of the configuration and of the command line.
     named: Vec<PathBuf>,
     own: OwnPlaces,
+    /// The instruction files and the files that run code, as they are when the program starts.
+    pub(super) listed: ListedFiles,
+    /// Where their changes are noted.
+    pub(super) instructions: InstructionRecord,
 }
 
-/// Reads the configuration and the flags.
+/// Reads the configuration and the flags, and what the policies of the system and of the user leave of them: for a command
+/// that calls no tool, and may be there to deal with the policy of the project.
 pub(super) fn settings(common: &Common, flags: Flags) -> Result<(Settings, Folders), CliError> {
+    let (settings, folders) = chosen_settings(common, flags)?;
+    let places = PolicyPlaces { project: None, ..PolicyPlaces::of_this_user(&folders, &common.workspace) };
+    let loaded = places.load(settings.profile)?;
+    Ok((settings.under(&loaded.policy).0, folders))
+}
+
+/// Reads the configuration and the flags, whatever the policy says.
+pub(super) fn chosen_settings(common: &Common, flags: Flags) -> Result<(Settings, Folders), CliError> {
     // Before anything is looked for in it: a folder that is none is no fault of the policy that cannot be read there.
     Workspace::open(&common.workspace)?;
     let folders = Folders::of_this_user()?;
@@ -118,15 +132,19 @@ pub(super) fn parts_to_look_at(common: &Common, flags: Flags, allocation: Alloca
 fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocation) -> Result<Parts, CliError> {
     let mode_flag = flags.mode;
     // Before anything is looked for in it: a folder that is none is no fault of the policy that cannot be read there.
-    Workspace::open(&common.workspace)?;
+    let workspace = Workspace::open(&common.workspace)?;
     let mut warnings = Vec::new();
     let folders = Folders::of_a_run(&mut warnings)?;
     warnings.iter().for_each(|warning| warn(warning));
-    let mut settings = settings_with(common, flags, &folders)?;
-    let policy = PolicyPlaces::of_this_user(&folders, &common.workspace).load(settings.profile)?;
+    let settings = settings_with(common, flags, &folders)?;
+    let mut policy = PolicyPlaces::of_this_user(&folders, &common.workspace).load(settings.profile)?;
+    let workspace = Arc::new(workspace.protecting(policy.policy.protected()));
+    let listed = workspace.listed_files();
+    listed.aliases().for_each(|(real, link)| policy.policy.add_alias(real, link));
+    let instructions = InstructionRecord::new(&folders.instructions(), workspace.root());
+    let (mut settings, _) = settings.under(&policy.policy);
     settings.mode = mode_under(&policy.policy, mode_flag, settings.mode)?;
-    let rules = settings.commands.clone().under(&policy.policy);
-    let commands = Arc::new(Commands::new(crate::sandbox::this_program()?, rules, folders.set_aside()));
+    let commands = Arc::new(Commands::new(crate::sandbox::this_program()?, settings.commands.clone(), folders.set_aside()));
     let sandbox = Arc::new(sandbox(allocation, &folders)?);
     let mut catalog = Catalog::under(policy.policy, settings.caps.clone());
     for (name, component) in builtin_components() {
@@ -135,10 +153,16 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
     let record = |change: &Change<'_>| audit::record(&settings, &folders, &common.workspace, change);
     let mut admission = Admission::new(door, lock_file(common, &folders), &record, common)?;
     let added = admission.added();
+    let in_force = Arc::clone(catalog.policy());
     for path in settings.plugins.iter().chain(&added) {
         let origin = Origin::File(path.clone());
         match ComponentBytes::read(path) {
             Ok(component) => {
+                // Nothing of what the policy does not allow is compiled or asked.
+                if let Some(refusal) = in_force.forbids_plugin(component.digest().as_str(), &admission.origins(path)) {
+                    catalog.deny(origin, format!("{}: {}. {}", refusal.place, refusal.problem, refusal.hint));
+                    continue;
+                }
                 let on_compile = || preparing(&path.display().to_string());
                 catalog.add_if(&sandbox, origin, component, &on_compile, &mut |plugin| admission.admits(path, plugin));
             }
@@ -153,7 +177,8 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
     let slots = settings.parallel.into();
     let named = settings.plugins.clone();
     let own = own_places(common, &folders);
-    Ok(Parts { settings, folders, sandbox, catalog: Arc::new(catalog), commands, credentials, secrets, slots, named, own })
+    let catalog = Arc::new(catalog);
+    Ok(Parts { settings, folders, sandbox, catalog, commands, credentials, secrets, slots, named, own, listed, instructions })
 }
 
 /// The mode that comes into force: the chosen one, or the nearest stricter one that the policy leaves. One that was asked
@@ -192,7 +217,8 @@ impl Parts {
     /// What is protected in a workspace with this root.
     pub(super) fn protected_in(&self, root: &Path) -> ProtectedPaths {
         let inside = self.own.iter().filter_map(|own| WorkspacePath::parse(own.strip_prefix(root).ok()?.to_str()?, None).ok());
-        inside.fold(self.catalog.policy().protected(), |paths, own| paths.and_own(&own))
+        let paths = inside.fold(self.catalog.policy().protected(), |paths, own| paths.and_own(&own));
+        self.listed.behind_protected().fold(paths, |paths, (path, how)| paths.and_place(path, how))
     }
 
     /// Approvals under the policy, in the mode of the settings, which tell the audit log what is decided and done.
@@ -242,6 +268,7 @@ impl Parts {
             rejections: REJECTIONS,
             credentials: Arc::clone(&self.credentials),
             repetition: self.settings.repetition,
+            instructions: Some(self.instructions.clone()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use console::Style;
 
 use super::pages::Line;
-use crate::policy::{Act, Change, Changes};
+use crate::policy::{Act, AskedPaths, BuiltInList, Change, Changes};
 use crate::shown;
 
 /// Lines of a diff that are shown; of a longer one the head and the tail.
@@ -90,16 +90,18 @@ fn risks(changes: &Changes) -> Vec<String> {
         let some = paths.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join(", ");
         (!paths.is_empty()).then(|| format!("! {what}: {some}{more}"))
     };
-    let is_run = |change: &Change| {
-        let path = change.path.as_str();
-        path.split('/').any(|part| part.eq_ignore_ascii_case(".github") || part.eq_ignore_ascii_case(".gitlab-ci.yml"))
+    let asked = AskedPaths::default();
+    let is_on = |list| {
+        let asked = &asked;
+        move |change: &Change| asked.find(&change.path).is_some_and(|listed| listed.list == list)
     };
     let no_text =
         |change: &Change| change.diff.is_none() && matches!(change.act, Act::Create { .. } | Act::Modify { .. } | Act::Move { .. });
     [
         named("deletes", &|change| matches!(change.act, Act::Delete { .. } | Act::RemoveDirectory | Act::Unlink)),
         named("makes links", &|change| matches!(change.act, Act::Link { .. })),
-        named("changes what your forge runs", &is_run),
+        named("changes what agents are told to do", &is_on(BuiltInList::Instructions)),
+        named("changes what programs run code from", &is_on(BuiltInList::RunsCode)),
         named("is no text, or too large to show", &no_text),
     ]
     .into_iter()
@@ -213,7 +215,7 @@ mod tests {
         assert_eq!(headline(&Changes::new(changes.clone())), "delete 1, change 1, create 1 (3 paths)");
         insta::assert_snapshot!(plain(changes), @r"
         ! deletes: old.rs
-        ! changes what your forge runs: .github/workflows/ci.yml
+        ! changes what programs run code from: .github/workflows/ci.yml
         ! is no text, or too large to show: .github/workflows/ci.yml
         create .github/workflows/ci.yml (1 bytes)
         change a.rs (2 → 4 bytes)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::args::ModelArgs;
 use super::assemble::{Parts, model_settings};
+use super::bounds::open_model;
 use super::error::CliError;
 use super::print::stderr_line;
 use crate::agent::ports::Model;
@@ -38,7 +39,7 @@ pub(super) async fn connect(
     for remark in choice.remark.iter().chain(&passed_over) {
         stderr_line(&shown::line(remark, 400));
     }
-    let model = model::connect(&choice.spec, &settings).map_err(|problem| of_session(problem.into()))?;
+    let model = open_model(parts.catalog.policy(), &choice.spec, &settings).map_err(of_session)?;
     Ok(match record {
         Some(path) => Arc::new(model::Recorder::create(model, path, parts.secrets.clone())?),
         None => model.into(),

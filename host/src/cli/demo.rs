@@ -45,7 +45,7 @@ pub(super) fn run(common: &Common, args: &DemoArgs) -> Done {
         workspace.root().display()
     ));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let done = runtime.block_on(super::run::request(&parts, &workspace, &model, None, TASK, Output::Text));
+    let done = runtime.block_on(super::run::request(&parts, &workspace, &model, None, TASK, Output::Text, Vec::new()));
     runtime.shutdown_background();
     if args.keep {
         stderr_line(&format!("The sample project is kept in {}", folder.keep().display()));

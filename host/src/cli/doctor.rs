@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use super::args::{CallArgs, Common, ModelArgs};
 use super::assemble::{self, Parts, model_settings};
+use super::bounds::open_model;
 use super::error::Done;
 use super::print::stdout_line;
 use crate::config::Folders;
@@ -29,7 +30,7 @@ pub(super) fn run(common: &Common) -> Done {
         fact(refused.word(), &format!("{}: {}", refused.origin, refused.reason));
     }
     section("Model");
-    model(&parts.settings)?;
+    model(&parts)?;
     section("Places");
     let workspace = Workspace::open(&common.workspace)?;
     fact("workspace", &workspace.root().display().to_string());
@@ -81,7 +82,8 @@ fn limits(parts: &Parts) -> String {
     format!("of each call: {}{special}", [Cap::Seconds, Cap::MemoryMib, Cap::OutputKib, Cap::Handles, Cap::ShownBytes].map(told).join(", "))
 }
 
-fn model(settings: &crate::config::Settings) -> Result<(), super::error::CliError> {
+fn model(parts: &Parts) -> Result<(), super::error::CliError> {
+    let settings = &parts.settings;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let model_settings = model_settings(settings);
     match runtime.block_on(model::choose(settings.model.as_deref(), &model_settings)) {
@@ -90,9 +92,9 @@ fn model(settings: &crate::config::Settings) -> Result<(), super::error::CliErro
             if let Some(remark) = &choice.remark {
                 fact("why", remark);
             }
-            match model::connect(&choice.spec, &model_settings) {
+            match open_model(parts.catalog.policy(), &choice.spec, &model_settings) {
                 Ok(model) => fact("window", &format!("{} tokens", model.info().context_window)),
-                Err(error) => fact("problem", &error.to_string()),
+                Err(error) => error.message().lines().for_each(|line| fact("problem", line)),
             }
         }
         Err(error) => {

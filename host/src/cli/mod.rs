@@ -5,6 +5,7 @@ mod args;
 mod ask;
 mod assemble;
 mod audit;
+mod bounds;
 mod changes;
 mod chat;
 mod completions;

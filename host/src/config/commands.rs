@@ -42,7 +42,8 @@ pub(super) fn resolve(raw: RawCommands) -> Result<CommandRules, InvalidCommands>
     };
     let paths = |all: Vec<Spanned<PathBuf>>| all.into_iter().map(Spanned::into_inner).collect();
     let (read, write) = (paths(raw.read), paths(raw.write));
-    Ok(CommandRules { minimum, demanded_at: None, at_most, network: raw.network, read, write, limits })
+    let network = raw.network.is_some_and(Spanned::into_inner);
+    Ok(CommandRules { minimum, demanded_at: None, at_most, network, read, write, limits })
 }
 
 #[cfg(test)]

@@ -150,6 +150,11 @@ impl Folders {
         self.scratch.join("undo")
     }
 
+    /// What the instruction files of projects held when their newest sessions began.
+    pub fn instructions(&self) -> PathBuf {
+        self.state.join("instructions")
+    }
+
     /// What was typed at the prompt.
     pub fn prompt_history(&self) -> PathBuf {
         self.state.join("prompts.jsonl")

@@ -5,6 +5,7 @@
 //! that does not parse, or has a key nobody knows, is an error with its line and column; nothing starts with half of one.
 
 mod believed;
+mod bounds;
 mod commands;
 mod folders;
 mod interventions;
@@ -15,6 +16,7 @@ mod raw;
 mod settings;
 mod timeout;
 
+pub use bounds::{SettingInForce, SettingOrigins};
 pub use folders::{Folders, NoHome};
 pub use lock_file::{LockFile, LockGuard, LockProblem};
 pub use own::{OwnPlaces, without_links};

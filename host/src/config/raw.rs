@@ -21,7 +21,7 @@ const CONFIGURATION: &str = "configuration";
 #[serde(default, deny_unknown_fields)]
 pub struct Raw {
     /// Such as `anthropic:claude-…` or `ollama:…`.
-    pub model: Option<String>,
+    pub model: Option<Spanned<String>>,
     /// What is allowed without asking.
     pub mode: Option<Mode>,
     /// Turns with calls in one request.
@@ -69,7 +69,7 @@ pub struct RawCommands {
     /// No more than this is used.
     pub at_most: Option<SandboxLevel>,
     /// Whether they reach the network.
-    pub network: bool,
+    pub network: Option<Spanned<bool>>,
     /// What they may read besides the usual; relative to this file, `~/` is the home.
     pub read: Vec<Spanned<PathBuf>>,
     /// What they may write besides the workspace; likewise.
@@ -122,9 +122,9 @@ pub struct RawCredential {
 #[serde(default, deny_unknown_fields)]
 pub struct RawAudit {
     /// Whether a log is kept; it is, unless this says otherwise.
-    pub enabled: Option<bool>,
+    pub enabled: Option<Spanned<bool>>,
     /// Whether nothing may happen without its record.
-    pub required: bool,
+    pub required: Option<Spanned<bool>>,
 }
 
 /// A format of OpenAI's.
@@ -142,7 +142,7 @@ pub enum Api {
 #[serde(default, deny_unknown_fields)]
 pub struct RawProvider {
     /// In place of the provider's own address.
-    pub base_url: Option<String>,
+    pub base_url: Option<Spanned<String>>,
     /// In tokens, in place of what is known of the model.
     pub context_window: Option<u64>,
     /// In tokens for each response.
@@ -228,6 +228,11 @@ impl Raw {
             self.commands.write.iter().find_map(|path| Some(problem(path, "commands.write", "change", own.written_by(path.get_ref())?)));
         let read = || self.commands.read.iter().find_map(|path| Some(problem(path, "commands.read", "read", own.read_by(path.get_ref())?)));
         changed.or_else(read).map_or(Ok(()), Err)
+    }
+
+    /// The place of something in the file.
+    pub(super) fn place(&self, span: Range<usize>) -> Place {
+        Place::at(&self.source.file, &self.source.text, span.start)
     }
 
     /// The caps that were chosen. They were found to be in their ranges when the file was read.

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use toml::Spanned;
+
+use super::bounds::SettingOrigins;
 use super::commands::{self, InvalidCommands};
 use super::raw::{Api, Raw, RawCredential};
 use super::timeout::{InvalidTimeout, Timeout};
@@ -65,6 +68,8 @@ pub struct Settings {
     pub audit: AuditSettings,
     /// Secrets for the requests of tools, by the hosts they are for.
     pub credentials: BTreeMap<String, RawCredential>,
+    /// Where the settings were chosen that a policy can overrule.
+    pub origins: SettingOrigins,
 }
 
 /// Whether an audit log is kept.
@@ -131,17 +136,20 @@ impl Settings {
         let parallel_key = raw.dispatch.max_parallel.map(ParallelLimit::new).transpose().map_err(SettingsError::ParallelKey)?;
         let turns_key = raw.max_tool_iterations.map(TurnLimit::new).transpose().map_err(SettingsError::TurnsKey)?;
         let timeout_key = raw.timeout_seconds.map(Timeout::new).transpose().map_err(SettingsError::TimeoutKey)?;
-        let audit = AuditSettings { enabled: raw.audit.enabled.unwrap_or(true), required: raw.audit.required };
+        let is_set = |value: &Option<Spanned<bool>>, usual: bool| value.as_ref().map_or(usual, |value| *value.get_ref());
+        let audit = AuditSettings { enabled: is_set(&raw.audit.enabled, true), required: is_set(&raw.audit.required, false) };
+        let origins = SettingOrigins::of(&raw, &flags, &env);
         if audit.required && !audit.enabled {
             return Err(SettingsError::AuditOff);
         }
         Ok(Self {
             commands: commands::resolve(raw.commands.clone())?,
             audit,
+            origins,
             caps: raw.caps(),
             credentials: raw.credentials,
             profile: flags.profile.or(raw.profile),
-            model: flags.model.or_else(|| env("COFFERDAM_MODEL")).or(raw.model),
+            model: flags.model.or_else(|| env("COFFERDAM_MODEL")).or(raw.model.map(Spanned::into_inner)),
             mode: flags.mode.or(raw.mode).unwrap_or_default(),
             turn_limit: flags.max_tool_iterations.or(turns_key).unwrap_or_default(),
             time_limit: flags.timeout.or(timeout_key).map(Timeout::get),
@@ -151,7 +159,7 @@ impl Settings {
             reorder: raw.dispatch.reorder.unwrap_or_default(),
             plugins: raw.plugins.into_iter().chain(flags.plugins).collect(),
             provider: Provider {
-                base_url: flags.base_url.or_else(|| env("COFFERDAM_BASE_URL")).or(raw.provider.base_url),
+                base_url: flags.base_url.or_else(|| env("COFFERDAM_BASE_URL")).or(raw.provider.base_url.map(Spanned::into_inner)),
                 context_window: raw.provider.context_window,
                 max_output: raw.provider.max_output,
                 reasoning_effort: raw.provider.reasoning_effort,

@@ -35,6 +35,23 @@ pub fn connect(spec: &ModelSpec, settings: &Settings) -> Result<Box<dyn Model>, 
     }
 }
 
+/// The address that requests to a model go to, and whether it is the provider's own; `None` for a recording.
+pub fn base_url(spec: &ModelSpec, settings: &Settings) -> (Option<String>, bool) {
+    let own = own_address(spec.provider);
+    let address = info(spec, settings).address;
+    let is_own = address.is_none();
+    (own.map(|own| address.unwrap_or_else(|| own.to_owned())), is_own)
+}
+
+fn own_address(provider: Provider) -> Option<&'static str> {
+    match provider {
+        Provider::OpenAi => Some(OPENAI),
+        Provider::Anthropic => Some(ANTHROPIC),
+        Provider::Ollama => Some(ollama::DEFAULT_ADDRESS),
+        Provider::Replay => None,
+    }
+}
+
 fn openai(spec: &ModelSpec, settings: &Settings) -> Result<Box<dyn Model>, ModelChoiceError> {
     const KEY: &str = "OPENAI_API_KEY";
     let base = settings.base_url.as_deref().unwrap_or(OPENAI);
@@ -140,12 +157,7 @@ fn recording(path: &str) -> io::Result<String> {
 
 fn info(spec: &ModelSpec, settings: &Settings) -> ModelInfo {
     let context_window = settings.context_window.unwrap_or_else(|| known::context_window(spec.provider, &spec.model));
-    let own = match spec.provider {
-        Provider::OpenAi => Some(OPENAI),
-        Provider::Anthropic => Some(ANTHROPIC),
-        Provider::Ollama => Some(ollama::DEFAULT_ADDRESS),
-        Provider::Replay => None,
-    };
+    let own = own_address(spec.provider);
     let plain = |address: &str| address.trim_end_matches('/').trim_end_matches("/v1").to_owned();
     let address = settings.base_url.as_deref().map(str::trim).filter(|url| Some(plain(url)) != own.map(plain)).map(str::to_owned);
     let (provider, model) = (spec.provider.name().to_owned(), spec.model.clone());

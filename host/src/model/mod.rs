@@ -38,7 +38,7 @@ mod wire;
 mod wire_ids;
 
 pub use choice::{Api, Choice, ModelChoiceError, ModelSpec, Provider, Settings, choose};
-pub use connect::connect;
+pub use connect::{base_url, connect};
 pub use pricing::cost;
 pub use record::{RecordError, Recorder};
 pub use recording::RecordingError;

@@ -70,12 +70,13 @@ impl Default for CommandRules {
 }
 
 impl CommandRules {
-    /// With what a policy demands: no less than the user chose.
+    /// With what a policy demands: no less of a sandbox than the user chose, and no more of a network.
     #[must_use]
     pub fn under(self, policy: &Policy) -> Self {
+        let rules = Self { network: self.network && policy.forbids_network().is_none(), ..self };
         match policy.minimum_sandbox() {
-            Some((minimum, place)) if minimum > self.minimum => Self { minimum, demanded_at: Some(place.clone()), ..self },
-            Some(_) | None => self,
+            Some((minimum, place)) if minimum > rules.minimum => Self { minimum, demanded_at: Some(place.clone()), ..rules },
+            Some(_) | None => rules,
         }
     }
 }

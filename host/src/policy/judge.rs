@@ -74,7 +74,7 @@ impl Judge {
         if let Effect::Plan { text, then: _ } = effect {
             return self.decide_plan(tool, arguments, text);
         }
-        let finding = self.policy.find_all(self.mode, tool, &effect.acts());
+        let finding = self.policy.find_effect(self.mode, tool, &effect);
         match finding.verdict {
             Verdict::Allow => Decision::Allow(Permit { effect }),
             Verdict::Ask if finding.may_be_remembered() && self.remembers(tool, &effect) => Decision::Allow(Permit { effect }),
@@ -89,7 +89,7 @@ impl Judge {
 
     /// What rules and mode say of an effect, whatever was approved.
     pub fn find(&self, tool: &str, effect: &Effect) -> Finding {
-        self.policy.find_all(self.mode, tool, &effect.acts())
+        self.policy.find_effect(self.mode, tool, effect)
     }
 
     /// The user's yes to a question.
@@ -150,7 +150,7 @@ fn nobody_to_ask(tool: &str, finding: &Finding) -> Denial {
             format!("{tool} needs an approval for this, and there is no terminal to ask at."),
             finding.what_would_change_it(),
         ),
-        Because::Rule(_) | Because::Perhaps(_) | Because::NotListed(..) => {
+        Because::Rule(_) | Because::Perhaps(_) | Because::NotListed(..) | Because::Listed(_) => {
             Denial::found(Code::NobodyToAsk, &format!("{tool} needs an approval for this, and there is no terminal to ask at"), finding)
         }
     }
@@ -161,7 +161,7 @@ fn denied(tool: &str, effect: &Effect, finding: &Finding) -> Denial {
         Because::Mode(mode) => {
             Denial::new(Code::Mode, format!("in mode `{mode}` nothing is changed and no command runs."), finding.what_would_change_it())
         }
-        Because::Rule(_) | Because::Perhaps(_) | Because::NotListed(..) | Because::Reading => {
+        Because::Rule(_) | Because::Perhaps(_) | Because::NotListed(..) | Because::Listed(_) | Because::Reading => {
             let what: Vec<String> = effect.acts().iter().map(ToString::to_string).collect();
             Denial::found(Code::Policy, &format!("{tool} may not {}", what.join(", ")), finding)
         }

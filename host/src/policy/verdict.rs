@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Level, Mode, Place, Source};
+use super::{AskedPath, Kind, Level, Mode, Place, Source};
 
 /// The three answers, from the loosest to the strictest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -43,6 +43,8 @@ pub enum Because {
     Perhaps(RuleRef),
     /// There is a list of what is allowed here, and it is not on it.
     NotListed(Kind, Place, Source),
+    /// The built-in lists have every change of it approved.
+    Listed(AskedPath),
     /// No rule covers it, and the mode says so.
     Mode(Mode),
     /// Reading is allowed unless a rule denies it.
@@ -87,7 +89,8 @@ impl Finding {
     pub fn may_be_remembered(&self) -> bool {
         match (&self.verdict, &self.because) {
             (Verdict::Ask, Because::Mode(_) | Because::NotListed(..)) => true,
-            (Verdict::Ask, Because::Rule(_) | Because::Perhaps(_) | Because::Reading) | (Verdict::Allow | Verdict::Deny, _) => false,
+            (Verdict::Ask, Because::Rule(_) | Because::Perhaps(_) | Because::Listed(_) | Because::Reading)
+            | (Verdict::Allow | Verdict::Deny, _) => false,
         }
     }
 
@@ -96,7 +99,7 @@ impl Finding {
         match &self.because {
             Because::Rule(rule) | Because::Perhaps(rule) => Some(&rule.place),
             Because::NotListed(_, place, _) => Some(place),
-            Because::Mode(_) | Because::Reading => None,
+            Because::Mode(_) | Because::Listed(_) | Because::Reading => None,
         }
     }
 
@@ -106,6 +109,7 @@ impl Finding {
             Because::Rule(rule) => format!("the rule {rule} covers it"),
             Because::Perhaps(rule) => format!("the rule {rule} might cover it, and nobody can tell"),
             Because::NotListed(kind, place, _) => format!("it is not on the list `allow` of [{}] at {place}", kind.section()),
+            Because::Listed(listed) => format!("{}, so each change needs approval in every mode", listed.why()),
             Because::Mode(mode) => format!("no rule covers it, and this is mode `{mode}`"),
             Because::Reading => "reading needs no rule, and none denies it".to_owned(),
         }
@@ -128,6 +132,10 @@ impl Finding {
                 "The user can list it under `allow` in a policy file of their own.".to_owned()
             }
             (_, Because::NotListed(_, place, source)) => format!("{}.", who_can_change("that list", &place.file, *source)),
+            (_, Because::Listed(listed)) => format!(
+                "The user can approve it at a terminal, change the file by hand, or list `{}` under `writable` in [protected] of their policy.",
+                listed.pattern
+            ),
             (Verdict::Deny, Because::Mode(_)) => "The user can choose another mode.".to_owned(),
             (_, Because::Mode(_) | Because::Reading) => {
                 "The user can start again with `--mode auto`, or at a terminal, or allow it in a policy file.".to_owned()

@@ -9,6 +9,7 @@ use super::bindings::cofferdam::plugin::commands as wit;
 use super::confine::Commands;
 use super::digest::Digest;
 use super::gate::{Gate, Ruling};
+use super::listed_files::{ListedChange, ListedFiles};
 use super::process::{self, Ending};
 use super::state::{State, not_granted};
 use super::workspace::{Workspace, path_denied};
@@ -39,9 +40,15 @@ pub struct RanCommand {
     pub level: SandboxLevel,
     /// How it ended; `None` if it was stopped with its call, or did not get as far as running.
     pub ending: Option<Ending>,
-    /// What was done about changes that it made to protected paths.
+    /// What was done about changes that it made to protected paths, and what it changed of the listed files.
     pub remarks: Vec<String>,
+    /// The instruction files, and the files that run code, that it changed.
+    #[serde(skip)]
+    pub changed: Vec<ListedChange>,
 }
+
+/// Changed files that are named in the result of a command.
+const MOST_NAMED: usize = 10;
 
 impl Lent {
     pub(super) fn new(workspace: &Arc<Workspace>, gate: &Gate, commands: &Arc<Commands>) -> Self {
@@ -77,14 +84,20 @@ impl wit::Host for State {
         };
         if let Effect::Command { line, .. } = permit.effect() {
             // Now, since the call may end before the command does.
-            ran.push(RanCommand { line_sha256: Digest::of(line.as_bytes()), level, ending: None, remarks: Vec::new() });
+            let line_sha256 = Digest::of(line.as_bytes());
+            ran.push(RanCommand { line_sha256, level, ending: None, remarks: Vec::new(), changed: Vec::new() });
         }
         let timeout = Duration::from_secs(command.timeout.into());
+        let before = workspace.look_for_listed_files().await;
         match process::run(&permit, workspace, timeout, clock.cancel(), commands, level).await {
-            Ok(finished) => {
+            Ok(mut finished) => {
+                let after = workspace.look_for_listed_files().await;
+                let changed = after.changes_since(&before);
+                finished.remarks.extend(describe(&changed, &before, &after));
                 if let Some(record) = ran.last_mut() {
                     record.ending = Some(finished.ending);
                     record.remarks.clone_from(&finished.remarks);
+                    record.changed = changed;
                 }
                 Ok(finished.into())
             }
@@ -98,6 +111,19 @@ impl wit::Host for State {
             ) => Err(wit::CommandError::Failed(failed.to_string())),
         }
     }
+}
+
+/// What the result of a command says of the listed files that it changed.
+fn describe(changed: &[ListedChange], before: &ListedFiles, after: &ListedFiles) -> Vec<String> {
+    let mut lines: Vec<String> =
+        changed.iter().take(MOST_NAMED).map(|change| format!("the command {}; review it", change.describe())).collect();
+    if let Some(more @ 1..) = changed.len().checked_sub(MOST_NAMED) {
+        lines.push(format!("the command changed {more} more files that tell agents what to do or that programs run code from"));
+    }
+    if after.is_cut() && !before.is_cut() {
+        lines.push("the command left so many files that changes of instruction files among them may not be noticed".to_owned());
+    }
+    lines
 }
 
 fn denied(denial: Denial) -> wit::CommandError {

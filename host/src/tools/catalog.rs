@@ -174,6 +174,11 @@ impl Catalog {
         }
     }
 
+    /// Notes a plugin that is not loaded, for this reason.
+    pub fn deny(&mut self, origin: Origin, reason: String) {
+        self.refused.push(Refused { origin, reason, tools: Vec::new(), is_broken: false });
+    }
+
     /// Notes a plugin that could not be loaded.
     pub fn refuse(&mut self, origin: Origin, error: &LoadError) {
         self.refused.push(Refused { origin, reason: error.to_string(), tools: Vec::new(), is_broken: true });

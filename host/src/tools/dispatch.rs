@@ -10,26 +10,27 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio_util::sync::CancellationToken;
 
-use super::answer::{self, Keeping, Outputs};
+use super::answer::{self, Keeping};
 use super::approval::{Approvals, Verdicts, lock, rejected_text};
 use super::catalog::{Catalog, Tool};
 use super::delegation::{self, SubAgents};
 use super::denied::{self, CallRefusal};
+use super::dispatcher_settings::DispatcherSettings;
 use super::ledger::{Ended, Subject};
 use super::lookup;
 use super::memory::Memory;
-use super::parallel::{Slot, Slots};
+use super::parallel::Slot;
 use super::repetition::Repetition;
-use super::schedule::{self, Planned, Reorder, Step, Touches};
-use super::settle::{self, Settling};
+use super::schedule::{self, Planned, Step, Touches};
+use super::settle::{self, Changed, Settling};
 use super::summary;
 use crate::agent::ActiveTime;
 use crate::agent::events::{DeniedCall, Event, Observer, Remembered, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::chance;
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
-use crate::policy::{Cap, Effect, FileGrant, WorkspacePath};
-use crate::sandbox::{self, CallReport, Commands, Credential, Failure, History, Limits, Ruling, Sandbox, Workspace};
+use crate::policy::{BuiltInList, Cap, Effect, FileGrant, WorkspacePath};
+use crate::sandbox::{self, CallReport, Failure, History, Ruling, Sandbox, Workspace};
 
 /// Runs calls in their enclosures.
 pub struct Dispatcher {
@@ -42,29 +43,6 @@ pub struct Dispatcher {
     settling: Settling,
     memory: Arc<Memory>,
     sub_agents: SubAgents,
-}
-
-/// Choices of the user.
-#[derive(Clone, Debug)]
-pub struct DispatcherSettings {
-    /// How many calls run at the same time, with those of others who have the same slots.
-    pub parallel: Slots,
-    /// How far reads are moved ahead of writes.
-    pub reorder: Reorder,
-    /// Bytes of a result that the model is shown, where the tool's own caps say nothing.
-    pub output_cap: usize,
-    /// Where whole outputs are kept when they are cut; `None`: nowhere.
-    pub outputs: Option<Outputs>,
-    /// The caps of each call.
-    pub limits: Limits,
-    /// How commands run.
-    pub commands: Arc<Commands>,
-    /// After so many rejections in a row the request ends.
-    pub rejections: u32,
-    /// What the host adds to requests.
-    pub credentials: Arc<[Credential]>,
-    /// Whether the same call with the same result again is remarked on.
-    pub repetition: bool,
 }
 
 /// A call that may run.
@@ -289,6 +267,7 @@ impl Dispatcher {
         let changed = self.settling.settle(&mut report, subject, &self.memory, &self.approvals, (cancel, &verdicts)).await;
         let by = (ready.tool.plugin.digest(), ready.tool.declared.name.as_str());
         let remembered = self.memory.remember_call(by, &report, changed.as_ref().map(|changed| changed.made.as_slice()));
+        self.note_instructions(&ready, changed.as_ref(), &report, observer);
         let CallReport { result: report, active, memory, log, commands, touched, contacts, denials, staged: _ } = report;
         let (wall, verdicts) = (started.elapsed(), std::mem::take(&mut *lock(&verdicts)));
         let duration = wall.saturating_sub(verdicts.waited);
@@ -334,6 +313,21 @@ impl Dispatcher {
         ended.status = result.status;
         self.approvals.ended(&ready.subject, &ended);
         Done { ready, result, view, duration, remembered, denied, exit_code, hand_back }
+    }
+
+    /// Tells the user which instruction files a command changed, and has the next session know who changed which.
+    fn note_instructions(&self, ready: &Ready<'_>, changed: Option<&Changed>, report: &CallReport, observer: &dyn Observer) {
+        let tool = &ready.tool.declared.name;
+        for change in report.commands.iter().flat_map(|ran| &ran.changed).filter(|change| change.list == BuiltInList::Instructions) {
+            let notice = format!("A command {}. Review it: it steers this and every later session.", change.describe());
+            observer.observe(&Event::Notice(&notice));
+        }
+        let Some(record) = &self.settings.instructions else { return };
+        let by_tool = changed.map(|changed| record.note_changes(tool, &changed.changes, self.catalog.policy()));
+        let by_commands = report.commands.iter().map(|ran| record.note_command(tool, &ran.changed));
+        if let Some(error) = by_tool.into_iter().chain(by_commands).find_map(Result::err) {
+            observer.observe(&Event::Notice(&error.to_string()));
+        }
     }
 
     /// Asks for what has to be settled before a call starts; its effects are decided on when they are known.

@@ -221,6 +221,7 @@ impl Plan {
             rejections: 3,
             credentials: self.credentials.into(),
             repetition: true,
+            instructions: None,
         };
         let approvals = Arc::new(Approvals::new(self.mode, self.approver));
         let state = tempfile::tempdir().expect("a folder");

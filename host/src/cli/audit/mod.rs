@@ -118,7 +118,7 @@ fn open(settings: &Settings, folders: &Folders, begin: &Begin<'_>, redact: Redac
     match begun {
         Ok(audit) => Ok(Some(Arc::new(audit))),
         Err(error) if settings.audit.required => {
-            Err(CliError::new(format!("{error}\nNothing is done without a record of it, since the configuration says `audit.required`.")))
+            Err(CliError::new(format!("{error}\nNothing is done without a record of it, since `audit.required` is on.")))
         }
         Err(error) => {
             stderr_line(&shown::line(&format!("warning: this run leaves no audit log: {error}"), 600));

@@ -14,10 +14,11 @@ use super::talk::Talk;
 use super::{remark, told};
 use crate::cli::args::SessionChoice;
 use crate::cli::assemble::model_settings;
+use crate::cli::bounds::{check_keeping, open_model};
 use crate::cli::error::CliError;
 use crate::cli::{sessions, tools};
 use crate::conversation::Transcript;
-use crate::model::{self, ModelSpec, Provider};
+use crate::model::{ModelSpec, Provider};
 use crate::policy::Mode;
 use crate::session::{HeldWith, Scope, Store};
 use crate::shown;
@@ -86,7 +87,7 @@ impl Talk<'_> {
             )));
         }
         let _entered = self.runtime.enter();
-        self.model = model::connect(&spec, &settings)?.into();
+        self.model = open_model(self.parts.catalog.policy(), &spec, &settings)?.into();
         self.meter.borrow_mut().forget_scale();
         Ok(format!("from now on: {}", self.this_model()))
     }
@@ -140,6 +141,7 @@ impl Talk<'_> {
 
     /// Writes what is on record; what is not recorded is written without the keys that are known.
     fn export(&self, path: Option<PathBuf>) -> Said {
+        check_keeping(self.parts.catalog.policy(), "the conversation cannot be exported")?;
         let (text, name) = match self.record.id() {
             Some(id) => {
                 let entry = Store::new(self.parts.folders.sessions()).find(Scope::Project(self.workspace.root()), id.as_str())?;

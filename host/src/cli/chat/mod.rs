@@ -31,6 +31,7 @@ use console::style;
 
 use super::args::{ChatArgs, Common};
 use super::assemble;
+use super::bounds;
 use super::connect::connect;
 use super::error::Done;
 use super::print::can_be_drawn_on;
@@ -103,9 +104,10 @@ pub(super) fn run(common: &Common, args: ChatArgs) -> Done {
     let parts = assemble::parts(common, flags, Allocation::Pooled)?;
     parts.stop_for_broken()?;
     parts.warn_of_refused();
+    let choice = bounds::session_choice(parts.catalog.policy(), &args.session)?;
     let workspace = parts.workspace(&common.workspace)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let session = sessions::resumed(&args.session, &parts, &workspace)?;
+    let session = sessions::resumed(&choice, &parts, &workspace)?;
     let held_with = session.as_ref().and_then(|session| session.held_with.as_ref());
     let model = runtime.block_on(connect(&parts, &args.model, held_with, None))?;
     let signals = Signals::listen(&runtime, manner.ctrl_c())?;
@@ -116,7 +118,7 @@ pub(super) fn run(common: &Common, args: ChatArgs) -> Done {
         }
         Manner::Lines(source) => Keyboard::Lines(Lines::new(source, signals.clone())),
     };
-    let record = if args.session.no_session { Record::Off } else { Record::NotYet };
+    let record = if choice.no_session { Record::Off } else { Record::NotYet };
     let mut talk = Talk::new(&parts, workspace, &runtime, model, record, &signals, manner);
     talk.greet();
     if let Some(session) = session {

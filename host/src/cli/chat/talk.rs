@@ -23,15 +23,15 @@ use crate::agent::ports::Model;
 use crate::agent::{Agent, Compacted, Outcome};
 use crate::audit::Audit;
 use crate::cli::assemble::Parts;
-use crate::cli::audit;
 use crate::cli::connect::elsewhere;
 use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::cli::interrupt::FOR_LAST_WORDS;
 use crate::cli::render::lines::problem;
 use crate::cli::request::{Conversation, Request, next_id};
-use crate::cli::run::{guide_notice, system_prompt};
+use crate::cli::run::{guide, guide_notice, instruction_notices, system_prompt};
 use crate::cli::sessions::show::said_and_done;
+use crate::cli::{audit, bounds};
 use crate::conversation::Transcript;
 use crate::policy::Mode;
 use crate::sandbox::Workspace;
@@ -69,6 +69,8 @@ pub(super) struct Talk<'a> {
     memory: Arc<Memory>,
     pub(super) meter: RefCell<Meter>,
     pub(super) approvals: Arc<Approvals>,
+    /// The project's guide for agents, as the newest request was given it.
+    guide: Option<String>,
     /// Nobody, where what is said comes from a pipe.
     asker: Option<Arc<dyn Approver>>,
     questions: mpsc::Receiver<Asked>,
@@ -95,6 +97,7 @@ impl<'a> Talk<'a> {
         meter.set_beside(&system_prompt(parts, &workspace, parts.settings.mode).render(), parts.catalog.definitions());
         let (view, transcript, meter) = (Arc::new(View::new(manner.face())), Transcript::new(), RefCell::new(meter));
         let (audit, memory) = (None, Arc::default());
+        let guide = guide(&workspace);
         Self {
             parts,
             workspace,
@@ -107,6 +110,7 @@ impl<'a> Talk<'a> {
             memory,
             meter,
             approvals,
+            guide,
             asker,
             questions,
             signals,
@@ -119,7 +123,8 @@ impl<'a> Talk<'a> {
         // Nobody should have to guess where what they say goes.
         let model = self.model.info().address.as_ref().map(|_| format!(" · {}", HeldWith::from(self.model.info()))).unwrap_or_default();
         self.view.say(&remark(&format!("cofferdam {} in {place}{model} · /help lists commands", env!("CARGO_PKG_VERSION"))));
-        guide_notice(&self.workspace).into_iter().for_each(|notice| self.view.say(&told(&notice)));
+        let notices = guide_notice(&self.workspace).into_iter().chain(instruction_notices(self.parts));
+        notices.for_each(|notice| self.view.say(&told(&notice)));
     }
 
     /// The way back.
@@ -230,6 +235,11 @@ impl<'a> Talk<'a> {
 
     fn request(&mut self, keyboard: &mut Keyboard, prompt: &str, words: &mut Words) -> Then {
         self.approvals.request_begins();
+        let guide = guide(&self.workspace);
+        if guide != self.guide {
+            self.view.say(&told("AGENTS.md changed since the last request; the model is given it as it is now. Review it."));
+            self.guide = guide;
+        }
         self.meter.borrow_mut().prompt(prompt);
         let (came, then) = self.work(Work::Prompt(prompt), keyboard, words);
         match came {
@@ -291,7 +301,11 @@ impl<'a> Talk<'a> {
         if let Some(warning) = warning {
             self.view.say(&told(&warning));
         }
-        if let Err(error) = self.begin_audit() {
+        let unrecorded = match &journal {
+            Some(_) => None,
+            None => bounds::not_recorded(self.parts.catalog.policy(), "its record cannot be begun or not be written any more"),
+        };
+        if let Some(error) = unrecorded.or_else(|| self.begin_audit().err()) {
             self.view.say(&told(error.message()));
             self.record.give_back(journal);
             return (Came::Unrecorded, Then::GoOn);

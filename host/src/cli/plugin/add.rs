@@ -24,6 +24,7 @@ pub(super) fn run(common: &Common, args: AddArgs) -> Done {
     shelf.is_free(name.as_str())?;
     let component = obtain(&source, args.digest.as_ref())?;
     let parts = super::parts(common)?;
+    super::check_allowed(&parts, &source, component.digest())?;
     let from = source.to_string();
     let plugin = super::load_bytes(&parts.sandbox, &from, component)?;
     if let Some(objection) = parts.catalog.objection(&plugin, None) {

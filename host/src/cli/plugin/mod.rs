@@ -21,9 +21,9 @@ use super::args::{CallArgs, Common, ModelArgs};
 use super::assemble::{self, Parts};
 use super::error::{CliError, Done};
 use super::print::stderr_line;
-use crate::config::Folders;
-use crate::plugins::Shelf;
-use crate::sandbox::{Allocation, ComponentBytes, Plugin, Sandbox};
+use crate::config::{Folders, without_links};
+use crate::plugins::{Shelf, Source};
+use crate::sandbox::{Allocation, ComponentBytes, Digest, Plugin, Sandbox};
 use crate::shown;
 use crate::tools::objection_to;
 
@@ -69,6 +69,18 @@ fn load_bytes(sandbox: &Sandbox, from: &str, bytes: ComponentBytes) -> Result<Pl
 /// The plugins that were added, beside the configuration that is meant.
 fn shelf(common: &Common) -> Result<Shelf, CliError> {
     Ok(Shelf::of(assemble::lock_file(common, &Folders::of_this_user()?)))
+}
+
+/// An error unless the policy allows a plugin with this digest from this source.
+fn check_allowed(parts: &Parts, source: &Source, digest: &Digest) -> Result<(), CliError> {
+    let origin = match source {
+        Source::File(path) => without_links(path).display().to_string(),
+        Source::Url(_) => source.to_string(),
+    };
+    match parts.catalog.policy().forbids_plugin(digest.as_str(), &[origin]) {
+        Some(refusal) => Err(CliError::configuration(refusal.to_string())),
+        None => Ok(()),
+    }
 }
 
 /// All plugins there are, to look at.

@@ -48,6 +48,7 @@ fn update(common: &Common, shelf: &Shelf, parts: &Parts, name: &str, added: &Add
     if is_pinned && is_whole(&path, component.digest()) {
         return Ok("nothing new".to_owned());
     }
+    super::check_allowed(parts, &source, component.digest())?;
     let plugin = super::load_bytes(&parts.sandbox, &added.source, component)?;
     if let Some(objection) = parts.catalog.objection(&plugin, Some(&Origin::File(path.clone()))) {
         return Err(CliError::new(format!("{} is not taken, and the old one stays: {objection}", added.source)));

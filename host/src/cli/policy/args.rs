@@ -17,8 +17,13 @@ pub(in crate::cli) enum PolicyCommand {
     /// Show all rules in force and the files they come from; with --profile NAME, that profile as it is written
     #[command(after_help = "Examples:\n  \
         cofferdam policy show\n  \
+        cofferdam policy show --lists                 the built-in lists of paths, with a reason for each\n  \
         cofferdam policy show --profile locked-down")]
-    Show,
+    Show {
+        /// The built-in lists of paths: hidden, protected, instructions, files that run code
+        #[arg(long)]
+        lists: bool,
+    },
     /// Check policy files, with the tests that rules bring along
     #[command(after_help = "Examples:\n  \
         cofferdam policy check              all files of this system, user and project\n  \

@@ -25,8 +25,9 @@ pub(super) fn run(common: &Common, file: Option<&Path>) -> Done {
         return Ok(ExitCode::SUCCESS);
     }
     let flags = || common.flags(ModelArgs::default(), CallArgs::default(), None);
-    let (settings, folders) = assemble::settings(common, flags())?;
-    let loaded = PolicyPlaces::of_this_user(&folders, &common.workspace).load(settings.profile)?;
+    let (chosen, folders) = assemble::chosen_settings(common, flags())?;
+    let loaded = PolicyPlaces::of_this_user(&folders, &common.workspace).load(chosen.profile)?;
+    let overruled: Vec<_> = chosen.under(&loaded.policy).1.into_iter().filter(|setting| setting.overruled.is_some()).collect();
     for source in loaded.sources {
         let state = match source.state {
             SourceState::Absent => "not there",
@@ -34,6 +35,9 @@ pub(super) fn run(common: &Common, file: Option<&Path>) -> Done {
             SourceState::Untrusted { .. } => "understood; not trusted, so it can tighten and not loosen (`cofferdam trust`)",
         };
         stdout_line(&format!("{:8} {}: {state}", source.level.to_string(), shown::line(&source.name, 400)));
+    }
+    for setting in overruled {
+        stdout_line(&shown::line(&format!("overruled: {setting}"), 600));
     }
     for unknown in assemble::parts_to_look_at(common, flags(), Allocation::OnDemand)?.catalog.unknown_subjects() {
         stdout_line(&shown::line(&format!("warning: {unknown}"), 600));

@@ -123,7 +123,9 @@ impl Judged<'_> {
         if tool.confirm && found.verdict == Verdict::Allow && whole.verdict != Verdict::Allow {
             let why = match &whole.because {
                 Because::Mode(_) | Because::Reading => "the tool itself asks to be confirmed before every call.".to_owned(),
-                Because::Rule(_) | Because::Perhaps(_) | Because::NotListed(..) => format!("each call is confirmed: {}.", whole.why()),
+                Because::Rule(_) | Because::Perhaps(_) | Because::NotListed(..) | Because::Listed(_) => {
+                    format!("each call is confirmed: {}.", whole.why())
+                }
             };
             let change = whole.what_would_change_it();
             return Told { act: act_words, verdict: whole.verdict, why, change, place: whole.place().cloned() };

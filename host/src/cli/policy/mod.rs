@@ -3,6 +3,7 @@
 mod args;
 mod check;
 mod explain;
+mod settings;
 mod show;
 
 pub(super) use args::PolicyArgs;
@@ -13,7 +14,7 @@ use super::error::Done;
 
 pub(super) fn run(common: &Common, command: PolicyCommand) -> Done {
     match command {
-        PolicyCommand::Show => show::run(common),
+        PolicyCommand::Show { lists } => show::run(common, lists),
         PolicyCommand::Check { file } => check::run(common, file.as_deref()),
         PolicyCommand::Explain(args) => explain::run(common, &args),
     }

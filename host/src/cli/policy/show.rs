@@ -3,24 +3,30 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use super::settings;
 use crate::cli::args::{CallArgs, Common, ModelArgs};
 use crate::cli::assemble;
 use crate::cli::error::Done;
 use crate::cli::print::{stdout_line, stdout_piece};
 use crate::config::{LoadedPolicy, PolicyPlaces, SourceState};
-use crate::policy::{Mode, Policy, ProtectedPaths, Subject, Verdict, Voice};
+use crate::policy::{BuiltInList, Mode, Policy, Subject, Verdict, Voice};
 use crate::sandbox::Allocation;
 use crate::shown;
 
-pub(super) fn run(common: &Common) -> Done {
+pub(super) fn run(common: &Common, lists: bool) -> Done {
+    if lists {
+        stdout_line(lists_page().trim_end());
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Some(profile) = common.profile {
         stdout_piece(profile.text());
         return Ok(ExitCode::SUCCESS);
     }
     let flags = || common.flags(ModelArgs::default(), CallArgs::default(), None);
-    let (settings, folders) = assemble::settings(common, flags())?;
+    let (settings, folders) = assemble::chosen_settings(common, flags())?;
     let loaded = PolicyPlaces::of_this_user(&folders, &common.workspace).load(settings.profile)?;
     let mut page = page(&loaded);
+    section(&mut page, "Settings in force, as far as a policy can bound them", settings::in_force(settings, &loaded.policy));
     let unknown = assemble::parts_to_look_at(common, flags(), Allocation::OnDemand)?.catalog.unknown_subjects();
     section(&mut page, "Without effect", unknown.iter().map(ToString::to_string).collect());
     stdout_line(&shown::block(page.trim_end()));
@@ -41,12 +47,27 @@ fn page(loaded: &LoadedPolicy) -> String {
     section(&mut page, "Rules (deny wins over ask, ask over allow)", rules(&loaded.policy));
     section(&mut page, "Lists of what is allowed (what is not on them is asked)", lists(&loaded.policy));
     section(&mut page, "The sandbox of commands, at least", minima(&loaded.policy));
+    section(&mut page, "Models, plugins and sessions (every line holds)", settings::rules(&loaded.policy));
     section(&mut page, "Reached by tools that ask for every host, though not for everybody", local(&loaded.policy));
     section(&mut page, "What tools are given of what they ask for", lending(&loaded.policy));
     section(&mut page, "Limits at most", maxima(&loaded.policy));
-    section(&mut page, "Protected at any depth, besides the built-in list", protected(&loaded.policy));
-    let (read_only, hidden) = ProtectedPaths::built_in();
-    let _ = writeln!(page, "\nThe built-in list\n  not to be changed: {}\n  not to be read: {}", read_only.join(", "), hidden.join(", "));
+    section(&mut page, "Protected at any depth, besides the built-in lists", protected(&loaded.policy));
+    let counts = BuiltInList::ALL.map(|list| format!("{:3} {}", list.entries().len(), list.title()));
+    section(&mut page, "The built-in lists of paths (`cofferdam policy show --lists` shows them, with reasons)", counts.to_vec());
+    page
+}
+
+/// The built-in lists with their reasons.
+fn lists_page() -> String {
+    let mut page = String::new();
+    for list in BuiltInList::ALL {
+        let width = list.entries().iter().map(|entry| entry.pattern.len()).max().unwrap_or_default();
+        let _ = writeln!(page, "{}", list.title());
+        for entry in list.entries() {
+            let _ = writeln!(page, "  {:width$}  {}", entry.pattern, entry.reason);
+        }
+        page.push('\n');
+    }
     page
 }
 
@@ -136,7 +157,7 @@ fn protected(policy: &Policy) -> Vec<String> {
             ("not to be read", &protected.hidden, ""),
             ("not to be changed", &protected.read_only, ""),
             ("to be read all the same", &protected.shown, counts),
-            ("off the built-in list", &protected.writable, counts),
+            ("off the built-in lists", &protected.writable, counts),
         ] {
             lines.extend(patterns.iter().map(|pattern| format!("{words}: {}  ({}{counts})", pattern.text, pattern.place)));
         }

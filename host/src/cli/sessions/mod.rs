@@ -9,10 +9,10 @@ use std::time::SystemTime;
 
 use super::args::{ChatArgs, Common, SessionChoice, SessionsArgs, SessionsCommand};
 use super::assemble::Parts;
-use super::chat;
 use super::error::{CliError, Done};
 use super::print::stderr_line;
 use super::spent::Spent;
+use super::{bounds, chat};
 use crate::config::Folders;
 use crate::sandbox::Workspace;
 use crate::session::{Entry, Redact, Saved, Scope, Session, Store};
@@ -36,12 +36,27 @@ pub(super) fn run(common: &Common, args: &SessionsArgs) -> Done {
     }
 }
 
-/// The session that a request belongs to. Where a new one cannot be begun, the request does without.
-pub(super) fn or_begun(resumed: Option<Session>, choice: &SessionChoice, parts: &Parts, workspace: &Workspace) -> Option<Session> {
+/// The session that a request belongs to. Where a new one cannot be begun, the request does without, unless
+/// the policy has it recorded.
+pub(super) fn or_begun(
+    resumed: Option<Session>,
+    choice: &SessionChoice,
+    parts: &Parts,
+    workspace: &Workspace,
+) -> Result<Option<Session>, CliError> {
     match resumed {
-        None if choice.no_session => None,
-        None => begun(parts, workspace).map_err(|warning| stderr_line(&warning)).ok(),
-        session => session,
+        None if choice.no_session => Ok(None),
+        None => match begun(parts, workspace) {
+            Ok(session) => Ok(Some(session)),
+            Err(warning) => match bounds::not_recorded(parts.catalog.policy(), &warning) {
+                Some(error) => Err(error),
+                None => {
+                    stderr_line(&warning);
+                    Ok(None)
+                }
+            },
+        },
+        session => Ok(session),
     }
 }
 
@@ -49,9 +64,15 @@ pub(super) fn or_begun(resumed: Option<Session>, choice: &SessionChoice, parts: 
 pub(super) fn resumed(choice: &SessionChoice, parts: &Parts, workspace: &Workspace) -> Result<Option<Session>, CliError> {
     let store = Store::new(parts.folders.sessions());
     let root = workspace.root();
+    let may_resume = || bounds::check_keeping(parts.catalog.policy(), "a session cannot be resumed");
     match (&choice.resume, choice.newest) {
-        (Some(prefix), _) => Ok(Some(store.find(Scope::Project(root), prefix)?.resume(root, redact(parts))?)),
+        (Some(prefix), _) => {
+            let entry = store.find(Scope::Project(root), prefix)?;
+            may_resume()?;
+            Ok(Some(entry.resume(root, redact(parts))?))
+        }
         (None, true) => {
+            may_resume()?;
             let (session, open) = store.resume_newest(root, || redact(parts))?;
             for newer in open {
                 let it = session.journal.id();

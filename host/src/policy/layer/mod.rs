@@ -2,6 +2,7 @@
 
 mod parse;
 mod raw;
+mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,6 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::capability::CapabilityKind;
 use super::pattern::{CommandPattern, HostPattern, Match, PathPattern};
 use super::{Caps, Deed, Kind, Mode, Place, Profile, RuleRef, SandboxLevel, Source, Verdict};
+
+pub(super) use settings::is_within;
+pub use settings::{Located, PluginOrigin, SettingRules};
 
 /// Whose file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -41,6 +45,8 @@ pub struct Layer {
     pub lists: BTreeMap<Kind, Place>,
     /// The least sandbox that commands run in.
     pub minimum: Option<(SandboxLevel, Place)>,
+    /// What it says about settings of the program.
+    pub settings: SettingRules,
     /// Places of this machine and its network that tools reach which ask for every host.
     pub local: Vec<Placed>,
     /// What is hidden or kept from changes besides the built-in list, and what of that list is not.

@@ -6,9 +6,12 @@ use std::ops::Range;
 use toml::Spanned;
 
 use super::raw::{RawCaps, RawCommandRules, RawEntry, RawLayer, RawList, RawProtected, RawRules, RawTool};
-use super::{Layer, Lending, Level, Pattern, Placed, Protecting, Rule, Subject, ToolId};
-use crate::policy::pattern::{CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem};
+use super::{Layer, Lending, Level, Located, Pattern, Placed, PluginOrigin, Protecting, Rule, SettingRules, Subject, ToolId};
+use crate::policy::pattern::{BaseUrl, CommandPattern, HostAddress, HostPattern, Match, PathPattern, PatternProblem};
 use crate::policy::{Caps, Deed, Kind, Place, PolicyError, ProtectedPaths, RuleRef, Source, Verdict, WorkspacePath};
+
+/// The providers of models, as they are written in front of a model's name.
+const PROVIDERS: [&str; 4] = ["anthropic", "ollama", "openai", "replay"];
 
 /// What rules are tried on when they bring no tool of their own.
 const SOME_TOOL: &str = "some_tool";
@@ -55,7 +58,20 @@ impl Reader<'_> {
     fn layer(&self, raw: RawLayer) -> Parsed<Layer> {
         let mut rules = Vec::new();
         let mut lists = BTreeMap::new();
-        let RawCommandRules { minimum, allow, ask, deny } = raw.commands;
+        let RawCommandRules { minimum, network, read: readable, write: writable, allow, ask, deny } = raw.commands;
+        let settings = SettingRules {
+            audit_enabled: self.located(raw.audit.enabled),
+            audit_required: self.located(raw.audit.required),
+            network: self.located(network),
+            read: self.each(readable, plain_path)?,
+            write: self.each(writable, plain_path)?,
+            providers: self.each(raw.models.providers, provider)?,
+            base_urls: self.each(raw.models.base_urls, |text| BaseUrl::parse_pattern(text).map_err(|problem| problem.to_string()))?,
+            digests: self.each(raw.plugins.digests, digest)?,
+            sources: self.each(raw.plugins.sources, PluginOrigin::parse)?,
+            session_required: self.located(raw.sessions.required),
+            session_keep: self.session_keep(raw.sessions.keep)?,
+        };
         let commands = RawRules { allow, ask, deny };
         let read = RawRules { deny: raw.read.deny, ..RawRules::default() };
         let local = self.local(raw.fetch.local)?;
@@ -100,12 +116,37 @@ impl Reader<'_> {
             rules,
             lists,
             minimum,
+            settings,
             local,
             protected,
             lending,
             named,
             maxima,
         })
+    }
+
+    fn located<T: Copy>(&self, value: Option<Spanned<T>>) -> Option<Located<T>> {
+        value.map(|value| (*value.get_ref(), self.place(&value.span())))
+    }
+
+    /// A list of which each entry is understood.
+    fn each<T, L: FromIterator<T>>(
+        &self,
+        list: Option<Spanned<Vec<Spanned<String>>>>,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Parsed<Option<Located<L>>> {
+        let Some(list) = list else { return Ok(None) };
+        let place = self.place(&list.span());
+        let entries = list.into_inner().into_iter().map(|text| read(text.get_ref()).map_err(|problem| self.error(&text.span(), problem)));
+        Ok(Some((entries.collect::<Parsed<L>>()?, place)))
+    }
+
+    fn session_keep(&self, keep: Option<Spanned<bool>>) -> Parsed<Option<Located<bool>>> {
+        match (self.source.level(), &keep) {
+            // A stranger would have its traces removed.
+            (Level::Project, Some(keep)) => Err(self.error(&keep.span(), "whether sessions are kept is not the choice of a project")),
+            (Level::System | Level::User | Level::Project, _) => Ok(self.located(keep)),
+        }
     }
 
     fn list(&self, kind: Kind, verdict: Verdict, list: Option<RawList>) -> Parsed<Vec<Rule>> {
@@ -171,8 +212,10 @@ impl Reader<'_> {
             };
             list.into_iter().map(read).collect::<Parsed<Vec<Placed>>>()
         };
-        if let Some(unknown) = raw.writable.iter().find(|text| !ProtectedPaths::lists_read_only(text.get_ref())) {
-            return Err(self.error(&unknown.span(), "this is not a pattern of the built-in list; `cofferdam policy show` shows it"));
+        if let Some(unknown) = raw.writable.iter().find(|text| !ProtectedPaths::lists_change(text.get_ref())) {
+            return Err(
+                self.error(&unknown.span(), "this is not a pattern of the built-in lists; `cofferdam policy show --lists` shows them")
+            );
         }
         Ok(Protecting {
             hidden: read(raw.hidden)?,
@@ -225,6 +268,24 @@ impl Reader<'_> {
         }
         Ok(caps)
     }
+}
+
+fn plain_path(text: &str) -> Result<String, String> {
+    let is_plain = super::settings::is_plain_absolute(text.strip_prefix('~').unwrap_or(text));
+    let problem = || format!("{text:?} is not an absolute path without `.` and `..`, such as /srv/data or ~/datasets");
+    if is_plain { Ok(text.to_owned()) } else { Err(problem()) }
+}
+
+fn provider(text: &str) -> Result<String, String> {
+    let is_known = PROVIDERS.contains(&text);
+    if is_known { Ok(text.to_owned()) } else { Err(format!("{text:?} is not a provider: use {}", PROVIDERS.join(", "))) }
+}
+
+fn digest(text: &str) -> Result<String, String> {
+    let digits = text.strip_prefix("sha256:").unwrap_or_default();
+    let is_digest = digits.len() == 64 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let problem = || "a digest is `sha256:` and 64 digits in lower case, as `cofferdam plugin inspect` shows it".to_owned();
+    if is_digest { Ok(digits.to_owned()) } else { Err(problem()) }
 }
 
 /// Whether a rule covers an example of its own kind.

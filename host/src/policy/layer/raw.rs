@@ -24,6 +24,42 @@ pub(super) struct RawLayer {
     pub(super) protected: RawProtected,
     pub(super) tools: BTreeMap<Spanned<String>, RawTool>,
     pub(super) limits: RawCaps,
+    pub(super) audit: RawAuditRules,
+    pub(super) models: RawModelRules,
+    pub(super) plugins: RawPluginRules,
+    pub(super) sessions: RawSessionRules,
+}
+
+/// `[audit]`
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RawAuditRules {
+    pub(super) enabled: Option<Spanned<bool>>,
+    pub(super) required: Option<Spanned<bool>>,
+}
+
+/// `[models]`
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RawModelRules {
+    pub(super) providers: Option<Spanned<Vec<Spanned<String>>>>,
+    pub(super) base_urls: Option<Spanned<Vec<Spanned<String>>>>,
+}
+
+/// `[plugins]`
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RawPluginRules {
+    pub(super) digests: Option<Spanned<Vec<Spanned<String>>>>,
+    pub(super) sources: Option<Spanned<Vec<Spanned<String>>>>,
+}
+
+/// `[sessions]`
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RawSessionRules {
+    pub(super) required: Option<Spanned<bool>>,
+    pub(super) keep: Option<Spanned<bool>>,
 }
 
 /// `[commands]`
@@ -31,6 +67,9 @@ pub(super) struct RawLayer {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct RawCommandRules {
     pub(super) minimum: Option<Spanned<SandboxLevel>>,
+    pub(super) network: Option<Spanned<bool>>,
+    pub(super) read: Option<Spanned<Vec<Spanned<String>>>>,
+    pub(super) write: Option<Spanned<Vec<Spanned<String>>>>,
     pub(super) allow: Option<RawList>,
     pub(super) ask: Option<RawList>,
     pub(super) deny: Option<RawList>,

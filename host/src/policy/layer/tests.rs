@@ -25,7 +25,7 @@ fn everything_that_is_not_understood_is_an_error_with_its_place() {
         ("[protected]\nhidden = [\"ok\", \"/etc\"]", "p.toml:2:17: '/etc' is not a pattern"),
         ("[commands]\nminimum = \"strong\"", "p.toml:2:11: unknown variant `strong`"),
         ("[write]\nminimum = \"full\"", "p.toml:2:1: unknown field `minimum`"),
-        ("[protected]\nwritable = [\".nope\"]", "p.toml:2:13: this is not a pattern of the built-in list"),
+        ("[protected]\nwritable = [\".nope\"]", "p.toml:2:13: this is not a pattern of the built-in lists"),
         ("[write]\ndeny = [\"../x\"]", "p.toml:2:9: `../x` is not a pattern for paths"),
         ("[fetch]\ndeny = [\"https://x.org\"]", "p.toml:2:9: `https://x.org` is not a pattern for hosts: leave out the scheme"),
         ("[fetch]\ndeny = [{ pattern = \"x.org\", methods = [] }]", "p.toml:2:9: an empty list of `methods` covers no request"),

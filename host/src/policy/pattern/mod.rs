@@ -1,10 +1,12 @@
 //! Patterns of rules, each a small grammar of its own. What a grammar does not have is an error and never a guess.
 
+mod base_url;
 mod command;
 mod host;
 mod path;
 mod request;
 
+pub use base_url::{BaseUrl, BaseUrlProblem};
 pub use command::CommandPattern;
 pub use host::{HostAddress, HostPattern};
 pub use path::PathPattern;

@@ -6,6 +6,7 @@
 //! Letters are compared without case, and without the characters that some file systems ignore, so that `.GIT/Hooks`
 //! is `.git/hooks`. What lies below a match is protected like the match itself.
 
+mod asked;
 mod lists;
 mod names;
 mod pattern;
@@ -14,7 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use super::layer::{Placed, Protecting};
 use super::{PathPattern, Voice, WorkspacePath};
-use lists::{HIDDEN, PINNED, READ_ONLY, SHOWN};
+pub use asked::{AskedPath, AskedPaths};
+pub use lists::{BuiltInList, ListedPath};
+use lists::{HIDDEN, PINNED, PROTECTED, SHOWN};
 pub use names::Names;
 pub use pattern::{Author, BadPattern};
 use pattern::{Entry, Pattern, in_parts};
@@ -48,11 +51,11 @@ pub struct ProtectedPaths {
 impl Default for ProtectedPaths {
     fn default() -> Self {
         // The patterns of the list all parse, as a test shows.
-        let parsed = |text: &&str| Pattern::parse(text).ok().map(|pattern| Entry { pattern, author: Author::BuiltIn });
-        let known = |texts: &[&str]| texts.iter().filter_map(parsed).collect();
+        let parsed = |text: &str| Pattern::parse(text).ok().map(|pattern| Entry { pattern, author: Author::BuiltIn });
+        let known = |listed: &[ListedPath]| listed.iter().filter_map(|listed| parsed(listed.pattern)).collect();
         Self {
-            pinned: known(PINNED),
-            read_only: known(READ_ONLY),
+            pinned: PINNED.iter().filter_map(|text| parsed(text)).collect(),
+            read_only: known(PROTECTED),
             hidden: known(HIDDEN),
             shown: known(SHOWN),
             writable: Vec::new(),
@@ -62,19 +65,16 @@ impl Default for ProtectedPaths {
 }
 
 impl ProtectedPaths {
-    /// The built-in patterns of what cannot be changed and of what cannot be read, for people.
-    pub fn built_in() -> (&'static [&'static str], &'static [&'static str]) {
-        (READ_ONLY, HIDDEN)
-    }
-
     /// Whether a text is a pattern, which holds at any depth.
     pub(super) fn check(text: &str) -> Result<(), BadPattern> {
         Pattern::parse(text).map(drop)
     }
 
-    /// Whether a text is a pattern of the built-in list of what cannot be changed.
-    pub(super) fn lists_read_only(text: &str) -> bool {
-        Pattern::parse(text).is_ok_and(|pattern| READ_ONLY.iter().any(|known| Pattern::parse(known).as_ref() == Ok(&pattern)))
+    /// Whether a text is a pattern of a built-in list that restricts changes, so that `writable` can take it off.
+    pub(super) fn lists_change(text: &str) -> bool {
+        let lists = [BuiltInList::Protected, BuiltInList::Instructions, BuiltInList::RunsCode];
+        let mut listed = lists.into_iter().flat_map(BuiltInList::entries).map(|entry| entry.pattern);
+        Pattern::parse(text).is_ok_and(|pattern| listed.any(|known| Pattern::parse(known).as_ref() == Ok(&pattern)))
     }
 
     /// With what a policy file says, of a level or of a stranger. A stranger shows nothing, and takes nothing off the
@@ -209,5 +209,7 @@ fn is_ignorable(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
+#[cfg(test)]
+mod list_tests;
 #[cfg(test)]
 mod tests;

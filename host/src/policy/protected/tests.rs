@@ -8,13 +8,6 @@ fn of(path: &str) -> Option<Protected> {
 }
 
 #[test]
-fn all_patterns_of_this_file_parse() {
-    for text in [PINNED, READ_ONLY, HIDDEN, SHOWN].concat() {
-        assert!(Pattern::parse(text).is_ok(), "{text}");
-    }
-}
-
-#[test]
 fn what_programs_run_by_themselves_is_read_only_at_any_depth() {
     let paths = [
         ".git/hooks",

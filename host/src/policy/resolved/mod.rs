@@ -8,7 +8,11 @@
 //! 4. An `allow` that covers it allows it, unless it is a rule of a project that the user did not trust.
 //! 5. What is left is the mode's.
 //!
+//! Changing a path of the built-in lists of instructions and of files that run code counts as covered by an `ask` (2).
+//!
 //! There are no priorities, no order and no negation. Mode `plan` stands between 1 and 2: it denies every change.
+
+mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,13 +20,19 @@ use serde::{Deserialize, Serialize};
 
 use super::layer::{Layer, Level, Pattern, Placed, Rule, Subject, ToolId};
 use super::pattern::Match;
-use super::{Because, Capability, CapabilityKind, Caps, Deed, Finding, Kind, Mode, Place, ProtectedPaths, SandboxLevel, Verdict};
+use super::{
+    Act, AskedPaths, Because, Capability, CapabilityKind, Caps, Deed, Effect, Finding, Kind, Mode, Place, ProtectedPaths, SandboxLevel,
+    Verdict, WorkspacePath,
+};
+
+pub use settings::{ModelEndpoint, Refusal};
 
 /// The policy of a run. The default says nothing and leaves everything to the mode.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policy {
     layers: Vec<(Voice, Layer)>,
     digests: BTreeMap<String, String>,
+    asked: AskedPaths,
 }
 
 /// Whose word a layer is.
@@ -51,13 +61,30 @@ impl Policy {
             Level::User => Voice::User,
             Level::Project => Voice::Stranger,
         };
-        self.layers.push((voice, layer));
+        self.add_as(voice, layer);
     }
 
     /// Adds the layer of a project whose file the user trusted.
     pub fn add_trusted(&mut self, layer: Layer) {
         let voice = if layer.source.level() == Level::System { Voice::System } else { Voice::User };
+        self.add_as(voice, layer);
+    }
+
+    fn add_as(&mut self, voice: Voice, layer: Layer) {
+        if voice != Voice::Stranger {
+            self.asked.lift(&layer.protected.writable);
+        }
         self.layers.push((voice, layer));
+    }
+
+    /// Knows where a link of the workspace leads, so that changing either needs the same approval.
+    pub fn add_alias(&mut self, real: &WorkspacePath, link: &WorkspacePath) {
+        self.asked.add_alias(real, link);
+    }
+
+    /// The paths whose change always needs approval.
+    pub fn asked(&self) -> &AskedPaths {
+        &self.asked
     }
 
     /// Tells which component a tool comes from, for rules that name it by its digest.
@@ -78,6 +105,11 @@ impl Policy {
         }
         if mode == Mode::Plan && matches!(act.kind(), Kind::Commands | Kind::Write) {
             return Finding { verdict: Verdict::Deny, because: Because::Mode(mode) };
+        }
+        if let Deed::Write(Some(path)) = act
+            && let Some(listed) = self.asked.find(path)
+        {
+            return Finding { verdict: Verdict::Ask, because: Because::Listed(listed) };
         }
         let asked = self.strict(id, act, Verdict::Ask, Match::Yes).or_else(|| self.strict(id, act, Verdict::Deny, Match::Perhaps));
         if let Some(finding) = asked.or_else(|| self.strict(id, act, Verdict::Ask, Match::Perhaps)) {
@@ -104,6 +136,18 @@ impl Policy {
         let strictness = |finding: &Finding| (finding.verdict, !finding.may_be_remembered());
         let strictest = findings.reduce(|a, b| if strictness(&b) > strictness(&a) { b } else { a });
         strictest.unwrap_or_else(|| by_mode(mode, &Deed::Use))
+    }
+
+    /// The strictest answer for all that an effect consists of.
+    pub fn find_effect(&self, mode: Mode, tool: &str, effect: &Effect) -> Finding {
+        let finding = self.find_all(mode, tool, &effect.acts());
+        let Effect::Write { changes, .. } = effect else { return finding };
+        if finding.verdict == Verdict::Deny || finding.verdict == Verdict::Ask && !finding.may_be_remembered() {
+            return finding;
+        }
+        let mut links = changes.iter().filter(|change| matches!(change.act, Act::Link { .. }));
+        let listed = links.find_map(|change| self.asked.find_link(&change.path));
+        listed.map_or(finding, |listed| Finding { verdict: Verdict::Ask, because: Because::Listed(listed) })
     }
 
     /// Whether a rule wants every run of a tool asked, or forbids it.

@@ -264,7 +264,7 @@ proptest! {
                 let was_open = match &before.because {
                     Because::Mode(mode) => *mode != Mode::Plan || before.verdict == Verdict::Ask,
                     Because::NotListed(_, place, _) => place.file == "user.toml",
-                    Because::Rule(_) | Because::Perhaps(_) | Because::Reading => false,
+                    Because::Rule(_) | Because::Perhaps(_) | Because::Listed(_) | Because::Reading => false,
                 };
                 prop_assert!(was_open, "{before:?} became {after:?}");
             }

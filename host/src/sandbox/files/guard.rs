@@ -69,6 +69,11 @@ impl Guard {
         ))
     }
 
+    /// How a place is protected, if it is more than pinned.
+    pub(in crate::sandbox) fn protection(&self, place: &str) -> Option<Protected> {
+        self.of(place).map(|(how, _)| how).filter(|how| *how != Protected::Pinned)
+    }
+
     fn of(&self, place: &str) -> Option<(Protected, &Author)> {
         if !place.split('/').any(|part| self.names.may_be(part)) {
             return None;

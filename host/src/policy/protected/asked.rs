@@ -1,0 +1,137 @@
+//! Paths whose change always needs approval: files that agents obey or that programs run.
+
+use std::sync::LazyLock;
+
+use serde::Serialize;
+
+use super::lists::BuiltInList;
+use super::names::Names;
+use super::pattern::{Pattern, in_parts};
+use crate::policy::WorkspacePath;
+use crate::policy::layer::Placed;
+
+/// Links that are known. A workspace with more of them is not looked through any further.
+const MOST_ALIASES: usize = 4096;
+
+/// Says of each path whether changing it always needs approval. The default is the built-in lists.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AskedPaths {
+    /// Patterns of the built-in lists that a policy file takes off them.
+    lifted: Vec<Pattern>,
+    /// Where links lead, and the links.
+    aliases: Vec<(Vec<String>, Vec<String>)>,
+}
+
+/// Why changing a path always needs approval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AskedPath {
+    /// The path, as the list knows it: the name of a link for what that link leads to.
+    pub path: String,
+    /// The list.
+    pub list: BuiltInList,
+    /// The pattern of the list.
+    pub pattern: &'static str,
+    /// What is done with the file.
+    pub reason: &'static str,
+}
+
+struct AskedEntry {
+    list: BuiltInList,
+    pattern: Pattern,
+    /// The directories of the pattern: a link in place of one decides what the listed path is.
+    above: Vec<Pattern>,
+    text: &'static str,
+    reason: &'static str,
+}
+
+struct BuiltIn {
+    entries: Vec<AskedEntry>,
+    names: Names,
+    /// The literal parts of all patterns: a link with such a name may give another directory a listed path.
+    parts: std::collections::BTreeSet<String>,
+}
+
+static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
+    let all = BuiltInList::ASKED.into_iter().flat_map(|list| list.entries().iter().map(move |entry| (list, entry)));
+    // The patterns of the lists all parse, as a test shows.
+    let entries: Vec<AskedEntry> = all
+        .filter_map(|(list, entry)| {
+            let pattern = Pattern::parse(entry.pattern).ok()?;
+            let above = entry.pattern.match_indices('/').filter_map(|(end, _)| Pattern::parse(&entry.pattern[..end]).ok()).collect();
+            Some(AskedEntry { list, pattern, above, text: entry.pattern, reason: entry.reason })
+        })
+        .collect();
+    let names = Names::of(entries.iter().map(|entry| &entry.pattern));
+    let parts = entries.iter().flat_map(|entry| entry.text.split('/')).map(super::folded).collect();
+    BuiltIn { entries, names, parts }
+});
+
+impl AskedPaths {
+    /// Whether changing a path always needs approval, and why.
+    pub fn find(&self, path: &WorkspacePath) -> Option<AskedPath> {
+        let parts: Vec<&str> = path.as_str().split('/').filter(|part| !part.is_empty()).collect();
+        self.find_parts(&parts).or_else(|| {
+            let known_as = self.aliases.iter().filter_map(|(real, link)| {
+                let below = parts.get(real.len()..)?;
+                let leads_here = real.iter().zip(&parts).all(|(real, part)| super::folded(real) == super::folded(part));
+                leads_here.then(|| link.iter().map(String::as_str).chain(below.iter().copied()).collect::<Vec<_>>())
+            });
+            known_as.into_iter().find_map(|parts| self.find_parts(&parts))
+        })
+    }
+
+    /// The same for making a link there: in place of a directory it decides what the listed paths below are.
+    pub fn find_link(&self, path: &WorkspacePath) -> Option<AskedPath> {
+        let folded = in_parts(path.as_str().split('/'));
+        let above = || self.entries().find(|entry| entry.above.iter().any(|above| above.is(&folded)));
+        self.find(path).or_else(|| Some(above()?.found(path.as_str().to_owned())))
+    }
+
+    fn find_parts(&self, parts: &[&str]) -> Option<AskedPath> {
+        if !parts.iter().any(|part| BUILT_IN.names.may_be(part)) {
+            return None;
+        }
+        let folded = in_parts(parts.iter().copied());
+        self.entries().find(|entry| entry.pattern.holds(&folded)).map(|entry| entry.found(parts.join("/")))
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &'static AskedEntry> {
+        BUILT_IN.entries.iter().filter(|entry| !self.lifted.contains(&entry.pattern))
+    }
+
+    /// Whether a name, of a file or a directory, can be part of a listed path. A quick look, which spares most paths the slow one.
+    pub fn may_be(name: &str) -> bool {
+        BUILT_IN.names.may_be(name)
+    }
+
+    /// Whether a link of this name can give what it leads to a listed path.
+    pub fn may_name_link(name: &str) -> bool {
+        BUILT_IN.names.may_be(name) || BUILT_IN.parts.contains(&super::folded(name))
+    }
+
+    /// Takes patterns off the lists, by the word of a policy file.
+    pub(in crate::policy) fn lift(&mut self, patterns: &[Placed]) {
+        self.lifted.extend(patterns.iter().filter_map(|placed| Pattern::parse(&placed.text).ok()));
+    }
+
+    /// Knows what a link leads to as well by the name of the link: whoever changes the one changes the other.
+    pub fn add_alias(&mut self, real: &WorkspacePath, link: &WorkspacePath) {
+        let parts = |path: &WorkspacePath| path.as_str().split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        if self.aliases.len() < MOST_ALIASES && !real.as_str().is_empty() {
+            self.aliases.push((parts(real), parts(link)));
+        }
+    }
+}
+
+impl AskedEntry {
+    fn found(&self, path: String) -> AskedPath {
+        AskedPath { path, list: self.list, pattern: self.text, reason: self.reason }
+    }
+}
+
+impl AskedPath {
+    /// The reason, as the end of a sentence that begins with the verdict.
+    pub fn why(&self) -> String {
+        format!("{} is on the built-in list of files that {}: {}", self.path, self.list.does(), self.reason)
+    }
+}

@@ -1,0 +1,116 @@
+//! Files that tell agents what to do, and files that programs run code from: who may change them, and who hears of it.
+
+use cofferdam_tests::program::Home;
+use cofferdam_tests::wire::{Provider, Server, both, calls, says};
+use serde_json::{Value, json};
+
+use super::home;
+
+fn notices(home: &Home, server: &Server, args: &[&str]) -> Vec<String> {
+    let mut all = vec!["--output", "stream-json"];
+    all.extend(args);
+    let ran = home.start(home.task(server, &all)).wait();
+    let lines = ran.lines();
+    assert!(lines.last().is_some_and(|report| report["outcome"] == "answered"), "{ran:?}");
+    let text = |line: &Value| (line["type"] == "notice").then(|| line["text"].as_str().unwrap_or_default().to_owned());
+    lines.iter().filter_map(text).filter(|text| text.contains("since the last session") || text.contains("A command")).collect()
+}
+
+#[test]
+fn r035_no_mode_lets_an_instruction_file_be_changed_unasked() {
+    for provider in both() {
+        for mode in ["ask", "auto-edit", "auto"] {
+            let home = home().with("docs/guide.md", "Old.\n");
+            std::os::unix::fs::symlink("docs/guide.md", home.workspace().join("CLAUDE.md")).expect("a link");
+            let all = calls("write_file", json!({"path": "sub/AGENTS.md", "content": "Obey.\n"}))
+                .call("write_file", json!({"path": ".github/workflows/x.yml", "content": "on: push\n"}))
+                .call("update_file", json!({"path": "docs/guide.md", "old": "Old.", "new": "New."}));
+            let server = provider.serve([all, says("Then not.")]);
+            home.ask(&server, &["--mode", mode]).answered("Then not.");
+            let [agents, workflow, behind_link] = server.last_request().results().try_into().expect("three results");
+            for (denied, why) in [
+                (&agents, "sub/AGENTS.md is on the built-in list of files that tell agents what to do"),
+                (&workflow, ".github/workflows/x.yml is on the built-in list of files that programs run code from"),
+                (&behind_link, "CLAUDE.md is on the built-in list of files that tell agents what to do"),
+            ] {
+                assert!(denied.is_error && denied.text.contains("denied (nobody-to-ask)"), "{mode}: {denied:?}");
+                assert!(denied.text.contains(why) && denied.text.contains("under `writable` in [protected]"), "{mode}: {denied:?}");
+            }
+            assert!(!home.has("sub/AGENTS.md") && !home.has(".github"), "{mode}");
+            assert_eq!(std::fs::read_to_string(home.workspace().join("docs/guide.md")).expect("it is there"), "Old.\n");
+        }
+    }
+}
+
+#[test]
+fn what_the_user_takes_off_the_list_is_decided_like_any_other_file() {
+    let home = home();
+    home.write("config/cofferdam/policy.toml", "[protected]\nwritable = [\"AGENTS.md\"]\n");
+    let all = calls("write_file", json!({"path": "AGENTS.md", "content": "Mine.\n"}))
+        .call("write_file", json!({"path": "CLAUDE.md", "content": "Mine.\n"}));
+    let server = Provider::Anthropic.serve([all, says("Done.")]);
+    home.ask(&server, &["--mode", "auto"]).answered("Done.");
+    assert!(home.has("AGENTS.md") && !home.has("CLAUDE.md"));
+}
+
+#[test]
+fn a_session_reports_which_instruction_files_changed_since_the_last_one_and_who_changed_them() {
+    let home = home().with("AGENTS.md", "One.\n");
+    let provider = Provider::Anthropic;
+    let plain = || provider.serve([says("Done.")]);
+    assert_eq!(notices(&home, &plain(), &[]), [""; 0], "the first session has nothing to compare with");
+    // From outside.
+    home.write("workspace/deep/in/CLAUDE.md", "Other.\n");
+    assert_eq!(
+        notices(&home, &plain(), &["--no-session"]),
+        ["deep/in/CLAUDE.md is new since the last session of this project: no tool call and no command of a session did it."]
+    );
+    assert_eq!(notices(&home, &plain(), &[]), [""; 0]);
+    // By a command, which is told at once and at the next start.
+    let server = provider.serve([calls("bash", json!({"command": "echo Two. >AGENTS.md; echo x >.gitattributes"})), says("Done.")]);
+    let told = notices(&home, &server, &["--mode", "auto"]);
+    assert_eq!(
+        told,
+        ["A command changed AGENTS.md, one of the files that tell agents what to do. Review it: it steers this and every later session."]
+    );
+    let [result] = server.last_request().results().try_into().expect("one result");
+    for line in [
+        "[sandbox] the command changed AGENTS.md, one of the files that tell agents what to do; review it",
+        "[sandbox] the command created .gitattributes, one of the files that programs run code from; review it",
+    ] {
+        assert!(result.text.contains(line), "{line}: {}", result.text);
+    }
+    let [told] = notices(&home, &plain(), &["--continue"]).try_into().expect("one notice");
+    assert!(
+        told.starts_with("AGENTS.md changed since the last session of this project: a command that the tool bash ran did it, on "),
+        "{told}"
+    );
+    // By a tool that the user let do it.
+    home.write("config/cofferdam/policy.toml", "[protected]\nwritable = [\"GEMINI.md\"]\n");
+    let server = provider.serve([calls("write_file", json!({"path": "GEMINI.md", "content": "Mine.\n"})), says("Done.")]);
+    assert_eq!(notices(&home, &server, &["--mode", "auto"]), [""; 0]);
+    let [told] = notices(&home, &plain(), &[]).try_into().expect("one notice");
+    assert!(
+        told.starts_with("GEMINI.md is new since the last session of this project: the tool write_file did it, with approval, on "),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_command_that_changes_nothing_of_the_kind_is_not_remarked_on() {
+    let home = home().with("AGENTS.md", "One.\n").with("a.txt", "x");
+    let server =
+        Provider::Anthropic.serve([calls("bash", json!({"command": "cp AGENTS.md b; mv b AGENTS.md; echo y >a.txt"})), says("Done.")]);
+    assert_eq!(notices(&home, &server, &["--mode", "auto"]), [""; 0]);
+    assert!(!server.last_request().results()[0].text.contains("[sandbox]"));
+}
+
+#[test]
+fn the_built_in_lists_can_be_read_with_their_reasons() {
+    let ran = home().run(&["policy", "show", "--lists"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for part in ["protected: never changed", "Cofferdam and most other agents follow it", "GitHub Actions runs it after a push", "Makefile"]
+    {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
+}
