@@ -10,12 +10,14 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::expect_used, reason = "what a test cannot set up, it cannot test")]
 
+mod attributes;
 mod config;
 mod lifetime;
 mod matrix;
 mod probes;
 mod scene;
 mod sequence;
+mod system_calls;
 mod users;
 mod works;
 
