@@ -10,6 +10,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::expect_used, reason = "what a test cannot set up, it cannot test")]
 
+mod attributes;
 mod config;
 mod crowds;
 mod lifetime;
@@ -19,6 +20,7 @@ mod probes;
 mod scene;
 mod sequence;
 mod settings;
+mod system_calls;
 mod users;
 mod works;
 

@@ -1,5 +1,7 @@
 //! The table of probes.
 
+use super::{attributes, system_calls};
+
 /// An attempt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
@@ -59,11 +61,11 @@ use Control::{Depends, Happens, HappensToRoot, Harms};
 use Fate::{Closed, Open, Undone};
 use Sign::{Changes, Connects, Kills, Makes, Says, Stays};
 
-const fn closed(name: &'static str, line: &'static str, sign: Sign, control: Control) -> Probe {
+pub(super) const fn closed(name: &'static str, line: &'static str, sign: Sign, control: Control) -> Probe {
     Probe { name, line, sign, control, full: Closed, kernel: Closed }
 }
 
-const fn open(name: &'static str, line: &'static str, sign: Sign, why: &'static str) -> Probe {
+pub(super) const fn open(name: &'static str, line: &'static str, sign: Sign, why: &'static str) -> Probe {
     Probe { name, line, sign, control: Happens, full: Closed, kernel: Open(why) }
 }
 
@@ -77,10 +79,10 @@ const fn undone(name: &'static str, line: &'static str, sign: Sign) -> Probe {
     Probe { name, line, sign, control: Happens, full: Undone, kernel: Undone }
 }
 
-const METADATA: &str = "Landlock does not look at metadata";
+pub(super) const METADATA: &str = "Landlock does not look at metadata";
 const HIDDEN: &str = "Landlock cannot except a file from a folder";
-const NAMES: &str = "`/proc` is shared";
-const DONE: Sign = Says("ESCAPED");
+pub(super) const NAMES: &str = "`/proc` is shared";
+pub(super) const DONE: Sign = Says("ESCAPED");
 
 /// Begins a line of Python with what the probes need.
 macro_rules! python {
@@ -413,9 +415,9 @@ pub(super) const PROTECTED: &[Probe] = &[
 ];
 
 /// The table in its parts.
-pub(super) const ALL: [(&str, &[Probe]); 4] = [
-    ("Files outside of the workspace", FILES),
-    ("Network", NETWORK),
-    ("Processes and the kernel", PROCESSES),
-    ("Protected paths of the workspace", PROTECTED),
+pub(super) const ALL: [(&str, &[&[Probe]]); 4] = [
+    ("Files outside of the workspace", &[FILES, attributes::FILES]),
+    ("Network", &[NETWORK, system_calls::SOCKETS]),
+    ("Processes and the kernel", &[PROCESSES, system_calls::PROCESSES]),
+    ("Protected paths of the workspace", &[PROTECTED]),
 ];

@@ -48,6 +48,9 @@ impl Scene {
         fs::write(path("secret"), "outside-secret\n").expect("it is written");
         fs::write(path("target"), "as it was\n").expect("it is written");
         fs::set_permissions(path("target"), fs::Permissions::from_mode(0o644)).expect("it is set");
+        std::os::unix::fs::symlink("pointer-secret", path("pointer")).expect("it is made");
+        rustix::fs::setxattr(path("secret"), "user.kept", b"attribute-secret", rustix::fs::XattrFlags::empty())
+            .expect("the temporary directory is on a file system with extended attributes");
         fs::write(path("inherited"), "inherited-secret\n").expect("it is written");
         let inherited = fs::File::open(path("inherited")).expect("it opens");
         rustix::io::fcntl_setfd(&inherited, rustix::io::FdFlags::empty()).expect("it is set");
@@ -80,6 +83,7 @@ impl Scene {
     /// Runs a probe, and says what became of it and what the command said.
     pub(super) fn runs(mut self, probe: &Probe) -> (Fate, String) {
         let line = self.fill(probe.line);
+        let _queue = probe.line.contains("{queue}").then(|| Queue::new(self.queue_name()));
         let path = match probe.sign {
             Sign::Makes(path) | Sign::Changes(path) => PathBuf::from(self.fill(path)),
             Sign::Says(_) | Sign::Connects | Sign::Kills | Sign::Stays => PathBuf::new(),
@@ -87,7 +91,7 @@ impl Scene {
         let before = state(&path);
         let said = run(&self.house, &line);
         let happened = match probe.sign {
-            Sign::Says(text) => said.contains(text),
+            Sign::Says(text) => said.contains(&self.fill(text)),
             Sign::Makes(_) => path.symlink_metadata().is_ok(),
             Sign::Changes(_) => state(&path) != before,
             Sign::Connects => self.was_reached(),
@@ -120,7 +124,12 @@ impl Scene {
             .replace("{fd}", &self.inherited.as_raw_fd().to_string())
             .replace("{pid}", &self.victim.id().to_string())
             .replace("{shm}", &self.memory)
+            .replace("{queue}", &self.queue_name())
             .replace("{mark}", &self.mark)
+    }
+
+    fn queue_name(&self) -> String {
+        format!("cofferdam-{}", self.mark)
     }
 
     fn was_reached(&self) -> bool {
@@ -150,6 +159,31 @@ impl Drop for Scene {
                 let _ = kill_process(pid, Signal::KILL);
             }
         }
+    }
+}
+
+/// A message queue of the user, in the namespace of this process.
+struct Queue(String);
+
+impl Queue {
+    fn new(name: String) -> Self {
+        let queue = Self(name);
+        assert!(queue.act("240, name, 0o102, 0o600, None"), "a message queue can be made");
+        queue
+    }
+
+    /// Makes a system call with the name of the queue.
+    fn act(&self, arguments: &str) -> bool {
+        let code =
+            format!("import ctypes,sys; name=ctypes.c_char_p(sys.argv[1].encode()); sys.exit(ctypes.CDLL(None).syscall({arguments}) < 0)");
+        Command::new("python3").args(["-c", &code, &self.0]).status().expect("python3 starts").success()
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // The probe may have removed it.
+        self.act("241, name");
     }
 }
 

@@ -72,6 +72,10 @@ pub(in crate::sandbox) fn open_here(level: SandboxLevel) -> Vec<&'static str> {
         SandboxLevel::Kernel if files::version() != Some(landlock::ABI::V6) => {
             vec!["signals to other processes of yours (Linux 6.12 closes them)"]
         }
+        // In a network of its own there are none.
+        SandboxLevel::Full if files::version() != Some(landlock::ABI::V6) => {
+            vec!["with the network, sockets of other programs that have an abstract name (Linux 6.12 closes them)"]
+        }
         SandboxLevel::Kernel | SandboxLevel::Full | SandboxLevel::None => Vec::new(),
     }
 }

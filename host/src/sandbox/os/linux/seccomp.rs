@@ -1,4 +1,4 @@
-//! The filter of system calls, made of the list in [`super::syscalls`]. It holds for this process and all that it starts.
+//! The filter of system calls, made of the table in [`super::syscalls`]. It holds for this process and all that it starts.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use seccompiler::{
 };
 
 use super::super::super::confine::order::Sockets;
-use super::syscalls::{AS_IF_NOT_THERE, Is, NEWEST_KNOWN, When, refused};
+use super::syscalls::{Access, Group, Is, When, table};
 
 #[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: TargetArch = TargetArch::x86_64;
@@ -17,39 +17,43 @@ const ARCHITECTURE: TargetArch = TargetArch::aarch64;
 #[cfg(target_arch = "riscv64")]
 const ARCHITECTURE: TargetArch = TargetArch::riscv64;
 
+/// Rules by the number of the call.
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
 /// Applies it for good.
 pub(super) fn apply(sockets: Sockets) -> Result<(), seccompiler::Error> {
-    let mut absent = BTreeMap::new();
-    for (number, _) in AS_IF_NOT_THERE {
-        absent.insert(*number, Vec::new());
+    let table = table(sockets);
+    // Of several refusals the kernel takes the newest: what is not known comes last.
+    for (error, rules) in rules(&table)? {
+        apply_filter(&compile(rules, error)?)?;
     }
-    for program in [compile(absent, libc::ENOSYS)?, compile(rules(sockets)?, libc::EPERM)?, nothing_newer()] {
-        apply_filter(&program)?;
-    }
-    Ok(())
+    apply_filter(&refuse_unknown(&table))
 }
 
-fn rules(sockets: Sockets) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::Error> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
-    for entry in refused(sockets) {
-        let of_call = rules.entry(entry.number).or_default();
-        match entry.when {
-            // An empty list matches each call.
-            When::Always => of_call.clear(),
-            When::Any(tests) => {
-                for test in tests {
-                    let conditions = test.iter().map(condition).collect::<Result<_, _>>()?;
-                    of_call.push(SeccompRule::new(conditions)?);
-                }
-            }
+/// By the error that a refused call fails with.
+fn rules(table: &[Group]) -> Result<BTreeMap<i32, Rules>, seccompiler::Error> {
+    let mut all: BTreeMap<i32, Rules> = BTreeMap::new();
+    for group in table {
+        let Access::Refused(when, error) = &group.access else { continue };
+        for (_, number) in group.calls {
+            let rules = match when {
+                // An empty list matches each call.
+                When::Always => Vec::new(),
+                When::Any(tests) => tests.iter().map(|tests| rule(tests)).collect::<Result<_, _>>()?,
+            };
+            all.entry(*error).or_default().insert(i64::from(*number), rules);
         }
     }
-    Ok(rules)
+    Ok(all)
+}
+
+fn rule(tests: &[Is]) -> Result<SeccompRule, seccompiler::Error> {
+    let conditions = tests.iter().map(condition).collect::<Result<_, _>>()?;
+    Ok(SeccompRule::new(conditions)?)
 }
 
 fn condition(test: &Is) -> Result<SeccompCondition, seccompiler::Error> {
     let (argument, operator, value) = match *test {
-        Is::Equal(argument, value) => (argument, SeccompCmpOp::Eq, value),
         Is::Not(argument, value) => (argument, SeccompCmpOp::Ne, value),
         Is::Has(argument, bits) => (argument, SeccompCmpOp::MaskedEq(bits), bits),
         Is::Masked(argument, mask, value) => (argument, SeccompCmpOp::MaskedEq(mask), value),
@@ -58,24 +62,86 @@ fn condition(test: &Is) -> Result<SeccompCondition, seccompiler::Error> {
     Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)?)
 }
 
-fn compile(rules: BTreeMap<i64, Vec<SeccompRule>>, error: i32) -> Result<BpfProgram, seccompiler::Error> {
+fn compile(rules: Rules, error: i32) -> Result<BpfProgram, seccompiler::Error> {
     let refuse = SeccompAction::Errno(error.cast_unsigned());
     Ok(SeccompFilter::new(rules, SeccompAction::Allow, refuse, ARCHITECTURE)?.try_into()?)
 }
 
-/// Numbers above the newest known call are not there. On x86-64 that is also the second way to each call, which has the same
-/// numbers with a bit set.
-fn nothing_newer() -> BpfProgram {
+/// A call whose number the table does not have is not there. On x86-64 that is also the second way to each call, which has the
+/// same number with a bit set.
+fn refuse_unknown(table: &[Group]) -> BpfProgram {
     const LOAD_WORD: u16 = 0x20;
     const JUMP_IF_GREATER: u16 = 0x25;
+    const JUMP_IF_AT_LEAST: u16 = 0x35;
     const RETURN: u16 = 0x06;
     const ALLOW: u32 = 0x7fff_0000;
     const ERROR: u32 = 0x0005_0000;
     let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
-    vec![
-        step(LOAD_WORD, 0, 0, 0),
-        step(JUMP_IF_GREATER, 0, 1, NEWEST_KNOWN),
-        step(RETURN, 0, 0, ERROR | libc::ENOSYS.cast_unsigned()),
-        step(RETURN, 0, 0, ALLOW),
-    ]
+    let mut program = vec![step(LOAD_WORD, 0, 0, 0)];
+    for (first, last) in ranges(table) {
+        // Below this range, and above the one before: the end. Above this range: the next one.
+        program.extend([
+            step(JUMP_IF_AT_LEAST, 1, 0, first),
+            step(RETURN, 0, 0, ERROR | libc::ENOSYS.cast_unsigned()),
+            step(JUMP_IF_GREATER, 1, 0, last),
+            step(RETURN, 0, 0, ALLOW),
+        ]);
+    }
+    program.push(step(RETURN, 0, 0, ERROR | libc::ENOSYS.cast_unsigned()));
+    program
+}
+
+/// The numbers of the table, without gaps, in order.
+fn ranges(table: &[Group]) -> Vec<(u32, u32)> {
+    let mut numbers: Vec<u32> = table.iter().flat_map(|group| group.calls.iter().map(|(_, number)| *number)).collect();
+    numbers.sort_unstable();
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if number <= last.saturating_add(1) => *last = number,
+            Some(_) | None => ranges.push((number, number)),
+        }
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a program of these four instructions answers.
+    fn answer(program: &BpfProgram, number: u32) -> u32 {
+        let mut at = 0;
+        loop {
+            let step = &program[at];
+            at += 1;
+            match step.code {
+                0x20 => {}
+                0x25 => at += usize::from(if number > step.k { step.jt } else { step.jf }),
+                0x35 => at += usize::from(if number >= step.k { step.jt } else { step.jf }),
+                _ => return step.k,
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_table_does_not_have_is_not_there() {
+        let table = table(Sockets::Pairs);
+        let known: Vec<u32> = table.iter().flat_map(|group| group.calls.iter().map(|(_, number)| *number)).collect();
+        let program = refuse_unknown(&table);
+        for number in (0..1000).chain([0x4000_0000, 0x4000_0027, u32::MAX]) {
+            assert_eq!(answer(&program, number) == 0x7fff_0000, known.contains(&number), "{number}");
+        }
+        let most = known.iter().max().expect("there are some");
+        assert_eq!(answer(&program, most + 1), 0x0005_0000 | libc::ENOSYS.cast_unsigned());
+    }
+
+    #[test]
+    fn the_table_compiles_for_each_sandbox() {
+        for sockets in [Sockets::Own, Sockets::OwnAndNetwork, Sockets::Pairs, Sockets::PairsAndNetwork] {
+            for (error, rules) in rules(&table(sockets)).expect("the rules are valid") {
+                compile(rules, error).unwrap_or_else(|problem| panic!("{sockets:?}: {error}: {problem}"));
+            }
+        }
+    }
 }

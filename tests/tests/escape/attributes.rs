@@ -1,0 +1,71 @@
+//! Probes about what belongs to a file besides its content: attributes, times of use, numbers. Landlock does not look at it.
+
+use super::probes::Control::{Depends, Happens, HappensToRoot, Harms};
+use super::probes::Sign::Says;
+use super::probes::{DONE, METADATA, Probe, closed, open};
+
+/// Begins a line of Python; `call` says whether a system call succeeded.
+macro_rules! python {
+    ($code:literal) => {
+        concat!(
+            "python3 -c 'import os,socket,ctypes,fcntl,struct\n",
+            "libc=ctypes.CDLL(None,use_errno=True)\n",
+            "def escaped(yes): print(\"ESC\"+\"APED\" if yes else \"refused %d\" % ctypes.get_errno())\n",
+            "def raw(*a): return libc.syscall(*[ctypes.c_long(x) if isinstance(x,int) else x for x in a])\n",
+            "def call(*a):\n r=raw(*a); escaped(r>=0); return r\n",
+            $code,
+            "' 2>&1"
+        )
+    };
+}
+pub(super) use python;
+
+pub(super) const FILES: &[Probe] = &[
+    closed("set an extended attribute", python!("os.setxattr(\"{out}/target\", \"user.x\", b\"1\"); escaped(True)"), DONE, Happens),
+    closed(
+        "set an extended attribute over the new interface",
+        python!(
+            "v=ctypes.create_string_buffer(b\"1\"); a=struct.pack(\"QII\", ctypes.addressof(v), 1, 0)\ncall(463, -100, b\"{out}/target\", 0, b\"user.x\", a, 16)"
+        ),
+        DONE,
+        Depends,
+    ),
+    closed("remove an extended attribute", python!("os.removexattr(\"{out}/secret\", \"user.kept\"); escaped(True)"), DONE, Happens),
+    closed("read an extended attribute", python!("print(os.getxattr(\"{out}/secret\", \"user.kept\"))"), Says("attribute-secret"), Happens),
+    closed("list extended attributes", python!("print(os.listxattr(\"{out}/secret\"))"), Says("user.kept"), Happens),
+    closed(
+        "an extended attribute of a program that is open to be read",
+        python!("os.setxattr(os.open(\"/usr/bin/env\", 0), \"user.cofferdam\", b\"1\"); escaped(True)"),
+        DONE,
+        Harms,
+    ),
+    closed(
+        "flags of a program that is open to be read",
+        python!("fcntl.ioctl(os.open(\"/usr/bin/env\", 0), 0x40086602, struct.pack(\"l\", 0x80040)); escaped(True)"),
+        DONE,
+        Harms,
+    ),
+    closed("flags over the new interface", python!("call(469, -100, b\"{out}/target\", bytes(24), 24, 0)"), DONE, Depends),
+    closed("a lease on a program", python!("fcntl.fcntl(os.open(\"/usr/bin/env\", 0), 1024, 0); escaped(True)"), DONE, HappensToRoot),
+    closed(
+        "watch a directory",
+        python!("fd=libc.inotify_init(); escaped(libc.inotify_add_watch(fd, b\"{out}\", 0x100) >= 0)"),
+        DONE,
+        Happens,
+    ),
+    closed("watch a directory (fanotify)", python!("call(300, 0x200, 0)"), DONE, Depends),
+    closed(
+        "the number of a file",
+        python!("call(303, -100, b\"{out}/target\", struct.pack(\"Ii\", 128, 0)+bytes(128), bytes(8), 0)"),
+        DONE,
+        Depends,
+    ),
+    closed(
+        "a file without a name that runs as its owner",
+        python!("fd=os.open(\".\", os.O_TMPFILE|os.O_WRONLY, 0o4755); escaped(os.fstat(fd).st_mode & 0o4000)"),
+        DONE,
+        Happens,
+    ),
+    open("group of a file", python!("os.chown(\"{out}/target\", -1, os.getgid()); escaped(True)"), DONE, METADATA),
+    open("where a link leads", "readlink {out}/pointer", Says("pointer-secret"), METADATA),
+];
