@@ -11,6 +11,8 @@ use super::{LEVELS, house, run};
 /// Writes settings that run something, into the folder that is named.
 const PLANT: &str = r#"plant() { mkdir -p "$1"; printf '[core]\nrepositoryformatversion=0\nbare=false\nworktree=..\nfsmonitor="touch RAN; false"\n' > "$1/config"; }
 head() { echo ref: refs/heads/m > "$1/HEAD"; }
+beside() { mkdir -p "$1/objects" "$1/refs"; printf '[core]\nrepositoryformatversion=1\nfsmonitor="touch RAN; false"\n[extensions]\nworktreeConfig=true\n' > "$1/config"; }
+apart() { printf '[core]\nbare=false\nworktree=..\n' > "$1/config.worktree"; }
 "#;
 
 /// A name, the commands one after the other, and the folder in which git is run by the user.
@@ -46,8 +48,9 @@ const PLANTS: &[(&str, &[&str], &str)] = &[
     ("in a secret", &["plant x.pem; head x.pem; mkdir x.pem/objects x.pem/refs"], "x.pem"),
     ("in a folder of a secret", &["plant .aws/x; head .aws/x; mkdir .aws/x/objects .aws/x/refs"], ".aws/x"),
     ("in a package", &["plant node_modules/p; head node_modules/p; mkdir node_modules/p/objects node_modules/p/refs"], "node_modules/p"),
-    ("beside another", &["plant x; mkdir x/objects x/refs lib; head lib; echo ../x > lib/commondir"], "lib"),
-    ("beside another, later", &["plant x; mkdir x/objects x/refs", "mkdir lib; head lib; echo ../x > lib/commondir"], "lib"),
+    ("beside another", &["beside x; mkdir lib; head lib; apart lib; echo ../x > lib/commondir"], "lib"),
+    ("beside another, later", &["beside x; mkdir lib; head lib; apart lib", "echo ../x > lib/commondir"], "lib"),
+    ("beside another, with a head at last", &["beside x; mkdir lib; apart lib; echo ../x > lib/commondir", "head lib"], "lib"),
     ("by a pointer", &["plant store; head store; mkdir store/objects store/refs sub; echo 'gitdir: ../store' > sub/.git"], "sub"),
     ("by pointers", &["plant s; head s; mkdir s/objects s/refs t sub; head t; echo ../s > t/commondir; ln -s ../t sub/.git"], "sub"),
     ("of another format", &["git init -q --ref-format=reftable lib; git -C lib config core.fsmonitor 'touch RAN; false'"], "lib"),
@@ -61,7 +64,9 @@ const PLANTS: &[(&str, &[&str], &str)] = &[
     ("settings that are a link", &["plant y; mkdir lib lib/objects lib/refs; head lib; ln -s ../y/config lib/config"], "lib"),
     (
         "settings that include others",
-        &["plant y; mkdir lib lib/objects lib/refs; head lib; printf '[include]\\npath=../y/config\\n' > lib/config"],
+        &[
+            "plant y; mkdir lib lib/objects lib/refs; head lib; printf '[core]\\nrepositoryformatversion=0\\nbare=false\\nworktree=..\\n[include]\\npath=../y/config\\n' > lib/config",
+        ],
         "lib",
     ),
     ("in a folder that cannot be listed", &["plant a/lib; head a/lib; mkdir a/lib/objects a/lib/refs; chmod 311 a a/lib"], "a/lib"),
