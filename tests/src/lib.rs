@@ -3,6 +3,7 @@
 pub mod fuzz;
 pub mod guests;
 pub mod memory;
+pub mod needs;
 pub mod program;
 pub mod terminal;
 pub mod wire;

@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::needs;
 use crate::wire::Server;
 
 /// How long a run may take before it counts as hanging.
@@ -39,6 +40,7 @@ impl Home {
     /// all homes share: each compiling takes seconds.
     pub fn new(program: &str, temp: &str) -> Self {
         static CACHE: OnceLock<PathBuf> = OnceLock::new();
+        needs::require();
         let cache = CACHE.get_or_init(|| {
             let cache = Path::new(temp).join("compiled-tools");
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&cache).expect("the cache folder can be made");

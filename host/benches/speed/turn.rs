@@ -72,7 +72,7 @@ pub(crate) fn run(runtime: &Runtime) {
         let model = Replay::parse(&script).expect("it is a recording");
         let recorded = |_| {
             let kept = tempfile::tempdir().expect("a folder");
-            let session = Store::new(kept.path().to_owned()).create(folder.path(), Box::new(str::to_owned)).expect("it is made");
+            let session = Store::new(kept.path().join("sessions")).create(folder.path(), Box::new(str::to_owned)).expect("it is made");
             request(&Recording::new(session.journal, model.info(), &Nobody))
         };
         shown(&Line { name: &name, target: "does not grow" }, (0..3).map(recorded).collect());

@@ -1,7 +1,7 @@
 //! Reading a file once, and only one that may be believed: what stands in it decides what this program does and may do, so
 //! nobody else may be able to write it, nor to put another one in its place.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -29,13 +29,13 @@ pub(super) fn mine(path: &Path, what: &str) -> Result<Option<String>, FileProble
     let nonblock = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let Some(file) = there(path, what, File::options().read(true).custom_flags(nonblock).open(path))? else { return Ok(None) };
     let metadata = file.metadata().map_err(cannot_read(path, what))?;
-    belongs_to_me(path, what, &metadata)?;
+    belongs_to_me(path, what, metadata.uid())?;
     if metadata.mode() & 0o022 != 0 {
         return Err(problem(path, format!("others can write this {what}: `chmod go-w` it")));
     }
     for folder in folders_of(path) {
         let metadata = std::fs::metadata(&folder).map_err(cannot_read(&folder, what))?;
-        belongs_to_me(&folder, &format!("folder of the {what}"), &metadata)?;
+        belongs_to_me(&folder, &format!("folder of the {what}"), metadata.uid())?;
         // Where only the owner of a file may take it away, as in `/tmp`, nobody can put another one in its place.
         if metadata.mode() & 0o022 != 0 && metadata.mode() & STICKY == 0 {
             return Err(problem(&folder, format!("others can put another {what} into this folder: `chmod go-w` it")));
@@ -44,12 +44,12 @@ pub(super) fn mine(path: &Path, what: &str) -> Result<Option<String>, FileProble
     text(path, what, file).map(Some)
 }
 
-fn belongs_to_me(path: &Path, what: &str, metadata: &Metadata) -> Result<(), FileProblem> {
+fn belongs_to_me(path: &Path, what: &str, owner: u32) -> Result<(), FileProblem> {
     let me = rustix::process::geteuid().as_raw();
-    match metadata.uid() {
-        owner if owner == me || owner == 0 => Ok(()),
-        owner => Err(problem(path, format!("this {what} belongs to user {owner}: make it yours, or remove it"))),
+    if owner == me || owner == 0 {
+        return Ok(());
     }
+    Err(problem(path, format!("this {what} belongs to user {owner}: make it yours, or remove it")))
 }
 
 /// The folder that it is in, and where it is a link, the one that it leads to.
@@ -150,10 +150,15 @@ mod tests {
         let temp = tempfile::tempdir().expect("a folder");
         let path = temp.path().join("config.toml");
         fs::write(&path, "x").expect("writable");
-        // Only root can give a file away; without that there is nothing to try.
-        if std::os::unix::fs::chown(&path, Some(65_534), None).is_ok() {
-            assert!(said(&path).ends_with("this configuration belongs to user 65534: make it yours, or remove it"), "{}", said(&path));
-        }
+        let me = rustix::process::geteuid().as_raw();
+        let other = if me == 65_534 { 65_533 } else { 65_534 };
+        let expected = format!("this configuration belongs to user {other}: make it yours, or remove it");
+        assert!(belongs_to_me(&path, "configuration", other).unwrap_err().to_string().ends_with(&expected));
+        assert!(belongs_to_me(&path, "configuration", me).is_ok() && belongs_to_me(&path, "configuration", 0).is_ok());
+        // Only root can give a file away.
+        let given = std::os::unix::fs::chown(&path, Some(other), None);
+        assert_eq!(given.is_ok(), me == 0, "{given:?}");
+        assert!(said(&path).ends_with(if me == 0 { expected.as_str() } else { "x" }), "{}", said(&path));
     }
 
     #[test]

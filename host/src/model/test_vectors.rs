@@ -21,6 +21,7 @@ fn vectors(provider: &str) -> Vec<Vector> {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "sse"));
     paths.sort();
+    assert!(!paths.is_empty(), "there are no streams of {provider}");
     let read = |path: &Path| std::fs::read_to_string(path).expect("readable");
     let vector = |path: PathBuf| Vector {
         name: path.display().to_string(),

@@ -20,10 +20,13 @@ const DEBIAN_LINKERS: [&str; 2] = ["/usr/bin/rust-lld", "/usr/bin/wasm-ld"];
 /// The C library and how a program starts with it; rustc looks for them in its `self-contained` folder.
 const LIBC_FILES: [&str; 3] = ["crt1-command.o", "crt1-reactor.o", "libc.a"];
 
-const NOTHING_FOUND: &str = "\
-nothing here can build for wasm32-wasip2. Install one of these:
-  with rustup:  rustup target add wasm32-wasip2
-  on Debian:    apt install rustc-web cargo-web rust-web-src rust-web-llvm wasi-libc
+/// The oldest compiler that the SDK and the plugins are written for.
+const OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
+
+/// The lists come first: those of an installation medium have older packages than the archive of security updates.
+const INSTALL: &str = "\
+  with rustup:  rustup update && rustup target add wasm32-wasip2
+  on Debian:    apt-get update && apt-get install rustc-web cargo-web rust-web-src rust-web-llvm wasi-libc
                 and a linker: `lld-22`, or any rustup toolchain, which brings its own";
 
 /// A way to compile to the target.
@@ -50,10 +53,28 @@ impl Toolchain {
     pub fn find(root: &Path) -> Result<Self, String> {
         let rustc = env::var_os("RUSTC").map_or_else(|| PathBuf::from("rustc"), PathBuf::from);
         let cargo = env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
-        Self::with_std(root, rustc, cargo)
-            .or_else(|| Self::with_std(root, DEBIAN_RUSTC.into(), DEBIAN_CARGO.into()))
-            .or_else(|| Self::debian(root))
-            .ok_or_else(|| NOTHING_FOUND.to_owned())
+        let debian = || Self::with_std(root, DEBIAN_RUSTC.into(), DEBIAN_CARGO.into());
+        let candidates: [&dyn Fn() -> Option<Self>; 3] =
+            [&|| Self::with_std(root, rustc.clone(), cargo.clone()), &debian, &|| Self::debian(root)];
+        Self::choose(candidates.into_iter().filter_map(|candidate| candidate()))
+    }
+
+    /// The first that is new enough.
+    fn choose(candidates: impl Iterator<Item = Self>) -> Result<Self, String> {
+        let mut old: Vec<String> = Vec::new();
+        for candidate in candidates {
+            if numbers(&candidate.version) >= numbers(OLDEST) {
+                return Ok(candidate);
+            }
+            old.push(format!("{} ({})", candidate.version, candidate.rustc.display()));
+        }
+        old.dedup();
+        Err(match old.as_slice() {
+            [] => format!("no Rust toolchain on this machine can build for {TARGET}\nhint: install one:\n{INSTALL}"),
+            old => {
+                format!("too old to build for {TARGET}, which needs Rust {OLDEST}: {}\nhint: get a newer one:\n{INSTALL}", old.join(", "))
+            }
+        })
     }
 
     /// For people, and for the record.
@@ -119,6 +140,12 @@ fn ask(root: &Path, program: &Path, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| text.trim().to_owned())
 }
 
+/// The numbers of the first version in a text; empty if there is none.
+fn numbers(text: &str) -> Vec<u32> {
+    let version = text.split(|c: char| !c.is_ascii_digit() && c != '.').find(|part| part.contains('.'));
+    version.unwrap_or_default().split('.').map_while(|part| part.parse().ok()).collect()
+}
+
 #[cfg(unix)]
 fn link(from: &Path, to: &Path) -> std::io::Result<()> {
     if fs::read_link(to).is_ok_and(|target| target == from) {
@@ -133,4 +160,34 @@ fn link(from: &Path, to: &Path) -> std::io::Result<()> {
 #[cfg(not(unix))]
 fn link(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::copy(from, to).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn toolchain(version: &str) -> Toolchain {
+        let path = PathBuf::from(format!("/{version}/rustc"));
+        Toolchain { cargo: path.clone(), rustc: path, sysroot: PathBuf::new(), version: version.to_owned(), debian: None }
+    }
+
+    #[test]
+    fn a_compiler_that_is_too_old_is_passed_over_and_named() -> Result<(), String> {
+        let (old, new) = (toolchain("rustc 1.85.0 (4d91de4e4 2025-02-17)"), toolchain("rustc 1.100.2 (x)"));
+        let chosen = Toolchain::choose([old.clone(), new.clone()].into_iter())?;
+        assert_eq!(chosen.version, new.version);
+        let problem = Toolchain::choose([old].into_iter()).err().unwrap_or_default();
+        assert!(problem.contains("rustc 1.85.0") && problem.contains(OLDEST) && problem.contains("apt-get update &&"), "{problem}");
+        let problem = Toolchain::choose(std::iter::empty()).err().unwrap_or_default();
+        assert!(problem.starts_with("no Rust toolchain") && problem.contains("rustup target add"), "{problem}");
+        Ok(())
+    }
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert_eq!(numbers("rustc 1.96.0 (abc 2026-05-01)"), [1, 96, 0]);
+        assert_eq!(numbers("rustc 1.97.0-nightly (abc)"), [1, 97, 0]);
+        assert!(numbers("1.100") > numbers("1.95") && numbers("1.95.0") >= numbers("1.95"));
+        assert!(numbers("no version").is_empty());
+    }
 }

@@ -13,6 +13,7 @@ use cofferdam::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSetti
 use tokio_util::sync::CancellationToken;
 
 use super::component::Guest;
+use crate::needs;
 
 /// What a house is to be like.
 pub struct Plan {
@@ -91,6 +92,7 @@ pub fn shared_commands() -> Arc<Commands> {
 
 /// How commands run in the program under these rules.
 pub fn commands(rules: CommandRules) -> Commands {
+    needs::require();
     // Beside the folder of the test programs; cargo builds it before them.
     let tests = std::env::current_exe().expect("it has a path");
     let folder = tests.parent().and_then(Path::parent).expect("it is in a folder");

@@ -20,7 +20,9 @@ const MEMORY: u64 = 192 << 20;
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    entries.map(|entry| fs::read(entry.expect("an entry").path()).expect("readable")).collect()
+    let corpus: Vec<Vec<u8>> = entries.map(|entry| fs::read(entry.expect("an entry").path()).expect("readable")).collect();
+    assert!(!corpus.is_empty(), "{} is empty", folder.display());
+    corpus
 }
 
 /// A change of an input.

@@ -58,6 +58,9 @@ fn tries_to_get_the_key(command: &str) {
     for provider in both() {
         let server = provider.serve([calls("bash", json!({"command": command})), says("Nothing there.")]);
         home().ask(&server, &["--mode", "auto"]).answered("Nothing there.");
-        assert_eq!(server.last_request().count(provider.key_variable()), 0);
+        // It ran, and saw an environment: its own.
+        let [result] = server.last_request().results().try_into().expect("there is one result");
+        assert!(result.text.contains("PATH="), "{result:?}");
+        assert_eq!(server.last_request().count(provider.key_variable()), 0, "{result:?}");
     }
 }

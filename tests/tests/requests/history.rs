@@ -77,6 +77,7 @@ fn r050_every_call_has_one_result_right_after_it() {
         let texts: Vec<Vec<String>> =
             requests.iter().map(|request| request.results().into_iter().map(|result| result.text).collect()).collect();
         let expected: [&[&str]; 4] = [&[], &["1\thay", "1\ta needle", "sub/b.txt:1:a needle"], &["2"], &["Submitted: Counted the lines."]];
+        assert_eq!(texts.len(), expected.len(), "{provider:?}");
         for (texts, expected) in texts.iter().zip(expected) {
             assert_eq!(texts.iter().map(|text| text.trim()).collect::<Vec<_>>(), expected, "{provider:?}");
         }

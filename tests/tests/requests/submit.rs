@@ -47,6 +47,8 @@ fn r031_the_same_in_plan_mode() {
     for provider in both() {
         let server = provider.serve([submits("Planned."), says("The plan.")]);
         home().ask(&server, &["--mode", "plan"]).answered("The plan.");
+        let [result] = server.last_request().results().try_into().expect("there is one result");
+        assert_eq!((result.text.as_str(), result.is_error), ("Submitted: Planned.", false));
     }
 }
 

@@ -52,3 +52,48 @@ fn write(files: &Files, folder: &Path) -> Result<(), BuildError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::authoring::Language;
+
+    #[test]
+    fn the_module_that_go_bindings_need_comes_with_the_project() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::create(folder.path(), "in_go".parse().unwrap(), Language::Go).unwrap();
+        let (mut resolve, world) = world(&project).unwrap();
+        let mut files = Files::default();
+        wit_bindgen_go::Opts::default().build().generate(&mut resolve, world, &mut files).unwrap();
+        let generated = files.iter().find(|(name, _)| *name == "go.mod").map(|(_, text)| String::from_utf8_lossy(text).into_owned());
+        let needed = generated.as_deref().unwrap().lines().find(|line| line.contains("go.bytecodealliance.org/pkg")).unwrap();
+        let needed = needed.trim().trim_start_matches("require ").to_owned();
+        let own = fs::read_to_string(project.folder().join("go.mod")).unwrap();
+        assert!(own.contains(&format!("require {needed}\n")), "{needed}: {own}");
+        assert!(own.contains("replace go.bytecodealliance.org/pkg => ./wit-runtime"), "{own}");
+        // All packages of it that the bindings name, and what these name in turn.
+        go(&project).unwrap();
+        let mut sources = Vec::new();
+        collect(project.folder(), &mut sources);
+        assert!(sources.len() > 5);
+        for source in sources {
+            for line in fs::read_to_string(&source).unwrap().lines() {
+                if let Some((_, rest)) = line.split_once("\"go.bytecodealliance.org/pkg/") {
+                    let package = project.folder().join("wit-runtime").join(rest.trim_end_matches('"'));
+                    assert!(package.is_dir(), "{}: {line}", source.display());
+                }
+            }
+        }
+    }
+
+    fn collect(folder: &Path, sources: &mut Vec<std::path::PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                collect(&path, sources);
+            } else if path.extension().is_some_and(|extension| extension == "go") {
+                sources.push(path);
+            }
+        }
+    }
+}

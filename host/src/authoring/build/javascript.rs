@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::step::{BuildError, Steps, require};
+use super::step::{BuildError, Prerequisite, Steps};
 use crate::authoring::Project;
 
 /// Below `node_modules`; the version is that of `package.json`.
@@ -15,9 +15,10 @@ const WASI: &str = "@bytecodealliance/jco/lib/wit/builtin/0.2.12";
 const WASI_PACKAGES: [&str; 3] = ["wasi-clocks", "wasi-filesystem", "wasi-io"];
 
 pub(super) fn build(project: &Project, steps: &Steps<'_>) -> Result<(), BuildError> {
-    let missing =
-        BuildError::Missing { program: "npm", language: "JavaScript", remedy: "Install Node.js 20 or newer, which brings npm along." };
-    require("npm", missing)?;
+    const REMEDY: &str = "install Node.js 20 or newer, which brings npm along";
+    let needed = |program, oldest| Prerequisite { program, oldest, language: "JavaScript", remedy: REMEDY };
+    needed("node", (20, 0)).require(&["--version"])?;
+    needed("npm", (0, 0)).require(&["--version"])?;
     let folder = project.folder();
     let modules = folder.join("node_modules");
     if !modules.join(WASI).exists() {

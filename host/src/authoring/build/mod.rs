@@ -14,7 +14,7 @@ mod step;
 
 use std::path::{Path, PathBuf};
 
-pub use step::BuildError;
+pub use step::{BuildError, Prerequisite};
 
 use super::{Language, Project};
 use step::Steps;

@@ -10,14 +10,16 @@ use std::process::{Command, Stdio};
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// A program that has to be there is not.
-    #[error("{program} is not installed, and building in {language} needs it. {remedy}")]
-    Missing {
-        /// Which.
-        program: &'static str,
-        /// For what.
-        language: &'static str,
-        /// How to get it.
-        remedy: &'static str,
+    #[error("{} is not installed, and building in {} needs it\nhint: {}", .0.program, .0.language, .0.remedy)]
+    Missing(Prerequisite),
+    /// A program that has to be newer.
+    #[error("{} {found} is too old: building in {} needs {}.{} or newer\nhint: {}",
+        needed.program, needed.language, needed.oldest.0, needed.oldest.1, needed.remedy)]
+    TooOld {
+        /// Its version.
+        found: String,
+        /// What is needed.
+        needed: Prerequisite,
     },
     /// A program failed.
     #[error("`{line}` failed ({status}):\n{output}")]
@@ -35,6 +37,19 @@ pub enum BuildError {
     /// The contract and the code do not fit together.
     #[error("{0}")]
     Component(String),
+}
+
+/// A program that a build needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Prerequisite {
+    /// Its name on the `PATH`.
+    pub program: &'static str,
+    /// The oldest version that works.
+    pub oldest: (u32, u32),
+    /// The language that needs it.
+    pub language: &'static str,
+    /// How to get it.
+    pub remedy: &'static str,
 }
 
 /// What every build has.
@@ -107,15 +122,18 @@ impl Steps<'_> {
         lock().map_err(|error| BuildError::Io(path.clone(), error))
     }
 
-    /// A Python environment with packages of PyPI, each with its version; its interpreter.
+    /// A Python environment with a package of the language's registry, at its version; its interpreter.
     pub(super) fn python(&self, language: &'static str, package: &str) -> Result<PathBuf, BuildError> {
         let folder = self.installed(package, |folder| {
-            let missing = BuildError::Missing {
+            let python = Prerequisite {
                 program: "python3",
+                oldest: (3, 9),
                 language,
-                remedy: "Install Python 3.9 or newer with its venv module (Debian: `apt install python3-venv`).",
+                remedy: "install Python 3.9 or newer with its venv module (Debian: `apt-get update && apt-get install python3-venv`)",
             };
-            require("python3", missing)?;
+            python.require(&["--version"])?;
+            // Debian has the program without these modules.
+            python.require(&["-c", "import ensurepip, platform, venv; print(platform.python_version())"])?;
             self.run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
             let pip = folder.join("bin/python");
             self.run(Command::new(pip).args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", package]))
@@ -124,10 +142,28 @@ impl Steps<'_> {
     }
 }
 
-/// Whether a program can be started; if not, `otherwise`.
-pub(super) fn require(program: &str, otherwise: BuildError) -> Result<(), BuildError> {
-    let found = Command::new(program).arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if found.is_ok() { Ok(()) } else { Err(otherwise) }
+impl Prerequisite {
+    /// Finds that the program is there and new enough. The arguments make it print its version.
+    pub(super) fn require(self, arguments: &[&str]) -> Result<(), BuildError> {
+        let output = Command::new(self.program).args(arguments).stdin(Stdio::null()).output().map_err(|_| BuildError::Missing(self))?;
+        if !output.status.success() {
+            return Err(BuildError::Missing(self));
+        }
+        let said = String::from_utf8_lossy(&output.stdout);
+        match version(&said) {
+            Some((found, numbers)) if numbers < self.oldest => Err(BuildError::TooOld { found, needed: self }),
+            // One that says nothing of its version has to show what it can do.
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// The first version in a text, and its first two numbers.
+fn version(said: &str) -> Option<(String, (u32, u32))> {
+    said.split(|c: char| !c.is_ascii_digit() && c != '.').find_map(|text| {
+        let mut numbers = text.split('.').map(str::parse);
+        Some((text.to_owned(), (numbers.next()?.ok()?, numbers.next()?.ok()?)))
+    })
 }
 
 /// The command as it can be typed.
@@ -152,6 +188,18 @@ mod tests {
         let error = steps.run(Command::new("sh").args(["-c", "echo no luck >&2; exit 3"]).env("A", "b c")).unwrap_err().to_string();
         assert_eq!(said.take(), ["A='b c' sh -c 'echo no luck >&2; exit 3'"]);
         assert!(error.contains("exit status: 3") && error.ends_with("no luck"), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_is_missing_or_too_old_is_named_with_what_helps() {
+        let needed = |program, oldest| Prerequisite { program, oldest, language: "Go", remedy: "get a newer one" };
+        let error = needed("no-such-program", (1, 0)).require(&["--version"]).unwrap_err().to_string();
+        assert_eq!(error, "no-such-program is not installed, and building in Go needs it\nhint: get a newer one");
+        let said = |text: &'static str| needed("echo", (1, 27)).require(&[text]);
+        let error = said("go version go1.24.9 linux/amd64").unwrap_err().to_string();
+        assert_eq!(error, "echo 1.24.9 is too old: building in Go needs 1.27 or newer\nhint: get a newer one");
+        assert!(said("go version go1.27.3 linux/amd64").is_ok() && said("v1.100.0").is_ok() && said("v2.0.0").is_ok());
+        assert!(needed("false", (1, 0)).require(&[]).is_err());
     }
 
     #[test]
