@@ -112,9 +112,13 @@ fn r021_ids_go_back_as_they_came_to_those_who_read_the_tool_from_them() {
         let two = nothing().raw_call("functions.read_file:0", "read_file", read).raw_call("functions.read_file:1", "read_file", read);
         let server = provider.serve([two, says("Hay.")]);
         home.ask(&server, &[]).answered("Hay.");
-        let sent = if provider == Provider::Anthropic { "functions_read_file_" } else { "functions.read_file:" };
+        // Anthropic takes fewer characters; what is readable stays, and a digest tells the ids apart.
+        let ids = ["0", "1"].map(|n| match provider {
+            Provider::Anthropic => format!("\"functions_read_file_{n}_"),
+            Provider::OpenAi | Provider::Responses => format!("\"functions.read_file:{n}\""),
+        });
         let body = server.last_request().body.to_string();
-        for id in ["0", "1"].map(|n| format!("\"{sent}{n}\"")) {
+        for id in ids {
             assert_eq!(body.matches(&id).count(), 2, "{provider:?}: {id} of the call and of its result");
         }
     }
