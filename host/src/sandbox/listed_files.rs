@@ -255,7 +255,7 @@ impl Look<'_> {
         let mut hop = real.to_owned();
         for _ in 0..MOST_HOPS {
             let Ok(to) = below::read_link(self.workspace.dir(), &hop) else { break };
-            let Ok(next) = WorkspacePath::parse(&format!("{}/{to}", below::split(&hop).0), None) else { break };
+            let Ok(next) = WorkspacePath::parse(&below::join(below::split(&hop).0, &to), None) else { break };
             hop = next.as_str().to_owned();
             protect(&mut self.found, &next);
             self.found.aliases.push((next, link.clone()));
