@@ -47,8 +47,8 @@ fn what_the_configuration_loosens_the_policy_takes_back_and_says_where() {
     commands.read = not open  (by system.toml:6:8, which overrules /srv/a at /c/config.toml:6:9)
     commands.read = /srv/b/c  (/c/config.toml:6:19)
     commands.write = not open  (by system.toml:7:9, which overrules /srv/a at /c/config.toml:7:10)
-    commands.minimum = full  (by system.toml:8:11, which overrules kernel at the default)
-    mode = plan  (by system.toml:1:9, which overrules ask at the default)
+    commands.minimum = full  (by system.toml:8:11, which overrules the default, kernel)
+    mode = plan  (by system.toml:1:9, which overrules the default, ask)
     ");
 }
 

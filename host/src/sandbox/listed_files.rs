@@ -174,8 +174,12 @@ impl Look<'_> {
                 self.found.is_cut = true;
                 return;
             }
-            let (real, path) = (below::join(&directory.real, &name), below::join(&directory.path, &name));
             let may_be = directory.may_be || AskedPaths::may_be(&name);
+            // Nearly all entries are such.
+            if kind == Kind::File && !may_be {
+                continue;
+            }
+            let (real, path) = (below::join(&directory.real, &name), below::join(&directory.path, &name));
             if kind != Kind::Directory && may_be {
                 self.take(&real, &path, kind);
             }
