@@ -14,6 +14,7 @@ use super::digest::Digest;
 use super::files::View;
 use super::workspace::Workspace;
 use crate::policy::{AskedPaths, BuiltInList, Protected, WorkspacePath};
+use crate::shown;
 
 /// Entries of directories that one look visits.
 const MOST_ENTRIES: usize = 200_000;
@@ -27,6 +28,8 @@ const MOST_BYTES: u64 = 64 << 20;
 const MOST_LINKS: usize = 4096;
 /// Links that lead to links that lead to links.
 const MOST_HOPS: usize = 8;
+/// Characters of a path that are shown.
+const LONGEST_NAME: usize = 200;
 /// Directories of packages, which hold what their authors published.
 const PACKAGES: &[&str] = &["node_modules", "site-packages", ".venv", "venv"];
 
@@ -106,7 +109,7 @@ impl ListedChange {
             (true, Some(_)) => "changed",
             (false, Some(_)) => "created",
         };
-        format!("{done} {}, one of the files that {}", self.path, self.list.does())
+        format!("{done} {}, one of the files that {}", shown::name(&self.path, LONGEST_NAME), self.list.does())
     }
 }
 

@@ -296,5 +296,8 @@ fn a_guide_that_changes_within_a_chat_is_told_before_the_next_request() {
     // The next chat says who did it.
     let server = provider.serve([says("Done.")]);
     let (_, _, stderr) = piped(&home, &server, &[], "Go.\n");
-    assert!(stderr.contains("AGENTS.md changed since the last session of this project: a command that the tool bash ran did it"), "{stderr}");
+    assert!(
+        stderr.contains("AGENTS.md changed since the last session of this project: a command that the tool bash ran did it"),
+        "{stderr}"
+    );
 }
