@@ -22,7 +22,8 @@ use crate::config::Flags;
 use crate::policy::Mode;
 use crate::sandbox::{Allocation, Workspace};
 use crate::session::Session;
-use crate::tools::{Approver, InstructionChange, Memory, Reorder};
+use crate::shown;
+use crate::tools::{Approver, Memory, Reorder};
 
 /// The file with the project's own words for agents, and how much of it goes into the system prompt.
 const GUIDE: &str = "AGENTS.md";
@@ -136,7 +137,7 @@ pub(super) fn instruction_notices(parts: &Parts) -> Vec<String> {
         Ok(changes) => changes,
         Err(error) => return vec![error.to_string()],
     };
-    let mut notices: Vec<String> = changes.iter().take(MOST_CHANGES).map(InstructionChange::describe).collect();
+    let mut notices: Vec<String> = changes.iter().take(MOST_CHANGES).map(|change| shown::line(&change.describe(), 1000)).collect();
     if let Some(more @ 1..) = changes.len().checked_sub(MOST_CHANGES) {
         notices.push(format!("{more} more instruction files changed since the last session of this project."));
     }

@@ -9,7 +9,7 @@ use toml::Spanned;
 use super::own::without_links;
 use super::raw::Raw;
 use super::settings::{Flags, Settings};
-use crate::policy::{Place, Policy};
+use crate::policy::{Mode, Place, Policy};
 
 /// Where settings were chosen, in words such as `--model` or `config.toml:3:1`; absent: nowhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,10 @@ pub struct SettingOrigins {
     pub audit_enabled: Option<String>,
     /// `[audit] required`
     pub audit_required: Option<String>,
+    /// `mode`
+    pub mode: Option<String>,
+    /// `[commands] minimum`
+    pub minimum: Option<String>,
     /// `[commands] network`
     pub network: Option<String>,
     /// `[commands] read`, each path with its place.
@@ -41,8 +45,8 @@ pub struct SettingInForce {
     pub chosen_at: Option<String>,
     /// The rule of the policy that demands it.
     pub demanded_at: Option<Place>,
-    /// What was chosen in its place, and where.
-    pub overruled: Option<(String, String)>,
+    /// What is overruled, and where that was chosen; absent: it is the default.
+    pub overruled: Option<(String, Option<String>)>,
 }
 
 impl SettingOrigins {
@@ -59,6 +63,11 @@ impl SettingOrigins {
         Self {
             audit_enabled: switch(&raw.audit.enabled),
             audit_required: switch(&raw.audit.required),
+            mode: match flags.mode {
+                Some(_) => Some("--mode".to_owned()),
+                None => raw.mode.as_ref().map(|mode| at(mode.span())),
+            },
+            minimum: raw.commands.minimum.as_ref().map(|minimum| at(minimum.span())),
             network: switch(&raw.commands.network),
             read: paths(&raw.commands.read),
             write: paths(&raw.commands.write),
@@ -76,7 +85,7 @@ impl Settings {
         let mut switch = |name, value: &mut bool, strict: bool, rule: Option<&Place>, origin: &Option<String>| {
             let chosen = *value;
             *value = if rule.is_some() { strict } else { chosen };
-            let overruled = (chosen != *value).then(|| (chosen.to_string(), origin.clone().unwrap_or_else(|| "the default".to_owned())));
+            let overruled = (chosen != *value).then(|| (chosen.to_string(), origin.clone()));
             let chosen_at = origin.clone().filter(|_| overruled.is_none());
             all.push(SettingInForce { name, value: value.to_string(), chosen_at, demanded_at: rule.cloned(), overruled });
         };
@@ -88,9 +97,22 @@ impl Settings {
         all.extend(bound("commands.read", &mut self.commands.read, &origins.read, &read));
         let write = |path: &str| policy.forbids_writing(path, &home).cloned();
         all.extend(bound("commands.write", &mut self.commands.write, &origins.write, &write));
+        let chosen = self.commands.minimum;
         self.commands = self.commands.under(policy);
+        let demanded_at = self.commands.demanded_at.clone();
+        all.push(replaced("commands.minimum", chosen.name(), self.commands.minimum.name(), demanded_at, origins.minimum));
+        // The mode itself is settled with the flag: one that is asked for there and is not to be had is an error.
+        let left = policy.nearest(self.mode).map_or("none", Mode::name);
+        all.push(replaced("mode", self.mode.name(), left, policy.forbids(self.mode).cloned(), origins.mode));
         (self, all)
     }
+}
+
+/// A setting of which the policy leaves another value.
+fn replaced(name: &'static str, chosen: &str, value: &str, demanded_at: Option<Place>, origin: Option<String>) -> SettingInForce {
+    let overruled = (chosen != value).then(|| (chosen.to_owned(), origin.clone()));
+    let chosen_at = origin.filter(|_| overruled.is_none());
+    SettingInForce { name, value: value.to_owned(), chosen_at, demanded_at, overruled }
 }
 
 /// Takes out of a list of paths what the policy does not leave; a line for each path.
@@ -102,13 +124,13 @@ fn bound(
 ) -> Vec<SettingInForce> {
     let mut all = Vec::new();
     paths.retain(|path| {
-        let origin = origins.iter().find(|(of, _)| of == path).map_or_else(|| "the default".to_owned(), |(_, place)| place.clone());
+        let origin = origins.iter().find(|(of, _)| of == path).map(|(_, place)| place.clone());
         // What is no text is covered by no rule, and where it leads is what counts.
         let rule = forbids(without_links(path).to_str().unwrap_or_default());
         let value = path.display().to_string();
         let in_force = rule.is_none();
         all.push(match rule {
-            None => SettingInForce { name, value, chosen_at: Some(origin), demanded_at: None, overruled: None },
+            None => SettingInForce { name, value, chosen_at: origin, demanded_at: None, overruled: None },
             Some(place) => SettingInForce {
                 name,
                 value: "not open".into(),
@@ -126,7 +148,8 @@ impl fmt::Display for SettingInForce {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} = {}", self.name, self.value)?;
         match (&self.demanded_at, &self.overruled, &self.chosen_at) {
-            (Some(place), Some((value, origin)), _) => write!(f, "  (by {place}, which overrules {value} at {origin})"),
+            (Some(place), Some((value, Some(origin))), _) => write!(f, "  (by {place}, which overrules {value} at {origin})"),
+            (Some(place), Some((value, None)), _) => write!(f, "  (by {place}, which overrules the default, {value})"),
             (Some(place), None, _) => write!(f, "  (by {place})"),
             (None, _, Some(origin)) => write!(f, "  ({origin})"),
             (None, _, None) => f.write_str("  (default)"),

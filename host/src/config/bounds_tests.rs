@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
-use crate::policy::{Layer, Level, ModelEndpoint};
+use crate::policy::{Layer, Level, ModelEndpoint, SandboxLevel};
 
 fn chosen(text: &str) -> Settings {
     let raw = Raw::parse(text, Path::new("/c/config.toml")).expect("it parses");
@@ -34,18 +34,21 @@ write = ["/srv/a"]
 
 #[test]
 fn what_the_configuration_loosens_the_policy_takes_back_and_says_where() {
-    let text = "[audit]\nenabled = true\n[commands]\nnetwork = false\nread = [\"/srv/b\"]\nwrite = []";
+    let text =
+        "modes = [\"plan\"]\n[audit]\nenabled = true\n[commands]\nnetwork = false\nread = [\"/srv/b\"]\nwrite = []\nminimum = \"full\"";
     let (settings, all) = chosen(LOOSE).under(&policy(&[(Level::System, text)]));
     assert!(settings.audit.enabled && !settings.commands.network);
     assert_eq!((settings.commands.read, settings.commands.write), (vec![PathBuf::from("/srv/b/c")], vec![]));
     let lines: Vec<String> = all.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
-    audit.enabled = true  (by system.toml:2:11, which overrules false at /c/config.toml:3:11)
+    audit.enabled = true  (by system.toml:3:11, which overrules false at /c/config.toml:3:11)
     audit.required = false  (default)
-    commands.network = false  (by system.toml:4:11, which overrules true at /c/config.toml:5:11)
-    commands.read = not open  (by system.toml:5:8, which overrules /srv/a at /c/config.toml:6:9)
+    commands.network = false  (by system.toml:5:11, which overrules true at /c/config.toml:5:11)
+    commands.read = not open  (by system.toml:6:8, which overrules /srv/a at /c/config.toml:6:9)
     commands.read = /srv/b/c  (/c/config.toml:6:19)
-    commands.write = not open  (by system.toml:6:9, which overrules /srv/a at /c/config.toml:7:10)
+    commands.write = not open  (by system.toml:7:9, which overrules /srv/a at /c/config.toml:7:10)
+    commands.minimum = full  (by system.toml:8:11, which overrules the default, kernel)
+    mode = plan  (by system.toml:1:9, which overrules the default, ask)
     ");
 }
 
@@ -151,7 +154,8 @@ fn any_rules() -> impl Strategy<Value = BTreeMap<&'static str, String>> {
         "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
         "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
     ];
-    let switches = (switch(), switch(), switch(), switch());
+    let minimum = prop::option::of(prop::sample::select(vec!["\"none\"", "\"kernel\"", "\"full\""]).prop_map(str::to_owned));
+    let switches = (switch(), switch(), switch(), switch(), minimum);
     let lists = (
         list(&["/srv", "/srv/a", "/srv/b"]),
         list(&["/srv", "/srv/a"]),
@@ -160,12 +164,13 @@ fn any_rules() -> impl Strategy<Value = BTreeMap<&'static str, String>> {
         list(DIGESTS),
         list(&["/opt", "/opt/plugins", "https://plugins.example.com"]),
     );
-    (switches, lists).prop_map(|((enabled, required, network, session), (read, write, providers, urls, digests, sources))| {
+    (switches, lists).prop_map(|((enabled, required, network, session, minimum), (read, write, providers, urls, digests, sources))| {
         let keys = [
             ("audit.enabled", enabled),
             ("audit.required", required),
             ("commands.network", network),
             ("sessions.required", session),
+            ("commands.minimum", minimum),
             ("commands.read", read),
             ("commands.write", write),
             ("models.providers", providers),
@@ -185,6 +190,7 @@ fn written(rules: &BTreeMap<&'static str, String>) -> String {
 fn left_open(policy: &Policy, configuration: &str) -> Vec<bool> {
     let (settings, _) = chosen(configuration).under(policy);
     let mut open = vec![!settings.audit.enabled, !settings.audit.required, settings.commands.network, policy.requires_session().is_none()];
+    open.extend([SandboxLevel::Kernel, SandboxLevel::Full].map(|level| settings.commands.minimum < level));
     for path in ["/srv/a", "/srv/b/c"] {
         open.push(settings.commands.read.iter().any(|read| read == Path::new(path)));
         open.push(settings.commands.write.iter().any(|write| write == Path::new(path)));

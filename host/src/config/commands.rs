@@ -21,7 +21,7 @@ pub enum InvalidCommands {
 /// With the defaults for what was not said.
 pub(super) fn resolve(raw: RawCommands) -> Result<CommandRules, InvalidCommands> {
     let usual = CommandRules::default();
-    let minimum = raw.minimum.unwrap_or(usual.minimum);
+    let minimum = raw.minimum.map_or(usual.minimum, Spanned::into_inner);
     let at_most = raw.at_most.unwrap_or(usual.at_most);
     if at_most < minimum {
         return Err(InvalidCommands::Bounds(at_most, minimum));

@@ -23,7 +23,7 @@ pub struct Raw {
     /// Such as `anthropic:claude-…` or `ollama:…`.
     pub model: Option<Spanned<String>>,
     /// What is allowed without asking.
-    pub mode: Option<Mode>,
+    pub mode: Option<Spanned<Mode>>,
     /// Turns with calls in one request.
     pub max_tool_iterations: Option<u32>,
     /// How long one request may be at work.
@@ -65,7 +65,7 @@ struct Source {
 #[serde(default, deny_unknown_fields)]
 pub struct RawCommands {
     /// With less of a sandbox than this, commands are refused.
-    pub minimum: Option<SandboxLevel>,
+    pub minimum: Option<Spanned<SandboxLevel>>,
     /// No more than this is used.
     pub at_most: Option<SandboxLevel>,
     /// Whether they reach the network.

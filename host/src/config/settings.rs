@@ -150,7 +150,7 @@ impl Settings {
             credentials: raw.credentials,
             profile: flags.profile.or(raw.profile),
             model: flags.model.or_else(|| env("COFFERDAM_MODEL")).or(raw.model.map(Spanned::into_inner)),
-            mode: flags.mode.or(raw.mode).unwrap_or_default(),
+            mode: flags.mode.or(raw.mode.map(Spanned::into_inner)).unwrap_or_default(),
             turn_limit: flags.max_tool_iterations.or(turns_key).unwrap_or_default(),
             time_limit: flags.timeout.or(timeout_key).map(Timeout::get),
             interventions: raw.interventions.resolve(),

@@ -14,6 +14,7 @@ use super::digest::Digest;
 use super::files::View;
 use super::workspace::Workspace;
 use crate::policy::{AskedPaths, BuiltInList, Protected, WorkspacePath};
+use crate::shown;
 
 /// Entries of directories that one look visits.
 const MOST_ENTRIES: usize = 200_000;
@@ -27,6 +28,8 @@ const MOST_BYTES: u64 = 64 << 20;
 const MOST_LINKS: usize = 4096;
 /// Links that lead to links that lead to links.
 const MOST_HOPS: usize = 8;
+/// Characters of a path that are shown.
+const LONGEST_NAME: usize = 200;
 /// Directories of packages, which hold what their authors published.
 const PACKAGES: &[&str] = &["node_modules", "site-packages", ".venv", "venv"];
 
@@ -106,7 +109,7 @@ impl ListedChange {
             (true, Some(_)) => "changed",
             (false, Some(_)) => "created",
         };
-        format!("{done} {}, one of the files that {}", self.path, self.list.does())
+        format!("{done} {}, one of the files that {}", shown::name(&self.path, LONGEST_NAME), self.list.does())
     }
 }
 
@@ -174,8 +177,12 @@ impl Look<'_> {
                 self.found.is_cut = true;
                 return;
             }
-            let (real, path) = (below::join(&directory.real, &name), below::join(&directory.path, &name));
             let may_be = directory.may_be || AskedPaths::may_be(&name);
+            // Nearly all entries are such.
+            if kind == Kind::File && !may_be {
+                continue;
+            }
+            let (real, path) = (below::join(&directory.real, &name), below::join(&directory.path, &name));
             if kind != Kind::Directory && may_be {
                 self.take(&real, &path, kind);
             }
@@ -255,7 +262,7 @@ impl Look<'_> {
         let mut hop = real.to_owned();
         for _ in 0..MOST_HOPS {
             let Ok(to) = below::read_link(self.workspace.dir(), &hop) else { break };
-            let Ok(next) = WorkspacePath::parse(&format!("{}/{to}", below::split(&hop).0), None) else { break };
+            let Ok(next) = WorkspacePath::parse(&below::join(below::split(&hop).0, &to), None) else { break };
             hop = next.as_str().to_owned();
             protect(&mut self.found, &next);
             self.found.aliases.push((next, link.clone()));

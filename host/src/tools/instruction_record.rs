@@ -43,7 +43,7 @@ pub struct InstructionChange {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangedBy {
-    /// A tool of this name, with an approval.
+    /// A call of the tool of this name.
     Tool(String),
     /// A command that the tool of this name ran.
     Command(String),
@@ -78,7 +78,7 @@ impl InstructionRecord {
     /// The record of the project at `workspace`, in a directory that need not be there yet.
     pub fn new(directory: &Path, workspace: &Path) -> Self {
         let key = Digest::of(workspace.as_os_str().as_bytes());
-        Self { path: directory.join(format!("{}.json", &key.as_str()[..16])) }
+        Self { path: directory.join(format!("{}.json", key.short())) }
     }
 
     /// Tells what changed since the newest session began, and takes what is there now for what the next one compares with.
@@ -115,7 +115,7 @@ impl InstructionRecord {
         let mut noted = Vec::new();
         for change in changes {
             noted.extend(left_behind(change).into_iter().filter_map(|(path, version)| {
-                let listed = policy.asked().find(path).filter(|listed| listed.list == BuiltInList::Instructions)?;
+                let listed = policy.asked().find_listed(path).filter(|listed| listed.list == BuiltInList::Instructions)?;
                 Some((listed.path, version))
             }));
         }
@@ -202,7 +202,7 @@ impl InstructionChange {
             (true, false) => "is gone",
         };
         let by = match &self.by {
-            Some((ChangedBy::Tool(tool), at)) => format!("the tool {tool} did it, with approval, on {at}"),
+            Some((ChangedBy::Tool(tool), at)) => format!("a call of the tool {tool} did it, on {at}"),
             Some((ChangedBy::Command(tool), at)) => format!("a command that the tool {tool} ran did it, on {at}"),
             None => "no tool call and no command of a session did it".to_owned(),
         };
@@ -283,10 +283,7 @@ mod tests {
         let path = WorkspacePath::parse("AGENTS.md", None).expect("a path");
         let changes = Changes::new(vec![Change { path, act: Act::Modify { before: 3, after }, diff: None }]);
         project.record.note_changes("write_file", &changes, &Policy::default()).expect("it is noted");
-        assert_eq!(
-            project.begin(),
-            ["AGENTS.md changed since the last session of this project: the tool write_file did it, with approval"]
-        );
+        assert_eq!(project.begin(), ["AGENTS.md changed since the last session of this project: a call of the tool write_file did it"]);
         // By a command.
         let before = project.workspace.listed_files();
         fs::remove_file(project.folder.path().join("work/CLAUDE.md")).expect("it is removed");

@@ -282,3 +282,22 @@ fn what_the_policy_hides_is_hidden_in_a_chat_too() {
     assert!(result.is_error && !result.text.contains("secret rows"), "{result:?}");
     assert_eq!(stdout, "I may not.\n", "{stderr}");
 }
+
+#[test]
+fn a_guide_that_changes_within_a_chat_is_told_before_the_next_request() {
+    let [provider, _] = both();
+    let home = home().with("AGENTS.md", "One.\n");
+    let server = provider.serve([bash("echo Two. >AGENTS.md"), says("Done."), says("Again."), says("Still.")]);
+    let (_, _, stderr) = piped(&home, &server, &["--mode", "auto"], "Go.\nGo on.\nAnd on.\n");
+    assert!(stderr.contains("A command changed AGENTS.md, one of the files that tell agents what to do."), "{stderr}");
+    let told = "AGENTS.md changed since the last request; the model is given it as it is now. Review it.";
+    assert_eq!(stderr.matches(told).count(), 1, "{stderr}");
+    assert!(server.last_request().system().contains("Two."));
+    // The next chat says who did it.
+    let server = provider.serve([says("Done.")]);
+    let (_, _, stderr) = piped(&home, &server, &[], "Go.\n");
+    assert!(
+        stderr.contains("AGENTS.md changed since the last session of this project: a command that the tool bash ran did it"),
+        "{stderr}"
+    );
+}

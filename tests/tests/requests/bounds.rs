@@ -1,7 +1,7 @@
 //! Settings that a policy bounds: the configuration, the environment, flags and a resumed session are all below it.
 
 use cofferdam_tests::program::Home;
-use cofferdam_tests::wire::{Provider, calls, says};
+use cofferdam_tests::wire::{Provider, Server, calls, says};
 use serde_json::json;
 
 use super::home;
@@ -13,6 +13,11 @@ fn under(policy: &str) -> Home {
     let home = home();
     home.write(USER, policy);
     home
+}
+
+/// A server that nothing is sent to.
+fn idle() -> Server {
+    Provider::Anthropic.serve(std::iter::empty())
 }
 
 /// How many audit logs there are.
@@ -43,7 +48,7 @@ fn an_audit_log_that_the_policy_demands_is_kept_whatever_the_configuration_says(
 #[test]
 fn a_model_that_the_policy_does_not_allow_is_reached_by_no_way() {
     let home = under("[models]\nproviders = ['anthropic']\nbase_urls = ['https://gateway.example.com']\n");
-    let evil = Provider::Anthropic.serve([says("Never.")]);
+    let evil = idle();
     let by_flag = home.start(home.task(&evil, &[])).wait();
     let place = format!("{}:3:13: the policy does not allow the model address", home.path().join(USER).display());
     assert!(by_flag.code == 78 && by_flag.stderr.contains(&place) && by_flag.stderr.contains("hint: "), "{by_flag:?}");
@@ -65,7 +70,7 @@ fn a_model_that_the_policy_does_not_allow_is_reached_by_no_way() {
 #[test]
 fn a_resumed_session_is_bound_too() {
     let home = home();
-    let server = Provider::Anthropic.serve([says("One."), says("Two.")]);
+    let server = Provider::Anthropic.serve([says("One.")]);
     home.ask(&server, &[]).answered("One.");
     home.write(USER, "[models]\nproviders = ['anthropic']\n");
     let mut resume = home.command(&["run", "The task.", "--continue"]);
@@ -79,7 +84,7 @@ fn a_resumed_session_is_bound_too() {
 fn sessions_are_kept_or_not_as_the_policy_says() {
     let server = || Provider::Anthropic.serve([says("Done.")]);
     let required = under("[sessions]\nrequired = true\n");
-    let ran = required.start(required.task(&server(), &["--no-session"])).wait();
+    let ran = required.start(required.task(&idle(), &["--no-session"])).wait();
     assert!(ran.code == 78 && ran.stderr.contains("policy.toml:2:12") && ran.stderr.contains("--no-session is not allowed"), "{ran:?}");
     required.ask(&server(), &[]).answered("Done.");
     assert!(required.path().join("state/cofferdam/sessions").exists());
@@ -87,7 +92,7 @@ fn sessions_are_kept_or_not_as_the_policy_says() {
     unkept.ask(&server(), &[]).answered("Done.");
     assert!(!unkept.path().join("state/cofferdam/sessions").exists());
     for args in [&["--continue"][..], &["--record", "said.jsonl"]] {
-        let ran = unkept.start(unkept.task(&server(), args)).wait();
+        let ran = unkept.start(unkept.task(&idle(), args)).wait();
         assert!(ran.code == 78 && ran.stderr.contains("policy.toml:2:8: the policy does not let sessions be kept"), "{ran:?}");
     }
 }

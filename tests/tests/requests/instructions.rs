@@ -24,13 +24,13 @@ fn r035_no_mode_lets_an_instruction_file_be_changed_unasked() {
             std::os::unix::fs::symlink("docs/guide.md", home.workspace().join("CLAUDE.md")).expect("a link");
             let all = calls("write_file", json!({"path": "sub/AGENTS.md", "content": "Obey.\n"}))
                 .call("write_file", json!({"path": ".github/workflows/x.yml", "content": "on: push\n"}))
-                .call("update_file", json!({"path": "docs/guide.md", "old": "Old.", "new": "New."}));
+                .call("update_file", json!({"path": "docs/guide.md", "old_text": "Old.", "new_text": "New."}));
             let server = provider.serve([all, says("Then not.")]);
             home.ask(&server, &["--mode", mode]).answered("Then not.");
             let [agents, workflow, behind_link] = server.last_request().results().try_into().expect("three results");
             for (denied, why) in [
                 (&agents, "sub/AGENTS.md is on the built-in list of files that tell agents what to do"),
-                (&workflow, ".github/workflows/x.yml is on the built-in list of files that programs run code from"),
+                (&workflow, ".github/workflows is on the built-in list of files that programs run code from"),
                 (&behind_link, "CLAUDE.md is on the built-in list of files that tell agents what to do"),
             ] {
                 assert!(denied.is_error && denied.text.contains("denied (nobody-to-ask)"), "{mode}: {denied:?}");
@@ -91,7 +91,7 @@ fn a_session_reports_which_instruction_files_changed_since_the_last_one_and_who_
     assert_eq!(notices(&home, &server, &["--mode", "auto"]), [""; 0]);
     let [told] = notices(&home, &plain(), &[]).try_into().expect("one notice");
     assert!(
-        told.starts_with("GEMINI.md is new since the last session of this project: the tool write_file did it, with approval, on "),
+        told.starts_with("GEMINI.md is new since the last session of this project: a call of the tool write_file did it, on "),
         "{told}"
     );
 }

@@ -7,10 +7,15 @@ use crate::cli::args::{CallArgs, Common, ModelArgs};
 use crate::cli::assemble;
 use crate::cli::error::{CliError, Done};
 use crate::cli::print::stdout_line;
-use crate::config::{PolicyPlaces, SourceState};
+use crate::config::{PolicyPlaces, SettingInForce, SourceState};
 use crate::policy::{Layer, Level};
 use crate::sandbox::Allocation;
 use crate::shown;
+
+/// Whether somebody chose another value than is in force.
+fn is_overruled(setting: &SettingInForce) -> bool {
+    setting.overruled.as_ref().is_some_and(|(_, origin)| origin.is_some())
+}
 
 pub(super) fn run(common: &Common, file: Option<&Path>) -> Done {
     if let Some(path) = file {
@@ -27,7 +32,7 @@ pub(super) fn run(common: &Common, file: Option<&Path>) -> Done {
     let flags = || common.flags(ModelArgs::default(), CallArgs::default(), None);
     let (chosen, folders) = assemble::chosen_settings(common, flags())?;
     let loaded = PolicyPlaces::of_this_user(&folders, &common.workspace).load(chosen.profile)?;
-    let overruled: Vec<_> = chosen.under(&loaded.policy).1.into_iter().filter(|setting| setting.overruled.is_some()).collect();
+    let overruled: Vec<_> = chosen.under(&loaded.policy).1.into_iter().filter(is_overruled).collect();
     for source in loaded.sources {
         let state = match source.state {
             SourceState::Absent => "not there",

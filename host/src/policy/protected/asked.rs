@@ -69,14 +69,23 @@ static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
 impl AskedPaths {
     /// Whether changing a path always needs approval, and why.
     pub fn find(&self, path: &WorkspacePath) -> Option<AskedPath> {
+        self.find_among(path, |entry| !self.lifted.contains(&entry.pattern))
+    }
+
+    /// The entry of a list for a path, also one that a policy file took off.
+    pub fn find_listed(&self, path: &WorkspacePath) -> Option<AskedPath> {
+        self.find_among(path, |_| true)
+    }
+
+    fn find_among(&self, path: &WorkspacePath, counts: impl Fn(&AskedEntry) -> bool) -> Option<AskedPath> {
         let parts: Vec<&str> = path.as_str().split('/').filter(|part| !part.is_empty()).collect();
-        self.find_parts(&parts).or_else(|| {
+        find_parts(&parts, &counts).or_else(|| {
             let known_as = self.aliases.iter().filter_map(|(real, link)| {
                 let below = parts.get(real.len()..)?;
                 let leads_here = real.iter().zip(&parts).all(|(real, part)| super::folded(real) == super::folded(part));
                 leads_here.then(|| link.iter().map(String::as_str).chain(below.iter().copied()).collect::<Vec<_>>())
             });
-            known_as.into_iter().find_map(|parts| self.find_parts(&parts))
+            known_as.into_iter().find_map(|parts| find_parts(&parts, &counts))
         })
     }
 
@@ -85,14 +94,6 @@ impl AskedPaths {
         let folded = in_parts(path.as_str().split('/'));
         let above = || self.entries().find(|entry| entry.above.iter().any(|above| above.is(&folded)));
         self.find(path).or_else(|| Some(above()?.found(path.as_str().to_owned())))
-    }
-
-    fn find_parts(&self, parts: &[&str]) -> Option<AskedPath> {
-        if !parts.iter().any(|part| BUILT_IN.names.may_be(part)) {
-            return None;
-        }
-        let folded = in_parts(parts.iter().copied());
-        self.entries().find(|entry| entry.pattern.holds(&folded)).map(|entry| entry.found(parts.join("/")))
     }
 
     fn entries(&self) -> impl Iterator<Item = &'static AskedEntry> {
@@ -121,6 +122,15 @@ impl AskedPaths {
             self.aliases.push((parts(real), parts(link)));
         }
     }
+}
+
+fn find_parts(parts: &[&str], counts: &impl Fn(&AskedEntry) -> bool) -> Option<AskedPath> {
+    if !parts.iter().any(|part| BUILT_IN.names.may_be(part)) {
+        return None;
+    }
+    let folded = in_parts(parts.iter().copied());
+    let entry = BUILT_IN.entries.iter().filter(|entry| counts(entry)).find(|entry| entry.pattern.holds(&folded))?;
+    Some(entry.found(parts.join("/")))
 }
 
 impl AskedEntry {

@@ -63,7 +63,6 @@ pub(in crate::policy::protected) const PROTECTED: &[ListedPath] = &[
     path(".hg/hgrc-not-shared", "Mercurial runs the hooks and extensions that it names"),
     path(".hg/sharedpath", "Mercurial takes settings from the repository that it names"),
     path(".hgrc", "Mercurial runs the hooks and extensions that it names, in a home directory"),
-    path(".husky", "git runs these hooks, where husky is installed"),
     path(".idea", "JetBrains IDEs run the configurations and watchers in it"),
     path(".idx", "Firebase Studio builds the environment that it describes when the project is opened"),
     path(".iex.exs", "Elixir's shell runs it when it starts in the directory"),

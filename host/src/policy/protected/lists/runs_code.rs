@@ -42,6 +42,7 @@ pub(super) const RUNS_CODE: &[ListedPath] = &[
     path(".gitlab-ci.yml", "GitLab CI runs it after a push"),
     path(".gitlab/ci", "GitLab CI includes its files"),
     path(".gradle/init.d", "Gradle runs it before every build, in a home directory"),
+    path(".husky", "git runs these hooks, where husky is installed"),
     path(".huskyrc", "older versions of husky run its commands at commits"),
     path(".huskyrc.*", "older versions of husky run its commands at commits"),
     path(".lefthook", "Lefthook runs these scripts at commits"),
