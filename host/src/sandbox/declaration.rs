@@ -114,10 +114,20 @@ impl Imports {
 const MOST_TOOLS: usize = 64;
 const LONGEST_NAME: usize = 64;
 const LONGEST_DESCRIPTION: usize = 16 << 10;
+/// What one tool asks for: hosts, names of variables, and capabilities. Each is shown to the user, and compared with what was
+/// accepted.
+const MOST_ASKED: usize = 256;
+/// Bytes of a host or of the name of a variable.
+const LONGEST_ASKED: usize = 512;
+/// Interfaces that a component imports, in each of their versions. All of WASI has some thirty.
+const MOST_IMPORTS: usize = 256;
 
 impl Declaration {
     /// Takes what `list-tools` answered, or says what is wrong with it.
     pub(super) fn check(tools: Vec<wit::Tool>, imports: Imports) -> Result<Self, String> {
+        if imports.interfaces.len() > MOST_IMPORTS {
+            return Err(format!("it imports {} interfaces; a plugin imports at most {MOST_IMPORTS}", imports.interfaces.len()));
+        }
         if tools.is_empty() || tools.len() > MOST_TOOLS {
             return Err(format!("it declares {} tools; a plugin has 1 to {MOST_TOOLS}", tools.len()));
         }
@@ -151,6 +161,17 @@ fn check_tool(tool: wit::Tool) -> Result<DeclaredTool, String> {
     }
     if tool.description.len() > LONGEST_DESCRIPTION {
         return Err(format!("the description of {name} is longer than {LONGEST_DESCRIPTION} bytes"));
+    }
+    let asked = |capability: &wit::Capability| match capability {
+        wit::Capability::Fetch(texts) | wit::Capability::ReadEnvironment(texts) => {
+            (texts.len().max(1), texts.iter().map(String::len).max().unwrap_or_default())
+        }
+        _ => (1, 0),
+    };
+    let (count, longest) =
+        tool.capabilities.iter().map(asked).fold((0, 0), |(count, longest), (more, length)| (count + more, longest.max(length)));
+    if count > MOST_ASKED || longest > LONGEST_ASKED {
+        return Err(format!("{name} asks for more than {MOST_ASKED} things, or for one with a name of more than {LONGEST_ASKED} bytes"));
     }
     for capability in &tool.capabilities {
         if let wit::Capability::Fetch(hosts) = capability
@@ -212,6 +233,34 @@ mod tests {
         }
         assert!(problem(vec![tool("read", OBJECT), tool("READ", OBJECT)]).contains("twice"));
         assert!(problem(vec![]).contains("0 tools"));
+    }
+
+    #[test]
+    fn a_tool_asks_for_what_a_person_can_read() {
+        let asking = |capabilities: Vec<wit::Capability>| {
+            let mut tool = tool("other", OBJECT);
+            tool.capabilities = capabilities;
+            Declaration::check(vec![tool], Imports::of([].into_iter()))
+        };
+        let hosts = |count: usize| wit::Capability::Fetch((0..count).map(|n| format!("h{n}.example")).collect());
+        assert!(asking(vec![hosts(200), wit::Capability::ReadFiles]).is_ok());
+        for asked in [
+            vec![hosts(257)],
+            vec![hosts(200), hosts(57)],
+            vec![wit::Capability::ReadFiles; 257],
+            vec![wit::Capability::ReadEnvironment(vec![String::new(); 257])],
+            vec![wit::Capability::ReadEnvironment(vec!["x".repeat(513)])],
+        ] {
+            assert!(asking(asked).is_err_and(|problem| problem.contains("asks for more than 256 things")));
+        }
+    }
+
+    #[test]
+    fn a_component_imports_what_there_is() {
+        let names: Vec<String> = (0..300).map(|n| format!("wasi:cli/exit@0.2.{n}")).collect();
+        let imports = Imports::of(names.iter().map(String::as_str));
+        let problem = Declaration::check(vec![tool("other", OBJECT)], imports).unwrap_err();
+        assert!(problem.contains("it imports 300 interfaces"), "{problem}");
     }
 
     #[test]

@@ -52,6 +52,10 @@ impl Faces {
     /// Spaces, and the mark of a heading or of a list: the look after them, and where that is.
     fn begin(&mut self, line: &str) -> (Face, usize) {
         let text = line.trim_start();
+        if line.len() - text.len() > UNSETTLED {
+            // Too deep for either; and a line of nothing but spaces is gone through once.
+            return (Face::default(), 0);
+        }
         let hashes = text.bytes().take_while(|byte| *byte == b'#').count();
         let heading = (1..=6).contains(&hashes) && text[hashes..].starts_with(' ');
         let indent = line.len() - text.len();

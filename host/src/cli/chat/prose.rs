@@ -16,6 +16,10 @@ use crate::shown;
 
 /// How deep continued rows of a list are indented at most.
 const DEEPEST: usize = 12;
+/// Bytes of a line that opens or closes a block of code.
+const LONGEST_FENCE: usize = 1 << 10;
+/// Characters of a row, for each of its columns: some have no width at all, and a row of nothing else would have no end.
+const MOST_PER_COLUMN: usize = 16;
 
 /// A text on its way.
 #[derive(Debug)]
@@ -75,7 +79,7 @@ impl Prose {
             }
         }
         if !self.is_raw() {
-            let mut ready = self.wrapped(columns);
+            let mut ready = self.wrapped(columns, self.given);
             // What follows may belong to the last row, or to the last word of it.
             ready.pop();
             if let Some(last) = ready.last() {
@@ -110,7 +114,10 @@ impl Prose {
         if self.line.is_empty() {
             return Vec::new();
         }
-        let rows: Vec<String> = self.wrapped(columns).iter().map(|row| self.dress(row).replace('\t', "    ")).collect();
+        // Of a long line of code the end is enough, which is asked for again and again.
+        let enough = (most + 1).saturating_mul(columns).saturating_mul(MOST_PER_COLUMN);
+        let from = if self.is_raw() { self.line.floor_char_boundary(self.line.len().saturating_sub(enough)) } else { self.given };
+        let rows: Vec<String> = self.wrapped(columns, from).iter().map(|row| self.dress(row).replace('\t', "    ")).collect();
         rows[rows.len().saturating_sub(most)..].to_vec()
     }
 
@@ -120,7 +127,7 @@ impl Prose {
             vec![line]
         } else {
             self.faces.follow(&self.line);
-            self.wrapped(columns).iter().map(|row| self.dress(row)).collect()
+            self.wrapped(columns, self.given).iter().map(|row| self.dress(row)).collect()
         };
         self.fence = match (self.fence.take(), fence(&self.line)) {
             (None, opening) => opening,
@@ -139,16 +146,17 @@ impl Prose {
         self.look == Look::Plain || self.fence.is_some() || fence(&self.line).is_some()
     }
 
-    /// What has not been given away, cut into rows.
-    fn wrapped(&self, columns: usize) -> Vec<Row> {
+    /// The line from a byte on, cut into rows.
+    fn wrapped(&self, columns: usize, from: usize) -> Vec<Row> {
         // The last column stays free: some terminals begin a new row once it is written.
         let columns = columns.saturating_sub(1).max(20);
         let indent = if self.is_raw() { 0 } else { hanging(&self.line) };
         let mut rows = Vec::new();
-        let mut row = Row { text: self.given..self.given, end: self.given, indent: if self.given > 0 { indent } else { 0 } };
+        let mut row = Row { text: from..from, end: from, indent: if from > 0 { indent } else { 0 } };
         let (mut width, mut seam) = (row.indent, None);
-        let rest = self.line.get(self.given..).unwrap_or_default().char_indices();
-        for (at, c) in rest.map(|(at, c)| (self.given + at, c)) {
+        let most_bytes = columns * MOST_PER_COLUMN;
+        let rest = self.line.get(from..).unwrap_or_default().char_indices();
+        for (at, c) in rest.map(|(at, c)| (from + at, c)) {
             let wide = if c == '\t' { 4 } else { c.width().unwrap_or(0) };
             // Where the row may end and where the next one begins then: around a space, and before a wide character.
             match (c, wide) {
@@ -156,7 +164,8 @@ impl Prose {
                 (_, 2) => seam = Some((at, at)),
                 _ => {}
             }
-            if width + wide > columns && !row.text.is_empty() {
+            let is_full = width + wide > columns || at - row.text.start > most_bytes;
+            if is_full && !row.text.is_empty() {
                 // A word that is longer than a row is cut.
                 let (end, next) = seam.filter(|(end, _)| !self.is_raw() && *end > row.text.start).unwrap_or((at, at));
                 rows.push(Row { text: row.text.start..end, end: next, indent: row.indent });
@@ -197,6 +206,9 @@ struct Row {
 
 /// The mark that opens or closes a block of code, if the line is one.
 fn fence(line: &str) -> Option<String> {
+    if line.len() > LONGEST_FENCE {
+        return None;
+    }
     let text = line.trim_start();
     let mark = text.chars().next().filter(|c| "`~".contains(*c))?;
     let length = text.chars().take_while(|c| *c == mark).count();
@@ -206,9 +218,9 @@ fn fence(line: &str) -> Option<String> {
 
 /// How far the continuation of a line is indented: below the words of a list, or of a quotation.
 fn hanging(line: &str) -> usize {
-    let spaces = line.len() - line.trim_start_matches(' ').len();
+    let spaces = line.bytes().take(DEEPEST).take_while(|byte| *byte == b' ').count();
     let text = &line[spaces..];
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let digits = text.bytes().take(4).take_while(u8::is_ascii_digit).count();
     let mark = if ["- ", "* ", "+ ", "> ", "• "].iter().any(|mark| text.starts_with(mark)) {
         2
     } else if digits > 0 && digits < 4 && [". ", ") "].iter().any(|mark| text[digits..].starts_with(mark)) {
@@ -307,6 +319,34 @@ mod tests {
     #[test]
     fn what_could_move_the_cursor_is_shown_as_what_it_is() {
         assert_eq!(rows(Look::Plain, "a\u{1b}[2Jb\rc\u{202e}", 1, 40), ["a\\u{1b}[2Jb\\u{d}c\\u{202e}"]);
+    }
+
+    #[test]
+    fn r098_a_line_without_end_costs_no_more_for_each_piece_of_it() {
+        let table = [
+            ("", "\u{301}"),
+            ("", " "),
+            ("x", " "),
+            ("```", "a"),
+            ("```", "`a"),
+            ("", "a"),
+            ("- ", "a\u{301}"),
+            ("```\n", "a"),
+            ("", "\u{65e5}"),
+            ("", "*a"),
+        ];
+        for (begins, piece) in table {
+            let mut prose = Prose::new(Look::Styled);
+            let started = std::time::Instant::now();
+            prose.push(begins, 80);
+            for n in 0..60_000 {
+                prose.push(piece, 80);
+                if n % 100 == 0 {
+                    assert!(prose.rest(80, 10).len() <= 10);
+                }
+            }
+            assert!(started.elapsed() < std::time::Duration::from_secs(5), "{begins:?} {piece:?}: {:?}", started.elapsed());
+        }
     }
 
     #[test]

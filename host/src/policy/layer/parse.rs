@@ -13,6 +13,9 @@ use crate::policy::{Caps, Deed, Kind, Place, PolicyError, ProtectedPaths, RuleRe
 /// What rules are tried on when they bring no tool of their own.
 const SOME_TOOL: &str = "some_tool";
 
+/// Patterns in the file of a project. Each is tried on every path and every command, and anybody can have written them.
+const MOST_OF_PROJECT: usize = 1_000;
+
 /// The text that is read, for places in it.
 struct Reader<'a> {
     source: Source,
@@ -84,6 +87,11 @@ impl Reader<'_> {
         let modes = raw.modes.map(|modes| (modes.get_ref().iter().copied().collect(), self.place(&modes.span())));
         let minimum = minimum.map(|minimum| (*minimum.get_ref(), self.place(&minimum.span())));
         let protected = self.protecting(raw.protected)?;
+        let patterns = rules.len() + protected.hidden.len() + protected.read_only.len() + protected.shown.len() + protected.writable.len();
+        if self.source.level() == Level::Project && patterns > MOST_OF_PROJECT {
+            let problem = format!("{patterns} patterns are too many for the policy of a project, which has at most {MOST_OF_PROJECT}");
+            return Err(self.error(&(0..0), problem));
+        }
         Ok(Layer {
             source: self.source,
             file: self.file.to_owned(),

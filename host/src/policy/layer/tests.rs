@@ -128,3 +128,16 @@ fn a_tool_is_meant_whatever_the_case_of_its_name() {
     let named: Vec<String> = layer.named.iter().map(|(subject, place)| format!("{subject} {place}")).collect();
     assert_eq!(named, ["GREP p.toml:4:10", "Bash p.toml:1:8"]);
 }
+
+#[test]
+fn r098_a_project_has_no_more_patterns_than_can_be_tried_on_every_path() {
+    let hidden =
+        |count: usize| format!("[protected]\nhidden = [{}]", (0..count).map(|n| format!("\"f{n}\"")).collect::<Vec<_>>().join(","));
+    let denied = |count: usize| format!("[commands]\ndeny = [{}]", (0..count).map(|n| format!("\"f{n}\"")).collect::<Vec<_>>().join(","));
+    for text in [hidden(1_001), denied(1_001), format!("{}\n{}", hidden(600), denied(600))] {
+        let problem = Layer::parse(Level::Project, "p.toml", &text).unwrap_err().to_string();
+        assert!(problem.contains("are too many for the policy of a project"), "{problem}");
+        assert!(Layer::parse(Level::User, "p.toml", &text).is_ok());
+    }
+    assert!(Layer::parse(Level::Project, "p.toml", &hidden(1_000)).is_ok());
+}

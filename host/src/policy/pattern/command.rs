@@ -18,6 +18,10 @@
 use super::{Match, PatternProblem, chars, glob, leans_strict};
 use crate::policy::{SimpleCommand, Verdict};
 
+/// Bytes of a line that is searched for what is denied. Each word of it is compared with each pattern; of a longer line it is only
+/// known that it might run anything.
+const LONGEST_SEARCHED: usize = 16 << 10;
+
 /// A pattern for command lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPattern {
@@ -60,6 +64,9 @@ impl CommandPattern {
         }
         if self.words.is_empty() {
             return Match::Yes;
+        }
+        if line.len() > LONGEST_SEARCHED {
+            return Match::Perhaps;
         }
         match simple {
             Some(command) => {
@@ -188,6 +195,21 @@ mod tests {
             }
         }
         assert_eq!(on("*", "anything | at all", Verdict::Deny), Match::Yes);
+    }
+
+    #[test]
+    fn r098_a_line_that_is_too_long_to_be_searched_is_asked() {
+        let words = |count: usize| "a ".repeat(count) + "git push";
+        assert_eq!(on("git push", &words(100), Verdict::Deny), Match::Perhaps, "as an argument");
+        assert_eq!(on("git push", &format!("true; {}; git push", words(8_000)), Verdict::Deny), Match::Yes);
+        let started = std::time::Instant::now();
+        for line in [words(60_000), "x".repeat(120 << 10), format!("true; {}", words(60_000))] {
+            for _ in 0..100 {
+                assert_eq!(on("git push *", &line, Verdict::Deny), Match::Perhaps);
+                assert_eq!(on("*", &line, Verdict::Ask), Match::Yes);
+            }
+        }
+        assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
     }
 
     #[test]

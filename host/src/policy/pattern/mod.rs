@@ -8,7 +8,7 @@ mod request;
 pub use command::CommandPattern;
 pub use host::{HostAddress, HostPattern};
 pub use path::PathPattern;
-pub(super) use path::covers_by;
+pub(super) use path::{Reach, walk};
 pub use request::RequestPattern;
 
 use super::Verdict;

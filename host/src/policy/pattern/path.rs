@@ -60,8 +60,8 @@ impl PathPattern {
         let parts: Vec<Vec<char>> = path.as_str().split('/').filter(|part| !part.is_empty()).map(form).collect();
         let ours: Vec<Vec<char>> = self.components.iter().map(|component| form(component)).collect();
         // What is below something that is denied is denied as well.
-        let holds = fold && (1..parts.len()).any(|to| covers(&ours, &parts[..to]));
-        if holds || covers(&ours, &parts) {
+        let reach = if fold { Reach::AndBelow } else { Reach::Itself };
+        if walk(&ours, &parts, glob, reach) {
             return Match::Yes;
         }
         // Who moves or removes a folder does so to what is in it.
@@ -78,15 +78,29 @@ impl PathPattern {
     }
 }
 
-/// The walk of `glob`, over components.
-pub(in crate::policy) fn covers(pattern: &[Vec<char>], parts: &[Vec<char>]) -> bool {
-    covers_by(pattern, parts, glob)
+/// How far down a pattern reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::policy) enum Reach {
+    /// To what it matches.
+    Itself,
+    /// To all that lies in it too.
+    AndBelow,
 }
 
-/// The same, with another way to compare a component with a part.
-pub(in crate::policy) fn covers_by(pattern: &[Vec<char>], parts: &[Vec<char>], is_like: impl Fn(&[char], &[char]) -> bool) -> bool {
+/// The walk of `glob`, over components, which `is_like` compares. The number of steps is the product of the two lengths, whatever
+/// lies below: a path has thousands of components if somebody wants it to.
+pub(in crate::policy) fn walk(
+    pattern: &[Vec<char>],
+    parts: &[Vec<char>],
+    is_like: impl Fn(&[char], &[char]) -> bool,
+    reach: Reach,
+) -> bool {
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < parts.len() {
+        // What comes next lies below a match.
+        if reach == Reach::AndBelow && t > 0 && p == pattern.len() {
+            return true;
+        }
         match pattern.get(p) {
             Some(component) if component[..] == ['*', '*'] => {
                 star = Some((p, t));
@@ -166,6 +180,34 @@ mod tests {
         assert_eq!(on("a/b/c.txt", "a/x", Verdict::Deny), Match::No);
         assert_eq!(on("a/b/c.txt", "a", Verdict::Allow), Match::No);
         assert_eq!(on("**/c.txt", "a", Verdict::Deny), Match::No);
+    }
+
+    #[test]
+    fn r098_a_path_of_thousands_of_parts_is_matched_at_once() {
+        let deep = vec!["a"; 2_000].join("/");
+        let started = std::time::Instant::now();
+        for _ in 0..20 {
+            assert_eq!(on("**/a/**/a/**/a/**/a/b", &deep, Verdict::Deny), Match::No);
+            assert_eq!(on("**/a/**/a/**/a/**/a/a", &deep, Verdict::Deny), Match::Yes);
+        }
+        assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
+    }
+
+    #[test]
+    fn what_lies_below_is_what_has_a_match_above_it() {
+        let mut all: Vec<Vec<&str>> = vec![Vec::new()];
+        for length in 0..4 {
+            let longest: Vec<Vec<&str>> = all.iter().filter(|parts| parts.len() == length).cloned().collect();
+            all.extend(longest.iter().flat_map(|parts| ["a", "b", "**"].map(|part| [parts.as_slice(), &[part]].concat())));
+        }
+        let chars = |parts: &[&str]| -> Vec<Vec<char>> { parts.iter().map(|part| part.chars().collect()).collect() };
+        for pattern in all.iter().filter(|parts| !parts.is_empty()) {
+            for path in all.iter().filter(|parts| !parts.is_empty() && !parts.contains(&"**")) {
+                let (ours, theirs) = (chars(pattern), chars(path));
+                let by_itself = |to: usize| walk(&ours, &theirs[..to], glob, Reach::Itself);
+                assert_eq!(walk(&ours, &theirs, glob, Reach::AndBelow), (1..=theirs.len()).any(by_itself), "{pattern:?} {path:?}");
+            }
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::folded;
 use crate::policy::layer::Placed;
-use crate::policy::pattern::{PathPattern, covers_by, glob};
+use crate::policy::pattern::{PathPattern, Reach, glob, walk};
 use crate::policy::{Voice, WorkspacePath};
 
 /// The longest pattern of a policy, in parts: nobody's folders are so deep, and every path is held against it.
@@ -115,17 +115,17 @@ impl Pattern {
             (Some(name), Some(part)) => name[..] == ['*', '*'] || is_like(name, part),
             (None, _) | (_, None) => true,
         };
-        ends_alike && covers_by(&self.0, parts, is_like)
+        ends_alike && walk(&self.0, parts, is_like, Reach::Itself)
     }
 
     /// The same for an exception, which holds for what is named so and for nothing that might be.
     pub(super) fn excepts(&self, parts: &[Vec<char>]) -> bool {
-        covers_by(&self.0, parts, glob)
+        walk(&self.0, parts, glob, Reach::Itself)
     }
 
     /// Whether it is a pattern of this path or of something above it.
     pub(super) fn holds(&self, parts: &[Vec<char>]) -> bool {
-        (1..=parts.len()).any(|to| self.is(&parts[..to]))
+        walk(&self.0, parts, is_like, Reach::AndBelow)
     }
 
     /// As a POSIX extended regular expression. Characters that some file systems ignore are not in it.
