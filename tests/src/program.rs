@@ -22,6 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often something is looked at that cannot be waited for.
 pub(crate) const GLANCE: Duration = Duration::from_millis(10);
 
+/// Where the program keeps the key of its cache, below the home folder.
+const CACHE_KEY: &str = "state/cofferdam/keys/cache";
+
 /// A user with an empty home and a workspace.
 #[derive(Debug)]
 pub struct Home {
@@ -38,11 +41,25 @@ impl Home {
         let cache = CACHE.get_or_init(|| {
             let cache = Path::new(temp).join("compiled-tools");
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&cache).expect("the cache folder can be made");
-            let prepared = Self::with_cache(program, &cache).run(&["tools", "list"]);
+            let home = Self::with_cache(program, &cache);
+            let prepared = home.run(&["tools", "list"]);
             assert_eq!(prepared.code, 0, "the tools cannot be compiled: {prepared:?}");
+            home.keep_key();
             cache
         });
         Self::with_cache(program, cache)
+    }
+
+    /// Keeps the key of the cache beside it, for the homes that share the cache.
+    fn keep_key(&self) {
+        let folder = self.cache.parent().expect("it has a parent");
+        let mut file = tempfile::NamedTempFile::new_in(folder).expect("a file can be made");
+        file.write_all(&fs::read(self.path().join(CACHE_KEY)).expect("there is a key")).expect("it can be written");
+        file.persist(self.kept_key()).expect("it can be put there");
+    }
+
+    fn kept_key(&self) -> PathBuf {
+        self.cache.with_extension("key")
     }
 
     /// A new one with a cache of its own choice.
@@ -51,7 +68,15 @@ impl Home {
         for name in ["workspace", "temp"] {
             fs::create_dir(folder.path().join(name)).expect("a folder can be made");
         }
-        Self { folder, program: program.into(), cache: cache.into() }
+        let home = Self { folder, program: program.into(), cache: cache.into() };
+        if let Ok(key) = fs::read(home.kept_key()) {
+            let path = home.path().join(CACHE_KEY);
+            let parent = path.parent().expect("it has a parent");
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).expect("a folder can be made");
+            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).expect("a key can be made");
+            file.write_all(&key).expect("it can be written");
+        }
+        home
     }
 
     /// The home folder itself.

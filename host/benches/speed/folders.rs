@@ -4,24 +4,35 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cofferdam::policy::{CommandRules, SandboxLevel};
-use cofferdam::sandbox::{Allocation, Cache, Commands, Compiler, Sandbox, SandboxOptions};
+use cofferdam::sandbox::{Allocation, Cache, CacheKey, Commands, Compiler, Sandbox, SandboxOptions};
 
 /// A sandbox that compiles in this process and keeps what it compiled in the folder of the build, so that
 /// each component is compiled once.
 pub(crate) fn sandbox(allocation: Allocation) -> Sandbox {
-    let cache = Cache::open(&shared_cache()).expect("the folder is this user's");
+    let key = CacheKey::of(&shared_keys()).expect("the folder is this user's");
+    let cache = Cache::open(&shared_cache(), key).expect("the folder is this user's");
     Sandbox::new(SandboxOptions { allocation, compiler: Compiler::InProcess, cache: Some(cache) }).expect("the engine starts")
 }
 
 /// The environment of a program under test: folders of its own, and the cache that lasts.
 pub(crate) fn own_folders(home: &Path) -> [(&'static str, PathBuf); 4] {
     let cache_home = shared_cache().parent().map(Path::to_owned).unwrap_or_default();
+    // The cache is of use to whoever has its key.
+    let keys = home.join("state/cofferdam/keys");
+    for folder in [&keys, &shared_keys()] {
+        CacheKey::of(folder).expect("the folder is this user's");
+    }
+    std::fs::copy(shared_keys().join("cache"), keys.join("cache")).expect("the key can be copied");
     [
         ("HOME", home.to_owned()),
         ("XDG_CONFIG_HOME", home.join("config")),
         ("XDG_STATE_HOME", home.join("state")),
         ("XDG_CACHE_HOME", cache_home),
     ]
+}
+
+fn shared_keys() -> PathBuf {
+    shared_cache().with_file_name("keys")
 }
 
 fn shared_cache() -> PathBuf {

@@ -1,7 +1,7 @@
 //! Putting the parts together for a command.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use super::admission::{Admission, Door};
 use super::args::Common;
@@ -15,7 +15,9 @@ use crate::audit::Audit;
 use crate::config::{Api, Flags, Folders, LockFile, OwnPlaces, PolicyPlaces, Raw, Settings};
 use crate::model::{self, Secret};
 use crate::policy::{Cap, Mode, Policy, ProtectedPaths, WorkspacePath};
-use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, Credential, History, Sandbox, SandboxOptions, Workspace};
+use crate::sandbox::{
+    Allocation, Cache, CacheKey, Commands, Compiler, ComponentBytes, Credential, History, Sandbox, SandboxOptions, Workspace,
+};
 use crate::tools::{
     Approvals, Approver, Catalog, Change, Dispatcher, DispatcherSettings, Ledger, Origin, Outputs, Refused, Slots, SubAgents,
     builtin_components,
@@ -62,9 +64,25 @@ fn own_places(common: &Common, folders: &Folders) -> OwnPlaces {
 
 /// Sets up the sandbox, with the cache of this user.
 pub(super) fn sandbox(allocation: Allocation) -> Result<Sandbox, CliError> {
-    let cache = Cache::open(Folders::of_this_user()?.cache())?;
+    let folders = Folders::of_this_user()?;
+    let cache = match CacheKey::of(&folders.keys()) {
+        Ok(key) => Some(Cache::open(folders.cache(), key)?.reporting(warn_of_mismatch)),
+        Err(error) => {
+            stderr_line(&crate::shown::line(&format!("warning: compiled tools are not kept: {error}"), 600));
+            None
+        }
+    };
     let compiler = Compiler::Process(crate::sandbox::this_program()?);
-    Ok(Sandbox::new(SandboxOptions { allocation, compiler, cache: Some(cache) })?)
+    Ok(Sandbox::new(SandboxOptions { allocation, compiler, cache })?)
+}
+
+/// Says once that the cache was changed: with another key, none of its files is as it should be.
+fn warn_of_mismatch(file: &Path) {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        let text = format!("warning: {} is not as this program wrote it, so it is not used; it is made anew", file.display());
+        stderr_line(&crate::shown::line(&text, 600));
+    });
 }
 
 /// Where it is written down which plugins were accepted.

@@ -9,7 +9,7 @@ use super::print::stdout_line;
 use crate::config::Folders;
 use crate::model;
 use crate::policy::{Cap, CommandLimits, SandboxLevel};
-use crate::sandbox::{Allocation, Cache, Commands, Sandbox, Workspace, outer_repository};
+use crate::sandbox::{Allocation, Cache, CacheKey, Commands, Sandbox, Workspace, outer_repository};
 use crate::shown;
 
 pub(super) fn run(common: &Common) -> Done {
@@ -102,12 +102,13 @@ fn model(settings: &crate::config::Settings) -> Result<(), super::error::CliErro
 fn places(folders: &Folders) {
     let config = folders.config_file();
     fact("configuration", &format!("{}{}", config.display(), if config.exists() { "" } else { " (not there; defaults)" }));
-    match Cache::open(folders.cache()) {
+    let cache = CacheKey::of(&folders.keys()).map_err(|error| error.to_string());
+    match cache.and_then(|key| Cache::open(folders.cache(), key).map_err(|error| error.to_string())) {
         Ok(cache) => {
             let (files, bytes) = cache.size();
             fact("compiled tools", &format!("{} ({files} files, {} MiB)", cache.folder().display(), bytes >> 20));
         }
-        Err(error) => fact("compiled tools", &error.to_string()),
+        Err(error) => fact("compiled tools", &error),
     }
     fact("sessions", &folders.sessions().display().to_string());
     fact("typed lines", &format!("{} (for the arrow keys; each goes with its session)", folders.prompt_history().display()));

@@ -63,6 +63,11 @@ impl Folders {
         &self.cache
     }
 
+    /// Secrets that this program makes for itself.
+    pub fn keys(&self) -> PathBuf {
+        self.state.join("keys")
+    }
+
     /// What builds plugins, as far as it was installed for that.
     pub fn toolchains(&self) -> PathBuf {
         self.cache.join("toolchains")

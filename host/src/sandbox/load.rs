@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use wasmtime::Store;
 use wasmtime::component::Component;
 
-use super::bindings::PluginWithEverythingPre;
+use super::bindings;
 use super::clock::Clock;
 use super::compile::LARGEST_COMPONENT;
 use super::declaration::{Declaration, Imports, Lent};
@@ -20,12 +20,19 @@ use crate::shown;
 
 /// The kind of a kept declaration. The number goes up with every change to what a declaration is checked for, so that one
 /// that was checked for less is not taken for good.
-const DECLARATION: &str = "tools-3.json";
+const DECLARATION: &str = "tools-4";
+/// The kind of a compiled component, which carries a seal before its machine code.
+const CODE: &str = "code-1";
+
+/// A component that is linked and can be instantiated.
+type PluginPre = bindings::PluginWithEverythingPre<State>;
 
 /// A component's bytes under the name of their content.
 pub struct ComponentBytes {
     digest: Digest,
     bytes: Cow<'static, [u8]>,
+    /// Of a component that is part of this program.
+    declaration: Option<Declaration>,
 }
 
 /// A component that can be called. Its code is loaded at the first call.
@@ -33,7 +40,7 @@ pub struct Plugin {
     digest: Digest,
     declaration: Declaration,
     bytes: Cow<'static, [u8]>,
-    ready: OnceLock<PluginWithEverythingPre<State>>,
+    ready: OnceLock<PluginPre>,
 }
 
 /// A plugin that is not loaded, and why.
@@ -91,9 +98,15 @@ fn list(lent: &[Lent]) -> String {
 }
 
 impl ComponentBytes {
-    /// Of a component that is part of this program, whose digest was taken when the program was built.
-    pub fn embedded(digest: Digest, bytes: &'static [u8]) -> Self {
-        Self { digest, bytes: Cow::Borrowed(bytes) }
+    /// Of a component that is part of this program, whose digest was taken, and which was asked what it has, when the program
+    /// was made. Without a declaration it is asked when it is loaded.
+    pub fn embedded(digest: Digest, bytes: &'static [u8], declaration: Option<Declaration>) -> Self {
+        Self { digest, bytes: Cow::Borrowed(bytes), declaration }
+    }
+
+    /// What it said of itself when the program was made.
+    pub fn declaration(&self) -> Option<&Declaration> {
+        self.declaration.as_ref()
     }
 
     /// The name of their content.
@@ -136,7 +149,7 @@ impl std::fmt::Debug for ComponentBytes {
 
 impl From<Vec<u8>> for ComponentBytes {
     fn from(bytes: Vec<u8>) -> Self {
-        Self { digest: Digest::of(&bytes), bytes: Cow::Owned(bytes) }
+        Self { digest: Digest::of(&bytes), bytes: Cow::Owned(bytes), declaration: None }
     }
 }
 
@@ -167,7 +180,7 @@ impl Plugin {
     }
 
     /// Ready to be instantiated, from the cache in most cases.
-    pub(super) fn ready(&self, sandbox: &Sandbox) -> Result<&PluginWithEverythingPre<State>, LoadError> {
+    pub(super) fn ready(&self, sandbox: &Sandbox) -> Result<&PluginPre, LoadError> {
         if let Some(ready) = self.ready.get() {
             return Ok(ready);
         }
@@ -181,29 +194,14 @@ impl Sandbox {
     /// Loads a component. The first time this compiles it, which takes from a tenth of a second to most of a minute;
     /// `on_compile` is told before that. Blocks.
     pub fn load(&self, component: impl Into<ComponentBytes>, on_compile: &dyn Fn()) -> Result<Plugin, LoadError> {
-        let ComponentBytes { digest, bytes } = component.into();
+        let ComponentBytes { digest, bytes, declaration } = component.into();
         if bytes.len() > LARGEST_COMPONENT {
             return Err(LoadError::TooLarge(bytes.len()));
         }
         is_component(&bytes)?;
-        let name = self.cache_name(&digest, DECLARATION);
-        let known = self.cache.as_ref().and_then(|cache| cache.read(&name)).and_then(|json| serde_json::from_slice(&json).ok());
-        let (declaration, ready) = match known {
-            Some(declaration) => (declaration, OnceLock::new()),
-            None => {
-                if !self.is_compiled(&digest) {
-                    on_compile();
-                }
-                let component = self.component(&digest, &bytes)?;
-                let imports = Imports::of(component.component_type().imports(&self.engine).map(|(name, _)| name));
-                let ready = self.link(&component)?;
-                let declaration = self.list_tools(&ready, imports)?;
-                if let (Some(cache), Ok(json)) = (&self.cache, serde_json::to_vec(&declaration)) {
-                    // A cache that cannot be written costs time at the next start, nothing else.
-                    let _ = cache.write(&name, &json);
-                }
-                (declaration, OnceLock::from(ready))
-            }
+        let (declaration, ready) = match declaration {
+            Some(declaration) => (declaration, self.compile_ahead(&digest, &bytes, on_compile)?),
+            None => self.known_or_asked(&digest, &bytes, on_compile)?,
         };
         let more = declaration.imported_but_not_asked();
         if !more.is_empty() {
@@ -212,39 +210,71 @@ impl Sandbox {
         Ok(Plugin { digest, declaration, bytes, ready })
     }
 
+    /// Compiles a component that will be called, where that can be kept.
+    fn compile_ahead(&self, digest: &Digest, bytes: &[u8], on_compile: &dyn Fn()) -> Result<OnceLock<PluginPre>, LoadError> {
+        if self.cache.is_none() || self.is_compiled(digest) {
+            return Ok(OnceLock::new());
+        }
+        on_compile();
+        let component = self.component(digest, bytes)?;
+        Ok(OnceLock::from(self.link(&component)?))
+    }
+
+    /// What a component said of itself when it was loaded before, or says now.
+    fn known_or_asked(
+        &self,
+        digest: &Digest,
+        bytes: &[u8],
+        on_compile: &dyn Fn(),
+    ) -> Result<(Declaration, OnceLock<PluginPre>), LoadError> {
+        let name = self.cache_name(digest, DECLARATION);
+        let known = self.cache.as_ref().and_then(|cache| cache.read(&name));
+        if let Some(declaration) = known.and_then(|known| serde_json::from_slice(known.content()).ok()) {
+            return Ok((declaration, OnceLock::new()));
+        }
+        if !self.is_compiled(digest) {
+            on_compile();
+        }
+        let component = self.component(digest, bytes)?;
+        let imports = Imports::of(component.component_type().imports(&self.engine).map(|(name, _)| name));
+        let ready = self.link(&component)?;
+        let declaration = self.list_tools(&ready, imports)?;
+        if let (Some(cache), Ok(json)) = (&self.cache, serde_json::to_vec(&declaration)) {
+            // A cache that cannot be written costs time at the next start, nothing else.
+            let _ = cache.write(&name, &json);
+        }
+        Ok((declaration, OnceLock::from(ready)))
+    }
+
     fn cache_name(&self, digest: &Digest, kind: &str) -> String {
         format!("{digest}-{:016x}.{kind}", self.compatibility())
     }
 
     fn is_compiled(&self, digest: &Digest) -> bool {
-        self.cache.as_ref().is_some_and(|cache| cache.path(&self.cache_name(digest, "cwasm")).exists())
+        self.cache.as_ref().is_some_and(|cache| cache.has(&self.cache_name(digest, CODE)))
     }
 
     fn component(&self, digest: &Digest, bytes: &[u8]) -> Result<Component, LoadError> {
-        let name = self.cache_name(digest, "cwasm");
-        if let Some(cache) = &self.cache
-            && cache.path(&name).exists()
-            && let Ok(component) = load_own_artefact(self, &cache.path(&name))
-        {
+        let name = self.cache_name(digest, CODE);
+        let kept = self.cache.as_ref().and_then(|cache| cache.read(&name));
+        if let Some(component) = kept.and_then(|kept| load_own_code(self, kept.content()).ok()) {
             return Ok(component);
         }
         let compiled = self.compiler.compile(&self.engine, bytes).map_err(|error| LoadError::Invalid(error.to_string()))?;
-        if let Some(cache) = &self.cache
-            && cache.write(&name, &compiled).is_ok()
-            && let Ok(component) = load_own_artefact(self, &cache.path(&name))
-        {
-            return Ok(component);
+        if let Some(cache) = &self.cache {
+            // As with declarations.
+            let _ = cache.write(&name, &compiled);
         }
-        load_own_bytes(self, &compiled)
+        load_own_code(self, &compiled)
     }
 
-    fn link(&self, component: &Component) -> Result<PluginWithEverythingPre<State>, LoadError> {
+    fn link(&self, component: &Component) -> Result<PluginPre, LoadError> {
         let pre = self.linker.instantiate_pre(component).map_err(|error| LoadError::Unlinkable(format!("{error:#}")))?;
-        PluginWithEverythingPre::new(pre).map_err(|error| LoadError::Unlinkable(format!("{error:#}")))
+        PluginPre::new(pre).map_err(|error| LoadError::Unlinkable(format!("{error:#}")))
     }
 
     /// Runs `list-tools` in an enclosure with nothing in it.
-    fn list_tools(&self, ready: &PluginWithEverythingPre<State>, imports: Imports) -> Result<Declaration, LoadError> {
+    fn list_tools(&self, ready: &PluginPre, imports: Imports) -> Result<Declaration, LoadError> {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|error| LoadError::Host(error.to_string()))?;
         let limits = Limits::for_declaration();
@@ -288,17 +318,11 @@ impl Sandbox {
 }
 
 /// Loads machine code that this program compiled itself.
-fn load_own_artefact(sandbox: &Sandbox, path: &Path) -> Result<Component, LoadError> {
-    // SAFETY: `Cache` hands out only paths in a folder that belongs to this user alone (mode 0700, checked at start),
-    // where only `Cache::write` puts files, whole or not at all; their names carry the component's digest and everything
-    // of the engine that compiling depends on. Somebody who can write there can replace this program too.
-    #[expect(unsafe_code, reason = "loading what this program compiled; see the comment above")]
-    unsafe { Component::deserialize_file(&sandbox.engine, path) }.map_err(|error| LoadError::Host(format!("{error:#}")))
-}
-
-/// The same for code that was compiled a moment ago.
-fn load_own_bytes(sandbox: &Sandbox, compiled: &[u8]) -> Result<Component, LoadError> {
-    // SAFETY: the bytes come from this program's own compiler, through memory or through a pipe to its own child.
+fn load_own_code(sandbox: &Sandbox, compiled: &[u8]) -> Result<Component, LoadError> {
+    // SAFETY: the bytes come from this program's own compiler, through memory or through a pipe to its own child, or they are
+    // what `Cache::read` returned: bytes in memory of this process, whose seal shows that this program wrote exactly them under a
+    // name that carries the component's digest and everything of the engine that compiling depends on. Who can make such a seal
+    // can read the state of this user, and so is this user.
     #[expect(unsafe_code, reason = "loading what this program compiled; see the comment above")]
     unsafe { Component::deserialize(&sandbox.engine, compiled) }.map_err(|error| LoadError::Host(format!("{error:#}")))
 }

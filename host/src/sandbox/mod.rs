@@ -23,6 +23,7 @@ mod agents;
 mod below;
 mod bindings;
 mod cache;
+mod cache_key;
 mod call;
 mod capture;
 mod clock;
@@ -54,6 +55,7 @@ mod workspace;
 
 pub use self::http::{BadCredential, Contact, Contacts, Credential, special_address};
 pub use cache::{Cache, CacheProblem};
+pub use cache_key::{CacheKey, CacheKeyError};
 pub use call::{Call, CallReport};
 pub use commands::RanCommand;
 pub use compile::{Compiler, LARGEST_COMPONENT, compile_from_stdin};

@@ -1,9 +1,29 @@
 //! The components that come with the program. They are built from `plugins/` by `cargo plugins build`, which also writes
-//! down their digests.
+//! down their digests. What they declare is part of the program too: nothing outside of it has a say in what a built-in tool asks
+//! for.
 
-use crate::sandbox::{ComponentBytes, Digest};
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::sandbox::{ComponentBytes, Declaration, Digest};
 
 const RECORD: &str = include_str!("../../embedded/record.json");
+/// Written by the test `built_in_tools_declare_what_the_program_says`, from what the components answer.
+const DECLARATIONS: &str = include_str!("../../embedded/declarations.json");
+
+/// What a component of the program declared when the program was made.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BuiltInDeclaration {
+    /// The component that was asked.
+    pub digest: Digest,
+    /// Its answer.
+    pub declaration: Declaration,
+}
+
+/// What the components of the program declare, by the names of their plugins.
+pub type BuiltInDeclarations = BTreeMap<String, BuiltInDeclaration>;
 
 const COMPONENTS: [(&str, &[u8]); 13] = [
     ("read_file", include_bytes!("../../embedded/read_file.wasm")),
@@ -25,9 +45,12 @@ const COMPONENTS: [(&str, &[u8]); 13] = [
 pub fn builtin_components() -> impl Iterator<Item = (&'static str, ComponentBytes)> {
     // Hashing them anew would be a good part of a short command's time; a test holds the record to the bytes.
     let record: serde_json::Value = serde_json::from_str(RECORD).unwrap_or_default();
+    let mut declarations: BuiltInDeclarations = serde_json::from_str(DECLARATIONS).unwrap_or_default();
     COMPONENTS.into_iter().map(move |(name, bytes)| {
         let digest = record["plugins"][name]["sha256"].as_str().and_then(Digest::parse);
-        (name, ComponentBytes::embedded(digest.unwrap_or_else(|| Digest::of(bytes)), bytes))
+        let digest = digest.unwrap_or_else(|| Digest::of(bytes));
+        let declared = declarations.remove(name).filter(|declared| declared.digest == digest);
+        (name, ComponentBytes::embedded(digest, bytes, declared.map(|declared| declared.declaration)))
     })
 }
 
@@ -40,6 +63,16 @@ mod tests {
         let record: serde_json::Value = serde_json::from_str(RECORD).expect("it is JSON");
         for (name, bytes) in COMPONENTS {
             assert_eq!(record["plugins"][name]["sha256"].as_str(), Some(Digest::of(bytes).as_str()), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_component_comes_with_its_declaration() {
+        let declarations: BuiltInDeclarations = serde_json::from_str(DECLARATIONS).expect("it is JSON");
+        assert_eq!(declarations.len(), COMPONENTS.len());
+        for (name, component) in builtin_components() {
+            let declaration = component.declaration();
+            assert!(declaration.is_some_and(|declaration| !declaration.tools.is_empty()), "{name} was built anew: see `DECLARATIONS`");
         }
     }
 }

@@ -29,7 +29,7 @@ pub use added::{Added, Difference};
 pub use answer::Outputs;
 pub use approval::{Answer, Approvals, Approver};
 pub use arguments::{Arguments, ArgumentsProblem};
-pub use builtin::builtin_components;
+pub use builtin::{BuiltInDeclaration, BuiltInDeclarations, builtin_components};
 pub use catalog::{Catalog, ChosenCaps, Origin, Refused, Tool, UnknownTool};
 pub use delegation::SubAgents;
 pub use dispatch::{Dispatcher, DispatcherSettings};

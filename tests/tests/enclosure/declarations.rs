@@ -118,7 +118,7 @@ fn r022_a_schema_that_takes_long_to_check_holds_nobody_up() {
                 house.fails("other", &format!(r#"{{"text":"{}!"}}"#, "a".repeat(length)));
             }
         } else {
-            assert_says(house.refusal(), "cannot be used");
+            assert!(["cannot be used", "50000 states"].iter().any(|says| house.refusal().contains(says)), "{}", house.refusal());
         }
         assert!(started.elapsed() < std::time::Duration::from_secs(5));
         house.assert_is_fine();
@@ -159,7 +159,7 @@ fn what_a_plugin_said_first_stays_in_force() {
         let sandbox = Sandbox::new(options).expect("it can be made");
         sandbox.load(Arc::clone(&component), &|| {}).expect("it loads").declaration().tools[0].asks.clone()
     };
-    let cache = || Some(Cache::open(&folder.path().join("cache")).expect("it opens"));
+    let cache = || Some(crate::cache_in(folder.path()));
     let first = load(cache());
     for _ in 0..12 {
         assert_eq!(load(cache()), first);

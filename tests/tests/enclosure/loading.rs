@@ -1,11 +1,13 @@
 //! What is no component, fits no host, or changes on disk; the compiler and its cache.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use cofferdam::sandbox::{Allocation, Cache, Compiler, ComponentBytes, Plugin, Sandbox, SandboxOptions};
-use cofferdam::tools::Origin;
+use cofferdam::policy::Capability;
+use cofferdam::sandbox::{Allocation, Cache, Compiler, ComponentBytes, Digest, Plugin, Sandbox, SandboxOptions};
+use cofferdam::tools::{Origin, builtin_components};
 use cofferdam_tests::guests::{Guest, House, Plan, Tool};
 
 use crate::assert_says;
@@ -93,7 +95,7 @@ fn a_component_that_is_replaced_on_disk_is_not_the_one_that_was_loaded() {
     let path = folder.path().join("plugin.wasm");
     let before = Guest::made_of("plugin", r#"(func $call (result i32) (call $text @"before"))"#).component();
     let after = Guest::made_of("plugin", r#"(func $call (result i32) (call $text @"after"))"#).component();
-    let cache = Cache::open(&folder.path().join("cache")).expect("it opens");
+    let cache = crate::cache_in(folder.path());
     for cache in [None, Some(cache)] {
         std::fs::write(&path, &before).expect("it can be written");
         let sandbox = sandbox(Compiler::InProcess, cache);
@@ -124,8 +126,7 @@ fn a_damaged_cache_is_made_anew() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().join("cache");
     let load = || -> Plugin {
-        let cache = Cache::open(&place).expect("it opens");
-        sandbox(Compiler::InProcess, Some(cache)).load(other().component(), &|| {}).expect("it loads")
+        sandbox(Compiler::InProcess, Some(crate::cache_in(folder.path()))).load(other().component(), &|| {}).expect("it loads")
     };
     assert_eq!(load().declaration().tools[0].name, "other");
     for damage in [&b""[..], b"garbage", b"{}"] {
@@ -136,6 +137,85 @@ fn a_damaged_cache_is_made_anew() {
         }
         assert_eq!(load().declaration().tools[0].name, "other");
     }
+}
+
+/// The files of a cache whose names end so.
+fn cached(folder: &Path, kind: &str) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(folder.join("cache")).expect("it is there").map(|file| file.expect("it is").path());
+    files.filter(|file| file.to_string_lossy().contains(kind)).collect()
+}
+
+#[test]
+fn a_declaration_that_was_changed_is_asked_for_anew() {
+    static MISMATCHES: AtomicUsize = AtomicUsize::new(0);
+    let folder = tempfile::tempdir().expect("a folder");
+    let component = Guest::named("good").tools([Tool::named("other").asking(&[Capability::ReadFiles])]).component();
+    let load = || -> Vec<Capability> {
+        let cache = crate::cache_in(folder.path()).reporting(|_| {
+            MISMATCHES.fetch_add(1, Ordering::Relaxed);
+        });
+        let plugin = sandbox(Compiler::InProcess, Some(cache)).load(component.clone(), &|| {}).expect("it loads");
+        plugin.declaration().tools[0].asks.clone()
+    };
+    assert_eq!(load(), [Capability::ReadFiles]);
+    assert_eq!((load(), MISMATCHES.load(Ordering::Relaxed)), (vec![Capability::ReadFiles], 0));
+    let [file] = cached(folder.path(), ".tools-").try_into().expect("one declaration");
+    let kept = std::fs::read(&file).expect("it is there");
+    let from = kept.windows(4).position(|part| part == b"Read").or_else(|| kept.windows(4).position(|part| part == b"read"));
+    let from = from.expect("it is in the clear");
+    let word: &[u8] = if kept[from] == b'R' { b"Write" } else { b"write" };
+    std::fs::write(&file, [&kept[..from], word, &kept[from + 4..]].concat()).expect("it can be written");
+    assert_eq!((load(), MISMATCHES.load(Ordering::Relaxed)), (vec![Capability::ReadFiles], 1));
+    assert_eq!(std::fs::read(&file).expect("it is there"), kept, "it is made anew");
+    assert_eq!((load(), MISMATCHES.load(Ordering::Relaxed)), (vec![Capability::ReadFiles], 1));
+}
+
+#[test]
+fn a_built_in_tool_asks_for_what_the_program_says() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_, component) = builtin_components().find(|(name, _)| *name == "read_file").expect("it is built in");
+    let sandbox = sandbox(Compiler::InProcess, Some(crate::cache_in(folder.path())));
+    // As a file of a stranger it is asked, and its answer is kept.
+    let asked = sandbox.load(component.as_ref().to_vec(), &|| {}).expect("it loads");
+    assert_eq!(component.declaration(), Some(asked.declaration()));
+    let [file] = cached(folder.path(), ".tools-").try_into().expect("one declaration");
+    for planted in [&b"garbage"[..], br#"{"tools":[],"imports":{"interfaces":[],"lent":[]}}"#] {
+        std::fs::write(&file, planted).expect("it can be written");
+        let (_, component) = builtin_components().find(|(name, _)| *name == "read_file").expect("it is built in");
+        let loaded = sandbox.load(component, &|| {}).expect("it loads");
+        assert_eq!(loaded.declaration(), asked.declaration());
+        assert_eq!(std::fs::read(&file).expect("it is there"), planted, "the cache has no say");
+    }
+}
+
+#[test]
+fn no_component_runs_the_code_of_another() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let saying = |word: &str| Guest::made_of("plugin", &format!(r#"(func $call (result i32) (call $text @"{word}"))"#)).component();
+    let run = |component: &[u8]| {
+        let sandbox = sandbox(Compiler::InProcess, Some(crate::cache_in(folder.path())));
+        Plan::default().component(Origin::File("plugin.wasm".into()), component).sandbox(sandbox).build().answers("plugin", "{}")
+    };
+    let (ours, theirs) = (saying("ours"), saying("theirs"));
+    assert_eq!((run(&ours).as_str(), run(&theirs).as_str()), ("ours", "theirs"));
+    let of = |component: &[u8]| -> PathBuf {
+        let digest = Digest::of(component);
+        let files = cached(folder.path(), ".code-");
+        files.into_iter().find(|file| file.to_string_lossy().contains(digest.as_str())).expect("its code")
+    };
+    std::fs::copy(of(&theirs), of(&ours)).expect("it can be copied");
+    assert_eq!(run(&ours), "ours");
+    std::fs::remove_file(of(&ours)).expect("it is there");
+    std::os::unix::fs::symlink(of(&theirs), of(&theirs).with_file_name("link")).expect("a link");
+    std::fs::rename(folder.path().join("cache/link"), folder.path().join(format!("cache/{}", file_name(&of(&theirs), &theirs, &ours))))
+        .expect("renamed");
+    assert_eq!(run(&ours), "ours");
+}
+
+/// The name that the code of one component has, for another.
+fn file_name(path: &Path, of: &[u8], instead: &[u8]) -> String {
+    let name = path.file_name().expect("it has a name").to_string_lossy().into_owned();
+    name.replace(Digest::of(of).as_str(), Digest::of(instead).as_str())
 }
 
 #[test]

@@ -59,6 +59,12 @@ fn make_fifo(path: &std::path::Path) {
     assert!(made.expect("it starts").success());
 }
 
+/// A cache in a folder, with its key beside it.
+fn cache_in(folder: &std::path::Path) -> cofferdam::sandbox::Cache {
+    let key = cofferdam::sandbox::CacheKey::of(&folder.join("keys")).expect("there is a key");
+    cofferdam::sandbox::Cache::open(&folder.join("cache"), key).expect("it opens")
+}
+
 /// Asserts that a text holds a part, and shows it if not.
 #[track_caller]
 fn assert_says(text: &str, part: &str) {
