@@ -3,13 +3,13 @@
 //! Other programs write to cache folders, and users let commands do so. The key lies elsewhere, beside the sessions, where tools
 //! and commands cannot look. Who does not have it cannot make a cached file that is taken for this program's own.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use sha2::Sha256;
 
 use crate::private::{self, NotPrivate};
@@ -59,23 +59,21 @@ impl CacheKey {
         Ok(Self(key))
     }
 
-    /// Two that do so at once end with the same key.
+    /// Takes the place of what cannot be used, and not of what a link leads to. One at a time: two that do so at once end with the
+    /// same key.
     fn renew(folder: &Path, path: &Path) -> io::Result<Self> {
+        let turn = File::open(folder)?;
+        flock(&turn, FlockOperation::LockExclusive)?;
+        if let Ok(key) = Self::read(path) {
+            return Ok(key);
+        }
         let mut key = [0; LENGTH];
         getrandom::fill(&mut key).map_err(|error| io::Error::other(error.to_string()))?;
         // Made for its owner alone.
         let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
         file.write_all(&key)?;
-        match fs::symlink_metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => match file.persist_noclobber(path) {
-                Ok(_) => {}
-                Err(taken) if taken.error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error.error),
-            },
-            // Takes the place of what cannot be used, and not of what a link leads to.
-            _ => drop(file.persist(path).map_err(|error| error.error)?),
-        }
-        Self::read(path)
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(Self(key))
     }
 
     /// What shows that this program wrote `bytes` under `name`.
@@ -109,6 +107,7 @@ impl std::fmt::Debug for CacheKey {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
@@ -139,6 +138,14 @@ mod tests {
         });
         assert!(keys.iter().all(|made| *made == keys[0]));
         assert_eq!(fs::read_dir(&folder).expect("it is there").count(), 1, "nothing is left behind");
+        for _ in 0..20 {
+            fs::write(folder.join(FILE), "spoiled").expect("it can be written");
+            let keys: Vec<_> = std::thread::scope(|scope| {
+                let makers: Vec<_> = (0..4).map(|_| scope.spawn(|| key(&folder))).collect();
+                makers.into_iter().map(|maker| maker.join().expect("it made one")).collect()
+            });
+            assert!(keys.iter().all(|made| *made == keys[0]));
+        }
     }
 
     #[test]

@@ -37,6 +37,10 @@ pub(super) enum Touches {
     Anything,
 }
 
+/// Pairs of paths of two calls that are compared; calls with more may meet. A response can hold a thousand calls, and each of them
+/// thousands of paths.
+const MOST_PAIRS: usize = 256;
+
 /// A part of the order. The numbers are places in the list of calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
@@ -96,7 +100,10 @@ impl Touches {
         match (self, other) {
             (Self::Nothing, _) | (_, Self::Nothing) => false,
             (Self::Anything, _) | (_, Self::Anything) => true,
-            (Self::Paths(ours), Self::Paths(theirs)) => ours.iter().any(|a| theirs.iter().any(|b| a.overlaps(b))),
+            (Self::Paths(ours), Self::Paths(theirs)) => {
+                let pairs = ours.len().saturating_mul(theirs.len());
+                pairs > MOST_PAIRS || ours.iter().any(|a| theirs.iter().any(|b| a.overlaps(b)))
+            }
         }
     }
 }
@@ -104,6 +111,23 @@ impl Touches {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn r098_many_calls_with_many_paths_are_put_in_order_at_once() {
+        let paths = |name: &str, count: usize| -> Touches {
+            Touches::Paths((0..count).map(|n| WorkspacePath::parse(&format!("{name}/{n}"), None).expect("it is a path")).collect())
+        };
+        let call = |tier: Tier, touches: Touches| Planned { tier, touches, keeps: None };
+        let started = std::time::Instant::now();
+        let two = [call(Tier::Write, paths("a", 50_000)), call(Tier::ReadOnly, paths("b", 50_000))];
+        assert_eq!(steps(&two, Reorder::Safe), [Step::Alone(0), Step::Together(vec![1])], "what is not compared may meet");
+        let few = [call(Tier::Write, paths("a", 10)), call(Tier::ReadOnly, paths("b", 10))];
+        assert_eq!(steps(&few, Reorder::Safe), [Step::Together(vec![1]), Step::Alone(0)]);
+        let tier = |n: usize| if n.is_multiple_of(2) { Tier::Write } else { Tier::ReadOnly };
+        let many: Vec<Planned<'_>> = (0..400).map(|n| call(tier(n), paths(&n.to_string(), 16))).collect();
+        steps(&many, Reorder::Safe);
+        assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
+    }
 
     fn call(word: &str) -> Planned<'_> {
         let (tier, path) = word.split_once(' ').unwrap_or((word, "*"));

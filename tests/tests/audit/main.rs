@@ -266,12 +266,12 @@ fn a_full_disk_costs_a_notice_or_the_effect() {
     for required in [false, true] {
         let user = User::new();
         user.home.write("config/cofferdam/config.toml", format!("[audit]\nrequired = {required}\n"));
-        // Each record of these calls is longer than a thousand bytes.
-        let commands: Vec<String> = (0..12).map(|n| format!("touch did-{n} {}", "#".repeat(800))).collect();
+        // Each record of these calls is longer than eight thousand bytes.
+        let commands: Vec<String> = (0..12).map(|n| format!("touch did-{n} {}", "#".repeat(8_000))).collect();
         let model = user.model(&commands);
         let mut command = Command::new("sh");
-        // No file may grow past 8 KiB.
-        let script = "trap '' XFSZ; ulimit -f 16; exec \"$0\" \"$@\"";
+        // No file may grow past 64 KiB, which is enough for what the memory of a tool begins with.
+        let script = "trap '' XFSZ; ulimit -f 128; exec \"$0\" \"$@\"";
         command.args(["-c", script, PROGRAM, "run", "--no-session", "--mode", "auto", "--model", &model, "Go."]);
         user.home.furnish(&mut command);
         let ran = user.home.start(command).wait();
