@@ -30,6 +30,7 @@ mod path;
 mod pattern;
 mod place;
 mod profile;
+mod programs;
 mod protected;
 mod resolved;
 mod verdict;
