@@ -182,14 +182,14 @@ mod tests {
     fn question(line: &str) -> String {
         let effect = Effect::Command { line: line.into(), directory: WorkspacePath::parse("", None).unwrap() };
         let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("bash", "{}", effect) else { panic!("not asked") };
-        console::strip_ansi_codes(&describe(&question, THIS_REQUEST, SANDBOX).0).into_owned()
+        console::strip_ansi_codes(&describe(question.question(), THIS_REQUEST, SANDBOX).0).into_owned()
     }
 
     /// The lines of a question that begin with a digit.
     fn offers(effect: Effect, mode: Mode) -> Vec<String> {
         let tool = if matches!(effect, Effect::Plan { .. }) { "present_plan" } else { "a_tool" };
         let Decision::Ask(question) = Judge::new(mode, true).decide(tool, "{}", effect) else { panic!("not asked") };
-        let text = console::strip_ansi_codes(&describe(&question, THIS_REQUEST, SANDBOX).0).into_owned();
+        let text = console::strip_ansi_codes(&describe(question.question(), THIS_REQUEST, SANDBOX).0).into_owned();
         let is_offer = |line: &&str| {
             line.trim_start().starts_with(|c: char| c.is_ascii_digit()) && line.starts_with("  ") && !line.starts_with("    ")
         };
@@ -260,7 +260,7 @@ mod tests {
         let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("patch", r#"{"path":"elsewhere"}"#, effect) else {
             panic!("not asked")
         };
-        insta::assert_snapshot!(console::strip_ansi_codes(&describe(&question, THIS_REQUEST, SANDBOX).0), @r"
+        insta::assert_snapshot!(console::strip_ansi_codes(&describe(question.question(), THIS_REQUEST, SANDBOX).0), @r"
 
         ? patch wants to change src/a.rs (4 → 4 bytes):
 
@@ -281,7 +281,7 @@ mod tests {
     fn r126_a_plan_is_shown_in_full_with_the_mode_that_follows() {
         let effect = Effect::Plan { text: "1. Read\n2. Mend \u{1b}[2J".into(), then: Mode::Auto };
         let Decision::Ask(question) = Judge::new(Mode::Plan, true).decide("present_plan", "{}", effect) else { panic!("not asked") };
-        insta::assert_snapshot!(console::strip_ansi_codes(&describe(&question, THIS_REQUEST, SANDBOX).0), @r"
+        insta::assert_snapshot!(console::strip_ansi_codes(&describe(question.question(), THIS_REQUEST, SANDBOX).0), @r"
 
         ? present_plan presents this plan:
 

@@ -80,7 +80,7 @@ impl wit::Host for State {
             ran.push(RanCommand { line_sha256: Digest::of(line.as_bytes()), level, ending: None, remarks: Vec::new() });
         }
         let timeout = Duration::from_secs(command.timeout.into());
-        match process::run(&permit, workspace, timeout, clock.cancel(), commands, level).await {
+        match process::run(permit, workspace, timeout, clock.cancel(), commands, level).await {
             Ok(finished) => {
                 if let Some(record) = ran.last_mut() {
                     record.ending = Some(finished.ending);

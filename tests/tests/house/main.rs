@@ -4,6 +4,7 @@
 #![expect(clippy::expect_used, reason = "a tree that cannot be read has no rules to keep")]
 
 mod components;
+mod modes;
 mod rooms;
 mod rules;
 mod sources;
