@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use cofferdam::policy::{Decision, Effect, Judge, Mode, Permit, SandboxLevel};
+use cofferdam::policy::{Decision, Effect, Judge, Mode, Permit, SandboxLevel, ToolId};
 use cofferdam::sandbox::{Allocation, Call, CallReport, Commands, History, Limits, Notebook, Plugin, Ruling, Sandbox, Workspace};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -69,6 +69,7 @@ impl Bench {
                 let permit = permit(effect);
                 Box::pin(async { Ruling::Permitted(permit) })
             }),
+            plans: Arc::new(|_| panic!("nothing that is measured presents plans")),
             commands: Arc::clone(&self.commands),
             progress: Arc::new(|_| ()),
             notebook: Notebook::default(),
@@ -81,7 +82,9 @@ impl Bench {
 }
 
 fn permit(effect: Effect) -> Permit {
-    let Decision::Allow(permit) = Judge::new(Mode::Auto, false).decide("bench", "", effect) else { panic!("auto allows") };
+    let Decision::Allow(permit, _) = Judge::new(Mode::Auto, false).decide(ToolId::new("bench", ""), "", effect) else {
+        panic!("auto allows")
+    };
     permit
 }
 

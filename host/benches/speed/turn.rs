@@ -41,6 +41,7 @@ pub(crate) fn run(runtime: &Runtime) {
         commands: folders::commands(cofferdam::policy::SandboxLevel::None),
         rejections: 3,
         credentials: Vec::new().into(),
+        instructions: None,
         repetition: true,
     };
     let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Audit, Begin, Store};
 use crate::agent::events::Tier;
 use crate::conversation::ResultStatus;
-use crate::policy::{Act, Because, Change, Changes, Content, Effect, Finding, Grants, Mode, SandboxLevel, Verdict, WorkspacePath};
+use crate::policy::{Act, Basis, Because, Change, Changes, Content, Effect, Finding, Grants, Mode, SandboxLevel, Verdict, WorkspacePath};
 use crate::sandbox::{CommandEnding, Digest, RanCommand};
 use crate::tools::{Contacts, Decided, Ended, Ground, Origin, Ruled, Subject, Touched};
 
@@ -51,7 +51,7 @@ pub(super) fn allowed(line: &str) -> Decided {
     let directory = WorkspacePath::parse("src", None).expect("a path");
     Decided {
         effect: Effect::Command { line: line.into(), directory },
-        ruled: Ruled::Allowed(Ground::Standing(Finding { verdict: Verdict::Allow, because: Because::Mode(Mode::Auto) })),
+        ruled: Ruled::Allowed(Ground::Standing(Basis::Rules(Finding { verdict: Verdict::Allow, because: Because::Mode(Mode::Auto) }))),
         waited: Duration::ZERO,
     }
 }

@@ -4,7 +4,7 @@
 
 use super::record::{Actor, By, Change, ChangeAct, Changed, Command, Contact, Contacted, Effect, Ended, Ending, Scope, Touched, What};
 use crate::conversation::Call;
-use crate::policy::{self, Act, Because, CommandScope, Denial, Finding, Place, Verdict};
+use crate::policy::{self, Act, Basis, Because, CommandScope, Denial, Finding, Place, Verdict};
 use crate::tools::{self, CommandEnding, Contacts, Decided, Ground, Ruled, Subject};
 
 /// Of a command, an address or a plan that was denied, bytes that are kept: nobody ran the rest.
@@ -75,24 +75,23 @@ fn denial(denial: &Denial, clean: Clean<'_>) -> By {
 
 fn ground(ground: &Ground) -> By {
     match ground {
-        Ground::Standing(finding) => standing(finding),
+        Ground::Standing(Basis::Rules(finding)) => because(finding),
+        Ground::Standing(Basis::EarlierApproval { scope, asked }) => {
+            By::User { user: "earlier".into(), scope: Some(self::scope(scope)), asked: Some(Box::new(because(asked))) }
+        }
         Ground::User => By::User { user: "once".into(), scope: None, asked: None },
         Ground::UserForScope(scope) => By::User { user: "scope".into(), scope: scope.as_ref().map(self::scope), asked: None },
     }
 }
 
-/// What a rule or the mode allows; what it would ask was approved before.
-fn standing(finding: &Finding) -> By {
-    let because = match &finding.because {
+/// The rule or the mode that allows or asks.
+fn because(finding: &Finding) -> By {
+    match &finding.because {
         Because::Rule(rule) | Because::Perhaps(rule) => By::Rule { rule: rule.text.clone(), place: rule.place.to_string() },
         Because::NotListed(kind, place, _) => By::NotListed { not_listed: kind.section().to_owned(), place: place.to_string() },
         Because::Listed(listed) => By::Rule { rule: listed.pattern.to_owned(), place: "built-in list".to_owned() },
         Because::Mode(mode) => By::Mode { mode: *mode },
         Because::Reading => By::Reading { reading: Verdict::Allow },
-    };
-    match finding.verdict {
-        Verdict::Allow => because,
-        Verdict::Ask | Verdict::Deny => By::User { user: "earlier".into(), scope: None, asked: Some(Box::new(because)) },
     }
 }
 

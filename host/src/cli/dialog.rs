@@ -246,14 +246,14 @@ mod tests {
     fn question(line: &str) -> String {
         let effect = Effect::Command { line: line.into(), directory: WorkspacePath::parse("", None).unwrap() };
         let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("bash", "{}", effect) else { panic!("not asked") };
-        text(&question)
+        text(question.question())
     }
 
     /// The lines of a question that begin with a digit.
     fn offers(effect: Effect, mode: Mode) -> Vec<String> {
         let tool = if matches!(effect, Effect::Plan { .. }) { "present_plan" } else { "a_tool" };
         let Decision::Ask(question) = Judge::new(mode, true).decide(tool, "{}", effect) else { panic!("not asked") };
-        let text = text(&question);
+        let text = text(question.question());
         let is_offer = |line: &&str| {
             line.trim_start().starts_with(|c: char| c.is_ascii_digit()) && line.starts_with("  ") && !line.starts_with("    ")
         };
@@ -348,7 +348,7 @@ mod tests {
         let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("patch", r#"{"path":"elsewhere"}"#, effect) else {
             panic!("not asked")
         };
-        insta::assert_snapshot!(text(&question), @r"
+        insta::assert_snapshot!(text(question.question()), @r"
 
         ? patch wants to change src/a.rs (4 → 4 bytes):
 
@@ -369,7 +369,7 @@ mod tests {
     fn r126_a_plan_is_shown_in_full_with_the_mode_that_follows() {
         let effect = Effect::Plan { text: "1. Read\n2. Mend \u{1b}[2J".into(), then: Mode::Auto };
         let Decision::Ask(question) = Judge::new(Mode::Plan, true).decide("present_plan", "{}", effect) else { panic!("not asked") };
-        insta::assert_snapshot!(text(&question), @r"
+        insta::assert_snapshot!(text(question.question()), @r"
 
         ? present_plan presents this plan:
 

@@ -9,7 +9,7 @@ use super::error::Done;
 use super::print::stdout_line;
 use crate::config::Folders;
 use crate::model;
-use crate::policy::{Cap, CommandLimits, SandboxLevel};
+use crate::policy::{Cap, CommandLimits, Mode, SandboxLevel, ToolId};
 use crate::sandbox::{Allocation, Cache, CacheKey, Commands, Sandbox, Workspace, outer_repository};
 use crate::shown;
 
@@ -21,6 +21,8 @@ pub(super) fn run(common: &Common) -> Done {
     fact("limits", &limits(&parts));
     fact("memory of instances", Sandbox::pool_in_words());
     commands(&parts.commands);
+    section("Modes");
+    modes(&parts);
     section("Tools");
     fact("offered", &parts.catalog.tools().iter().map(|tool| tool.declared.name.as_str()).collect::<Vec<_>>().join(", "));
     for unknown in parts.catalog.unknown_subjects() {
@@ -43,6 +45,17 @@ pub(super) fn run(common: &Common) -> Done {
     }
     places(&parts.folders);
     Ok(ExitCode::SUCCESS)
+}
+
+/// What each mode allows where no rule decides, the one in force marked.
+fn modes(parts: &Parts) {
+    for mode in Mode::ALL {
+        let in_force = if parts.settings.mode == mode { " (in force)" } else { "" };
+        let forbidden = parts.catalog.policy().forbids(mode).map_or(String::new(), |place| format!(" ({place} does not allow this mode)"));
+        fact(&format!("{mode}{in_force}"), &format!("{}{forbidden}", mode.in_words()));
+    }
+    let reach = parts.commands.what_they_reach();
+    fact("", &format!("reading is allowed in each mode; commands, once allowed, run {reach}"));
 }
 
 /// As measured a moment ago, on this machine.
@@ -74,7 +87,7 @@ fn commands(commands: &Commands) {
 
 /// Those in force for tools of which nothing special is said; `tools show` has those of each.
 fn limits(parts: &Parts) -> String {
-    let caps = parts.catalog.policy().caps("*", &parts.settings.caps.every);
+    let caps = parts.catalog.policy().caps(ToolId::new("*", ""), &parts.settings.caps.every);
     let told = |cap: Cap| format!("{cap} {}", caps.value(cap));
     let special: Vec<&str> =
         parts.catalog.tools().iter().filter(|tool| tool.caps != caps).map(|tool| tool.declared.name.as_str()).collect();

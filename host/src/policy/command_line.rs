@@ -8,6 +8,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::programs::Program;
+
 /// A line that consists of plain words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimpleCommand<'a> {
@@ -23,44 +25,6 @@ pub enum CommandScope {
     /// Those of exactly these words.
     Exactly(Vec<String>),
 }
-
-/// Programs of which the second word says what they do, so that it bounds what the rest can mean. Of any other program the
-/// second word may be a file.
-const WITH_SUBCOMMANDS: &[&str] = &[
-    "apt",
-    "brew",
-    "bun",
-    "bundle",
-    "cargo",
-    "composer",
-    "deno",
-    "docker",
-    "dotnet",
-    "gem",
-    "gh",
-    "git",
-    "go",
-    "gradle",
-    "helm",
-    "hg",
-    "just",
-    "kubectl",
-    "mix",
-    "mvn",
-    "npm",
-    "nix",
-    "pip",
-    "pip3",
-    "pnpm",
-    "podman",
-    "poetry",
-    "rustup",
-    "swift",
-    "terraform",
-    "uv",
-    "yarn",
-    "zig",
-];
 
 impl<'a> SimpleCommand<'a> {
     /// Understands a line, or calls it opaque with `None`.
@@ -84,16 +48,20 @@ impl<'a> SimpleCommand<'a> {
         &self.words
     }
 
-    /// What "don't ask again" would cover: any line of the same subcommand, if the program is known to have them, or else
+    /// What "don't ask again" would cover: any line of the same subcommand, if that bounds what the line can do, or else
     /// exactly these words.
     pub fn scope(&self) -> CommandScope {
         let words = |count: usize| self.words[..count].iter().map(|word| (*word).to_owned()).collect();
-        let is_subcommand = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
         match self.words[..] {
-            [program, second, ..] if WITH_SUBCOMMANDS.contains(&program) && is_subcommand(&second) => CommandScope::BeginsWith(words(2)),
+            [program, _, ..] if is_bounded(program, &self.words[1..]) => CommandScope::BeginsWith(words(2)),
             _ => CommandScope::Exactly(words(self.words.len())),
         }
     }
+}
+
+/// Whether a program, called by its plain name, is bound by the first of these words in what it does with the others.
+fn is_bounded(program: &str, words: &[&str]) -> bool {
+    Program::named(program).is_some_and(|known| known.name == program && known.is_bounded(words))
 }
 
 impl CommandScope {
@@ -101,7 +69,9 @@ impl CommandScope {
     pub fn covers(&self, line: &str) -> bool {
         SimpleCommand::parse(line).is_some_and(|command| match self {
             Self::BeginsWith(ours) => {
-                command.words.len() >= ours.len() && ours.iter().zip(&command.words).all(|(ours, theirs)| ours == theirs)
+                let begins = command.words.len() >= ours.len() && ours.iter().zip(&command.words).all(|(ours, theirs)| ours == theirs);
+                // An option further on may lift the bound that the subcommand sets.
+                begins && ours.first().is_some_and(|program| is_bounded(program, &command.words[1..]))
             }
             Self::Exactly(ours) => *ours == command.words,
         })
@@ -129,8 +99,102 @@ mod tests {
     fn r039_the_scope_is_narrower_than_the_program() {
         assert_eq!(scope("cargo test --release").as_deref(), Some("commands that begin with `cargo test`"));
         assert_eq!(scope("git status").as_deref(), Some("commands that begin with `git status`"));
-        for exact in ["ls -la src", "make", "make test", "rm build", "cp a b", "./git status", "git -C x status"] {
+        for exact in ["ls -la src", "make", "make test", "rm build", "cp a b", "./git status", "git -C x status", "Git status", "git2 log"]
+        {
             assert_eq!(scope(exact), Some(format!("exactly `{exact}`")));
+        }
+    }
+
+    #[test]
+    fn r039_the_scope_of_what_runs_anything_is_exactly_its_words() {
+        let runners = [
+            "npm run lint",
+            "npm test",
+            "npm exec eslint",
+            "npm install left-pad",
+            "npx eslint",
+            "pnpm run lint",
+            "pnpm exec eslint",
+            "pnpm dlx x",
+            "yarn lint",
+            "yarn run lint",
+            "bun run lint",
+            "bunx x",
+            "deno run a.ts",
+            "deno task x",
+            "docker run alpine",
+            "docker exec c ls",
+            "docker compose up",
+            "podman run alpine",
+            "kubectl exec p",
+            "bundle exec rake",
+            "uv run a.py",
+            "uv tool run ruff",
+            "uvx ruff",
+            "poetry run pytest",
+            "python -m pytest",
+            "python3 a.py",
+            "pip install x",
+            "cargo run",
+            "cargo xtask a",
+            "cargo install x",
+            "rustup run stable ls",
+            "go run .",
+            "go generate",
+            "go tool x",
+            "make lint",
+            "just lint",
+            "mix run a",
+            "nix run x",
+            "nix develop",
+            "dotnet run",
+            "swift run",
+            "zig build",
+            "zig run a.zig",
+            "gradle build",
+            "mvn test",
+            "gem exec x",
+            "composer exec x",
+            "terraform apply",
+            "gh alias list",
+            "gh pr list",
+            "git -c core.pager=x log",
+            "git bisect run",
+            "git rebase --exec=x",
+            "git submodule foreach ls",
+            "git config user.name x",
+            "git fetch --upload-pack=x",
+            "git difftool",
+        ];
+        for line in runners {
+            assert_eq!(scope(line), Some(format!("exactly `{line}`")), "{line}");
+        }
+        let approved = SimpleCommand::parse("npm run lint").expect("plain words").scope();
+        assert!(approved.covers("npm run lint"));
+        assert!(!approved.covers("npm run evil") && !approved.covers("npm run lint -- --fix"));
+    }
+
+    #[test]
+    fn r039_an_option_that_writes_or_runs_is_not_covered_by_its_subcommand() {
+        let table = [
+            ("git log", "git log --oneline", true),
+            ("git log", "git log --output=src/main.rs", false),
+            ("git log", "git log --outp=src/main.rs", false),
+            ("git diff", "git diff --ext-diff", false),
+            ("cargo test", "cargo test --lib", true),
+            ("cargo test", "cargo test --config evil.toml", false),
+            ("cargo test", "cargo test --manifest-path=x/Cargo.toml", false),
+            ("go test", "go test ./...", true),
+            ("go test", "go test -exec ./evil", false),
+            ("go test", "go test --toolexec=./evil", false),
+            ("go build", "go build -o main.go", false),
+        ];
+        for (approved, line, covered) in table {
+            let scope = SimpleCommand::parse(approved).expect(approved).scope();
+            assert_eq!(scope.covers(line), covered, "{approved}: {line}");
+            let own = SimpleCommand::parse(line).expect(line).scope();
+            assert_eq!(matches!(own, CommandScope::BeginsWith(_)), covered, "{line}");
+            assert!(own.covers(line), "{line}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Capability, Finding, Place};
+use super::{Capability, Deed, Finding, Place};
 
 /// Why something was refused, for the model and for the user alike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -103,9 +103,9 @@ impl Denial {
     }
 
     /// A refusal that follows from what was found about something, which names rule, file and line.
-    pub fn found(code: Code, what: &str, finding: &Finding) -> Self {
+    pub fn found(code: Code, what: &str, act: &Deed<'_>, finding: &Finding) -> Self {
         let reason = format!("{what}: {}.", finding.why());
-        Self { code, reason, remedy: Some(finding.what_would_change_it()), place: finding.place().cloned() }
+        Self { code, reason, remedy: Some(finding.what_would_change_it(act)), place: finding.place().cloned() }
     }
 }
 

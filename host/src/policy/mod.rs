@@ -1,19 +1,20 @@
 //! What tools ask for, what they are given, and who decides.
 //!
-//! Acting on the outside world takes a [`Permit`], and a permit comes from [`Judge::decide`] or from the
-//! user's answer to the [`Question`] it asks: nowhere else. The room is pure: it reads no files and knows no clock.
+//! Acting on the outside world takes a [`Permit`], and a permit comes from [`Judge::decide`] or from the user's approval of the
+//! [`PendingApproval`] that it returns: nowhere else. The room is pure: it reads no files and knows no clock.
 //!
-//! | mode | reading | commands and writes |
-//! |---|---|---|
-//! | `ask` (default) | allowed | asked, one by one |
-//! | `plan` | allowed | denied, until the user accepts a plan |
-//! | `auto-edit` | allowed | writes allowed, commands asked |
-//! | `auto` | allowed | allowed |
+//! | mode | reading | commands | writes | requests |
+//! |---|---|---|---|---|
+//! | `ask` (default) | allowed | asked, one by one | asked | asked |
+//! | `plan` | allowed | denied, until the user accepts a plan | denied, until the user accepts a plan | asked |
+//! | `auto-edit` | allowed | asked | allowed | asked |
+//! | `auto` | allowed | allowed | allowed | asked, unless a rule allows the host |
 //!
 //! That is what the mode makes of acts that no rule is about. Rules come from policy files, each a [`Layer`], and from
 //! ready-made [`Profile`]s; [`Policy`] puts them together, and says how. Where nobody can be asked, what would be asked is
 //! denied.
 
+mod canonical;
 mod capability;
 mod caps;
 mod changes;
@@ -22,6 +23,7 @@ mod command_rules;
 mod deed;
 mod denial;
 mod effect;
+mod evaluation;
 mod grants;
 mod judge;
 mod layer;
@@ -30,6 +32,7 @@ mod path;
 mod pattern;
 mod place;
 mod profile;
+mod programs;
 mod protected;
 mod resolved;
 mod verdict;
@@ -42,8 +45,9 @@ pub use command_rules::{CommandLimits, CommandRules, SandboxLevel};
 pub use deed::{Deed, Kind};
 pub use denial::{Code, Denial};
 pub use effect::{Effect, Question, Scope};
+pub use evaluation::{Check, Evaluation, Step};
 pub use grants::{FileGrant, Grants};
-pub use judge::{Decision, Judge, Permit};
+pub use judge::{Basis, Decision, Explanation, Judge, Outcome, PendingApproval, Permit, ScopeApproval};
 pub use layer::{Layer, Lending, Level, Located, Pattern, Placed, PluginOrigin, Protecting, Rule, SettingRules, Subject, ToolId};
 pub use mode::{Mode, UnknownMode};
 pub use path::{PathProblem, WorkspacePath};

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Commands and writes are asked, one by one.
+    /// Commands, writes and requests are asked, one by one.
     #[default]
     Ask,
-    /// Commands and writes are denied.
+    /// Commands and writes are denied; requests are asked.
     Plan,
-    /// Writes are allowed; commands are asked.
+    /// Writes are allowed; commands and requests are asked.
     AutoEdit,
-    /// Everything that tools were granted is allowed.
+    /// Commands and writes are allowed; requests are asked, unless a rule allows them.
     Auto,
 }
 
@@ -33,6 +33,16 @@ impl Mode {
             Self::Ask => Self::Plan,
             Self::Plan => Self::AutoEdit,
             Self::AutoEdit | Self::Auto => Self::Ask,
+        }
+    }
+
+    /// Says what needs approval where no rule decides.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Ask => "commands, writes and requests need approval, one by one",
+            Self::Plan => "commands and writes are denied until you accept a plan; requests need approval",
+            Self::AutoEdit => "writes are allowed without asking; commands and requests need approval",
+            Self::Auto => "commands and writes are allowed without asking; requests need approval unless a rule allows the host",
         }
     }
 

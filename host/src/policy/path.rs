@@ -44,6 +44,11 @@ impl WorkspacePath {
     /// Linux's `PATH_MAX`.
     const LONGEST: usize = 4096;
 
+    /// The top of the workspace.
+    pub fn root() -> Self {
+        Self(String::new())
+    }
+
     /// Reads a path. With the workspace's own absolute path at hand, the error for an absolute path below it
     /// says what to write instead.
     pub fn parse(text: &str, workspace: Option<&Path>) -> Result<Self, PathProblem> {

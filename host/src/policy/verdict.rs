@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AskedPath, Kind, Level, Mode, Place, Source};
+use super::{AskedPath, Deed, Kind, Level, Mode, Place, Source};
 
 /// The three answers, from the loosest to the strictest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -115,8 +115,8 @@ impl Finding {
         }
     }
 
-    /// What would make the answer another one.
-    pub fn what_would_change_it(&self) -> String {
+    /// What would make the answer about this act another one.
+    pub fn what_would_change_it(&self, act: &Deed<'_>) -> String {
         match (&self.verdict, &self.because) {
             (Verdict::Allow, Because::Rule(rule)) => match rule.source {
                 Source::File(_) => format!("Taking the rule out of {} leaves it to the mode; a `deny` anywhere wins.", rule.place.file),
@@ -137,9 +137,15 @@ impl Finding {
                 listed.pattern
             ),
             (Verdict::Deny, Because::Mode(_)) => "The user can choose another mode.".to_owned(),
-            (_, Because::Mode(_) | Because::Reading) => {
-                "The user can start again with `--mode auto`, or at a terminal, or allow it in a policy file.".to_owned()
-            }
+            (_, Because::Mode(_) | Because::Reading) => match act {
+                // No mode allows it.
+                Deed::Fetch { host, method } => format!(
+                    "The user can start again at a terminal, or allow it in a policy file: `allow = [{{ pattern = \"{host}\", methods = [\"{method}\"] }}]` under [fetch]."
+                ),
+                Deed::Command(_) | Deed::Read(_) | Deed::Write(_) | Deed::Use => {
+                    "The user can start again with `--mode auto`, or at a terminal, or allow it in a policy file.".to_owned()
+                }
+            },
         }
     }
 }
@@ -158,13 +164,13 @@ fn who_can_change(what: &str, file: &str, source: Source) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Deed, Layer, Policy, Profile};
+    use super::super::{Layer, Policy, Profile};
     use super::*;
 
     fn advice(policy: &[Layer], line: &str) -> String {
         let mut all = Policy::default();
         policy.iter().for_each(|layer| all.add(layer.clone()));
-        all.find(Mode::Auto, "bash", &Deed::Command(line)).what_would_change_it()
+        all.find(Mode::Auto, "bash".into(), &Deed::Command(line)).what_would_change_it(&Deed::Command(line))
     }
 
     #[test]
@@ -192,7 +198,7 @@ mod tests {
             let mut all = Policy::default();
             all.add(profile(level));
             all.add(own.clone());
-            assert_eq!(all.find(Mode::Auto, "bash", &Deed::Command("x")).verdict, verdict);
+            assert_eq!(all.find(Mode::Auto, "bash".into(), &Deed::Command("x")).verdict, verdict);
         }
     }
 }

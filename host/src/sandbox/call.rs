@@ -12,7 +12,7 @@ use super::confine::Commands;
 use super::engine::Sandbox;
 use super::failure::Failure;
 use super::files::{Touched, Used};
-use super::gate::{Delegation, Gate, ProgressSink};
+use super::gate::{Delegation, Gate, PlanGate, ProgressSink};
 use super::http::{Contacts, Credential};
 use super::limits::Limits;
 use super::load::Plugin;
@@ -37,6 +37,8 @@ pub struct Call {
     pub workspace: Arc<Workspace>,
     /// Who decides on effects.
     pub gate: Gate,
+    /// Who shows its plans to the user.
+    pub plans: PlanGate,
     /// How commands run.
     pub commands: Arc<Commands>,
     /// Who hears of progress.

@@ -89,7 +89,7 @@ impl wit::Host for State {
         }
         let timeout = Duration::from_secs(command.timeout.into());
         let before = workspace.look_for_listed_files().await;
-        match process::run(&permit, workspace, timeout, clock.cancel(), commands, level).await {
+        match process::run(permit, workspace, timeout, clock.cancel(), commands, level).await {
             Ok(mut finished) => {
                 let after = workspace.look_for_listed_files().await;
                 let changed = after.changes_since(&before);

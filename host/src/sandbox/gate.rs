@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::policy::{Denial, Effect, Permit};
+use crate::policy::{Denial, Effect, Mode, Permit};
 
 /// Decides on an effect of the running call, asking the user if need be. It may take as long as a person takes.
 pub type Gate = Arc<dyn Fn(Effect) -> BoxFuture<'static, Ruling> + Send + Sync>;
@@ -12,11 +12,14 @@ pub type Gate = Arc<dyn Fn(Effect) -> BoxFuture<'static, Ruling> + Send + Sync>;
 /// What was decided.
 #[derive(Debug)]
 pub enum Ruling {
-    /// Do it.
+    /// Do it: acting uses the permit up.
     Permitted(Permit),
     /// Do not; the guest is told why.
     Denied(Denial),
 }
+
+/// Shows a plan of the running call to the user. With their yes plan mode ends, and the mode that is in force comes back.
+pub type PlanGate = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Mode, Denial>> + Send + Sync>;
 
 /// Takes a line of progress, already shortened.
 pub type ProgressSink = Arc<dyn Fn(&str) + Send + Sync>;

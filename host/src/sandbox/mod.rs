@@ -14,7 +14,7 @@
 //! | `wasi:http` | requests to granted hosts, each decided through the [`Gate`] | refused with a denial |
 //! | `workspace` | walks below the workspace | refused with a denial |
 //! | `commands` | each line decided through the [`Gate`], run in the sandbox of the operating system ([`Commands`]) | refused with a denial |
-//! | `plans` | each plan decided through the [`Gate`] | refused with a denial |
+//! | `plans` | each plan shown through the [`PlanGate`] | refused with a denial |
 //! | `agents` | tasks handed to a [`Delegation`], at most four | refused with a denial |
 //! | `state` | the tool's own [`Notebook`] of this session | refused with a denial |
 //! | `progress` | always | – |
@@ -66,7 +66,7 @@ pub use digest::Digest;
 pub use engine::{Allocation, Sandbox, SandboxError, SandboxOptions};
 pub use failure::Failure;
 pub use files::Touched;
-pub use gate::{Delegated, Delegation, Gate, ProgressSink, Ruling};
+pub use gate::{Delegated, Delegation, Gate, PlanGate, ProgressSink, Ruling};
 pub use limits::Limits;
 pub use listed_files::{ListedChange, ListedFile, ListedFiles};
 pub use load::{ComponentBytes, LoadError, Plugin};

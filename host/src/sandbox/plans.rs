@@ -1,12 +1,11 @@
-//! `plans`: the guest shows a plan, and the gate says whether the user accepts it. What the user says to a plan that is
-//! not accepted reaches the model through the gate; the guest only hears that it was refused.
+//! `plans`: the guest shows a plan, and the host says whether the user accepts it. What the user says to a plan that is
+//! not accepted reaches the model past the guest, which only hears that it was refused.
 
 use std::sync::Arc;
 
 use super::bindings::cofferdam::plugin::plans as wit;
-use super::gate::Ruling;
 use super::state::{State, not_granted};
-use crate::policy::{Denial, Effect, Mode};
+use crate::policy::Denial;
 
 /// The contract's 64 KiB: more than anybody reads in a dialog.
 const LONGEST_PLAN: usize = 64 << 10;
@@ -22,21 +21,12 @@ impl wit::Host for State {
         if plan.len() > LONGEST_PLAN {
             return Err(wit::PlanError::Invalid(format!("the plan has {} bytes; at most {LONGEST_PLAN} are shown", plan.len())));
         }
-        // The judge puts in the mode that follows; a guest has no say in it.
-        let asked = gate(Effect::Plan { text: plan, then: Mode::default() });
+        let asked = gate(plan);
 
         // A person may take as long as they like.
         let clock = Arc::clone(&self.clock);
         let _waiting = clock.pause();
-        match asked.await {
-            Ruling::Permitted(permit) => match permit.effect() {
-                Effect::Plan { then, .. } => Ok(then.name().to_owned()),
-                Effect::Command { .. } | Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed => {
-                    Err(wit::PlanError::Invalid("what was permitted is not a plan".into()))
-                }
-            },
-            Ruling::Denied(denial) => Err(denied(denial)),
-        }
+        asked.await.map(|mode| mode.name().to_owned()).map_err(denied)
     }
 }
 

@@ -12,7 +12,7 @@ use super::capture::Capture;
 use super::clock::Clock;
 use super::commands::Lent;
 use super::files::Files;
-use super::gate::{Gate, ProgressSink};
+use super::gate::{PlanGate, ProgressSink};
 use super::http::Http;
 use super::limits::{Limits, Meter};
 use super::notebook::Notebook;
@@ -36,7 +36,7 @@ pub(super) struct State {
     /// `None` without a grant to run commands.
     pub(super) commands: Option<Lent>,
     /// `None` without a grant to present plans.
-    pub(super) plans: Option<Gate>,
+    pub(super) plans: Option<PlanGate>,
     /// `None` without a grant to delegate.
     pub(super) agents: Option<Agents>,
     /// `None` without a grant to keep state.
@@ -62,8 +62,7 @@ impl State {
 
     /// A world with what was granted.
     pub(super) fn granted(call: &Call, clock: Arc<Clock>) -> Self {
-        let Call { grants, limits, workspace, gate, commands, progress, notebook, delegation, credentials, tool: _, input: _, cancel: _ } =
-            call;
+        let Call { grants, limits, workspace, gate, plans, commands, progress, notebook, delegation, credentials, .. } = call;
         let stdout = Capture::new(limits.log);
         let stderr = Capture::new(limits.log);
         let mut wasi = WasiCtx::builder();
@@ -77,7 +76,7 @@ impl State {
             state.http = Http::open(granted, Arc::clone(gate), Arc::clone(&state.clock), Arc::clone(credentials));
         }
         state.commands = grants.commands.then(|| Lent::new(workspace, gate, commands));
-        state.plans = grants.plans.then(|| Arc::clone(gate));
+        state.plans = grants.plans.then(|| Arc::clone(plans));
         state.agents = grants.agents.then(|| Agents::new(Arc::clone(delegation)));
         state.notebook = grants.state.then(|| notebook.clone());
         state.progress = Some((Arc::clone(progress), Throttle::default()));

@@ -10,7 +10,7 @@ use super::builtin::{builtin_components, builtin_names};
 use super::tier::tier;
 use crate::agent::events::Tier;
 use crate::agent::ports::ToolDefinition;
-use crate::policy::{Capability, Caps, Code, Denial, Grants, Place, Policy, Subject, Verdict, Voice};
+use crate::policy::{Capability, Caps, Code, Deed, Denial, Grants, Place, Policy, Subject, ToolId, Verdict, Voice};
 use crate::sandbox::{ComponentBytes, DeclaredTool, LoadError, Plugin, Sandbox};
 
 /// All tools of a run, in the order in which the model is told of them.
@@ -143,7 +143,7 @@ impl Catalog {
         Self { policy: Arc::new(policy), chosen, ..Self::default() }
     }
 
-    /// The policy, which knows the tools by their digests too.
+    /// The policy.
     pub fn policy(&self) -> &Arc<Policy> {
         &self.policy
     }
@@ -209,7 +209,6 @@ impl Catalog {
         let mut new = Vec::with_capacity(names.len());
         for declared in &plugin.declaration().tools {
             let arguments = Arguments::new(declared.input_schema.clone());
-            Arc::make_mut(&mut self.policy).know(&declared.name, plugin.digest().as_str());
             new.push(self.tool(declared, &origin, &plugin, arguments));
         }
         self.definitions.extend(new.iter().filter(|tool| tool.forbidden.is_none()).map(|tool| ToolDefinition {
@@ -232,19 +231,17 @@ impl Catalog {
     /// A tool with what the policy leaves it.
     fn tool(&self, declared: &DeclaredTool, origin: &Origin, plugin: &Arc<Plugin>, arguments: Arguments) -> Tool {
         let name = &declared.name;
-        let withheld: Vec<(Capability, Place)> = declared
-            .asks
-            .iter()
-            .filter_map(|asked| self.policy.withholds(name, asked).map(|place| (asked.clone(), place.clone())))
-            .collect();
+        let id = ToolId::new(name, plugin.digest().as_str());
+        let withheld: Vec<(Capability, Place)> =
+            declared.asks.iter().filter_map(|asked| self.policy.withholds(id, asked).map(|place| (asked.clone(), place.clone()))).collect();
         let given: Vec<Capability> =
             declared.asks.iter().filter(|asked| !withheld.iter().any(|(capability, _)| capability == *asked)).cloned().collect();
         let with_local: Vec<Capability> = given.iter().map(|asked| self.policy.with_local(asked)).collect();
         let (grants, not_lent) = Grants::for_asked(&with_local);
-        let found = self.policy.on_tool(name);
+        let found = self.policy.on_tool(id);
         let forbidden = match (&found, withheld.first()) {
             (Some(finding), _) if finding.verdict == Verdict::Deny => {
-                Some(Denial::found(Code::Policy, &format!("{name} may not run"), finding))
+                Some(Denial::found(Code::Policy, &format!("{name} may not run"), &Deed::Use, finding))
             }
             (_, Some((capability, place))) if given.is_empty() => Some(Denial::withheld(name, capability, place)),
             (Some(_) | None, _) => None,
@@ -259,7 +256,7 @@ impl Catalog {
             withheld,
             forbidden,
             confirm,
-            caps: self.policy.caps(name, &chosen),
+            caps: self.policy.caps(id, &chosen),
             tier: tier(&given, declared.exclusive || confirm),
             plugin: Arc::clone(plugin),
             arguments,

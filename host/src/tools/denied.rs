@@ -33,6 +33,9 @@ impl From<ArgumentsProblem> for CallRefusal {
             ArgumentsProblem::Syntax(_)
             | ArgumentsProblem::Several
             | ArgumentsProblem::NotAnObject(_)
+            | ArgumentsProblem::TooLarge(_)
+            | ArgumentsProblem::TooCostly { .. }
+            | ArgumentsProblem::Unexplained
             | ArgumentsProblem::Schema(_)
             | ArgumentsProblem::NoSchema(_) => None,
         };

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::answer::{self, Keeping};
 use super::approval::{Approvals, Verdicts, lock, rejected_text};
 use super::catalog::{Catalog, Tool};
+use super::confirmation::Confirmation;
 use super::delegation::{self, SubAgents};
 use super::denied::{self, CallRefusal};
 use super::dispatcher_settings::DispatcherSettings;
@@ -334,13 +335,15 @@ impl Dispatcher {
     async fn admit(&self, ready: &Ready<'_>, verdicts: &Mutex<Verdicts>, cancel: &CancellationToken) -> Result<(), Failure> {
         (!cancel.is_cancelled()).then_some(()).ok_or(Failure::Cancelled)?;
         self.approvals.ready().map_err(settle::denied)?;
-        // What writes is confirmed with what it writes; commands are asked one by one, as a rule for their tool demands.
-        let now = ready.tool.grants.files != FileGrant::ReadWrite && (!ready.tool.grants.commands || ready.tool.declared.confirm);
-        if !ready.tool.confirm || !now {
+        if ready.tool.confirmation() != Confirmation::BeforeStart {
             return Ok(());
         }
         match self.approvals.rule(&ready.subject, Effect::Confirmed, cancel, verdicts).await {
-            Ruling::Permitted(_) => Ok(()),
+            Ruling::Permitted(permit) => {
+                // The call that starts now is what it permits.
+                drop(permit.into_effect());
+                Ok(())
+            }
             Ruling::Denied(denial) => Err(settle::denied(denial)),
         }
     }
@@ -385,6 +388,7 @@ impl Dispatcher {
             workspace: Arc::clone(&self.workspace),
             commands: Arc::clone(&self.settings.commands),
             gate: self.approvals.gate(&ready.subject, verdicts, cancel),
+            plans: self.approvals.plan_gate(&ready.subject, verdicts, cancel),
             notebook: self.memory.notebook(ready.tool.plugin.digest(), &ready.tool.declared.name),
             delegation,
             // A line that finds the channel full is dropped: progress is for now or never.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{Origin, Tool};
 use crate::agent::events::Tier;
 use crate::conversation::{Call, ResultStatus};
-use crate::policy::{Code, Denial, Effect, Finding, Grants, Mode, Scope};
+use crate::policy::{Basis, Code, Denial, Effect, Grants, Mode, Scope, ToolId};
 /// What a call has done, as its enclosure has seen it.
 pub use crate::sandbox::{CommandEnding, Contact, Contacts, Touched};
 use crate::sandbox::{Digest, RanCommand};
@@ -119,8 +119,8 @@ pub enum Ruled {
 /// What a permission rests on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ground {
-    /// A rule or the mode; where these say that it is asked, the user approved its like before in this session.
-    Standing(Finding),
+    /// What the judge decided by.
+    Standing(Basis),
     /// The user said yes, this once.
     User,
     /// The user said yes, and to all of this scope in this session.
@@ -161,6 +161,11 @@ pub struct Ended {
 }
 
 impl Subject {
+    /// The tool as rules know it.
+    pub fn tool_id(&self) -> ToolId<'_> {
+        ToolId::new(&self.tool, self.digest.as_str())
+    }
+
     pub(super) fn of(call: &Call, tool: &Tool) -> Self {
         Self {
             call: call.id.to_string(),

@@ -6,10 +6,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::approval::{Approvals, Verdicts};
 use super::catalog::Tool;
+use super::confirmation::Confirmation;
 use super::ledger::{Ended, Subject};
 use super::memory::Memory;
 use crate::conversation::{Content, ResultStatus, ToolResult};
-use crate::policy::{Changes, Denial, Effect, FileGrant};
+use crate::policy::{Changes, Denial, Effect};
 use crate::sandbox::{CallReport, CommitError, Failure, History, Made, Ruling};
 
 /// Makes changes real.
@@ -40,8 +41,10 @@ impl Settling {
     ) -> Option<Changed> {
         let Some(staged) = report.staged.take() else {
             // A tool that wants to be confirmed is, even if it turns out to change nothing: before anybody hears of it.
-            let unconfirmed = tool.confirm && tool.grants.files == FileGrant::ReadWrite && report.result.is_ok();
-            if unconfirmed && let Ruling::Denied(denial) = approvals.rule(subject, Effect::Confirmed, cancel, verdicts).await {
+            if tool.confirmation() == Confirmation::AtTheEnd
+                && report.result.is_ok()
+                && let Ruling::Denied(denial) = approvals.rule(subject, Effect::Confirmed, cancel, verdicts).await
+            {
                 report.result = Err(denied(denial));
             }
             return None;

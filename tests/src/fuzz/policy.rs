@@ -1,6 +1,6 @@
 //! Reading policies, and deciding by them.
 
-use cofferdam::policy::{Deed, HostAddress, Layer, Level, Mode, Policy, SimpleCommand, Verdict, WorkspacePath};
+use cofferdam::policy::{Deed, HostAddress, Layer, Level, Mode, Policy, SimpleCommand, ToolId, Verdict, WorkspacePath};
 
 use super::fields;
 
@@ -37,11 +37,12 @@ pub fn policy(data: &[u8]) {
     for mode in Mode::ALL {
         assert!(without.forbids(mode).is_none() || with.forbids(mode).is_some(), "a project allows the mode {mode}");
         for deed in &deeds {
-            let verdict = |policy: &Policy| -> Verdict { policy.find(mode, tool, deed).verdict };
+            let verdict = |policy: &Policy| -> Verdict { policy.find(mode, ToolId::new(tool, ""), deed).verdict };
             assert!(verdict(&with) >= verdict(&without), "a project loosens `{deed}` in the mode {mode}");
             assert_eq!(verdict(&with), verdict(&backwards), "the order of files decides on `{deed}` in the mode {mode}");
         }
     }
+    assert_eq!(with.canonical(), backwards.canonical(), "the order of files is in the canonical form");
     if let Some(path) = &path {
         assert!(with.protected().of(path) >= without.protected().of(path), "a project shows {path}");
         assert_eq!(with.protected().of(path), backwards.protected().of(path), "the order of files decides on {path}");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use cofferdam::agent::events::{Event, Observer, Tier};
 use cofferdam::agent::ports::{Ran, Tools as _};
 use cofferdam::conversation::{Call, CallId, Content, OpenTurn, Response, ResponseBlock, ResultStatus};
-use cofferdam::policy::{CommandRules, Mode, ProtectedPaths};
+use cofferdam::policy::{CommandRules, Layer, Level, Mode, Policy, ProtectedPaths};
 use cofferdam::sandbox::{Allocation, Commands, Compiler, Credential, History, Limits, Sandbox, SandboxOptions, Workspace};
 use cofferdam::tools::{Approvals, Approver, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder, SubAgents};
 use tokio_util::sync::CancellationToken;
@@ -225,7 +225,8 @@ impl Plan {
             repetition: true,
             instructions: None,
         };
-        let approvals = Arc::new(Approvals::new(self.mode, self.approver));
+        let approvals = Approvals::new(self.mode, self.approver);
+        let approvals = Arc::new(if self.mode == Mode::Auto { approvals.under(Arc::new(allowing_hosts(&catalog))) } else { approvals });
         let state = tempfile::tempdir().expect("a folder");
         let history = Arc::new(History::of(state.path(), &workspace));
         let dispatcher = Dispatcher::new(sandbox, Arc::clone(&catalog), Arc::clone(&workspace), approvals, settings)
@@ -235,6 +236,18 @@ impl Plan {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         House { catalog, dispatcher, runtime: Some(runtime), folder, workspace, history, state }
     }
+}
+
+/// A user in mode `auto` who allows requests to the hosts that the tools ask for, as that mode does not.
+fn allowing_hosts(catalog: &Catalog) -> Policy {
+    let patterns = catalog.tools().iter().flat_map(|tool| &tool.grants.fetch);
+    let hosts: Vec<&str> = patterns.map(|pattern| pattern.rsplit(' ').next().unwrap_or(pattern)).collect();
+    let mut policy = Policy::default();
+    if !hosts.is_empty() {
+        let text = format!("[fetch]\nallow = {hosts:?}\n");
+        policy.add(Layer::parse(Level::User, "policy.toml", &text).expect("the hosts are patterns"));
+    }
+    policy
 }
 
 impl House {

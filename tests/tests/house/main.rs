@@ -5,6 +5,7 @@
 
 mod components;
 mod hosts;
+mod modes;
 mod rooms;
 mod rules;
 mod sources;

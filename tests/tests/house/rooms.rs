@@ -59,6 +59,8 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     // Where these are made is where it is decided.
     ("Permit { effect", &["policy"]),
     ("Question { tool", &["policy"]),
+    ("PendingApproval {", &["policy"]),
+    ("ScopeApproval {", &["policy"]),
     ("println!", &[]),
     ("eprintln!", &[]),
 ];

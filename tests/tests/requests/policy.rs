@@ -209,6 +209,50 @@ fn a_configuration_that_is_not_to_be_believed_stops_everything() {
 }
 
 #[test]
+fn r036_what_explain_says_is_what_happens() {
+    let policies = [
+        "",
+        "[commands]\ndeny = [\"true push *\"]",
+        "[commands]\nallow = [\"true *\"]",
+        "[tools.bash]\nuse = \"ask\"",
+        "[tools.bash]\nuse = \"allow\"",
+        "[tools.\"*\"]\ndeny = [\"run-commands\"]",
+        "[tools.write_file]\nuse = \"ask\"\n[tools.read_file]\nuse = \"ask\"",
+        "[write]\ndeny = [\"a/**\"]\n[read]\ndeny = [\"there.txt\"]",
+        "[write]\nallow = [\"a/**\"]",
+    ];
+    let mut written = 0;
+    let mut seen = std::collections::BTreeMap::new();
+    for policy in policies {
+        let home = under(USER, policy).with("there.txt", "there\n");
+        for mode in ["ask", "plan", "auto"] {
+            written += 1;
+            let path = format!("a/{written}");
+            let acts = [
+                ("bash", "--command", "true push", json!({"command": "true push"})),
+                ("bash", "--command", "true -C . push", json!({"command": "true -C . push"})),
+                ("bash", "--command", "env true push", json!({"command": "env true push"})),
+                ("write_file", "--write", path.as_str(), json!({"path": path, "content": "x"})),
+                ("write_file", "--write", ".git/config", json!({"path": ".git/config", "content": "x"})),
+                ("read_file", "--read", "there.txt", json!({"path": "there.txt"})),
+            ];
+            for (tool, what, act, input) in acts {
+                let explained = home.run(&["policy", "explain", tool, what, act, "--mode", mode, "--json"]);
+                let happens = home.run(&["tools", "call", tool, &input.to_string(), "--mode", mode]);
+                assert_eq!(explained.code == 0, happens.code == 0, "{policy}: {mode}: {tool} {act}: {explained:?} and {happens:?}");
+                let told = &explained.lines()[0];
+                *seen.entry(told["verdict"].to_string()).or_insert(0) += 1;
+                // What the decision rests on is the last check, and the only one with a finding.
+                if let Some((last, before)) = told["steps"].as_array().and_then(|steps| steps.split_last()) {
+                    assert!(last["finding"].is_object() && before.iter().all(|step| step["finding"].is_null()), "{told}");
+                }
+            }
+        }
+    }
+    assert!(seen.len() == 3 && seen.values().all(|count| *count > 10), "each verdict is among them: {seen:?}");
+}
+
+#[test]
 fn explain_can_be_read_by_a_program() {
     let home = under(USER, EXPLAINED);
     let ran = home.run(&["policy", "explain", "bash", "--command", "git push", "--json"]);

@@ -55,10 +55,15 @@ impl Server {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// A home whose user lets tools reach it.
+    /// A home whose user lets tools reach it, and allows requests everywhere.
     fn home(&self) -> Home {
+        self.home_with(&format!("allow = [\"*\", \"*:80\", \"127.0.0.1:{}\"]\n", self.port))
+    }
+
+    /// A home whose user lets tools reach it, with these rules about requests.
+    fn home_with(&self, rules: &str) -> Home {
         let home = home();
-        home.write("config/cofferdam/policy.toml", format!("[fetch]\nlocal = [\"127.0.0.1:{}\"]\n", self.port));
+        home.write("config/cofferdam/policy.toml", format!("[fetch]\nlocal = [\"127.0.0.1:{}\"]\n{rules}", self.port));
         home
     }
 }
@@ -132,8 +137,8 @@ fn r122_each_redirect_is_decided_anew() {
 #[test]
 fn r041_r122_it_is_asked_and_so_denied_where_nobody_is() {
     let server = Server::start();
-    for args in [&[][..], &["--mode", "auto-edit"], &["--profile", "read-only"]] {
-        let ran = fetch(&server.home(), &server.url("/page"), args);
+    for args in [&[][..], &["--mode", "auto-edit"], &["--mode", "auto"], &["--mode", "plan"], &["--profile", "read-only"]] {
+        let ran = fetch(&server.home_with(""), &server.url("/page"), args);
         let said = format!("{}{}", ran.stdout, ran.stderr);
         assert!(ran.code != 0 && said.contains("denied (nobody-to-ask)"), "{args:?}: {ran:?}");
     }
@@ -150,6 +155,43 @@ fn r041_r122_it_is_asked_and_so_denied_where_nobody_is() {
 }
 
 #[test]
+fn r041_r122_in_mode_auto_a_request_goes_only_where_a_rule_allows_it() {
+    let server = Server::start();
+    let ran = fetch(&server.home_with(""), &server.url("/page"), &["--mode", "auto"]);
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    // What is said to be missing is what is missing.
+    let rule = format!("allow = [{{ pattern = \"127.0.0.1:{}\", methods = [\"GET\"] }}]", server.port);
+    assert!(ran.code != 0 && said.contains(&format!("`{rule}` under [fetch]")), "{ran:?}");
+    assert!(server.seen().is_empty());
+    let home = server.home_with(&rule);
+    assert_eq!(fetch(&home, &server.url("/page"), &["--mode", "auto"]).code, 0);
+    // A rule for one host leaves the others closed, by whatever way one gets there.
+    let ran = fetch(&home, &server.url("/away"), &["--mode", "auto"]);
+    assert!(ran.code != 0 && server.seen().len() == 2, "{ran:?}");
+    let ran = fetch(&home, "https://example.com/?q=secret", &["--mode", "auto"]);
+    assert!(ran.code != 0 && format!("{}{}", ran.stdout, ran.stderr).contains("denied (nobody-to-ask)"), "{ran:?}");
+    // A file that the project brings along opens nothing.
+    let home = server.home_with("");
+    home.write(".cofferdam/policy.toml", "[fetch]\nallow = [\"*\", \"*:80\"]\n");
+    assert_ne!(fetch(&home, "https://example.com/", &["--mode", "auto"]).code, 0);
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[test]
+fn what_each_mode_allows_is_said_with_the_network() {
+    let home = home();
+    let said = home.run(&["doctor"]).stdout;
+    for line in [
+        "ask (in force)       commands, writes and requests need approval, one by one",
+        "plan                 commands and writes are denied until you accept a plan; requests need approval",
+        "auto-edit            writes are allowed without asking; commands and requests need approval",
+        "auto                 commands and writes are allowed without asking; requests need approval unless a rule allows the host",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+}
+
+#[test]
 fn policy_explain_knows_what_a_request_needs() {
     let server = Server::start();
     let home = server.home();
@@ -161,10 +203,13 @@ fn policy_explain_knows_what_a_request_needs() {
         (&["--fetch", "docs.rs", "--method", "POST"], 1, "which does not cover POST to docs.rs"),
         (&["--fetch", "docs.rs:22"], 1, "which does not cover GET to docs.rs:22"),
         (&["--fetch", "10.0.0.1"], 1, "10.0.0.1 is a private network, and the tool does not ask for it by itself"),
+        (&["--fetch", "docs.rs:80"], 0, ": allow"),
     ] {
         let ran = explain(args);
         assert!(ran.code == code && ran.stdout.contains(says), "{args:?}: {ran:?}");
     }
+    let ran = server.home_with("").run(&["policy", "explain", "web_fetch", "--mode", "auto", "--fetch", "docs.rs"]);
+    assert!(ran.code == 1 && ran.stdout.contains("docs.rs: ask (denied where nobody can be asked)"), "{ran:?}");
     let shown = home.run(&["tools", "show", "web_fetch"]);
     assert!(shown.stdout.contains(&format!("send requests to GET *, GET *:80, GET {local}, each decided by itself")), "{shown:?}");
 }

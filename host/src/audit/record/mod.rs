@@ -70,7 +70,7 @@ pub enum What {
         workspace: String,
         /// What is allowed without asking.
         mode: Mode,
-        /// All rules in force, by a digest.
+        /// All rules in force, by the SHA-256 of their canonical form ([`crate::policy::Policy::canonical`]).
         policy: Option<String>,
         /// Who answers, at first.
         model: Option<String>,

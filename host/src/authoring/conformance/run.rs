@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::case::{Case, Fails, FileContent};
 use super::check::{Check, Finding};
-use crate::policy::{Code, CommandRules, Decision, Denial, Effect, Grants, Judge, Mode, SandboxLevel};
+use crate::policy::{Code, CommandRules, Decision, Denial, Effect, Grants, Judge, Mode, SandboxLevel, ToolId};
 use crate::sandbox::{
     Call, CallReport, Commands, DeclaredTool, Delegated, Failure, Gate, Limits, Notebook, Output, Piece, Plugin, Ruling, Sandbox, Staged,
     Workspace,
@@ -185,6 +185,7 @@ impl Bench<'_> {
             limits: Limits::default(),
             workspace,
             gate: nobody(),
+            plans: Arc::new(|_| Box::pin(async { Err(not_here()) })),
             commands: no_commands(),
             notebook: Notebook::default(),
             delegation: Arc::new(|_| Box::pin(async { Delegated::Denied(not_here()) })),
@@ -205,8 +206,8 @@ impl Bench<'_> {
 /// What a tool writes in a test goes into the workspace of that test, which is nobody's.
 fn commit(staged: Staged, tool: &str) -> Result<(), String> {
     let effect = Effect::Write { changes: staged.changes().clone(), confirm: false };
-    match Judge::new(Mode::Auto, false).decide(tool, "{}", effect) {
-        Decision::Allow(permit) => staged.commit(permit, tool, None).map(drop).map_err(|error| error.to_string()),
+    match Judge::new(Mode::Auto, false).decide(ToolId::new(tool, ""), "{}", effect) {
+        Decision::Allow(permit, _) => staged.commit(permit, tool, None).map(drop).map_err(|error| error.to_string()),
         Decision::Ask(_) => Err("nobody can be asked in a test".into()),
         Decision::Deny(denial) => Err(denial.to_string()),
     }

@@ -75,7 +75,8 @@ pub(in crate::cli) struct SessionChoice {
 /// How calls run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, ClapArgs)]
 pub(in crate::cli) struct CallArgs {
-    /// What is allowed without asking: ask, plan (nothing is changed), auto-edit (writes) or auto [default: ask]
+    /// What is allowed without asking: ask (nothing), plan (nothing is changed), auto-edit (writes) or auto (writes and commands).
+    /// Requests are asked in each, unless a rule allows the host [default: ask]
     #[arg(long)]
     pub(in crate::cli) mode: Option<Mode>,
     /// How many calls run at the same time, 1 to 64 [default: the number of processors] [env: COFFERDAM_MAX_PARALLEL]

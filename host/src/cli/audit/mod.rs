@@ -71,7 +71,7 @@ pub(super) fn begin(
         session,
         workspace: workspace.root().display().to_string(),
         mode,
-        policy: Some(Digest::of(format!("{:?}", parts.catalog.policy()).as_bytes()).to_string()),
+        policy: Some(Digest::of(parts.catalog.policy().canonical().as_bytes()).to_string()),
         model,
         least_command_sandbox: parts.commands.rules().minimum,
         required: parts.settings.audit.required,

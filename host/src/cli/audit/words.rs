@@ -71,7 +71,10 @@ fn by(by: &By) -> String {
     match by {
         By::Denial { code, place: Some(place), .. } => format!("{code}, {place}"),
         By::Denial { code, place: None, .. } => code.clone(),
-        By::User { asked: Some(asked), .. } => format!("approved earlier by the user; asked by {}", self::by(asked)),
+        By::User { asked: Some(asked), scope: Some(scope), .. } => {
+            format!("approved earlier by the user, for {}; asked by {}", self::scope(scope), self::by(asked))
+        }
+        By::User { asked: Some(asked), scope: None, .. } => format!("approved earlier by the user; asked by {}", self::by(asked)),
         By::User { scope: Some(scope), .. } => format!("the user, also for {}", self::scope(scope)),
         By::User { user, scope: None, asked: None } => format!("the user, {user}"),
         By::Rule { rule, place } => format!("rule {rule}, {place}"),

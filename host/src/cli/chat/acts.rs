@@ -59,13 +59,11 @@ impl Talk<'_> {
             self.approvals.set_mode(mode);
         }
         let mode = self.approvals.mode();
-        let words = match mode {
-            Mode::Ask => "commands and writes need approval, one by one",
-            Mode::Plan => "commands and writes are denied",
-            Mode::AutoEdit => "writes are allowed, commands need approval",
-            Mode::Auto => "commands and writes are allowed without asking",
+        let commands = match mode {
+            Mode::Auto => format!("; commands run {}", self.parts.commands.what_they_reach()),
+            Mode::Ask | Mode::Plan | Mode::AutoEdit => String::new(),
         };
-        Ok(format!("mode {mode}: {words}"))
+        Ok(format!("mode {mode}: {}{commands}", mode.in_words()))
     }
 
     fn this_model(&self) -> String {

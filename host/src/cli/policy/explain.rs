@@ -2,20 +2,22 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use serde_json::json;
 
 use super::args::ExplainArgs;
+use super::lacking::{not_held, protected};
 use crate::cli::args::{CallArgs, Common, ModelArgs};
 use crate::cli::error::{CliError, Done};
 use crate::cli::print::stdout_line;
 use crate::cli::{assemble, exit};
 use crate::config::without_links;
 use crate::policy::{
-    Author, Because, CapabilityKind, Deed, HostAddress, Kind, Mode, Place, Policy, Protected, ProtectedPaths, RequestPattern, Verdict,
-    WorkspacePath,
+    Act, Because, Change, Changes, Content, Deed, Denial, Effect, Evaluation, Finding, HostAddress, Judge, Place, Policy, ProtectedPaths,
+    Step, Verdict, WorkspacePath,
 };
-use crate::sandbox::{self, Allocation, Commands};
+use crate::sandbox::{Allocation, Commands};
 use crate::shown;
 use crate::tools::Tool;
 
@@ -26,6 +28,8 @@ struct Told {
     why: String,
     change: String,
     place: Option<Place>,
+    /// The checks of the decision, if it got as far as that.
+    steps: Vec<Step>,
 }
 
 pub(super) fn run(common: &Common, args: &ExplainArgs) -> Done {
@@ -33,26 +37,15 @@ pub(super) fn run(common: &Common, args: &ExplainArgs) -> Done {
     let parts = assemble::parts_to_look_at(common, common.flags(ModelArgs::default(), calls, None), Allocation::OnDemand)?;
     let tool = parts.catalog.find(&args.tool).ok_or_else(|| CliError::new(parts.catalog.unknown(&args.tool)))?;
     let root = common.workspace.canonicalize().ok();
-    let host = |text: &String| HostAddress::parse(text).map_err(|problem| CliError::new(problem.to_string()));
-    let read: Vec<Spelled> = args.read.iter().map(|path| Spelled::of(path, root.as_deref())).collect::<Result<_, _>>()?;
-    let write: Vec<Spelled> = args.write.iter().map(|path| Spelled::of(path, root.as_deref())).collect::<Result<_, _>>()?;
-    let hosts: Vec<HostAddress> = args.fetch.iter().map(host).collect::<Result<_, _>>()?;
-    let method = args.method.to_ascii_uppercase();
-    let mut acts: Vec<(Deed<'_>, Option<Deed<'_>>)> = args.command.iter().map(|line| (Deed::Command(line), None)).collect();
-    acts.extend(read.iter().map(|path| (Deed::Read(&path.written), path.real.as_ref().map(Deed::Read))));
-    acts.extend(write.iter().map(|path| (Deed::Write(Some(&path.written)), path.real.as_ref().map(|path| Deed::Write(Some(path))))));
-    acts.extend(hosts.iter().map(|host| (Deed::Fetch { host, method: &method }, None)));
-    if acts.is_empty() {
-        acts.push((Deed::Use, None));
-    }
-    let judged = Judged {
+    let explained = Explained {
         tool,
         policy: parts.catalog.policy(),
         protected: root.as_deref().map_or_else(|| parts.catalog.policy().protected(), |root| parts.protected_in(root)),
-        mode: parts.settings.mode,
+        // Somebody to ask: where nobody is, what is asked is denied, and that is said.
+        judge: Judge::new(parts.settings.mode, true).under(Arc::clone(parts.catalog.policy())),
     };
-    let told = acts.iter().map(|(act, real)| in_its_sandbox(judged.both(act, real.as_ref()), act, &parts.commands));
-    let told: Vec<Told> = told.collect();
+    let told: Vec<Told> =
+        acts(args, root.as_deref())?.iter().map(|act| in_its_sandbox(explained.tell(act), act, &parts.commands)).collect();
     for told in &told {
         stdout_line(&if args.json { shown::json(&as_json(tool, told)) } else { in_words(tool, told) });
     }
@@ -60,10 +53,58 @@ pub(super) fn run(common: &Common, args: &ExplainArgs) -> Done {
     Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
+/// What is asked about.
+enum Asked {
+    Run,
+    Command(String),
+    Read(Spelled),
+    Write(Spelled),
+    Fetch { host: HostAddress, method: String },
+}
+
 /// A path as it was written, and where links lead from there, if anywhere else.
 struct Spelled {
     written: WorkspacePath,
     real: Option<WorkspacePath>,
+}
+
+fn acts(args: &ExplainArgs, root: Option<&Path>) -> Result<Vec<Asked>, CliError> {
+    let mut acts: Vec<Asked> = args.command.iter().cloned().map(Asked::Command).collect();
+    for path in &args.read {
+        acts.push(Asked::Read(Spelled::of(path, root)?));
+    }
+    for path in &args.write {
+        acts.push(Asked::Write(Spelled::of(path, root)?));
+    }
+    for host in &args.fetch {
+        let host = HostAddress::parse(host).map_err(|problem| CliError::new(problem.to_string()))?;
+        acts.push(Asked::Fetch { host, method: args.method.to_ascii_uppercase() });
+    }
+    if acts.is_empty() {
+        acts.push(Asked::Run);
+    }
+    Ok(acts)
+}
+
+impl Asked {
+    fn deed(&self) -> Deed<'_> {
+        match self {
+            Self::Run => Deed::Use,
+            Self::Command(line) => Deed::Command(line),
+            Self::Read(path) => Deed::Read(&path.written),
+            Self::Write(path) => Deed::Write(Some(&path.written)),
+            Self::Fetch { host, method } => Deed::Fetch { host, method },
+        }
+    }
+
+    /// The same where links lead.
+    fn real_deed(&self) -> Option<Deed<'_>> {
+        match self {
+            Self::Read(path) => path.real.as_ref().map(Deed::Read),
+            Self::Write(path) => path.real.as_ref().map(|path| Deed::Write(Some(path))),
+            Self::Run | Self::Command(_) | Self::Fetch { .. } => None,
+        }
+    }
 }
 
 impl Spelled {
@@ -80,18 +121,18 @@ impl Spelled {
 }
 
 /// Everything that is decided by.
-struct Judged<'a> {
+struct Explained<'a> {
     tool: &'a Tool,
     policy: &'a Policy,
     protected: ProtectedPaths,
-    mode: Mode,
+    judge: Judge,
 }
 
-impl Judged<'_> {
+impl Explained<'_> {
     /// What is told of an act, and of the same act where links lead: the stricter one.
-    fn both(&self, act: &Deed<'_>, real: Option<&Deed<'_>>) -> Told {
-        let told = self.tell(act);
-        match real.map(|real| (self.tell(real), real)) {
+    fn tell(&self, asked: &Asked) -> Told {
+        let told = self.of(&asked.deed());
+        match asked.real_deed().map(|real| (self.of(&real), real)) {
             Some((there, real)) if there.verdict > told.verdict => {
                 Told { act: told.act, why: format!("a link leads there, so that it is to {real}: {}", there.why), ..there }
             }
@@ -99,46 +140,86 @@ impl Judged<'_> {
         }
     }
 
-    fn tell(&self, act: &Deed<'_>) -> Told {
-        let Self { tool, policy, mode, .. } = self;
-        let act_words = act.to_string();
-        if let Some(denial) = &tool.forbidden {
-            let change = denial.remedy.clone().unwrap_or_default();
-            return Told { act: act_words, verdict: Verdict::Deny, why: denial.reason.clone(), change, place: denial.place.clone() };
+    /// In the order in which it is found out: whether the tool runs, whether it can, whether the path is protected, and what the
+    /// judge decides.
+    fn of(&self, act: &Deed<'_>) -> Told {
+        let denied = |(why, change, place)| Told { act: act.to_string(), verdict: Verdict::Deny, why, change, place, steps: Vec::new() };
+        if let Some(Denial { reason, remedy, place, .. }) = &self.tool.forbidden {
+            return denied((reason.clone(), remedy.clone().unwrap_or_default(), place.clone()));
         }
-        if let Some((why, change, place)) = not_held(tool, act) {
-            return Told { act: act_words, verdict: Verdict::Deny, why, change, place };
+        if let Some(lacking) = not_held(self.tool, act) {
+            return denied(lacking);
         }
-        if *act == Deed::Use && !tool.confirm {
-            let why = "running it needs no approval; what it then does is decided act by act (--command, --read, --write, --fetch).";
-            let change = "`use = \"ask\"` or \"deny\" under `[tools]` of a policy file.".to_owned();
-            return Told { act: act_words, verdict: Verdict::Allow, why: why.to_owned(), change, place: None };
+        let decided = self.decided(act);
+        match protected(&self.protected, act) {
+            // A rule is the better reason.
+            Some(kept) if decided.verdict != Verdict::Deny => denied(kept),
+            Some(_) | None => decided,
         }
-        let found = policy.find(*mode, &tool.declared.name, act);
-        if let (Some((why, change, place)), false) = (protected(&self.protected, act), found.verdict == Verdict::Deny) {
-            return Told { act: act_words, verdict: Verdict::Deny, why, change, place };
+    }
+
+    /// What the judge decides about everything that a call has decided which does this.
+    fn decided(&self, act: &Deed<'_>) -> Told {
+        let mut told = match act {
+            // Reading is no effect: what rules deny of it is among the protected paths.
+            Deed::Read(_) => {
+                let Evaluation { finding, steps, .. } = self.policy.evaluate(self.judge.mode(), self.tool.id(), act.clone());
+                Some(told(act, finding.verdict, &finding, act, steps))
+            }
+            Deed::Command(_) | Deed::Write(_) | Deed::Fetch { .. } | Deed::Use => None,
+        };
+        for effect in self.tool.decided_effects(effect(act)) {
+            let explanation = self.judge.explain(self.tool.id(), &effect);
+            let Some(Evaluation { act: by, finding, steps }) = explanation.decisive() else { continue };
+            let next = self::told(act, explanation.outcome.verdict(), finding, by, steps.clone());
+            // The first of the strictest.
+            if told.as_ref().is_none_or(|told| next.verdict > told.verdict) {
+                told = Some(next);
+            }
         }
-        // A call that is confirmed as a whole is so before any act of it, reading too.
-        let whole = policy.find(*mode, &tool.declared.name, &Deed::Use);
-        if tool.confirm && found.verdict == Verdict::Allow && whole.verdict != Verdict::Allow {
-            let why = match &whole.because {
-                Because::Mode(_) | Because::Reading => "the tool itself asks to be confirmed before every call.".to_owned(),
-                Because::Rule(_) | Because::Perhaps(_) | Because::NotListed(..) | Because::Listed(_) => {
-                    format!("each call is confirmed: {}.", whole.why())
-                }
-            };
-            let change = whole.what_would_change_it();
-            return Told { act: act_words, verdict: whole.verdict, why, change, place: whole.place().cloned() };
-        }
-        let (why, change) = (found.why() + ".", found.what_would_change_it());
-        Told { act: act_words, verdict: found.verdict, why, change, place: found.place().cloned() }
+        told.unwrap_or_else(|| Told {
+            act: act.to_string(),
+            verdict: Verdict::Allow,
+            why: "running it needs no approval; what it then does is decided act by act (--command, --read, --write, --fetch).".to_owned(),
+            change: "`use = \"ask\"` or \"deny\" under `[tools]` of a policy file.".to_owned(),
+            place: None,
+            steps: Vec::new(),
+        })
     }
 }
 
+/// The effect of an act, as a tool would ask for it.
+fn effect(act: &Deed<'_>) -> Option<Effect> {
+    match act {
+        Deed::Use | Deed::Read(_) => None,
+        Deed::Command(line) => Some(Effect::Command { line: (*line).to_owned(), directory: WorkspacePath::root() }),
+        Deed::Write(path) => {
+            let after = Content { size: 0, digest: String::new() };
+            let change = |path: &WorkspacePath| Change { path: path.clone(), act: Act::Create { after }, diff: None };
+            Some(Effect::Write { changes: Changes::new(path.map(change).into_iter().collect()), confirm: false })
+        }
+        Deed::Fetch { host, method } => {
+            Some(Effect::Fetch { method: (*method).to_owned(), host: (*host).clone(), url: format!("https://{host}/") })
+        }
+    }
+}
+
+/// A finding about the act `by` that decides on `act`.
+fn told(act: &Deed<'_>, verdict: Verdict, finding: &Finding, by: &Deed<'_>, steps: Vec<Step>) -> Told {
+    let is_confirmation = *by == Deed::Use && finding.verdict != Verdict::Allow;
+    let why = match &finding.because {
+        Because::Mode(_) | Because::Reading if is_confirmation => "the tool itself asks to be confirmed before every call.".to_owned(),
+        Because::Mode(_) | Because::Reading | Because::Rule(_) | Because::Perhaps(_) | Because::NotListed(..) | Because::Listed(_) => {
+            let whole = if is_confirmation && *act != Deed::Use { "each call is confirmed: " } else { "" };
+            format!("{whole}{}.", finding.why())
+        }
+    };
+    Told { act: act.to_string(), verdict, why, change: finding.what_would_change_it(by), place: finding.place().cloned(), steps }
+}
+
 /// What is not denied yet runs in a sandbox, or is denied for want of one.
-fn in_its_sandbox(told: Told, act: &Deed<'_>, commands: &Commands) -> Told {
-    let is_command = matches!(act, Deed::Command(_));
-    if !is_command || told.verdict == Verdict::Deny {
+fn in_its_sandbox(told: Told, asked: &Asked, commands: &Commands) -> Told {
+    if !matches!(asked, Asked::Command(_)) || told.verdict == Verdict::Deny {
         return told;
     }
     match (commands.admitted(), &commands.rules().demanded_at) {
@@ -151,79 +232,19 @@ fn in_its_sandbox(told: Told, act: &Deed<'_>, commands: &Commands) -> Told {
     }
 }
 
-/// What an act takes, and why the tool does not have it.
-fn not_held(tool: &Tool, act: &Deed<'_>) -> Option<(String, String, Option<Place>)> {
-    let enough: &[CapabilityKind] = match act.kind() {
-        Kind::Commands => &[CapabilityKind::RunCommands],
-        Kind::Read => &[CapabilityKind::ReadFiles, CapabilityKind::WriteFiles],
-        Kind::Write => &[CapabilityKind::WriteFiles],
-        Kind::Fetch => &[CapabilityKind::Fetch],
-        Kind::Use => return None,
-    };
-    let held = |kind: &CapabilityKind| {
-        let is = |capability: &crate::policy::Capability| capability.kind() == *kind;
-        tool.declared.asks.iter().any(is) && !tool.withheld.iter().any(|(capability, _)| is(capability)) && !tool.not_lent.iter().any(is)
-    };
-    if enough.iter().any(held) {
-        return not_reached(tool, act);
-    }
-    if let Some((capability, place)) = tool.withheld.iter().find(|(capability, _)| enough.contains(&capability.kind())) {
-        let why = format!("the tool asks to {capability}, and {place} withholds that.");
-        return Some((why, format!("What {} says of it would have to change.", place.file), Some(place.clone())));
-    }
-    let asks: Vec<&str> = tool.declared.asks.iter().map(|asked| asked.kind().name()).collect();
-    let asks = if asks.is_empty() { "nothing".to_owned() } else { asks.join(", ") };
-    let why = format!("the tool holds no `{}`: it asks for {asks}, and is given never more than that.", enough[0].name());
-    Some((why, "Nothing: that is for its author to change.".into(), None))
-}
-
-/// Why a tool that may send requests does not reach this host by this method.
-fn not_reached(tool: &Tool, act: &Deed<'_>) -> Option<(String, String, Option<Place>)> {
-    let Deed::Fetch { host, method } = act else { return None };
-    let mut granted = tool.grants.fetch.iter().filter_map(|pattern| RequestPattern::parse(pattern).ok());
-    let by_author = "Nothing: that is for its author to change.".to_owned();
-    if !granted.clone().any(|pattern| pattern.covers(host, method)) {
-        let why = format!("the tool asks to send requests to {}, which does not cover {method} to {host}.", tool.grants.fetch.join(", "));
-        return Some((why, by_author, None));
-    }
-    let what = sandbox::special_address(host.address()?)?;
-    let by_itself = granted.any(|pattern| pattern.names(host, method));
-    (!by_itself).then(|| (format!("{host} is {what}, and the tool does not ask for it by itself."), by_author, None))
-}
-
-/// Whether a path is kept from everybody.
-fn protected(paths: &ProtectedPaths, act: &Deed<'_>) -> Option<(String, String, Option<Place>)> {
-    let (path, reads) = match act {
-        Deed::Read(path) => (*path, true),
-        Deed::Write(Some(path)) => (*path, false),
-        Deed::Command(_) | Deed::Write(None) | Deed::Fetch { .. } | Deed::Use => return None,
-    };
-    let (protected, author) = paths.find(path.as_str().split('/'))?;
-    let (what, key) = match (protected, reads) {
-        (Protected::Hidden, _) => ("hidden from everyone", "shown"),
-        (Protected::ReadOnly, false) => ("kept from changes", "writable"),
-        (Protected::Pinned, false) => ("a folder that stays where it is and what it is", "writable"),
-        (Protected::ReadOnly | Protected::Pinned, true) => return None,
-    };
-    let (change, place) = match author {
-        Author::File(_, pattern) => (format!("What {} says of it would have to change.", pattern.place.file), Some(pattern.place.clone())),
-        Author::BuiltIn if protected == Protected::Pinned => {
-            ("Nothing: what is protected in it would else be moved away with it.".to_owned(), None)
-        }
-        Author::BuiltIn => (format!("A pattern under `{key}` in [protected] of the user's policy."), None),
-        Author::Program => ("Nothing: what this program keeps there is nobody else's.".to_owned(), None),
-    };
-    Some((format!("it is {what} by {author}."), change, place))
-}
-
 fn in_words(tool: &Tool, told: &Told) -> String {
     let ask = if told.verdict == Verdict::Ask { " (denied where nobody can be asked)" } else { "" };
-    let text =
+    let mut text =
         format!("{}: {}: {}{ask}\n  because    {}\n  to change  {}", tool.declared.name, told.act, told.verdict, told.why, told.change);
+    if let Some((last, before)) = told.steps.split_last() {
+        let before: String = before.iter().map(|step| format!("{}: no; ", step.check.in_words())).collect();
+        text += &format!("\n  checked    {before}{}: yes", last.check.in_words());
+    }
     shown::block(&text)
 }
 
 fn as_json(tool: &Tool, told: &Told) -> String {
-    let Told { act, verdict, why, change, place } = told;
-    json!({"tool": tool.declared.name, "act": act, "verdict": verdict, "why": why, "change": change, "place": place}).to_string()
+    let Told { act, verdict, why, change, place, steps } = told;
+    json!({"tool": tool.declared.name, "act": act, "verdict": verdict, "why": why, "change": change, "place": place, "steps": steps})
+        .to_string()
 }

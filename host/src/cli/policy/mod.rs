@@ -3,6 +3,7 @@
 mod args;
 mod check;
 mod explain;
+mod lacking;
 mod settings;
 mod show;
 

@@ -47,7 +47,7 @@ impl Machine {
     }
 
     fn on_ls(&self) -> Verdict {
-        self.places().load(None).unwrap().policy.find(Mode::Ask, "bash", &Deed::Command("ls")).verdict
+        self.places().load(None).unwrap().policy.find(Mode::Ask, "bash".into(), &Deed::Command("ls")).verdict
     }
 }
 
@@ -139,7 +139,7 @@ fn a_project_counts_once_its_very_content_was_trusted() {
     machine.write(PROJECT_FILE, ALLOW);
     fs::rename(machine.path("project"), machine.path("copy")).unwrap();
     let copy = PolicyPlaces { project: Some(machine.path("copy").canonicalize().unwrap()), ..places.clone() };
-    assert_eq!(copy.load(None).unwrap().policy.find(Mode::Ask, "bash", &Deed::Command("ls")).verdict, Verdict::Ask);
+    assert_eq!(copy.load(None).unwrap().policy.find(Mode::Ask, "bash".into(), &Deed::Command("ls")).verdict, Verdict::Ask);
     fs::rename(machine.path("copy"), machine.path("project")).unwrap();
     assert_eq!(machine.on_ls(), Verdict::Allow);
     let revoke = || Trust::change(&places.trust, |trust| trust.revoke(&file.path)).unwrap();

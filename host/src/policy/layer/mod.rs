@@ -135,13 +135,28 @@ pub struct Lending {
     pub never: Option<(BTreeSet<CapabilityKind>, Place)>,
 }
 
-/// A tool as rules know it.
-#[derive(Clone, Copy, Debug)]
+/// A tool as rules know it: by its name and by its component, so that no rule depends on who else has heard of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolId<'a> {
     /// Its name.
     pub name: &'a str,
-    /// The SHA-256 of its component, if known.
-    pub digest: Option<&'a str>,
+    /// The SHA-256 of its component in lowercase hexadecimal; of what has no component, the empty text.
+    pub digest: &'a str,
+}
+
+impl<'a> ToolId<'a> {
+    /// The tool of this name in this component.
+    pub fn new(name: &'a str, digest: &'a str) -> Self {
+        Self { name, digest }
+    }
+}
+
+/// A tool of a test, whose component does not matter.
+#[cfg(test)]
+impl<'a> From<&'a str> for ToolId<'a> {
+    fn from(name: &'a str) -> Self {
+        Self::new(name, "")
+    }
 }
 
 impl Subject {
@@ -151,7 +166,7 @@ impl Subject {
             Self::Every => true,
             // No two tools have names that only differ in case.
             Self::Name(name) => name.eq_ignore_ascii_case(tool.name),
-            Self::Digest(digest) => tool.digest == Some(digest),
+            Self::Digest(digest) => tool.digest == digest,
         }
     }
 }

@@ -295,11 +295,11 @@ fn covers(rule: &Rule, example: &str) -> Result<bool, String> {
         Some(Subject::Every | Subject::Digest(_)) | None => SOME_TOOL,
     };
     let digest = match &rule.tool {
-        Some(Subject::Digest(digest)) => Some(digest.as_str()),
-        Some(Subject::Every | Subject::Name(_)) | None => None,
+        Some(Subject::Digest(digest)) => digest.as_str(),
+        Some(Subject::Every | Subject::Name(_)) | None => "",
     };
     let path = |text: &str| WorkspacePath::parse(text, None).map_err(|problem| format!("in a test of the rule: {problem}"));
-    let on = |act: Deed<'_>| Ok(rule.matches(ToolId { name, digest }, &act) == Match::Yes);
+    let on = |act: Deed<'_>| Ok(rule.matches(ToolId::new(name, digest), &act) == Match::Yes);
     match rule.written.kind {
         Kind::Commands => on(Deed::Command(example)),
         Kind::Read => on(Deed::Read(&path(example)?)),

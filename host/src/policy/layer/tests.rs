@@ -110,7 +110,7 @@ fn a_denied_method_is_denied_in_whatever_letters_and_an_allowed_one_is_not() {
     let layer = parse(Level::User, text).unwrap();
     let on = |rule: usize, host: &str, method: &str| {
         let host = crate::policy::HostAddress::parse(host).unwrap();
-        layer.rules[rule].matches(ToolId { name: "t", digest: None }, &Deed::Fetch { host: &host, method })
+        layer.rules[rule].matches(ToolId::new("t", ""), &Deed::Fetch { host: &host, method })
     };
     let written: Vec<&str> = layer.rules.iter().map(|rule| rule.written.text.as_str()).collect();
     assert_eq!(written, ["GET y.org", "DELETE x.org"], "the methods are told with the rule");
@@ -124,7 +124,7 @@ fn a_denied_method_is_denied_in_whatever_letters_and_an_allowed_one_is_not() {
 #[test]
 fn a_tool_is_meant_whatever_the_case_of_its_name() {
     let layer = parse(Level::User, "[tools.Bash]\nuse = \"deny\"\n[commands]\nallow = [{ pattern = \"ls\", tool = \"GREP\" }]").unwrap();
-    assert!(layer.rules.iter().any(|rule| rule.matches(ToolId { name: "bash", digest: None }, &Deed::Use) == Match::Yes));
+    assert!(layer.rules.iter().any(|rule| rule.matches(ToolId::new("bash", ""), &Deed::Use) == Match::Yes));
     let named: Vec<String> = layer.named.iter().map(|(subject, place)| format!("{subject} {place}")).collect();
     assert_eq!(named, ["GREP p.toml:4:10", "Bash p.toml:1:8"]);
 }

@@ -3,6 +3,7 @@
 mod base_url;
 mod command;
 mod host;
+mod options;
 mod path;
 mod request;
 
@@ -70,6 +71,11 @@ pub(super) fn glob(pattern: &[char], text: &[char]) -> bool {
         }
     }
     pattern[p..].iter().all(|&c| c == '*')
+}
+
+/// The same for texts.
+fn is(pattern: &str, word: &str) -> bool {
+    glob(&chars(pattern), &chars(word))
 }
 
 fn chars(text: &str) -> Vec<char> {

@@ -34,8 +34,8 @@ fn decided(policy: &Policy, mode: Mode, effect: &Effect) -> [&'static str; 2] {
     [true, false].map(|someone| {
         let judge = Judge::new(mode, someone).under(Arc::new(policy.clone()));
         match judge.decide("write_file", "{}", effect.clone()) {
-            Decision::Allow(_) => "allow",
-            Decision::Ask(question) if question.scope.is_none() => "ask each time",
+            Decision::Allow(..) => "allow",
+            Decision::Ask(pending) if pending.question().scope.is_none() => "ask each time",
             Decision::Ask(_) => "ask",
             Decision::Deny(denial) if denial.code == Code::NobodyToAsk => "nobody to ask",
             Decision::Deny(_) => "deny",
@@ -156,10 +156,11 @@ fn one_listed_file_among_many_has_the_whole_change_asked_and_nothing_is_remember
     assert_eq!(decided(&Policy::default(), Mode::Ask, &both)[0], "ask each time");
     // What was approved for the session does not reach into the list.
     let mut judge = Judge::new(Mode::Ask, true);
-    let Decision::Ask(question) = judge.decide("write_file", "{}", write("src/a.rs")) else { panic!("not asked") };
-    drop(question);
-    judge.remember(crate::policy::Scope::Write { tool: "write_file".into(), path: path("") });
-    assert!(matches!(judge.decide("write_file", "{}", write("src/a.rs")), Decision::Allow(_)));
+    let elsewhere = Effect::Write { changes: Changes::new(vec![change("src/a.rs"), change("docs/b.md")]), confirm: false };
+    let Decision::Ask(pending) = judge.decide("write_file", "{}", elsewhere) else { panic!("not asked") };
+    let (_, approval) = judge.approve_scope(pending).expect("it is approved");
+    judge.remember(approval.expect("there is a scope"));
+    assert!(matches!(judge.decide("write_file", "{}", write("src/c.rs")), Decision::Allow(..)));
     assert!(matches!(judge.decide("write_file", "{}", write("src/CLAUDE.md")), Decision::Ask(_)));
 }
 

@@ -14,15 +14,15 @@
 
 mod settings;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use super::layer::{Layer, Level, Pattern, Placed, Rule, Subject, ToolId};
 use super::pattern::Match;
 use super::{
-    Act, AskedPaths, Because, Capability, CapabilityKind, Caps, Deed, Effect, Finding, Kind, Mode, Place, ProtectedPaths, SandboxLevel,
-    Verdict, WorkspacePath,
+    AskedPaths, Because, Capability, CapabilityKind, Caps, Deed, Finding, Kind, Mode, Place, ProtectedPaths, SandboxLevel, Verdict,
+    WorkspacePath,
 };
 
 pub use settings::{ModelEndpoint, Refusal};
@@ -31,7 +31,6 @@ pub use settings::{ModelEndpoint, Refusal};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policy {
     layers: Vec<(Voice, Layer)>,
-    digests: BTreeMap<String, String>,
     asked: AskedPaths,
 }
 
@@ -47,7 +46,7 @@ pub enum Voice {
 }
 
 /// What a list `allow` says of an act.
-enum Listed {
+pub(super) enum Listed {
     Yes(Because),
     No(Because),
     NoList,
@@ -87,73 +86,14 @@ impl Policy {
         &self.asked
     }
 
-    /// Tells which component a tool comes from, for rules that name it by its digest.
-    pub fn know(&mut self, tool: &str, digest: &str) {
-        self.digests.insert(tool.to_owned(), digest.to_owned());
-    }
-
     /// The layers with whose word they are.
     pub fn layers(&self) -> impl Iterator<Item = (Voice, &Layer)> {
         self.layers.iter().map(|(voice, layer)| (*voice, layer))
     }
 
-    /// The answer for one act of a tool.
-    pub fn find(&self, mode: Mode, tool: &str, act: &Deed<'_>) -> Finding {
-        let id = ToolId { name: tool, digest: self.digests.get(tool).map(String::as_str) };
-        if let Some(finding) = self.strict(id, act, Verdict::Deny, Match::Yes) {
-            return finding;
-        }
-        if mode == Mode::Plan && matches!(act.kind(), Kind::Commands | Kind::Write) {
-            return Finding { verdict: Verdict::Deny, because: Because::Mode(mode) };
-        }
-        if let Deed::Write(Some(path)) = act
-            && let Some(listed) = self.asked.find(path)
-        {
-            return Finding { verdict: Verdict::Ask, because: Because::Listed(listed) };
-        }
-        let asked = self.strict(id, act, Verdict::Ask, Match::Yes).or_else(|| self.strict(id, act, Verdict::Deny, Match::Perhaps));
-        if let Some(finding) = asked.or_else(|| self.strict(id, act, Verdict::Ask, Match::Perhaps)) {
-            return finding;
-        }
-        let mut allowed = None;
-        for voice in [Voice::System, Voice::Stranger, Voice::User] {
-            match (self.listed(voice, id, act), voice) {
-                (Listed::No(because), _) => return Finding { verdict: Verdict::Ask, because },
-                (Listed::Yes(because), Voice::System | Voice::User) => allowed = Some(because),
-                (Listed::Yes(_), Voice::Stranger) | (Listed::NoList, _) => {}
-            }
-        }
-        match allowed {
-            Some(because) => Finding { verdict: Verdict::Allow, because },
-            None => by_mode(mode, act),
-        }
-    }
-
-    /// The strictest answer for several acts, all of which will happen.
-    pub fn find_all(&self, mode: Mode, tool: &str, acts: &[Deed<'_>]) -> Finding {
-        let findings = acts.iter().map(|act| self.find(mode, tool, act));
-        // The first of the strictest; of equals, one that may not be remembered.
-        let strictness = |finding: &Finding| (finding.verdict, !finding.may_be_remembered());
-        let strictest = findings.reduce(|a, b| if strictness(&b) > strictness(&a) { b } else { a });
-        strictest.unwrap_or_else(|| by_mode(mode, &Deed::Use))
-    }
-
-    /// The strictest answer for all that an effect consists of.
-    pub fn find_effect(&self, mode: Mode, tool: &str, effect: &Effect) -> Finding {
-        let finding = self.find_all(mode, tool, &effect.acts());
-        let Effect::Write { changes, .. } = effect else { return finding };
-        if finding.verdict == Verdict::Deny || finding.verdict == Verdict::Ask && !finding.may_be_remembered() {
-            return finding;
-        }
-        let mut links = changes.iter().filter(|change| matches!(change.act, Act::Link { .. }));
-        let listed = links.find_map(|change| self.asked.find_link(&change.path));
-        listed.map_or(finding, |listed| Finding { verdict: Verdict::Ask, because: Because::Listed(listed) })
-    }
-
     /// Whether a rule wants every run of a tool asked, or forbids it.
-    pub fn on_tool(&self, tool: &str) -> Option<Finding> {
-        let id = ToolId { name: tool, digest: self.digests.get(tool).map(String::as_str) };
-        self.strict(id, &Deed::Use, Verdict::Deny, Match::Yes).or_else(|| self.strict(id, &Deed::Use, Verdict::Ask, Match::Yes))
+    pub fn on_tool(&self, tool: ToolId<'_>) -> Option<Finding> {
+        self.strict(tool, &Deed::Use, Verdict::Deny, Match::Yes).or_else(|| self.strict(tool, &Deed::Use, Verdict::Ask, Match::Yes))
     }
 
     /// The list that keeps a mode from being chosen, if one does.
@@ -169,9 +109,8 @@ impl Policy {
     }
 
     /// The place that keeps a tool from being given what it asks for, if one does.
-    pub fn withholds(&self, tool: &str, asked: &Capability) -> Option<&Place> {
-        let id = ToolId { name: tool, digest: self.digests.get(tool).map(String::as_str) };
-        let about_it = self.layers.iter().flat_map(|(_, layer)| &layer.lending).filter(|lending| lending.tool.means(id));
+    pub fn withholds(&self, tool: ToolId<'_>, asked: &Capability) -> Option<&Place> {
+        let about_it = self.layers.iter().flat_map(|(_, layer)| &layer.lending).filter(|lending| lending.tool.means(tool));
         about_it.into_iter().find_map(|lending| {
             // Who may write reads what it changes, so what is kept from reading does not write either.
             let reads =
@@ -197,9 +136,8 @@ impl Policy {
     }
 
     /// The caps of a tool: what was chosen, and no more than any layer allows.
-    pub fn caps(&self, tool: &str, chosen: &Caps) -> Caps {
-        let id = ToolId { name: tool, digest: self.digests.get(tool).map(String::as_str) };
-        let about_it = |subject: &Option<Subject>| subject.as_ref().is_none_or(|subject| subject.means(id));
+    pub fn caps(&self, tool: ToolId<'_>, chosen: &Caps) -> Caps {
+        let about_it = |subject: &Option<Subject>| subject.as_ref().is_none_or(|subject| subject.means(tool));
         let maxima = self.layers.iter().flat_map(|(_, layer)| &layer.maxima).filter(|(subject, _)| about_it(subject));
         chosen.at_most(&maxima.fold(Caps::default(), |all, (_, caps)| all.smaller(caps)))
     }
@@ -231,7 +169,7 @@ impl Policy {
 
     /// What a rule with this verdict that covers an act at least so far makes of it. The project's own files come last, so
     /// that of several reasons the weightier one is told.
-    fn strict(&self, tool: ToolId<'_>, act: &Deed<'_>, verdict: Verdict, at_least: Match) -> Option<Finding> {
+    pub(super) fn strict(&self, tool: ToolId<'_>, act: &Deed<'_>, verdict: Verdict, at_least: Match) -> Option<Finding> {
         let covering = self.rules().filter(|(_, rule)| rule.written.verdict == verdict && rule.matches(tool, act) >= at_least);
         let (_, rule) = covering.min_by_key(|(voice, _)| *voice)?;
         let written = rule.written.clone();
@@ -241,7 +179,7 @@ impl Policy {
         })
     }
 
-    fn listed(&self, voice: Voice, tool: ToolId<'_>, act: &Deed<'_>) -> Listed {
+    pub(super) fn listed(&self, voice: Voice, tool: ToolId<'_>, act: &Deed<'_>) -> Listed {
         let ours = || self.rules().filter(|(whose, rule)| *whose == voice && rule.written.verdict == Verdict::Allow);
         if let Some((_, rule)) = ours().find(|(_, rule)| rule.matches(tool, act) == Match::Yes) {
             return Listed::Yes(Because::Rule(rule.written.clone()));
@@ -256,18 +194,18 @@ impl Policy {
 }
 
 /// What a mode makes of an act that no rule is about.
-fn by_mode(mode: Mode, act: &Deed<'_>) -> Finding {
+pub(super) fn by_mode(mode: Mode, act: &Deed<'_>) -> Finding {
     let verdict = match (mode, act.kind()) {
         (_, Kind::Read) => return Finding { verdict: Verdict::Allow, because: Because::Reading },
-        (Mode::Auto, Kind::Commands | Kind::Write | Kind::Fetch | Kind::Use) | (Mode::AutoEdit, Kind::Write) => Verdict::Allow,
+        // What leaves the machine is asked in every mode: a tool that reads and one that sends would leak together.
+        (Mode::Ask | Mode::Plan | Mode::AutoEdit | Mode::Auto, Kind::Fetch) => Verdict::Ask,
+        (Mode::Auto, Kind::Commands | Kind::Write | Kind::Use) | (Mode::AutoEdit, Kind::Write) => Verdict::Allow,
         (Mode::Plan, Kind::Commands | Kind::Write) => Verdict::Deny,
-        (Mode::Ask | Mode::AutoEdit, Kind::Commands | Kind::Fetch | Kind::Use)
-        | (Mode::Ask, Kind::Write)
-        | (Mode::Plan, Kind::Fetch | Kind::Use) => Verdict::Ask,
+        (Mode::Ask | Mode::AutoEdit, Kind::Commands | Kind::Use) | (Mode::Ask, Kind::Write) | (Mode::Plan, Kind::Use) => Verdict::Ask,
     };
     Finding { verdict, because: Because::Mode(mode) }
 }
 
 #[cfg(test)]
 #[path = "tests.rs"]
-mod tests;
+pub(super) mod tests;

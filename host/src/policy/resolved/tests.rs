@@ -20,7 +20,7 @@ fn policy(system: &str, user: &str, project: &str) -> Policy {
 }
 
 fn on(policy: &Policy, mode: Mode, line: &str) -> Verdict {
-    policy.find(mode, "bash", &Deed::Command(line)).verdict
+    policy.find(mode, "bash".into(), &Deed::Command(line)).verdict
 }
 
 const ALLOW: &str = r#"[commands]
@@ -96,23 +96,23 @@ fn lists_of_the_user_and_of_a_trusted_project_are_one_list() {
 fn rules_can_be_about_one_tool_by_name_or_digest() {
     let digest = "a".repeat(64);
     let text = format!("[tools.bash]\nuse = \"deny\"\n[tools.\"sha256:{digest}\"]\nuse = \"ask\"");
-    let mut policy = policy("", &text, "");
-    policy.know("other", &digest);
-    let used = |tool: &str| policy.find(Mode::Auto, tool, &Deed::Use).verdict;
-    assert_eq!((used("bash"), used("other"), used("third")), (Verdict::Deny, Verdict::Ask, Verdict::Allow));
-    assert_eq!(policy.on_tool("third"), None);
+    let policy = policy("", &text, "");
+    let other = ToolId::new("other", &digest);
+    let used = |tool: ToolId<'_>| policy.find(Mode::Auto, tool, &Deed::Use).verdict;
+    assert_eq!((used("bash".into()), used(other), used("third".into())), (Verdict::Deny, Verdict::Ask, Verdict::Allow));
+    assert_eq!(policy.on_tool("third".into()), None);
     // Who denies a tool denies it its reading too; who asks about it does not ask about reading.
     let path = WorkspacePath::parse("a", None).unwrap();
-    let reads = |tool: &str| policy.find(Mode::Auto, tool, &Deed::Read(&path)).verdict;
-    assert_eq!((reads("bash"), reads("other")), (Verdict::Deny, Verdict::Allow));
+    let reads = |tool: ToolId<'_>| policy.find(Mode::Auto, tool, &Deed::Read(&path)).verdict;
+    assert_eq!((reads("bash".into()), reads(other)), (Verdict::Deny, Verdict::Allow));
 }
 
 #[test]
 fn reading_is_allowed_or_denied_and_never_asked() {
     let path = |text: &str| WorkspacePath::parse(text, None).unwrap();
     let deny = policy("", "[read]\ndeny = [\"secrets/**\"]", "");
-    assert_eq!(deny.find(Mode::Ask, "grep", &Deed::Read(&path("Secrets/key"))).verdict, Verdict::Deny);
-    assert_eq!(deny.find(Mode::Ask, "grep", &Deed::Read(&path("src/a"))).verdict, Verdict::Allow);
+    assert_eq!(deny.find(Mode::Ask, "grep".into(), &Deed::Read(&path("Secrets/key"))).verdict, Verdict::Deny);
+    assert_eq!(deny.find(Mode::Ask, "grep".into(), &Deed::Read(&path("src/a"))).verdict, Verdict::Allow);
     for project in ["", "[protected]\nshown = [\"*.pem\"]\nwritable = [\".vscode\"]"] {
         let protected = policy("", "[read]\ndeny = [\"secrets/**\"]\n[protected]\nhidden = [\"*.sqlite\"]", project).protected();
         let of = |text: &str| protected.of(&path(text));
@@ -148,10 +148,10 @@ fn a_sandbox_that_a_layer_demands_can_only_be_raised_by_others() {
 #[test]
 fn where_a_write_goes_is_not_known_rules_about_writing_ask() {
     let rule = policy("", "[write]\ndeny = [\"secrets/**\"]", "");
-    assert_eq!(rule.find(Mode::Auto, "patch", &Deed::Write(None)).verdict, Verdict::Ask);
-    assert_eq!(policy("", "", "").find(Mode::Auto, "patch", &Deed::Write(None)).verdict, Verdict::Allow);
+    assert_eq!(rule.find(Mode::Auto, "patch".into(), &Deed::Write(None)).verdict, Verdict::Ask);
+    assert_eq!(policy("", "", "").find(Mode::Auto, "patch".into(), &Deed::Write(None)).verdict, Verdict::Allow);
     let allow = policy("", "[write]\nallow = [\"**\"]", "");
-    assert_eq!(allow.find(Mode::Ask, "patch", &Deed::Write(None)).verdict, Verdict::Ask);
+    assert_eq!(allow.find(Mode::Ask, "patch".into(), &Deed::Write(None)).verdict, Verdict::Ask);
 }
 
 #[test]
@@ -160,8 +160,9 @@ fn requests_are_decided_by_host_port_and_method() {
 allow = ["docs.rs", { pattern = "*.example.com", methods = ["get"], match = ["a.example.com"], not-match = ["POST a.example.com"] }]
 deny = ["evil.example.com"]"#;
     let policy = policy("", text, "");
-    let found =
-        |host: &str, method| policy.find(Mode::Auto, "web", &Deed::Fetch { host: &HostAddress::parse(host).unwrap(), method }).verdict;
+    let found = |host: &str, method| {
+        policy.find(Mode::Auto, "web".into(), &Deed::Fetch { host: &HostAddress::parse(host).unwrap(), method }).verdict
+    };
     assert_eq!(found("docs.rs", "POST"), Verdict::Allow);
     assert_eq!(found("a.example.com", "GET"), Verdict::Allow);
     assert_eq!(found("a.example.com", "POST"), Verdict::Ask);
@@ -182,7 +183,7 @@ fn modes_that_are_not_listed_are_lowered() {
 fn r014_what_a_tool_is_given_is_what_every_layer_leaves() {
     let system = "[tools.\"*\"]\ndeny = [\"fetch\"]";
     let policy = policy(system, "[tools.patch]\ngrants = [\"read-files\"]", "[tools.patch]\ngrants = [\"write-files\", \"fetch\"]");
-    let withheld = |tool, capability| policy.withholds(tool, &capability).map(|place| place.file.clone());
+    let withheld = |tool: &str, capability| policy.withholds(tool.into(), &capability).map(|place| place.file.clone());
     assert_eq!(withheld("other", Capability::Fetch(vec![])).as_deref(), Some("system.toml"));
     assert_eq!(withheld("other", Capability::WriteFiles), None);
     assert_eq!(withheld("patch", Capability::WriteFiles).as_deref(), Some("user.toml"));
@@ -195,13 +196,13 @@ fn r098_the_smallest_maximum_holds() {
     let policy = policy("[limits]\nseconds = 100", "[tools.slow.limits]\nseconds = 50", "[limits]\nseconds = 3000");
     let mut chosen = Caps::default();
     chosen.set(Cap::Seconds, 600).unwrap();
-    assert_eq!(policy.caps("slow", &chosen).value(Cap::Seconds), 50);
-    assert_eq!(policy.caps("fast", &chosen).value(Cap::Seconds), 100);
-    assert_eq!(policy.caps("fast", &Caps::default()).value(Cap::Seconds), 60);
+    assert_eq!(policy.caps("slow".into(), &chosen).value(Cap::Seconds), 50);
+    assert_eq!(policy.caps("fast".into(), &chosen).value(Cap::Seconds), 100);
+    assert_eq!(policy.caps("fast".into(), &Caps::default()).value(Cap::Seconds), 60);
 }
 
 /// A random policy over few words, so that rules and acts meet often.
-fn any_layer() -> impl Strategy<Value = String> {
+pub(in crate::policy) fn any_layer() -> impl Strategy<Value = String> {
     let command = prop::sample::select(vec!["a", "a b", "a *", "a b *", "b *", "*", "a c", "* b"]);
     let path = prop::sample::select(vec!["x", "x/**", "**/y", "x/y", "*", "**"]);
     let list = |pattern: prop::sample::Select<&'static str>| prop::option::of(prop::collection::vec(pattern, 0..3));
@@ -230,7 +231,7 @@ fn answers(policy: &Policy) -> Vec<Finding> {
     acts.extend(paths.iter().map(|path| Deed::Write(Some(path))));
     acts.extend(paths.iter().map(Deed::Read));
     acts.extend([Deed::Write(None), Deed::Use]);
-    let all = Mode::ALL.into_iter().flat_map(|mode| acts.iter().map(move |act| policy.find(mode, "bash", act)));
+    let all = Mode::ALL.into_iter().flat_map(|mode| acts.iter().map(move |act| policy.find(mode, "bash".into(), act)));
     all.collect()
 }
 

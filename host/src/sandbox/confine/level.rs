@@ -156,6 +156,16 @@ impl Commands {
         }
     }
 
+    /// In which sandbox commands run, and what they reach there that tools do not; in words.
+    pub fn what_they_reach(&self) -> String {
+        let secrets = match self.admitted() {
+            Ok(SandboxLevel::Kernel) => ", and can read .env files and keys in the workspace",
+            Ok(SandboxLevel::None) => ", and can read and send whatever you can",
+            Ok(SandboxLevel::Full) | Err(_) => "",
+        };
+        format!("{}{secrets}", self.in_words())
+    }
+
     /// What is open at the level in force although one might think otherwise; in words.
     pub fn open(&self) -> Vec<&'static str> {
         let level = self.measured().level;

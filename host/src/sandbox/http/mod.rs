@@ -127,8 +127,11 @@ impl Reach {
         let target = Target::of(&head).map_err(|denial| denied(&denial))?;
         headers::check(&head.headers).map_err(|denial| denied(&denial))?;
         let permit = self.permitted(&target).await.map_err(|denial| denied(&denial))?;
-        let Effect::Fetch { host, .. } = permit.effect() else {
-            return Err(Error::InternalError(Some("the permit is for something other than a request".into())));
+        let host = match permit.into_effect() {
+            effect @ Effect::Fetch { .. } if effect == target.effect() => target.host(),
+            Effect::Fetch { .. } | Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed | Effect::Plan { .. } => {
+                return Err(Error::InternalError(Some("the permit is for something other than this request".into())));
+            }
         };
         let entry = self.account.begin(&target);
         let addresses = dial::resolve(host, |at| self.granted.iter().any(|pattern| pattern.names(at, target.method().as_str()))).await?;

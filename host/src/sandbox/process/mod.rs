@@ -80,26 +80,26 @@ enum Hold {
     Leash(Leash),
 }
 
-/// Runs what the permit says, and nothing else, in a sandbox of this level.
+/// Runs what the permit says, once and nothing else, in a sandbox of this level.
 pub(super) async fn run(
-    permit: &Permit,
+    permit: Permit,
     workspace: &Workspace,
     timeout: Duration,
     cancel: &CancellationToken,
     commands: &Commands,
     level: SandboxLevel,
 ) -> Result<Finished, Failed> {
-    let Effect::Command { line, directory } = permit.effect() else { return Err(Failed::NotACommand) };
+    let Effect::Command { line, directory } = permit.into_effect() else { return Err(Failed::NotACommand) };
     let inside = workspace.dir().canonicalize(directory.for_open()).map_err(|e| Failed::Directory(directory.to_string(), e))?;
     // The workspace itself is `.`, which is no part of a path that programs compare with others.
     let directory: PathBuf = workspace.root().join(inside).components().collect();
     let started = Instant::now();
     // From here on every way out, a dropped future among them, ends the command.
     let (mut hold, out, err) = match level {
-        SandboxLevel::None => start_in_group(line, &directory)?,
+        SandboxLevel::None => start_in_group(&line, &directory)?,
         SandboxLevel::Kernel | SandboxLevel::Full => {
             let place = Place { workspace: workspace.root(), directory: &directory, protected: workspace.guard().paths() };
-            let (leash, out, err) = Leash::start(commands, line, level, place).await?;
+            let (leash, out, err) = Leash::start(commands, &line, level, place).await?;
             (Hold::Leash(leash), out, err)
         }
     };
@@ -211,9 +211,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let workspace = Workspace::open(folder.path()).expect("it opens");
         let effect = Effect::Command { line: line.into(), directory: workspace.parse("").expect("a path") };
-        let Decision::Allow(permit) = Judge::new(Mode::Auto, false).decide("bash", "{}", effect) else { panic!("auto allows") };
+        let Decision::Allow(permit, _) = Judge::new(Mode::Auto, false).decide("bash", "{}", effect) else { panic!("auto allows") };
         let commands = Commands::new("no-program".into(), crate::policy::CommandRules::default(), folder.path().join("aside"));
-        run(&permit, &workspace, timeout, cancel, &commands, SandboxLevel::None).await
+        run(permit, &workspace, timeout, cancel, &commands, SandboxLevel::None).await
     }
 
     async fn finished(line: &str) -> Finished {

@@ -102,8 +102,8 @@ impl Staged {
     /// Makes the changes, all or none, and tells what each place holds then. What was there is kept in the history, under the
     /// name of the tool.
     pub fn commit(self, permit: Permit, tool: &str, history: Option<&History>) -> Result<Vec<Made>, CommitError> {
-        match permit.effect() {
-            Effect::Write { changes, .. } if *changes == self.changes => {}
+        match permit.into_effect() {
+            Effect::Write { changes, .. } if changes == self.changes => {}
             Effect::Write { .. } | Effect::Command { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. } => {
                 return Err(CommitError::NotPermitted);
             }

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::ledger::{Change, Decided, Ended, Ground, Ledger, Ruled, Subject, Unrecorded};
 use crate::agent::ActiveTime;
 use crate::conversation::Call;
-use crate::policy::{Code, Decision, Denial, Effect, Judge, Mode, Permit, Policy, Question};
-use crate::sandbox::{Gate, Ruling};
+use crate::policy::{Code, Decision, Denial, Effect, Judge, Mode, PendingApproval, Permit, Policy, Question, ScopeApproval};
+use crate::sandbox::{Gate, PlanGate, Ruling};
+use crate::tools::ledger::{Change, Decided, Ended, Ground, Ledger, Ruled, Subject, Unrecorded};
 
 /// Denials of one call that get a record each: a guest can ask for what it does not get as fast as it runs.
 const DENIALS_ON_RECORD: usize = 16;
@@ -50,24 +50,24 @@ pub struct Approvals {
 
 /// What became of the effects of one call.
 #[derive(Debug, Default)]
-pub(super) struct Verdicts {
+pub(in crate::tools) struct Verdicts {
     /// What was permitted, in order.
-    pub(super) permitted: Vec<Effect>,
+    pub(in crate::tools) permitted: Vec<Effect>,
     /// The user's no, if there was one.
-    pub(super) rejected: Option<Rejection>,
+    pub(in crate::tools) rejected: Option<Rejection>,
     /// How long dialogs were open, or waited for.
-    pub(super) waited: Duration,
+    pub(in crate::tools) waited: Duration,
     /// The records of what was decided.
-    pub(super) records: Vec<u64>,
+    pub(in crate::tools) records: Vec<u64>,
     /// How often something was denied.
-    pub(super) denials: usize,
+    pub(in crate::tools) denials: usize,
     /// What was denied last.
-    pub(super) last_denial: Option<Denial>,
+    pub(in crate::tools) last_denial: Option<Denial>,
 }
 
 impl Verdicts {
     /// Denials that have no record of their own.
-    pub(super) fn more_denials(&self) -> u64 {
+    pub(in crate::tools) fn more_denials(&self) -> u64 {
         self.denials.saturating_sub(DENIALS_ON_RECORD) as u64
     }
 }
@@ -75,17 +75,28 @@ impl Verdicts {
 /// What may happen, once it is on record.
 struct Approved<'a> {
     permit: Permit,
+    /// What the very decision rests on that made the permit.
     ground: Ground,
+    /// What is remembered of the answer.
+    scope: Option<ScopeApproval>,
     /// Nobody else is asked before what the user has approved for the session is remembered.
     dialog: Option<tokio::sync::MutexGuard<'a, ()>>,
 }
 
+/// What the judge says of an effect.
+enum Judged<'a> {
+    /// It is decided.
+    Now(Result<Approved<'a>, Denial>),
+    /// Somebody has to be asked.
+    Ask(PendingApproval),
+}
+
 /// The user said no.
 #[derive(Clone, Debug)]
-pub(super) struct Rejection {
-    pub(super) guidance: Option<String>,
+pub(in crate::tools) struct Rejection {
+    pub(in crate::tools) guidance: Option<String>,
     /// It was a plan that the user did not accept.
-    pub(super) of_a_plan: bool,
+    pub(in crate::tools) of_a_plan: bool,
 }
 
 impl Approvals {
@@ -97,7 +108,7 @@ impl Approvals {
     }
 
     /// Stands still while a dialog is open.
-    pub(super) fn time(&self) -> &ActiveTime {
+    pub(in crate::tools) fn time(&self) -> &ActiveTime {
         &self.time
     }
 
@@ -122,19 +133,19 @@ impl Approvals {
     }
 
     /// Whether a call may start: not if it has to be on record, and nothing can be put there.
-    pub(super) fn ready(&self) -> Result<(), Denial> {
+    pub(in crate::tools) fn ready(&self) -> Result<(), Denial> {
         self.ledger.get().map_or(Ok(()), |ledger| ledger.ready()).map_err(Denial::from)
     }
 
     /// Puts the end of a call on record.
-    pub(super) fn ended(&self, subject: &Subject, ended: &Ended) {
+    pub(in crate::tools) fn ended(&self, subject: &Subject, ended: &Ended) {
         if let Some(ledger) = self.ledger.get() {
             ledger.ended(subject, ended);
         }
     }
 
     /// Puts a call on record that does not run.
-    pub(super) fn refused(&self, call: &Call, problem: &str) {
+    pub(in crate::tools) fn refused(&self, call: &Call, problem: &str) {
         if let Some(ledger) = self.ledger.get() {
             ledger.refused(call, problem);
         }
@@ -147,6 +158,8 @@ impl Approvals {
 
     /// From now on another mode is in force, for calls that are under way too.
     pub fn set_mode(&self, mode: Mode) {
+        // On record is what comes into force, which may be stricter than what is wanted.
+        let mode = lock(&self.judge).mode_for(mode);
         if let Some(ledger) = self.ledger.get() {
             // Should this be lost where it may not be, then nothing is done on the strength of it either.
             drop(ledger.changed(&Change::Mode(mode)));
@@ -160,12 +173,17 @@ impl Approvals {
     }
 
     /// How often the user said no since they last said yes.
-    pub(super) fn rejections_in_a_row(&self) -> u32 {
+    pub(in crate::tools) fn rejections_in_a_row(&self) -> u32 {
         self.rejections_in_a_row.load(Ordering::Relaxed)
     }
 
     /// Decides on the effects of a call while it runs. One that is being stopped begins nothing more.
-    pub(super) fn gate(self: &Arc<Self>, subject: &Arc<Subject>, verdicts: &Arc<Mutex<Verdicts>>, cancel: &CancellationToken) -> Gate {
+    pub(in crate::tools) fn gate(
+        self: &Arc<Self>,
+        subject: &Arc<Subject>,
+        verdicts: &Arc<Mutex<Verdicts>>,
+        cancel: &CancellationToken,
+    ) -> Gate {
         let (approvals, subject, verdicts, cancel) = (Arc::clone(self), Arc::clone(subject), Arc::clone(verdicts), cancel.clone());
         Arc::new(move |effect| {
             let (approvals, subject) = (Arc::clone(&approvals), Arc::clone(&subject));
@@ -179,8 +197,34 @@ impl Approvals {
         })
     }
 
+    /// Shows a plan of a call while it runs, and ends plan mode if the user accepts it.
+    pub(in crate::tools) fn plan_gate(
+        self: &Arc<Self>,
+        subject: &Arc<Subject>,
+        verdicts: &Arc<Mutex<Verdicts>>,
+        cancel: &CancellationToken,
+    ) -> PlanGate {
+        let (approvals, gate) = (Arc::clone(self), self.gate(subject, verdicts, cancel));
+        Arc::new(move |text| {
+            // The judge puts in the mode that follows; a guest has no say in it.
+            let (approvals, asked) = (Arc::clone(&approvals), gate(Effect::Plan { text, then: Mode::default() }));
+            Box::pin(async move {
+                match asked.await {
+                    Ruling::Permitted(permit) => Ok(lock(&approvals.judge).end_plan_mode(permit)),
+                    Ruling::Denied(denial) => Err(denial),
+                }
+            })
+        })
+    }
+
     /// Decides on an effect, asking if need be, and writes down what was decided: before it can happen.
-    pub(super) async fn rule(&self, subject: &Subject, effect: Effect, cancel: &CancellationToken, verdicts: &Mutex<Verdicts>) -> Ruling {
+    pub(in crate::tools) async fn rule(
+        &self,
+        subject: &Subject,
+        effect: Effect,
+        cancel: &CancellationToken,
+        verdicts: &Mutex<Verdicts>,
+    ) -> Ruling {
         // A guest that takes no for no answer does not get to ask again.
         if lock(verdicts).rejected.is_some() {
             return Ruling::Denied(Denial::fixed(Code::RejectedByUser, "the user has rejected this call."));
@@ -198,14 +242,11 @@ impl Approvals {
         let decision = decision.and_then(|approved| recorded.map(|()| approved).map_err(Denial::from));
         verdicts.last_denial = decision.as_ref().err().cloned().or(verdicts.last_denial.take());
         match decision {
-            Ok(Approved { permit, ground, dialog: _until_it_is_remembered }) => {
-                let mut judge = lock(&self.judge);
+            Ok(Approved { permit, ground: _, scope, dialog: _until_it_is_remembered }) => {
                 // What nobody could put on record is not remembered either.
-                if let Ground::UserForScope(Some(scope)) = ground {
-                    judge.remember(scope);
+                if let Some(scope) = scope {
+                    lock(&self.judge).remember(scope);
                 }
-                judge.carry_out(&permit);
-                drop(judge);
                 verdicts.permitted.push(permit.effect().clone());
                 Ruling::Permitted(permit)
             }
@@ -234,40 +275,39 @@ impl Approvals {
         cancel: &CancellationToken,
         verdicts: &Mutex<Verdicts>,
     ) -> Result<Approved<'_>, Denial> {
-        let standing = |permit: Permit| {
-            let finding = lock(&self.judge).find(&subject.tool, permit.effect());
-            Ok(Approved { permit, ground: Ground::Standing(finding), dialog: None })
-        };
-        let first = lock(&self.judge).decide(&subject.tool, &subject.arguments, effect.clone());
-        match first {
-            Decision::Allow(permit) => return standing(permit),
-            Decision::Deny(denial) => return Err(denial),
-            Decision::Ask(_) => {}
+        match self.judged(subject, effect.clone()) {
+            Judged::Now(decided) => return decided,
+            Judged::Ask(_) => {}
         }
         let one_at_a_time = self.dialog.lock().await;
-        // The dialog before may have approved a scope that covers this one.
-        let second = lock(&self.judge).decide(&subject.tool, &subject.arguments, effect);
-        let question = match second {
-            Decision::Allow(permit) => return standing(permit),
-            Decision::Deny(denial) => return Err(denial),
-            Decision::Ask(question) => question,
+        // The dialog before may have approved a scope that covers this one, and the mode may be another one. Whichever decision
+        // counts brings its own reason along.
+        let pending = match self.judged(subject, effect) {
+            Judged::Now(decided) => return decided,
+            Judged::Ask(pending) => pending,
         };
         let Some(approver) = &self.approver else {
             return Err(Denial::fixed(Code::NobodyToAsk, "there is nobody to ask."));
         };
-        let of_a_plan = matches!(question.effect, Effect::Plan { .. });
+        let of_a_plan = matches!(pending.question().effect, Effect::Plan { .. });
         let _waits_for_the_user = self.time.pause();
         let answer = tokio::select! {
             // First: a dialog that ends with the request has no answer to give.
             biased;
             () = cancel.cancelled() => return Err(Denial::fixed(Code::Cancelled, "the user stopped the request.")),
-            answer = approver.ask(&question) => answer,
+            answer = approver.ask(pending.question()) => answer,
         };
         match answer {
-            Answer::Yes => Ok(self.approved(question, Ground::User, one_at_a_time)),
+            Answer::Yes => {
+                self.rejections_in_a_row.store(0, Ordering::Relaxed);
+                let permit = lock(&self.judge).approve(pending)?;
+                Ok(Approved { permit, ground: Ground::User, scope: None, dialog: Some(one_at_a_time) })
+            }
             Answer::YesForScope => {
-                let ground = Ground::UserForScope(question.scope.clone());
-                Ok(self.approved(question, ground, one_at_a_time))
+                self.rejections_in_a_row.store(0, Ordering::Relaxed);
+                let (permit, scope) = lock(&self.judge).approve_scope(pending)?;
+                let ground = Ground::UserForScope(scope.as_ref().map(|approval| approval.scope().clone()));
+                Ok(Approved { permit, ground, scope, dialog: Some(one_at_a_time) })
             }
             Answer::No { guidance } => {
                 self.rejections_in_a_row.fetch_add(1, Ordering::Relaxed);
@@ -282,14 +322,20 @@ impl Approvals {
         }
     }
 
-    fn approved<'a>(&self, question: Question, ground: Ground, dialog: tokio::sync::MutexGuard<'a, ()>) -> Approved<'a> {
-        self.rejections_in_a_row.store(0, Ordering::Relaxed);
-        Approved { permit: lock(&self.judge).approve(question), ground, dialog: Some(dialog) }
+    /// Decides on an effect as things are now, under one lock.
+    fn judged(&self, subject: &Subject, effect: Effect) -> Judged<'_> {
+        match lock(&self.judge).decide(subject.tool_id(), &subject.arguments, effect) {
+            Decision::Allow(permit, basis) => {
+                Judged::Now(Ok(Approved { permit, ground: Ground::Standing(basis), scope: None, dialog: None }))
+            }
+            Decision::Deny(denial) => Judged::Now(Err(denial)),
+            Decision::Ask(pending) => Judged::Ask(pending),
+        }
     }
 }
 
 /// For the tool and its user alike: nothing of a rejected call may be taken as done.
-pub(super) fn rejected_text(tool: &str, rejection: &Rejection, before: &[Effect]) -> String {
+pub(in crate::tools) fn rejected_text(tool: &str, rejection: &Rejection, before: &[Effect]) -> String {
     use std::fmt::Write as _;
     let mut text = match &rejection.guidance {
         _ if rejection.of_a_plan => {
@@ -319,82 +365,9 @@ pub(super) fn rejected_text(tool: &str, rejection: &Rejection, before: &[Effect]
     text
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(in crate::tools) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::AtomicBool;
-
-    use super::*;
-    use crate::agent::events::Tier;
-    use crate::policy::{Grants, WorkspacePath};
-    use crate::sandbox::Digest;
-    use crate::tools::Origin;
-
-    /// Says yes to everything of the kind, and counts how often it was asked.
-    #[derive(Default)]
-    struct Generous(AtomicU32);
-
-    impl Approver for Generous {
-        fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answer> {
-            self.0.fetch_add(1, Ordering::Relaxed);
-            Box::pin(std::future::ready(Answer::YesForScope))
-        }
-    }
-
-    /// A ledger that has to be had, on a disk that is full or not.
-    #[derive(Default)]
-    struct Disk {
-        full: AtomicBool,
-    }
-
-    impl Disk {
-        fn write(&self) -> Result<(), Unrecorded> {
-            if self.full.load(Ordering::Relaxed) { Err(Unrecorded("no room".into())) } else { Ok(()) }
-        }
-    }
-
-    impl Ledger for Disk {
-        fn ready(&self) -> Result<(), Unrecorded> {
-            self.write()
-        }
-        fn decided(&self, _: &Subject, _: &Decided) -> Result<Option<u64>, Unrecorded> {
-            self.write().map(|()| Some(1))
-        }
-        fn changed(&self, _: &Change<'_>) -> Result<(), Unrecorded> {
-            self.write()
-        }
-        fn ended(&self, _: &Subject, _: &Ended) {}
-        fn refused(&self, _: &Call, _: &str) {}
-    }
-
-    #[test]
-    fn r108_a_scope_that_could_not_be_put_on_record_is_not_remembered() {
-        let (approver, disk) = (Arc::new(Generous::default()), Arc::new(Disk::default()));
-        let approvals =
-            Approvals::new(Mode::Ask, Some(Arc::clone(&approver) as Arc<dyn Approver>)).recorded_by(Arc::clone(&disk) as Arc<dyn Ledger>);
-        let subject = Subject {
-            call: "c".into(),
-            tool: "bash".into(),
-            arguments: "{}".into(),
-            digest: Digest::of(b"bash"),
-            origin: Origin::BuiltIn("bash"),
-            tier: Tier::Write,
-            grants: Grants::default(),
-        };
-        let rule = || {
-            let effect = Effect::Command { line: "git status".into(), directory: WorkspacePath::parse("", None).expect("a path") };
-            let (cancel, verdicts) = (CancellationToken::new(), Mutex::default());
-            futures_util::FutureExt::now_or_never(approvals.rule(&subject, effect, &cancel, &verdicts)).expect("nothing waits")
-        };
-        disk.full.store(true, Ordering::Relaxed);
-        assert!(matches!(rule(), Ruling::Denied(denial) if denial.code == Code::NotRecorded));
-        disk.full.store(false, Ordering::Relaxed);
-        for asked in [2, 2] {
-            assert!(matches!(rule(), Ruling::Permitted(_)));
-            assert_eq!(approver.0.load(Ordering::Relaxed), asked, "asked again once, and then remembered");
-        }
-    }
-}
+mod tests;

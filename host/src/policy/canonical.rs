@@ -1,0 +1,271 @@
+//! The canonical form of a policy: one text for all policies that mean the same.
+//!
+//! The audit log names the policy in force by the SHA-256 of this text. Version 1:
+//!
+//! - The first line is `cofferdam policy 1`. Each other line is a JSON array of texts, numbers and lists of these, and says one
+//!   thing. Lines end with a line feed.
+//! - Lines are sorted by their bytes, and none comes twice: neither the order of files nor that of rules means anything, and neither
+//!   does saying a thing twice.
+//! - The first entry is whose word it is: `system`, `user` or `project` (a project that the user trusts speaks as `user`).
+//! - Places, comments, names of files and the tests of rules are not in it, nor is the name of a profile: what the profile says is.
+//! - Lists of which the order means nothing (modes, methods, capabilities) are sorted and without repetition.
+//!
+//! | line | says |
+//! |---|---|
+//! | `[WHO,"rule",SECTION,VERDICT,TOOL,PATTERN]` | a rule; `TOOL` is `""` for every tool, else its name in lower case or its digest |
+//! | `[WHO,"allow-list",SECTION]` | a list `allow` is present |
+//! | `[WHO,"modes",[MODE…]]` | these modes may be chosen |
+//! | `[WHO,"minimum",LEVEL]` | the least sandbox of commands |
+//! | `[WHO,"local",HOST]` | a place of this machine or its network |
+//! | `[WHO,"protected",LIST,PATTERN]` | a pattern under [protected] |
+//! | `[WHO,"grants",TOOL,[CAPABILITY…]]`, `[WHO,"withholds",TOOL,[CAPABILITY…]]` | what a tool may be given at most, or never |
+//! | `[WHO,"limit",TOOL,CAP,NUMBER]` | the largest value of a cap |
+//! | `[WHO,"setting",KEY,VALUE]` | a bound on a setting of the program: a switch, or the list of what is allowed |
+//!
+//! What is added to policies adds lines of a new kind. A change to what is here is a new version.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{Cap, Layer, Lending, Pattern, Policy, Protecting, Rule, SettingRules, Subject, Voice};
+
+/// The first line.
+const HEAD: &str = "cofferdam policy 1";
+
+impl Policy {
+    /// The canonical form of this policy.
+    pub fn canonical(&self) -> String {
+        let mut lines = BTreeSet::new();
+        for (voice, layer) in self.layers() {
+            let who = match voice {
+                Voice::System => "system",
+                Voice::User => "user",
+                Voice::Stranger => "project",
+            };
+            say(layer, &mut |line| {
+                let Value::Array(words) = line else { return };
+                let line = Value::Array([vec![json!(who)], words].concat());
+                lines.insert(line.to_string());
+            });
+        }
+        lines.iter().fold(format!("{HEAD}\n"), |text, line| text + line + "\n")
+    }
+}
+
+/// Everything that a layer says.
+fn say(layer: &Layer, to: &mut dyn FnMut(Value)) {
+    // Each field by its name, so that a new one is not forgotten.
+    let Layer { source: _, file: _, profile: _, modes, rules, lists, minimum, local, protected, lending, named: _, maxima, settings } =
+        layer;
+    if let Some((modes, _)) = modes {
+        to(json!(["modes", sorted(modes.iter().map(|mode| mode.name()))]));
+    }
+    for Rule { tool, pattern, written } in rules {
+        let text = match pattern {
+            // What it covers follows from the tool.
+            Pattern::Tool => "",
+            Pattern::Command(_) | Pattern::Read(_) | Pattern::Write(_) | Pattern::Fetch { .. } => &written.text,
+        };
+        to(json!(["rule", written.kind.section(), written.verdict.name(), subject(tool.as_ref()), text]));
+    }
+    lists.keys().for_each(|kind| to(json!(["allow-list", kind.section()])));
+    if let Some((level, _)) = minimum {
+        to(json!(["minimum", level.name()]));
+    }
+    local.iter().for_each(|host| to(json!(["local", host.text])));
+    let Protecting { hidden, read_only, shown, writable } = protected;
+    for (list, patterns) in [("hidden", hidden), ("read_only", read_only), ("shown", shown), ("writable", writable)] {
+        patterns.iter().for_each(|pattern| to(json!(["protected", list, pattern.text])));
+    }
+    for Lending { tool, at_most, never } in lending {
+        for (word, kinds) in [("grants", at_most), ("withholds", never)] {
+            if let Some((kinds, _)) = kinds {
+                to(json!([word, subject(Some(tool)), sorted(kinds.iter().map(|kind| kind.name()))]));
+            }
+        }
+    }
+    say_settings(settings, to);
+    for (tool, caps) in maxima {
+        for cap in Cap::ALL {
+            if let Some(value) = caps.get(cap) {
+                to(json!(["limit", subject(tool.as_ref()), cap.name(), value]));
+            }
+        }
+    }
+}
+
+fn say_settings(settings: &SettingRules, to: &mut dyn FnMut(Value)) {
+    let SettingRules {
+        audit_enabled,
+        audit_required,
+        network,
+        read,
+        write,
+        providers,
+        base_urls,
+        digests,
+        sources,
+        session_required,
+        session_keep,
+    } = settings;
+    let switches = [
+        ("audit.enabled", audit_enabled),
+        ("audit.required", audit_required),
+        ("commands.network", network),
+        ("sessions.required", session_required),
+        ("sessions.keep", session_keep),
+    ];
+    for (name, switch) in switches {
+        if let Some((value, _)) = switch {
+            to(json!(["setting", name, value]));
+        }
+    }
+    let mut list = |name: &str, texts: Option<BTreeSet<String>>| {
+        if let Some(texts) = texts {
+            to(json!(["setting", name, texts]));
+        }
+    };
+    list("commands.read", read.as_ref().map(|(paths, _)| paths.iter().cloned().collect()));
+    list("commands.write", write.as_ref().map(|(paths, _)| paths.iter().cloned().collect()));
+    list("models.providers", providers.as_ref().map(|(names, _)| names.clone()));
+    list("models.base_urls", base_urls.as_ref().map(|(urls, _)| urls.iter().map(ToString::to_string).collect()));
+    list("plugins.digests", digests.as_ref().map(|(digests, _)| digests.clone()));
+    list("plugins.sources", sources.as_ref().map(|(sources, _)| sources.iter().map(ToString::to_string).collect()));
+}
+
+/// The tool that a line is about. No two tools have names that only differ in case.
+fn subject(tool: Option<&Subject>) -> String {
+    match tool {
+        None | Some(Subject::Every) => String::new(),
+        Some(tool @ (Subject::Name(_) | Subject::Digest(_))) => tool.to_string().to_ascii_lowercase(),
+    }
+}
+
+fn sorted<'a>(words: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
+    words.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Level;
+    use super::*;
+
+    /// One of everything.
+    const SYSTEM: &str = r#"
+modes = ["plan", "ask"]
+[commands]
+minimum = "full"
+network = false
+read = ["/data", "/cache"]
+write = []
+allow = ["git status *", { pattern = "cargo test *", match = ["cargo test --lib"] }]
+deny = [{ pattern = "git push *", tool = "Bash" }]
+[read]
+deny = ["customers/**"]
+[write]
+ask = ["src/**"]
+[fetch]
+allow = [{ pattern = "docs.rs", methods = ["post", "GET"] }]
+local = ["127.0.0.1:3000"]
+[protected]
+hidden = ["*.sqlite"]
+read_only = ["dist"]
+shown = ["tests/*.pem"]
+writable = [".vscode"]
+[tools."*"]
+deny = ["fetch", "delegate"]
+[tools."sha256:0000000000000000000000000000000000000000000000000000000000000000"]
+use = "ask"
+grants = ["write-files", "read-files"]
+limits = { seconds = 5 }
+[limits]
+memory_mib = 128
+[audit]
+enabled = true
+required = true
+[models]
+providers = ["openai", "anthropic"]
+base_urls = ["https://models.example.com/v1"]
+[plugins]
+digests = ["sha256:1111111111111111111111111111111111111111111111111111111111111111"]
+sources = ["/opt/plugins"]
+[sessions]
+required = false
+keep = false
+"#;
+
+    const CANONICAL: &str = r#"cofferdam policy 1
+["system","allow-list","commands"]
+["system","allow-list","fetch"]
+["system","grants","sha256:0000000000000000000000000000000000000000000000000000000000000000",["read-files","write-files"]]
+["system","limit","","memory_mib",128]
+["system","limit","sha256:0000000000000000000000000000000000000000000000000000000000000000","seconds",5]
+["system","local","127.0.0.1:3000"]
+["system","minimum","full"]
+["system","modes",["ask","plan"]]
+["system","protected","hidden","*.sqlite"]
+["system","protected","read_only","dist"]
+["system","protected","shown","tests/*.pem"]
+["system","protected","writable",".vscode"]
+["system","rule","commands","allow","","cargo test *"]
+["system","rule","commands","allow","","git status *"]
+["system","rule","commands","deny","bash","git push *"]
+["system","rule","fetch","allow","","GET,POST docs.rs"]
+["system","rule","read","deny","","customers/**"]
+["system","rule","tools","ask","sha256:0000000000000000000000000000000000000000000000000000000000000000",""]
+["system","rule","write","ask","","src/**"]
+["system","withholds","",["delegate","fetch"]]
+"#;
+
+    fn canonical(layers: &[(Level, &str)]) -> String {
+        let mut policy = Policy::default();
+        for (at, (level, text)) in layers.iter().enumerate() {
+            policy.add(Layer::parse(*level, &format!("{at}.toml"), text).unwrap_or_else(|error| panic!("{error}")));
+        }
+        policy.canonical()
+    }
+
+    #[test]
+    fn the_canonical_form_of_version_1_does_not_change() {
+        assert_eq!(canonical(&[(Level::System, SYSTEM)]), CANONICAL);
+        assert_eq!(Policy::default().canonical(), "cofferdam policy 1\n");
+        // As the audit log has it.
+        let digest = |text: &str| crate::sandbox::Digest::of(text.as_bytes()).to_string();
+        assert_eq!(digest(&canonical(&[(Level::System, SYSTEM)])), "b7a606f28d6a7efe21096e9bcedaa14840f99f8a595b8ad6c62edd4d88359173");
+        assert_eq!(digest(&Policy::default().canonical()), "e3f8e5038af7e7514a5896b4afbd599fe00bfd995a4c3c3a73678df5fe8f1b9c");
+    }
+
+    #[test]
+    fn what_means_nothing_is_not_in_it() {
+        let one = "# A comment.\n[commands]\ndeny = [\"a *\", \"b *\"]\n[tools.x]\nuse = \"ask\"";
+        let other = "[tools.X]\nuse = \"ask\"\n\n\n[commands]\ndeny = [\"b *\", { pattern = \"a *\", match = [\"a\"] }, \"b *\"]";
+        assert_eq!(canonical(&[(Level::User, one)]), canonical(&[(Level::User, other)]));
+        let (system, user) = ((Level::System, "modes = [\"ask\"]"), (Level::User, one));
+        assert_eq!(canonical(&[system, user]), canonical(&[user, system]));
+        // One file or two, if it is the same word.
+        let parts =
+            [(Level::User, "[commands]\ndeny = [\"a *\"]"), (Level::User, "[commands]\ndeny = [\"b *\"]\n[tools.\"x\"]\nuse = \"ask\"")];
+        assert_eq!(canonical(&parts), canonical(&[user]));
+    }
+
+    #[test]
+    fn what_means_something_is_in_it() {
+        let base = "[commands]\ndeny = [\"a *\"]";
+        let texts = [
+            base,
+            "[commands]\nask = [\"a *\"]",
+            "[commands]\ndeny = [\"a\"]",
+            "[commands]\ndeny = [\"a *\"]\nallow = []",
+            "[commands]\ndeny = [{ pattern = \"a *\", tool = \"x\" }]",
+            "[write]\ndeny = [\"a *\"]",
+            "",
+        ];
+        let mut seen: BTreeSet<String> = texts.iter().map(|text| canonical(&[(Level::User, text)])).collect();
+        seen.extend([Level::System, Level::Project].map(|level| canonical(&[(level, base)])));
+        assert_eq!(seen.len(), texts.len() + 2);
+        let mut trusted = Policy::default();
+        trusted.add_trusted(Layer::parse(Level::Project, "p.toml", base).unwrap());
+        assert_eq!(trusted.canonical(), canonical(&[(Level::User, base)]), "the user speaks for it");
+    }
+}

@@ -1,0 +1,240 @@
+//! Which lines a pattern covers, and which it might.
+
+use super::*;
+
+fn on(pattern: &str, line: &str, verdict: Verdict) -> Match {
+    CommandPattern::parse(pattern).expect(pattern).matches(line, verdict)
+}
+
+#[test]
+fn an_allow_covers_plain_words_and_nothing_else() {
+    let table = [
+        ("git status", "git status", true),
+        ("git status", "git  status ", true),
+        ("git status", "git status --short", false),
+        ("git status *", "git status", true),
+        ("git status *", "git status --short -b", true),
+        ("git status *", "git statusx", false),
+        ("git status *", "git", false),
+        ("git status *", "/tmp/git status", false),
+        ("cargo t*", "cargo test", true),
+        ("cargo t*", "cargo test --lib", false),
+        ("git * --stat", "git log --stat", true),
+        ("git * --stat", "git log -p --stat", false),
+        ("*", "rm -rf x", true),
+    ];
+    for (pattern, line, expected) in table {
+        assert_eq!(on(pattern, line, Verdict::Allow), Match::certain(expected), "{pattern} on {line}");
+    }
+}
+
+#[test]
+fn r039_an_opaque_line_is_never_allowed() {
+    for line in
+        ["git status; x", "git status | sh", "git status && x", "git status $(x)", "A=b git status", "git 'status'", "git status\nx"]
+    {
+        assert_eq!(on("git status *", line, Verdict::Allow), Match::No, "{line}");
+        assert_eq!(on("*", line, Verdict::Allow), Match::No, "{line}");
+    }
+}
+
+#[test]
+fn a_denied_command_is_found_in_longer_lines() {
+    let table = [
+        ("git push", Match::Yes),
+        ("git push --force", Match::Yes),
+        ("/usr/bin/git push", Match::Yes),
+        ("true; git push", Match::Yes),
+        ("sh -c 'git push'", Match::Yes),
+        ("A=b git push", Match::Yes),
+        ("true && (git push)", Match::Yes),
+        ("git\tpush\t--force", Match::Yes),
+        ("git \\\npush", Match::Yes),
+        ("env git push", Match::Perhaps),
+        ("git -C x push", Match::Yes),
+        ("g''it push", Match::Perhaps),
+        ("git status", Match::No),
+        ("cat a | wc", Match::Perhaps),
+    ];
+    for (line, expected) in table {
+        for verdict in [Verdict::Ask, Verdict::Deny] {
+            assert_eq!(on("git push *", line, verdict), expected, "{line}");
+        }
+    }
+    assert_eq!(on("*", "anything | at all", Verdict::Deny), Match::Yes);
+}
+
+#[test]
+fn r035_a_subcommand_is_found_behind_its_options() {
+    use Match::{No, Perhaps, Yes};
+    let table = [
+        // Known options: there is one way to read the line.
+        ("git push *", "git -C . push", Yes),
+        ("git push *", "git --no-pager push origin", Yes),
+        ("git push *", "git --git-dir=x push", Yes),
+        ("git push *", "git --git-dir x --work-tree y push", Yes),
+        ("git push *", "git -c core.pager=x push", Yes),
+        ("git push *", "git -C push status", No),
+        ("git push *", "git --no-pager log push", No),
+        ("git push *", "git stash push", No),
+        ("git push *", "git help push", No),
+        ("git push", "git -C . push", Yes),
+        ("git push", "git -C . push origin", No),
+        ("git remote add *", "git -C . remote add x y", Yes),
+        ("git remote add *", "git remote -v add x y", Perhaps),
+        ("cargo publish *", "cargo +nightly publish", Yes),
+        ("cargo publish *", "cargo +nightly -Z unstable-options --locked publish", Yes),
+        ("cargo publish *", "cargo --config x publish", Yes),
+        ("npm publish *", "npm --prefix x publish", Yes),
+        ("pnpm publish *", "pnpm -r --filter a publish", Yes),
+        ("yarn publish *", "yarn --cwd x publish", Yes),
+        ("docker push *", "docker --context x push y", Yes),
+        ("docker push *", "docker -H tcp://x push y", Yes),
+        ("podman push *", "podman --remote push y", Yes),
+        ("kubectl delete *", "kubectl -n prod delete pod x", Yes),
+        ("kubectl delete *", "kubectl --context=prod delete pod x", Yes),
+        ("helm uninstall *", "helm --kube-context x uninstall y", Yes),
+        ("terraform apply *", "terraform -chdir=x apply", Yes),
+        ("tofu apply *", "tofu -chdir=x apply", Yes),
+        ("pip install *", "pip --proxy x install y", Yes),
+        ("uv publish *", "uv --directory x publish", Yes),
+        ("poetry publish *", "poetry -C x publish", Yes),
+        ("go install *", "go -C x install ./...", Yes),
+        ("gh release *", "gh -R a/b release create", Yes),
+        ("systemctl stop *", "systemctl --user --now stop x", Yes),
+        ("apt install *", "apt -y install x", Yes),
+        ("aws s3 rm *", "aws --profile p s3 rm s3://x", Yes),
+        ("gcloud run deploy *", "gcloud --project p run deploy x", Yes),
+        ("az group delete *", "az --subscription s group delete x", Yes),
+        ("make deploy", "make -C x deploy", Yes),
+        // Unknown ones: each way counts.
+        ("git push *", "git --new-option push", Perhaps),
+        ("git push *", "git --new-option x push", Perhaps),
+        ("npm publish *", "npm --silent publish", Perhaps),
+        ("npm publish *", "npm --silent ls", No),
+        ("mytool deploy *", "mytool --verbose deploy", Perhaps),
+        ("mytool deploy *", "mytool -o x deploy", Perhaps),
+        ("mytool deploy *", "mytool x deploy", No),
+        // The same subcommand by another word, an abbreviation, or what may be an alias.
+        ("git push *", "git -c alias.p=push p", Perhaps),
+        ("git push *", "git pub", Perhaps),
+        ("git push *", "git send-pack x", Perhaps),
+        ("git push *", "git lfs push", Perhaps),
+        ("npm publish *", "npm pub", Perhaps),
+        ("npm install *", "npm add x", Perhaps),
+        ("cargo build *", "cargo b", Perhaps),
+        ("docker run *", "docker container run x", Perhaps),
+        ("docker push *", "docker --debug image push x", Perhaps),
+        ("gcloud run deploy *", "gcloud beta run deploy x", Perhaps),
+        ("make deploy *", "make all deploy", Perhaps),
+        ("make deploy *", "make V=1 deploy", Perhaps),
+        ("make deploy *", "make all", No),
+        // Program and subcommand in one word, and the same program by another name or path.
+        ("git push *", "git-push", Yes),
+        ("git push *", "/usr/lib/git-core/git-push -f", Yes),
+        ("git push *", "/usr/lib/git-core/git -C x push", Yes),
+        ("git push *", "env git-push", Perhaps),
+        ("git push *", "git-pull", No),
+        ("git-push *", "git push", Perhaps),
+        ("git-push *", "git -C x push", Perhaps),
+        ("docker compose up *", "docker-compose -f x up", Perhaps),
+        ("docker-compose up *", "docker compose up", Perhaps),
+        ("pip install *", "pip3 install x", Perhaps),
+        ("pip install *", "python -m pip -q install x", Perhaps),
+        ("apt install *", "apt-get -y install x", Perhaps),
+        ("git push *", "Git push", Perhaps),
+        // In front of the program.
+        ("git push *", "env git push", Perhaps),
+        ("git push *", "command git push", Perhaps),
+        ("git push *", "env A=b git -C x push", Perhaps),
+        ("git push *", "timeout 5 nice -n 5 git --no-pager push", Perhaps),
+        ("git push *", "git submodule foreach git -C x push", Perhaps),
+        // In a line that is more than words.
+        ("git push *", "true; git -C x push", Yes),
+        ("git push *", "A=b git --no-pager push", Yes),
+        ("git push *", "(git-push)", Yes),
+        ("git push *", "sh -c 'git -C . push'", Yes),
+        // Options that the pattern names, wherever and however they are given.
+        ("git push --force *", "git push origin --force", Perhaps),
+        ("git push --force *", "git -C x push --forc", Perhaps),
+        ("git push -f *", "git push -uf origin", Perhaps),
+        ("git push --force *", "git push origin", No),
+        ("rm -rf *", "rm -r -f x", Perhaps),
+        ("rm -rf *", "rm -fr x", Perhaps),
+        ("rm -rf *", "rm -r x", No),
+        ("python -m twine *", "python -B -m twine upload", Perhaps),
+    ];
+    for (pattern, line, expected) in table {
+        for verdict in [Verdict::Ask, Verdict::Deny] {
+            assert_eq!(on(pattern, line, verdict), expected, "{pattern} on {line}");
+        }
+        let plain = SimpleCommand::parse(line).is_some();
+        let allows = on(pattern, line, Verdict::Allow) == Match::Yes;
+        assert!(!allows || plain && expected == Match::Yes && pattern == line, "an allow is for what is written: {pattern} on {line}");
+    }
+}
+
+#[test]
+fn a_line_of_many_words_is_decided_soon_and_never_let_through() {
+    let started = std::time::Instant::now();
+    let deny = |line: &str| on("git push *", line, Verdict::Deny);
+    assert_eq!(deny(&("git -a ".repeat(18_000) + "push")), Match::Perhaps);
+    assert_eq!(deny(&("x ".repeat(60_000) + "git push")), Match::Perhaps);
+    assert_eq!(deny(&("git ".to_owned() + &"-v ".repeat(40_000) + "push")), Match::Perhaps);
+    assert_eq!(deny(&("git-a ".repeat(20_000) + "; git push")), Match::Yes);
+    assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_program_that_is_denied_by_its_path_is_denied_by_every_spelling_of_it() {
+    let table = [
+        ("scripts/release *", "scripts/release x", Match::Yes),
+        ("scripts/release *", "./scripts/release", Match::Yes),
+        ("scripts/release *", "scripts//release x", Match::Yes),
+        ("scripts/release *", "scripts/../scripts/release", Match::Yes),
+        ("scripts/release *", "sh scripts/release", Match::Perhaps),
+        ("scripts/release *", "release", Match::Perhaps),
+        ("scripts/release *", "scripts/released", Match::No),
+        ("./deploy.sh *", "././deploy.sh now", Match::Yes),
+        ("./deploy.sh *", "deploy.sh", Match::Yes),
+        ("./deploy.sh *", "sh deploy.sh", Match::Perhaps),
+        ("./deploy.sh *", "true; ././deploy.sh", Match::Yes),
+        ("/usr/bin/git push *", "git push", Match::Perhaps),
+        ("/usr/bin/git push *", "/usr/bin/../bin/git push", Match::Yes),
+        ("/usr/bin/git push *", "git pull", Match::No),
+        ("../tool", "../../tool", Match::Perhaps),
+    ];
+    for (pattern, line, expected) in table {
+        assert_eq!(on(pattern, line, Verdict::Deny), expected, "{pattern} on {line}");
+        assert_eq!(on(pattern, line, Verdict::Ask), expected, "{pattern} on {line}");
+    }
+    for line in ["./scripts/release", "scripts//release", "release"] {
+        assert_eq!(on("scripts/release *", line, Verdict::Allow), Match::No, "an allow is for what is written: {line}");
+    }
+}
+
+#[test]
+fn what_could_never_match_is_an_error() {
+    let problem = |text| CommandPattern::parse(text).unwrap_err().to_string();
+    assert!(problem("").contains("`*` covers every command"));
+    assert!(problem("git status; x").contains("';'"));
+    assert!(problem("echo $HOME").contains("'$'"));
+    assert!(problem("A=b git").contains("sets a variable"));
+    assert!(problem("git push **").contains("`**` in `git push **` has no meaning"));
+    assert!(problem("** x").contains("has no meaning"));
+}
+
+#[test]
+fn r098_a_line_that_is_too_long_to_be_searched_is_asked() {
+    let words = |count: usize| "a ".repeat(count) + "git push";
+    assert_eq!(on("git push", &words(100), Verdict::Deny), Match::Perhaps, "as an argument");
+    assert_eq!(on("git push", &format!("true; {}; git push", words(900)), Verdict::Deny), Match::Yes);
+    let started = std::time::Instant::now();
+    for line in [words(60_000), "x".repeat(120 << 10), format!("true; {}", words(60_000))] {
+        for _ in 0..100 {
+            assert_eq!(on("git push *", &line, Verdict::Deny), Match::Perhaps);
+            assert_eq!(on("*", &line, Verdict::Ask), Match::Yes);
+        }
+    }
+    assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
+}

@@ -1,0 +1,193 @@
+//! Programs with subcommands: how their options are read, and which subcommands say what the rest of a line can do.
+//!
+//! The table is data. A program that is not in it is read with the same caution: any of its options may take the next word as
+//! its value.
+
+mod table;
+
+pub(super) use table::PROGRAMS;
+
+/// A list of words with spaces between them.
+type Words = &'static str;
+
+/// What is known of a program whose subcommand says what it does.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// As it is called.
+    pub(super) name: &'static str,
+    /// Other names of the same program, or of one that takes the same subcommands.
+    pub(super) also: Words,
+    /// Options in front of a subcommand that take the next word as their value.
+    pub(super) valued: Words,
+    /// Options in front of a subcommand that take none.
+    pub(super) flags: Words,
+    /// Words that may stand in front of a subcommand and leave it what it is, such as `container` in `docker container run`.
+    pub(super) groups: Words,
+    /// Subcommands with the same meaning, each group of them in front of a `|`.
+    pub(super) synonyms: Words,
+    /// Its own subcommands, where any other may be an alias of one of them; empty where there are no aliases.
+    pub(super) own: Words,
+    /// Subcommands that bound what the rest of the line can do, so that "don't ask again" may cover all that begins with them.
+    /// What runs whatever comes next, such as `run` and `exec`, is never among them.
+    pub(super) bounded: Words,
+    /// Beginnings of words that lift that bound: an option that writes a file or runs a program.
+    pub(super) unbounded_by: Words,
+    /// What else is special about it.
+    pub(super) quirk: Quirk,
+}
+
+/// How the words of a program differ from the usual.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quirk {
+    /// Not at all.
+    None,
+    /// `git-push` is `git push`.
+    Joined,
+    /// `+nightly` in front of the subcommand chooses a toolchain.
+    Toolchain,
+    /// It takes any number of subcommands and does them all.
+    Several,
+}
+
+/// How an option in front of a subcommand is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OptionKind {
+    /// It is one word.
+    Alone,
+    /// The next word is its value.
+    WithNext,
+    /// Either of these.
+    Unknown,
+}
+
+impl Program {
+    /// The program of this name. A version at its end and `.exe` mean nothing: `pip3.11` is `pip`.
+    pub(super) fn named(name: &str) -> Option<&'static Self> {
+        let exactly = |name: &str| PROGRAMS.iter().find(|program| program.name == name || has(program.also, name));
+        exactly(name).or_else(|| exactly(&base(name)))
+    }
+
+    /// The program and the subcommand of a name that is both, such as `git-push`.
+    pub(super) fn joined(name: &str) -> Option<(&'static Self, &str)> {
+        let (program, subcommand) = name.split_once('-').filter(|(_, subcommand)| !subcommand.is_empty())?;
+        Self::named(name).is_none().then(|| Self::named(program)).flatten().map(|program| (program, subcommand))
+    }
+
+    /// Whether a word may stand in front of a subcommand and leave it what it is.
+    pub(super) fn is_group(&self, word: &str) -> bool {
+        has(self.groups, word)
+    }
+
+    /// Whether it knows these two subcommands as one.
+    pub(super) fn is_synonym(&self, one: &str, other: &str) -> bool {
+        self.synonyms.split('|').any(|group| has(group, one) && has(group, other))
+    }
+
+    /// Whether a subcommand may be an alias for another one.
+    pub(super) fn may_be_alias(&self, subcommand: &str) -> bool {
+        !self.own.is_empty() && !has(self.own, subcommand)
+    }
+
+    /// Whether the first of these words, which follow the program, bounds what the others can do.
+    pub(super) fn is_bounded(&self, words: &[&str]) -> bool {
+        let [subcommand, rest @ ..] = words else { return false };
+        let lifts = |word: &&str| self.unbounded_by.split_ascii_whitespace().any(|beginning| word.starts_with(beginning));
+        has(self.bounded, subcommand) && !rest.iter().any(lifts)
+    }
+}
+
+fn has(words: Words, word: &str) -> bool {
+    words.split_ascii_whitespace().any(|listed| listed == word)
+}
+
+/// How an option of a program is read.
+pub(super) fn option_kind(program: Option<&Program>, option: &str) -> OptionKind {
+    // Whoever is called so, `--x=y` brings its value along, and `--` has none.
+    if option == "--" || option.contains('=') {
+        return OptionKind::Alone;
+    }
+    match program {
+        Some(program) if has(program.flags, option) => OptionKind::Alone,
+        Some(program) if has(program.valued, option) => OptionKind::WithNext,
+        Some(_) | None => OptionKind::Unknown,
+    }
+}
+
+/// Whether two names are those of one program, or of two that take the same subcommands. On some file systems case means nothing.
+pub(super) fn is_same(one: &str, other: &str) -> bool {
+    let same_entry = || Program::named(one).zip(Program::named(other)).is_some_and(|(one, other)| one.name == other.name);
+    is_version_of(one, other) || is_version_of(other, one) || same_entry()
+}
+
+/// Whether a name is another one with a version, or with nothing, at its end: `python3.11` and `python3`.
+fn is_version_of(longer: &str, name: &str) -> bool {
+    let (longer, name) = (without_exe(longer), without_exe(name));
+    let begins = longer.get(..name.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(name));
+    begins && !name.is_empty() && longer[name.len()..].bytes().all(|byte| byte.is_ascii_digit() || byte == b'.' || byte == b'-')
+}
+
+/// A name in lower case, without `.exe` and the version at its end.
+fn base(name: &str) -> String {
+    without_exe(name).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-').to_ascii_lowercase()
+}
+
+fn without_exe(name: &str) -> &str {
+    let stem = name.len().checked_sub(4).filter(|at| name.get(*at..).is_some_and(|end| end.eq_ignore_ascii_case(".exe")));
+    stem.map_or(name, |at| &name[..at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_by_its_other_names_too() {
+        let table = [
+            ("git", Some("git")),
+            ("pip3", Some("pip")),
+            ("pip3.11", Some("pip")),
+            ("apt-get", Some("apt")),
+            ("Git.EXE", Some("git")),
+            ("gitk", None),
+            ("7", None),
+            ("", None),
+        ];
+        for (name, found) in table {
+            assert_eq!(Program::named(name).map(|program| program.name), found, "{name}");
+        }
+        assert_eq!(Program::joined("git-push").map(|(program, subcommand)| (program.name, subcommand)), Some(("git", "push")));
+        assert!(Program::joined("apt-get").is_none() && Program::joined("git-").is_none() && Program::joined("x-y").is_none());
+    }
+
+    #[test]
+    fn a_version_and_case_make_no_other_program() {
+        let same = [("pip", "pip3"), ("python3", "python3.11"), ("git", "Git.exe"), ("apt", "apt-get"), ("dnf", "yum"), ("x", "X-2")];
+        let other = [("base32", "base64"), ("git", "gitk"), ("a", "b"), ("go", "gofmt"), ("", "7")];
+        for (one, two) in same {
+            assert!(is_same(one, two) && is_same(two, one), "{one} {two}");
+        }
+        for (one, two) in other {
+            assert!(!is_same(one, two) && !is_same(two, one), "{one} {two}");
+        }
+    }
+
+    #[test]
+    fn the_table_agrees_with_itself() {
+        for (at, program) in PROGRAMS.iter().enumerate() {
+            let words = |words: Words| words.split_ascii_whitespace();
+            let names = || words(program.also).chain([program.name]);
+            let mut others = PROGRAMS[at + 1..].iter().flat_map(|other| words(other.also).chain([other.name]));
+            assert!(others.all(|other| names().all(|name| name != other)), "{} is there twice", program.name);
+            assert!(names().all(|name| name.to_ascii_lowercase() == name), "{}", program.name);
+            for option in words(program.valued).chain(words(program.flags)) {
+                assert!(option.starts_with('-') && !option.contains('='), "{}: {option}", program.name);
+                assert!(!(has(program.valued, option) && has(program.flags, option)), "{}: {option}", program.name);
+            }
+            for word in words(program.bounded) {
+                let runs = ["run", "exec", "x", "dlx", "start", "script", "run-script", "shell", "eval", "foreach", "bisect", "rebase"];
+                assert!(!runs.contains(&word), "{} {word} runs what comes next", program.name);
+                assert!(program.own.is_empty() || has(program.own, word), "{} {word}", program.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The table of programs with subcommands.
+
+use super::{Program, Quirk};
+
+/// A program of which nothing is known but its name.
+const PLAIN: Program = Program {
+    name: "",
+    also: "",
+    valued: "",
+    flags: "",
+    groups: "",
+    synonyms: "",
+    own: "",
+    bounded: "",
+    unbounded_by: "",
+    quirk: Quirk::None,
+};
+
+/// All of them.
+pub(in crate::policy) const PROGRAMS: &[Program] = &[
+    Program {
+        name: "git",
+        valued: "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source",
+        flags: "-v --version -h --help -p --paginate -P --no-pager --no-replace-objects --no-lazy-fetch --no-optional-locks \
+            --no-advice --bare --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --exec-path \
+            --html-path --man-path --info-path",
+        synonyms: "push send-pack http-push | add stage | fetch fetch-pack",
+        own: GIT,
+        bounded: "add blame describe diff log ls-files rev-parse shortlog show status",
+        // They write a file, or run what the settings name.
+        unbounded_by: "--ou --ext --textc",
+        quirk: Quirk::Joined,
+        ..PLAIN
+    },
+    Program {
+        name: "cargo",
+        valued: "-C -Z --color --config --explain",
+        flags: "-v -vv -q -h -V --verbose --quiet --locked --offline --frozen --help --version --list",
+        synonyms: "build b | check c | doc d | run r | test t | remove rm",
+        bounded: "bench build check clippy doc fmt metadata test tree",
+        unbounded_by: "--config -Z -C --manifest-path --fix",
+        quirk: Quirk::Toolchain,
+        ..PLAIN
+    },
+    Program { name: "rustup", flags: "-v -q --verbose --quiet", synonyms: "update upgrade", quirk: Quirk::Toolchain, ..PLAIN },
+    Program {
+        name: "npm",
+        // A flag may take a `true` or `false` that follows it, so that none is known to stand alone.
+        valued: "-C --prefix --registry --userconfig --globalconfig --cache --loglevel -w --workspace --tag --otp --access \
+            --scope --script-shell",
+        synonyms: "install i add in ins inst insta instal isnt isntall | uninstall un unlink remove rm r | run run-script rum urn \
+            | exec x | update up upgrade udpate | ci clean-install ic install-clean | test tst t | view info show v | list \
+            ls la ll | link ln | owner author | config c set get",
+        ..PLAIN
+    },
+    Program {
+        name: "pnpm",
+        valued: "-C --dir -F --filter --filter-prod --loglevel --reporter --store-dir",
+        flags: "-r --recursive -w --workspace-root -s --silent --offline --stream --aggregate-output",
+        synonyms: "install i | remove rm uninstall un | run run-script | update up upgrade",
+        ..PLAIN
+    },
+    Program { name: "yarn", also: "yarnpkg", valued: "--cwd --registry", flags: "-s --silent --verbose --json", ..PLAIN },
+    Program { name: "bun", valued: "--cwd --config", flags: "--silent --bun -b", ..PLAIN },
+    Program { name: "deno", flags: "-q --quiet", ..PLAIN },
+    Program {
+        name: "docker",
+        valued: "-c --config --context -H --host -l --log-level --tlscacert --tlscert --tlskey",
+        flags: "-D --debug --tls --tlsverify -v --version",
+        groups: "container image buildx builder",
+        synonyms: "rmi rm | ps ls list",
+        bounded: "images ps",
+        ..PLAIN
+    },
+    Program {
+        name: "podman",
+        valued: "-c --connection --url --identity --root --runroot --storage-driver --storage-opt --log-level --cgroup-manager \
+            --conmon --runtime --tmpdir --module",
+        flags: "-r --remote --syslog --noout -v --version",
+        groups: "container image",
+        synonyms: "rmi rm | ps ls list",
+        bounded: "images ps",
+        ..PLAIN
+    },
+    Program {
+        name: "kubectl",
+        also: "oc k3s-kubectl",
+        valued: "-n --namespace --context --cluster --user --kubeconfig -s --server --token --as --as-group --as-uid \
+            --request-timeout --cache-dir --certificate-authority --client-certificate --client-key --tls-server-name \
+            --username --password -v --v --vmodule --profile --profile-output",
+        flags: "--insecure-skip-tls-verify --match-server-version --warnings-as-errors --disable-compression",
+        ..PLAIN
+    },
+    Program {
+        name: "helm",
+        valued: "-n --namespace --kube-context --kubeconfig --kube-apiserver --kube-token --kube-as-user --kube-as-group \
+            --kube-ca-file --registry-config --repository-cache --repository-config --burst-limit --qps",
+        flags: "--debug",
+        synonyms: "uninstall delete del un | list ls",
+        ..PLAIN
+    },
+    Program {
+        name: "pip",
+        valued: "--python --log --proxy --retries --timeout --exists-action --trusted-host --cert --client-cert --cache-dir \
+            --keyring-provider",
+        flags: "--isolated -v -q --verbose --quiet --require-virtualenv --no-input --no-color --no-cache-dir",
+        bounded: "check freeze list show",
+        unbounded_by: "--log",
+        ..PLAIN
+    },
+    Program {
+        name: "uv",
+        valued: "--directory --project --config-file --cache-dir --color --allow-insecure-host",
+        flags: "-q -v -n --quiet --verbose --no-cache --offline --no-config --no-progress --native-tls",
+        ..PLAIN
+    },
+    Program {
+        name: "poetry",
+        valued: "-C --directory -P --project",
+        flags: "-n -q -v -vv -vvv --no-interaction --no-plugins --no-cache --ansi --no-ansi",
+        ..PLAIN
+    },
+    Program {
+        name: "go",
+        valued: "-C",
+        bounded: "build list test vet version",
+        // Each of them, also with two hyphens, runs a program, writes a file or puts other sources in place of these.
+        unbounded_by: "-exec --exec -toolexec --toolexec -vettool --vettool -overlay --overlay -modfile --modfile -o --o -C --C",
+        ..PLAIN
+    },
+    Program { name: "gh", valued: "-R --repo --hostname", ..PLAIN },
+    Program { name: "glab", valued: "-R --repo", ..PLAIN },
+    Program {
+        name: "systemctl",
+        valued: "-H --host -M --machine -t --type -p --property -s --signal -n --lines -o --root",
+        flags: "--user --system --global --no-pager --no-block --now -q --quiet -f --force --no-ask-password",
+        ..PLAIN
+    },
+    Program {
+        name: "apt",
+        also: "apt-get aptitude",
+        valued: "-o --option -c --config-file -t --target-release",
+        flags: "-y --yes --assume-yes -q -qq --quiet -s --dry-run -f -d -m --no-install-recommends",
+        synonyms: "upgrade full-upgrade dist-upgrade | remove purge",
+        ..PLAIN
+    },
+    Program { name: "dnf", also: "yum microdnf", valued: "-c --config --installroot --releasever", flags: "-y -q", ..PLAIN },
+    Program { name: "brew", flags: "-v -d -q --verbose --debug --quiet", synonyms: "uninstall remove rm | list ls", ..PLAIN },
+    Program { name: "terraform", also: "tofu terragrunt", ..PLAIN },
+    Program { name: "pulumi", valued: "-C --cwd --color -v --verbose", flags: "--non-interactive --logtostderr", ..PLAIN },
+    Program {
+        name: "aws",
+        valued: "--profile --region --endpoint-url --output --query --color --ca-bundle --cli-read-timeout \
+            --cli-connect-timeout --cli-binary-format",
+        flags: "--debug --no-verify-ssl --no-paginate --no-sign-request --no-cli-pager --no-cli-auto-prompt",
+        ..PLAIN
+    },
+    Program {
+        name: "gcloud",
+        valued: "--project --account --configuration --billing-project --impersonate-service-account --access-token-file \
+            --format --verbosity --flags-file --trace-token",
+        flags: "-q --quiet --log-http --no-log-http --user-output-enabled --no-user-output-enabled",
+        groups: "alpha beta preview",
+        ..PLAIN
+    },
+    Program { name: "az", valued: "--subscription -o --output --query", flags: "--debug --verbose --only-show-errors", ..PLAIN },
+    Program {
+        name: "hg",
+        valued: "-R --repository --cwd --config --color --encoding --pager",
+        flags: "-y --noninteractive -q --quiet -v --verbose --traceback --debug --profile --hidden",
+        ..PLAIN
+    },
+    Program {
+        name: "jj",
+        valued: "-R --repository --at-operation --at-op --color --config --config-file",
+        flags: "--ignore-working-copy --ignore-immutable --debug --quiet --no-pager",
+        ..PLAIN
+    },
+    Program {
+        name: "svn",
+        valued: "--username --password --config-dir --config-option",
+        flags: "--non-interactive --no-auth-cache --trust-server-cert",
+        synonyms: "commit ci | delete del remove rm | checkout co | update up | switch sw",
+        ..PLAIN
+    },
+    Program { name: "bundle", also: "bundler", flags: "--no-color -V --verbose -r", ..PLAIN },
+    Program { name: "gem", valued: "--config-file", flags: "--no-verbose --norc", ..PLAIN },
+    Program { name: "composer", valued: "-d --working-dir", flags: "-q -v -vv -vvv -n --no-interaction", ..PLAIN },
+    Program { name: "dotnet", flags: "-d --diagnostics", ..PLAIN },
+    Program { name: "swift", ..PLAIN },
+    Program { name: "zig", ..PLAIN },
+    Program { name: "nix", valued: "--extra-experimental-features --store", flags: "-v -L --offline --impure", ..PLAIN },
+    Program {
+        name: "make",
+        also: "gmake bmake",
+        valued: "-C --directory -f --file --makefile -I --include-dir -o --old-file -W --what-if",
+        flags: "-B -k -n -s -i -e -r -R -w -q -t --silent --always-make --keep-going --dry-run",
+        quirk: Quirk::Several,
+        ..PLAIN
+    },
+    Program { name: "just", valued: "-f --justfile -d --working-directory --shell", quirk: Quirk::Several, ..PLAIN },
+    Program { name: "ninja", valued: "-C -f -j -k -l -d -t -w", quirk: Quirk::Several, ..PLAIN },
+    Program { name: "task", also: "go-task", valued: "-d --dir -t --taskfile", quirk: Quirk::Several, ..PLAIN },
+    Program { name: "rake", quirk: Quirk::Several, ..PLAIN },
+    Program { name: "mix", ..PLAIN },
+    Program { name: "gradle", also: "gradlew", valued: "-p --project-dir -b -c -g -I -x", quirk: Quirk::Several, ..PLAIN },
+    Program { name: "mvn", also: "mvnw", valued: "-f --file -s --settings -pl -P -rf", quirk: Quirk::Several, ..PLAIN },
+];
+
+/// The commands that git brings along: no alias takes their place.
+const GIT: &str = "add am annotate apply archive bisect blame branch bugreport bundle cat-file check-attr check-ignore \
+    check-mailmap check-ref-format checkout checkout-index cherry cherry-pick clean clone column commit \
+    commit-graph commit-tree config count-objects credential describe diagnose diff diff-files diff-index \
+    diff-tree difftool fast-export fast-import fetch fetch-pack filter-branch fmt-merge-msg for-each-ref \
+    for-each-repo format-patch fsck gc get-tar-commit-id grep hash-object help hook http-push index-pack init \
+    init-db interpret-trailers log ls-files ls-remote ls-tree mailinfo mailsplit maintenance merge merge-base \
+    merge-file merge-index merge-tree mergetool mktag mktree multi-pack-index mv name-rev notes pack-objects \
+    pack-redundant pack-refs patch-id prune prune-packed pull push range-diff read-tree rebase receive-pack reflog \
+    refs remote repack replace replay request-pull rerere reset restore rev-list rev-parse revert rm send-email \
+    send-pack shortlog show show-branch show-index show-ref sparse-checkout stage stash status stripspace \
+    submodule subtree switch symbolic-ref tag unpack-file unpack-objects update-index update-ref \
+    update-server-info upload-archive upload-pack var verify-commit verify-pack verify-tag version whatchanged \
+    worktree write-tree";
