@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
+use cofferdam_tests::needs;
 use cofferdam_tests::program::Home;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -190,6 +191,8 @@ fn ours(home: &Home, tool: &str, input: &Value) -> String {
 
 /// Runs a comparison on many cases. It says of each whether ripgrep found anything; a comparison of nothing shows nothing.
 fn check<T: std::fmt::Debug>(cases: impl Strategy<Value = T>, test: impl Fn(T) -> Result<bool, TestCaseError>) {
+    // Once, and not anew for each smaller case that fails for the same reason.
+    needs::require();
     let config = Config { cases: CASES, max_shrink_iters: 200, failure_persistence: None, ..Config::default() };
     let compared = Cell::new(0);
     let count = |case| test(case).map(|found| compared.set(compared.get() + u32::from(found)));

@@ -31,6 +31,8 @@ const LONGEST_FIRST_LOOK: Duration = Duration::from_secs(5);
 const LONGEST_SEARCH: Duration = Duration::from_secs(30);
 /// Rounds of that: what hides behind a crowd is found when that is gone.
 const MOST_ROUNDS: usize = 20;
+/// What a command left in its own folders is removed for so long before its report, and the rest of it afterwards.
+const LONGEST_TIDYING: Duration = Duration::from_secs(2);
 /// Taking a crowd away takes as long as making it did, and some more.
 const LONGEST_REMOVAL: Duration = Duration::from_secs(60);
 
@@ -69,14 +71,16 @@ pub fn supervise_command() -> Result<(), String> {
     let Some(order) = host.receive::<Order>().map_err(|error| format!("the order cannot be read: {error}"))? else { return Ok(()) };
     // The terminal's signals are for the host, which then lets this process know.
     let _ = rustix::process::setsid();
-    let (ending, remarks) = carry_out(&order, &mut host).unwrap_or_else(|problem| (Ending::NotRun(problem), Vec::new()));
+    let mut private = None;
+    let (ending, remarks) = carry_out(&order, &mut host, &mut private).unwrap_or_else(|problem| (Ending::NotRun(problem), Vec::new()));
     let report = Report { ending, digest: order.digest, level: order.level, remarks };
-    // A host that is gone hears nothing.
+    // A host that is gone hears nothing. What is left of the command's own folders is removed when nobody waits for it.
     let _ = host.send(&report);
+    drop(private);
     Ok(())
 }
 
-fn carry_out(order: &Order, host: &mut Link) -> Result<(Ending, Vec<String>), String> {
+fn carry_out(order: &Order, host: &mut Link, slot: &mut Option<Private>) -> Result<(Ending, Vec<String>), String> {
     if order.task.digest() != order.digest {
         return Err("the line is not the one that was approved".to_owned());
     }
@@ -85,7 +89,7 @@ fn carry_out(order: &Order, host: &mut Link) -> Result<(Ending, Vec<String>), St
     let Some(_turn) = queue::wait_for_turn(&order.workspace, &order.set_aside, || !host.has_ended())? else {
         return Ok((Ending::Stopped, Vec::new()));
     };
-    let private = Private::make().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
+    let private = slot.insert(Private::make().map_err(|error| format!("cannot make a temporary folder: {error}"))?);
     let keeping = order.level != SandboxLevel::Full;
     let (before, protected) = Snapshot::before(&order.workspace, &order.protected, keeping, &mut || !host.has_ended())?;
     if keeping && before.holds_own {
@@ -120,6 +124,9 @@ fn carry_out(order: &Order, host: &mut Link) -> Result<(Ending, Vec<String>), St
     let mut remarks = look_after(order, &protected, keeping, &before, begun.elapsed())
         .unwrap_or_else(|problem| vec![format!("protected paths could not be looked after: {problem}")]);
     remarks.extend(ended.err());
+    if private.empty(Some(Instant::now() + LONGEST_TIDYING)) {
+        *slot = None;
+    }
     Ok((ran?, remarks))
 }
 
@@ -254,12 +261,18 @@ impl Private {
     }
 }
 
+impl Private {
+    /// Removes what is in it, until then; whether that is all. The command may have left folders that nobody can enter, and
+    /// such that are deeper than any path.
+    fn empty(&self, until: Option<Instant>) -> bool {
+        let Ok(opened) = std::fs::File::open(self.folder.path()) else { return false };
+        let mut goes_on = || until.is_none_or(|until| Instant::now() < until);
+        ["tmp", "folder"].into_iter().all(|name| remove_tree(&opened, name, &mut goes_on).is_ok())
+    }
+}
+
 impl Drop for Private {
     fn drop(&mut self) {
-        // The command may have left folders that nobody can enter, and such that are deeper than any path.
-        let opened = std::fs::File::open(self.folder.path());
-        for name in ["tmp", "folder"] {
-            let _ = opened.as_ref().map(|folder| remove_tree(folder, name, &mut || true));
-        }
+        self.empty(None);
     }
 }

@@ -168,15 +168,18 @@ impl Snapshot {
 
     /// What it takes to protect all of this from the next command.
     pub(super) fn cost(&self, root: &Path) -> ProtectionCost {
-        let mut mounts = BTreeSet::new();
-        for (path, _) in self.entries.iter().filter(|(_, entry)| !entry.inherited) {
-            // A mount for each, and for each folder that it is in.
-            mounts.extend(
-                path.ancestors().filter(|path| !path.as_os_str().is_empty()).take_while(|path| !mounts.contains(path)).collect::<Vec<_>>(),
-            );
+        let own = || self.entries.iter().filter(|(_, entry)| !entry.inherited);
+        // One for each of them, and one for each folder that has to stay in its place.
+        let mut folders = BTreeSet::new();
+        for (path, entry) in own() {
+            let itself = usize::from(entry.how != Protected::Pinned);
+            let above = path.ancestors().skip(itself).filter(|path| !path.as_os_str().is_empty());
+            folders.extend(above.take_while(|path| !folders.contains(path)).collect::<Vec<_>>());
         }
-        let text = mounts.iter().map(|path| 2 * (root.as_os_str().len() + path.as_os_str().len())).sum();
-        ProtectionCost { mounts: mounts.len(), text, bytes: self.entries.values().map(|entry| entry.size).sum() }
+        let leaves: Vec<&Path> = own().filter(|(_, entry)| entry.how != Protected::Pinned).map(|(path, _)| path.as_path()).collect();
+        let text = folders.iter().chain(&leaves).map(|path| 2 * (root.as_os_str().len() + path.as_os_str().len())).sum();
+        let bytes = self.entries.values().map(|entry| entry.size).sum();
+        ProtectionCost { mounts: folders.len() + leaves.len(), text, bytes }
     }
 }
 

@@ -401,14 +401,15 @@ impl<'a> Walk<'a> {
         }
         let find = |path: &Path| self.protected.find_itself(texts(path).iter().map(String::as_str));
         let by_name = find(path).filter(|(_, author)| !folder.in_packages || **author != Author::BuiltIn);
+        let found = as_git.filter_map(|path| find(path)).chain(by_name);
         // A branch may have the name of a key.
-        let by_name = match by_name {
-            Some((Protected::Hidden, Author::BuiltIn)) if folder.in_store => {
+        let found = found.filter_map(|found| match found {
+            (Protected::Hidden, Author::BuiltIn) if folder.in_store => {
                 self.is_read_only(path).then_some((Protected::ReadOnly, &Author::BuiltIn))
             }
-            by_name => by_name,
-        };
-        let rule = as_git.filter_map(|path| find(path)).chain(by_name).max_by_key(|(how, _)| *how);
+            found => Some(found),
+        });
+        let rule = found.max_by_key(|(how, _)| *how);
         // What its files lie in is not its own.
         rule.map(|(how, author)| (how, *author == Author::Program && how == Protected::Hidden))
     }

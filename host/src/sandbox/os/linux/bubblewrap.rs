@@ -132,7 +132,7 @@ fn protect(around: &Surroundings<'_>, arguments: &mut Arguments) -> Result<(), S
     }
     pinned.sort();
     pinned.dedup();
-    let mounts = around.protected.len() + pinned.len();
+    let mounts = around.protected.iter().filter(|(_, how, _)| *how != Protected::Pinned).count() + pinned.len();
     if mounts > MOST_MOUNTS {
         let (folder, most) = fullest(around);
         return Err(format!(
