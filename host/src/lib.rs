@@ -17,11 +17,12 @@
 //! - [`cli`]: the commands; the only room that prints.
 //!
 //! Every room may use [`shown`], texts of strangers made fit for a terminal, [`private`], folders that are the user's alone,
-//! [`picture`], what can be shown to models, and [`chance`].
+//! [`picture`], what can be shown to models, [`chance`], and `bounded_json`, JSON of strangers read within a bound.
 
 pub mod agent;
 pub mod audit;
 pub mod authoring;
+mod bounded_json;
 pub mod chance;
 pub mod cli;
 pub mod config;

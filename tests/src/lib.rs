@@ -2,6 +2,7 @@
 
 pub mod fuzz;
 pub mod guests;
+pub mod memory;
 pub mod program;
 pub mod terminal;
 pub mod wire;

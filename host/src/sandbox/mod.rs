@@ -71,6 +71,7 @@ pub use load::{ComponentBytes, LoadError, Plugin};
 pub use notebook::{Note, Notebook, Notebooks};
 pub use output::{Output, Piece, Shown};
 pub use process::Ending as CommandEnding;
+pub(crate) use schema::{SchemaCost, check as check_schema};
 pub use stage::{CommitError, Entry, History, HistoryError, Made, Staged, Undone};
 pub use version::Version;
 pub use workspace::{Workspace, WorkspaceError};

@@ -5,14 +5,22 @@ use std::sync::OnceLock;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
+use super::input_cost::InputCost;
 use super::paths;
+use crate::bounded_json;
 use crate::policy::{PathProblem, WorkspacePath};
-use crate::sandbox::Workspace;
+use crate::sandbox::{SchemaCost, Workspace};
 
 /// Checks arguments for one tool.
 pub struct Arguments {
     schema: Value,
-    validator: OnceLock<Result<Validator, String>>,
+    checks: OnceLock<Result<Checks, String>>,
+}
+
+/// A schema made ready for checking, and what checking takes.
+pub(super) struct Checks {
+    validator: Validator,
+    cost: SchemaCost,
 }
 
 /// Arguments that can be passed to the tool.
@@ -36,9 +44,25 @@ pub enum ArgumentsProblem {
     /// Not an object.
     #[error("the arguments are a JSON {0}, and must be an object. Nothing was run.")]
     NotAnObject(&'static str),
+    /// More than is read.
+    #[error("the arguments {0}. Nothing was run; send less in one call.")]
+    TooLarge(String),
+    /// Too many for this schema.
+    #[error(
+        "the arguments cannot be checked: {values} values against {parts} parts of the tool's input schema take too long. Nothing was run; send less in one call."
+    )]
+    TooCostly {
+        /// Values in the arguments.
+        values: u64,
+        /// Parts of the schema.
+        parts: u64,
+    },
     /// Not as the schema says.
     #[error("the arguments do not fit: {}. Nothing was run.", .0.join("; "))]
     Schema(Vec<String>),
+    /// The same, where finding out more takes too much.
+    #[error("the arguments do not fit the input schema of the tool. They are too large to say where. Nothing was run.")]
+    Unexplained,
     /// The tool's schema is none.
     #[error("the tool cannot be called, since its input schema cannot be used: {0}")]
     NoSchema(String),
@@ -54,44 +78,43 @@ pub enum ArgumentsProblem {
 
 /// Bytes of a compiled pattern: `\w{1,64}` needs less.
 const LARGEST_PATTERN: usize = 1 << 20;
+/// Bytes of what is remembered while a pattern is matched, for each pattern.
+const PATTERN_CACHE: usize = 64 << 10;
+/// Letters of a problem, and of the path to it.
+const LONGEST_PROBLEM: usize = 300;
 /// More than these say nothing new.
 const MOST_PROBLEMS: usize = 5;
 
 impl Arguments {
     /// For a schema that refers to nothing outside of itself.
     pub fn new(schema: Value) -> Self {
-        Self { schema, validator: OnceLock::new() }
+        Self { schema, checks: OnceLock::new() }
     }
 
     /// The checks of the schema, prepared when they are first needed; an error if it is no schema.
-    pub(super) fn validator(&self) -> Result<&Validator, &str> {
-        // Linear in the length of the text, whatever the pattern; the default engine goes back over it, for half a minute with
-        // a thousand patterns and twenty letters. A pattern that looks around or back is refused when the plugin is loaded.
-        let patterns = || PatternOptions::regex().size_limit(LARGEST_PATTERN).dfa_size_limit(LARGEST_PATTERN);
-        let options = || jsonschema::draft202012::options().offline().with_pattern_options(patterns());
-        let prepared = || options().build(&self.schema).map_err(|error| error.to_string());
-        self.validator.get_or_init(prepared).as_ref().map_err(String::as_str)
+    pub(super) fn checks(&self) -> Result<&Checks, &str> {
+        self.checks.get_or_init(|| Checks::of(&self.schema)).as_ref().map_err(String::as_str)
+    }
+
+    /// Reads what a model wrote and finds that it fits the schema. Takes time and memory within a bound, whatever the two are.
+    pub(super) fn fit(&self, text: &str) -> Result<Value, ArgumentsProblem> {
+        let value = parse(text)?;
+        let checks = self.checks().map_err(|problem| ArgumentsProblem::NoSchema(problem.to_owned()))?;
+        checks.check(&value)?;
+        Ok(value)
+    }
+
+    /// The texts in valid arguments that are paths, each with where it is.
+    pub(super) fn paths<'v>(&self, value: &'v Value) -> Vec<(String, &'v str)> {
+        paths::marked(&self.schema, value)
     }
 
     /// Checks what a model wrote. Empty text is how providers send a call without arguments; everything else must be one
     /// object, and nothing is guessed.
     pub fn check(&self, text: &str, workspace: &Workspace) -> Result<Checked, ArgumentsProblem> {
-        let mut value = parse(text)?;
-        let validator = self.validator().map_err(|problem| ArgumentsProblem::NoSchema(problem.to_owned()))?;
-        let problems: Vec<String> = validator
-            .iter_errors(&value)
-            .take(MOST_PROBLEMS)
-            .map(|error| {
-                let pointer = error.instance_path().to_string();
-                let message: String = error.to_string().chars().take(300).collect();
-                if pointer.is_empty() { message } else { format!("at {pointer}: {message}") }
-            })
-            .collect();
-        if !problems.is_empty() {
-            return Err(ArgumentsProblem::Schema(problems));
-        }
+        let mut value = self.fit(text)?;
         let mut found = Vec::new();
-        for (pointer, text) in paths::marked(&self.schema, &value) {
+        for (pointer, text) in self.paths(&value) {
             match workspace.parse(text) {
                 Ok(path) => found.push((pointer, path)),
                 Err(problem) => return Err(ArgumentsProblem::Path { pointer, problem }),
@@ -107,7 +130,46 @@ impl Arguments {
     }
 }
 
+impl Checks {
+    fn of(schema: &Value) -> Result<Self, String> {
+        // Linear in the length of the text, whatever the pattern; the default engine goes back over it, for half a minute with
+        // a thousand patterns and twenty letters. A pattern that looks around or back is refused when the plugin is loaded.
+        let patterns = PatternOptions::regex().size_limit(LARGEST_PATTERN).dfa_size_limit(PATTERN_CACHE);
+        let options = jsonschema::draft202012::options().offline().with_pattern_options(patterns);
+        let cost = SchemaCost::of(schema)?;
+        let validator = options.build(schema).map_err(|error| error.to_string().chars().take(LONGEST_PROBLEM).collect::<String>())?;
+        Ok(Self { validator, cost })
+    }
+
+    /// Whether they are valid is asked first, which takes no memory to speak of; why not, only where that can be told in little.
+    fn check(&self, value: &Value) -> Result<(), ArgumentsProblem> {
+        let input = InputCost::of(value);
+        if !input.can_be_checked(&self.cost) {
+            return Err(ArgumentsProblem::TooCostly { values: input.values, parts: self.cost.per_value.parts });
+        }
+        if self.validator.is_valid(value) {
+            return Ok(());
+        }
+        if !input.can_be_explained(&self.cost) {
+            return Err(ArgumentsProblem::Unexplained);
+        }
+        let shortened = |text: String| text.chars().take(LONGEST_PROBLEM).collect::<String>();
+        let problems: Vec<String> = self
+            .validator
+            .iter_errors(value)
+            .take(MOST_PROBLEMS)
+            .map(|error| {
+                let pointer = shortened(error.instance_path().to_string());
+                let message = shortened(error.to_string());
+                if pointer.is_empty() { message } else { format!("at {pointer}: {message}") }
+            })
+            .collect();
+        Err(if problems.is_empty() { ArgumentsProblem::Unexplained } else { ArgumentsProblem::Schema(problems) })
+    }
+}
+
 fn parse(text: &str) -> Result<Value, ArgumentsProblem> {
+    bounded_json::check(text).map_err(|problem| ArgumentsProblem::TooLarge(problem.to_string()))?;
     if text.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }

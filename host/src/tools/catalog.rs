@@ -158,7 +158,7 @@ impl Catalog {
     /// Why a plugin would not be offered beside the others, those of one origin left out.
     pub fn objection(&self, plugin: &Plugin, left_out: Option<&Origin>) -> Option<String> {
         let unusable = |tool: &DeclaredTool| {
-            let problem = Arguments::new(tool.input_schema.clone()).validator().err()?.to_owned();
+            let problem = Arguments::new(tool.input_schema.clone()).checks().err()?.to_owned();
             Some(format!("the input schema of {} cannot be used: {problem}", tool.name))
         };
         self.taken(plugin, left_out).or_else(|| plugin.declaration().tools.iter().find_map(unusable))

@@ -180,10 +180,10 @@ impl Dispatcher {
     }
 
     fn refuse(&self, index: usize, call: &Call, problem: String, turn: &mut OpenTurn, observer: &dyn Observer) {
+        let problem = summary::of_refusal(problem);
         self.approvals.refused(call, &problem);
         let mut result = ToolResult::error(problem);
-        let remark = self.remark(call, &result);
-        result.content.extend(remark);
+        result.content.extend(self.remark(call, &result));
         let schema = self.catalog.find(call.name.trim()).map(|tool| &tool.declared.input_schema);
         let summary = summary::of(schema.unwrap_or(&serde_json::Value::Null), &call.arguments);
         observer.observe(&Event::CallFinished {

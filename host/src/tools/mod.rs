@@ -13,6 +13,9 @@ mod builtin;
 mod catalog;
 mod delegation;
 mod dispatch;
+#[doc(hidden)]
+pub mod fuzzing;
+mod input_cost;
 mod ledger;
 mod lookup;
 mod memory;

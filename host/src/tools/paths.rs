@@ -1,5 +1,7 @@
 //! Finding the arguments that a schema marks as paths of the workspace.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 /// References between parts of a schema may go round in a circle.
@@ -7,19 +9,26 @@ const DEEPEST: usize = 32;
 
 /// The marked texts in a valid value, each with its JSON pointer, in the order of the schema.
 pub(super) fn marked<'v>(schema: &Value, value: &'v Value) -> Vec<(String, &'v str)> {
-    let mut found = Vec::new();
+    let mut found = Found::default();
     visit(schema, schema, value, &mut String::new(), DEEPEST, &mut found);
-    found
+    found.texts
 }
 
-fn visit<'v>(root: &Value, schema: &Value, value: &'v Value, pointer: &mut String, depth: usize, found: &mut Vec<(String, &'v str)>) {
+#[derive(Default)]
+struct Found<'v> {
+    texts: Vec<(String, &'v str)>,
+    /// Where they are: a schema may mark the same text often, and there may be many texts.
+    known: HashSet<String>,
+}
+
+fn visit<'v>(root: &Value, schema: &Value, value: &'v Value, pointer: &mut String, depth: usize, found: &mut Found<'v>) {
     let Some(depth) = depth.checked_sub(1) else { return };
     let Some(schema) = schema.as_object() else { return };
     if schema.get("format").and_then(Value::as_str) == Some("workspace-path")
         && let Some(text) = value.as_str()
-        && !found.iter().any(|(at, _)| at == pointer)
+        && found.known.insert(pointer.clone())
     {
-        found.push((pointer.clone(), text));
+        found.texts.push((pointer.clone(), text));
     }
     if let Some(target) = schema.get("$ref").and_then(Value::as_str).and_then(|r| r.strip_prefix('#')).and_then(|p| root.pointer(p)) {
         visit(root, target, value, pointer, depth, found);

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::bounded_json;
 use crate::conversation::ToolResult;
 
 /// So many times in a row the same call with the same result say that nothing new will come of it.
@@ -18,7 +19,7 @@ impl Repetition {
     /// Takes note of a call; the remark that belongs to its result, if one does.
     pub(super) fn remark(&mut self, tool: &str, arguments: &str, result: &ToolResult) -> Option<String> {
         // As a value, so that spaces and the order of keys make no difference.
-        let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| Value::String(arguments.to_owned()));
+        let arguments = bounded_json::parse(arguments).unwrap_or_else(|| Value::String(arguments.to_owned()));
         let same = self.last.as_ref().is_some_and(|(t, a, r)| t == tool && *a == arguments && r == result);
         self.times = if same { self.times.saturating_add(1) } else { 1 };
         if !same {

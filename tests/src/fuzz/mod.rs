@@ -5,12 +5,14 @@
 
 #![expect(clippy::expect_used, reason = "what must hold and does not is what a fuzzer looks for")]
 
+mod arguments;
 mod journal;
 mod paths;
 mod policy;
 mod repair;
 mod stream;
 
+pub use arguments::arguments;
 pub use journal::journal;
 pub use paths::paths;
 pub use policy::policy;
@@ -21,8 +23,8 @@ pub use stream::stream;
 pub type Target = fn(&[u8]);
 
 /// Every target: its name, which is that of its corpus too, and its function.
-pub const TARGETS: [(&str, Target); 5] =
-    [("journal", journal), ("paths", paths), ("policy", policy), ("repair", repair), ("stream", stream)];
+pub const TARGETS: [(&str, Target); 6] =
+    [("arguments", arguments), ("journal", journal), ("paths", paths), ("policy", policy), ("repair", repair), ("stream", stream)];
 
 /// Parts the fields of an input: ASCII's own separator, which no text that matters has.
 const SEPARATOR: char = '\u{1e}';

@@ -3,13 +3,19 @@
 
 #![expect(clippy::expect_used, reason = "a corpus that cannot be read fails the test")]
 
+mod arguments;
+
 use std::fs;
 use std::path::Path;
 
 use cofferdam_tests::fuzz::TARGETS;
+use cofferdam_tests::memory;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, TestRunner};
+
+/// Bytes that a test may take: no input of a fuzzer, which is small, can make any of this program take more.
+const MEMORY: u64 = 192 << 20;
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
@@ -60,6 +66,9 @@ fn change() -> impl Strategy<Value = Change> {
 
 #[test]
 fn every_corpus_holds_and_is_small() {
+    if !memory::within(MEMORY, "every_corpus_holds_and_is_small") {
+        return;
+    }
     for (name, target) in TARGETS {
         let corpus = corpus(name);
         assert!(corpus.len() >= 5, "the corpus of {name} is missing");
@@ -70,6 +79,9 @@ fn every_corpus_holds_and_is_small() {
 
 #[test]
 fn what_random_changes_make_of_a_corpus_holds() {
+    if !memory::within(MEMORY, "what_random_changes_make_of_a_corpus_holds") {
+        return;
+    }
     for (name, target) in TARGETS {
         let corpus = corpus(name);
         let mut runner = TestRunner::new(Config { cases: 600, failure_persistence: None, ..Config::default() });

@@ -9,6 +9,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("agent", &["conversation"]),
     ("audit", &["agent", "conversation", "policy", "private", "session", "tools"]),
     ("authoring", &["policy", "sandbox"]),
+    ("bounded_json", &[]),
     ("chance", &[]),
     (
         "cli",
@@ -38,7 +39,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("sandbox", &["picture", "policy", "private", "shown"]),
     ("session", &["agent", "chance", "conversation", "private"]),
     ("shown", &[]),
-    ("tools", &["agent", "chance", "conversation", "policy", "private", "sandbox"]),
+    ("tools", &["agent", "bounded_json", "chance", "conversation", "policy", "private", "sandbox"]),
 ];
 
 /// Words that only these rooms may use.

@@ -1,0 +1,122 @@
+//! The schema of a tool's input, checked so that checking an input against it is bounded.
+
+mod cost;
+mod pattern;
+
+use serde_json::Value;
+
+pub(crate) use cost::SchemaCost;
+
+/// The contract's 64 KiB.
+const LARGEST: usize = 64 << 10;
+/// Parts of a schema, references followed. The largest in honest use have some hundreds.
+const MOST_PARTS: u64 = 20_000;
+/// Patterns of a schema that differ: each keeps memory of its own once it was used.
+const MOST_PATTERNS: usize = 256;
+/// States of all patterns of a schema together. `^\w{1,64}$` has some 300.
+const MOST_STATES: u64 = 50_000;
+
+/// Reads the schema of an input, or says what is wrong with it, as the end of a sentence.
+pub(crate) fn check(text: &str) -> Result<Value, String> {
+    if text.len() > LARGEST {
+        return Err(format!("is longer than {LARGEST} bytes"));
+    }
+    // The parser itself stops at 128 levels.
+    let schema: Value = serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
+        return Err("is not of type object".into());
+    }
+    let cost = SchemaCost::of(&schema)?;
+    if cost.is_too_deep() {
+        return Err(cost::too_deep());
+    }
+    if cost.per_value.parts > MOST_PARTS {
+        return Err(format!("has more than {MOST_PARTS} parts with its references followed"));
+    }
+    if cost.patterns > MOST_PATTERNS || cost.states > MOST_STATES {
+        return Err(format!("has more than {MOST_PATTERNS} patterns, or patterns with more than {MOST_STATES} states together"));
+    }
+    Ok(schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(schema: &str) -> String {
+        check(schema).expect_err(schema)
+    }
+
+    #[test]
+    fn a_schema_cannot_reach_out_or_go_deep() {
+        assert!(problem(r#"{"type":"object","properties":{"x":{"$ref":"http://x"}}}"#).contains("another document"));
+        let deep = format!(r#"{{"type":"object","properties":{}1{}}}"#, "[".repeat(80), "]".repeat(80));
+        assert!(problem(&deep).contains("deeper"));
+        let deeper = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+        assert!(problem(&deeper).contains("not JSON"));
+        assert!(problem(r#"{"type":"string"}"#).contains("type object"));
+    }
+
+    #[test]
+    fn references_within_are_fine_as_long_as_they_end() {
+        assert!(
+            check(
+                r##"{"type":"object","$defs":{"p":{"type":"string"}},"properties":{"a":{"$ref":"#/$defs/p"},"b":{"$ref":"#/$defs/p"}}}"##
+            )
+            .is_ok()
+        );
+        let circles = [
+            r##"{"type":"object","$ref":"#"}"##,
+            r##"{"type":"object","properties":{"a":{"$ref":"#"}}}"##,
+            r##"{"type":"object","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}"##,
+            r##"{"type":"object","$defs":{"a":{"items":{"$ref":"#/$defs/a/../a"}}}}"##,
+            r##"{"type":"object","properties":{"a":{"$ref":"#/properties"}}}"##,
+        ];
+        for schema in circles {
+            let problem = problem(schema);
+            assert!(problem.contains("refers to"), "{problem}");
+        }
+    }
+
+    #[test]
+    fn references_are_counted_as_what_they_stand_for() {
+        let levels: String = (0..16)
+            .map(|n| {
+                let parts = vec![format!(r##"{{"$ref":"#/$defs/d{}"}}"##, n + 1); 4].join(",");
+                format!(r#""d{n}":{{"allOf":[{parts}]}},"#)
+            })
+            .collect();
+        let schema = format!(r##"{{"type":"object","$ref":"#/$defs/d0","$defs":{{{levels}"d16":{{}}}}}}"##);
+        assert!(problem(&schema).contains("more than 20000 parts"));
+        let chain: String = (0..100).map(|n| format!(r##""d{n}":{{"$ref":"#/$defs/d{}"}},"##, n + 1)).collect();
+        let schema = format!(r##"{{"type":"object","$ref":"#/$defs/d0","$defs":{{{chain}"d100":{{}}}}}}"##);
+        assert!(problem(&schema).contains("deeper than 64 levels"));
+    }
+
+    #[test]
+    fn a_part_that_goes_through_its_parts_again_is_counted_again() {
+        for again in ["unevaluatedProperties", "unevaluatedItems"] {
+            let nested = |levels: usize| {
+                let inner = (0..levels).fold("{}".to_owned(), |inner, _| format!(r#"{{"allOf":[{inner}],"{again}":false}}"#));
+                format!(r#"{{"type":"object","properties":{{"x":{inner}}}}}"#)
+            };
+            assert!(check(&nested(3)).is_ok(), "{again}");
+            assert!(problem(&nested(20)).contains("more than 20000 parts"), "{again}");
+        }
+    }
+
+    #[test]
+    fn patterns_are_few_and_small() {
+        let with = |patterns: &[String]| {
+            let parts: Vec<String> = patterns.iter().map(|pattern| format!(r#"{{"pattern":"{pattern}"}}"#)).collect();
+            format!(r#"{{"type":"object","properties":{{"x":{{"anyOf":[{}]}}}}}}"#, parts.join(","))
+        };
+        let many: Vec<String> = (0..300).map(|n| format!("a{n}")).collect();
+        assert!(problem(&with(&many)).contains("more than 256 patterns"));
+        assert!(check(&with(&many[..200])).is_ok());
+        assert!(problem(&with(&["((a{100}){100}){100}".to_owned()])).contains("50000 states"));
+        // The same pattern a thousand times is one.
+        assert!(check(&with(&vec!["^[a-z]+$".to_owned(); 1000])).is_ok());
+        assert!(problem(&with(&["\\\\cA".repeat(2_000)])).contains("more than 4096 bytes"));
+    }
+}
