@@ -138,7 +138,7 @@ impl Settings {
         let timeout_key = raw.timeout_seconds.map(Timeout::new).transpose().map_err(SettingsError::TimeoutKey)?;
         let is_set = |value: &Option<Spanned<bool>>, usual: bool| value.as_ref().map_or(usual, |value| *value.get_ref());
         let audit = AuditSettings { enabled: is_set(&raw.audit.enabled, true), required: is_set(&raw.audit.required, false) };
-        let origins = SettingOrigins::of(&raw, &flags, &env);
+        let origins = SettingOrigins::of(&raw, &flags, env);
         if audit.required && !audit.enabled {
             return Err(SettingsError::AuditOff);
         }
