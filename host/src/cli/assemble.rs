@@ -328,7 +328,7 @@ pub(super) fn model_settings(settings: &Settings) -> model::Settings {
 
 /// What is wrong with a workspace that holds more than a project, if it does.
 pub(super) fn too_wide(root: &Path) -> Option<String> {
-    let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
+    let home = std::env::home_dir().filter(|home| home.is_absolute()).and_then(|home| home.canonicalize().ok());
     let what = match home {
         _ if root == Path::new("/") => "the whole machine",
         Some(home) if home == root => "your home directory",

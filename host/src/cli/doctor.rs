@@ -119,7 +119,7 @@ fn model(parts: &Parts) -> Result<(), super::error::CliError> {
 
 fn places(folders: &Folders) {
     if !folders.has_home() {
-        return fact("warning", "there is no home folder, so nothing is kept: set HOME to an absolute path");
+        return fact("warning", "there is no home folder, so nothing is kept: set HOME to the absolute path of a folder");
     }
     let config = folders.config_file();
     fact("configuration", &format!("{}{}", config.display(), if config.exists() { "" } else { " (not there; defaults)" }));

@@ -25,7 +25,7 @@ pub struct Folders {
 
 /// There is no home folder.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot tell where your home folder is: set HOME to an absolute path")]
+#[error("cannot tell where your home folder is: set HOME to the absolute path of a folder")]
 pub struct NoHome;
 
 impl Folders {
@@ -33,6 +33,10 @@ impl Folders {
     /// below the home folder. A path that is not absolute is none: a project could choose what is there.
     pub fn of_this_user() -> Result<Self, NoHome> {
         let base = etcetera::base_strategy::Xdg::new().map_err(|_| NoHome)?;
+        // Such as `/dev/null`, which users have that nobody logs in as.
+        if base.home_dir().metadata().is_ok_and(|home| !home.is_dir()) {
+            return Err(NoHome);
+        }
         let state = base.state_dir().unwrap_or_else(|| base.data_dir());
         Self::at([base.config_dir(), base.cache_dir(), state])
     }

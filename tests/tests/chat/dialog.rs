@@ -53,7 +53,7 @@ fn r042_what_is_longer_than_the_screen_is_not_approved_before_it_was_shown_whole
             break;
         }
     }
-    assert!(seen.contains("touch also") && seen.contains("! This is all of it"), "{seen}");
+    assert!(seen.contains("touch also") && seen.contains("! That was the last of"), "{seen}");
     chat.says("1");
     chat.terminal.wait_to_see_text("Touched.");
     chat.is_ready();

@@ -161,6 +161,23 @@ fn what_a_run_refuses_is_refused_by_test_and_inspect_too() {
 }
 
 #[test]
+fn a_build_leaves_a_cache_that_is_believed_afterwards() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = folder.path().join("cache");
+    let home = Home::with_cache(PROGRAM, &cache);
+    assert_eq!(home.run(&["plugin", "new", "early", "--lang", "c"]).code, 0);
+    // Without any program there is no toolchain: it ends before anything is fetched.
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "umask 022; PATH=/nowhere exec \"$0\" plugin build early", PROGRAM]);
+    home.furnish(&mut shell);
+    let ran = home.start(shell).wait();
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let mode = std::fs::metadata(cache.join("cofferdam")).expect("it is made").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "{ran:?}");
+}
+
+#[test]
 fn the_command_that_a_refusal_names_accepts_the_plugin() {
     let home = home();
     home.write("my plugins/it.wasm", Guest::named("good").tools([Tool::named("other")]).component());

@@ -43,17 +43,17 @@ fn without_a_home_what_keeps_nothing_works_and_a_project_brings_no_home() {
     user.home.write("workspace/a.txt", "text");
     // With a home that is not absolute this would be the configuration of the user.
     user.home.write("workspace/.config/cofferdam/config.toml", "mode = \"nonsense\"\n");
-    for home in ["", "."] {
+    for home in [".", "home", "/dev/null"] {
         works(&user, at_home(&user, home), "cannot tell where your home folder is");
         std::fs::remove_file(user.home.workspace().join("new.txt")).expect("it was written");
     }
     assert!(!user.home.has(".local") && !user.home.has(".cache"), "nothing is put into the workspace");
     let model = user.answer("Hello.");
-    let recorded = at_home(&user, "")(&["run", "--output", "json", "--model", &model, "Hello."]);
+    let recorded = at_home(&user, ".")(&["run", "--output", "json", "--model", &model, "Hello."]);
     assert!(recorded.ended("answered", 0)["session"].is_null() && recorded.stderr.contains("this is not recorded"), "{recorded:?}");
     for args in [&["sessions", "list"][..], &["lock", "--yes"], &["audit", "verify"], &["trust"]] {
-        let ran = at_home(&user, "")(args);
-        assert!(ran.code != 0 && ran.stderr.contains("set HOME to an absolute path"), "{args:?}: {ran:?}");
+        let ran = at_home(&user, ".")(args);
+        assert!(ran.code != 0 && ran.stderr.contains("set HOME to the absolute path of a folder"), "{args:?}: {ran:?}");
     }
 }
 
@@ -62,8 +62,8 @@ fn with_a_home_that_cannot_be_written_what_keeps_nothing_works() {
     let user = User::new();
     user.home.write("workspace/a.txt", "text");
     // Nobody makes a folder in a file, root included.
-    user.home.write("no-folder", "");
-    let home = user.home.path().join("no-folder").display().to_string();
+    user.home.write("house/.local", "");
+    let home = user.home.path().join("house").display().to_string();
     works(&user, at_home(&user, &home), &format!("nothing can be kept in {home}/.local/state/cofferdam"));
 }
 

@@ -168,8 +168,10 @@ impl Text {
         }
     }
 
+    /// Waits for what comes next. It is drawn over the row that the cursor is in, so that text comes to its end first.
     fn spin(&mut self) {
-        let message = lines::waiting_for(&self.running, !self.streamed.is_empty());
+        self.finish_text();
+        let message = lines::waiting_for(&self.running, false);
         if let Some(spinner) = &self.spinner {
             spinner.reset();
             spinner.set_message(message);
