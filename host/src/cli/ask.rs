@@ -2,18 +2,50 @@
 
 use std::io::{self, BufRead, BufReader, IsTerminal as _};
 
+use super::pages::{Line, Pages};
 use super::print::{stderr_line, stderr_piece};
+use super::wrap;
 
-/// The answer; `None` where nobody can be asked. Only a yes is one.
+/// What there is to type, beside a page that is not the last one.
+const MORE: &str = "Enter shows more; n says no";
+
+/// The answer; `None` where nobody can be asked. Only a yes is one, and only to a text that was shown to its end.
 pub(super) fn yes_or_no(shown: &str, question: &str) -> Option<bool> {
     if !io::stderr().is_terminal() {
         return None;
     }
     let terminal = std::fs::OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
-    // What was typed before the question was there is no answer to it.
-    let _ = rustix::termios::tcflush(&terminal, rustix::termios::QueueSelector::IFlush);
-    stderr_line(shown);
-    converse(&mut BufReader::new(terminal), question).ok()
+    let mut pages = Pages { lines: shown.trim_start_matches('\n').lines().map(Line::flush).collect(), more: MORE, ..Pages::default() };
+    pages.warn_of_order();
+    let (columns, rows) = wrap::size();
+    // The question has two rows of its own.
+    let pages = pages.laid_out((columns, rows.saturating_sub(2)));
+    let mut terminal = BufReader::new(terminal);
+    for (n, page) in pages.iter().enumerate() {
+        // What was typed before the question was there is no answer to it.
+        let _ = rustix::termios::tcflush(terminal.get_ref(), rustix::termios::QueueSelector::IFlush);
+        stderr_line(page.trim_end_matches('\n'));
+        if n + 1 < pages.len() && !turned(&mut terminal).ok()? {
+            return Some(false);
+        }
+    }
+    converse(&mut terminal, question).ok()
+}
+
+/// Waits until somebody has seen a page; false if that was enough for a no.
+fn turned(terminal: &mut impl BufRead) -> io::Result<bool> {
+    loop {
+        stderr_piece("> ");
+        let mut answer = String::new();
+        if terminal.read_line(&mut answer)? == 0 {
+            return Ok(false);
+        }
+        match answer.trim().to_lowercase().as_str() {
+            "" => return Ok(true),
+            "n" | "no" => return Ok(false),
+            _ => stderr_line("There is more to see before you can decide: press Enter, or type n to say no."),
+        }
+    }
 }
 
 /// Asks until it is a yes or a no. A digit is neither: elsewhere some stand for yes, and so they must not mean no here.
@@ -36,6 +68,13 @@ fn converse(terminal: &mut impl BufRead, question: &str) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn r042_no_yes_counts_before_all_was_shown() {
+        for (typed, expected) in [("\n", true), ("y\nyes\n1\n\n", true), ("y\nn\n", false), ("y\n", false), ("", false)] {
+            assert_eq!(turned(&mut typed.as_bytes()).expect("it can be read"), expected, "{typed:?}");
+        }
+    }
 
     #[test]
     fn r128_no_digit_is_an_answer_where_yes_and_no_are_asked_for() {

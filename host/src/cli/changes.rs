@@ -2,8 +2,9 @@
 
 use std::io::Write as _;
 
-use console::style;
+use console::Style;
 
+use super::pages::Line;
 use crate::policy::{Act, Change, Changes};
 use crate::shown;
 
@@ -17,56 +18,68 @@ const MOST_NAMED: usize = 5;
 
 /// Changes in words, escaped and coloured.
 pub(super) struct Described {
-    /// Lines without an indent.
-    pub(super) text: String,
+    pub(super) lines: Vec<Line>,
+    /// What somebody may overlook among many lines; it is the first of them.
+    pub(super) risks: Vec<String>,
+    /// What is not shown, and where it is.
+    pub(super) notices: Vec<String>,
     /// All changes and the whole diff, where anything was cut. It is there until this is dropped.
-    _whole: Option<tempfile::NamedTempFile>,
+    pub(super) whole: Option<tempfile::NamedTempFile>,
 }
 
 /// What a tool wants to do, in a few words for a headline.
 pub(super) fn headline(changes: &Changes) -> String {
     match changes.iter().collect::<Vec<_>>().as_slice() {
-        [only] => shown::name(&only.to_string(), 400),
+        [only] => shown::name(&only.to_string(), usize::MAX),
         _ => counts(changes),
     }
 }
 
-/// Everything there is to know.
+/// Everything there is to know. What is too much to look through is cut, if all of it can be looked up in a file.
 pub(super) fn describe(changes: &Changes) -> Described {
-    let mut lines: Vec<String> = risks(changes).into_iter().map(|risk| style(risk).yellow().for_stderr().to_string()).collect();
-    if changes.len() > 1 {
-        lines.extend(changes.iter().take(MOST_LINES).map(|change| shown::name(&change.to_string(), MOST_CHARS)));
-        if changes.len() > MOST_LINES {
-            lines.push(format!("… and {} more", changes.len() - MOST_LINES));
-        }
-    }
-    if !lines.is_empty() {
-        lines.push(String::new());
-    }
     let diff = diffs(changes);
     let diff_lines: Vec<&str> = diff.lines().collect();
     let named: Vec<String> = changes.iter().map(|change| shown::name(&change.to_string(), usize::MAX)).collect();
     let is_long = |line: &str| line.chars().count() > MOST_CHARS;
-    let is_cut = diff_lines.len() > MOST_LINES
-        || (named.len() > 1 && named.len() > MOST_LINES)
-        || named.iter().any(|line| is_long(line))
-        || diff_lines.iter().any(|line| is_long(line));
-    let whole = if is_cut { save(&format!("{}\n\n{diff}", named.join("\n"))) } else { None };
-    if is_cut {
-        let place = whole.as_ref().map(|file| format!("! not all of it is shown here; the whole is in {}", file.path().display()));
-        let line = place.unwrap_or_else(|| "! not all of it is shown here, and the whole cannot be written to a file".to_owned());
-        lines.insert(0, style(line).yellow().bold().for_stderr().to_string());
+    // A single change is named by the headline, in full.
+    let listed = if named.len() > 1 { &named[..] } else { &[] };
+    let long = listed.iter().map(String::as_str).chain(diff_lines.iter().copied()).filter(|line| is_long(line)).count();
+    let is_too_much = diff_lines.len() > MOST_LINES || listed.len() > MOST_LINES || long > 0;
+    let whole = if is_too_much { save(&format!("{}\n\n{diff}", named.join("\n"))) } else { None };
+    let most = if whole.is_some() { MOST_LINES } else { usize::MAX };
+    let cut = |line: &str| if whole.is_some() { cut(line) } else { line.to_owned() };
+
+    let risks = risks(changes);
+    let mut lines: Vec<Line> = risks.iter().map(|risk| Line::styled(risk, Style::new().yellow())).collect();
+    lines.extend(listed.iter().take(most).map(|line| Line::plain(cut(line))));
+    if listed.len() > most {
+        lines.push(Line::left_out(format!("{} of {} changes left out", listed.len() - most, listed.len())));
     }
-    if diff_lines.len() <= MOST_LINES {
-        lines.extend(diff_lines.iter().map(|line| coloured(line)));
-    } else {
-        let head = MOST_LINES - TAIL_LINES;
-        lines.extend(diff_lines[..head].iter().map(|line| coloured(line)));
-        let left_out = diff_lines.len() - MOST_LINES;
-        lines.push(style(format!("… {left_out} of {} lines left out …", diff_lines.len())).bold().for_stderr().to_string());
-        lines.extend(diff_lines[diff_lines.len() - TAIL_LINES..].iter().map(|line| coloured(line)));
+    if !lines.is_empty() {
+        lines.push(Line::plain(""));
     }
-    Described { text: lines.join("\n"), _whole: whole }
+    let head = if diff_lines.len() > most { most - TAIL_LINES } else { diff_lines.len() };
+    let left_out = diff_lines.len().saturating_sub(most);
+    lines.extend(diff_lines[..head].iter().map(|line| coloured(&cut(line))));
+    if left_out > 0 {
+        lines.push(Line::left_out(format!("{left_out} of {} lines left out", diff_lines.len())));
+    }
+    lines.extend(diff_lines[head + left_out..].iter().map(|line| coloured(&cut(line))));
+
+    let mut notices = Vec::new();
+    if let Some(file) = &whole {
+        notices.push(format!(
+            "! Not all of it is shown above; all of it is in {}",
+            shown::name(&file.path().display().to_string(), usize::MAX)
+        ));
+        let facts = [(left_out, "lines of the diff"), (listed.len().saturating_sub(most), "changes"), (long, "ends of long lines")];
+        let facts: Vec<String> = facts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        notices.push(format!("! Not shown: {}", facts.join(", ")));
+    }
+    if changes.iter().filter_map(|change| change.diff.as_deref()).any(ends_in_cr_lf) {
+        notices.push("! All lines that are shown of a file end in CR LF.".to_owned());
+    }
+    Described { lines, risks, notices, whole }
 }
 
 /// What somebody may overlook among many lines.
@@ -102,7 +115,9 @@ fn diffs(changes: &Changes) -> String {
         for line in diff.split_terminator('\n') {
             // What ends all lines alike is no news, and would be in the way.
             let line = if shows_ends { line } else { line.strip_suffix('\r').unwrap_or(line) };
-            text.push_str(&shown::block(line));
+            // Of a line that is as it was, a blank at its end is no news.
+            let line = if line.starts_with(' ') { line.trim_end_matches(' ') } else { line };
+            text.push_str(&shown::exact(line));
             text.push('\n');
         }
     }
@@ -118,15 +133,24 @@ fn has_two_kinds_of_ends(diff: &str) -> bool {
     kinds.next().is_some_and(|first| kinds.any(|other| other != first))
 }
 
-fn coloured(line: &str) -> String {
+/// Whether all lines of a diff end in CR LF, which is not shown then.
+fn ends_in_cr_lf(diff: &str) -> bool {
+    let mut lines = diff.split_terminator('\n').skip(2).filter(|line| line.starts_with([' ', '+', '-']));
+    lines.any(|line| line.ends_with('\r')) && !has_two_kinds_of_ends(diff)
+}
+
+fn cut(line: &str) -> String {
     let cut: String = line.chars().take(MOST_CHARS).collect();
-    let cut = if cut.len() < line.len() { format!("{cut}…") } else { cut };
-    let styled = match line.chars().next() {
-        Some('+') => style(cut).green(),
-        Some('-') => style(cut).red(),
-        _ => style(cut).dim(),
+    if cut.len() < line.len() { format!("{cut}…") } else { cut }
+}
+
+fn coloured(line: &str) -> Line {
+    let style = match line.chars().next() {
+        Some('+') => Style::new().green(),
+        Some('-') => Style::new().red(),
+        _ => Style::new().dim(),
     };
-    styled.for_stderr().to_string()
+    Line::styled(line, style)
 }
 
 /// For this user alone; `None` where there is no room for it.
@@ -150,6 +174,7 @@ fn counts(changes: &Changes) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pages::Pages;
     use super::*;
     use crate::policy::{Content, WorkspacePath};
 
@@ -162,7 +187,20 @@ mod tests {
     }
 
     fn plain(changes: Vec<Change>) -> String {
-        console::strip_ansi_codes(&describe(&Changes::new(changes)).text).into_owned()
+        text(describe(&Changes::new(changes)))
+    }
+
+    /// On a screen that is large enough.
+    fn text(described: Described) -> String {
+        let pages = Pages { lines: described.lines, notices: described.notices, ..Pages::default() };
+        let pages = pages.laid_out((600, 1000)).concat();
+        console::strip_ansi_codes(&pages)
+            .lines()
+            .map(|line| line.strip_prefix("    ").unwrap_or(line))
+            .collect::<Vec<_>>()
+            .join("\n")
+            .trim()
+            .to_owned()
     }
 
     #[test]
@@ -198,28 +236,39 @@ mod tests {
         assert_eq!(shown(&format!("{head}-a\n-b\n+a\r\n+b\r\n")), format!("{head}-a\n-b\n+a\\u{{d}}\n+b\\u{{d}}\n"));
         assert_eq!(shown(&format!("{head} a\r\n+b\n")), format!("{head} a\\u{{d}}\n+b\n"));
         assert_eq!(shown(&format!("{head} # keep\r+b = 2\n")), format!("{head} # keep\\u{{d}}+b = 2\n"));
+        let note = |diff: &str| plain(vec![change("a", Act::Create { after: after(1) }, Some(diff))]).contains("end in CR LF");
+        assert!(note(&alike) && !note(&format!("{head} a\n+b\n")) && !note(&format!("{head} a\r\n+b\n")));
+        assert_eq!(shown(&format!("{head} a  \n+b  \n")), format!("{head} a\n+b\\u{{20}}\\u{{20}}\n"));
         // One diff ends where the next one begins, whatever it ends with.
         let two = ["+a\r", "+b"].map(|end| change("a", Act::Create { after: after(1) }, Some(&format!("--- /dev/null\n+++ b/a\n{end}"))));
         assert_eq!(diffs(&Changes::new(two.into())).lines().filter(|line| line.starts_with("---")).count(), 2);
     }
 
     fn whole(described: &Described) -> String {
-        std::fs::read_to_string(described._whole.as_ref().expect("it is kept").path()).expect("it is there")
+        std::fs::read_to_string(described.whole.as_ref().expect("it is kept").path()).expect("it is there")
     }
 
     #[test]
     fn r042_whatever_is_cut_is_whole_in_a_file() {
         let long = format!("+{}the end\n", "x".repeat(1000));
         let described = describe(&Changes::new(vec![change("a", Act::Create { after: after(1) }, Some(&long))]));
-        assert!(!described.text.contains("the end") && described.text.contains("the whole is in /"));
         assert!(whole(&described).contains("the end"));
+        let text = self::text(described);
+        assert!(!text.contains("the end") && text.contains("! Not all of it is shown above; all of it is in /"), "{text}");
+        assert!(text.ends_with("! Not shown: 1 ends of long lines"), "{text}");
         let many = (0..200).map(|n| change(&format!("f{n:03}"), Act::Create { after: after(1) }, None)).collect();
         let described = describe(&Changes::new(many));
-        assert!(!described.text.contains("f199") && described.text.contains("the whole is in /"));
         assert!(whole(&described).contains("create f199 (1 bytes)\n"));
+        let text = self::text(described);
+        assert!(
+            !text.contains("f199") && text.contains("⋮ 40 of 200 changes left out") && text.ends_with("! Not shown: 40 changes"),
+            "{text}"
+        );
         let name = format!("{}/end", "n".repeat(250).as_str());
         let path = format!("{name}/{name}");
-        let described = describe(&Changes::new(vec![change(&path, Act::Delete { before: 1 }, None)]));
+        let long = change(&path, Act::Delete { before: 1 }, None);
+        assert!(headline(&Changes::new(vec![long.clone()])).contains(&path));
+        let described = describe(&Changes::new(vec![long, change("b", Act::Delete { before: 1 }, None)]));
         assert!(whole(&described).contains(&path));
     }
 
@@ -234,10 +283,14 @@ mod tests {
     fn a_long_diff_is_cut_in_the_middle_and_whole_in_a_file() {
         let diff: String = (0..500).map(|n| format!("+line {n}\n")).collect();
         let described = describe(&Changes::new(vec![change("a", Act::Create { after: after(1) }, Some(&diff))]));
-        let text = console::strip_ansi_codes(&described.text).into_owned();
-        assert!(text.contains("… 340 of 500 lines left out …"), "{text}");
-        assert!(text.starts_with("! not all of it is shown here; the whole is in /") && text.ends_with("+line 499"));
-        assert!(text.contains("\n+line 0\n"));
         assert_eq!(whole(&described), format!("create a (1 bytes)\n\n{diff}"));
+        let text = text(described);
+        assert!(text.starts_with("+line 0\n") && text.contains("⋮ 340 of 500 lines left out\n+line 460\n"), "{text}");
+        // What is not shown is said last, right above the answers.
+        let (_, end) = text.split_once("+line 499\n\n").expect("the last line");
+        assert!(
+            end.starts_with("  ! Not all of it is shown above; all of it is in /") && end.ends_with("! Not shown: 340 lines of the diff"),
+            "{end}"
+        );
     }
 }

@@ -4,12 +4,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::sync::{Arc, Mutex};
 
-use console::style;
 use futures_util::future::BoxFuture;
 
-use super::changes::{self, Described};
+use super::pages::Pages;
 use super::print::{stderr_line, stderr_piece};
 use super::render::Renderer;
+use super::{changes, wrap};
 use crate::policy::{Effect, Question};
 use crate::sandbox::Commands;
 use crate::shown;
@@ -45,10 +45,10 @@ impl Approver for TerminalDialog {
             let _quiet = self.renderer.pause();
             // A diff that was cut is whole in a file for as long as the question is open.
             let described = describe(question, THIS_REQUEST, &where_it_runs(question, &self.commands));
-            let ((text, _whole), has_scope) = (described, question.scope.is_some());
+            let (pages, has_scope) = (described.pages.laid_out(wrap::size()), question.scope.is_some());
             let terminal = Arc::clone(&self.terminal);
             // If the request is cancelled meanwhile, the thread stays behind with its read; the process is about to end.
-            tokio::task::spawn_blocking(move || converse(&terminal, &text, has_scope)).await.unwrap_or(Answer::No { guidance: None })
+            tokio::task::spawn_blocking(move || converse(&terminal, &pages, has_scope)).await.unwrap_or(Answer::No { guidance: None })
         })
     }
 }
@@ -94,27 +94,63 @@ impl Choice {
     }
 }
 
+/// What somebody wants who has not seen all of a question yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    More,
+    No,
+}
+
+impl Turn {
+    /// What there is to type, beside a page.
+    const HOW: &str = "Enter shows more; 3 says no";
+
+    /// The wish of a typed line. No yes is one: what was not seen whole is not approved.
+    pub(super) fn of(line: &str) -> Result<Self, &'static str> {
+        match line.trim() {
+            "" => Ok(Self::More),
+            "3" => Ok(Self::No),
+            _ => Err("There is more to see before you can decide: press Enter, or type 3 to say no."),
+        }
+    }
+}
+
+/// A question in words.
+pub(super) struct Described {
+    pub(super) pages: Pages,
+    /// The file with what was cut, which is there until this is dropped.
+    _whole: Option<tempfile::NamedTempFile>,
+}
+
 /// The question with everything to decide by, escaped and in full; `sandbox` says how a command runs.
-pub(super) fn describe(question: &Question, how_long: &str, sandbox: &str) -> (String, Option<Described>) {
-    let mut whole = None;
+pub(super) fn describe(question: &Question, how_long: &str, sandbox: &str) -> Described {
     let tool = shown::line(&question.tool, 64);
-    let (what, detail) = match &question.effect {
+    let mut pages = Pages { more: Turn::HOW, ..Pages::default() };
+    let mut whole = None;
+    match &question.effect {
         Effect::Command { line, directory } => {
-            let place = if directory.as_str().is_empty() { String::new() } else { format!(" in {}", shown::name(directory.as_str(), 400)) };
-            (format!("{tool} wants to run this command{place}, {sandbox}:"), shown::block(line))
+            let place = if directory.as_str().is_empty() { String::new() } else { format!(" in {}", in_full(directory.as_str())) };
+            pages.headline = format!("{tool} wants to run this command{place}, {sandbox}:");
+            pages.add(line);
         }
         Effect::Write { changes, .. } => {
             let described = changes::describe(changes);
-            let text = described.text.clone();
-            whole = Some(described);
-            (format!("{tool} wants to {}:", changes::headline(changes)), text)
+            pages.headline = format!("{tool} wants to {}:", changes::headline(changes));
+            (pages.lines, pages.again, pages.notices, whole) = (described.lines, described.risks, described.notices, described.whole);
         }
         Effect::Fetch { method, url, .. } => {
-            (format!("{tool} wants to send this request, whatever its body is:"), shown::block(&format!("{method} {url}")))
+            pages.headline = format!("{tool} wants to send this request, whatever its body is:");
+            pages.add(&format!("{method} {url}"));
         }
-        Effect::Confirmed => (format!("{tool} wants to be confirmed. Its arguments:"), shown::block(&question.arguments)),
-        Effect::Plan { text, .. } => (format!("{tool} presents this plan:"), shown::block(text)),
-    };
+        Effect::Confirmed => {
+            pages.headline = format!("{tool} wants to be confirmed. Its arguments:");
+            pages.add(&question.arguments);
+        }
+        Effect::Plan { text, .. } => {
+            pages.headline = format!("{tool} presents this plan:");
+            pages.add(text);
+        }
+    }
     let (yes, no) = match &question.effect {
         Effect::Plan { then, .. } => {
             (format!("yes, carry it out; plan mode ends, and the mode is `{then}` from then on"), "no; you can say what to change")
@@ -123,21 +159,30 @@ pub(super) fn describe(question: &Question, how_long: &str, sandbox: &str) -> (S
             ("yes, this once".to_owned(), "no; you can say what to do instead")
         }
     };
-    let indented: String = detail.lines().map(|line| format!("    {line}\n")).collect();
-    let scope = match &question.scope {
-        Some(scope) => format!("  2  yes, and don't ask again {how_long} for {}\n", shown::name(&scope.to_string(), 200)),
-        None => String::new(),
-    };
-    let (mark, how) = (style("?").yellow().bold().for_stderr(), Choice::how(question.scope.is_some()));
-    let text = format!("\n{mark} {what}\n\n{indented}\n  1  {yes}\n{scope}  3  {no}\n{how}");
-    (text, whole)
+    pages.choices.push(format!("  1  {yes}"));
+    if let Some(scope) = &question.scope {
+        pages.choices.push(format!("  2  yes, and don't ask again {how_long} for {}", in_full(&scope.to_string())));
+    }
+    pages.choices.push(format!("  3  {no}"));
+    pages.choices.push(Choice::how(question.scope.is_some()).to_owned());
+    pages.warn_of_order();
+    Described { pages, _whole: whole }
 }
 
-fn converse(terminal: &Mutex<BufReader<File>>, text: &str, has_scope: bool) -> Answer {
+fn in_full(name: &str) -> String {
+    shown::name(name, usize::MAX)
+}
+
+fn converse(terminal: &Mutex<BufReader<File>>, pages: &[String], has_scope: bool) -> Answer {
     let mut terminal = terminal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    // What was typed before the question was there is no answer to it.
-    let _ = rustix::termios::tcflush(terminal.get_ref(), rustix::termios::QueueSelector::IFlush);
-    stderr_line(text);
+    for (n, page) in pages.iter().enumerate() {
+        // What was typed before the question was there is no answer to it.
+        let _ = rustix::termios::tcflush(terminal.get_ref(), rustix::termios::QueueSelector::IFlush);
+        stderr_line(page);
+        if n + 1 < pages.len() && turned(&mut *terminal) == Turn::No {
+            return Answer::No { guidance: guidance(&mut *terminal) };
+        }
+    }
     loop {
         stderr_piece("> ");
         let Some(line) = read_line(&mut *terminal) else { return Answer::No { guidance: None } };
@@ -145,6 +190,18 @@ fn converse(terminal: &Mutex<BufReader<File>>, text: &str, has_scope: bool) -> A
             Ok(Choice::Yes) => return Answer::Yes,
             Ok(Choice::YesForScope) => return Answer::YesForScope,
             Ok(Choice::No) => return Answer::No { guidance: guidance(&mut *terminal) },
+            Err(hint) => stderr_line(hint),
+        }
+    }
+}
+
+/// Waits until somebody has seen a page.
+fn turned(terminal: &mut impl BufRead) -> Turn {
+    loop {
+        stderr_piece("> ");
+        let Some(line) = read_line(terminal) else { return Turn::No };
+        match Turn::of(&line) {
+            Ok(turn) => return turn,
             Err(hint) => stderr_line(hint),
         }
     }
@@ -179,17 +236,24 @@ mod tests {
 
     const SANDBOX: &str = "in the sandbox `full`, no network";
 
+    /// A question on a screen that is large enough.
+    fn text(question: &Question) -> String {
+        let pages = describe(question, THIS_REQUEST, SANDBOX).pages.laid_out((200, 100));
+        assert_eq!(pages.len(), 1);
+        console::strip_ansi_codes(&pages.concat()).into_owned()
+    }
+
     fn question(line: &str) -> String {
         let effect = Effect::Command { line: line.into(), directory: WorkspacePath::parse("", None).unwrap() };
         let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("bash", "{}", effect) else { panic!("not asked") };
-        console::strip_ansi_codes(&describe(&question, THIS_REQUEST, SANDBOX).0).into_owned()
+        text(&question)
     }
 
     /// The lines of a question that begin with a digit.
     fn offers(effect: Effect, mode: Mode) -> Vec<String> {
         let tool = if matches!(effect, Effect::Plan { .. }) { "present_plan" } else { "a_tool" };
         let Decision::Ask(question) = Judge::new(mode, true).decide(tool, "{}", effect) else { panic!("not asked") };
-        let text = console::strip_ansi_codes(&describe(&question, THIS_REQUEST, SANDBOX).0).into_owned();
+        let text = text(&question);
         let is_offer = |line: &&str| {
             line.trim_start().starts_with(|c: char| c.is_ascii_digit()) && line.starts_with("  ") && !line.starts_with("    ")
         };
@@ -230,6 +294,30 @@ mod tests {
     }
 
     #[test]
+    fn r042_no_yes_counts_before_the_last_page() {
+        let answers = [("1", None), ("2", None), ("y", None), ("", Some(Turn::More)), ("3", Some(Turn::No)), (" \t", Some(Turn::More))];
+        for (typed, expected) in answers {
+            assert_eq!(Turn::of(typed).ok(), expected, "{typed:?}");
+        }
+        assert_eq!(turned(&mut &b"1\n2\nyes\n\n1\n"[..]), Turn::More);
+        assert_eq!(turned(&mut &b"1\n3\n"[..]), Turn::No);
+        assert_eq!(turned(&mut &b"1\n"[..]), Turn::No, "nobody is there any more");
+    }
+
+    #[test]
+    fn r042_what_is_decided_by_is_shown_in_full_and_as_it_is() {
+        let text = question("ls \r\n\u{a0}\u{3000}x\u{1bca0}\n\n\n\n\n\nrm \\ \n-rf y");
+        for shown in ["    ls \\u{d}\n", "    \\u{a0}\\u{3000}x\\u{1bca0}\n", "  ⋮ 5 empty lines\n", "    rm \\\\u{20}\n"] {
+            assert!(text.contains(shown), "{shown:?} in {text}");
+        }
+        let long = format!("cargo-{}", "x".repeat(5000));
+        let text = question(&long).replace("\n  ↳ ", "").replace("\n     ", "");
+        assert!(text.contains(&long) && text.contains(&format!("exactly `{long}`")), "{text}");
+        let text = question("echo 'א' ; rm -rf 'ב'");
+        assert!(text.contains("! It has letters that are written from right to left"), "{text}");
+    }
+
+    #[test]
     fn r044_guidance_in_another_encoding_is_not_lost() {
         let words = guidance(&mut &b"Gr\xfc\xdfe, and stop\r\nnow\n\nnot this\n"[..]);
         assert_eq!(words.as_deref(), Some("Gr\u{fffd}\u{fffd}e, and stop\nnow"));
@@ -260,7 +348,7 @@ mod tests {
         let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("patch", r#"{"path":"elsewhere"}"#, effect) else {
             panic!("not asked")
         };
-        insta::assert_snapshot!(console::strip_ansi_codes(&describe(&question, THIS_REQUEST, SANDBOX).0), @r"
+        insta::assert_snapshot!(text(&question), @r"
 
         ? patch wants to change src/a.rs (4 → 4 bytes):
 
@@ -281,7 +369,7 @@ mod tests {
     fn r126_a_plan_is_shown_in_full_with_the_mode_that_follows() {
         let effect = Effect::Plan { text: "1. Read\n2. Mend \u{1b}[2J".into(), then: Mode::Auto };
         let Decision::Ask(question) = Judge::new(Mode::Plan, true).decide("present_plan", "{}", effect) else { panic!("not asked") };
-        insta::assert_snapshot!(console::strip_ansi_codes(&describe(&question, THIS_REQUEST, SANDBOX).0), @r"
+        insta::assert_snapshot!(text(&question), @r"
 
         ? present_plan presents this plan:
 

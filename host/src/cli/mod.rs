@@ -17,6 +17,7 @@ mod error;
 mod exit;
 mod interrupt;
 mod lock;
+mod pages;
 mod plugin;
 mod policy;
 mod print;
@@ -28,6 +29,7 @@ mod spent;
 mod tools;
 mod trust;
 mod undo;
+mod wrap;
 
 use std::process::ExitCode;
 

@@ -58,8 +58,8 @@ fn agreed(file: &ProjectPolicy, digest: Option<&str>) -> Result<bool, CliError> 
         let other = || CliError::new(format!("the file has another content than that: its digest is sha256:{}", file.digest));
         return if same { Ok(true) } else { Err(other()) };
     }
-    let path = shown::line(&file.path.display().to_string(), 600);
-    let shown = format!("{path}\nsha256:{}\n\n{}", file.digest, indented(&shown::block(&file.text)));
+    let path = shown::name(&file.path.display().to_string(), usize::MAX);
+    let shown = format!("{path}\nsha256:{}\n\n{}", file.digest, indented(&shown::exact(&file.text)));
     ask::yes_or_no(&shown, "Let this file, with exactly this content, allow what it says, here?")
         .ok_or_else(|| CliError::new("nobody can be asked here. Read the file, and say --digest sha256:… with its digest"))
 }

@@ -28,6 +28,57 @@ fn r038_one_runs_it_and_enter_alone_does_not() {
 }
 
 #[test]
+fn r042_what_is_longer_than_the_screen_is_not_approved_before_it_was_shown_whole() {
+    let [provider, _] = both();
+    let lines: String = (1..=60).map(|n| format!("\n# line {n}")).collect();
+    let server = provider.serve([bash(&format!("touch ran{lines}\ntouch also")), says("Touched.")]);
+    let mut chat = Chat::at_home(super::home(), &server, &[], super::Window { rows: 24, columns: 80 });
+    chat.says("Go.");
+    let first = chat.terminal.wait_to_see_text("Enter shows more");
+    assert!(first.contains("wants to run this command") && first.contains("    touch ran\n"), "{first}");
+    for (n, too_early) in ["1", "2", "y"].into_iter().enumerate() {
+        chat.says(too_early);
+        chat.terminal.wait_to_see("a hint", |seen| seen.matches("There is more to see").count() == n + 1);
+        assert!(!chat.home.has("ran"), "{too_early:?} approved it");
+    }
+    let mut seen = first;
+    for turned in 1.. {
+        assert!(turned < 10, "it has no end: {seen}");
+        chat.says("");
+        // The page that was on the screen gives way to another one.
+        seen = chat.terminal.wait_to_see("the next page", |now| {
+            now.lines().last() == Some(">") && now != seen && (now.contains("3  no") || now.matches("Enter shows more").count() > 0)
+        });
+        if seen.contains("3  no") {
+            break;
+        }
+    }
+    assert!(seen.contains("touch also") && seen.contains("! That was the last of"), "{seen}");
+    chat.says("1");
+    chat.terminal.wait_to_see_text("Touched.");
+    chat.is_ready();
+    assert!(chat.home.has("ran") && chat.home.has("also"));
+    chat.leaves();
+}
+
+#[test]
+fn r042_on_a_page_before_the_last_a_no_counts() {
+    let [provider, _] = both();
+    let lines: String = (1..=60).map(|n| format!("\n# line {n}")).collect();
+    for no in ["3\r\r", ESC, CTRL_C] {
+        let server = provider.serve([bash(&format!("touch ran{lines}"))]);
+        let mut chat = Chat::at_home(super::home(), &server, &[], super::Window { rows: 24, columns: 80 });
+        chat.says("Go.");
+        chat.terminal.wait_to_see_text("Enter shows more");
+        chat.types(no);
+        chat.terminal.wait_to_see_text("! stopped because you rejected a call.");
+        chat.is_ready();
+        assert!(!chat.home.has("ran"));
+        chat.leaves();
+    }
+}
+
+#[test]
 fn r040_two_approves_a_scope_for_the_whole_chat_and_not_for_a_resumed_session() {
     for provider in both() {
         let server = provider.serve([bash("git init --quiet one"), says("One."), bash("git init --quiet two"), says("Two.")]);

@@ -101,7 +101,13 @@ fn somebody_at_the_terminal_is_asked_and_only_a_yes_adds_it() {
     let path = file(&home, "echo.wasm", &echo(&reading().described("Harmless.\u{1b}[2K")));
     for (answer, code, files) in [("\n", 1, 0), ("n\n", 1, 0), ("y\n", 0, 1)] {
         let mut terminal = Terminal::start(&home.command(&["plugin", "add", &path]), None);
-        terminal.wait_for("Harmless.\\u{1b}[2K");
+        // It is longer than the screen: each page is turned, and none of them takes a yes.
+        terminal.wait_for("Enter shows more");
+        terminal.types("y\n");
+        terminal.wait_for("There is more to see");
+        terminal.types("\n");
+        let screen = || terminal.screen();
+        assert!(screen().contains("Harmless.\\u{1b}[2K"), "{}", screen());
         terminal.wait_for("Add it as echo, as it is? [y/N]");
         terminal.types(answer);
         assert_eq!((terminal.wait(), kept(&home).len()), (code, files), "{answer:?}: {}", terminal.screen());

@@ -39,6 +39,11 @@ impl Sitting {
     }
 }
 
+/// What is on the screen, without its rows.
+fn said(sitting: &Sitting) -> String {
+    sitting.terminal.screen().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn bash(command: &str) -> Reply {
     calls("bash", json!({"command": command}))
 }
@@ -67,7 +72,7 @@ fn r039_two_approves_the_scope_that_is_shown_and_nothing_else() {
         let server = provider.serve([bash("git init --quiet one"), bash("git init --quiet two"), bash("git status"), says("Done.")]);
         let mut sitting = Sitting::begin(&server);
         sitting.is_asked("git init --quiet one");
-        assert!(sitting.terminal.screen().contains("don't ask again in this request for commands that begin with `git init`"));
+        assert!(said(&sitting).contains("don't ask again in this request for commands that begin with `git init`"));
         sitting.terminal.types("2\n");
         // The second is covered; the next question is about the third.
         sitting.is_asked("git status");
@@ -188,6 +193,49 @@ fn r042_control_characters_hide_nothing_from_the_user() {
     sitting.is_asked("touch ran #\\u{d}\\u{1b}[2K\\u{202e}echo harmless");
     sitting.terminal.types("3\nno\n\n");
     sitting.end().answered("No.");
+}
+
+#[test]
+fn r042_empty_lines_push_nothing_off_the_screen() {
+    let [provider, _] = both();
+    for end in ["\n", "    \n"] {
+        let server = provider.serve([bash(&format!("touch ran{}echo harmless", end.repeat(44))), says("No.")]);
+        let mut sitting = Sitting::begin(&server);
+        sitting.is_asked("echo harmless");
+        let seen = sitting.terminal.sees();
+        assert!(seen.contains("wants to run this command") && seen.contains("    touch ran"), "{seen}");
+        assert!(seen.contains("43 empty lines"), "{seen}");
+        sitting.terminal.types("3\nno\n\n");
+        sitting.end().answered("No.");
+        assert!(!sitting.home.has("ran"));
+    }
+}
+
+#[test]
+fn r042_blanks_that_are_no_space_are_seen() {
+    let [provider, _] = both();
+    let server = provider.serve([bash("touch\u{a0}ran\u{3000}\u{2003}\u{1bca0}\u{1d159}\u{70f}\u{1680}; ls \r\ntrue"), says("No.")]);
+    let mut sitting = Sitting::begin(&server);
+    sitting.is_asked("touch\\u{a0}ran\\u{3000}\\u{2003}\\u{1bca0}\\u{1d159}\\u{70f}\\u{1680}; ls \\u{d}");
+    sitting.terminal.types("3\nno\n\n");
+    sitting.end().answered("No.");
+}
+
+#[test]
+fn what_is_told_of_a_request_breaks_between_words() {
+    let [provider, _] = both();
+    let home = home();
+    let text = "Of all the words in this long answer none is broken in two, whatever the width of the terminal that it is shown on may be.";
+    let reply = calls("bash", json!({"command": format!("echo '{text}'")}));
+    let server = provider.serve([reply, says(text)]);
+    let mut terminal = Terminal::start(&home.task(&server, &["--mode", "auto"]), None);
+    assert_eq!(terminal.wait(), 0, "{}", terminal.screen());
+    let seen = terminal.wait_to_see("the end", |seen| seen.contains("answered ·"));
+    assert!(seen.lines().all(|row| row.chars().count() < 80), "{seen}");
+    let words: Vec<&str> = seen.split_whitespace().collect();
+    let all: Vec<&str> = text.split(' ').collect();
+    // Once as the result of the call, and once as the answer.
+    assert_eq!(words.windows(all.len()).filter(|window| *window == all).count(), 2, "{seen}");
 }
 
 #[test]

@@ -13,8 +13,8 @@ use reedline::{
 };
 
 use super::commands;
-use super::screen;
 use super::view::MARK;
+use crate::cli::wrap;
 
 /// What the editor hands back in place of a line.
 pub(super) const INTERRUPT: &str = "interrupt";
@@ -111,8 +111,8 @@ pub(super) struct Ready {
 
 impl Prompt for Ready {
     fn render_prompt_left(&self) -> Cow<'_, str> {
-        let width = screen::size().0.saturating_sub(1);
-        Cow::Owned(format!("{}\n", style(screen::fit(&self.status, width)).dim().for_stderr()))
+        let width = wrap::size().0.saturating_sub(1);
+        Cow::Owned(format!("{}\n", style(wrap::fit(&self.status, width)).dim().for_stderr()))
     }
 
     fn render_prompt_right(&self) -> Cow<'_, str> {

@@ -21,8 +21,8 @@ const DEEPEST: usize = 12;
 #[derive(Debug)]
 pub(super) struct Prose {
     look: Look,
-    /// A carriage return or a joiner at the end of a piece: the next piece tells what it is.
-    carry: Option<char>,
+    /// What has come so far, as it is shown.
+    stream: shown::Stream,
     /// Blank text at the beginning, which may remain all there is.
     blank: String,
     begun: bool,
@@ -47,18 +47,21 @@ pub(super) enum Look {
 
 impl Prose {
     pub(super) fn new(look: Look) -> Self {
-        Self { look, carry: None, blank: String::new(), begun: false, line: String::new(), faces: Faces::default(), given: 0, fence: None }
+        Self {
+            look,
+            stream: shown::Stream::default(),
+            blank: String::new(),
+            begun: false,
+            line: String::new(),
+            faces: Faces::default(),
+            given: 0,
+            fence: None,
+        }
     }
 
     /// More text. What is complete comes out, row by row.
     pub(super) fn push(&mut self, text: &str, columns: usize) -> Vec<String> {
-        let mut text = text.to_owned();
-        if let Some(carried) = self.carry.take() {
-            text.insert(0, carried);
-        }
-        if text.ends_with(['\r', shown::JOINER]) {
-            self.carry = text.pop();
-        }
+        let mut text = self.stream.push(text);
         if !self.begun {
             self.begun = !text.trim().is_empty();
             self.blank.push_str(&text);
@@ -68,7 +71,7 @@ impl Prose {
             text = std::mem::take(&mut self.blank);
         }
         let mut rows = Vec::new();
-        for piece in shown::block_after(self.line.chars().next_back(), &text).split_inclusive('\n') {
+        for piece in text.split_inclusive('\n') {
             self.line.push_str(piece.trim_end_matches('\n'));
             if piece.ends_with('\n') {
                 rows.extend(self.end_line(columns));
@@ -90,8 +93,8 @@ impl Prose {
     /// The text is over: what is left of it.
     pub(super) fn finish(&mut self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
-        if let (Some(carried), true) = (self.carry, self.begun) {
-            self.line.push_str(&shown::block(&carried.to_string()));
+        if self.begun {
+            self.line.push_str(&self.stream.finish());
         }
         if !self.line.is_empty() {
             rows = self.end_line(columns);
@@ -196,7 +199,7 @@ struct Row {
 }
 
 /// The mark that opens or closes a block of code, if the line is one.
-fn fence(line: &str) -> Option<String> {
+pub(in crate::cli) fn fence(line: &str) -> Option<String> {
     let text = line.trim_start();
     let mark = text.chars().next().filter(|c| "`~".contains(*c))?;
     let length = text.chars().take_while(|c| *c == mark).count();
@@ -205,7 +208,7 @@ fn fence(line: &str) -> Option<String> {
 }
 
 /// How far the continuation of a line is indented: below the words of a list, or of a quotation.
-fn hanging(line: &str) -> usize {
+pub(in crate::cli) fn hanging(line: &str) -> usize {
     let spaces = line.len() - line.trim_start_matches(' ').len();
     let text = &line[spaces..];
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();

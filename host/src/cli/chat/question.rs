@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::keyboard::{Dialog, Key, Watch};
 use super::line::Line;
 use super::view::{Scene, View};
-use crate::cli::dialog::{Choice, INSTEAD, THIS_CHAT, describe, where_it_runs};
+use crate::cli::dialog::{Choice, INSTEAD, THIS_CHAT, Turn, describe, where_it_runs};
+use crate::cli::wrap;
 use crate::policy::Question;
 use crate::sandbox::Commands;
 use crate::tools::{Answer, Approver};
@@ -69,10 +70,10 @@ pub(super) fn converse(
     let has_scope = asked.question.scope.is_some();
     view.set_scene(Scene::Asking { mark: CHOICE, answer: Line::default() });
     // A diff that was cut is whole in a file for as long as the question is open.
-    let (text, _whole) = describe(&asked.question, THIS_CHAT, &asked.sandbox);
-    view.say_in_dialog(&text);
+    let described = describe(&asked.question, THIS_CHAT, &asked.sandbox);
     let is_over = || is_over() || asked.answer.is_closed();
-    let answer = watch.dialog().and_then(|mut dialog| answer(&mut dialog, view, has_scope, &is_over));
+    let pages = described.pages.laid_out(wrap::size());
+    let answer = ask(watch, view, &pages, has_scope, &is_over);
     view.set_scene(Scene::Running);
     let without = match answer {
         Ok(Some(answer)) => {
@@ -87,6 +88,44 @@ pub(super) fn converse(
         cancel.cancel();
     }
     without
+}
+
+/// Shows page after page, and asks behind the last one. What was typed before a page was there is no answer to it.
+fn ask(watch: &mut Watch<'_>, view: &View, pages: &[String], has_scope: bool, is_over: &dyn Fn() -> bool) -> io::Result<Option<Answer>> {
+    for (n, page) in pages.iter().enumerate() {
+        view.say_in_dialog(page);
+        let mut dialog = watch.dialog()?;
+        if n + 1 == pages.len() {
+            return answer(&mut dialog, view, has_scope, is_over);
+        }
+        match turned(&mut dialog, view, is_over)? {
+            Turned::By(Turn::More) => {}
+            Turned::By(Turn::No) => return guidance(&mut dialog, view, is_over),
+            Turned::Rejected => return Ok(Some(Answer::No { guidance: None })),
+            Turned::Over => return Ok(None),
+        }
+    }
+    Ok(Some(Answer::No { guidance: None }))
+}
+
+/// What becomes of a page that is not the last one.
+enum Turned {
+    By(Turn),
+    Rejected,
+    Over,
+}
+
+fn turned(dialog: &mut Dialog<'_>, view: &View, is_over: &dyn Fn() -> bool) -> io::Result<Turned> {
+    loop {
+        match typed(dialog, view, CHOICE, is_over)? {
+            Typed::Line(line) => match Turn::of(&line) {
+                Ok(turn) => return Ok(Turned::By(turn)),
+                Err(hint) => view.say_in_dialog(hint),
+            },
+            Typed::Rejected => return Ok(Turned::Rejected),
+            Typed::Over => return Ok(Turned::Over),
+        }
+    }
 }
 
 fn answer(dialog: &mut Dialog<'_>, view: &View, has_scope: bool, is_over: &dyn Fn() -> bool) -> io::Result<Option<Answer>> {

@@ -29,9 +29,11 @@ pub(super) fn run(common: &Common, args: AddArgs) -> Done {
     if let Some(objection) = parts.catalog.objection(&plugin, None) {
         return Err(CliError::new(format!("{from} cannot be added: {objection}")));
     }
-    stderr_line(&inspect::page(&from, &plugin));
-    if !args.yes {
-        let agreed = ask::yes_or_no("", &format!("Add it as {name}, as it is?"));
+    let page = inspect::page(&from, &plugin);
+    if args.yes {
+        stderr_line(&page);
+    } else {
+        let agreed = ask::yes_or_no(&page, &format!("Add it as {name}, as it is?"));
         match agreed {
             Some(true) => {}
             Some(false) => {
@@ -39,6 +41,7 @@ pub(super) fn run(common: &Common, args: AddArgs) -> Done {
                 return Ok(ExitCode::from(exit::FAILED));
             }
             None => {
+                stderr_line(&page);
                 let digest = plugin.digest();
                 let problem = format!("nobody can be asked here, so nothing was added. To add it as shown: --yes --digest sha256:{digest}");
                 return Err(CliError::new(problem));

@@ -63,7 +63,7 @@ fn as_value(plugin: &Plugin) -> serde_json::Value {
 
 /// Everything about a component to decide by, for people; `from` tells which it is.
 pub(super) fn page(from: &str, plugin: &Plugin) -> String {
-    let mut page = format!("{}\n", shown::line(from, 400));
+    let mut page = format!("{}\n", shown::name(from, usize::MAX));
     let _ = writeln!(page, "  sha256   {}", plugin.digest());
     let _ = writeln!(page, "  size     {} KiB", plugin.size().div_ceil(1024));
     let _ = writeln!(page, "  exports  cofferdam:plugin/tools, {} of them", plugin.declaration().tools.len());
@@ -74,7 +74,7 @@ pub(super) fn page(from: &str, plugin: &Plugin) -> String {
     }
     for (meaning, names) in by_meaning(interfaces) {
         let _ = writeln!(page, "  {meaning}");
-        let _ = writeln!(page, "      {}", shown::line(&names.join(", "), 1000));
+        let _ = writeln!(page, "      {}", shown::name(&names.join(", "), usize::MAX));
     }
     for tool in &plugin.declaration().tools {
         page.push_str(&of_tool(tool));
@@ -110,14 +110,14 @@ fn of_tool(tool: &DeclaredTool) -> String {
     let _ = writeln!(page, "  tier        {}: {}", tier.name(), why(tier, grants.can_change_anything()));
     let hints = [(tool.exclusive, "runs alone"), (tool.confirm, "asks the user before every call")];
     let _ = writeln!(page, "  wants       {}", list(hints.iter().filter(|(set, _)| *set).map(|(_, words)| (*words).to_owned())));
-    let _ = writeln!(page, "  says\n{}", indent(&shown::block(&tool.description)));
-    let _ = writeln!(page, "  takes\n{}", indent(&shown::block(&format!("{:#}", tool.input_schema))));
+    let _ = writeln!(page, "  says\n{}", indent(&shown::exact(&tool.description)));
+    let _ = writeln!(page, "  takes\n{}", indent(&shown::exact(&format!("{:#}", tool.input_schema))));
     page
 }
 
 fn list(words: impl Iterator<Item = String>) -> String {
     let words: Vec<String> = words.collect();
-    if words.is_empty() { "nothing".to_owned() } else { shown::line(&words.join("; "), 1000) }
+    if words.is_empty() { "nothing".to_owned() } else { shown::name(&words.join("; "), usize::MAX) }
 }
 
 fn indent(text: &str) -> String {

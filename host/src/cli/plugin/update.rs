@@ -57,8 +57,7 @@ fn update(common: &Common, shelf: &Shelf, parts: &Parts, name: &str, added: &Add
         return Ok("its file was not what had been accepted; it is again".to_owned());
     }
     let difference = lock.difference(&path, &plugin);
-    stderr_line(&describe(name, &plugin, lock.pinned(&path), &difference));
-    agree(name, &plugin, &difference, args.yes)?;
+    agree(name, &plugin, &difference, args.yes, &describe(name, &plugin, lock.pinned(&path), &difference))?;
     let place = shelf.place_for(name, plugin.digest()).display().to_string();
     let change = Change::PluginAccepted { path: &place, digest: plugin.digest(), wider: &difference.wider };
     audit::record(&parts.settings, &parts.folders, &common.workspace, &change)?;
@@ -67,18 +66,22 @@ fn update(common: &Common, shelf: &Shelf, parts: &Parts, name: &str, added: &Add
 }
 
 /// Who asks for nothing more than before was agreed to with the command itself.
-fn agree(name: &str, plugin: &Plugin, difference: &Difference, yes: bool) -> Result<(), CliError> {
+fn agree(name: &str, plugin: &Plugin, difference: &Difference, yes: bool, shown: &str) -> Result<(), CliError> {
     if difference.wider.is_empty() || yes {
+        stderr_line(shown);
         return Ok(());
     }
-    match ask::yes_or_no("", &format!("It asks for more than you accepted. Update {name} all the same?")) {
+    match ask::yes_or_no(shown, &format!("It asks for more than you accepted. Update {name} all the same?")) {
         Some(true) => Ok(()),
         Some(false) => Err(CliError::new("the old one stays")),
-        None => Err(CliError::new(format!(
-            "it asks for more than was accepted, and nobody can be asked here, so the old one stays. To take it as shown: \
-             cofferdam plugin update {name} --yes --digest sha256:{}",
-            plugin.digest()
-        ))),
+        None => {
+            stderr_line(shown);
+            Err(CliError::new(format!(
+                "it asks for more than was accepted, and nobody can be asked here, so the old one stays. To take it as shown: \
+                 cofferdam plugin update {name} --yes --digest sha256:{}",
+                plugin.digest()
+            )))
+        }
     }
 }
 
@@ -87,7 +90,7 @@ fn describe(name: &str, plugin: &Plugin, before: Option<&Digest>, difference: &D
     let mut text = format!("{name}: sha256 {before} → {}", plugin.digest().short());
     let lines = difference.wider.iter().map(|line| ("+", line)).chain(difference.other.iter().map(|line| (" ", line)));
     for (mark, line) in lines {
-        text.push_str(&format!("\n  {mark} {}", shown::line(line, 1000)));
+        text.push_str(&format!("\n  {mark} {}", shown::name(line, usize::MAX)));
     }
     if difference.wider.is_empty() {
         text.push_str("\n    it asks for nothing more");
