@@ -1,6 +1,9 @@
 //! Writing to standard output and standard error. A reader that went away is no reason to panic.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write as _};
+
+use super::wrap;
 
 /// Whether standard error is a terminal whose cursor can be moved: `TERM=dumb` says that it cannot, and where nothing is said,
 /// nothing is known of it.
@@ -21,8 +24,9 @@ pub(super) fn stdout_piece(text: &str) {
     let _ = write!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// A line on standard error.
+/// A line on standard error; at a terminal its rows end between words.
 pub(super) fn stderr_line(text: &str) {
+    let text = if std::io::stderr().is_terminal() { Cow::from(wrap::wrapped(text, wrap::size().0)) } else { text.into() };
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 

@@ -118,5 +118,5 @@ fn ctrl_d_leaves() {
     chat.types("\u{4}");
     assert_eq!(chat.terminal.wait(), 0);
     assert!(chat.terminal.is_as_before());
-    assert!(chat.terminal.sees().contains("goes on with it"), "{}", chat.terminal.sees());
+    chat.terminal.wait_to_see_text("goes on with it");
 }

@@ -84,7 +84,7 @@ fn somebody_at_the_terminal_sees_what_it_asks_for() {
     terminal.wait_for("X\\u{1b}[2J");
     terminal.wait_for("[y/N]");
     terminal.types("\n");
-    terminal.wait_for("you did not accept it");
+    terminal.wait_for("did not accept it");
     assert_eq!(terminal.wait(), 1);
     let mut terminal = Terminal::start(&home.command(&call(plugin, &["--mode", "auto"])), None);
     terminal.wait_for("[y/N]");

@@ -39,6 +39,7 @@ use crate::sandbox::Allocation;
 use crate::shown;
 
 pub(super) use history::forget;
+pub(super) use prose::{fence, hanging};
 
 use history::History;
 use keyboard::Keyboard;

@@ -8,11 +8,12 @@ use console::style;
 
 use super::line::Line;
 use super::prose::{Look, Prose};
-use super::screen::{self, Rows, Screen};
+use super::screen::{Rows, Screen};
 use crate::agent::events::{Event, Fitting, Observer};
 use crate::agent::ports::Delta;
 use crate::cli::print::stdout_line;
 use crate::cli::render::lines::{self, Finished};
+use crate::cli::wrap;
 use crate::conversation::{Turn, Usage};
 use crate::shown;
 
@@ -198,7 +199,7 @@ impl State {
                 self.progress = None;
                 let finished = Finished { call, tier: *tier, summary, result, view: *view, duration: *duration };
                 for line in finished.lines() {
-                    self.say(line);
+                    self.remark(&line);
                 }
             }
             Event::Fitting(Fitting::Summarising) => self.progress = Some("summarising the conversation".to_owned()),
@@ -231,10 +232,10 @@ impl State {
         }
     }
 
-    /// What this program itself says is broken between words; what others say is left as it is, to be copied.
+    /// What is no text of the model is broken between words, where there is a width to keep to.
     fn remark(&mut self, line: &str) {
         match self.face {
-            Face::Drawn => self.say(screen::wrapped(line, screen::size().0)),
+            Face::Drawn => self.say(wrap::wrapped(line, wrap::size().0)),
             Face::Plain => self.say(line.to_owned()),
         }
     }
@@ -261,7 +262,7 @@ impl State {
     /// How wide a row of text may be.
     fn columns(&self) -> usize {
         match self.face {
-            Face::Drawn => screen::size().0,
+            Face::Drawn => wrap::size().0,
             Face::Plain => usize::MAX,
         }
     }
@@ -294,7 +295,7 @@ impl State {
         if !now_in_any_case && !self.screen.is_due(now) {
             return;
         }
-        let (columns, height) = screen::size();
+        let (columns, height) = wrap::size();
         match self.scene {
             Scene::Still => self.screen.clear(columns),
             Scene::Running | Scene::Stopping | Scene::Asking { .. } => {
@@ -314,7 +315,7 @@ impl State {
         let mut rows = Rows { rows: self.prose.rest(columns, MOST_TEXT.min(height / 2)), cursor: (0, 0) };
         let seconds = now.duration_since(self.began).as_millis() / 100;
         let frame = FRAMES[usize::try_from(seconds).unwrap_or_default() % FRAMES.len()];
-        let doing = self.progress.clone().unwrap_or_else(|| lines::waiting_for(&self.running));
+        let doing = self.progress.clone().unwrap_or_else(|| lines::waiting_for(&self.running, self.prose.has_begun()));
         let doing = match self.scene {
             Scene::Stopping => "stopping … (Ctrl-C again to leave)".to_owned(),
             Scene::Still | Scene::Running | Scene::Asking { .. } => format!("{doing} · {} s · Esc stops", seconds / 10),
@@ -352,7 +353,7 @@ fn typed(rows: &mut Rows, mark: &str, line: &Line, width: usize) {
         let skip = if n == row { column.saturating_sub(room.saturating_sub(1)) } else { 0 };
         let text = shown::block(text);
         let text = after_columns(&text, skip);
-        rows.rows.push(screen::fit(&format!("{before}{text}"), width));
+        rows.rows.push(wrap::fit(&format!("{before}{text}"), width));
         if n == row {
             rows.cursor = (rows.rows.len() - 1, indent + column - skip);
         }
@@ -371,5 +372,5 @@ fn after_columns(text: &str, columns: usize) -> &str {
 }
 
 fn dim(text: &str, width: usize) -> String {
-    style(screen::fit(text, width)).dim().for_stderr().to_string()
+    style(wrap::fit(text, width)).dim().for_stderr().to_string()
 }

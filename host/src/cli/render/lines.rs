@@ -14,6 +14,8 @@ use crate::shown;
 const PREVIEW_LINES: usize = 8;
 /// Lines of a diff that are shown.
 const DIFF_LINES: usize = 40;
+/// Of one line.
+const MOST_CHARS: usize = 200;
 /// Lines of a result that says why something was not done.
 const REASON_LINES: usize = 4;
 
@@ -62,9 +64,10 @@ pub(in crate::cli) fn what(call: &Call, summary: &str) -> String {
     format!("{} {}", shown::line(&call.name, 64), shown::line(summary, 80))
 }
 
-/// What there is to wait for: the calls that run, each with its id.
-pub(in crate::cli) fn waiting_for(running: &[(String, String)]) -> String {
+/// What there is to wait for: the calls that run, each with its id, or the model, of which text may be coming in.
+pub(in crate::cli) fn waiting_for(running: &[(String, String)], is_answering: bool) -> String {
     match running {
+        [] if is_answering => "answering".to_owned(),
         [] => "thinking".to_owned(),
         [(_, one)] => one.clone(),
         many => many.iter().map(|(_, what)| what.split(' ').next().unwrap_or_default()).collect::<Vec<_>>().join(", "),
@@ -109,19 +112,25 @@ fn preview(text: &str, most: usize) -> Vec<String> {
     let text = shown::block(text);
     let all = text.lines().count();
     let dim = |line: String| style(line).dim().for_stderr().to_string();
-    let shown = text.lines().take(most).map(|line| dim(format!("      {}", line.chars().take(200).collect::<String>())));
+    let shown = text.lines().take(most).map(|line| dim(format!("      {}", cut(line))));
     let more = (all > most).then(|| dim(more(all - most)));
     shown.chain(more).collect()
 }
 
+/// So much of a line as is shown of one.
+fn cut(line: &str) -> String {
+    let cut: String = line.chars().take(MOST_CHARS).collect();
+    if cut.len() < line.len() { format!("{cut}…") } else { cut }
+}
+
 fn diff(text: &str) -> Vec<String> {
     let text = shown::block(text);
-    let styled = |line| match str::chars(line).next() {
-        Some('+') => style(line).green(),
-        Some('-') => style(line).red(),
-        _ => style(line).dim(),
+    let styled = |line: &str| match line.chars().next() {
+        Some('+') => style(line.to_owned()).green(),
+        Some('-') => style(line.to_owned()).red(),
+        _ => style(line.to_owned()).dim(),
     };
-    let shown = text.lines().take(DIFF_LINES).map(|line| format!("      {}", styled(line).for_stderr()));
+    let shown = text.lines().take(DIFF_LINES).map(|line| format!("      {}", styled(&cut(line)).for_stderr()));
     let left = text.lines().count().saturating_sub(DIFF_LINES);
     shown.chain((left > 0).then(|| more(left))).collect()
 }

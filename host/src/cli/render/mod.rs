@@ -1,5 +1,6 @@
 //! Showing what happens, in one of three ways. Watching never fails and never changes what happens.
 
+mod flow;
 mod json;
 pub(super) mod lines;
 mod text;

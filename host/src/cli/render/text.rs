@@ -7,17 +7,19 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::flow::Flow;
 use super::json::CallSummary;
 use super::lines::{self, Finished};
 use crate::agent::Outcome;
 use crate::agent::events::{Event, Fitting};
 use crate::agent::ports::Delta;
 use crate::cli::print::{can_be_drawn_on, stderr_line, stdout_line, stdout_piece};
+use crate::cli::wrap;
 use crate::shown;
 
 pub(super) struct Text {
-    /// Whether the model's text is shown as it comes.
-    live: bool,
+    /// The model's text, if it is shown as it comes.
+    live: Option<Flow>,
     spinner: Option<ProgressBar>,
     running: Vec<(String, String)>,
     /// The live text so far of this turn.
@@ -37,7 +39,7 @@ impl Text {
             spinner
         });
         Self {
-            live: std::io::stdout().is_terminal(),
+            live: std::io::stdout().is_terminal().then(|| Flow::new(wrap::size().0)),
             spinner,
             running: Vec::new(),
             streamed: String::new(),
@@ -47,7 +49,7 @@ impl Text {
     }
 
     pub(super) fn is_live(&self) -> bool {
-        self.live
+        self.live.is_some()
     }
 
     pub(super) fn calls(&self) -> &[CallSummary] {
@@ -102,7 +104,7 @@ impl Text {
                 self.finished(&Finished { call, tier: *tier, summary, result, view: *view, duration: *duration });
             }
             Event::Answered(_) => {
-                self.answer_shown = self.live;
+                self.answer_shown = self.is_live();
                 self.finish_text();
             }
             Event::Notice(text) => self.say(&lines::notice(text)),
@@ -111,17 +113,22 @@ impl Text {
     }
 
     fn text(&mut self, text: &str) {
-        if !self.live || (self.streamed.is_empty() && text.trim().is_empty()) {
+        if !self.is_live() || (self.streamed.is_empty() && text.trim().is_empty()) {
             return;
         }
         if self.streamed.is_empty() {
             self.clear();
         }
         self.streamed.push_str(text);
-        stdout_piece(&shown::block(text));
+        if let Some(flow) = &mut self.live {
+            stdout_piece(&flow.push(text));
+        }
     }
 
     fn finish_text(&mut self) {
+        if let Some(flow) = &mut self.live {
+            stdout_piece(&flow.finish());
+        }
         if !self.streamed.is_empty() && !self.streamed.ends_with('\n') {
             stdout_piece("\n");
         }
@@ -145,7 +152,7 @@ impl Text {
             && !shown_already
             && !text.is_empty()
         {
-            let text = if self.live { shown::block(text) } else { text.to_owned() };
+            let text = self.live.as_mut().map_or_else(|| text.to_owned(), |flow| flow.push(text) + &flow.finish());
             stdout_line(text.strip_suffix('\n').unwrap_or(&text));
         }
         let Some(problem) = lines::problem(outcome) else { return };
@@ -161,8 +168,10 @@ impl Text {
         }
     }
 
+    /// Waits for what comes next. It is drawn over the row that the cursor is in, so that text comes to its end first.
     fn spin(&mut self) {
-        let message = lines::waiting_for(&self.running);
+        self.finish_text();
+        let message = lines::waiting_for(&self.running, false);
         if let Some(spinner) = &self.spinner {
             spinner.reset();
             spinner.set_message(message);
