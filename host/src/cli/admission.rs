@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use super::args::Common;
 use super::ask;
 use super::error::CliError;
 use super::print::stderr_line;
@@ -28,13 +29,15 @@ pub(super) struct Admission<'a> {
     record: Recorder<'a>,
     file: LockFile,
     lock: Lock,
+    /// What was said on the command line, for the command that accepts a plugin.
+    common: &'a Common,
 }
 
 /// Puts on record who is let in, before they are.
 pub(super) type Recorder<'a> = &'a dyn Fn(&Change<'_>) -> Result<(), CliError>;
 
 impl<'a> Admission<'a> {
-    pub(super) fn new(door: Door, file: LockFile, record: Recorder<'a>) -> Result<Self, CliError> {
+    pub(super) fn new(door: Door, file: LockFile, record: Recorder<'a>, common: &'a Common) -> Result<Self, CliError> {
         let lock = match (door, file.read()) {
             (_, Ok(lock)) => lock,
             // Who only looks is not kept from it by a broken lock.
@@ -44,7 +47,7 @@ impl<'a> Admission<'a> {
             }
             (Door::Asks | Door::Locked, Err(problem)) => return Err(problem.into()),
         };
-        Ok(Self { door, record, file, lock })
+        Ok(Self { door, record, file, lock, common })
     }
 
     /// The plugins that were added by name, where they are kept.
@@ -73,7 +76,10 @@ impl<'a> Admission<'a> {
                 self.file.change(|lock| lock.accept(path, plugin)).map_err(|error| error.to_string())
             }
             Some(false) => Err("you did not accept it".into()),
-            None => Err(format!("{}, and there is no terminal to ask at. `cofferdam lock` accepts it", summary(&standing))),
+            None => {
+                let command = accepting(self.common, path);
+                Err(format!("{}, and there is no terminal to ask at. Look at it, and accept it with `{command}`", summary(&standing)))
+            }
         }
     }
 
@@ -87,6 +93,26 @@ impl<'a> Admission<'a> {
             (Door::Locked | Door::Open | Door::Asks, _) => Ok(()),
         }
     }
+}
+
+/// The command that accepts a plugin as it is where nobody can be asked: what is only named on the command line has to be named there
+/// again.
+fn accepting(common: &Common, path: &Path) -> String {
+    let mut command = "cofferdam lock --yes".to_owned();
+    if let Some(config) = &common.config {
+        let _ = write!(command, " --config {}", quoted(config));
+    }
+    if common.plugins.iter().any(|named| named == path) {
+        let _ = write!(command, " --plugin {}", quoted(path));
+    }
+    command
+}
+
+/// A path as a shell reads it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 /// How a plugin stands, as the beginning of a sentence.
@@ -103,16 +129,30 @@ pub(super) fn summary(standing: &Standing) -> String {
 
 /// Everything to decide by.
 pub(super) fn describe(path: &Path, plugin: &Plugin, standing: &Standing, remark: Option<&str>) -> String {
-    let mut text =
-        format!("\n? The plugin {}: {}.\n", shown::line(&path.display().to_string(), 400), shown::line(&summary(standing), 2000));
+    let mut text = format!(
+        "\n? The plugin {}: {}.\n",
+        shown::name(&path.display().to_string(), usize::MAX),
+        shown::name(&summary(standing), usize::MAX)
+    );
     if let Some(remark) = remark {
-        let _ = writeln!(text, "  Note: {}.", shown::line(remark, 600));
+        let _ = writeln!(text, "  Note: {}.", shown::name(remark, usize::MAX));
     }
     for tool in &plugin.declaration().tools {
         let asks: Vec<String> = tool.asks.iter().map(ToString::to_string).collect();
         let asks = if asks.is_empty() { "asks for nothing".to_owned() } else { format!("asks to {}", asks.join("; ")) };
-        let _ = writeln!(text, "    {:20} {}", shown::line(&tool.name, 64), shown::line(&asks, 1000));
+        let _ = writeln!(text, "    {:20} {}", shown::line(&tool.name, 64), shown::name(&asks, usize::MAX));
     }
     let _ = write!(text, "  sha256:{}", plugin.digest());
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_one_word_for_a_shell() {
+        let words = ["/home/me/a_b.wasm", "a b.wasm", "it's.wasm", "$(x)"].map(|path| quoted(Path::new(path)));
+        assert_eq!(words, ["/home/me/a_b.wasm", "'a b.wasm'", "'it'\\''s.wasm'", "'$(x)'"]);
+    }
 }

@@ -31,6 +31,11 @@ pub fn builtin_components() -> impl Iterator<Item = (&'static str, ComponentByte
     })
 }
 
+/// The names of the tools that come with the program: each plugin has one, which has its name.
+pub(super) fn builtin_names() -> impl Iterator<Item = &'static str> {
+    COMPONENTS.into_iter().map(|(name, _)| name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::arguments::Arguments;
+use super::builtin::{builtin_components, builtin_names};
 use super::tier::tier;
 use crate::agent::events::Tier;
 use crate::agent::ports::ToolDefinition;
@@ -113,6 +114,29 @@ impl ChosenCaps {
     }
 }
 
+/// Why a stranger's plugin would be offered by no run, whatever else is offered.
+pub fn objection_to(plugin: &Plugin) -> Option<String> {
+    let built_in = |declared: &DeclaredTool| {
+        let name = builtin_names().find(|name| name.eq_ignore_ascii_case(&declared.name))?;
+        Some(twice(name, &Origin::BuiltIn(name)))
+    };
+    // The author of a built-in plugin has it in hand as a file.
+    let is_built_in = builtin_components().any(|(_, component)| component.digest() == plugin.digest());
+    let taken = if is_built_in { None } else { plugin.declaration().tools.iter().find_map(built_in) };
+    taken.or_else(|| unusable(plugin))
+}
+
+fn unusable(plugin: &Plugin) -> Option<String> {
+    plugin.declaration().tools.iter().find_map(|tool| {
+        let problem = Arguments::new(tool.input_schema.clone()).validator().err()?.to_owned();
+        Some(format!("the input schema of {} cannot be used: {problem}", tool.name))
+    })
+}
+
+fn twice(name: &str, origin: &Origin) -> String {
+    format!("it has a tool named {name}, and so has {origin}; names are unique, whatever their case. Remove one of the two")
+}
+
 impl Catalog {
     /// An empty one for tools under a policy, with the caps that the user chose.
     pub fn under(policy: Policy, chosen: ChosenCaps) -> Self {
@@ -157,22 +181,13 @@ impl Catalog {
 
     /// Why a plugin would not be offered beside the others, those of one origin left out.
     pub fn objection(&self, plugin: &Plugin, left_out: Option<&Origin>) -> Option<String> {
-        let unusable = |tool: &DeclaredTool| {
-            let problem = Arguments::new(tool.input_schema.clone()).validator().err()?.to_owned();
-            Some(format!("the input schema of {} cannot be used: {problem}", tool.name))
-        };
-        self.taken(plugin, left_out).or_else(|| plugin.declaration().tools.iter().find_map(unusable))
+        self.taken(plugin, left_out).or_else(|| unusable(plugin))
     }
 
     fn taken(&self, plugin: &Plugin, left_out: Option<&Origin>) -> Option<String> {
         let others = || self.tools.iter().filter(|tool| Some(&tool.origin) != left_out);
         let taken = |declared: &DeclaredTool| others().find(|tool| tool.declared.name.eq_ignore_ascii_case(&declared.name));
-        plugin.declaration().tools.iter().find_map(taken).map(|taken| {
-            format!(
-                "it has a tool named {}, and so has {}; names are unique, whatever their case. Remove one of the two",
-                taken.declared.name, taken.origin
-            )
-        })
+        plugin.declaration().tools.iter().find_map(taken).map(|taken| twice(&taken.declared.name, &taken.origin))
     }
 
     fn add_loaded(&mut self, origin: Origin, plugin: Arc<Plugin>) {

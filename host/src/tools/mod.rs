@@ -30,7 +30,7 @@ pub use answer::Outputs;
 pub use approval::{Answer, Approvals, Approver};
 pub use arguments::{Arguments, ArgumentsProblem};
 pub use builtin::builtin_components;
-pub use catalog::{Catalog, ChosenCaps, Origin, Refused, Tool, UnknownTool};
+pub use catalog::{Catalog, ChosenCaps, Origin, Refused, Tool, UnknownTool, objection_to};
 pub use delegation::SubAgents;
 pub use dispatch::{Dispatcher, DispatcherSettings};
 pub use ledger::{Change, CommandEnding, Contact, Contacts, Decided, Ended, Ground, Ledger, Ruled, Subject, Touched, Unrecorded};

@@ -138,6 +138,65 @@ fn inspecting_shows_what_a_component_is_and_not_what_it_says() {
 }
 
 #[test]
+fn what_a_run_refuses_is_refused_by_test_and_inspect_too() {
+    let home = home();
+    let takes = |schema: &'static str| Guest::named("good").tools([Tool::named("other").taking(schema)]);
+    let table = [
+        (takes(r#"{"type":"object","properties":{"a":{"type":"strng"}}}"#), "the input schema of other cannot be used"),
+        (takes(r#"{"type":"object","properties":{"a":{"type":"string","minLength":-1}}}"#), "the input schema of other cannot be used"),
+        (Guest::named("good").tools([Tool::named("grep")]), "it has a tool named grep"),
+    ];
+    for (made, problem) in table {
+        let file = guest(&home, &made);
+        let listed = home.run(&["tools", "list", "--plugin", &file]);
+        assert!(listed.stdout.contains("broken: ") && listed.stdout.contains(problem), "{listed:?}");
+        for refused in [home.run(&["plugin", "inspect", &file]), test(&home, &file, &json!([]))] {
+            let is_refused =
+                refused.code == 1 && refused.stderr.contains("would be refused by every run") && refused.stderr.contains(problem);
+            assert!(is_refused, "{problem}: {refused:?}");
+        }
+    }
+    let fine = guest(&home, &takes(r#"{"type":"object","properties":{"a":{"type":"string"}}}"#));
+    assert_eq!(home.run(&["plugin", "inspect", &fine]).code, 0);
+}
+
+#[test]
+fn a_build_leaves_a_cache_that_is_believed_afterwards() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = folder.path().join("cache");
+    let home = Home::with_cache(PROGRAM, &cache);
+    assert_eq!(home.run(&["plugin", "new", "early", "--lang", "c"]).code, 0);
+    // Without any program there is no toolchain: it ends before anything is fetched.
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "umask 022; PATH=/nowhere exec \"$0\" plugin build early", PROGRAM]);
+    home.furnish(&mut shell);
+    let ran = home.start(shell).wait();
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let mode = std::fs::metadata(cache.join("cofferdam")).expect("it is made").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "{ran:?}");
+}
+
+#[test]
+fn the_command_that_a_refusal_names_accepts_the_plugin() {
+    let home = home();
+    home.write("my plugins/it.wasm", Guest::named("good").tools([Tool::named("other")]).component());
+    let file = home.path().join("my plugins/it.wasm").display().to_string();
+    let call = || home.run(&["--plugin", &file, "tools", "call", "other", r#"{"text":"x"}"#]);
+    let refused = call();
+    let (_, rest) = refused.stderr.split_once("accept it with `").unwrap_or_else(|| panic!("no hint: {refused:?}"));
+    let hint = rest.split('`').next().expect("it ends").to_owned();
+    assert!(refused.code != 0 && hint.starts_with("cofferdam lock --yes --plugin '"), "{hint}");
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &hint.replacen("cofferdam", "\"$0\"", 1), PROGRAM]);
+    home.furnish(&mut shell);
+    let accepted = home.start(shell).wait();
+    assert_eq!(accepted.code, 0, "{accepted:?}");
+    let called = call();
+    assert_eq!((called.code, called.stdout.trim()), (0, "x"), "{called:?}");
+}
+
+#[test]
 fn a_plugin_begins_from_a_template_and_nothing_is_overwritten() {
     let home = home();
     for language in ["rust", "python", "javascript", "c", "go"] {

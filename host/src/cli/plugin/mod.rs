@@ -21,9 +21,11 @@ use super::args::{CallArgs, Common, ModelArgs};
 use super::assemble::{self, Parts};
 use super::error::{CliError, Done};
 use super::print::stderr_line;
+use crate::config::Folders;
 use crate::plugins::Shelf;
 use crate::sandbox::{Allocation, ComponentBytes, Plugin, Sandbox};
 use crate::shown;
+use crate::tools::objection_to;
 
 pub(super) fn run(common: &Common, args: PluginArgs) -> Done {
     if let (true, PluginCommand::Add(_) | PluginCommand::Update(_) | PluginCommand::Remove { .. }) = (common.locked, &args.command) {
@@ -42,11 +44,19 @@ pub(super) fn run(common: &Common, args: PluginArgs) -> Done {
     }
 }
 
-/// One component in an enclosure of its own, whatever else is configured.
+/// One component in an enclosure of its own, whatever else is configured. One that no run would offer is refused here too.
 fn load(file: &Path) -> Result<(Arc<Sandbox>, Arc<Plugin>), CliError> {
-    let sandbox = Arc::new(assemble::sandbox(Allocation::OnDemand)?);
+    let mut warnings = Vec::new();
+    let folders = Folders::of_a_run(&mut warnings)?;
+    for warning in warnings {
+        stderr_line(&shown::line(&format!("warning: {warning}"), 1000));
+    }
+    let sandbox = Arc::new(assemble::sandbox(Allocation::OnDemand, &folders)?);
     let bytes = ComponentBytes::read(file).map_err(|error| CliError::new(error.to_string()))?;
     let plugin = load_bytes(&sandbox, &file.display().to_string(), bytes)?;
+    if let Some(objection) = objection_to(&plugin) {
+        return Err(CliError::new(format!("{} would be refused by every run: {objection}", file.display())));
+    }
     Ok((sandbox, Arc::new(plugin)))
 }
 
@@ -58,7 +68,7 @@ fn load_bytes(sandbox: &Sandbox, from: &str, bytes: ComponentBytes) -> Result<Pl
 
 /// The plugins that were added, beside the configuration that is meant.
 fn shelf(common: &Common) -> Result<Shelf, CliError> {
-    Ok(Shelf::of(assemble::lock_file(common, &crate::config::Folders::of_this_user()?)))
+    Ok(Shelf::of(assemble::lock_file(common, &Folders::of_this_user()?)))
 }
 
 /// All plugins there are, to look at.
