@@ -15,7 +15,9 @@ use crate::audit::Audit;
 use crate::config::{Api, Flags, Folders, LockFile, OwnPlaces, PolicyPlaces, Raw, Settings};
 use crate::model::{self, Secret};
 use crate::policy::{Cap, Mode, Policy, ProtectedPaths, WorkspacePath};
-use crate::sandbox::{Allocation, Cache, Commands, Compiler, ComponentBytes, Credential, History, Sandbox, SandboxOptions, Workspace};
+use crate::sandbox::{
+    Allocation, Cache, CacheProblem, Commands, Compiler, ComponentBytes, Credential, History, Sandbox, SandboxOptions, Workspace,
+};
 use crate::tools::{
     Approvals, Approver, Catalog, Change, Dispatcher, DispatcherSettings, Ledger, Origin, Outputs, Refused, Slots, SubAgents,
     builtin_components,
@@ -46,13 +48,16 @@ pub(super) fn settings(common: &Common, flags: Flags) -> Result<(Settings, Folde
     // Before anything is looked for in it: a folder that is none is no fault of the policy that cannot be read there.
     Workspace::open(&common.workspace)?;
     let folders = Folders::of_this_user()?;
+    Ok((settings_with(common, flags, &folders)?, folders))
+}
+
+fn settings_with(common: &Common, flags: Flags, folders: &Folders) -> Result<Settings, CliError> {
     let raw = match &common.config {
         Some(path) => Raw::read_named(path)?,
         None => Raw::read(&folders.config_file())?,
     };
-    raw.check(&own_places(common, &folders))?;
-    let settings = Settings::resolve(flags, |name| std::env::var(name).ok(), raw)?;
-    Ok((settings, folders))
+    raw.check(&own_places(common, folders))?;
+    Ok(Settings::resolve(flags, |name| std::env::var(name).ok(), raw)?)
 }
 
 /// What this program keeps, and what it believes.
@@ -60,11 +65,23 @@ fn own_places(common: &Common, folders: &Folders) -> OwnPlaces {
     OwnPlaces::of(folders, common.config.as_deref().unwrap_or(&folders.config_file()))
 }
 
-/// Sets up the sandbox, with the cache of this user.
-pub(super) fn sandbox(allocation: Allocation) -> Result<Sandbox, CliError> {
-    let cache = Cache::open(Folders::of_this_user()?.cache())?;
+/// Sets up the sandbox, with the cache of this user. Where there cannot be one, every start compiles; one that somebody else could
+/// have put code into is an error.
+pub(super) fn sandbox(allocation: Allocation, folders: &Folders) -> Result<Sandbox, CliError> {
+    let cache = match Cache::open(folders.cache()) {
+        Ok(cache) => Some(cache),
+        Err(problem @ CacheProblem::Io(..)) => {
+            warn(&format!("{problem}. Tools are compiled at each start, which takes some seconds"));
+            None
+        }
+        Err(problem @ CacheProblem::NotPrivate(..)) => return Err(problem.into()),
+    };
     let compiler = Compiler::Process(crate::sandbox::this_program()?);
-    Ok(Sandbox::new(SandboxOptions { allocation, compiler, cache: Some(cache) })?)
+    Ok(Sandbox::new(SandboxOptions { allocation, compiler, cache })?)
+}
+
+fn warn(problem: &str) {
+    stderr_line(&crate::shown::line(&format!("warning: {problem}"), 1000));
 }
 
 /// Where it is written down which plugins were accepted.
@@ -84,18 +101,23 @@ pub(super) fn parts_to_look_at(common: &Common, flags: Flags, allocation: Alloca
 
 fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocation) -> Result<Parts, CliError> {
     let mode_flag = flags.mode;
-    let (mut settings, folders) = settings(common, flags)?;
+    // Before anything is looked for in it: a folder that is none is no fault of the policy that cannot be read there.
+    Workspace::open(&common.workspace)?;
+    let mut warnings = Vec::new();
+    let folders = Folders::of_a_run(&mut warnings)?;
+    warnings.iter().for_each(|warning| warn(warning));
+    let mut settings = settings_with(common, flags, &folders)?;
     let policy = PolicyPlaces::of_this_user(&folders, &common.workspace).load(settings.profile)?;
     settings.mode = mode_under(&policy.policy, mode_flag, settings.mode)?;
     let rules = settings.commands.clone().under(&policy.policy);
     let commands = Arc::new(Commands::new(crate::sandbox::this_program()?, rules, folders.set_aside()));
-    let sandbox = Arc::new(sandbox(allocation)?);
+    let sandbox = Arc::new(sandbox(allocation, &folders)?);
     let mut catalog = Catalog::under(policy.policy, settings.caps.clone());
     for (name, component) in builtin_components() {
         catalog.add(&sandbox, Origin::BuiltIn(name), component, &|| preparing(name));
     }
     let record = |change: &Change<'_>| audit::record(&settings, &folders, &common.workspace, change);
-    let mut admission = Admission::new(door, lock_file(common, &folders), &record)?;
+    let mut admission = Admission::new(door, lock_file(common, &folders), &record, common)?;
     let added = admission.added();
     for path in settings.plugins.iter().chain(&added) {
         let origin = Origin::File(path.clone());
@@ -144,6 +166,9 @@ impl Parts {
                 root.display(),
                 own.display()
             )));
+        }
+        if let Some(problem) = too_wide(&root) {
+            warn(&format!("{problem}. `-C DIR` names the directory of one project"));
         }
         Ok(Arc::new(workspace.protecting(self.protected_in(&root))))
     }
@@ -209,7 +234,7 @@ impl Parts {
         let history = History::of(&self.folders.undo(), workspace);
         let recovered = history.recover(workspace).unwrap_or_else(|error| vec![error.to_string()]);
         for line in recovered {
-            stderr_line(&crate::shown::line(&format!("warning: {line}"), 1000));
+            warn(&line);
         }
         Arc::new(history)
     }
@@ -258,6 +283,18 @@ pub(super) fn model_settings(settings: &Settings) -> model::Settings {
         all.timing.idle = idle;
     }
     all
+}
+
+/// What is wrong with a workspace that holds more than a project, if it does.
+pub(super) fn too_wide(root: &Path) -> Option<String> {
+    let home = std::env::home_dir().filter(|home| home.is_absolute()).and_then(|home| home.canonicalize().ok());
+    let what = match home {
+        _ if root == Path::new("/") => "the whole machine",
+        Some(home) if home == root => "your home directory",
+        Some(home) if home.starts_with(root) => "your home directory and more",
+        Some(_) | None => return None,
+    };
+    Some(format!("the workspace {} is {what}: tools can read all of it, and commands can change it", root.display()))
 }
 
 fn preparing(name: &str) {

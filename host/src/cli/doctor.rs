@@ -33,6 +33,9 @@ pub(super) fn run(common: &Common) -> Done {
     section("Places");
     let workspace = Workspace::open(&common.workspace)?;
     fact("workspace", &workspace.root().display().to_string());
+    if let Some(problem) = assemble::too_wide(workspace.root()) {
+        fact("warning", &problem);
+    }
     if let Some(repository) = outer_repository(workspace.root()) {
         let what = "lies outside of the workspace: commands can read it, and not commit to it";
         fact("its repository", &format!("{} {what}", repository.display()));
@@ -100,6 +103,9 @@ fn model(settings: &crate::config::Settings) -> Result<(), super::error::CliErro
 }
 
 fn places(folders: &Folders) {
+    if !folders.has_home() {
+        return fact("warning", "there is no home folder, so nothing is kept: set HOME to the absolute path of a folder");
+    }
     let config = folders.config_file();
     fact("configuration", &format!("{}{}", config.display(), if config.exists() { "" } else { " (not there; defaults)" }));
     match Cache::open(folders.cache()) {

@@ -9,12 +9,16 @@ use super::args::{CallArgs, Common, LockArgs, ModelArgs};
 use super::error::{CliError, Done};
 use super::print::{stderr_line, stdout_line};
 use super::{ask, assemble, audit, exit};
+use crate::config::NoHome;
 use crate::sandbox::{Allocation, Plugin};
 use crate::shown;
 use crate::tools::{Change, Lock, Origin, Standing};
 
 pub(super) fn run(common: &Common, args: &LockArgs) -> Done {
     let parts = assemble::parts_to_look_at(common, common.flags(ModelArgs::default(), CallArgs::default(), None), Allocation::OnDemand)?;
+    if !parts.folders.has_home() && common.config.is_none() {
+        return Err(NoHome.into());
+    }
     let file = assemble::lock_file(common, &parts.folders);
     let mut lock = file.read()?;
     let mut plugins: Vec<(&Path, &Arc<Plugin>)> = Vec::new();

@@ -1,8 +1,14 @@
 //! Where this program keeps what it keeps, after the XDG base directories.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use etcetera::BaseStrategy as _;
+use tempfile::TempDir;
+
+/// Written to find out whether anything can be.
+const PROBE: [u8; 4096] = [0; 4096];
 
 /// The folders of this user.
 #[derive(Clone, Debug)]
@@ -10,20 +16,81 @@ pub struct Folders {
     config: PathBuf,
     cache: PathBuf,
     state: PathBuf,
+    /// What is only needed as long as a run lasts, unless it can be kept: below the state folder, if that can be written.
+    scratch: PathBuf,
+    /// Removed with the last copy of this value.
+    temporary: Option<Arc<TempDir>>,
+    has_home: bool,
 }
 
 /// There is no home folder.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot tell where your home folder is: set HOME")]
+#[error("cannot tell where your home folder is: set HOME to the absolute path of a folder")]
 pub struct NoHome;
 
 impl Folders {
     /// `$XDG_CONFIG_HOME/cofferdam`, `$XDG_CACHE_HOME/cofferdam` and `$XDG_STATE_HOME/cofferdam`, or their defaults
-    /// below the home folder.
+    /// below the home folder. A path that is not absolute is none: a project could choose what is there.
     pub fn of_this_user() -> Result<Self, NoHome> {
         let base = etcetera::base_strategy::Xdg::new().map_err(|_| NoHome)?;
+        // Such as `/dev/null`, which users have that nobody logs in as.
+        if base.home_dir().metadata().is_ok_and(|home| !home.is_dir()) {
+            return Err(NoHome);
+        }
         let state = base.state_dir().unwrap_or_else(|| base.data_dir());
-        Ok(Self { config: base.config_dir().join("cofferdam"), cache: base.cache_dir().join("cofferdam"), state: state.join("cofferdam") })
+        Self::at([base.config_dir(), base.cache_dir(), state])
+    }
+
+    fn at(folders: [PathBuf; 3]) -> Result<Self, NoHome> {
+        if !folders.iter().all(|folder| folder.is_absolute()) {
+            return Err(NoHome);
+        }
+        let [config, cache, state] = folders.map(|folder| folder.join("cofferdam"));
+        Ok(Self { config, cache, scratch: state.clone(), state, temporary: None, has_home: true })
+    }
+
+    /// Those of a run, which does without what cannot be kept: what it does without is added to `warnings`. Without a home nothing
+    /// is read from one either, neither a configuration nor a policy of the user.
+    pub fn of_a_run(warnings: &mut Vec<String>) -> Result<Self, NoHome> {
+        match Self::of_this_user() {
+            Ok(folders) => Ok(folders.or_temporary(warnings)),
+            Err(no_home) => {
+                let folders = Self::without_home()?;
+                warnings.push(format!("{no_home}. There is no configuration, and nothing is kept after this run"));
+                Ok(folders)
+            }
+        }
+    }
+
+    /// Nothing is there yet, and nothing will be.
+    fn without_home() -> Result<Self, NoHome> {
+        let temporary = temporary().map_err(|_| NoHome)?;
+        let [config, cache, state] = ["config", "cache", "state"].map(|name| temporary.path().join(name));
+        // Compiled tools are nobody's in particular, and can be elsewhere.
+        let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+        let cache = named.map_or(cache, |folder| folder.join("cofferdam"));
+        Ok(Self { config, cache, scratch: state.clone(), state, temporary: Some(Arc::new(temporary)), has_home: false })
+    }
+
+    /// If nothing can be written to the state folder, what a run cannot do without goes to a temporary one.
+    fn or_temporary(mut self, warnings: &mut Vec<String>) -> Self {
+        if let Err(error) = can_be_written(&self.state) {
+            let problem = format!("nothing can be kept in {}: {error}", self.state.display());
+            match temporary() {
+                Ok(folder) => {
+                    self.scratch = folder.path().to_owned();
+                    self.temporary = Some(Arc::new(folder));
+                    warnings.push(format!("{problem}. What tools change cannot be undone after this run"));
+                }
+                Err(_) => warnings.push(problem),
+            }
+        }
+        self
+    }
+
+    /// Whether there is anything that outlives the run.
+    pub fn has_home(&self) -> bool {
+        self.has_home
     }
 
     /// The configuration file, whether or not it is there.
@@ -42,8 +109,8 @@ impl Folders {
     }
 
     /// All of them: who can write there can have this program run or believe anything.
-    pub fn all(&self) -> [&Path; 3] {
-        [&self.config, &self.cache, &self.state]
+    pub fn all(&self) -> [&Path; 4] {
+        [&self.config, &self.cache, &self.state, &self.scratch]
     }
 
     /// Those that hold what was said and done, and what is allowed.
@@ -54,8 +121,7 @@ impl Folders {
     /// For a test: the defaults below this home.
     #[cfg(test)]
     pub(super) fn below(home: &Path) -> Self {
-        let [config, cache, state] = [".config", ".cache", ".local/state"].map(|folder| home.join(folder).join("cofferdam"));
-        Self { config, cache, state }
+        Self::at([".config", ".cache", ".local/state"].map(|folder| home.join(folder))).expect("the home is absolute")
     }
 
     /// Compiled components.
@@ -75,12 +141,12 @@ impl Folders {
 
     /// What commands put into a workspace and have no business to.
     pub fn set_aside(&self) -> PathBuf {
-        self.state.join("set-aside")
+        self.scratch.join("set-aside")
     }
 
     /// What was there before tools changed it.
     pub fn undo(&self) -> PathBuf {
-        self.state.join("undo")
+        self.scratch.join("undo")
     }
 
     /// What was typed at the prompt.
@@ -91,5 +157,50 @@ impl Folders {
     /// What was decided and done.
     pub fn audit(&self) -> PathBuf {
         self.state.join("audit")
+    }
+}
+
+/// A folder of this user's alone.
+fn temporary() -> std::io::Result<TempDir> {
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    tempfile::Builder::new().prefix("cofferdam-").permissions(private).tempdir()
+}
+
+/// Finds out by writing: neither permissions nor the kind of mount tell of a disk that is full.
+fn can_be_written(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    tempfile::NamedTempFile::new_in(folder)?.write_all(&PROBE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_that_is_not_absolute_is_none() {
+        for home in ["", ".", "home"] {
+            let folders = [".config", ".cache", ".local/state"].map(|folder| Path::new(home).join(folder));
+            assert!(Folders::at(folders).is_err(), "{home:?}");
+        }
+    }
+
+    #[test]
+    fn a_state_folder_that_cannot_be_written_is_done_without() {
+        let home = tempfile::tempdir().expect("a folder");
+        let mut warnings = Vec::new();
+        let kept = Folders::below(home.path()).or_temporary(&mut warnings);
+        assert!(warnings.is_empty() && kept.undo().starts_with(home.path()), "{kept:?}");
+        // A file where a folder belongs cannot be written to by anybody, root included.
+        let home = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(home.path().join(".local")).expect("it can be made");
+        std::fs::write(home.path().join(".local/state"), "").expect("it can be written");
+        let without = Folders::below(home.path()).or_temporary(&mut warnings);
+        assert!(matches!(&warnings[..], [warning] if warning.contains("nothing can be kept in")), "{warnings:?}");
+        assert!(!without.undo().starts_with(home.path()) && without.sessions().starts_with(home.path()), "{without:?}");
+        let scratch = without.undo().parent().expect("it is below").to_owned();
+        assert!(scratch.is_dir());
+        drop(without);
+        assert!(!scratch.exists(), "it is removed");
     }
 }

@@ -201,7 +201,7 @@ impl Raw {
         }
         let folder = path.parent().unwrap_or(Path::new(""));
         raw.plugins.iter_mut().for_each(|plugin| *plugin = folder.join(&*plugin));
-        let home = std::env::home_dir();
+        let home = std::env::home_dir().filter(|home| home.is_absolute());
         for path in raw.commands.read.iter_mut().chain(&mut raw.commands.write) {
             if path.get_ref().as_os_str().is_empty() {
                 return Err(at(path.span(), "an empty path names no folder; `.` is the folder of this file".into()));

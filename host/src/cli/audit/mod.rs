@@ -18,7 +18,7 @@ use super::exit;
 use super::print::stderr_line;
 use super::sessions::redact;
 use crate::audit::{Audit, Begin, Inspected, Inspection, Notify, Store, inspect};
-use crate::config::{Folders, Settings};
+use crate::config::{Folders, NoHome, Settings};
 use crate::policy::Mode;
 use crate::sandbox::{Digest, Workspace};
 use crate::session::{Redact, SessionId};
@@ -110,7 +110,12 @@ fn open(settings: &Settings, folders: &Folders, begin: &Begin<'_>, redact: Redac
     if !settings.audit.enabled {
         return Ok(None);
     }
-    match Audit::begin(&Store::new(folders.audit()), begin, redact, notify) {
+    // What is gone with the run is no record.
+    let begun = match folders.has_home() {
+        true => Audit::begin(&Store::new(folders.audit()), begin, redact, notify).map_err(|error| error.to_string()),
+        false => Err(NoHome.to_string()),
+    };
+    match begun {
         Ok(audit) => Ok(Some(Arc::new(audit))),
         Err(error) if settings.audit.required => {
             Err(CliError::new(format!("{error}\nNothing is done without a record of it, since the configuration says `audit.required`.")))
