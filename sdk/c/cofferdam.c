@@ -125,11 +125,18 @@ void cofferdam_fail(cofferdam_result *result, cofferdam_failure why, const char 
 }
 
 void cofferdam_fail_on(cofferdam_result *result, const char *path) {
-  switch (errno) {
+  int why = errno;
+  struct stat workspace;
+  // Without the permission there is no workspace, and every path looks as if nothing were there.
+  if (stat(".", &workspace) != 0) {
+    cofferdam_fail(result, COFFERDAM_FAILED, "this tool may not read files; it would have to ask for `read-files`");
+    return;
+  }
+  switch (why) {
     case ENOENT: cofferdam_fail(result, COFFERDAM_NOT_FOUND, "%s does not exist", path); break;
     case EBADF: // what reading a directory comes to
     case EISDIR: cofferdam_fail(result, COFFERDAM_FAILED, "%s is a directory", path); break;
-    default: cofferdam_fail(result, COFFERDAM_FAILED, "%s: %s", path, strerror(errno)); break;
+    default: cofferdam_fail(result, COFFERDAM_FAILED, "%s: %s", path, strerror(why)); break;
   }
 }
 

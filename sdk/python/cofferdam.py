@@ -11,6 +11,7 @@ model reads: `NotFound`, `InvalidInput`, `Failed`, or any `OSError`.
 """
 
 import json
+import os
 import traceback
 from dataclasses import dataclass, field
 
@@ -81,6 +82,18 @@ def tool(name, description, properties, required=None, capabilities=(), confirm=
     return register
 
 
+_NO_FILES = "this tool may not read files; it would have to ask for `read-files`"
+
+
+def _may_read_files():
+    """Without the permission there is no workspace, and every path looks as if nothing were there."""
+    try:
+        os.stat(".")
+    except OSError:
+        return False
+    return True
+
+
 class Tools:
     """The export `cofferdam:plugin/tools`. A plugin's main module imports this name; the toolchain looks for it there."""
 
@@ -100,8 +113,12 @@ class Tools:
         except Failed as error:
             raise Err(wit.ToolError_Failed(str(error)))
         except FileNotFoundError as error:
+            if not _may_read_files():
+                raise Err(wit.ToolError_Failed(_NO_FILES))
             raise Err(wit.ToolError_NotFound(f"{error.filename} does not exist"))
         except OSError as error:
+            if not _may_read_files():
+                raise Err(wit.ToolError_Failed(_NO_FILES))
             raise Err(wit.ToolError_Failed(f"{error.filename}: {error.strerror}"))
         except Exception as error:
             traceback.print_exc()

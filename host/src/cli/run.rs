@@ -83,7 +83,7 @@ pub(super) async fn request(
 ) -> Done {
     let renderer = Arc::new(Renderer::new(output));
     let (mut transcript, journal, remembered) = match session {
-        Some(Session { transcript, journal, remembered, held_with: _ }) => (transcript, Some(journal), remembered),
+        Some(Session { transcript, journal, remembered, .. }) => (transcript, Some(journal), remembered),
         None => Default::default(),
     };
     let session_id = journal.as_ref().map(|journal| journal.id().clone());

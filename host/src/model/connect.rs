@@ -147,6 +147,9 @@ fn endpoint(base: &str, call: &str, prefix_unless_there: &[&str]) -> Result<Url,
             url: "…@…".into(), problem: "a key or password does not belong into an address".into()
         });
     }
+    if !base.is_empty() && !base.contains("://") {
+        return Err(bad(&format!("it has no scheme; write http://{0} or https://{0}", shown::line(base, 200))));
+    }
     let mut whole = base.to_owned();
     if !whole.ends_with(call) {
         for prefix in prefix_unless_there {
@@ -189,6 +192,10 @@ mod tests {
         }
         for base in ["", "localhost:8080", "ftp://x/v1", "https://"] {
             assert!(endpoint(base, "/messages", &[]).is_err(), "{base}");
+        }
+        for base in ["localhost:8080/v1", "127.0.0.1:8080", "example.com/v1", "[::1]:8080", "box"] {
+            let problem = endpoint(base, "/messages", &[]).expect_err(base).to_string();
+            assert!(problem.contains(&format!("it has no scheme; write http://{base} or https://{base}")), "{problem}");
         }
         let secret = endpoint("https://me:sk-secret@proxy/v1", "/messages", &[]).expect_err("a password in it").to_string();
         assert!(!secret.contains("sk-secret"), "{secret}");

@@ -77,6 +77,8 @@ impl Place {
     pub(super) fn refused(&self, status: u16, retry_after: Option<Duration>, body: &str) -> Failure {
         let said = Said::from_body(body);
         let quoted = self.quote(&said.message);
+        // A sentence of its own is not ended twice.
+        let quoted = quoted.trim_end_matches('.').to_owned();
         let colon = if quoted.is_empty() { String::new() } else { format!(": {quoted}") };
         let Self { provider, host, key_name, .. } = self;
         if said.is_overflow() || status == 413 {

@@ -164,8 +164,19 @@ pub(super) fn read_link(root: &Dir, place: &str) -> io::Result<String> {
     target.into_string().map_err(|_| io::Error::from_raw_os_error(rustix::io::Errno::ILSEQ.raw_os_error()))
 }
 
-/// The names in a directory, in no order. A name that is no text is an error in its place.
-pub(super) fn list(root: &Dir, place: &str) -> io::Result<Vec<io::Result<(String, Kind)>>> {
+/// A name that is not UTF-8, which nothing below a workspace can be opened by. It is shown with the other bytes as `\xff`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the name of `{}` is not UTF-8, so that it cannot be opened", .0.escape_ascii())]
+pub(super) struct ForeignName(Vec<u8>);
+
+impl From<ForeignName> for io::Error {
+    fn from(_: ForeignName) -> Self {
+        Self::from_raw_os_error(rustix::io::Errno::ILSEQ.raw_os_error())
+    }
+}
+
+/// The names in a directory, in no order, at most as many as there may be.
+pub(super) fn list(root: &Dir, place: &str) -> io::Result<Vec<Result<(String, Kind), ForeignName>>> {
     let directory = directory(root, place)?;
     // What was opened for what is in it need not be open for reading.
     let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -173,11 +184,14 @@ pub(super) fn list(root: &Dir, place: &str) -> io::Result<Vec<io::Result<(String
     let mut names = Vec::new();
     for entry in listed {
         let entry = entry?;
+        if names.len() == MOST_NAMES {
+            return Err(io::Error::from_raw_os_error(rustix::io::Errno::OVERFLOW.raw_os_error()));
+        }
         let name = match entry.file_name().to_str() {
             Ok("." | "..") => continue,
             Ok(name) => name.to_owned(),
             Err(_) => {
-                names.push(Err(io::Error::from_raw_os_error(rustix::io::Errno::ILSEQ.raw_os_error())));
+                names.push(Err(ForeignName(entry.file_name().to_bytes().to_vec())));
                 continue;
             }
         };
@@ -189,9 +203,6 @@ pub(super) fn list(root: &Dir, place: &str) -> io::Result<Vec<io::Result<(String
                 Err(_) => continue,
             },
         };
-        if names.len() == MOST_NAMES {
-            return Err(io::Error::from_raw_os_error(rustix::io::Errno::OVERFLOW.raw_os_error()));
-        }
         names.push(Ok((name, kind)));
     }
     Ok(names)

@@ -52,6 +52,8 @@ pub struct Session {
     pub remembered: Vec<Remembered>,
     /// Whom its newest request went to, if that is known.
     pub held_with: Option<HeldWith>,
+    /// The model of each request so far, as far as that is known: what it used has a price.
+    pub models: Vec<Option<String>>,
 }
 
 impl Store {
@@ -70,7 +72,7 @@ impl Store {
         let journal = Journal::create(&path(&folder, &header.id), &header, redact)?;
         // Only then does the file survive a power cut; a file system that cannot do it does what it can.
         drop(File::open(&folder).and_then(|folder| folder.sync_all()));
-        Ok(Session { transcript: Transcript::new(), journal, remembered: Vec::new(), held_with: None })
+        Ok(Session { transcript: Transcript::new(), journal, remembered: Vec::new(), held_with: None, models: Vec::new() })
     }
 
     /// Newest first.
@@ -87,14 +89,21 @@ impl Store {
         Ok(entries)
     }
 
-    /// The newest session of a project in which something was said.
-    pub fn newest(&self, workspace: &Path) -> Result<Entry, SessionError> {
+    /// Goes on with the newest session of a project in which something was said and that no other process has open. Those that one
+    /// has open and that are newer are named too. If all of them are, the newest is the error.
+    pub fn resume_newest(&self, workspace: &Path, redact: impl Fn() -> Redact) -> Result<(Session, Vec<SessionId>), SessionError> {
+        let mut open = Vec::new();
         for entry in self.list(Scope::Project(workspace))? {
-            if !entry.look()?.requests.is_empty() {
-                return Ok(entry);
+            if entry.look()?.requests.is_empty() {
+                continue;
+            }
+            match entry.resume(workspace, redact()) {
+                Ok(session) => return Ok((session, open)),
+                Err(SessionError::InUse(id)) => open.push(id),
+                Err(error) => return Err(error),
             }
         }
-        Err(SessionError::NoneYet)
+        Err(open.into_iter().next().map_or(SessionError::NoneYet, SessionError::InUse))
     }
 
     /// The one session whose name begins so.
@@ -135,7 +144,8 @@ impl Entry {
         }
         let (journal, saved) = Journal::open(&self.path, &self.id, &workspace.display().to_string(), redact)?;
         let held_with = saved.held_with();
-        Ok(Session { transcript: saved.transcript, journal, remembered: saved.remembered, held_with })
+        let models = saved.requests.into_iter().map(|request| request.model).collect();
+        Ok(Session { transcript: saved.transcript, journal, remembered: saved.remembered, held_with, models })
     }
 
     /// The file.
@@ -320,8 +330,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (store, eventful, _) = eventful(folder.path()).await;
         create(&store, WORKSPACE);
-        assert_eq!(store.newest(Path::new(WORKSPACE)).expect("there is one").id, eventful.id);
-        assert!(matches!(store.newest(Path::new("/elsewhere")), Err(SessionError::NoneYet)));
+        let newest = |workspace: &str| store.resume_newest(Path::new(workspace), plain);
+        let (session, open) = newest(WORKSPACE).expect("there is one");
+        assert_eq!((session.journal.id(), open), (&eventful.id, Vec::new()));
+        // The model of each request goes along, so that its price is known.
+        assert_eq!(session.models.len(), session.transcript.exchanges().len());
+        assert!(matches!(newest("/elsewhere").map(drop), Err(SessionError::NoneYet)));
+        // It is the only one, and open.
+        assert!(matches!(newest(WORKSPACE).map(drop), Err(SessionError::InUse(id)) if id == eventful.id));
     }
 
     #[tokio::test]
@@ -333,7 +349,8 @@ mod tests {
         let line = text.lines().position(|line| line.starts_with("{\"startet\"")).expect("it is there") + 1;
         let refused = entry.resume(Path::new(WORKSPACE), plain()).map(|_| ()).expect_err("it is damaged");
         assert!(matches!(&refused, SessionError::Damaged { line: told, .. } if *told == line), "{refused}");
-        assert!(matches!(store.newest(Path::new(WORKSPACE)), Err(SessionError::Damaged { .. })), "the next older one is not taken instead");
+        let newest = store.resume_newest(Path::new(WORKSPACE), plain).map(drop);
+        assert!(matches!(newest, Err(SessionError::Damaged { .. })), "the next older one is not taken instead");
         assert_eq!(fs::read_to_string(entry.path()).expect("readable"), text);
     }
 }

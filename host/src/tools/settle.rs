@@ -72,7 +72,8 @@ impl Settling {
             }
             Err(error) => {
                 report.result = Err(Failure::HalfChanged(format!(
-                    "the host failed while it made the changes ({error}), so that some of them may have been made; they are taken back with                      the next change, or with `cofferdam undo`"
+                    "the host failed while it made the changes ({error}), so that some of them may have been made; they are taken back with \
+                     the next change, or with `cofferdam undo`"
                 )));
                 None
             }

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 )
 
@@ -73,6 +74,10 @@ func Typed[Input any](call func(Input) (string, error)) func(string) (string, er
 
 // FileError says what went wrong with a file in words for a model.
 func FileError(path string, err error) error {
+	// Without the permission there is no workspace, and every path looks as if nothing were there.
+	if _, missing := os.Stat("."); missing != nil {
+		return errors.New("this tool may not read files; it would have to ask for `read-files`")
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return NotFound(path + " does not exist")
 	}

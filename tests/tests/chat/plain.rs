@@ -79,7 +79,7 @@ fn r038_at_a_dumb_terminal_a_call_is_approved_by_a_typed_digit_and_by_nothing_el
         assert!(dumb.home.has("ran"));
         dumb.asks("/cost");
         dumb.asks("Thanks.");
-        assert!(dumb.terminal.screen().contains("since this chat began: 2 turns") && dumb.terminal.screen().contains("I *touch* it."));
+        assert!(dumb.terminal.screen().contains("in this session: 2 turns") && dumb.terminal.screen().contains("I *touch* it."));
         assert_eq!(server.last_request().user_texts(), ["Go.", "Thanks."]);
         dumb.leaves();
     }

@@ -139,7 +139,7 @@ fn what_the_program_says_breaks_between_words() {
     let mut chat = Chat::at_home(home(), &server, &[], Window { rows: 40, columns: 60 });
     for (command, words) in [
         ("/context", "of system prompt and tools, 0 of conversation"),
-        ("/cost", "since this chat began: 0 turns, tokens unknown, $0"),
+        ("/cost", "in this session: 0 turns, tokens unknown, $0"),
         ("/nonsense", "/help lists"),
     ] {
         let seen = chat.asks(command);

@@ -102,7 +102,7 @@ fn r099_each_outcome_is_told_and_the_chat_goes_on() {
             let server = provider.serve(replies);
             let mut chat = Chat::with(&server, &["--mode", "auto", "--max-tool-iterations", "1"]);
             assert!(chat.asks("Go.").contains(words), "{}", chat.terminal.sees());
-            assert!(chat.asks("/cost").contains("since this chat began"));
+            assert!(chat.asks("/cost").contains("in this session: "));
             let journal = chat.journals().concat();
             assert!(journal.contains(&format!("\"kind\":\"{outcome}\"")), "{journal}");
             chat.leaves();

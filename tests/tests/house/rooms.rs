@@ -129,3 +129,22 @@ fn every_file_holds_one_idea() {
     let long: Vec<String> = host().into_iter().filter(|source| source.lines.len() > MOST_LINES).map(|source| source.path).collect();
     assert!(long.is_empty(), "longer than {MOST_LINES} lines: {long:?}");
 }
+
+/// Words on both sides of eight blanks or more, in a text: what is left of a line that was broken without a backslash. Columns are
+/// nearer to each other.
+#[test]
+fn no_text_has_blanks_in_mid_sentence() {
+    let problems = broken(|_, code| {
+        let text = code.trim_start();
+        let gap = text.match_indices("        ").find(|(at, _)| {
+            let before: Vec<char> = text[..*at].chars().rev().take(3).collect();
+            let after = text[*at..].trim_start_matches(' ').chars().next();
+            let is_in_text = text[..*at].matches('"').count() % 2 == 1;
+            // An escape such as a new line is no word.
+            let is_word = matches!(before[..], [c, d, e] if (c.is_alphabetic() || ",;:".contains(c)) && d != '\\' && e != '\\');
+            is_in_text && is_word && after.is_some_and(char::is_alphabetic)
+        });
+        gap.map(|(at, _)| format!("blanks in mid-sentence behind `{}`", &text[..at]))
+    });
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}

@@ -5,6 +5,7 @@
 mod abort;
 mod cost;
 mod kept;
+mod places;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -166,6 +167,23 @@ fn r109_a_second_process_is_told_that_the_session_is_in_use() {
     assert!(deleted.code != 0);
     assert_eq!(listed["sessions"][0]["ended"], Value::Null);
     assert_eq!(user.journals().len(), 1);
+}
+
+#[test]
+fn r109_the_newest_session_that_nobody_has_open_goes_on() {
+    let user = User::new();
+    user.json(&["run", "--output", "json", "--model", &user.answer("First."), "One."]);
+    let older = user.json(&["sessions", "list", "--json"])["sessions"][0]["id"].clone();
+    let model = user.model("slow.jsonl", &[json!([bash("touch begun; sleep 30")])]);
+    let running = user.home.start(user.home.command(&["run", "--mode", "auto", "--model", &model, "Take your time."]));
+    wait_until("the call runs", || user.home.has("begun"));
+    let went_on = user.run(&["run", "--continue", "--output", "json", "--model", &user.answer("Second."), "Two."]);
+    drop(running);
+
+    let report = went_on.ended("answered", 0);
+    assert_eq!(report["session"], older);
+    let older = older.as_str().expect("a name");
+    assert!(went_on.stderr.contains("is newer and open in another process") && went_on.stderr.contains(older), "{went_on:?}");
 }
 
 #[test]

@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 use super::attend::{Then, Words};
 use super::commands::{Command, help};
 use super::keyboard::Keyboard;
-use super::meter::{count, percent};
+use super::meter::{Account, count, percent};
 use super::record::Record;
 use super::talk::Talk;
 use super::{remark, told};
 use crate::cli::args::SessionChoice;
 use crate::cli::assemble::model_settings;
 use crate::cli::error::CliError;
-use crate::cli::render::count as things;
 use crate::cli::{sessions, tools};
 use crate::conversation::Transcript;
 use crate::model::{self, ModelSpec, Provider};
@@ -107,16 +106,11 @@ impl Talk<'_> {
 
     fn cost(&self) -> String {
         let meter = self.meter.borrow();
-        let usage = meter.usage();
-        let tokens = match (usage.input, usage.output) {
-            (Some(input), Some(output)) => {
-                let cached = usage.cached_input.map(|cached| format!(" (of which {cached} from a cache)")).unwrap_or_default();
-                format!("{input} tokens in{cached}, {output} out")
-            }
-            // Nothing was asked yet, or the provider does not tell.
-            (None, _) | (_, None) => "tokens unknown".to_owned(),
-        };
-        format!("since this chat began: {}, {tokens}, {}", things(meter.turns(), "turn"), meter.cost())
+        let line = |since: &str, account: &Account| format!("{since}: {}", account.in_words());
+        if meter.session() == meter.chat() {
+            return line("in this session", meter.session());
+        }
+        format!("{}\n{}", line("in this session", meter.session()), line("since this chat began", meter.chat()))
     }
 
     fn sessions(&self) -> Said {
@@ -140,7 +134,7 @@ impl Talk<'_> {
     fn clear(&mut self) -> String {
         let old = self.record.id().map(|id| format!("; session {id} is kept")).unwrap_or_default();
         let record = if matches!(self.record, Record::Off) { Record::Off } else { Record::NotYet };
-        self.begin_with(Transcript::new(), record);
+        self.begin_with(Transcript::new(), record, &[]);
         format!("a new session begins{old}")
     }
 

@@ -2,6 +2,7 @@
 
 use super::view::Taken;
 use crate::agent::ports::{ModelInfo, ToolDefinition};
+use crate::cli::render::count as things;
 use crate::conversation::{Transcript, Turn, Usage, estimate};
 use crate::model::cost;
 use crate::policy::Mode;
@@ -9,10 +10,10 @@ use crate::policy::Mode;
 /// Counts as a chat goes on. What a provider does not tell stays unknown.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Meter {
-    /// Of this chat, not of what was said in the session before it was resumed.
-    usage: Usage,
-    turns: usize,
-    money: Money,
+    /// Of the session, with what was said in it before it was resumed.
+    session: Account,
+    /// Of this chat, whatever sessions it went on with.
+    chat: Account,
     /// What each request holds beside the conversation: the system prompt and the tools, as estimated.
     beside: u64,
     /// The conversation, as estimated.
@@ -20,11 +21,48 @@ pub(super) struct Meter {
     scale: estimate::Scale,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Money {
+/// What was used, and what it cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Account {
+    usage: Usage,
+    turns: usize,
     dollars: f64,
     /// Turns whose price is not known.
     unknown: usize,
+}
+
+impl Account {
+    fn pay(&mut self, usage: Usage, model: Option<&str>) {
+        self.usage = self.usage.plus(usage);
+        self.turns += 1;
+        match model.and_then(|model| cost(usage, model)) {
+            Some(dollars) => self.dollars += dollars,
+            None => self.unknown += 1,
+        }
+    }
+
+    /// What is not known is said to be unknown.
+    fn cost(&self) -> String {
+        match (self.turns, self.unknown) {
+            (0, _) => "$0".to_owned(),
+            (_, 0) => format!("${:.4}", self.dollars),
+            (turns, unknown) if turns == unknown => "cost unknown".to_owned(),
+            (_, _) => format!("more than ${:.4}", self.dollars),
+        }
+    }
+
+    /// Turns, tokens and cost.
+    pub(super) fn in_words(&self) -> String {
+        let tokens = match (self.usage.input, self.usage.output) {
+            (Some(input), Some(output)) => {
+                let cached = self.usage.cached_input.map(|cached| format!(" (of which {cached} from a cache)")).unwrap_or_default();
+                format!("{input} tokens in{cached}, {output} out")
+            }
+            // Nothing was asked yet, or the provider does not tell.
+            (None, _) | (_, None) => "tokens unknown".to_owned(),
+        };
+        format!("{}, {tokens}, {}", things(self.turns, "turn"), self.cost())
+    }
 }
 
 impl Meter {
@@ -36,6 +74,16 @@ impl Meter {
     /// Another model counts in its own way.
     pub(super) fn forget_scale(&mut self) {
         self.scale = estimate::Scale::default();
+    }
+
+    /// Another session, with the model of each request that was made in it already.
+    pub(super) fn begin_with(&mut self, transcript: &Transcript, models: &[Option<String>]) {
+        self.session = Account::default();
+        let models = models.iter().map(Option::as_deref).chain(std::iter::repeat(None));
+        for (exchange, model) in transcript.exchanges().iter().zip(models) {
+            exchange.usages().for_each(|usage| self.session.pay(usage, model));
+        }
+        self.set_conversation(transcript);
     }
 
     /// The conversation as it is now. The newest turn of which the provider told what it read tells how far estimates are off.
@@ -72,11 +120,8 @@ impl Meter {
     }
 
     fn pay(&mut self, usage: Usage, model: &str) {
-        self.usage = self.usage.plus(usage);
-        self.turns += 1;
-        match cost(usage, model) {
-            Some(dollars) => self.money.dollars += dollars,
-            None => self.money.unknown += 1,
+        for account in [&mut self.session, &mut self.chat] {
+            account.pay(usage, Some(model));
         }
     }
 
@@ -90,32 +135,22 @@ impl Meter {
         self.scale.apply(self.beside)
     }
 
-    pub(super) fn usage(&self) -> Usage {
-        self.usage
+    pub(super) fn session(&self) -> &Account {
+        &self.session
     }
 
-    pub(super) fn turns(&self) -> usize {
-        self.turns
-    }
-
-    /// In words; what is not known is said to be unknown.
-    pub(super) fn cost(&self) -> String {
-        match (self.turns, self.money.unknown) {
-            (0, _) => "$0".to_owned(),
-            (_, 0) => format!("${:.4}", self.money.dollars),
-            (turns, unknown) if turns == unknown => "cost unknown".to_owned(),
-            (_, _) => format!("more than ${:.4}", self.money.dollars),
-        }
+    pub(super) fn chat(&self) -> &Account {
+        &self.chat
     }
 
     /// One line: mode, model, context, tokens, cost.
     pub(super) fn status(&self, mode: Mode, model: &ModelInfo) -> String {
         let mut parts = vec![mode.name().to_owned(), crate::shown::line(&model.model, 40)];
         parts.push(format!("context {} of {}", percent(self.context(), model.context_window), count(model.context_window)));
-        if let (Some(input), Some(output)) = (self.usage.input, self.usage.output) {
+        if let (Some(input), Some(output)) = (self.session.usage.input, self.session.usage.output) {
             parts.push(format!("{} tokens in, {} out", count(input), count(output)));
         }
-        parts.push(self.cost());
+        parts.push(self.session.cost());
         parts.join(" · ")
     }
 }
@@ -172,11 +207,31 @@ mod tests {
     #[test]
     fn r097_an_unknown_price_is_not_passed_over() {
         let mut meter = Meter::default();
-        assert_eq!(meter.cost(), "$0");
+        assert_eq!(meter.session.cost(), "$0");
         meter.turn(&said("a", used(1_000_000, 0)), "gpt-4.1");
-        assert_eq!(meter.cost(), "$2.0000");
+        assert_eq!(meter.session.cost(), "$2.0000");
         meter.turn(&said("b", used(10, 10)), "llama");
-        assert_eq!(meter.cost(), "more than $2.0000");
+        assert_eq!(meter.session.cost(), "more than $2.0000");
+    }
+
+    #[test]
+    fn r097_a_session_that_goes_on_costs_what_it_cost_before_too() {
+        let mut transcript = Transcript::new();
+        for prompt in ["one", "two"] {
+            transcript.begin(prompt);
+            transcript.record(said("a", used(1_000_000, 0)));
+        }
+        let mut meter = Meter::default();
+        meter.begin_with(&transcript, &[Some("gpt-4.1".into()), Some("gpt-4.1".into())]);
+        assert_eq!(meter.session().in_words(), "2 turns, 2000000 tokens in, 0 out, $4.0000");
+        assert_eq!(meter.chat().in_words(), "0 turns, tokens unknown, $0");
+        meter.turn(&said("b", used(1_000_000, 0)), "gpt-4.1");
+        assert_eq!([meter.session().cost(), meter.chat().cost()], ["$6.0000", "$2.0000"]);
+        // Of a request whose model is not on record the price is not known.
+        meter.begin_with(&transcript, &[Some("gpt-4.1".into())]);
+        assert_eq!([meter.session().cost(), meter.chat().cost()], ["more than $2.0000", "$2.0000"]);
+        meter.begin_with(&Transcript::new(), &[]);
+        assert_eq!([meter.session().cost(), meter.chat().cost()], ["$0", "$2.0000"]);
     }
 
     #[test]

@@ -132,23 +132,24 @@ impl<'a> Talk<'a> {
 
     /// Goes on with another conversation. What was approved in this one is not approved there.
     pub(super) fn go_on_with(&mut self, session: Session) {
-        let Session { transcript, journal, remembered, held_with } = session;
+        let Session { transcript, journal, remembered, held_with, models } = session;
         self.view.say(&remark(&format!("session {} goes on, {}; it ended with:", journal.id(), requests(&transcript))));
         for line in transcript.exchanges().last().map(said_and_done).unwrap_or_default() {
             self.view.say(&line);
         }
         elsewhere(held_with.as_ref(), self.model.as_ref()).into_iter().for_each(|warning| self.view.say(&told(&warning)));
-        self.begin_with(transcript, Record::On(journal));
+        self.begin_with(transcript, Record::On(journal), &models);
         self.memory = Arc::new(Memory::restored(&remembered));
     }
 
-    pub(super) fn begin_with(&mut self, transcript: Transcript, record: Record) {
+    /// With the model of each request that was made already.
+    pub(super) fn begin_with(&mut self, transcript: Transcript, record: Record, models: &[Option<String>]) {
         let mode = self.approvals.mode();
         self.approvals = Arc::new(self.parts.approvals(self.asker.clone(), None));
         self.audit = None;
         self.memory = Arc::default();
         self.approvals.set_mode(mode);
-        self.meter.borrow_mut().set_conversation(&transcript);
+        self.meter.borrow_mut().begin_with(&transcript, models);
         self.transcript = transcript;
         self.record = record;
     }

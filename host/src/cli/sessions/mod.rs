@@ -49,16 +49,25 @@ pub(super) fn or_begun(resumed: Option<Session>, choice: &SessionChoice, parts: 
 pub(super) fn resumed(choice: &SessionChoice, parts: &Parts, workspace: &Workspace) -> Result<Option<Session>, CliError> {
     let store = Store::new(parts.folders.sessions());
     let root = workspace.root();
-    let entry = match (&choice.resume, choice.newest) {
-        (Some(prefix), _) => store.find(Scope::Project(root), prefix)?,
-        (None, true) => store.newest(root)?,
-        (None, false) => return Ok(None),
-    };
-    Ok(Some(entry.resume(root, redact(parts))?))
+    match (&choice.resume, choice.newest) {
+        (Some(prefix), _) => Ok(Some(store.find(Scope::Project(root), prefix)?.resume(root, redact(parts))?)),
+        (None, true) => {
+            let (session, open) = store.resume_newest(root, || redact(parts))?;
+            for newer in open {
+                let it = session.journal.id();
+                stderr_line(&format!("warning: session {newer} is newer and open in another process; session {it} goes on instead"));
+            }
+            Ok(Some(session))
+        }
+        (None, false) => Ok(None),
+    }
 }
 
 /// A new session, or what to tell the user if none can be begun.
 pub(super) fn begun(parts: &Parts, workspace: &Workspace) -> Result<Session, String> {
+    if !parts.folders.has_home() {
+        return Err("warning: this is not recorded: there is no home folder".to_owned());
+    }
     Store::new(parts.folders.sessions())
         .create(workspace.root(), redact(parts))
         .map_err(|error| shown::line(&format!("warning: this is not recorded: {error}"), 600))

@@ -229,7 +229,7 @@ impl View {
             for entry in below::list(self.root(), place)? {
                 match entry {
                     Ok((name, kind)) => drop(names.insert(name, kind)),
-                    Err(error) => errors.push(Err(Problem::Io(error))),
+                    Err(foreign) => errors.push(Err(Problem::Io(foreign.into()))),
                 }
             }
         }

@@ -64,7 +64,7 @@ impl<'a> Tree<'a> {
         for name in listed {
             match name {
                 Ok(name) => names.push(name),
-                Err(error) => self.note(&place, &error),
+                Err(foreign) => self.problems.add(|| if place.is_empty() { foreign.to_string() } else { format!("{place}: {foreign}") }),
             }
         }
         names.sort_unstable_by(|one, other| one.0.cmp(&other.0));
