@@ -217,6 +217,17 @@ mod tests {
     }
 
     #[test]
+    fn a_sentence_of_the_provider_is_not_ended_twice() {
+        for status in [400, 401, 404, 422, 429, 500] {
+            for ending in ["", ".", "..."] {
+                let body = format!(r#"{{"error":{{"message":"The model `x` does not exist{ending}"}}}}"#);
+                let message = place().refused(status, None, &body).message;
+                assert!(message.contains("does not exist") && !message.contains("exist.."), "{status}: {message}");
+            }
+        }
+    }
+
+    #[test]
     fn r072_overflow_is_recognised_in_the_words_of_each_provider() {
         let bodies = [
             (400, r#"{"error":{"message":"This model's maximum context length is 8192 tokens.","code":"context_length_exceeded"}}"#),

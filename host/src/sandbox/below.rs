@@ -214,6 +214,17 @@ mod tests {
 
     use super::*;
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_name_that_is_no_text_is_named_and_not_its_directory() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let (folder, root) = folder();
+        std::fs::write(folder.path().join(std::ffi::OsStr::from_bytes(b"gr\xfc\xdfe\n.txt")), "").expect("the disk takes it");
+        let foreign: Vec<String> =
+            list(&root, "").expect("it is there").into_iter().filter_map(|name| Some(name.err()?.to_string())).collect();
+        assert_eq!(foreign, ["the name of `gr\\xfc\\xdfe\\n.txt` is not UTF-8, so that it cannot be opened"]);
+    }
+
     fn folder() -> (tempfile::TempDir, Dir) {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir_all(folder.path().join("a/b")).expect("folders");

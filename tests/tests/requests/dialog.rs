@@ -246,6 +246,8 @@ fn r130_at_a_terminal_each_text_is_shown_once() {
         let mut terminal = Terminal::start(&home.task(&server, &[]), None);
         terminal.wait_for("First I try it.");
         terminal.wait_for("\n> ");
+        // Nothing was drawn over it.
+        terminal.wait_to_see_text("First I try it.\n\n? bash wants to run");
         terminal.types("1\n");
         assert_eq!(terminal.wait(), 0, "{}", terminal.screen());
         terminal.wait_for("It works: Grüße.\r\n");

@@ -14,6 +14,23 @@ fn tools_list_tells_tier_and_power() {
     insta::assert_snapshot!(ran.stdout);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_name_that_is_not_utf_8_is_named_and_not_its_directory() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let home = home().with("a.txt", "text").with("below/b.txt", "text");
+    for folder in ["", "below"] {
+        let place = home.workspace().join(folder).join(std::ffi::OsStr::from_bytes(b"gr\xfcn.txt"));
+        std::fs::write(place, "").expect("the disk takes it");
+    }
+    let ran = home.run(&["tools", "call", "list_dir", r#"{"depth":2}"#]);
+    assert!(ran.code == 0 && ran.stdout.contains("a.txt") && ran.stdout.contains("below/b.txt"), "{ran:?}");
+    for named in [": the name of `gr\\xfcn.txt` is not UTF-8", ": below: the name of `gr\\xfcn.txt` is not UTF-8"] {
+        assert!(ran.stdout.contains(named), "{named}: {ran:?}");
+    }
+    assert!(!ran.stdout.contains(".: "), "{ran:?}");
+}
+
 #[test]
 fn r014_the_tier_follows_from_the_grants() {
     let list: Value = serde_json::from_str(&home().run(&["tools", "list", "--json"]).stdout).expect("it is JSON");

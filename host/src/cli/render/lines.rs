@@ -186,6 +186,14 @@ mod tests {
     }
 
     #[test]
+    fn the_model_is_not_said_to_think_while_it_answers() {
+        let running = |what: &str| ("c1".to_owned(), what.to_owned());
+        assert_eq!([waiting_for(&[], false), waiting_for(&[], true)], ["thinking", "answering"]);
+        assert_eq!(waiting_for(&[running("bash ls")], true), "bash ls");
+        assert_eq!(waiting_for(&[running("bash ls"), running("grep x")], false), "bash, grep");
+    }
+
+    #[test]
     fn durations_read_well() {
         let words = [0, 40, 12_000, 3_400_000].map(|micros| duration_in_words(Duration::from_micros(micros)));
         assert_eq!(words, ["at once", "40 µs", "12 ms", "3.4 s"]);
