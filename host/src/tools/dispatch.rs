@@ -339,11 +339,7 @@ impl Dispatcher {
             return Ok(());
         }
         match self.approvals.rule(&ready.subject, Effect::Confirmed, cancel, verdicts).await {
-            Ruling::Permitted(permit) => {
-                // The call that starts now is what it permits.
-                drop(permit.into_effect());
-                Ok(())
-            }
+            Ruling::Permitted(_for_this_start) => Ok(()),
             Ruling::Denied(denial) => Err(settle::denied(denial)),
         }
     }

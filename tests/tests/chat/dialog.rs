@@ -81,27 +81,33 @@ fn r042_on_a_page_before_the_last_a_no_counts() {
 #[test]
 fn r040_two_approves_a_scope_for_the_whole_chat_and_not_for_a_resumed_session() {
     for provider in both() {
-        let server = provider.serve([bash("git init --quiet one"), says("One."), bash("git init --quiet two"), says("Two.")]);
+        let server =
+            provider.serve([bash("git rev-parse --sq-quote one"), says("One."), bash("git rev-parse --sq-quote two"), says("Two.")]);
         let mut chat = Chat::with(&server, &[]);
         chat.says("Go.");
-        assert!(chat.is_asked("git init --quiet one").contains("don't ask again in this chat for commands that begin with `git init`"));
+        assert!(
+            chat.is_asked("git rev-parse --sq-quote one")
+                .contains("don't ask again in this chat for commands that begin with `git rev-parse`")
+        );
         chat.says("2");
         chat.terminal.wait_to_see_text("One.");
         chat.is_ready();
         assert!(chat.asks("Another.").contains("Two."));
-        assert!(chat.home.has("one/.git") && chat.home.has("two/.git"));
+        let results: String = server.requests().iter().flat_map(|request| request.results()).map(|result| result.text).collect();
+        let ran = |word: &str| results.contains(&format!("'{word}'"));
+        assert!(ran("one") && ran("two"));
         drop(server);
 
-        let server = provider.serve([bash("git init --quiet three"), says("No.")]);
+        let server = provider.serve([bash("git rev-parse --sq-quote three"), says("No.")]);
         let mut chat = chat.then_with(&server, &["--continue"]);
         chat.says("A third.");
-        chat.is_asked("git init --quiet three");
+        chat.is_asked("git rev-parse --sq-quote three");
         chat.says("3");
         chat.says("");
         chat.terminal.wait_to_see_text("! stopped because you rejected a call.");
         chat.is_ready();
-        assert!(!chat.home.has("three"));
         assert!(chat.asks("Well?").contains("No."));
+        assert!(server.last_request().results().iter().all(|result| !result.text.contains("'three'")));
         chat.leaves();
     }
 }

@@ -69,17 +69,20 @@ fn r038_one_runs_it_and_enter_alone_does_not() {
 #[test]
 fn r039_two_approves_the_scope_that_is_shown_and_nothing_else() {
     for provider in both() {
-        let server = provider.serve([bash("git init --quiet one"), bash("git init --quiet two"), bash("git status"), says("Done.")]);
+        let server =
+            provider.serve([bash("git rev-parse --sq-quote one"), bash("git rev-parse --sq-quote two"), bash("git status"), says("Done.")]);
         let mut sitting = Sitting::begin(&server);
-        sitting.is_asked("git init --quiet one");
-        assert!(said(&sitting).contains("don't ask again in this request for commands that begin with `git init`"));
+        sitting.is_asked("git rev-parse --sq-quote one");
+        assert!(said(&sitting).contains("don't ask again in this request for commands that begin with `git rev-parse`"));
         sitting.terminal.types("2\n");
         // The second is covered; the next question is about the third.
         sitting.is_asked("git status");
-        assert!(sitting.home.has("one/.git") && sitting.home.has("two/.git"));
-        assert!(!sitting.terminal.screen().contains("git init --quiet two"), "it was asked about:\n{}", sitting.terminal.screen());
+        assert!(!sitting.terminal.screen().contains("git rev-parse --sq-quote two"), "it was asked about:\n{}", sitting.terminal.screen());
         sitting.terminal.types("1\n");
         sitting.end().answered("Done.");
+        let results: String = server.requests().iter().flat_map(|request| request.results()).map(|result| result.text).collect();
+        let ran = |word: &str| results.contains(&format!("'{word}'"));
+        assert!(ran("one") && ran("two"));
     }
 }
 
@@ -262,16 +265,16 @@ fn r130_at_a_terminal_each_text_is_shown_once() {
 #[test]
 fn r040_a_session_that_goes_on_has_forgotten_what_was_allowed() {
     for provider in both() {
-        let server = provider.serve([bash("git init --quiet one"), says("Made.")]);
+        let server = provider.serve([bash("git rev-parse --sq-quote one"), says("Made.")]);
         let mut sitting = Sitting::begin(&server);
-        sitting.is_asked("git init --quiet one");
+        sitting.is_asked("git rev-parse --sq-quote one");
         sitting.terminal.types("2\n");
         sitting.end().answered("Made.");
 
-        let server = provider.serve([bash("git init --quiet two"), says("Made.")]);
+        let server = provider.serve([bash("git rev-parse --sq-quote two"), says("Made.")]);
         let report = File::create(sitting.home.path().join("report.json")).expect("it can be made");
         sitting.terminal = Terminal::start(&sitting.home.task(&server, &["--continue", "--output", "json"]), Some(report));
-        sitting.is_asked("git init --quiet two");
+        sitting.is_asked("git rev-parse --sq-quote two");
         sitting.terminal.types("1\n");
         sitting.end().answered("Made.");
     }

@@ -189,6 +189,11 @@ fn what_each_mode_allows_is_said_with_the_network() {
     ] {
         assert!(said.contains(line), "{line}: {said}");
     }
+    // And what commands reach that tools do not.
+    home.write("config/cofferdam/config.toml", "mode = \"auto\"\n[commands]\nat_most = \"kernel\"\nnetwork = true\n");
+    let said = home.run(&["doctor"]).stdout;
+    assert!(said.contains("auto (in force)"), "{said}");
+    assert!(said.contains("in the sandbox `kernel`, WITH the network, and can read .env files and keys in the workspace"), "{said}");
 }
 
 #[test]
