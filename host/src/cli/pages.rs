@@ -117,7 +117,7 @@ impl Pages {
         let rows_of_page = rows.saturating_sub(1 + state(all, all).len()).max(1);
         let mut pages: Vec<Vec<String>> = above.chunks(rows_of_page).map(<[String]>::to_vec).collect();
         let count = pages.len();
-        let seen = format!("! That was the last of {count} pages with {all} rows. Scroll up to read them again.");
+        let seen = format!("! That was the last of {count} pages ({all} rows).");
         let again: Vec<String> = [seen].into_iter().chain(self.again.iter().cloned()).collect();
         let end = below(&again);
         match pages.last_mut() {

@@ -215,6 +215,17 @@ keep = false
 ["system","rule","read","deny","","customers/**"]
 ["system","rule","tools","ask","sha256:0000000000000000000000000000000000000000000000000000000000000000",""]
 ["system","rule","write","ask","","src/**"]
+["system","setting","audit.enabled",true]
+["system","setting","audit.required",true]
+["system","setting","commands.network",false]
+["system","setting","commands.read",["/cache","/data"]]
+["system","setting","commands.write",[]]
+["system","setting","models.base_urls",["https://models.example.com/v1"]]
+["system","setting","models.providers",["anthropic","openai"]]
+["system","setting","plugins.digests",["1111111111111111111111111111111111111111111111111111111111111111"]]
+["system","setting","plugins.sources",["/opt/plugins"]]
+["system","setting","sessions.keep",false]
+["system","setting","sessions.required",false]
 ["system","withholds","",["delegate","fetch"]]
 "#;
 
@@ -232,7 +243,7 @@ keep = false
         assert_eq!(Policy::default().canonical(), "cofferdam policy 1\n");
         // As the audit log has it.
         let digest = |text: &str| crate::sandbox::Digest::of(text.as_bytes()).to_string();
-        assert_eq!(digest(&canonical(&[(Level::System, SYSTEM)])), "b7a606f28d6a7efe21096e9bcedaa14840f99f8a595b8ad6c62edd4d88359173");
+        assert_eq!(digest(&canonical(&[(Level::System, SYSTEM)])), "913b58594c5c9977952d5b7dffa82c0eb7dbc2aad310b347a134990519cf064a");
         assert_eq!(digest(&Policy::default().canonical()), "e3f8e5038af7e7514a5896b4afbd599fe00bfd995a4c3c3a73678df5fe8f1b9c");
     }
 

@@ -156,7 +156,7 @@ fn one_listed_file_among_many_has_the_whole_change_asked_and_nothing_is_remember
     assert_eq!(decided(&Policy::default(), Mode::Ask, &both)[0], "ask each time");
     // What was approved for the session does not reach into the list.
     let mut judge = Judge::new(Mode::Ask, true);
-    let elsewhere = Effect::Write { changes: Changes::new(vec![change("src/a.rs"), change("docs/b.md")]), confirm: false };
+    let elsewhere = Effect::Write { changes: Changes::new(vec![change("src/a.rs"), change("src/b.md")]), confirm: false };
     let Decision::Ask(pending) = judge.decide("write_file", "{}", elsewhere) else { panic!("not asked") };
     let (_, approval) = judge.approve_scope(pending).expect("it is approved");
     judge.remember(approval.expect("there is a scope"));

@@ -21,9 +21,6 @@ use super::{Match, PatternProblem, is, leans_strict};
 use crate::policy::programs::{self, Program, Quirk};
 use crate::policy::{SimpleCommand, Verdict};
 
-/// Bytes of a line that is searched for what is denied. Each word of it is compared with each pattern; of a longer line it is only
-/// known that it might run anything.
-const LONGEST_SEARCHED: usize = 16 << 10;
 /// Words of a line at each of which a command is looked for behind options. In a longer line nobody can tell.
 pub(super) const SEARCHED: usize = 1024;
 /// Words behind a program that is one word with its subcommand.
@@ -78,9 +75,6 @@ impl CommandPattern {
         }
         if self.words.is_empty() {
             return Match::Yes;
-        }
-        if line.len() > LONGEST_SEARCHED {
-            return Match::Perhaps;
         }
         match simple {
             Some(command) => {

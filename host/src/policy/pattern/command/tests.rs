@@ -223,18 +223,3 @@ fn what_could_never_match_is_an_error() {
     assert!(problem("git push **").contains("`**` in `git push **` has no meaning"));
     assert!(problem("** x").contains("has no meaning"));
 }
-
-#[test]
-fn r098_a_line_that_is_too_long_to_be_searched_is_asked() {
-    let words = |count: usize| "a ".repeat(count) + "git push";
-    assert_eq!(on("git push", &words(100), Verdict::Deny), Match::Perhaps, "as an argument");
-    assert_eq!(on("git push", &format!("true; {}; git push", words(900)), Verdict::Deny), Match::Yes);
-    let started = std::time::Instant::now();
-    for line in [words(60_000), "x".repeat(120 << 10), format!("true; {}", words(60_000))] {
-        for _ in 0..100 {
-            assert_eq!(on("git push *", &line, Verdict::Deny), Match::Perhaps);
-            assert_eq!(on("*", &line, Verdict::Ask), Match::Yes);
-        }
-    }
-    assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
-}
