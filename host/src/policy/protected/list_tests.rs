@@ -168,7 +168,7 @@ fn one_listed_file_among_many_has_the_whole_change_asked_and_nothing_is_remember
 fn r036_a_denial_says_why_it_is_asked_and_what_would_allow_it() {
     let judge = Judge::new(Mode::Auto, false);
     let Decision::Deny(denial) = judge.decide("write_file", "{}", write("docs/AGENTS.md")) else { panic!("not denied") };
-    insta::assert_snapshot!(denial, @"denied (nobody-to-ask): write_file needs an approval for this, and there is no terminal to ask at: docs/AGENTS.md is on the built-in list of files that tell agents what to do: Cofferdam and most other agents follow it, so each change needs approval in every mode. The user can approve it at a terminal, change the file by hand, or list `AGENTS.md` under `writable` in [protected] of their policy.");
+    insta::assert_snapshot!(denial, @"denied (nobody-to-ask): write_file needs an approval to write docs/AGENTS.md, and there is no terminal to ask at: docs/AGENTS.md is on the built-in list of files that tell agents what to do: Cofferdam and most other agents follow it, so each change needs approval in every mode. The user can approve it at a terminal, change the file by hand, or list `AGENTS.md` under `writable` in [protected] of their policy.");
 }
 
 #[test]
