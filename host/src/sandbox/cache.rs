@@ -37,12 +37,17 @@ pub enum CacheProblem {
 }
 
 impl Cache {
-    /// Opens a folder, which is made with mode 0700 if it is not there.
-    pub fn open(folder: &Path, key: CacheKey) -> Result<Self, CacheProblem> {
+    /// Makes the directory with mode 0700 if it is not there, and checks that nobody else can write to it.
+    pub fn prepare(folder: &Path) -> Result<(), CacheProblem> {
         private::folder(folder).map_err(|problem| match problem {
             NotPrivate::Io(error) => CacheProblem::Io(folder.to_owned(), error),
             NotPrivate::Is(problem) => CacheProblem::NotPrivate(folder.to_owned(), problem),
-        })?;
+        })
+    }
+
+    /// Opens a directory, which is [prepared](Self::prepare) first.
+    pub fn open(folder: &Path, key: CacheKey) -> Result<Self, CacheProblem> {
+        Self::prepare(folder)?;
         Ok(Self { folder: folder.to_owned(), key, on_mismatch: None })
     }
 

@@ -17,20 +17,21 @@ use super::confirmation::Confirmation;
 use super::delegation::{self, SubAgents};
 use super::denied::{self, CallRefusal};
 use super::dispatcher_settings::DispatcherSettings;
+use super::instruction_record;
 use super::ledger::{Ended, Subject};
 use super::lookup;
 use super::memory::Memory;
 use super::parallel::Slot;
 use super::repetition::Repetition;
 use super::schedule::{self, Planned, Step, Touches};
-use super::settle::{self, Changed, Settling};
+use super::settle::{self, Settling};
 use super::summary;
 use crate::agent::ActiveTime;
 use crate::agent::events::{DeniedCall, Event, Observer, Remembered, Tier, View};
 use crate::agent::ports::{Ran, ToolDefinition, Tools};
 use crate::chance;
 use crate::conversation::{Call, Content, OpenTurn, ResultStatus, ToolResult};
-use crate::policy::{BuiltInList, Cap, Effect, FileGrant, WorkspacePath};
+use crate::policy::{Cap, Effect, FileGrant, WorkspacePath};
 use crate::sandbox::{self, CallReport, Failure, History, Ruling, Sandbox, Workspace};
 
 /// Runs calls in their enclosures.
@@ -268,7 +269,8 @@ impl Dispatcher {
         let changed = self.settling.settle(&mut report, subject, &self.memory, &self.approvals, (cancel, &verdicts)).await;
         let by = (ready.tool.plugin.digest(), ready.tool.declared.name.as_str());
         let remembered = self.memory.remember_call(by, &report, changed.as_ref().map(|changed| changed.made.as_slice()));
-        self.note_instructions(&ready, changed.as_ref(), &report, observer);
+        let changes = (changed.as_ref().map(|changed| &changed.changes), report.commands.as_slice());
+        instruction_record::note(self.settings.instructions.as_ref(), by.1, changes, self.catalog.policy(), observer);
         let CallReport { result: report, active, memory, log, commands, touched, contacts, denials, staged: _ } = report;
         let (wall, verdicts) = (started.elapsed(), std::mem::take(&mut *lock(&verdicts)));
         let duration = wall.saturating_sub(verdicts.waited);
@@ -314,21 +316,6 @@ impl Dispatcher {
         ended.status = result.status;
         self.approvals.ended(&ready.subject, &ended);
         Done { ready, result, view, duration, remembered, denied, exit_code, hand_back }
-    }
-
-    /// Tells the user which instruction files a command changed, and has the next session know who changed which.
-    fn note_instructions(&self, ready: &Ready<'_>, changed: Option<&Changed>, report: &CallReport, observer: &dyn Observer) {
-        let tool = &ready.tool.declared.name;
-        for change in report.commands.iter().flat_map(|ran| &ran.changed).filter(|change| change.list == BuiltInList::Instructions) {
-            let notice = format!("A command {}. Review it: it steers this and every later session.", change.describe());
-            observer.observe(&Event::Notice(&notice));
-        }
-        let Some(record) = &self.settings.instructions else { return };
-        let by_tool = changed.map(|changed| record.note_changes(tool, &changed.changes, self.catalog.policy()));
-        let by_commands = report.commands.iter().map(|ran| record.note_command(tool, &ran.changed));
-        if let Some(error) = by_tool.into_iter().chain(by_commands).find_map(Result::err) {
-            observer.observe(&Event::Notice(&error.to_string()));
-        }
     }
 
     /// Asks for what has to be settled before a call starts; its effects are decided on when they are known.

@@ -12,13 +12,34 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::events::{Event, Observer};
 use crate::policy::{Act, BuiltInList, Change, Changes, Policy};
 use crate::private;
-use crate::sandbox::{Digest, ListedChange, ListedFiles};
+use crate::sandbox::{Digest, ListedChange, ListedFiles, RanCommand};
 
 /// The largest record that is read.
 const LARGEST: u64 = 4 << 20;
 const VERSION: u32 = 1;
+
+/// Tells the user which instruction files the commands of a call changed, and has the next session know who changed which.
+pub(super) fn note(
+    record: Option<&InstructionRecord>,
+    tool: &str,
+    (by_call, commands): (Option<&Changes>, &[RanCommand]),
+    policy: &Policy,
+    observer: &dyn Observer,
+) {
+    for change in commands.iter().flat_map(|ran| &ran.changed).filter(|change| change.list == BuiltInList::Instructions) {
+        let notice = format!("A command {}. Review it: it steers this and every later session.", change.describe());
+        observer.observe(&Event::Notice(&notice));
+    }
+    let Some(record) = record else { return };
+    let by_tool = by_call.map(|changes| record.note_changes(tool, changes, policy));
+    let by_commands = commands.iter().map(|ran| record.note_command(tool, &ran.changed));
+    if let Some(error) = by_tool.into_iter().chain(by_commands).find_map(Result::err) {
+        observer.observe(&Event::Notice(&error.to_string()));
+    }
+}
 
 /// The record of a project.
 #[derive(Clone, Debug)]

@@ -16,7 +16,9 @@ apart() { printf '[core]\nbare=false\nworktree=..\n' > "$1/config.worktree"; }
 "#;
 
 /// A name, the commands one after the other, and the folder in which git is run by the user.
-const PLANTS: &[(&str, &[&str], &str)] = &[
+type Plant = (&'static str, &'static [&'static str], &'static str);
+
+const PLANTS: &[Plant] = &[
     ("folders", &["plant lib; head lib; mkdir lib/objects lib/refs"], "lib"),
     ("links", &["plant lib; head lib; mkdir x; ln -s ../x lib/objects; ln -s ../x lib/refs"], "lib"),
     ("a link to itself", &["plant lib; head lib; ln -s . lib/objects; ln -s . lib/refs"], "lib"),
@@ -53,7 +55,6 @@ const PLANTS: &[(&str, &[&str], &str)] = &[
     ("beside another, with a head at last", &["beside x; mkdir lib; apart lib; echo ../x > lib/commondir", "head lib"], "lib"),
     ("by a pointer", &["plant store; head store; mkdir store/objects store/refs sub; echo 'gitdir: ../store' > sub/.git"], "sub"),
     ("by pointers", &["plant s; head s; mkdir s/objects s/refs t sub; head t; echo ../s > t/commondir; ln -s ../t sub/.git"], "sub"),
-    ("of another format", &["git init -q --ref-format=reftable lib; git -C lib config core.fsmonitor 'touch RAN; false'"], "lib"),
     (
         "from a real one",
         &[
@@ -76,6 +77,19 @@ const PLANTS: &[(&str, &[&str], &str)] = &[
         "here",
     ),
 ];
+
+/// Only a git that knows this format, of version 2.45 or newer, takes it for a repository.
+const OF_ANOTHER_FORMAT: Plant =
+    ("of another format", &["git init -q --ref-format=reftable lib; git -C lib config core.fsmonitor 'touch RAN; false'"], "lib");
+
+/// All plants that mean something to this machine's git.
+fn plants() -> impl Iterator<Item = &'static Plant> {
+    let temporary = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new("git");
+    let command = command.args(["init", "--quiet", "--ref-format=reftable"]).current_dir(temporary.path());
+    let is_known = command.stderr(Stdio::null()).status().expect("git starts").success();
+    PLANTS.iter().chain(is_known.then_some(&OF_ANOTHER_FORMAT))
+}
 
 /// Whether something ran when the user's git came by.
 fn runs(level: SandboxLevel, commands: &[&str], folder: &str) -> (bool, String) {
@@ -106,7 +120,7 @@ fn git(folder: &Path, arguments: &[&str]) {
 
 #[test]
 fn without_a_sandbox_what_is_planted_runs() {
-    let idle: Vec<_> = PLANTS.iter().filter(|(_, commands, folder)| !runs(SandboxLevel::None, commands, folder).0).collect();
+    let idle: Vec<_> = plants().filter(|(_, commands, folder)| !runs(SandboxLevel::None, commands, folder).0).collect();
     assert!(idle.is_empty(), "these show nothing: {idle:#?}");
 }
 
@@ -114,7 +128,7 @@ fn without_a_sandbox_what_is_planted_runs() {
 fn nothing_runs_from_a_repository_that_a_command_planted() {
     let mut survived = Vec::new();
     for level in LEVELS {
-        for (name, commands, folder) in PLANTS {
+        for (name, commands, folder) in plants() {
             let (ran, said) = runs(level, commands, folder);
             if ran {
                 survived.push(format!("`{level}`: {name}: {commands:?}\n    said: {}", said.chars().take(600).collect::<String>()));

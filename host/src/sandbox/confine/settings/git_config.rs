@@ -7,7 +7,9 @@ use std::str::Chars;
 use super::secrets::{is_secret_command, is_secret_name, is_secret_value, without_passwords};
 
 /// Sections of which everything says how to authenticate.
-const SECRET_SECTIONS: &[&str] = &["credential", "sendemail", "imap"];
+const SECRET_SECTIONS: &[&str] = &["sendemail", "imap"];
+/// Keys of `[credential]` that name a program and not a secret, unless the value is a command line of its own.
+const CREDENTIAL_KEYS: &[&str] = &["helper", "usehttppath", "provider", "interactive", "guiprompt", "namespace"];
 /// Sections that name branches, commits and repositories: what looks like a token there is none.
 const PLAIN_SECTIONS: &[&str] = &["core", "branch", "remote", "submodule", "extensions", "gc", "rerere", "pack", "index", "init", "merge"];
 /// Keys whose value a shell runs.
@@ -73,6 +75,7 @@ fn is_secret(setting: &Setting) -> bool {
         || COMMANDS.contains(&setting.key.as_str())
         || matches!(setting.section.as_str(), "alias" | "filter" | "pager");
     SECRET_SECTIONS.contains(&setting.section.as_str())
+        || setting.section == "credential" && (value.starts_with('!') || !CREDENTIAL_KEYS.contains(&setting.key.as_str()))
         || is_secret_name(&setting.key) && !matches!(value, "true" | "false" | "")
         || runs && is_secret_command(value)
         || !PLAIN_SECTIONS.contains(&setting.section.as_str()) && is_secret_value(&without_passwords(value))

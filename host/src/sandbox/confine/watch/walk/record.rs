@@ -1,0 +1,138 @@
+//! What a walk records of the entries that it comes across.
+
+use std::fs::{self, FileType};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::super::{Found, Identity, Kept, MOST_KEPT};
+use super::{Folder, Walk};
+use crate::policy::{Author, Protected, WorkspacePath};
+use crate::sandbox::git;
+
+impl Walk<'_> {
+    /// How a path is protected by itself, and whether since it is this program's own.
+    pub(super) fn rule<'b>(&self, folder: &Folder, path: &Path, as_git: impl Iterator<Item = &'b PathBuf>) -> Option<(Protected, bool)> {
+        if folder.inherited == Some(Protected::Hidden) {
+            return None;
+        }
+        let find = |path: &Path| self.protected.find_itself(texts(path).iter().map(String::as_str));
+        let by_name = find(path).filter(|(_, author)| !folder.in_packages || **author != Author::BuiltIn);
+        let found = as_git.filter_map(|path| find(path)).chain(by_name);
+        // A branch may have the name of a key.
+        let found = found.filter_map(|found| match found {
+            (Protected::Hidden, Author::BuiltIn) if folder.in_store => {
+                self.is_read_only(path).then_some((Protected::ReadOnly, &Author::BuiltIn))
+            }
+            found => Some(found),
+        });
+        let rule = found.max_by_key(|(how, _)| *how);
+        // What its files lie in is not its own.
+        rule.map(|(how, author)| (how, *author == Author::Program && how == Protected::Hidden))
+    }
+
+    pub(super) fn is_read_only(&self, path: &Path) -> bool {
+        self.protected.is_read_only(texts(path).iter().map(String::as_str))
+    }
+
+    /// A folder turned out to be a repository that is not named `.git`.
+    pub(super) fn found_repository(&mut self, folder: &Folder) {
+        if folder.path.as_os_str().is_empty() || self.all.entries.contains_key(&folder.path) {
+            return;
+        }
+        if let Ok(metadata) = fs::symlink_metadata(self.root.join(&folder.path)) {
+            let found = Found::of(&self.root.join(&folder.path), &metadata, self.keeping, None);
+            self.all.insert(folder.path.clone(), found.into_entry(Protected::Pinned, false, false, false));
+            self.all.folders.push(folder.clone());
+        }
+    }
+
+    pub(super) fn take(&mut self, path: &Path, how: Protected, inherited: bool, runs: bool, own: bool) -> Result<(), String> {
+        let whole = self.root.join(path);
+        let Ok(metadata) = fs::symlink_metadata(&whole) else { return Ok(()) };
+        let had = self.before.map(|before| before.entries.get(path).or_else(|| before.same_file(&metadata)));
+        let was_kept = had.flatten().is_some_and(|had| matches!(had.kept, Kept::File(_)));
+        let keeping = (self.keeping || was_kept || metadata.is_file() && metadata.nlink() > 1) && !own;
+        if keeping && self.before.is_none() && metadata.is_file() {
+            self.bytes += metadata.len();
+            if self.bytes > MOST_KEPT {
+                return Err(format!(
+                    "the protected files of the workspace have more than {} MiB, which is more than can be kept to be put back. \
+                     In the sandbox `full` (install bubblewrap) they need not be.",
+                    MOST_KEPT >> 20
+                ));
+            }
+        }
+        let mut found = Found::of(&whole, &metadata, keeping, had);
+        if let Some((_, mode)) = self.all.opened.iter().find(|(opened, _)| opened == path) {
+            found.mode = *mode;
+        }
+        self.all.insert(path.to_owned(), found.into_entry(how, inherited, runs, own));
+        Ok(())
+    }
+
+    /// What a protected link leads to is protected like it.
+    pub(super) fn follow(&mut self, path: &Path, kind: FileType, how: Protected) {
+        if kind.is_symlink()
+            && how != Protected::Pinned
+            && let Ok(target) = self.root.join(path).canonicalize()
+            && let Some(target) = target.is_absolute().then(|| git::below(self.root, &target)).flatten()
+        {
+            self.leads_to(&target, how);
+        }
+    }
+
+    pub(super) fn leads_to(&mut self, path: &Path, how: Protected) {
+        let texts = texts(path);
+        let known = self.protected.of_parts(texts.iter().map(String::as_str)) >= Some(how);
+        if !known && let Ok(path) = WorkspacePath::parse(&texts.join("/"), None) {
+            self.all.leads_to.push((path, how));
+        }
+    }
+
+    pub(super) fn look_for_moved(&mut self, path: &Path, kind: FileType, inode: u64) {
+        if let Some((was, identity)) = self.pinned.get(&inode)
+            && kind.is_dir()
+            && *was != path
+            && identity.born.is_some()
+            && fs::symlink_metadata(self.root.join(path)).is_ok_and(|metadata| Identity::of(&metadata) == *identity)
+        {
+            self.all.moved.push(((*was).to_owned(), path.to_owned()));
+        }
+    }
+
+    /// What was there before and was not come by is looked up by its path.
+    pub(super) fn look_for_the_others(&mut self) {
+        let Some(before) = self.before else { return };
+        for (path, had) in &before.entries {
+            let outer = path.parent().unwrap_or(Path::new(""));
+            if self.all.entries.contains_key(path) || !is_itself(self.root, outer) {
+                continue;
+            }
+            let whole = self.root.join(path);
+            if let Ok(metadata) = fs::symlink_metadata(&whole) {
+                let found = Found::of(&whole, &metadata, self.keeping && !had.own, Some(Some(had)));
+                self.all.insert(path.clone(), found.into_entry(had.how, had.inherited, had.runs, had.own));
+            }
+        }
+    }
+}
+
+/// Whether a path of the workspace goes through no link.
+pub(super) fn is_itself(root: &Path, path: &Path) -> bool {
+    let whole = root.join(path);
+    match whole.canonicalize() {
+        Ok(real) => real == whole,
+        // In a folder that cannot be entered: then no part of it may be a link.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => path
+            .ancestors()
+            .filter(|above| !above.as_os_str().is_empty())
+            .all(|above| fs::symlink_metadata(root.join(above)).is_ok_and(|metadata| !metadata.is_symlink())),
+        Err(_) => false,
+    }
+}
+
+fn texts(path: &Path) -> Vec<String> {
+    path.iter().map(|part| String::from_utf8_lossy(part.as_bytes()).into_owned()).collect()
+}
