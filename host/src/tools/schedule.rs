@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::agent::events::Tier;
-use crate::policy::WorkspacePath;
+use crate::policy::{FileGrant, Grants, WorkspacePath};
 
 /// How far reads may be moved ahead of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -35,6 +35,19 @@ pub(super) enum Touches {
     Paths(Vec<WorkspacePath>),
     /// Any.
     Anything,
+}
+
+impl Touches {
+    /// Of a call with these grants and with these paths in its arguments.
+    pub(super) fn of(grants: &Grants, paths: &[WorkspacePath]) -> Self {
+        // What a command, a sub-agent or a server of this machine looks at is nobody's to know beforehand.
+        let roams = grants.commands || grants.agents || !grants.fetch.is_empty();
+        match (grants.files, roams, paths.is_empty()) {
+            (FileGrant::None, false, _) => Self::Nothing,
+            (FileGrant::Read | FileGrant::ReadWrite, false, false) => Self::Paths(paths.to_vec()),
+            (FileGrant::Read | FileGrant::ReadWrite, false, true) | (_, true, _) => Self::Anything,
+        }
+    }
 }
 
 /// A part of the order. The numbers are places in the list of calls.
