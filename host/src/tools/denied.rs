@@ -11,7 +11,7 @@ pub(super) struct CallRefusal {
     /// Why, for the model.
     pub(super) problem: String,
     /// The same for programs, if it was denied and not just wrong.
-    pub(super) denied: Option<DeniedCall>,
+    pub(super) denied: Option<Box<DeniedCall>>,
 }
 
 impl From<String> for CallRefusal {
@@ -22,14 +22,16 @@ impl From<String> for CallRefusal {
 
 impl From<Denial> for CallRefusal {
     fn from(denial: Denial) -> Self {
-        Self { problem: denial.to_string(), denied: Some(denial.into()) }
+        Self { problem: denial.to_string(), denied: Some(Box::new(DeniedCall::from(denial))) }
     }
 }
 
 impl From<ArgumentsProblem> for CallRefusal {
     fn from(problem: ArgumentsProblem) -> Self {
         let denied = match &problem {
-            ArgumentsProblem::Path { problem, .. } => Some(Denial::fixed(Code::OutsideWorkspace, problem.to_string()).into()),
+            ArgumentsProblem::Path { problem, .. } => {
+                Some(Box::new(DeniedCall::from(Denial::fixed(Code::OutsideWorkspace, problem.to_string()))))
+            }
             ArgumentsProblem::Syntax(_)
             | ArgumentsProblem::Several
             | ArgumentsProblem::NotAnObject(_)

@@ -102,8 +102,7 @@ impl Dispatcher {
         settings: DispatcherSettings,
     ) -> Self {
         let (repetition, memory, sub_agents) = (Mutex::default(), Arc::default(), SubAgents::NoModel);
-        let settling = Settling::default();
-        Self { sandbox, catalog, workspace, approvals, settings, repetition, settling, memory, sub_agents }
+        Self { sandbox, catalog, workspace, approvals, settings, repetition, settling: Settling::default(), memory, sub_agents }
     }
 
     /// With a place where what was there before a change is kept, to be had back.
@@ -146,8 +145,7 @@ impl Dispatcher {
 
     /// Refuses what cannot run, each with its own result, and returns the rest; `None` if it was cancelled meanwhile.
     async fn prepare(&self, turn: &mut OpenTurn, observer: &dyn Observer, cancel: &CancellationToken) -> Option<Vec<Ready<'_>>> {
-        let calls = turn.calls().enumerate();
-        let checked: Vec<_> = calls.map(|(index, (call, _))| (index, self.check(index, call.clone()))).collect();
+        let checked: Vec<_> = turn.calls().enumerate().map(|(index, (call, _))| (index, self.check(index, call.clone()))).collect();
         let paths = |ready: &Ready<'_>| (ready.paths.clone(), ready.tool.grants.files);
         let paths = checked.iter().map(|(_, checked)| checked.as_ref().map_or((Vec::new(), FileGrant::None), paths)).collect();
         let refusals = lookup::refusals(&self.workspace, paths, cancel).await?;
@@ -163,8 +161,7 @@ impl Dispatcher {
     }
 
     fn refuse(&self, index: usize, call: &Call, refusal: CallRefusal, turn: &mut OpenTurn, observer: &dyn Observer) {
-        let CallRefusal { problem, denied } = refusal;
-        let problem = summary::of_refusal(problem);
+        let problem = summary::of_refusal(refusal.problem);
         self.approvals.refused(call, &problem);
         let mut result = ToolResult::error(problem);
         result.content.extend(self.remark(call, &result));
@@ -178,7 +175,7 @@ impl Dispatcher {
             view: None,
             duration: Duration::ZERO,
             remembered: None,
-            denied: denied.as_ref(),
+            denied: refusal.denied.as_deref(),
             exit_code: None,
         });
         turn.answer(index, result);
@@ -201,13 +198,7 @@ impl Dispatcher {
             Ok(checked) => checked,
             Err(problem) => return Err((call, problem.into())),
         };
-        // What a command, a sub-agent or a server of this machine looks at is nobody's to know beforehand.
-        let roams = tool.grants.commands || tool.grants.agents || !tool.grants.fetch.is_empty();
-        let touches = match (tool.grants.files, roams, checked.paths.is_empty()) {
-            (FileGrant::None, false, _) => Touches::Nothing,
-            (FileGrant::Read | FileGrant::ReadWrite, false, false) => Touches::Paths(checked.paths.clone()),
-            (FileGrant::Read | FileGrant::ReadWrite, false, true) | (_, true, _) => Touches::Anything,
-        };
+        let touches = Touches::of(&tool.grants, &checked.paths);
         let summary = summary::of(&tool.declared.input_schema, &call.arguments);
         let subject = Arc::new(Subject::of(&call, tool));
         Ok(Ready { index, tool, subject, summary, input: checked.value.to_string(), paths: checked.paths, touches, call })
@@ -290,9 +281,7 @@ impl Dispatcher {
             contacts,
             decisions: verdicts.records,
         };
-        let exit_code = denied::exit_code(&ended.commands);
-        let last_denial = verdicts.last_denial.or_else(|| denials.last().cloned());
-        let denied = denied::of_call(&report, verdicts.rejected.is_some(), last_denial);
+        let denied = denied::of_call(&report, verdicts.rejected.is_some(), verdicts.last_denial.or_else(|| denials.last().cloned()));
         let (result, view, hand_back) = match verdicts.rejected {
             // Whatever the tool makes of a no, the model hears it from the host.
             Some(rejection) => {
@@ -315,7 +304,7 @@ impl Dispatcher {
         };
         ended.status = result.status;
         self.approvals.ended(&ready.subject, &ended);
-        Done { ready, result, view, duration, remembered, denied, exit_code, hand_back }
+        Done { ready, result, view, duration, remembered, denied, exit_code: denied::exit_code(&ended.commands), hand_back }
     }
 
     /// Asks for what has to be settled before a call starts; its effects are decided on when they are known.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::agent::events::Tier;
-use crate::policy::WorkspacePath;
+use crate::policy::{FileGrant, Grants, WorkspacePath};
 
 /// How far reads may be moved ahead of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -40,6 +40,19 @@ pub(super) enum Touches {
 /// Pairs of paths of two calls that are compared; calls with more may meet. A response can hold a thousand calls, and each of them
 /// thousands of paths.
 const MOST_PAIRS: usize = 256;
+
+impl Touches {
+    /// Of a call with these grants and with these paths in its arguments.
+    pub(super) fn of(grants: &Grants, paths: &[WorkspacePath]) -> Self {
+        // What a command, a sub-agent or a server of this machine looks at is nobody's to know beforehand.
+        let roams = grants.commands || grants.agents || !grants.fetch.is_empty();
+        match (grants.files, roams, paths.is_empty()) {
+            (FileGrant::None, false, _) => Self::Nothing,
+            (FileGrant::Read | FileGrant::ReadWrite, false, false) => Self::Paths(paths.to_vec()),
+            (FileGrant::Read | FileGrant::ReadWrite, false, true) | (_, true, _) => Self::Anything,
+        }
+    }
+}
 
 /// A part of the order. The numbers are places in the list of calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
