@@ -27,6 +27,8 @@ pub(super) struct Scene {
     udp: UdpSocket,
     stream: UnixListener,
     datagram: UnixDatagram,
+    /// In the workspace.
+    service: UnixListener,
     abstract_name: String,
     named: UnixListener,
     inherited: fs::File,
@@ -63,6 +65,7 @@ impl Scene {
             udp: UdpSocket::bind("127.0.0.1:0").expect("it is bound"),
             stream: UnixListener::bind(path("stream")).expect("it is bound"),
             datagram: UnixDatagram::bind(path("datagram")).expect("it is bound"),
+            service: listen_in(house.folder()),
             named: UnixListener::bind_addr(&address).expect("it is bound"),
             abstract_name,
             inherited,
@@ -76,6 +79,7 @@ impl Scene {
         scene.udp.set_nonblocking(true).expect("it is set");
         scene.stream.set_nonblocking(true).expect("it is set");
         scene.datagram.set_nonblocking(true).expect("it is set");
+        scene.service.set_nonblocking(true).expect("it is set");
         scene.named.set_nonblocking(true).expect("it is set");
         scene
     }
@@ -139,8 +143,16 @@ impl Scene {
             || self.udp.recv(&mut byte).is_ok()
             || self.stream.accept().is_ok()
             || self.datagram.recv(&mut byte).is_ok()
+            || self.service.accept().is_ok()
             || self.named.accept().is_ok()
     }
+}
+
+/// A service of the user's, at a socket of the workspace.
+fn listen_in(workspace: &Path) -> UnixListener {
+    let folder = workspace.join("service");
+    fs::create_dir(&folder).expect("it is made");
+    UnixListener::bind(folder.join("socket")).expect("it is bound")
 }
 
 impl Drop for Scene {

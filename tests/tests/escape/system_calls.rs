@@ -52,6 +52,25 @@ pub(super) const SOCKETS: &[Probe] = &[
         Connects,
         Depends,
     ),
+    closed("a unix socket of the workspace", python!("socket.socket(socket.AF_UNIX).connect(\"service/socket\")"), Connects, Happens),
+    closed(
+        "a unix socket of the workspace by another name",
+        python!("os.link(\"service/socket\", \"other\"); socket.socket(socket.AF_UNIX).connect(\"other\")"),
+        Connects,
+        Happens,
+    ),
+    closed(
+        "a unix socket of the workspace in a directory that moved",
+        python!("os.rename(\"service\", \"moved\"); socket.socket(socket.AF_UNIX).connect(\"moved/socket\")"),
+        Connects,
+        Happens,
+    ),
+    closed(
+        "a unix socket of the workspace that is moved",
+        python!("os.rename(\"service/socket\", \"moved\"); socket.socket(socket.AF_UNIX).connect(\"moved\")"),
+        Connects,
+        Happens,
+    ),
     open("sockets of the machine", "cat /proc/net/unix", Says("{out}/stream"), NAMES),
 ];
 

@@ -12,9 +12,10 @@
 //!     act(permit);
 //! }
 //! ```
-//! ```compile_fail,E0599
-//! fn copy(permit: &cofferdam::policy::Permit) {
-//!     let other = permit.clone();
+//! ```compile_fail,E0308
+//! use cofferdam::policy::Permit;
+//! fn copy(permit: &Permit) -> Permit {
+//!     permit.clone()
 //! }
 //! ```
 //!

@@ -59,6 +59,8 @@ pub(in crate::sandbox) struct Surroundings<'a> {
     pub(in crate::sandbox) empty_folder: &'a Path,
     /// What is protected, below the workspace, outer paths first.
     pub(in crate::sandbox) protected: &'a [(PathBuf, Protected, std::fs::FileType)],
+    /// Sockets in the workspace, at which somebody outside may listen.
+    pub(in crate::sandbox) sockets: &'a [PathBuf],
     /// Says it of paths that are not there yet.
     pub(in crate::sandbox) rules: &'a ProtectedPaths,
 }
@@ -116,6 +118,7 @@ fn carry_out(order: &Order, host: &mut Link, slot: &mut Option<Private>) -> Resu
         empty_file: &private.empty_file,
         empty_folder: &private.empty_folder,
         protected: &list,
+        sockets: &before.sockets,
         rules: &protected,
     };
     let begun = Instant::now();

@@ -33,6 +33,8 @@ pub(super) struct Snapshot {
     pub(super) closed: Vec<PathBuf>,
     /// Folders that were pinned and are elsewhere: from where, and to where.
     pub(super) moved: Vec<(PathBuf, PathBuf)>,
+    /// Sockets that were there before a command: whoever listens at them runs outside.
+    pub(super) sockets: Vec<PathBuf>,
     /// This program keeps files of its own in the workspace.
     pub(super) holds_own: bool,
     /// When it was begun.

@@ -132,7 +132,9 @@ fn protect(around: &Surroundings<'_>, arguments: &mut Arguments) -> Result<(), S
     }
     pinned.sort();
     pinned.dedup();
-    let mounts = around.protected.iter().filter(|(_, how, _)| *how != Protected::Pinned).count() + pinned.len();
+    let sockets: Vec<PathBuf> =
+        around.sockets.iter().map(|path| around.workspace.join(path)).filter(|path| !is_covered(around, path)).collect();
+    let mounts = around.protected.iter().filter(|(_, how, _)| *how != Protected::Pinned).count() + pinned.len() + sockets.len();
     if mounts > MOST_MOUNTS {
         let (folder, most) = fullest(around);
         return Err(format!(
@@ -158,7 +160,15 @@ fn protect(around: &Surroundings<'_>, arguments: &mut Arguments) -> Result<(), S
             Protected::Hidden => arguments.mount("--ro-bind", around.empty_file, &target),
         }
     }
+    // Whoever listens there runs outside of the sandbox.
+    sockets.iter().for_each(|socket| arguments.mount("--ro-bind", around.empty_file, socket));
     Ok(())
+}
+
+/// Whether something that is mounted in place of an outer directory, or of this very path, hides it already.
+fn is_covered(around: &Surroundings<'_>, path: &Path) -> bool {
+    let hidden = around.protected.iter().filter(|(_, how, _)| *how == Protected::Hidden);
+    hidden.map(|(path, ..)| around.workspace.join(path)).any(|hidden| path.starts_with(hidden))
 }
 
 /// The folder in which the most protected files are, and how many.

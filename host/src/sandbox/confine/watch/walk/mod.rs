@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, FileType, Permissions, ReadDir};
 use std::io;
-use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirEntryExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -26,6 +26,8 @@ const MOST_AFTER: usize = 2 * MOST_ENTRIES;
 const MOST_LISTED: usize = MOST_ENTRIES / 4;
 /// Protected paths that are found after a command, beside those that were there before.
 const MOST_FOUND: usize = if cfg!(test) { 2_000 } else { 100_000 };
+/// Sockets that are remembered: more than a sandbox can mask.
+const MOST_SOCKETS: usize = 10_000;
 /// Whether somebody still waits, and whether there is time left, is asked so often.
 const ASKED_EVERY: usize = 4096;
 /// The longest path of a folder that is looked into, in bytes: with a name below it, and in another root, it is still a path
@@ -235,6 +237,9 @@ impl<'a> Walk<'a> {
                 picked.clear();
                 break;
             }
+            if kind.is_socket() && self.before.is_none() && self.all.sockets.len() < MOST_SOCKETS {
+                self.all.sockets.push(folder.path.join(&name));
+            }
             if kind.is_dir() || folder.telling || folder.inherited.is_some() || self.may_matter(&name, inode) {
                 picked.push((name, kind, inode));
             }
@@ -381,19 +386,5 @@ impl<'a> Walk<'a> {
             }
             Some(_) => around.new_in,
         }
-    }
-
-    fn later(&mut self, folder: Folder, is_protected: bool) {
-        if self.root.as_os_str().len() + folder.path.as_os_str().len() > LONGEST_PATH {
-            match folder.new_in.and_then(|at| self.all.growth.folders.get_mut(at)) {
-                Some(new) => new.too_much = true,
-                None => self.all.closed.push(folder.path),
-            }
-            return;
-        }
-        if is_protected {
-            self.all.folders.push(folder.clone());
-        }
-        if folder.new_in.is_some() { self.new_folders.push_back(folder) } else { self.folders.push_back(folder) }
     }
 }

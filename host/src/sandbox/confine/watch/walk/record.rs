@@ -7,11 +7,25 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::super::{Found, Identity, Kept, MOST_KEPT};
-use super::{Folder, Walk};
+use super::{Folder, LONGEST_PATH, Walk};
 use crate::policy::{Author, Protected, WorkspacePath};
 use crate::sandbox::git;
 
 impl Walk<'_> {
+    pub(super) fn later(&mut self, folder: Folder, is_protected: bool) {
+        if self.root.as_os_str().len() + folder.path.as_os_str().len() > LONGEST_PATH {
+            match folder.new_in.and_then(|at| self.all.growth.folders.get_mut(at)) {
+                Some(new) => new.too_much = true,
+                None => self.all.closed.push(folder.path),
+            }
+            return;
+        }
+        if is_protected {
+            self.all.folders.push(folder.clone());
+        }
+        if folder.new_in.is_some() { self.new_folders.push_back(folder) } else { self.folders.push_back(folder) }
+    }
+
     /// How a path is protected by itself, and whether since it is this program's own.
     pub(super) fn rule<'b>(&self, folder: &Folder, path: &Path, as_git: impl Iterator<Item = &'b PathBuf>) -> Option<(Protected, bool)> {
         if folder.inherited == Some(Protected::Hidden) {
