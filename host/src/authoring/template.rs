@@ -15,6 +15,8 @@ static PYTHON: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/python");
 static JAVASCRIPT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/javascript");
 static C: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/c");
 static GO: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/go");
+/// What the bindings for Go need at run time; the build script puts it there.
+static GO_RUNTIME: Dir<'_> = include_dir!("$OUT_DIR/go-runtime");
 const CASES: &str = include_str!("../../../sdk/cases.json");
 const WORKSPACE_MANIFEST: &str = include_str!("../../../Cargo.toml");
 const SDK_MANIFEST: &str = include_str!("../../../sdk/rust/Cargo.toml");
@@ -34,7 +36,10 @@ pub(super) fn files(name: &PluginName, language: Language) -> impl Iterator<Item
         Language::Python => of_world(&mut files, &PYTHON, WORLD),
         Language::JavaScript => of_world(&mut files, &JAVASCRIPT, WORLD_WITH_FILES),
         Language::C => of_world(&mut files, &C, WORLD),
-        Language::Go => of_world(&mut files, &GO, WORLD),
+        Language::Go => {
+            of_world(&mut files, &GO, WORLD);
+            add(&mut files, &GO_RUNTIME, "wit-runtime");
+        }
     }
     let (snake, kebab, camel) = (name.to_string(), name.kebab(), camel(name));
     files.into_iter().map(move |(path, text)| {
