@@ -39,7 +39,10 @@ impl Workspace {
     /// With other paths hidden and protected than those of the program's own list; what the settings of its repository name
     /// as hooks or as further settings is protected as well.
     pub fn protecting(self, paths: ProtectedPaths) -> Self {
-        let named = git::named_in(&self.root, &self.root.join(".git/config"), Path::new(".git"));
+        let repository = Path::new(".git");
+        let settings = ["config", "config.worktree"].map(|name| self.root.join(repository).join(name).canonicalize().unwrap_or_default());
+        let mut named: Vec<PathBuf> = settings.iter().flat_map(|settings| git::named_in(&self.root, settings, repository)).collect();
+        named.extend(git::links_in(&self.root, repository));
         let named = named.iter().filter_map(|path| WorkspacePath::parse(path.to_str()?, None).ok());
         let paths = named.fold(paths, |paths, path| paths.and_place(&path, Protected::ReadOnly));
         Self { guard: Guard::new(paths), ..self }

@@ -1,10 +1,9 @@
 //! git's settings, read as git reads them and written anew without their secrets.
 
 use std::fmt::Write as _;
-use std::iter::Peekable;
-use std::str::Chars;
 
 use super::secrets::{is_secret_command, is_secret_name, is_secret_value, without_passwords};
+use crate::sandbox::git::{Setting, parse_settings};
 
 /// Sections of which everything says how to authenticate.
 const SECRET_SECTIONS: &[&str] = &["sendemail", "imap"];
@@ -16,22 +15,10 @@ const PLAIN_SECTIONS: &[&str] = &["core", "branch", "remote", "submodule", "exte
 const COMMANDS: &[&str] =
     &["clean", "smudge", "process", "textconv", "driver", "cmd", "command", "sshcommand", "askpass", "editor", "helper"];
 
-/// A setting as it stands.
-#[derive(Debug, PartialEq, Eq)]
-struct Setting {
-    /// In small letters.
-    section: String,
-    subsection: Option<String>,
-    /// In small letters. Of a section without settings there is one without a key.
-    key: String,
-    /// `None`: the key alone, which means yes.
-    value: Option<String>,
-}
-
 /// The settings without secrets and comments, with what `included` gives for the path of each file that they include; and
 /// whether that is something else than there was. What git could not read either has none.
 pub(super) fn without_secrets(text: &str, included: impl Fn(&str) -> Option<String>) -> (String, bool) {
-    let Some(settings) = parse(text) else { return (String::new(), true) };
+    let Some(settings) = parse_settings(text) else { return (String::new(), true) };
     let mut clean = String::new();
     let mut has_changed = without_passwords(text) != text || text.lines().any(|line| is_comment(line) && is_secret_value(line));
     let mut current = (String::new(), None);
@@ -83,117 +70,6 @@ fn is_secret(setting: &Setting) -> bool {
 
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t").replace('\u{8}', "\\b")
-}
-
-fn parse(text: &str) -> Option<Vec<Setting>> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
-    let mut chars = text.chars().peekable();
-    let mut settings = Vec::new();
-    let mut section: Option<(String, Option<String>)> = None;
-    while let Some(c) = chars.next() {
-        match c {
-            '#' | ';' => skip_line(&mut chars),
-            '[' => section = Some(header(&mut chars)?),
-            c if c.is_whitespace() => {}
-            c if c.is_ascii_alphabetic() => {
-                let (section, subsection) = section.clone()?;
-                let mut key = String::from(c.to_ascii_lowercase());
-                while let Some(c) = chars.next_if(|c| c.is_ascii_alphanumeric() || *c == '-') {
-                    key.push(c.to_ascii_lowercase());
-                }
-                while chars.next_if(|c| *c == ' ' || *c == '\t').is_some() {}
-                let value = match chars.peek() {
-                    Some('=') => {
-                        chars.next();
-                        Some(value(&mut chars)?)
-                    }
-                    Some('\n') | None => None,
-                    Some('#' | ';') => {
-                        skip_line(&mut chars);
-                        None
-                    }
-                    Some(_) => return None,
-                };
-                settings.push(Setting { section, subsection, key, value });
-            }
-            _ => return None,
-        }
-    }
-    Some(settings)
-}
-
-fn skip_line(chars: &mut Peekable<Chars<'_>>) {
-    while chars.next().is_some_and(|c| c != '\n') {}
-}
-
-/// What comes after a `[`.
-fn header(chars: &mut Peekable<Chars<'_>>) -> Option<(String, Option<String>)> {
-    let mut name = String::new();
-    loop {
-        match chars.next()? {
-            ']' => {
-                // The old way to write a subsection, which knows no case.
-                let (name, subsection) = name.split_once('.').map_or((name.as_str(), None), |(name, inner)| (name, Some(inner)));
-                return Some((name.to_owned(), subsection.map(str::to_owned)));
-            }
-            ' ' | '\t' => break,
-            c if c.is_ascii_alphanumeric() || c == '-' || c == '.' => name.push(c.to_ascii_lowercase()),
-            _ => return None,
-        }
-    }
-    while chars.next_if(|c| *c == ' ' || *c == '\t').is_some() {}
-    if chars.next()? != '"' {
-        return None;
-    }
-    let mut subsection = String::new();
-    loop {
-        match chars.next()? {
-            '"' => break,
-            '\\' => subsection.push(chars.next().filter(|c| *c != '\n')?),
-            '\n' => return None,
-            c => subsection.push(c),
-        }
-    }
-    (chars.next()? == ']').then_some((name, Some(subsection)))
-}
-
-/// What comes after a `=`.
-fn value(chars: &mut Peekable<Chars<'_>>) -> Option<String> {
-    let mut value = String::new();
-    // Blanks count if something comes after them.
-    let mut blanks = String::new();
-    let mut is_quoted = false;
-    loop {
-        let c = match chars.next() {
-            None | Some('\n') => return (!is_quoted).then_some(value),
-            Some('#' | ';') if !is_quoted => {
-                skip_line(chars);
-                return Some(value);
-            }
-            Some('"') => {
-                is_quoted = !is_quoted;
-                value.push_str(&std::mem::take(&mut blanks));
-                continue;
-            }
-            Some('\\') => match chars.next()? {
-                '\n' => continue,
-                'n' => '\n',
-                't' => '\t',
-                'b' => '\u{8}',
-                c @ ('"' | '\\') => c,
-                _ => return None,
-            },
-            Some(c) if c.is_whitespace() && !is_quoted => {
-                if !value.is_empty() {
-                    blanks.push(c);
-                }
-                continue;
-            }
-            Some(c) => c,
-        };
-        value.push_str(&std::mem::take(&mut blanks));
-        value.push(c);
-    }
 }
 
 #[cfg(test)]

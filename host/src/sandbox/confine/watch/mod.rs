@@ -47,6 +47,8 @@ pub(super) struct Snapshot {
     repositories: BTreeSet<u64>,
     /// What the protected paths lead to, and is protected like them.
     leads_to: Vec<(WorkspacePath, Protected)>,
+    /// What lies above the paths that settings name, and is no link: what is named need not be there yet.
+    above_named: BTreeSet<PathBuf>,
     /// The paths of the entries, by the numbers of their inodes.
     by_inode: BTreeMap<u64, PathBuf>,
 }
@@ -109,8 +111,9 @@ impl Snapshot {
         goes_on: GoesOn<'_>,
     ) -> Result<(Self, ProtectedPaths), String> {
         let mut protected = protected.clone();
+        let mut above_named = BTreeSet::new();
         for round in 1.. {
-            let snapshot = Walk::new(root, &protected, keeping, None, goes_on).run(None)?;
+            let mut snapshot = Walk::new(root, &protected, keeping, None, goes_on).run(None)?;
             snapshot.close_again(root, &Self::default());
             if snapshot.growth.is_cut {
                 return Err(format!(
@@ -118,7 +121,11 @@ impl Snapshot {
                      Choose a folder of it as the workspace (`-C FOLDER`)"
                 ));
             }
+            let named = snapshot.leads_to.iter().map(|(path, _)| Path::new(path.as_str()));
+            let above = named.flat_map(|path| path.ancestors().skip(1)).filter(|above| !above.as_os_str().is_empty());
+            above_named.extend(above.filter(|above| !root.join(above).is_symlink()).map(Path::to_owned));
             if snapshot.leads_to.is_empty() || round == MOST_ROUNDS {
+                snapshot.above_named = above_named;
                 return Ok((snapshot, protected));
             }
             for (path, how) in &snapshot.leads_to {

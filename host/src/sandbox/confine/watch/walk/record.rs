@@ -119,6 +119,11 @@ impl Walk<'_> {
     /// What was there before and was not come by is looked up by its path.
     pub(super) fn look_for_the_others(&mut self) {
         let Some(before) = self.before else { return };
+        // A link in the way gives what the command made another name: that which settings have.
+        for above in before.above_named.iter().filter(|above| self.root.join(above).is_symlink()) {
+            // Nothing is kept of what is new.
+            let _ = self.take(above, Protected::ReadOnly, false, false, false);
+        }
         for (path, had) in &before.entries {
             let outer = path.parent().unwrap_or(Path::new(""));
             if self.all.entries.contains_key(path) || !is_itself(self.root, outer) {

@@ -1,13 +1,19 @@
 //! Where git finds what it runs, other than in `.git/hooks` and `.git/config`: any folder with the shape of a repository is
 //! one to whoever is in it, and settings name folders of hooks and further settings.
 
+mod settings;
+
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::policy::folded;
+pub(in crate::sandbox) use settings::{Setting, parse_settings};
 
 /// More settings than this nobody writes by hand.
 const LARGEST: u64 = 1 << 20;
+
+/// Hooks that are looked at.
+const MOST_HOOKS: usize = 1000;
 
 /// What makes a folder a repository.
 pub(in crate::sandbox) const PARTS: &[&str] = &["HEAD", "commondir", "objects", "refs"];
@@ -44,28 +50,43 @@ pub(in crate::sandbox) fn named_in(root: &Path, settings: &Path, repository: &Pa
     // Of a repository in `.git` the folder of hooks is named from its worktree on, as that is where git runs them.
     let is_dot_git = repository.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
     let mut worktree = if is_dot_git { repository.parent().unwrap_or(repository) } else { repository }.to_owned();
-    let mut including = false;
     let mut hooks = Vec::new();
     let mut named = Vec::new();
-    for line in String::from_utf8_lossy(&text).lines().map(str::trim) {
-        if let Some(section) = line.strip_prefix('[') {
-            including = section.trim_start().get(..7).is_some_and(|start| start.eq_ignore_ascii_case("include"));
-        }
-        // A setting may stand in the line of its section.
-        let setting = line.rsplit_once(']').filter(|_| line.starts_with('[')).map_or(line, |(_, setting)| setting.trim());
-        let Some((key, value)) = setting.split_once('=') else { continue };
-        let value = value.trim();
-        let value = if value.starts_with('"') { value } else { value.split(['#', ';']).next().unwrap_or_default().trim() };
-        let value = value.trim_matches('"');
-        match key.trim() {
-            key if key.eq_ignore_ascii_case("worktree") => worktree = repository.join(value),
-            key if key.eq_ignore_ascii_case("hookspath") => hooks.push(value.to_owned()),
-            key if including && key.eq_ignore_ascii_case("path") => named.push(repository.join(value)),
+    // What git cannot read, it does not obey.
+    for Setting { section, key, value, .. } in parse_settings(&String::from_utf8_lossy(&text)).unwrap_or_default() {
+        let Some(value) = value else { continue };
+        match (section.as_str(), key.as_str()) {
+            ("core", "worktree") => worktree = repository.join(value),
+            ("core", "hookspath") => hooks.push(value),
+            ("include" | "includeif", "path") => named.push(repository.join(value)),
             _ => {}
         }
     }
     named.extend(hooks.iter().map(|hooks| worktree.join(hooks)));
-    named.into_iter().filter_map(|path| below(root, &path)).collect()
+    let mut paths: Vec<PathBuf> = named.into_iter().filter_map(|path| below(root, &path)).collect();
+    let real: Vec<PathBuf> = paths.iter().filter_map(|path| resolved(root, path)).filter(|real| !paths.contains(real)).collect();
+    paths.extend(real);
+    paths
+}
+
+/// Where the links lead that a repository has in place of what git obeys in it, from the workspace on.
+pub(in crate::sandbox) fn links_in(root: &Path, repository: &Path) -> Vec<PathBuf> {
+    let hooks = fs::read_dir(root.join(repository).join("hooks")).into_iter().flatten().flatten().take(MOST_HOOKS);
+    let paths = RUN.iter().map(|name| repository.join(name)).chain(hooks.map(|entry| repository.join("hooks").join(entry.file_name())));
+    let links = paths.filter(|path| fs::symlink_metadata(root.join(path)).is_ok_and(|metadata| metadata.is_symlink()));
+    links.filter_map(|path| resolved(root, &path)).collect()
+}
+
+/// Where a path leads if every link in it is followed, from the workspace on; what is not there yet stays as it is named.
+fn resolved(root: &Path, path: &Path) -> Option<PathBuf> {
+    let whole = root.join(path);
+    let mut at = whole.clone();
+    // A link that leads nowhere yet has a target all the same.
+    if let Ok(target) = fs::read_link(&whole) {
+        at = whole.parent()?.join(target);
+    }
+    let (real, rest) = at.ancestors().find_map(|above| Some((above.canonicalize().ok()?, at.strip_prefix(above).ok()?)))?;
+    real.starts_with(root).then(|| below(root, &real.join(rest))).flatten()
 }
 
 /// A path as it is from the workspace on, if it is in there, and not the workspace itself.
@@ -128,5 +149,22 @@ mod tests {
         for elsewhere in ["[core]\nhooksPath = /etc/hooks", "[core]\nhooksPath = ../..", "[core]\nhooksPath = .", "[user]\npath = x"] {
             assert_eq!(named(elsewhere, ".git"), Vec::<String>::new(), "{elsewhere}");
         }
+    }
+
+    #[test]
+    fn links_in_a_repository_are_followed_to_what_git_obeys() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("it is there");
+        fs::create_dir_all(root.join(".git")).expect("it is made");
+        let link = |to: &str, at: &str| std::os::unix::fs::symlink(to, root.join(at)).expect("it is made");
+        fs::create_dir(root.join("h")).expect("it is made");
+        link("../h", ".git/hooks");
+        link("../gc", ".git/config");
+        link("/etc", ".git/config.worktree");
+        assert_eq!(links_in(&root, Path::new(".git")), [Path::new("gc"), Path::new("h")]);
+        fs::remove_file(root.join(".git/hooks")).expect("it is removed");
+        fs::create_dir(root.join(".git/hooks")).expect("it is made");
+        link("../../h/pc", ".git/hooks/pre-commit");
+        assert_eq!(links_in(&root, Path::new(".git")), [Path::new("gc"), Path::new("h/pc")]);
     }
 }
