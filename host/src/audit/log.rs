@@ -128,6 +128,8 @@ impl Drop for Log {
     fn drop(&mut self) {
         // A log that cannot be finished is as after a crash.
         drop(self.finish());
+        // A process that is just being started still has the file open, and with it the lock.
+        let _ = self.file.unlock();
     }
 }
 
