@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "cargo reads what a build script prints")]
+/// Tells cargo; it reads what a build script prints.
 fn announce(instruction: &str) {
     println!("cargo::{instruction}");
 }
