@@ -80,9 +80,10 @@ fn commands(commands: &Commands) {
             fact("", &format!("{words}: {}{missing}", path.display()));
         }
     }
-    let CommandLimits { processes, descriptors, file_size, memory } = rules.limits;
+    let CommandLimits { processes, descriptors, file_size, memory, seconds } = rules.limits;
     let memory = memory.map_or("all the memory there is".to_owned(), |bytes| format!("{} MiB of memory", bytes >> 20));
-    fact("", &format!("at most {processes} processes, {descriptors} open files, files of {} MiB, {memory}", file_size >> 20));
+    let seconds = seconds.map_or_else(String::new, |seconds| format!(", {seconds} s"));
+    fact("", &format!("at most {processes} processes, {descriptors} open files, files of {} MiB, {memory}{seconds}", file_size >> 20));
 }
 
 /// Those in force for tools of which nothing special is said; `tools show` has those of each.

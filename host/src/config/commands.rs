@@ -39,6 +39,7 @@ pub(super) fn resolve(raw: RawCommands) -> Result<CommandRules, InvalidCommands>
             Some(mib) => Some(at_least("max_memory_mib", Some(mib), 0, 64)?.saturating_mul(1 << 20)),
             None => usual.limits.memory,
         },
+        seconds: raw.max_seconds.map(|seconds| at_least("max_seconds", Some(seconds), 0, 1)).transpose()?,
     };
     let paths = |all: Vec<Spanned<PathBuf>>| all.into_iter().map(Spanned::into_inner).collect();
     let (read, write) = (paths(raw.read), paths(raw.write));
@@ -75,5 +76,9 @@ mod tests {
     fn limits_are_checked_where_they_are_written() {
         assert!(rules("[commands]\nmax_processes = 1").unwrap_err().contains("commands.max_processes in the configuration is 1"));
         assert_eq!(rules("[commands]\nmax_memory_mib = 512").map(|rules| rules.limits.memory), Ok(Some(512 << 20)));
+        assert!(
+            rules("[commands]\nmax_seconds = 0").unwrap_err().contains("commands.max_seconds in the configuration is 0; use 1 or more")
+        );
+        assert_eq!(rules("[commands]\nmax_seconds = 10").map(|rules| rules.limits.seconds), Ok(Some(10)));
     }
 }

@@ -82,6 +82,8 @@ pub struct RawCommands {
     pub max_file_mib: Option<u64>,
     /// MiB of memory of each process.
     pub max_memory_mib: Option<u64>,
+    /// Seconds that each may run.
+    pub max_seconds: Option<u64>,
 }
 
 /// Caps with the place of each value.

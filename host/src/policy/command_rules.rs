@@ -92,12 +92,14 @@ pub struct CommandLimits {
     pub file_size: u64,
     /// Bytes of writable memory of each process; `None` for all that the machine gives.
     pub memory: Option<u64>,
+    /// Seconds that it may run; `None` for those that it was started with.
+    pub seconds: Option<u64>,
 }
 
 impl Default for CommandLimits {
     fn default() -> Self {
         // Enough for a build with a job for each of 64 cores, and little enough that a fork bomb is a nuisance. Memory is not
         // bounded: sanitizers and language runtimes reserve terabytes that they do not use.
-        Self { processes: 2048, descriptors: 16_384, file_size: 8 << 30, memory: None }
+        Self { processes: 2048, descriptors: 16_384, file_size: 8 << 30, memory: None, seconds: None }
     }
 }

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::resolved::{Listed, by_mode};
+use super::resolved::{Listed, RuleMatches, by_mode};
 use super::{Act, Because, Deed, Effect, Finding, Kind, Match, Mode, Policy, ToolId, Verdict, Voice};
 
 /// One check of a decision, in the order in which they are made.
@@ -88,8 +88,9 @@ impl Policy {
     /// Evaluates one act of a tool.
     pub fn evaluate<'a>(&self, mode: Mode, tool: ToolId<'_>, act: Deed<'a>) -> Evaluation<'a> {
         let mut steps = Vec::with_capacity(Check::BEFORE_MODE.len() + 1);
+        let matches = self.match_rules(tool, &act);
         for check in Check::BEFORE_MODE {
-            let finding = self.check(check, mode, tool, &act);
+            let finding = self.check(check, mode, &act, &matches);
             steps.push(Step { check, finding: finding.clone() });
             if let Some(finding) = finding {
                 return Evaluation { act, finding, steps };
@@ -120,17 +121,17 @@ impl Policy {
         self.evaluate(mode, tool, act.clone()).finding
     }
 
-    fn check(&self, check: Check, mode: Mode, tool: ToolId<'_>, act: &Deed<'_>) -> Option<Finding> {
-        let not_listed = |voice| match self.listed(voice, tool, act) {
+    fn check(&self, check: Check, mode: Mode, act: &Deed<'_>, matches: &RuleMatches<'_>) -> Option<Finding> {
+        let not_listed = |voice| match matches.listed(voice, act.kind()) {
             Listed::No(because) => Some(Finding { verdict: Verdict::Ask, because }),
             Listed::Yes(_) | Listed::NoList => None,
         };
-        let allowed_by = |voice| match self.listed(voice, tool, act) {
+        let allowed_by = |voice| match matches.listed(voice, act.kind()) {
             Listed::Yes(because) => Some(Finding { verdict: Verdict::Allow, because }),
             Listed::No(_) | Listed::NoList => None,
         };
         match check {
-            Check::DenyRules => self.strict(tool, act, Verdict::Deny, Match::Yes),
+            Check::DenyRules => matches.strict(Verdict::Deny, Match::Yes),
             Check::PlanMode => {
                 let changes = matches!(act.kind(), Kind::Commands | Kind::Write);
                 (mode == Mode::Plan && changes).then_some(Finding { verdict: Verdict::Deny, because: Because::Mode(mode) })
@@ -141,10 +142,10 @@ impl Policy {
                 }
                 Deed::Write(None) | Deed::Command(_) | Deed::Read(_) | Deed::Fetch { .. } | Deed::Use => None,
             },
-            Check::AskRules => self.strict(tool, act, Verdict::Ask, Match::Yes),
+            Check::AskRules => matches.strict(Verdict::Ask, Match::Yes),
             Check::PossibleRules => {
-                let denied = self.strict(tool, act, Verdict::Deny, Match::Perhaps);
-                denied.or_else(|| self.strict(tool, act, Verdict::Ask, Match::Perhaps))
+                let denied = matches.strict(Verdict::Deny, Match::Perhaps);
+                denied.or_else(|| matches.strict(Verdict::Ask, Match::Perhaps))
             }
             Check::SystemList => not_listed(Voice::System),
             Check::ProjectList => not_listed(Voice::Stranger),

@@ -87,13 +87,21 @@ impl wit::Host for State {
             let line_sha256 = Digest::of(line.as_bytes());
             ran.push(RanCommand { line_sha256, level, ending: None, remarks: Vec::new(), changed: Vec::new() });
         }
-        let timeout = Duration::from_secs(command.timeout.into());
+        let asked = u64::from(command.timeout);
+        let shorter = commands.rules().limits.seconds.filter(|most| *most < asked);
+        let timeout = Duration::from_secs(shorter.unwrap_or(asked));
         let before = workspace.look_for_listed_files().await;
         match process::run(permit, workspace, timeout, clock.cancel(), commands, level).await {
             Ok(mut finished) => {
                 let after = workspace.look_for_listed_files().await;
                 let changed = after.changes_since(&before);
                 finished.remarks.extend(describe(&changed, &before, &after));
+                let is_over = finished.ending == Ending::TimedOut;
+                finished.remarks.extend(
+                    shorter.filter(|_| is_over).map(|most| {
+                        format!("commands run for at most {most} s here (`max_seconds` under [commands] in the configuration)")
+                    }),
+                );
                 if let Some(record) = ran.last_mut() {
                     record.ending = Some(finished.ending);
                     record.remarks.clone_from(&finished.remarks);

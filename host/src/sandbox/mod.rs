@@ -33,6 +33,7 @@ mod confine;
 mod declaration;
 mod digest;
 mod engine;
+mod exit_code;
 mod failure;
 mod files;
 mod gate;

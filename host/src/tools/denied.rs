@@ -78,7 +78,7 @@ pub(super) fn of_call(result: &Result<Output, Failure>, is_rejected: bool, last_
     }
 }
 
-/// The exit code of the last command of a call, if that ran and exited by itself.
+/// The exit code of the last command of a call, if it ran to its end: 128 plus the signal if a signal ended it.
 pub(super) fn exit_code(commands: &[RanCommand]) -> Option<i32> {
     match commands.last()?.ending? {
         CommandEnding::Exited(code) => Some(code),

@@ -2,7 +2,9 @@
 
 mod parse;
 mod raw;
+mod rule;
 mod settings;
+mod size;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,9 +12,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::capability::CapabilityKind;
-use super::pattern::{CommandPattern, HostPattern, Match, PathPattern};
-use super::{Caps, Deed, Kind, Mode, Place, Profile, RuleRef, SandboxLevel, Source, Verdict};
+use super::pattern::{CommandPattern, HostPattern, PathPattern};
+use super::{Caps, Kind, Mode, Place, Profile, RuleRef, SandboxLevel, Source};
 
+pub(super) use rule::{ActionText, RuleInput};
 pub(super) use settings::is_within;
 pub use settings::{Located, PluginOrigin, SettingRules};
 
@@ -167,44 +170,6 @@ impl Subject {
             // No two tools have names that only differ in case.
             Self::Name(name) => name.eq_ignore_ascii_case(tool.name),
             Self::Digest(digest) => tool.digest == digest,
-        }
-    }
-}
-
-impl Rule {
-    /// How far an act of a tool falls under this rule.
-    pub fn matches(&self, tool: ToolId<'_>, act: &Deed<'_>) -> Match {
-        if self.tool.as_ref().is_some_and(|subject| !subject.means(tool)) {
-            return Match::No;
-        }
-        let verdict = self.written.verdict;
-        match (&self.pattern, act) {
-            (Pattern::Command(pattern), Deed::Command(line)) => pattern.matches(line, verdict),
-            (Pattern::Read(pattern), Deed::Read(path)) | (Pattern::Write(pattern), Deed::Write(Some(path))) => {
-                pattern.matches(path, verdict)
-            }
-            (Pattern::Write(_), Deed::Write(None)) if verdict == Verdict::Allow => Match::No,
-            (Pattern::Write(_), Deed::Write(None)) => Match::Perhaps,
-            (Pattern::Fetch { host, methods }, Deed::Fetch { host: at, method }) => {
-                // Some servers take `delete` for `DELETE`: that is no way around a rule.
-                let is = |covered: &String| match verdict {
-                    Verdict::Allow => covered == method,
-                    Verdict::Ask | Verdict::Deny => covered.eq_ignore_ascii_case(method),
-                };
-                let by_method = methods.as_ref().is_none_or(|methods| methods.iter().any(is));
-                if by_method { host.matches(at, verdict) } else { Match::No }
-            }
-            // Whoever asks about a tool means what it does to the world, and reading does nothing to it; a tool that is
-            // denied is denied its reading too.
-            (Pattern::Tool, Deed::Read(_)) => {
-                if verdict == Verdict::Deny {
-                    Match::Yes
-                } else {
-                    Match::No
-                }
-            }
-            (Pattern::Tool, Deed::Command(_) | Deed::Write(_) | Deed::Fetch { .. } | Deed::Use) => Match::Yes,
-            (Pattern::Command(_) | Pattern::Read(_) | Pattern::Write(_) | Pattern::Fetch { .. }, _) => Match::No,
         }
     }
 }

@@ -16,17 +16,14 @@ const PROVIDERS: [&str; 4] = ["anthropic", "ollama", "openai", "replay"];
 /// What rules are tried on when they bring no tool of their own.
 const SOME_TOOL: &str = "some_tool";
 
-/// Patterns in the file of a project. Each is tried on every path and every command, and anybody can have written them.
-const MOST_OF_PROJECT: usize = 1_000;
-
 /// The text that is read, for places in it.
-struct Reader<'a> {
-    source: Source,
+pub(super) struct Reader<'a> {
+    pub(super) source: Source,
     file: &'a str,
     text: &'a str,
 }
 
-type Parsed<T> = Result<T, PolicyError>;
+pub(super) type Parsed<T> = Result<T, PolicyError>;
 
 impl Layer {
     /// Reads the text of a policy file. The rules' own tests are run, and one that fails is an error like any other.
@@ -51,7 +48,7 @@ impl Reader<'_> {
         Place::at(self.file, self.text, span.start)
     }
 
-    fn error(&self, span: &Range<usize>, problem: impl ToString) -> PolicyError {
+    pub(super) fn error(&self, span: &Range<usize>, problem: impl ToString) -> PolicyError {
         PolicyError { place: self.place(span), problem: problem.to_string() }
     }
 
@@ -103,11 +100,7 @@ impl Reader<'_> {
         let modes = raw.modes.map(|modes| (modes.get_ref().iter().copied().collect(), self.place(&modes.span())));
         let minimum = minimum.map(|minimum| (*minimum.get_ref(), self.place(&minimum.span())));
         let protected = self.protecting(raw.protected)?;
-        let patterns = rules.len() + protected.hidden.len() + protected.read_only.len() + protected.shown.len() + protected.writable.len();
-        if self.source.level() == Level::Project && patterns > MOST_OF_PROJECT {
-            let problem = format!("{patterns} patterns are too many for the policy of a project, which has at most {MOST_OF_PROJECT}");
-            return Err(self.error(&(0..0), problem));
-        }
+        self.check_sizes(&rules, &protected)?;
         Ok(Layer {
             source: self.source,
             file: self.file.to_owned(),
@@ -156,6 +149,7 @@ impl Reader<'_> {
     fn rule(&self, kind: Kind, verdict: Verdict, entry: Spanned<RawEntry>) -> Parsed<Rule> {
         let span = entry.span();
         let RawEntry { pattern: text, tool, methods, matches, not_matches } = entry.into_inner();
+        self.check_size(&span, &text)?;
         if methods.is_some() && kind != Kind::Fetch {
             return Err(self.error(&span, format!("`methods` has no meaning in [{}]", kind.section())));
         }
@@ -207,6 +201,7 @@ impl Reader<'_> {
     fn protecting(&self, raw: RawProtected) -> Parsed<Protecting> {
         let read = |list: Vec<Spanned<String>>| {
             let read = |text: Spanned<String>| {
+                self.check_size(&text.span(), text.get_ref())?;
                 ProtectedPaths::check(text.get_ref()).map_err(|problem| self.error(&text.span(), problem))?;
                 Ok(Placed { place: self.place(&text.span()), text: text.into_inner() })
             };

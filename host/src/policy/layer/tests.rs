@@ -1,7 +1,7 @@
 //! What is wrong with a file, and where.
 
 use super::*;
-use crate::policy::{Cap, PolicyError};
+use crate::policy::{Cap, Deed, Match, PolicyError, Verdict};
 
 fn parse(level: Level, text: &str) -> Result<Layer, String> {
     Layer::parse(level, "p.toml", text).map_err(|error: PolicyError| error.to_string())
@@ -140,4 +140,32 @@ fn r098_a_project_has_no_more_patterns_than_can_be_tried_on_every_path() {
         assert!(Layer::parse(Level::User, "p.toml", &text).is_ok());
     }
     assert!(Layer::parse(Level::Project, "p.toml", &hidden(1_000)).is_ok());
+}
+
+#[test]
+fn r098_a_pattern_of_a_project_has_a_size() {
+    let stars = |count: usize| format!("[commands]\ndeny = [\"x{}\"]", " *a".repeat(count));
+    let long = |section: &str, length: usize| format!("[{section}]\ndeny = [\"{}\"]", "a".repeat(length));
+    let hidden = format!("[protected]\nhidden = [\"{}b\"]", "*a".repeat(17));
+    assert_eq!(parse(Level::Project, &stars(16)).map(|layer| layer.rules.len()), Ok(1));
+    let problem = parse(Level::Project, &stars(17)).unwrap_err();
+    assert!(
+        problem.contains("p.toml:2:9: a pattern with 17 stars is too complex for the policy of a project: use at most 16"),
+        "{problem}"
+    );
+    for section in ["commands", "read", "write"] {
+        assert!(parse(Level::Project, &long(section, 512)).is_ok(), "{section}");
+        let problem = parse(Level::Project, &long(section, 513)).unwrap_err();
+        assert!(problem.contains("a pattern of 513 characters is too long for the policy of a project: use at most 512"), "{problem}");
+    }
+    assert!(parse(Level::Project, &hidden).unwrap_err().contains("17 stars"));
+    let many = |length: usize| {
+        let patterns: Vec<String> = (0..100).map(|number| format!("\"*{number:03}{}\"", "a".repeat(length - 4))).collect();
+        format!("[protected]\nhidden = [{}]", patterns.join(", "))
+    };
+    assert!(parse(Level::Project, &many(100)).is_ok());
+    let problem = parse(Level::Project, &many(101)).unwrap_err();
+    assert!(problem.contains("10100 characters in words and names with a star are too many"), "{problem}");
+    // Users choose for themselves, within the work that a decision may take.
+    assert!(parse(Level::User, &stars(60)).is_ok() && parse(Level::User, &long("write", 600)).is_ok());
 }

@@ -1,14 +1,20 @@
 //! Patterns of rules, each a small grammar of its own. What a grammar does not have is an error and never a guess.
 
 mod base_url;
+mod budget;
 mod command;
 mod host;
 mod options;
 mod path;
 mod request;
+mod spelling;
 
 pub use base_url::{BaseUrl, BaseUrlProblem};
+#[cfg(test)]
+pub(super) use budget::MOST_STEPS;
+pub(super) use budget::MatchBudget;
 pub use command::CommandPattern;
+pub(super) use command::{CommandLine, flatten};
 pub use host::{HostAddress, HostPattern};
 pub use path::PathPattern;
 pub(super) use path::{Reach, walk};
@@ -46,17 +52,32 @@ fn leans_strict(verdict: Verdict) -> bool {
     }
 }
 
-/// A part of a path, of a command or of a name against a pattern in which `*` stands for any characters and `?` for one.
+/// What a rule with this verdict makes of an action that was not held against its pattern to the end.
+pub(in crate::policy) fn unknown(verdict: Verdict) -> Match {
+    if leans_strict(verdict) { Match::No } else { Match::Perhaps }
+}
+
+/// A part of a path or of a name against a pattern in which `*` stands for any characters and `?` for one.
 pub(super) fn glob(pattern: &[char], text: &[char]) -> bool {
-    // The usual two-pointer walk: linear but for the last star, so that no pattern of a stranger takes for ever.
+    glob_within(pattern, text, &MatchBudget::unlimited())
+}
+
+/// The same with a bound on the work. With no steps left nothing matches.
+fn glob_within<T: Copy + PartialEq + From<u8>>(pattern: &[T], text: &[T], budget: &MatchBudget) -> bool {
+    // The usual two-pointer walk. It goes back to the last star only, so that the work is at most the length of the text times
+    // the longest part between two stars.
+    let (many, one) = (T::from(b'*'), T::from(b'?'));
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < text.len() {
+        if !budget.spend(1) {
+            return false;
+        }
         match pattern.get(p) {
-            Some('*') => {
+            Some(&c) if c == many => {
                 star = Some((p, t));
                 p += 1;
             }
-            Some(&c) if c == '?' || c == text[t] => {
+            Some(&c) if c == one || c == text[t] => {
                 p += 1;
                 t += 1;
             }
@@ -70,21 +91,21 @@ pub(super) fn glob(pattern: &[char], text: &[char]) -> bool {
             },
         }
     }
-    pattern[p..].iter().all(|&c| c == '*')
+    pattern[p..].iter().all(|&c| c == many)
 }
 
-/// The same for texts.
-fn is(pattern: &str, word: &str) -> bool {
-    glob(&chars(pattern), &chars(word))
-}
-
-fn chars(text: &str) -> Vec<char> {
-    text.chars().collect()
+/// The same for words of commands, which are ASCII.
+fn is(pattern: &str, word: &str, budget: &MatchBudget) -> bool {
+    budget.spend(4) && glob_within(pattern.as_bytes(), word.as_bytes(), budget)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn chars(text: &str) -> Vec<char> {
+        text.chars().collect()
+    }
 
     #[test]
     fn globs_within_a_word() {
@@ -99,5 +120,14 @@ mod tests {
     fn a_glob_of_many_stars_ends() {
         let (pattern, text) = ("*a".repeat(200), "a".repeat(20_000) + "b");
         assert!(!glob(&chars(&pattern), &chars(&text)));
+    }
+
+    #[test]
+    fn a_glob_stops_with_its_budget() {
+        let budget = MatchBudget::for_decision();
+        let (pattern, text) = ("*".to_owned() + &"a".repeat(2_000) + "b", "a".repeat(100_000));
+        assert!(!is(&pattern, &text, &budget) && budget.is_spent());
+        assert_eq!(budget.used(), MOST_STEPS);
+        assert!(!is("a", "a", &budget), "with no steps left nothing matches");
     }
 }

@@ -5,14 +5,22 @@
 
 use std::collections::BTreeSet;
 
-use super::{Match, is};
-use crate::policy::programs::{OptionKind, Program, Quirk, option_kind};
+use super::spelling::is_given;
+use super::{Match, MatchBudget, is};
+use crate::policy::programs::{OptionKind, Program, Quirk, option_kind, option_spellings};
 
 /// Words of a line in which a subcommand is looked for. With more words in front of it, nobody can tell.
 const MOST_WORDS: usize = 64;
+/// Steps that one reading of one word takes, apart from what it compares.
+const READING: u64 = 24;
 
-/// Words of a line in which an option is looked for that a pattern names: as many as are looked through for the command.
-const MOST_SEARCHED: usize = super::command::SEARCHED;
+/// A program of a line, and the words behind it.
+pub(super) struct Behind<'a> {
+    /// The program without its path.
+    pub(super) called: &'a str,
+    pub(super) theirs: &'a [&'a str],
+    pub(super) program: Option<&'static Program>,
+}
 
 /// One way to read a line so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,11 +33,16 @@ struct Reading {
     is_a_guess: bool,
 }
 
-/// How far `theirs`, the words behind a program, are covered by `ours`, the words of a pattern behind its own, with options
-/// before and between them. An option that the pattern names may stand anywhere.
-pub(super) fn covers_behind_options(ours: &[String], open: bool, theirs: &[&str], program: Option<&Program>) -> Match {
+/// How far the words behind a program are covered by `ours`, the words of a pattern behind its own, with options before and between
+/// them. An option that the pattern names may stand anywhere, in any of its spellings. A pattern that is not open covers options
+/// behind its last operand, and no further operand.
+pub(super) fn covers_behind_options(ours: &[String], open: bool, line: &Behind<'_>, budget: &MatchBudget) -> Match {
+    let Behind { called, theirs, program } = *line;
     let (named, operands): (Vec<&str>, Vec<&str>) = ours.iter().map(String::as_str).partition(|word| is_option(word));
-    if ours.is_empty() || !named.iter().all(|option| is_given(option, theirs)) {
+    let spellings = option_spellings(called, operands.first().copied());
+    // A setting may stand for an option.
+    let by_setting = || program.is_some_and(|program| theirs.iter().take(MOST_WORDS).any(|word| program.is_setting(word)));
+    if ours.is_empty() && open || !named.iter().all(|option| is_given(option, theirs, &spellings, budget)) && !by_setting() {
         return Match::No;
     }
     let mut covered = Match::No;
@@ -37,48 +50,72 @@ pub(super) fn covers_behind_options(ours: &[String], open: bool, theirs: &[&str]
     // Each step reads on, so that no reading comes twice.
     while let Some(reading) = readings.pop_first() {
         let Reading { at, found, is_a_guess } = reading;
-        let Some(wanted) = operands.get(found) else {
-            let rest = || theirs[at..].iter().all(|word| named.iter().any(|option| is(option, word)));
-            if open || rest() {
-                covered = covered.max(if is_a_guess { Match::Perhaps } else { Match::Yes });
-            }
-            continue;
-        };
-        let Some(word) = theirs.get(at) else { continue };
-        if at >= MOST_WORDS {
+        if at >= MOST_WORDS && found < operands.len() || !budget.spend(READING) {
             return covered.max(Match::Perhaps);
         }
+        let wanted = operands.get(found).copied();
+        if wanted.is_none() && (open || at == theirs.len()) {
+            covered = covered.max(if is_a_guess { Match::Perhaps } else { Match::Yes });
+            continue;
+        }
+        // A star may be meant for several words, or for none.
+        if wanted == Some("*") {
+            readings.extend([Reading { found: found + 1, is_a_guess: true, ..reading }]);
+        }
+        let Some(word) = theirs.get(at) else { continue };
         let one_more = Reading { at: at + 1, ..reading };
+        let guess = |reading: Reading| Reading { is_a_guess: true, ..reading };
         if is_option(word) || found == 0 && is_toolchain(word, program) {
             let with_next = Reading { at: (at + 2).min(theirs.len()), ..reading };
             // Behind a subcommand options are its own, of which nothing is known.
             match option_kind(program.filter(|_| found == 0), word) {
-                OptionKind::Alone => readings.extend([one_more]),
+                OptionKind::Alone if wanted.is_some() => readings.extend([one_more]),
+                OptionKind::Alone => readings.extend([guess(one_more)]),
                 OptionKind::Unknown if is_toolchain(word, program) => readings.extend([one_more]),
                 OptionKind::WithNext => readings.extend([with_next]),
-                OptionKind::Unknown => readings.extend([one_more, with_next].map(|reading| Reading { is_a_guess: true, ..reading })),
+                OptionKind::Unknown => readings.extend([one_more, with_next].map(guess)),
+            }
+            // `-mpip` is `-m pip`.
+            if wanted.is_some_and(|wanted| has_value(word, wanted, budget)) {
+                readings.extend([guess(Reading { found: found + 1, ..one_more })]);
             }
             continue;
         }
-        match names(wanted, word, (found == 0).then_some(program)) {
+        let Some(wanted) = wanted else { continue };
+        match names(wanted, word, (found == 0).then_some(program), budget) {
             Match::Yes => readings.extend([Reading { found: found + 1, ..one_more }]),
-            Match::Perhaps => readings.extend([Reading { found: found + 1, is_a_guess: true, ..one_more }]),
+            Match::Perhaps => readings.extend([guess(Reading { found: found + 1, ..one_more })]),
             Match::No => {}
         }
-        if program.is_some_and(|program| program.quirk == Quirk::Several || program.is_group(word)) {
-            readings.extend([Reading { is_a_guess: true, ..one_more }]);
+        if wanted == "*" || program.is_some_and(|program| program.quirk == Quirk::Several || program.is_group(word)) {
+            readings.extend([guess(one_more)]);
         }
-        if found == 0 && program.is_some_and(|program| program.may_be_alias(word)) {
+        let has_settings = || program.is_some_and(|program| theirs[..at].iter().any(|word| program.is_setting(word)));
+        if found == 0 && program.is_some_and(|program| program.may_be_alias(word, has_settings())) {
             covered = covered.max(Match::Perhaps);
         }
     }
     covered
 }
 
+/// Whether the value of an option, written in one word with it, is the operand that is wanted.
+fn has_value(word: &str, wanted: &str, budget: &MatchBudget) -> bool {
+    if let Some((_, value)) = word.split_once('=') {
+        return is(wanted, value, budget);
+    }
+    if word.starts_with("--") || wanted == "*" {
+        return false;
+    }
+    if !wanted.contains('*') {
+        return word.len() >= wanted.len() + 2 && word.ends_with(wanted);
+    }
+    (2..word.len().min(MOST_WORDS)).any(|at| word.get(at..).is_some_and(|value| is(wanted, value, budget)))
+}
+
 /// How far a word of a line is the operand that is wanted. For a subcommand, which `of_program` tells, some programs know other words
 /// and most know abbreviations.
-fn names(wanted: &str, word: &str, of_program: Option<Option<&Program>>) -> Match {
-    if is(wanted, word) {
+fn names(wanted: &str, word: &str, of_program: Option<Option<&Program>>, budget: &MatchBudget) -> Match {
+    if is(wanted, word, budget) {
         return Match::Yes;
     }
     let Some(program) = of_program else { return Match::No };
@@ -92,19 +129,4 @@ fn is_option(word: &str) -> bool {
 
 fn is_toolchain(word: &str, program: Option<&Program>) -> bool {
     word.starts_with('+') && program.is_some_and(|program| program.quirk == Quirk::Toolchain)
-}
-
-/// Whether an option is among these words: as it is written, with a value, shortened, or as a letter among others.
-fn is_given(option: &str, words: &[&str]) -> bool {
-    let options = || words.iter().take(MOST_SEARCHED).filter(|word| is_option(word));
-    let name = |word: &str| word.split_once('=').map_or(word, |(name, _)| name).to_owned();
-    let is_it = |word: &&&str| {
-        let name = name(word);
-        is(option, word) || is(option, &name) || name.starts_with("--") && name.len() > 2 && option.starts_with(&name)
-    };
-    if options().any(|word| is_it(&word)) {
-        return true;
-    }
-    let letters = option.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
-    letters.is_some_and(|letters| letters.chars().all(|letter| options().any(|word| !word.starts_with("--") && word[1..].contains(letter))))
 }

@@ -13,7 +13,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Match, PatternProblem, glob, leans_strict};
+use super::{Match, MatchBudget, PatternProblem, glob_within, leans_strict, unknown};
 use crate::policy::protected::folded;
 use crate::policy::{Verdict, WorkspacePath};
 
@@ -55,14 +55,28 @@ impl PathPattern {
 
     /// How far a path falls under this pattern, in a rule with this verdict.
     pub fn matches(&self, path: &WorkspacePath, verdict: Verdict) -> Match {
+        self.matches_within(path, verdict, &MatchBudget::for_decision())
+    }
+
+    /// The same as a part of a decision.
+    pub(in crate::policy) fn matches_within(&self, path: &WorkspacePath, verdict: Verdict, budget: &MatchBudget) -> Match {
         let fold = !leans_strict(verdict);
+        // Both are turned into characters first.
+        let length: usize = self.components.iter().map(String::len).sum::<usize>() + path.as_str().len();
+        if !budget.spend(4 * length as u64) {
+            return unknown(verdict);
+        }
         let form = |part: &str| if fold { folded(part).chars().collect() } else { part.chars().collect() };
         let parts: Vec<Vec<char>> = path.as_str().split('/').filter(|part| !part.is_empty()).map(form).collect();
         let ours: Vec<Vec<char>> = self.components.iter().map(|component| form(component)).collect();
         // What is below something that is denied is denied as well.
         let reach = if fold { Reach::AndBelow } else { Reach::Itself };
-        if walk(&ours, &parts, glob, reach) {
+        let is_like = |pattern: &[char], part: &[char]| budget.spend(1) && glob_within(pattern, part, budget);
+        if walk(&ours, &parts, is_like, reach) {
             return Match::Yes;
+        }
+        if budget.is_spent() {
+            return unknown(verdict);
         }
         // Who moves or removes a folder does so to what is in it.
         let literal = ours.iter().take_while(|part| !part.iter().any(|c| "*?".contains(*c))).count();
@@ -126,6 +140,7 @@ pub(in crate::policy) fn walk(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::pattern::glob;
 
     fn on(pattern: &str, path: &str, verdict: Verdict) -> Match {
         let path = WorkspacePath::parse(path, None).unwrap();

@@ -3,9 +3,22 @@
 //! The table is data. A program that is not in it is read with the same caution: any of its options may take the next word as
 //! its value.
 
+mod runners;
+mod spellings;
 mod table;
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+pub(super) use runners::{does_the_work_of, has_whole_word_options, runs_code};
+pub(super) use spellings::{OptionSpellings, option_spellings};
 pub(super) use table::PROGRAMS;
+
+/// The programs by each of their names.
+static BY_NAME: LazyLock<HashMap<&'static str, &'static Program>> = LazyLock::new(|| {
+    let names = |program: &'static Program| program.also.split_ascii_whitespace().chain([program.name]);
+    PROGRAMS.iter().flat_map(|program| names(program).map(move |name| (name, program))).collect()
+});
 
 /// A list of words with spaces between them.
 type Words = &'static str;
@@ -25,8 +38,12 @@ pub(super) struct Program {
     pub(super) groups: Words,
     /// Subcommands with the same meaning, each group of them in front of a `|`.
     pub(super) synonyms: Words,
+    /// Options in front of a subcommand that set what its options and aliases set as well.
+    pub(super) settings: Words,
     /// Its own subcommands, where any other may be an alias of one of them; empty where there are no aliases.
     pub(super) own: Words,
+    /// Well-known subcommands that come from elsewhere: only a setting on the line makes an alias of one.
+    pub(super) external: Words,
     /// Subcommands that bound what the rest of the line can do, so that "don't ask again" may cover all that begins with them.
     /// What runs whatever comes next, such as `run` and `exec`, is never among them.
     pub(super) bounded: Words,
@@ -63,8 +80,7 @@ pub(super) enum OptionKind {
 impl Program {
     /// The program of this name. A version at its end and `.exe` mean nothing: `pip3.11` is `pip`.
     pub(super) fn named(name: &str) -> Option<&'static Self> {
-        let exactly = |name: &str| PROGRAMS.iter().find(|program| program.name == name || has(program.also, name));
-        exactly(name).or_else(|| exactly(&base(name)))
+        BY_NAME.get(name).or_else(|| BY_NAME.get(base(name).as_str())).copied()
     }
 
     /// The program and the subcommand of a name that is both, such as `git-push`.
@@ -83,9 +99,14 @@ impl Program {
         self.synonyms.split('|').any(|group| has(group, one) && has(group, other))
     }
 
-    /// Whether a subcommand may be an alias for another one.
-    pub(super) fn may_be_alias(&self, subcommand: &str) -> bool {
-        !self.own.is_empty() && !has(self.own, subcommand)
+    /// Whether a subcommand may be an alias for another one, where there are settings in front of it or not.
+    pub(super) fn may_be_alias(&self, subcommand: &str, has_settings: bool) -> bool {
+        !self.own.is_empty() && !has(self.own, subcommand) && (has_settings || !has(self.external, subcommand))
+    }
+
+    /// Whether a word is an option that sets what other options set as well.
+    pub(super) fn is_setting(&self, word: &str) -> bool {
+        word.starts_with('-') && has(self.settings, word.split_once('=').map_or(word, |(name, _)| name))
     }
 
     /// Whether the first of these words, which follow the program, bounds what the others can do.
@@ -124,6 +145,11 @@ fn is_version_of(longer: &str, name: &str) -> bool {
     let (longer, name) = (without_exe(longer), without_exe(name));
     let begins = longer.get(..name.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(name));
     begins && !name.is_empty() && longer[name.len()..].bytes().all(|byte| byte.is_ascii_digit() || byte == b'.' || byte == b'-')
+}
+
+/// One name for all names of a program.
+pub(super) fn canonical_name(name: &str) -> String {
+    Program::named(name).map_or_else(|| base(name), |program| program.name.to_owned())
 }
 
 /// A name in lower case, without `.exe` and the version at its end.
@@ -186,7 +212,7 @@ mod tests {
             for word in words(program.bounded) {
                 let runs = ["run", "exec", "x", "dlx", "start", "script", "run-script", "shell", "eval", "foreach", "bisect", "rebase"];
                 assert!(!runs.contains(&word), "{} {word} runs what comes next", program.name);
-                assert!(program.own.is_empty() || has(program.own, word), "{} {word}", program.name);
+                assert!(program.own.is_empty() || has(program.own, word) || has(program.external, word), "{} {word}", program.name);
             }
         }
     }

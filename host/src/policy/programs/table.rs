@@ -10,7 +10,9 @@ const PLAIN: Program = Program {
     flags: "",
     groups: "",
     synonyms: "",
+    settings: "",
     own: "",
+    external: "",
     bounded: "",
     unbounded_by: "",
     quirk: Quirk::None,
@@ -24,7 +26,10 @@ pub(in crate::policy) const PROGRAMS: &[Program] = &[
         flags: "-v --version -h --help -p --paginate -P --no-pager --no-replace-objects --no-lazy-fetch --no-optional-locks \
             --no-advice --bare --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --exec-path \
             --html-path --man-path --info-path",
+        // `git subtree push` pushes, and `git for-each-repo --config=x push` does so in many repositories.
+        groups: "subtree for-each-repo",
         synonyms: "push send-pack http-push | add stage | fetch fetch-pack",
+        settings: "-c --config-env",
         own: GIT,
         bounded: "add blame describe diff log ls-files rev-parse shortlog show status",
         // They write a file, or run what the settings name.
@@ -37,8 +42,14 @@ pub(in crate::policy) const PROGRAMS: &[Program] = &[
         valued: "-C -Z --color --config --explain",
         flags: "-v -vv -q -h -V --verbose --quiet --locked --offline --frozen --help --version --list",
         synonyms: "build b | check c | doc d | run r | test t | remove rm",
-        bounded: "bench build check clippy doc fmt metadata test tree",
-        unbounded_by: "--config -Z -C --manifest-path --fix",
+        settings: "--config -Z",
+        own: "add b bench build c check clean config d doc fetch fix generate-lockfile git-checkout help info init install \
+            locate-project login logout metadata new owner package pkgid publish r read-manifest remove report rm run rustc \
+            rustdoc search t test tree uninstall update vendor verify-project version yank",
+        external: "audit clippy deny fmt fuzz llvm-cov machete miri nextest outdated release xtask",
+        // `--open` runs what the settings name.
+        bounded: "bench build check doc fmt metadata test tree clippy",
+        unbounded_by: "--config -Z -C --manifest-path --fix --open",
         quirk: Quirk::Toolchain,
         ..PLAIN
     },
@@ -105,7 +116,8 @@ pub(in crate::policy) const PROGRAMS: &[Program] = &[
             --keyring-provider",
         flags: "--isolated -v -q --verbose --quiet --require-virtualenv --no-input --no-color --no-cache-dir",
         bounded: "check freeze list show",
-        unbounded_by: "--log",
+        // `--log` writes a file; `--python` and `--keyring-provider` run a program. Options may be shortened.
+        unbounded_by: "--l --p --k",
         ..PLAIN
     },
     Program {
@@ -125,7 +137,10 @@ pub(in crate::policy) const PROGRAMS: &[Program] = &[
         valued: "-C",
         bounded: "build list test vet version",
         // Each of them, also with two hyphens, runs a program, writes a file or puts other sources in place of these.
-        unbounded_by: "-exec --exec -toolexec --toolexec -vettool --vettool -overlay --overlay -modfile --modfile -o --o -C --C",
+        unbounded_by: "-exec --exec -toolexec --toolexec -vettool --vettool -overlay --overlay -modfile --modfile -o --o -C --C \
+            -ldflags --ldflags -gcflags --gcflags -asmflags --asmflags -gccgoflags --gccgoflags -compiler --compiler -pkgdir --pkgdir \
+            -coverprofile --coverprofile -cpuprofile --cpuprofile -memprofile --memprofile -blockprofile --blockprofile \
+            -mutexprofile --mutexprofile -trace --trace -outputdir --outputdir -test. --test. -fuzz --fuzz -c --c",
         ..PLAIN
     },
     Program { name: "gh", valued: "-R --repo --hostname", ..PLAIN },
@@ -168,12 +183,14 @@ pub(in crate::policy) const PROGRAMS: &[Program] = &[
         name: "hg",
         valued: "-R --repository --cwd --config --color --encoding --pager",
         flags: "-y --noninteractive -q --quiet -v --verbose --traceback --debug --profile --hidden",
+        settings: "--config",
         ..PLAIN
     },
     Program {
         name: "jj",
         valued: "-R --repository --at-operation --at-op --color --config --config-file",
         flags: "--ignore-working-copy --ignore-immutable --debug --quiet --no-pager",
+        settings: "--config --config-file --config-toml",
         ..PLAIN
     },
     Program {

@@ -12,19 +12,21 @@
 //!
 //! There are no priorities, no order and no negation. Mode `plan` stands between 1 and 2: it denies every change.
 
+mod matches;
 mod settings;
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::layer::{Layer, Level, Pattern, Placed, Rule, Subject, ToolId};
+use super::layer::{ActionText, Layer, Level, Pattern, Placed, Rule, RuleInput, Subject, ToolId};
 use super::pattern::Match;
 use super::{
     AskedPaths, Because, Capability, CapabilityKind, Caps, Deed, Finding, Kind, Mode, Place, ProtectedPaths, SandboxLevel, Verdict,
     WorkspacePath,
 };
 
+pub(super) use matches::{Listed, RuleMatches};
 pub use settings::{ModelEndpoint, Refusal};
 
 /// The policy of a run. The default says nothing and leaves everything to the mode.
@@ -43,13 +45,6 @@ pub enum Voice {
     User,
     /// Of a project that nobody trusts: it can tighten and not loosen.
     Stranger,
-}
-
-/// What a list `allow` says of an act.
-pub(super) enum Listed {
-    Yes(Because),
-    No(Because),
-    NoList,
 }
 
 impl Policy {
@@ -93,7 +88,8 @@ impl Policy {
 
     /// Whether a rule wants every run of a tool asked, or forbids it.
     pub fn on_tool(&self, tool: ToolId<'_>) -> Option<Finding> {
-        self.strict(tool, &Deed::Use, Verdict::Deny, Match::Yes).or_else(|| self.strict(tool, &Deed::Use, Verdict::Ask, Match::Yes))
+        let matches = self.match_rules(tool, &Deed::Use);
+        matches.strict(Verdict::Deny, Match::Yes).or_else(|| matches.strict(Verdict::Ask, Match::Yes))
     }
 
     /// The list that keeps a mode from being chosen, if one does.
@@ -167,29 +163,10 @@ impl Policy {
         self.layers.iter().flat_map(|(voice, layer)| layer.rules.iter().map(|rule| (*voice, rule)))
     }
 
-    /// What a rule with this verdict that covers an act at least so far makes of it. The project's own files come last, so
-    /// that of several reasons the weightier one is told.
-    pub(super) fn strict(&self, tool: ToolId<'_>, act: &Deed<'_>, verdict: Verdict, at_least: Match) -> Option<Finding> {
-        let covering = self.rules().filter(|(_, rule)| rule.written.verdict == verdict && rule.matches(tool, act) >= at_least);
-        let (_, rule) = covering.min_by_key(|(voice, _)| *voice)?;
-        let written = rule.written.clone();
-        Some(match rule.matches(tool, act) {
-            Match::Yes => Finding { verdict, because: Because::Rule(written) },
-            Match::Perhaps | Match::No => Finding { verdict: Verdict::Ask, because: Because::Perhaps(written) },
-        })
-    }
-
-    pub(super) fn listed(&self, voice: Voice, tool: ToolId<'_>, act: &Deed<'_>) -> Listed {
-        let ours = || self.rules().filter(|(whose, rule)| *whose == voice && rule.written.verdict == Verdict::Allow);
-        if let Some((_, rule)) = ours().find(|(_, rule)| rule.matches(tool, act) == Match::Yes) {
-            return Listed::Yes(Because::Rule(rule.written.clone()));
-        }
-        let mut lists = self
-            .layers
-            .iter()
-            .filter(|(whose, _)| *whose == voice)
-            .filter_map(|(_, layer)| Some((layer.source, layer.lists.get(&act.kind())?)));
-        lists.next().map_or(Listed::NoList, |(source, place)| Listed::No(Because::NotListed(act.kind(), place.clone(), source)))
+    /// Holds an act of a tool against every rule.
+    pub(super) fn match_rules<'p>(&'p self, tool: ToolId<'_>, act: &Deed<'_>) -> RuleMatches<'p> {
+        let text = ActionText::of(act);
+        RuleMatches::of(self, &RuleInput::new(tool, act, &text))
     }
 }
 
@@ -206,6 +183,8 @@ pub(super) fn by_mode(mode: Mode, act: &Deed<'_>) -> Finding {
     Finding { verdict, because: Because::Mode(mode) }
 }
 
+#[cfg(test)]
+mod budget_tests;
 #[cfg(test)]
 #[path = "tests.rs"]
 pub(super) mod tests;

@@ -7,7 +7,7 @@ use crate::policy::CommandRules;
 use crate::policy::pattern::HostAddress;
 use crate::policy::{Protected, WorkspacePath};
 
-fn layer(level: Level, text: &str) -> Layer {
+pub(super) fn layer(level: Level, text: &str) -> Layer {
     Layer::parse(level, &format!("{level}.toml"), text).unwrap_or_else(|error| panic!("{error}"))
 }
 

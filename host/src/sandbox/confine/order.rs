@@ -103,8 +103,8 @@ pub(in crate::sandbox) struct Report {
 /// How a command ended.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::sandbox) enum Ending {
+    /// With this code, which is 128 plus the signal if a signal ended it.
     Exited(i32),
-    Killed(i32),
     /// It had too many processes.
     TooManyProcesses,
     /// The host went away or asked for it.

@@ -5,7 +5,6 @@ use std::fs::Permissions;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -18,6 +17,7 @@ use super::restore::{Phase, Restoration};
 use super::settings::SettingsCopies;
 use super::watch::{MOST_ENTRIES, Snapshot};
 use crate::policy::{Protected, ProtectedPaths, SandboxLevel};
+use crate::sandbox::exit_code::exit_code;
 use crate::sandbox::os;
 
 /// How long the command has to end by itself after it was asked to; an abort has to be back within a second.
@@ -221,12 +221,8 @@ fn watch(child: &mut Child, order: &Order, host: &mut Link) -> Result<Ending, St
     }
 }
 
-/// bubblewrap tells of a signal with 128 and its number, as the shell does of its children: both stay codes.
 fn ending(status: ExitStatus) -> Ending {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => Ending::Exited(code),
-        (None, signal) => Ending::Killed(signal.unwrap_or_default()),
-    }
+    Ending::Exited(exit_code(status))
 }
 
 fn ask_to_end(child: &mut Child, level: SandboxLevel) {

@@ -79,7 +79,6 @@ impl Leash {
         let mut remarks = report.remarks;
         let ending = match report.ending {
             confine::Ending::Exited(code) => Some(Ending::Exited(code)),
-            confine::Ending::Killed(signal) => Some(Ending::Killed(signal)),
             confine::Ending::Stopped => Some(Ending::TimedOut),
             confine::Ending::TooManyProcesses => {
                 remarks.push(format!("the command had more than {} processes and was killed", self.most_processes));

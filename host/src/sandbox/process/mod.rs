@@ -9,7 +9,6 @@ mod group;
 mod leash;
 mod tail;
 
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -21,6 +20,7 @@ use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio_util::sync::CancellationToken;
 
 use super::confine::{Commands, Place};
+use super::exit_code::exit_code;
 use super::workspace::Workspace;
 use crate::policy::{Effect, Permit, SandboxLevel};
 use group::Group;
@@ -47,9 +47,9 @@ pub(super) struct Finished {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// By itself, with this code.
+    /// With this code, which is 128 plus the signal if a signal ended it.
     Exited(i32),
-    /// By this signal.
+    /// The host ended it with this signal, such as one with too many processes.
     Killed(i32),
     /// It took longer than it had.
     TimedOut,
@@ -171,11 +171,7 @@ impl Hold {
         match self {
             Self::Group(child, _) => {
                 let status = child.wait().await.map_err(Failed::Start)?;
-                let ending = match (status.code(), status.signal()) {
-                    (Some(code), _) => Ending::Exited(code),
-                    (None, signal) => Ending::Killed(signal.unwrap_or_default()),
-                };
-                Ok(Last { ending: Some(ending), remarks: Vec::new() })
+                Ok(Last { ending: Some(Ending::Exited(exit_code(status))), remarks: Vec::new() })
             }
             Self::Leash(leash) => leash.report().await,
         }
@@ -224,7 +220,7 @@ mod tests {
     async fn r120_exit_code_and_both_streams_come_back() {
         let done = finished("echo out; echo err >&2; exit 3").await;
         assert_eq!((done.ending, done.stdout.as_str(), done.stderr.as_str()), (Ending::Exited(3), "out\n", "err\n"));
-        assert_eq!(finished("kill -9 $$").await.ending, Ending::Killed(9));
+        assert_eq!(finished("kill -9 $$").await.ending, Ending::Exited(128 + 9), "as shells say it");
         assert_eq!(finished("cat; echo no input").await.stdout, "no input\n");
     }
 

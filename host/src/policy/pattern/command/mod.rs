@@ -14,15 +14,22 @@
 //!
 //! Patterns are plain words, as [`SimpleCommand`] understands them. Under an `allow` a line has to be plain words too, so
 //! that `*` allows no pipe and no `;`. Under `ask` and `deny` a line that is more than words is searched: a command in it
-//! that the pattern covers counts, and anything else *might* run what the pattern names, which is enough to ask.
+//! that the pattern covers counts, and anything else *might* run what the pattern names, which is enough to ask. So might plain
+//! words in which the name of the program stands anywhere: behind other words (`env git push`), behind `=` (`--pager=git`), or
+//! behind the letters of an option (`-Sgit push`). A program that reads commands from elsewhere, or code of its own from an
+//! option (`perl -e`), might run anything.
 
-use super::options::covers_behind_options;
-use super::{Match, PatternProblem, is, leans_strict};
+mod line;
+
+use super::options::{Behind, covers_behind_options};
+use super::{Match, MatchBudget, PatternProblem, is, leans_strict};
 use crate::policy::programs::{self, Program, Quirk};
 use crate::policy::{SimpleCommand, Verdict};
 
-/// Words of a line at each of which a command is looked for behind options. In a longer line nobody can tell.
-pub(super) const SEARCHED: usize = 1024;
+pub(super) use line::SEARCHED;
+pub(in crate::policy) use line::{CommandLine, flatten};
+use line::{Start, keys};
+
 /// Words behind a program that is one word with its subcommand.
 const BEHIND_JOINED: usize = 128;
 
@@ -34,6 +41,8 @@ pub struct CommandPattern {
     open: bool,
     /// `git push` where it says `git-push`.
     in_two_words: Option<Box<CommandPattern>>,
+    /// Under which the program is found in a line; none if the program is a pattern of its own.
+    keys: Vec<String>,
 }
 
 impl CommandPattern {
@@ -62,106 +71,136 @@ impl CommandPattern {
         let joined = words.first().and_then(|first| Program::joined(name(first)));
         let in_two_words = joined.map(|(program, subcommand)| {
             let two = [program.name, subcommand].map(str::to_owned);
-            Box::new(Self { words: two.into_iter().chain(words[1..].iter().cloned()).collect(), open, in_two_words: None })
+            let words: Vec<String> = two.into_iter().chain(words[1..].iter().cloned()).collect();
+            Box::new(Self { keys: keys_of(&words), words, open, in_two_words: None })
         });
-        Ok(Self { words, open, in_two_words })
+        Ok(Self { keys: keys_of(&words), words, open, in_two_words })
     }
 
     /// How far a line falls under this pattern, in a rule with this verdict.
     pub fn matches(&self, line: &str, verdict: Verdict) -> Match {
-        let simple = SimpleCommand::parse(line);
+        let flat = flatten(line);
+        self.matches_within(&CommandLine::parse(line, &flat), verdict, &MatchBudget::for_decision())
+    }
+
+    /// The same as a part of a decision.
+    pub(in crate::policy) fn matches_within(&self, line: &CommandLine<'_>, verdict: Verdict, budget: &MatchBudget) -> Match {
         if leans_strict(verdict) {
-            return Match::certain(simple.is_some_and(|command| self.covers(command.words(), program_is) == Match::Yes));
+            let covered = line.plain().and_then(<[&str]>::split_first);
+            return Match::certain(covered.is_some_and(|(called, behind)| self.covers(called, behind, program_is, budget) == Match::Yes));
         }
         if self.words.is_empty() {
             return Match::Yes;
         }
-        match simple {
-            Some(command) => {
-                let words = command.words();
-                // `env git push`, and also `echo git push`: who knows what the first word does with the rest.
-                let later = || words.len() > SEARCHED || (1..words.len()).any(|at| self.runs(&words[at..]) >= Match::Perhaps);
-                match self.runs(words) {
-                    Match::Yes => Match::Yes,
-                    Match::No | Match::Perhaps if later() => Match::Perhaps,
-                    other @ (Match::No | Match::Perhaps) => other,
-                }
+        let own = if line.plain().is_some() { self.in_plain_words(line, budget) } else { self.in_pieces(line, budget) };
+        let two = self.in_two_words.as_ref().map_or(Match::No, |two| two.matches_within(line, verdict, budget));
+        let found = own.max(two.min(Match::Perhaps));
+        if budget.is_spent() { found.max(Match::Perhaps) } else { found }
+    }
+
+    /// How far plain words are covered: surely as they stand, and perhaps by a command within them. Nobody can tell what the first
+    /// word does with the others: `env git push` and `echo git push` look alike.
+    fn in_plain_words(&self, line: &CommandLine<'_>, budget: &MatchBudget) -> Match {
+        let as_it_stands = line.first().map_or(Match::No, |start| self.runs(start.called, &line.behind(start), budget));
+        let mut found = if line.is_uncertain() { as_it_stands.max(Match::Perhaps) } else { as_it_stands };
+        for start in line.starts(&self.keys) {
+            if found >= Match::Perhaps {
+                break;
             }
-            None => {
-                // To a shell a tab parts words, and so does nothing at the end of a line that goes on.
-                let line = line.replace("\\\n", " ").replace('\t', " ");
-                let mut pieces = line.split(|c| !SimpleCommand::is_plain(c));
-                let mut searched = 0;
-                let found = pieces.any(|piece| {
-                    let words: Vec<&str> = piece.split(' ').filter(|word| !word.is_empty()).collect();
-                    (0..words.len()).any(|at| {
-                        searched += 1;
-                        let covered = self.covers(&words[at..], program_is_surely);
-                        covered == Match::Yes || searched <= SEARCHED && self.runs(&words[at..]) == Match::Yes
-                    })
-                });
-                if found { Match::Yes } else { Match::Perhaps }
-            }
+            let other_name = line.sets_alias && self.calls(start.called, budget) > Match::No;
+            let within = if other_name { Match::Perhaps } else { self.runs(start.called, &line.behind(start), budget) };
+            found = found.max(within.min(Match::Perhaps));
         }
+        found
+    }
+
+    /// How far a line is covered that is more than plain words: surely by a command in it, and otherwise perhaps.
+    fn in_pieces(&self, line: &CommandLine<'_>, budget: &MatchBudget) -> Match {
+        let covers = |start: &Start<'_>| self.covers(start.called, &line.behind(start), program_is_surely, budget) == Match::Yes;
+        let runs = |start: &Start<'_>| self.runs(start.called, &line.behind(start), budget) == Match::Yes;
+        let is_found = line.starts(&self.keys).any(covers) || line.starts(&self.keys).take(SEARCHED).any(runs);
+        if is_found { Match::Yes } else { Match::Perhaps }
+    }
+
+    /// How far a program is the one of this pattern.
+    fn calls(&self, called: &str, budget: &MatchBudget) -> Match {
+        self.words.first().map_or(Match::No, |ours| program_might_be(ours, called, budget))
     }
 
     /// How far a command is covered, in front of and behind whose subcommand there may be options.
-    fn runs(&self, words: &[&str]) -> Match {
-        let (Some((ours, behind)), Some((called, theirs))) = (self.words.split_first(), words.split_first()) else { return Match::No };
-        let program = program_might_be(ours, called);
-        let own = match program {
+    fn runs(&self, called: &str, theirs: &[&str], budget: &MatchBudget) -> Match {
+        // Programs are looked up.
+        if !budget.spend(64) {
+            return Match::No;
+        }
+        let own = match self.calls(called, budget) {
             Match::No => Match::No,
-            Match::Perhaps | Match::Yes => {
-                let with_options = covers_behind_options(behind, self.open, theirs, Program::named(name(called)));
-                self.covers(words, program_might_be).max(with_options.min(program))
+            program @ (Match::Perhaps | Match::Yes) => {
+                let command = Behind { called: name(called), theirs, program: Program::named(name(called)) };
+                let with_options = covers_behind_options(self.words.get(1..).unwrap_or_default(), self.open, &command, budget);
+                self.covers(called, theirs, program_might_be, budget).max(with_options.min(program))
             }
         };
-        own.max(self.runs_joined(called, theirs))
-            .max(self.in_two_words.as_ref().map_or(Match::No, |two| two.runs(words).min(Match::Perhaps)))
+        own.max(self.runs_joined(called, theirs, budget))
     }
 
     /// The same where program and subcommand are one word: `git-push` is `git push`.
-    fn runs_joined(&self, called: &str, theirs: &[&str]) -> Match {
+    fn runs_joined(&self, called: &str, theirs: &[&str], budget: &MatchBudget) -> Match {
         let Some((program, subcommand)) = Program::joined(name(called)) else { return Match::No };
-        let words: Vec<&str> = [program.name, subcommand].into_iter().chain(theirs.iter().copied().take(BEHIND_JOINED)).collect();
-        let surely = if program.quirk == Quirk::Joined { Match::Yes } else { Match::Perhaps };
-        let both = self.covers(&words, program_might_be);
-        let with_options = match self.words.split_first() {
-            Some((ours, behind)) if program_might_be(ours, program.name) > Match::No => {
-                covers_behind_options(behind, self.open, &words[1..], Some(program))
-            }
-            Some(_) | None => Match::No,
-        };
-        both.max(with_options).min(surely)
+        if self.calls(program.name, budget) == Match::No {
+            return Match::No;
+        }
+        let words: Vec<&str> = [subcommand].into_iter().chain(theirs.iter().copied().take(BEHIND_JOINED)).collect();
+        let command = Behind { called: program.name, theirs: &words, program: Some(program) };
+        let with_options = covers_behind_options(self.words.get(1..).unwrap_or_default(), self.open, &command, budget);
+        let both = self.covers(program.name, &words, program_might_be, budget).max(with_options);
+        both.min(if program.quirk == Quirk::Joined { Match::Yes } else { Match::Perhaps })
     }
 
     /// How far these words are covered, the first of them by `program`.
-    fn covers(&self, words: &[&str], program: fn(&str, &str) -> Match) -> Match {
-        let enough = if self.open { words.len() >= self.words.len() } else { words.len() == self.words.len() };
-        let mut pairs = self.words.iter().zip(words);
-        let first = pairs.next().map_or(Match::Yes, |(ours, theirs)| program(ours, theirs));
-        if enough && pairs.all(|(ours, theirs)| is(ours, theirs)) { first } else { Match::No }
+    fn covers(&self, called: &str, behind: &[&str], program: ProgramMatch, budget: &MatchBudget) -> Match {
+        let Some((first, ours)) = self.words.split_first() else { return Match::Yes };
+        let enough = if self.open { behind.len() >= ours.len() } else { behind.len() == ours.len() };
+        if enough && ours.iter().zip(behind).all(|(ours, theirs)| is(ours, theirs, budget)) {
+            program(first, called, budget)
+        } else {
+            Match::No
+        }
     }
 }
 
+/// How far a program is the one of a pattern.
+type ProgramMatch = fn(&str, &str, &MatchBudget) -> Match;
+
 /// Under an `allow` a program is what it is called, letter by letter.
-fn program_is(pattern: &str, word: &str) -> Match {
-    Match::certain(is(pattern, word))
+fn program_is(pattern: &str, word: &str, budget: &MatchBudget) -> Match {
+    Match::certain(is(pattern, word, budget))
 }
 
 /// Under `ask` and `deny` a program is the same by whatever path it is called. Where the pattern has a path, another one to a
 /// program of the same name might lead to the same file.
-fn program_might_be(pattern: &str, word: &str) -> Match {
-    if program_is_surely(pattern, word) == Match::Yes {
+fn program_might_be(pattern: &str, word: &str, budget: &MatchBudget) -> Match {
+    if program_is_surely(pattern, word, budget) == Match::Yes {
         return Match::Yes;
     }
-    let by_another_path = pattern.contains('/') && is(name(pattern), name(word));
+    let by_another_path = pattern.contains('/') && is(name(pattern), name(word), budget);
     if by_another_path || programs::is_same(name(pattern), name(word)) { Match::Perhaps } else { Match::No }
 }
 
 /// The same without what nobody can tell.
-fn program_is_surely(pattern: &str, word: &str) -> Match {
-    Match::certain(is(pattern, word) || is(pattern, name(word)) || is(&cleaned(pattern), &cleaned(word)))
+fn program_is_surely(pattern: &str, word: &str, budget: &MatchBudget) -> Match {
+    // A path is copied to be cleaned.
+    if !budget.spend(16 + 2 * (pattern.len() + word.len()) as u64) {
+        return Match::No;
+    }
+    let by_its_path = || word.contains('/') || pattern.contains('/');
+    let cleaned = || by_its_path() && is(&cleaned(pattern), &cleaned(word), budget);
+    Match::certain(is(pattern, word, budget) || is(pattern, name(word), budget) || cleaned())
+}
+
+/// Under which the first of these words is found.
+fn keys_of(words: &[String]) -> Vec<String> {
+    words.first().filter(|program| !program.contains('*')).map_or_else(Vec::new, |program| keys(program))
 }
 
 fn name(path: &str) -> &str {
@@ -180,5 +219,7 @@ fn cleaned(path: &str) -> String {
     format!("{}{}", if path.starts_with('/') { "/" } else { "" }, parts.join("/"))
 }
 
+#[cfg(test)]
+mod spelling_tests;
 #[cfg(test)]
 mod tests;
