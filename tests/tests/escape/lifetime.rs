@@ -52,6 +52,35 @@ fn a_command_that_ends_well_may_say_so_when_it_is_asked_to() {
     }
 }
 
+#[test]
+fn r120_a_signal_ends_a_command_with_the_same_exit_code_at_every_level() {
+    for level in LEVELS {
+        for (line, code) in [("kill -9 $$", 128 + 9), ("exit 137", 137), ("kill -TERM $$", 128 + 15), ("exit 3", 3)] {
+            let home = home(level);
+            let input = serde_json::json!({"command": line}).to_string();
+            let said = home.run(&["tools", "call", "bash", &input, "--mode", "auto"]);
+            assert!(said.stdout.contains(&format!("exit code {code}")), "{level}: {line}: {said:?}");
+        }
+    }
+}
+
+#[test]
+fn r120_the_limit_of_the_user_ends_a_command_before_its_timeout() {
+    for level in LEVELS {
+        let home = home(level);
+        home.write("config/cofferdam/config.toml", format!("[commands]\nminimum = \"{level}\"\nat_most = \"{level}\"\nmax_seconds = 1\n"));
+        let call = |timeout: u32| {
+            let input = serde_json::json!({"command": "sleep 30", "timeout": timeout}).to_string();
+            let said = home.run(&["tools", "call", "bash", &input, "--mode", "auto"]);
+            format!("{}{}", said.stdout, said.stderr)
+        };
+        let said = call(100);
+        assert!(said.contains("timed out after 1 s") && said.contains("`max_seconds` under [commands]"), "{level}: {said}");
+        let said = call(1);
+        assert!(said.contains("timed out after 1 s") && !said.contains("max_seconds"), "its own timeout came first: {level}: {said}");
+    }
+}
+
 /// A user of the program whose commands run at this level.
 fn home(level: SandboxLevel) -> Home {
     let home = Home::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"));

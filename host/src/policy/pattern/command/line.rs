@@ -13,6 +13,8 @@ pub(in crate::policy::pattern) const SEARCHED: usize = 1024;
 const MOST_PARTS: usize = 4096;
 /// Letters at the end of an option in which the name of a program is looked for. A longer name is a path, of which the end counts.
 const LONGEST_GLUED: usize = 64;
+/// Letters of the name of a file, on every file system.
+const LONGEST_NAME: usize = 255;
 
 /// A command line as patterns see it.
 #[derive(Debug)]
@@ -147,7 +149,9 @@ pub(super) fn keys(called: &str) -> Vec<String> {
 
 /// Parts of a word that may be the name of a program: what stands behind `=`, `:` and `,`, and behind the letters of an option.
 fn glued(word: &str, letters: bool) -> impl Iterator<Item = &str> {
-    let values = word.match_indices(['=', ':', ',']).filter_map(|(at, _)| word[at + 1..].split(',').next());
+    // Of a long path the name is enough.
+    let end = |value| if str::len(value) > LONGEST_NAME { name(value) } else { value };
+    let values = word.split(['=', ':', ',']).skip(1).map(end).filter(|value| value.len() <= LONGEST_NAME);
     let is_short = letters && word.starts_with('-') && !word.starts_with("--");
     let longest = if is_short { word.len().saturating_sub(2).min(LONGEST_GLUED) } else { 0 };
     let ends = (1..=longest).filter_map(|length| word.get(word.len() - length..));
