@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Read as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use cap_std::fs::MetadataExt as _;
@@ -12,6 +13,7 @@ use cap_std::fs::MetadataExt as _;
 use super::below::{self, Kind};
 use super::digest::Digest;
 use super::files::View;
+use super::git;
 use super::workspace::Workspace;
 use crate::policy::{AskedPaths, BuiltInList, Protected, WorkspacePath};
 use crate::shown;
@@ -41,6 +43,9 @@ pub struct ListedFiles {
     behind_protected: Vec<(WorkspacePath, Protected)>,
     is_cut: bool,
 }
+
+/// Repositories and worktrees that are remembered.
+const MOST_REPOSITORIES: usize = 4096;
 
 /// A listed file as it was at the time of the look.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +128,7 @@ impl Workspace {
             found: ListedFiles::default(),
             directories: VecDeque::from([Directory::default()]),
             through_links: VecDeque::new(),
+            repositories: Vec::new(),
             entries: 0,
             bytes: 0,
         };
@@ -132,6 +138,9 @@ impl Workspace {
             }
             look.enter(&directory);
         }
+        let named = self.named_by_git(&look.repositories);
+        let named = named.iter().filter_map(|path| WorkspacePath::parse(path.to_str()?, None).ok());
+        look.found.behind_protected.extend(named.map(|path| (path, Protected::ReadOnly)));
         look.found
     }
 
@@ -164,6 +173,8 @@ struct Look<'a> {
     directories: VecDeque<Directory>,
     /// After all others, so that links cannot hide what lies in plain sight.
     through_links: VecDeque<Directory>,
+    /// Directories that are repositories, or that have an entry `.git`.
+    repositories: Vec<PathBuf>,
     entries: usize,
     bytes: u64,
 }
@@ -171,7 +182,13 @@ struct Look<'a> {
 impl Look<'_> {
     fn enter(&mut self, directory: &Directory) {
         let Ok(names) = below::list(self.workspace.dir(), &directory.real) else { return };
-        for (name, kind) in names.into_iter().flatten() {
+        let names: Vec<_> = names.into_iter().flatten().collect();
+        let is_repository = names.iter().any(|(name, _)| git::is_named(name, ".git"))
+            || git::is_repository(names.iter().map(|(name, kind)| (name.as_str(), *kind == Kind::Directory)));
+        if is_repository && !directory.through_link && self.repositories.len() < MOST_REPOSITORIES {
+            self.repositories.push(PathBuf::from(&directory.real));
+        }
+        for (name, kind) in names {
             self.entries += 1;
             if self.entries > MOST_ENTRIES || self.found.files.len() >= MOST_FILES {
                 self.found.is_cut = true;

@@ -1,5 +1,6 @@
 //! `workspace`: walking and reading many files at once, below one directory.
 
+use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,13 +40,24 @@ impl Workspace {
     /// With other paths hidden and protected than those of the program's own list; what the settings of its repository name
     /// as hooks or as further settings is protected as well.
     pub fn protecting(self, paths: ProtectedPaths) -> Self {
-        let repository = Path::new(".git");
-        let settings = ["config", "config.worktree"].map(|name| self.root.join(repository).join(name).canonicalize().unwrap_or_default());
-        let mut named: Vec<PathBuf> = settings.iter().flat_map(|settings| git::named_in(&self.root, settings, repository)).collect();
-        named.extend(git::links_in(&self.root, repository));
+        let mut named: Vec<PathBuf> = self.named_by_git(&[PathBuf::new()]);
+        named.extend(git::links_in(&self.root, Path::new(".git")));
         let named = named.iter().filter_map(|path| WorkspacePath::parse(path.to_str()?, None).ok());
         let paths = named.fold(paths, |paths, path| paths.and_place(&path, Protected::ReadOnly));
         Self { guard: Guard::new(paths), ..self }
+    }
+
+    /// The paths that settings of git name for git to run: those outside of the workspace, and those of the repositories in
+    /// these directories. Settings that cannot be read name nothing here; commands are refused then.
+    pub(super) fn named_by_git(&self, tops: &[PathBuf]) -> Vec<PathBuf> {
+        let Ok(mut settings) = git::NamedPaths::new(&self.root, &git::UserSettings::of_this_process()) else { return Vec::new() };
+        let mut named = settings.from_outside().unwrap_or_default();
+        for top in tops {
+            let dot_git = top.join(".git");
+            let is_bare = fs::symlink_metadata(self.root.join(&dot_git)).is_err();
+            named.extend(settings.of_repository(top, if is_bare { top } else { &dot_git }).unwrap_or_default());
+        }
+        named.into_iter().collect()
     }
 
     /// What is refused whatever was granted.

@@ -16,6 +16,7 @@ mod crowds;
 mod lifetime;
 mod matrix;
 mod planted;
+mod planted_named;
 mod probes;
 mod scene;
 mod sequence;

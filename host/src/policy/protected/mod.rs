@@ -171,6 +171,14 @@ impl ProtectedPaths {
         self.read_only.iter().any(|entry| entry.pattern.holds(&parts) && !self.is_writable(entry))
     }
 
+    /// What is [`Protected::ReadOnly`] below a path, from that path on, by patterns that hold no more than what lies below it. A
+    /// pattern with a star stands for the directory around it, and an empty path for all that lies below.
+    pub fn read_only_below<'a>(&self, parts: impl Iterator<Item = &'a str>) -> Vec<String> {
+        let parts = in_parts(parts);
+        let read_only = self.read_only.iter().filter(|entry| !self.is_writable(entry));
+        read_only.filter_map(|entry| entry.pattern.rest_below(&parts)).collect()
+    }
+
     /// What is [`Protected::ReadOnly`], as regular expressions of paths from the workspace on, without what lies below.
     pub fn read_only_expressions(&self) -> Vec<String> {
         self.read_only.iter().filter(|entry| !self.is_writable(entry)).map(|entry| entry.pattern.expression()).collect()

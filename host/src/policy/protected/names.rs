@@ -10,6 +10,8 @@ pub struct Names {
     whole: HashSet<String>,
     /// What a name with `*` or `?` begins and ends with.
     ends: Vec<(String, String)>,
+    /// Names of directories above protected paths.
+    above: HashSet<String>,
     /// A pattern has no name: every path may be protected.
     any: bool,
 }
@@ -18,6 +20,7 @@ impl Names {
     pub(super) fn of<'a>(patterns: impl Iterator<Item = &'a Pattern>) -> Self {
         let mut names = Self::default();
         for pattern in patterns {
+            names.above.extend(pattern.names_above());
             let Some(name) = pattern.name() else {
                 names.any = true;
                 continue;
@@ -28,6 +31,14 @@ impl Names {
             }
         }
         names
+    }
+
+    /// Whether there may be protected paths below a directory of this name.
+    pub fn may_be_above(&self, name: &str) -> bool {
+        !name.is_ascii()
+            || name.contains(['~', ':', '*', '?'])
+            || name.ends_with(['.', ' '])
+            || self.above.contains(&name.to_ascii_lowercase())
     }
 
     /// Whether a path that has this part may be protected. If it is so of no part, the path is not.

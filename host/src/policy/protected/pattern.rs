@@ -128,6 +128,23 @@ impl Pattern {
         walk(&self.0, parts, is_like, Reach::AndBelow)
     }
 
+    /// What the pattern names below a path that one of its beginnings names. The rest ends before the first star.
+    pub(super) fn rest_below(&self, parts: &[Vec<char>]) -> Option<String> {
+        let has_star = |part: &&Vec<char>| part.iter().any(|c| matches!(c, '*' | '?'));
+        let is_name = |part: &&Vec<char>| part.iter().any(|c| !matches!(c, '*' | '?'));
+        let end = (1..self.0.len())
+            .filter(|end| self.0.get(end - 1).as_ref().is_some_and(is_name))
+            .find(|end| walk(&self.0[..*end], parts, is_like, Reach::Itself))?;
+        let rest = self.0[end..].iter().take_while(|part| !has_star(part));
+        Some(rest.map(|part| part.iter().collect::<String>()).collect::<Vec<_>>().join("/"))
+    }
+
+    /// The names of the directories that the pattern names above its last part.
+    pub(super) fn names_above(&self) -> impl Iterator<Item = String> {
+        let above = self.0.len().saturating_sub(1);
+        self.0[..above].iter().filter(|part| part.iter().any(|c| !matches!(c, '*' | '?'))).map(|part| part.iter().collect())
+    }
+
     /// As a POSIX extended regular expression. Characters that some file systems ignore are not in it.
     pub(super) fn expression(&self) -> String {
         let mut text = String::new();

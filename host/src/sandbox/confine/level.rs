@@ -11,6 +11,7 @@ use super::order::{Order, Task};
 use super::{places, worktree};
 use crate::policy::{Code, CommandRules, Denial, ProtectedPaths, SandboxLevel};
 use crate::sandbox::digest::Digest;
+use crate::sandbox::git::UserSettings;
 use crate::sandbox::os;
 use crate::sandbox::process::environment;
 
@@ -215,6 +216,7 @@ impl Commands {
             network,
             limits: rules.limits,
             protected: protected.clone(),
+            user_settings: UserSettings::of_this_process(),
         };
         let mut order = serde_json::to_vec(&order)?;
         order.push(b'\n');

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::probe::Probes;
 use crate::policy::{CommandLimits, ProtectedPaths, SandboxLevel};
 use crate::sandbox::digest::Digest;
+use crate::sandbox::git::UserSettings;
 
 /// From the host to the supervisor.
 #[derive(Debug, Serialize, Deserialize)]
@@ -31,6 +32,8 @@ pub(super) struct Order {
     pub(super) opened: Vec<PathBuf>,
     pub(super) limits: CommandLimits,
     pub(super) protected: ProtectedPaths,
+    /// Settings of git that hold in every repository.
+    pub(super) user_settings: UserSettings,
 }
 
 /// What runs.

@@ -130,6 +130,7 @@ mod tests {
     use super::super::watch::Snapshot;
     use super::*;
     use crate::policy::ProtectedPaths;
+    use crate::sandbox::git::NamedPaths;
 
     /// Looks after a workspace like the supervisor, in one round; what is in it then.
     fn look_after(root: &Path, aside: &Path, change: impl FnOnce(&dyn Fn(&str))) -> (Vec<String>, Vec<String>) {
@@ -139,7 +140,8 @@ mod tests {
             std::fs::write(path, "").expect("it is written");
         };
         write("mine/file");
-        let (before, protected) = Snapshot::before(root, &ProtectedPaths::default(), true, &mut || true).expect("it is looked at");
+        let (before, protected) =
+            Snapshot::before(root, &ProtectedPaths::default(), NamedPaths::default(), true, &mut || true).expect("it is looked at");
         change(&write);
         let until = Instant::now() + Duration::from_secs(60);
         let after = Snapshot::after(root, &protected, true, &before, until).expect("it is looked at");

@@ -18,6 +18,7 @@ use super::settings::SettingsCopies;
 use super::watch::{MOST_ENTRIES, Snapshot};
 use crate::policy::{Protected, ProtectedPaths, SandboxLevel};
 use crate::sandbox::exit_code::exit_code;
+use crate::sandbox::git::NamedPaths;
 use crate::sandbox::os;
 
 /// How long the command has to end by itself after it was asked to; an abort has to be back within a second (R-101).
@@ -93,7 +94,8 @@ fn carry_out(order: &Order, host: &mut Link, slot: &mut Option<Private>) -> Resu
     };
     let private = slot.insert(Private::make().map_err(|error| format!("cannot make a temporary folder: {error}"))?);
     let keeping = order.level != SandboxLevel::Full;
-    let (before, protected) = Snapshot::before(&order.workspace, &order.protected, keeping, &mut || !host.has_ended())?;
+    let git = NamedPaths::new(&order.workspace, &order.user_settings)?;
+    let (before, protected) = Snapshot::before(&order.workspace, &order.protected, git, keeping, &mut || !host.has_ended())?;
     if keeping && before.holds_own {
         return Err("this program keeps files of its own in the workspace, which this sandbox cannot close to commands. \
             Choose a folder of it as the workspace (`-C FOLDER`), or install bubblewrap"

@@ -80,7 +80,7 @@ impl Files {
         if leads_out(below::split(&found.place).0, target) || turns_back(target) {
             return Err(Problem::leads_out(target));
         }
-        view.judge(&found.place, Doing::Changing)?;
+        view.judge(&found.place, Doing::MakeLink)?;
         view.parent_is_writable(&found.place)?;
         let (stage, root) = view.aside()?;
         stage.link(root, &found.place, target.to_owned())?;
@@ -191,7 +191,7 @@ impl View {
                     }
                 }
                 Kind::File | Kind::Link => {
-                    self.judge(&new, Doing::Changing)?;
+                    self.judge(&new, if kind == Kind::Link { Doing::MakeLink } else { Doing::Changing })?;
                     self.workspace.guard().reading(&old)?;
                     if let Some(Node::Link(target)) = self.node(&old)?
                         && leads_out(below::split(&new).0, &target)

@@ -16,6 +16,8 @@ pub(in crate::sandbox) struct Guard {
 pub(in crate::sandbox) enum Doing {
     /// A new directory.
     MakeDirectory,
+    /// A new symbolic link.
+    MakeLink,
     /// Anything else: writing, removing, moving it away or something else to it.
     Changing,
 }
@@ -49,8 +51,15 @@ impl Guard {
     /// Whether a place may be changed.
     pub(in crate::sandbox) fn changing(&self, place: &str, doing: Doing) -> Result<(), Denial> {
         let (what, author) = match (self.of(place), doing) {
+            (None, Doing::MakeLink) if self.is_above(place) => {
+                let reason =
+                    format!("'{place}' is a directory of files that other programs run or obey, and tools may not make a link of it.");
+                return Err(Denial::new(Code::Protected, reason, "Ask the user, who can do it by hand."));
+            }
             (None, _) | (Some((Protected::Pinned, _)), Doing::MakeDirectory) => return Ok(()),
-            (Some((Protected::Pinned, author)), Doing::Changing) => ("holds files that are protected, and stays where it is", author),
+            (Some((Protected::Pinned, author)), Doing::Changing | Doing::MakeLink) => {
+                ("holds files that are protected, and stays where it is", author)
+            }
             (Some((Protected::ReadOnly, author)), _) => ("is run or obeyed by other programs, and tools may not change it", author),
             (Some((Protected::Hidden, author)), _) => ("is hidden, and tools may not change it", author),
         };
@@ -72,6 +81,12 @@ impl Guard {
     /// How a place is protected, if it is more than pinned.
     pub(in crate::sandbox) fn protection(&self, place: &str) -> Option<Protected> {
         self.of(place).map(|(how, _)| how).filter(|how| *how != Protected::Pinned)
+    }
+
+    /// Whether a link in this place would decide what protected paths below it are.
+    fn is_above(&self, place: &str) -> bool {
+        let name = place.rsplit('/').next().unwrap_or(place);
+        self.names.may_be_above(name) && !self.paths.read_only_below(place.split('/')).is_empty()
     }
 
     fn of(&self, place: &str) -> Option<(Protected, &Author)> {
@@ -135,5 +150,9 @@ mod tests {
         assert_eq!(code(guard.changing(".git", Doing::Changing)), Some(Code::Protected));
         assert_eq!(code(guard.changing(".git", Doing::MakeDirectory)), None);
         assert_eq!(code(guard.changing("src/a", Doing::Changing)), None);
+        assert_eq!(code(guard.changing(".git/info", Doing::MakeLink)), Some(Code::Protected));
+        assert_eq!(code(guard.changing("src/.config", Doing::MakeLink)), Some(Code::Protected));
+        assert_eq!(code(guard.changing("src/info", Doing::MakeLink)), None);
+        assert_eq!(code(guard.changing(".git/info", Doing::MakeDirectory)), None);
     }
 }

@@ -1,16 +1,22 @@
 //! Where git finds what it runs, other than in `.git/hooks` and `.git/config`: any folder with the shape of a repository is
 //! one to whoever is in it, and settings name folders of hooks and further settings.
 
+mod named;
+mod programs;
+mod reading;
 mod settings;
+mod trace;
+mod user;
+mod words;
 
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use crate::policy::folded;
+pub(in crate::sandbox) use named::{NamedPaths, included_by};
 pub(in crate::sandbox) use settings::{Setting, parse_settings};
-
-/// More settings than this nobody writes by hand.
-const LARGEST: u64 = 1 << 20;
+pub(in crate::sandbox) use trace::ways_to;
+pub(in crate::sandbox) use user::UserSettings;
 
 /// Hooks that are looked at.
 const MOST_HOOKS: usize = 1000;
@@ -42,66 +48,15 @@ pub(in crate::sandbox) fn is_repository<'a>(entries: impl Iterator<Item = (&'a s
     head && (pointer || objects && refs)
 }
 
-/// The paths, from the workspace on, that the settings of a repository name: folders of hooks, and further settings.
-/// `repository` is where the settings lie.
-pub(in crate::sandbox) fn named_in(root: &Path, settings: &Path, repository: &Path) -> Vec<PathBuf> {
-    let is_small = fs::symlink_metadata(settings).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LARGEST);
-    let text = if is_small { fs::read(settings).unwrap_or_default() } else { Vec::new() };
-    // Of a repository in `.git` the folder of hooks is named from its worktree on, as that is where git runs them.
-    let is_dot_git = repository.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
-    let mut worktree = if is_dot_git { repository.parent().unwrap_or(repository) } else { repository }.to_owned();
-    let mut hooks = Vec::new();
-    let mut named = Vec::new();
-    // What git cannot read, it does not obey.
-    for Setting { section, key, value, .. } in parse_settings(&String::from_utf8_lossy(&text)).unwrap_or_default() {
-        let Some(value) = value else { continue };
-        match (section.as_str(), key.as_str()) {
-            ("core", "worktree") => worktree = repository.join(value),
-            ("core", "hookspath") => hooks.push(value),
-            ("include" | "includeif", "path") => named.push(repository.join(value)),
-            _ => {}
-        }
-    }
-    named.extend(hooks.iter().map(|hooks| worktree.join(hooks)));
-    let mut paths: Vec<PathBuf> = named.into_iter().filter_map(|path| below(root, &path)).collect();
-    let real: Vec<PathBuf> = paths.iter().filter_map(|path| resolved(root, path)).filter(|real| !paths.contains(real)).collect();
-    paths.extend(real);
-    paths
-}
-
-/// Where the links lead that a repository has in place of what git obeys in it, from the workspace on.
+/// Where the links lead that a repository has in place of what git obeys in it, from the workspace on, and the links on the
+/// way there.
 pub(in crate::sandbox) fn links_in(root: &Path, repository: &Path) -> Vec<PathBuf> {
     let hooks = fs::read_dir(root.join(repository).join("hooks")).into_iter().flatten().flatten().take(MOST_HOOKS);
     let paths = RUN.iter().map(|name| repository.join(name)).chain(hooks.map(|entry| repository.join("hooks").join(entry.file_name())));
-    let links = paths.filter(|path| fs::symlink_metadata(root.join(path)).is_ok_and(|metadata| metadata.is_symlink()));
-    links.filter_map(|path| resolved(root, &path)).collect()
-}
-
-/// Where a path leads if every link in it is followed, from the workspace on; what is not there yet stays as it is named.
-fn resolved(root: &Path, path: &Path) -> Option<PathBuf> {
-    let whole = root.join(path);
-    let mut at = whole.clone();
-    // A link that leads nowhere yet has a target all the same.
-    if let Ok(target) = fs::read_link(&whole) {
-        at = whole.parent()?.join(target);
-    }
-    let (real, rest) = at.ancestors().find_map(|above| Some((above.canonicalize().ok()?, at.strip_prefix(above).ok()?)))?;
-    real.starts_with(root).then(|| below(root, &real.join(rest))).flatten()
-}
-
-/// A path as it is from the workspace on, if it is in there, and not the workspace itself.
-pub(in crate::sandbox) fn below(root: &Path, path: &Path) -> Option<PathBuf> {
-    let path = if path.is_absolute() { path.strip_prefix(root).ok()? } else { path };
-    let mut clean = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::Normal(name) => clean.push(name),
-            Component::ParentDir => drop(clean.pop().then_some(())?),
-            Component::CurDir => {}
-            Component::RootDir | Component::Prefix(_) => return None,
-        }
-    }
-    (!clean.as_os_str().is_empty()).then_some(clean)
+    // In place of a directory a link decides what the paths below are.
+    let obeyed = paths.chain([repository.join("info/attributes")]);
+    let ways = |path: PathBuf| ways_to(root, &root.join(&path)).into_iter().filter(move |way| *way != path);
+    obeyed.flat_map(ways).collect()
 }
 
 #[cfg(test)]
@@ -131,27 +86,6 @@ mod tests {
     }
 
     #[test]
-    fn settings_name_what_git_runs() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let root = folder.path().canonicalize().expect("it is there");
-        let named = |text: &str, repository: &str| {
-            let settings = root.join("settings");
-            fs::write(&settings, text).expect("it is written");
-            named_in(&root, &settings, Path::new(repository)).iter().map(|path| path.display().to_string()).collect::<Vec<_>>()
-        };
-        assert_eq!(named("[core]\n\thooksPath = .husky/_\n", ".git"), [".husky/_"]);
-        assert_eq!(named("[core]\n\thooksPath = .husky/_ # managed\n", ".git"), [".husky/_"]);
-        assert_eq!(named("[core]\nworktree = ../../../sub\nhooksPath = .hooks", ".git/modules/sub"), ["sub/.hooks"]);
-        assert_eq!(named("[core] HOOKSPATH=\"../hooks\"", "a/b/.git"), ["a/hooks"]);
-        assert_eq!(named("[core]\nhooksPath = hooks", "bare"), ["bare/hooks"]);
-        assert_eq!(named("[include]\n path = ../shared.cfg\n[includeIf \"gitdir:x\"]\npath=more", ".git"), ["shared.cfg", ".git/more"]);
-        assert_eq!(named(&format!("[core]\nhooksPath = {}/x", root.display()), ".git"), ["x"]);
-        for elsewhere in ["[core]\nhooksPath = /etc/hooks", "[core]\nhooksPath = ../..", "[core]\nhooksPath = .", "[user]\npath = x"] {
-            assert_eq!(named(elsewhere, ".git"), Vec::<String>::new(), "{elsewhere}");
-        }
-    }
-
-    #[test]
     fn links_in_a_repository_are_followed_to_what_git_obeys() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().canonicalize().expect("it is there");
@@ -166,5 +100,7 @@ mod tests {
         fs::create_dir(root.join(".git/hooks")).expect("it is made");
         link("../../h/pc", ".git/hooks/pre-commit");
         assert_eq!(links_in(&root, Path::new(".git")), [Path::new("gc"), Path::new("h/pc")]);
+        link("../e", ".git/info");
+        assert_eq!(links_in(&root, Path::new(".git")), ["gc", "h/pc", ".git/info", "e/attributes"].map(Path::new));
     }
 }

@@ -106,15 +106,17 @@ fn value(chars: &mut Peekable<Chars<'_>>) -> Option<String> {
                 value.push_str(&std::mem::take(&mut blanks));
                 continue;
             }
-            Some('\\') => match chars.next()? {
-                '\n' => continue,
-                'n' => '\n',
-                't' => '\t',
-                'b' => '\u{8}',
-                c @ ('"' | '\\') => c,
-                _ => return None,
+            Some('\\') => match chars.next() {
+                // To git a file ends in a new line.
+                None | Some('\n') => continue,
+                Some('n') => '\n',
+                Some('t') => '\t',
+                Some('b') => '\u{8}',
+                Some(c @ ('"' | '\\')) => c,
+                Some(_) => return None,
             },
-            Some(c) if c.is_whitespace() && !is_quoted => {
+            // No other character is a blank to git.
+            Some(c @ (' ' | '\t' | '\r')) if !is_quoted => {
                 if !value.is_empty() {
                     blanks.push(c);
                 }

@@ -136,7 +136,7 @@ impl SettingsCopies {
             let whole = workspace.join(path);
             let Some(format) = Format::of(path).filter(|_| *how == Protected::ReadOnly) else { continue };
             if format == Format::Git {
-                included.extend(git::named_in(workspace, &whole, path.parent().unwrap_or(Path::new(""))));
+                included.extend(git::included_by(workspace, &whole));
             }
             self.mount(&whole, format)?;
         }

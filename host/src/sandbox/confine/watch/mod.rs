@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use crate::policy::{Protected, ProtectedPaths, WorkspacePath};
+use crate::sandbox::git::NamedPaths;
 pub(super) use growth::{Crowd, Growth, Inventory};
 pub(super) use walk::MOST_ENTRIES;
 use walk::{Folder, Walk};
@@ -19,7 +20,7 @@ use walk::{Folder, Walk};
 /// Bytes that are kept to be put back.
 const MOST_KEPT: u64 = 64 << 20;
 /// Links that lead to links that lead to links: what is protected by the last of them is so by its own name, or not at all.
-const MOST_ROUNDS: usize = 3;
+const MOST_ROUNDS: usize = 6;
 
 /// What there is.
 #[derive(Debug, Default)]
@@ -49,6 +50,12 @@ pub(super) struct Snapshot {
     leads_to: Vec<(WorkspacePath, Protected)>,
     /// What lies above the paths that settings name, and is no link: what is named need not be there yet.
     above_named: BTreeSet<PathBuf>,
+    /// What settings of git name, before a command.
+    git: NamedPaths,
+    /// The inodes of directories that are repositories or worktrees.
+    tops: BTreeSet<u64>,
+    /// The paths of the same.
+    top_paths: BTreeSet<PathBuf>,
     /// The paths of the entries, by the numbers of their inodes.
     by_inode: BTreeMap<u64, PathBuf>,
 }
@@ -107,13 +114,22 @@ impl Snapshot {
     pub(super) fn before(
         root: &Path,
         protected: &ProtectedPaths,
+        mut git: NamedPaths,
         keeping: bool,
         goes_on: GoesOn<'_>,
     ) -> Result<(Self, ProtectedPaths), String> {
         let mut protected = protected.clone();
         let mut above_named = BTreeSet::new();
+        let mut named: Vec<_> = git.from_outside()?.iter().filter_map(|path| Some((as_place(path)?, Protected::ReadOnly))).collect();
         for round in 1.. {
-            let mut snapshot = Walk::new(root, &protected, keeping, None, goes_on).run(None)?;
+            let above = named.iter().flat_map(|(path, _)| Path::new(path.as_str()).ancestors().skip(1));
+            let above = above.filter(|above| !above.as_os_str().is_empty() && !root.join(above).is_symlink());
+            above_named.extend(above.map(Path::to_owned));
+            for (path, how) in &named {
+                protected = protected.and_place(path, *how);
+            }
+            let mut snapshot = Walk::new(root, &protected, keeping, None, goes_on).with_settings(git).run(None)?;
+            git = std::mem::take(&mut snapshot.git);
             snapshot.close_again(root, &Self::default());
             if snapshot.growth.is_cut {
                 return Err(format!(
@@ -121,16 +137,11 @@ impl Snapshot {
                      Choose a folder of it as the workspace (`-C FOLDER`)"
                 ));
             }
-            let named = snapshot.leads_to.iter().map(|(path, _)| Path::new(path.as_str()));
-            let above = named.flat_map(|path| path.ancestors().skip(1)).filter(|above| !above.as_os_str().is_empty());
-            above_named.extend(above.filter(|above| !root.join(above).is_symlink()).map(Path::to_owned));
             if snapshot.leads_to.is_empty() || round == MOST_ROUNDS {
-                snapshot.above_named = above_named;
+                (snapshot.above_named, snapshot.git) = (above_named, git);
                 return Ok((snapshot, protected));
             }
-            for (path, how) in &snapshot.leads_to {
-                protected = protected.and_place(path, *how);
-            }
+            named = snapshot.leads_to;
         }
         Err("the workspace cannot be looked through".to_owned())
     }
@@ -190,6 +201,12 @@ impl Snapshot {
         let bytes = self.entries.values().map(|entry| entry.size).sum();
         ProtectionCost { mounts: folders.len() + leaves.len(), text, bytes }
     }
+}
+
+/// A path of the workspace, for the list of protected paths.
+fn as_place(path: &Path) -> Option<WorkspacePath> {
+    let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
+    WorkspacePath::parse(&parts.join("/"), None).ok()
 }
 
 /// What it takes to protect the paths of a workspace from a command.

@@ -4,6 +4,7 @@ use std::os::unix::fs::symlink;
 use std::time::Duration;
 
 use super::*;
+use crate::sandbox::git::UserSettings;
 
 struct Place {
     folder: tempfile::TempDir,
@@ -32,8 +33,12 @@ impl Place {
         self
     }
 
+    fn git(&self) -> NamedPaths {
+        NamedPaths::new(&self.root(), &UserSettings::default()).expect("they are read")
+    }
+
     fn before(&self) -> (Snapshot, ProtectedPaths) {
-        Snapshot::before(&self.root(), &ProtectedPaths::default(), true, &mut || true).expect("it can be looked at")
+        Snapshot::before(&self.root(), &ProtectedPaths::default(), self.git(), true, &mut || true).expect("it can be looked at")
     }
 
     fn after(&self, (before, protected): &(Snapshot, ProtectedPaths)) -> Snapshot {
@@ -86,7 +91,7 @@ fn packages_hold_nobodys_secrets_but_may_hold_repositories() {
     assert_eq!(table(&place.before().0), ["P node_modules/b/.git", "R node_modules/b/.git/config"]);
     let policy = crate::policy::WorkspacePath::parse("node_modules/a/.npmrc", None).expect("a path");
     let rules = ProtectedPaths::default().and_own(&policy);
-    let (all, _) = Snapshot::before(&place.root(), &rules, true, &mut || true).expect("it can be looked at");
+    let (all, _) = Snapshot::before(&place.root(), &rules, place.git(), true, &mut || true).expect("it can be looked at");
     assert!(table(&all).contains(&"H node_modules/a/.npmrc".to_owned()), "only the built-in list gives way");
 }
 
@@ -101,7 +106,7 @@ fn files_beyond_what_is_kept_are_told_apart_afterwards() {
     let after = place.after(&known);
     let is_as = |path: &str| after.entries[Path::new(path)].is_as(&known.0.entries[Path::new(path)]);
     assert!(is_as(".env") && !is_as(".git/hooks/pre-commit"));
-    let refused = Snapshot::before(&place.root(), &ProtectedPaths::default(), true, &mut || true);
+    let refused = Snapshot::before(&place.root(), &ProtectedPaths::default(), place.git(), true, &mut || true);
     assert!(refused.is_err_and(|problem| problem.contains("64 MiB")));
 }
 
@@ -132,6 +137,6 @@ fn a_walk_that_nobody_waits_for_ends() {
     for n in 0..5000 {
         fs::write(place.root().join(n.to_string()), "").expect("it is written");
     }
-    let ended = Snapshot::before(&place.root(), &ProtectedPaths::default(), true, &mut || false);
+    let ended = Snapshot::before(&place.root(), &ProtectedPaths::default(), place.git(), true, &mut || false);
     assert!(ended.is_err_and(|problem| problem.contains("nobody waits")));
 }

@@ -155,6 +155,8 @@ fn protect(around: &Surroundings<'_>, arguments: &mut Arguments) -> Result<(), S
         let copy = around.copies.iter().find(|(of, _)| *of == target).map(|(_, copy)| copy.as_path());
         match how {
             Protected::Pinned => {}
+            // What is hidden there stays hidden.
+            Protected::ReadOnly if kind.is_symlink() && is_covered(around, &target) => {}
             Protected::ReadOnly => arguments.mount("--ro-bind", copy.unwrap_or(&target), &target),
             Protected::Hidden if target.is_dir() => arguments.mount("--ro-bind", around.empty_folder, &target),
             Protected::Hidden => arguments.mount("--ro-bind", around.empty_file, &target),

@@ -1,5 +1,6 @@
 //! Going through a workspace, from the outside in.
 
+mod named;
 mod record;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -15,7 +16,7 @@ use record::is_itself;
 use super::growth::{Crowd, MOST_IN_FOLDER, NewFolder};
 use super::{GoesOn, Identity, Snapshot};
 use crate::policy::{Names, Protected, ProtectedPaths};
-use crate::sandbox::git;
+use crate::sandbox::git::{self, NamedPaths};
 
 /// Entries of a workspace.
 pub(in crate::sandbox::confine) const MOST_ENTRIES: usize = if cfg!(test) { 20_000 } else { 1_000_000 };
@@ -76,6 +77,8 @@ pub(super) struct Walk<'a> {
     /// What was protected before is looked at first, and then what else was there: no crowd of new files keeps the eye from it.
     folders: VecDeque<Folder>,
     new_folders: VecDeque<Folder>,
+    /// What was found to be led to.
+    led_to: BTreeSet<(PathBuf, Protected)>,
     all: Snapshot,
 }
 
@@ -106,8 +109,15 @@ impl<'a> Walk<'a> {
             bytes: 0,
             folders: known.collect(),
             new_folders: VecDeque::new(),
+            led_to: BTreeSet::new(),
             all: Snapshot { begun: Some(SystemTime::now()), ..Snapshot::default() },
         }
+    }
+
+    /// With the settings that name what git runs, for a look before a command.
+    pub(super) fn with_settings(mut self, git: NamedPaths) -> Self {
+        self.all.git = git;
+        self
     }
 
     /// Looks through the workspace, after a command until then.
@@ -240,7 +250,8 @@ impl<'a> Walk<'a> {
             if kind.is_socket() && self.before.is_none() && self.all.sockets.len() < MOST_SOCKETS {
                 self.all.sockets.push(folder.path.join(&name));
             }
-            if kind.is_dir() || folder.telling || folder.inherited.is_some() || self.may_matter(&name, inode) {
+            let may_lead = || kind.is_symlink() && self.names.may_be_above(&name.to_string_lossy());
+            if kind.is_dir() || folder.telling || folder.inherited.is_some() || self.may_matter(&name, inode) || may_lead() {
                 picked.push((name, kind, inode));
             }
             let is_over = if self.before.is_some() { picked.len() >= MOST_LISTED } else { count > MOST_ENTRIES };
@@ -285,6 +296,7 @@ impl<'a> Walk<'a> {
         }
         // `.git` itself, a submodule's or a worktree's, and not the folders that hold these.
         let is_git = folder.as_git.as_deref() == Some(Path::new(".git")) || folder.as_git.is_some() && names().any(|name| name == "HEAD");
+        self.look_for_named(&folder, &entries, is_repository, is_git)?;
         for (name, kind, inode) in entries {
             self.look_for_moved(&folder.path.join(&name), kind, inode);
             self.entry(&folder, &name, kind, inode, is_git)?;
@@ -332,6 +344,7 @@ impl<'a> Walk<'a> {
         // As a file or as a link, `.git` says where hooks are.
         let itself = rule.map(|(how, _)| if how == Protected::Pinned && !kind.is_dir() { Protected::ReadOnly } else { how });
         let own = folder.own || rule.is_some_and(|(_, own)| own);
+        let itself = itself.max(self.lead_on(folder, &path, kind, as_git_paths()));
         let how = itself.max(folder.inherited);
         self.all.holds_own |= own;
         if let Some(how) = how {
@@ -339,11 +352,6 @@ impl<'a> Walk<'a> {
             let runs = how == Protected::Hidden && as_git_paths().chain([&path]).any(|path| self.is_read_only(path));
             self.take(&path, how, inherited, runs, own)?;
             self.follow(&path, kind, how);
-        }
-        if is_git && !kind.is_dir() && ["config", "config.worktree"].iter().any(|known| git::is_named(&name, known)) {
-            let settings = self.root.join(&path).canonicalize().unwrap_or_default();
-            let named = git::named_in(self.root, &settings, &folder.path);
-            named.iter().for_each(|named| self.leads_to(named, Protected::ReadOnly));
         }
         if kind.is_dir() && self.is_looked_into(&path, inode, how) && !own {
             let inherited = how.filter(|how| *how != Protected::Pinned);

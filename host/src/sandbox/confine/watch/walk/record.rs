@@ -6,9 +6,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::super::{Found, Identity, Kept, MOST_KEPT};
+use super::super::{Found, Identity, Kept, MOST_KEPT, as_place};
 use super::{Folder, LONGEST_PATH, Walk};
-use crate::policy::{Author, Protected, WorkspacePath};
+use crate::policy::{Author, Protected};
 use crate::sandbox::git;
 
 impl Walk<'_> {
@@ -88,19 +88,19 @@ impl Walk<'_> {
 
     /// What a protected link leads to is protected like it.
     pub(super) fn follow(&mut self, path: &Path, kind: FileType, how: Protected) {
-        if kind.is_symlink()
-            && how != Protected::Pinned
-            && let Ok(target) = self.root.join(path).canonicalize()
-            && let Some(target) = target.is_absolute().then(|| git::below(self.root, &target)).flatten()
-        {
-            self.leads_to(&target, how);
+        if kind.is_symlink() && how != Protected::Pinned {
+            // The links on the way decide where it leads.
+            let ways = git::ways_to(self.root, &self.root.join(path));
+            ways.iter().filter(|way| *way != path).for_each(|way| self.leads_to(way, how));
         }
     }
 
     pub(super) fn leads_to(&mut self, path: &Path, how: Protected) {
-        let texts = texts(path);
-        let known = self.protected.of_parts(texts.iter().map(String::as_str)) >= Some(how);
-        if !known && let Ok(path) = WorkspacePath::parse(&texts.join("/"), None) {
+        let known = self.protected.of_parts(texts(path).iter().map(String::as_str)) >= Some(how);
+        if !known
+            && self.led_to.insert((path.to_owned(), how))
+            && let Some(path) = as_place(path)
+        {
             self.all.leads_to.push((path, how));
         }
     }
@@ -152,6 +152,6 @@ pub(super) fn is_itself(root: &Path, path: &Path) -> bool {
     }
 }
 
-fn texts(path: &Path) -> Vec<String> {
+pub(super) fn texts(path: &Path) -> Vec<String> {
     path.iter().map(|part| String::from_utf8_lossy(part.as_bytes()).into_owned()).collect()
 }

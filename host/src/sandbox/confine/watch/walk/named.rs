@@ -1,0 +1,88 @@
+//! What a walk finds of the paths that settings of git name, and of links in place of directories with protected paths.
+
+use std::fs::{self, FileType};
+use std::path::{Path, PathBuf};
+
+use super::record::texts;
+use super::{Entries, Folder, Walk};
+use crate::policy::Protected;
+use crate::sandbox::git;
+
+impl Walk<'_> {
+    /// Protects what the settings of a repository or of a worktree name, if this directory is one.
+    pub(super) fn look_for_named(&mut self, folder: &Folder, entries: &Entries, is_repository: bool, is_git: bool) -> Result<(), String> {
+        let has = |known: &str| entries.iter().any(|(name, ..)| git::is_named(&name.to_string_lossy(), known));
+        let is_dot_git = folder.path.file_name().is_some_and(|name| git::is_named(&name.to_string_lossy(), ".git"));
+        let is_top = has(".git");
+        let has_settings = is_git && ["config", "config.worktree", "commondir"].into_iter().any(has);
+        if !is_top && (!is_repository && !has_settings || is_dot_git) {
+            return Ok(());
+        }
+        self.all.tops.insert(folder.inode);
+        self.all.top_paths.insert(folder.path.clone());
+        if self.before.is_some() {
+            self.look_below_new_top(folder, is_top);
+            return Ok(());
+        }
+        let dot_git = if is_top { folder.path.join(".git") } else { folder.path.clone() };
+        let named = self.all.git.of_repository(&folder.path, &dot_git)?;
+        named.iter().for_each(|path| self.leads_to(path, Protected::ReadOnly));
+        Ok(())
+    }
+
+    /// Settings of the user name paths in every repository, also in one that a command made or moved.
+    fn look_below_new_top(&mut self, folder: &Folder, is_top: bool) {
+        let Some(before) = self.before else { return };
+        let is_known = before.tops.contains(&folder.inode) && self.is_where_it_was(folder);
+        if is_known {
+            return;
+        }
+        for path in before.git.of_user_in(&folder.path) {
+            let first = path.strip_prefix(&folder.path).ok().and_then(|rest| rest.iter().next());
+            let was_there = first.is_some_and(|first| before.inventory.has(folder.inode, first)) && !before.tops.contains(&folder.inode);
+            if was_there && is_top && fs::symlink_metadata(self.root.join(&path)).is_ok() {
+                // Somebody's own file would become what git runs, so it is the repository that goes.
+                let _ = self.take(&folder.path.join(".git"), Protected::ReadOnly, false, false, false);
+                continue;
+            }
+            self.take_new(folder, &path);
+        }
+    }
+
+    /// Whether a repository or a worktree has the path that it had before the command.
+    fn is_where_it_was(&self, folder: &Folder) -> bool {
+        self.before.is_some_and(|before| before.top_paths.contains(&folder.path))
+    }
+
+    fn take_new(&mut self, around: &Folder, path: &Path) {
+        let Ok(metadata) = fs::symlink_metadata(self.root.join(path)) else { return };
+        if self.take(path, Protected::ReadOnly, false, false, false).is_ok() && metadata.is_dir() {
+            let inherited = Some(Protected::ReadOnly);
+            let inode = std::os::unix::fs::MetadataExt::ino(&metadata);
+            self.later(Folder { path: path.to_owned(), inode, inherited, telling: true, ..around.clone() }, false);
+        }
+    }
+
+    /// A link in place of a directory that has protected paths below decides what these are: it is protected itself, and so
+    /// is what it gives their names to.
+    pub(super) fn lead_on<'b>(
+        &mut self,
+        folder: &Folder,
+        path: &'b Path,
+        kind: FileType,
+        as_git: impl Iterator<Item = &'b PathBuf>,
+    ) -> Option<Protected> {
+        if !kind.is_symlink() {
+            return None;
+        }
+        let by_name = (!folder.in_packages).then_some(path);
+        let names: Vec<&Path> = as_git.map(PathBuf::as_path).chain(by_name).collect();
+        let below = |name: &&Path| self.protected.read_only_below(texts(name).iter().map(String::as_str));
+        let rests: std::collections::BTreeSet<String> = names.iter().flat_map(below).collect();
+        for rest in &rests {
+            let ways = git::ways_to(self.root, &self.root.join(path).join(rest));
+            ways.iter().filter(|way| !way.starts_with(path)).for_each(|way| self.leads_to(way, Protected::ReadOnly));
+        }
+        (!rests.is_empty()).then_some(Protected::ReadOnly)
+    }
+}

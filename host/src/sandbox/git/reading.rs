@@ -1,0 +1,270 @@
+//! Files of settings with everything that they include, and the paths that they name.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use super::programs::{ValueKind, kind_of};
+use super::settings::{Setting, parse_settings};
+use super::user::expanded;
+use super::words::paths_in;
+
+/// Bytes of one file of settings.
+const LARGEST: u64 = 16 << 20;
+/// Bytes of all files of settings that are read for one look at a workspace.
+const MOST_BYTES: u64 = 256 << 20;
+/// Files that include each other: the limit of git.
+const MOST_LEVELS: usize = 10;
+/// Files that are read for one repository.
+const MOST_FILES: usize = 1000;
+/// Paths that the settings of one repository name.
+const MOST_PATHS: usize = 5000;
+
+/// A path that a setting names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NamedPath {
+    /// Relative to the top directory of each worktree, or absolute.
+    pub(super) path: PathBuf,
+    pub(super) kind: PathKind,
+}
+
+/// What a setting says that a path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum PathKind {
+    Directory,
+    File,
+    /// A word of a command line, which may be no path at all.
+    Word,
+}
+
+/// What the settings of a repository name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct References {
+    /// Absolute paths of files that are included, also of files that do not exist.
+    pub(super) includes: BTreeSet<PathBuf>,
+    /// Values of `core.worktree`.
+    pub(super) worktrees: Vec<PathBuf>,
+    pub(super) named: BTreeSet<NamedPath>,
+}
+
+/// Reads files of settings, within limits.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SettingsReader {
+    home: Option<PathBuf>,
+    bytes: u64,
+}
+
+impl SettingsReader {
+    pub(super) fn new(home: Option<PathBuf>) -> Self {
+        Self { home, bytes: 0 }
+    }
+
+    /// What these files and the files that they include name. A file that git refuses names nothing, since git does not run
+    /// then. `tolerates_closed`: git passes over a file that the user may not read.
+    ///
+    /// # Errors
+    /// A file that git would read cannot be read here. The paths that it names cannot be protected.
+    pub(super) fn read(&mut self, files: &[PathBuf], tolerates_closed: bool) -> Result<References, String> {
+        let mut references = References::default();
+        let mut seen = BTreeSet::new();
+        let mut ahead: VecDeque<(PathBuf, usize)> = files.iter().map(|file| (file.clone(), 0)).collect();
+        while let Some((file, level)) = ahead.pop_front() {
+            let Ok(real) = file.canonicalize().or_else(|error| ignoring_missing(error, &file)) else { continue };
+            if !seen.insert(real) {
+                continue;
+            }
+            if seen.len() > MOST_FILES {
+                return Err(unusable(&file, &format!("it is one of more than {MOST_FILES} files that include each other")));
+            }
+            let Some(text) = self.text_of(&file, tolerates_closed)? else { continue };
+            for setting in parse_settings(&text).unwrap_or_default() {
+                if let Some(included) = self.take(setting, &file, &mut references)
+                    && level < MOST_LEVELS
+                {
+                    ahead.push_back((included, level + 1));
+                }
+            }
+            if references.named.len() + references.includes.len() > MOST_PATHS {
+                return Err(unusable(&file, &format!("it and the files that it includes name more than {MOST_PATHS} paths")));
+            }
+        }
+        Ok(references)
+    }
+
+    /// Adds what one setting names. Gives the path of a file that it includes.
+    fn take(&self, setting: Setting, file: &Path, references: &mut References) -> Option<PathBuf> {
+        let Setting { section, key, value, .. } = setting;
+        let value = value.filter(|value| !value.is_empty())?;
+        let path = || expanded(&value, self.home.as_deref());
+        match (section.as_str(), key.as_str()) {
+            // Whether a condition holds changes from one moment to the next.
+            ("include" | "includeif", "path") => {
+                let included = file.parent()?.join(path());
+                references.includes.insert(included.clone());
+                return Some(included);
+            }
+            ("core", "worktree") => references.worktrees.push(path()),
+            _ => {
+                let mut add = |path: PathBuf, kind| {
+                    references.named.insert(NamedPath { path, kind });
+                };
+                let mut add_line = |line: &str| {
+                    let words = paths_in(line);
+                    words.iter().for_each(|word| add(expanded(word, self.home.as_deref()), PathKind::Word));
+                };
+                match kind_of(&section, &key)? {
+                    ValueKind::Directory => add(path(), PathKind::Directory),
+                    ValueKind::File => add(path(), PathKind::File),
+                    ValueKind::CommandLine => {
+                        add_line(value.trim_start_matches('!'));
+                        // Where git takes the whole value for a path.
+                        add(path(), PathKind::Word);
+                    }
+                    ValueKind::Alias => match value.strip_prefix('!') {
+                        Some(line) => add_line(line),
+                        None => add_line(&format!("git {value}")),
+                    },
+                    ValueKind::Address => add_line(value.split_once("::").map_or("", |(_, line)| line)),
+                }
+            }
+        }
+        None
+    }
+
+    fn text_of(&mut self, file: &Path, tolerates_closed: bool) -> Result<Option<String>, String> {
+        match read(file) {
+            Ok(None) => Ok(None),
+            Ok(Some(bytes)) => {
+                self.bytes += bytes.len() as u64;
+                if self.bytes > MOST_BYTES {
+                    return Err(unusable(file, &format!("it is one of several with more than {} MiB", MOST_BYTES >> 20)));
+                }
+                Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && tolerates_closed => Ok(None),
+            Err(error) => Err(unusable(file, &error.to_string())),
+        }
+    }
+}
+
+/// A path that cannot be resolved is left as it is, unless nothing is there.
+fn ignoring_missing(error: io::Error, file: &Path) -> io::Result<PathBuf> {
+    if is_missing(&error) { Err(error) } else { Ok(file.to_owned()) }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        || error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+}
+
+/// The content of a file of settings; `None` if nothing is there, or something that git refuses.
+fn read(file: &Path) -> io::Result<Option<Vec<u8>>> {
+    let metadata = match fs::metadata(file) {
+        Err(error) if is_missing(&error) => return Ok(None),
+        metadata => metadata?,
+    };
+    if metadata.is_dir() || file.canonicalize().is_ok_and(|real| real == Path::new("/dev/null")) {
+        return Ok(None);
+    }
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    // What has come to be there since does not block.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(file)?;
+    let mut bytes = Vec::new();
+    opened.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(io::Error::other(format!("it is larger than {} MiB", LARGEST >> 20)));
+    }
+    Ok(Some(bytes))
+}
+
+fn unusable(file: &Path, why: &str) -> String {
+    let file = crate::shown::line(&file.display().to_string(), 200);
+    format!(
+        "settings of git cannot be read: {file}: {why}. Files that they name for git to run cannot be protected from commands\n\
+         hint: repair or remove `{file}`, or choose a workspace without it (`-C DIRECTORY`)"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("a directory");
+        let root = folder.path().canonicalize().expect("it is there");
+        (folder, root)
+    }
+
+    #[test]
+    fn includes_are_followed_as_far_as_git_does() {
+        let (_folder, root) = folder();
+        for level in 0..15 {
+            let text = format!("[include]\npath = c{}\n[includeIf \"gitdir:x\"]\npath=c0\n[core]\nhooksPath = h{level}\n", level + 1);
+            fs::write(root.join(format!("c{level}")), text).expect("it is written");
+        }
+        let references = SettingsReader::default().read(&[root.join("c0")], false).expect("it is read");
+        assert_eq!(references.named.len(), MOST_LEVELS + 1);
+        assert!(references.includes.contains(&root.join("c11")));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_an_error_and_what_git_refuses_names_nothing() {
+        let (_folder, root) = folder();
+        let file = root.join("config");
+        let read = || SettingsReader::default().read(std::slice::from_ref(&file), false);
+        let is_empty = || read().is_ok_and(|references| references.named.is_empty());
+        assert!(is_empty());
+        for target in ["missing", "config", "/dev/null", "/"] {
+            symlink(target, &file).expect("a link");
+            assert!(is_empty(), "{target}");
+            fs::remove_file(&file).expect("it is removed");
+        }
+        fs::write(&file, "[core]\nhooksPath = x\n[broken").expect("it is written");
+        assert!(is_empty());
+        let large = |length: usize| "#".repeat(length) + "\n[core]\nhooksPath = x\n";
+        fs::write(&file, large(15 << 20)).expect("it is written");
+        assert_eq!(read().expect("it is read").named.len(), 1);
+        fs::write(&file, large(16 << 20)).expect("it is written");
+        let problem = read().expect_err("it is too large");
+        assert!(problem.contains("larger than 16 MiB.") && problem.contains("\nhint: repair or remove"), "{problem}");
+        fs::remove_file(&file).expect("it is removed");
+        let _socket = std::os::unix::net::UnixListener::bind(&file).expect("it is bound");
+        assert!(read().is_err_and(|problem| problem.contains("not a regular file")));
+    }
+
+    #[test]
+    fn values_name_paths_in_the_way_of_their_setting() {
+        let (_folder, root) = folder();
+        let file = root.join("config");
+        let named = |text: &str| {
+            fs::write(&file, text).expect("it is written");
+            let references = SettingsReader::new(Some("/home/u".into())).read(std::slice::from_ref(&file), false).expect("it is read");
+            references.named.iter().map(|named| format!("{:?} {}", named.kind, named.path.display())).collect::<Vec<_>>()
+        };
+        for (text, expected) in [
+            ("[core]\nhooksPath = ~/h", &["Directory /home/u/h"][..]),
+            ("[core]\nattributesFile = a b", &["File a b"]),
+            ("[filter \"x\"]\nclean = ./a %f", &["Word ./a", "Word ./a %f"]),
+            ("[diff]\nexternal = ~/d", &["Word /home/u/d"]),
+            ("[alias]\nx = !./a", &["Word ./a"]),
+            ("[alias]\nx = bisect run ./a", &["Word ./a", "Word bisect", "Word git", "Word run"]),
+            ("[alias]\nx = log src/a", &["Word git"]),
+            ("[remote \"o\"]\nurl = ext::./a %S", &["Word ./a"]),
+            ("[remote \"o\"]\nurl = ../other.git", &[]),
+            ("[submodule \"s\"]\nupdate = !./a", &["Word ./a", "Word !./a"]),
+            ("[core]\nfsmonitor\n[core]\npager = \"\"", &[]),
+            ("[user]\nname = ./a", &[]),
+        ] {
+            assert_eq!(named(text), expected, "{text}");
+        }
+    }
+}

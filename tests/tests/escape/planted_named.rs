@@ -1,0 +1,257 @@
+//! Files that settings of git name: nothing that a command puts in their place runs when the user's own git comes by.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use cofferdam::policy::SandboxLevel;
+use cofferdam_tests::program::Home;
+
+use super::LEVELS;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
+
+/// Makes a program that leaves a trace.
+const PLANT: &str = "evil() { mkdir -p \"$(dirname \"$1\")\"; printf '#!/bin/sh\\ntouch RAN\\nexit 1\\n' > \"$1\"; chmod +x \"$1\"; }\n";
+/// A repository with a commit.
+const SETUP: &str = "repository() { git init -q \"$@\" . && git config user.name A && git config user.email a@example.org && commit; }\n\
+    commit() { git -c user.name=A -c user.email=a@example.org commit -q --allow-empty -m x; }\n";
+
+struct Plant {
+    name: &'static str,
+    /// What the user did in the workspace before. `OUT` is a directory outside of it, and the home is `HOME`.
+    setup: &'static str,
+    command: &'static str,
+    /// What the user does afterwards.
+    act: &'static str,
+}
+
+const fn plant(name: &'static str, setup: &'static str, command: &'static str, act: &'static str) -> Plant {
+    Plant { name, setup, command, act }
+}
+
+const PLANTS: &[Plant] = &[
+    plant(
+        "hooks of a linked worktree",
+        "repository; git config core.hooksPath tools/hooks; git worktree add -q wt",
+        "evil wt/tools/hooks/pre-commit",
+        "cd wt; commit",
+    ),
+    plant(
+        "hooks of a workspace that is a linked worktree",
+        "mkdir OUT/main; w=$PWD; cd OUT/main; repository; git config core.hooksPath tools/hooks; git worktree add -q $w",
+        "evil tools/hooks/pre-commit",
+        "commit",
+    ),
+    plant(
+        "hooks of a worktree with a separate repository",
+        "mkdir sub; cd sub; repository --separate-git-dir OUT/separate; git config core.hooksPath tools/hooks",
+        "evil sub/tools/hooks/pre-commit",
+        "cd sub; commit",
+    ),
+    plant(
+        "hooks of a submodule",
+        "repository; w=$PWD; mkdir OUT/lib; cd OUT/lib; repository; cd $w; git -c protocol.file.allow=always submodule --quiet add OUT/lib sub; \
+         git -C sub config core.hooksPath tools/hooks",
+        "evil sub/tools/hooks/pre-commit",
+        "cd sub; commit",
+    ),
+    plant("hooks at the top", "repository; git config core.hooksPath .", "evil pre-commit", "commit"),
+    plant(
+        "hooks that settings of the user name",
+        "git config --global core.hooksPath tools/hooks; repository",
+        "evil tools/hooks/pre-commit",
+        "commit",
+    ),
+    plant(
+        "hooks of a new repository that settings of the user name",
+        "git config --global core.hooksPath tools/hooks",
+        "git init -q new; evil new/tools/hooks/pre-commit",
+        "cd new; commit",
+    ),
+    plant(
+        "hooks in a repository that is renamed",
+        "git config --global core.hooksPath tools/hooks; mkdir sub; cd sub; repository",
+        "mv sub new; evil new/tools/hooks/pre-commit",
+        "cd new; commit",
+    ),
+    plant(
+        "hooks by an absolute path of the user",
+        "git config --global core.hooksPath $PWD/shared; repository",
+        "evil shared/pre-commit",
+        "commit",
+    ),
+    plant(
+        "settings that those of the user include",
+        "git config --global include.path $PWD/shared.cfg; repository",
+        "printf '[core]\\nfsmonitor=\"touch RAN; false\"\\n' > shared.cfg",
+        "git status",
+    ),
+    plant(
+        "hooks that a repository around the workspace names",
+        "w=$PWD; cd ..; repository; git config core.hooksPath ${w##*/}/hooks",
+        "evil hooks/pre-commit",
+        "cd ..; commit",
+    ),
+    plant("a monitor of files", "repository; git config core.fsmonitor ./monitor", "evil monitor", "git status"),
+    plant(
+        "a filter",
+        "repository; echo '* filter=x' > .git/info/attributes; git config filter.x.clean 'sh tools/clean %f'",
+        "evil tools/clean",
+        "echo x > file; git add file",
+    ),
+    plant("an alias", "repository; git config alias.up '!$(git rev-parse --show-toplevel)/tools/up now'", "evil tools/up", "git up"),
+    plant(
+        "an editor that is replaced",
+        "repository; echo true > edit; git config core.editor 'sh edit'",
+        "evil edit",
+        "git commit --allow-empty",
+    ),
+    plant(
+        "a comparison in a linked worktree",
+        "repository; echo a > file; git add file; commit; git config diff.external tools/compare; git worktree add -q wt",
+        "evil wt/tools/compare",
+        "cd wt; echo b > file; git diff",
+    ),
+    plant(
+        "settings that included settings include",
+        "repository; git config include.path ../a.cfg; printf '[includeIf \"onbranch:none\"]\\npath=c.cfg\\n[include]\\npath=sub/b.cfg\\n' > a.cfg",
+        "mkdir sub; printf '[core]\\nfsmonitor=\"touch RAN; false\"\\n' > sub/b.cfg",
+        "git status",
+    ),
+    plant(
+        "hooks that large settings name",
+        "repository; head -c 3000000 /dev/zero | tr '\\0' '#' >> .git/config; printf '\\n[core]\\nhooksPath=tools/hooks\\n' >> .git/config",
+        "evil tools/hooks/pre-commit",
+        "commit",
+    ),
+    plant(
+        "attributes behind a link",
+        "repository; rm -rf .git/info; mkdir e; ln -s ../e .git/info; git config filter.x.clean 'touch RAN; cat'",
+        "echo '* filter=x' > e/attributes",
+        "echo x > file; git add file",
+    ),
+    plant(
+        "attributes behind a new link",
+        "repository; git config filter.x.clean 'touch RAN; cat'",
+        "mkdir e; echo '* filter=x' > e/attributes; rm -rf .git/info; ln -s ../e .git/info",
+        "echo x > file; git add file",
+    ),
+    plant(
+        "a link on the way to hooks, changed",
+        "repository; mkdir -p s/hooks; ln -s s l; git config core.hooksPath l/hooks",
+        "evil t/hooks/pre-commit; rm l; ln -s t l",
+        "commit",
+    ),
+    plant(
+        "a link on the way to included settings, changed",
+        "repository; mkdir s; touch s/cfg; ln -s s m; ln -s m l; git config include.path ../l/cfg",
+        "mkdir t; printf '[core]\\nfsmonitor=\"touch RAN; false\"\\n' > t/cfg; rm m; ln -s t m",
+        "git status",
+    ),
+    plant(
+        "a directory on the way to hooks, made a link",
+        "repository; mkdir -p tools/hooks; git config core.hooksPath tools/hooks",
+        "evil t/hooks/pre-commit; rm -r tools; ln -s t tools",
+        "commit",
+    ),
+];
+
+fn home(level: SandboxLevel) -> Home {
+    let home = Home::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"));
+    home.write("config/cofferdam/config.toml", format!("[commands]\nminimum = \"{level}\"\nat_most = \"{level}\"\n"));
+    home
+}
+
+fn call(home: &Home, line: &str) -> String {
+    let input = serde_json::json!({"command": line}).to_string();
+    let ran = home.run(&["tools", "call", "bash", &input, "--mode", "auto"]);
+    format!("{}{}", ran.stdout, ran.stderr)
+}
+
+fn shell(home: &Home, line: &str) -> bool {
+    let mut command = Command::new("sh");
+    home.furnish(&mut command);
+    command.args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().expect("sh starts").success()
+}
+
+/// Whether something ran when the user's git came by, and what the command said.
+fn runs(level: SandboxLevel, plant: &Plant) -> (bool, String) {
+    let home = home(level);
+    let outside = tempfile::tempdir().expect("a directory");
+    let ran = outside.path().join("ran");
+    let fill = |line: String| line.replace("RAN", &ran.display().to_string()).replace("OUT", &outside.path().display().to_string());
+    let is_set_up = shell(&home, &fill(format!("set -e\n{SETUP}{}", plant.setup)));
+    assert!(is_set_up && !ran.exists(), "{}", plant.name);
+    let said = call(&home, &fill(format!("{PLANT}{}", plant.command)));
+    shell(&home, &fill(format!("{SETUP}{}", plant.act)));
+    (Path::exists(&ran), said)
+}
+
+#[test]
+fn without_a_sandbox_what_settings_name_runs() {
+    let idle: Vec<_> = PLANTS.iter().map(|plant| (plant.name, runs(SandboxLevel::None, plant))).filter(|(_, (ran, _))| !ran).collect();
+    assert!(idle.is_empty(), "these show nothing: {idle:#?}");
+}
+
+#[test]
+fn nothing_runs_that_a_command_put_where_settings_name_it() {
+    let all = LEVELS.iter().flat_map(|level| PLANTS.iter().map(move |plant| (level, plant)));
+    let survived: Vec<String> = all
+        .filter_map(|(level, plant)| {
+            let (ran, said) = runs(*level, plant);
+            ran.then(|| format!("`{level}`: {}\n    said: {}", plant.name, said.chars().take(600).collect::<String>()))
+        })
+        .collect();
+    assert!(survived.is_empty(), "{}", survived.join("\n"));
+}
+
+#[test]
+fn settings_that_cannot_be_read_refuse_commands_with_their_name() {
+    for level in LEVELS {
+        let home = home(level);
+        let setup = "git init -q; head -c 17000000 /dev/zero | tr '\\0' '#' >> .git/config";
+        assert!(shell(&home, setup));
+        let said = call(&home, "touch made");
+        assert!(said.contains(".git/config: it is larger than 16 MiB") && said.contains("hint: repair or remove"), "{level}: {said}");
+        assert!(!home.has("made"), "{level}");
+        // git refuses it by itself.
+        assert!(shell(&home, "printf '[core\\n' > .git/config"));
+        let said = call(&home, "touch made");
+        assert!(home.has("made"), "{level}: {said}");
+    }
+}
+
+#[test]
+fn aliases_and_tools_without_paths_protect_nothing() {
+    let settings = "git config alias.lint '!npm run lint && eslint src/ tests/'; git config core.pager 'less -R'; \
+        git config alias.unlock '!rm -f .git/index.lock'; git config alias.show-main 'log -p src/main.rs'; \
+        git config credential.helper store; git config core.fsmonitor false";
+    for level in LEVELS {
+        let home = home(level);
+        let setup = format!("{SETUP}set -e\nrepository; mkdir src tests lint; touch src/main.rs README.md; {settings}");
+        assert!(shell(&home, &setup), "{level}");
+        let said = call(
+            &home,
+            "echo x > src/main.rs; echo y > tests/new; echo z > README.md; echo l > lint/x; git add . && \
+             git -c user.name=A -c user.email=a@example.org commit -q -m x && echo done",
+        );
+        assert!(said.contains("done") && !said.contains("[sandbox]"), "{level}: {said}");
+    }
+}
+
+#[test]
+fn tools_change_nothing_that_settings_name() {
+    let home = home(SandboxLevel::Kernel);
+    let setup = "mkdir sub; cd sub; repository; git config core.hooksPath tools/hooks; git config include.path ../../a.cfg; \
+        printf '[core]\\npager=./pager\\n' > ../a.cfg";
+    assert!(shell(&home, &format!("set -e\n{SETUP}{setup}")));
+    for path in ["sub/tools/hooks/pre-commit", "a.cfg", "sub/pager"] {
+        let input = serde_json::json!({"path": path, "content": "evil"}).to_string();
+        let ran = home.run(&["tools", "call", "write", &input, "--mode", "auto"]);
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(said.contains("is run or obeyed by other programs"), "{path}: {said}");
+    }
+    let input = serde_json::json!({"path": "sub/other", "content": "mine"}).to_string();
+    let ran = home.run(&["tools", "call", "write", &input, "--mode", "auto"]);
+    assert!(home.has("sub/other"), "{ran:?}");
+}
