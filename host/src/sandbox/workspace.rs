@@ -51,7 +51,7 @@ impl Workspace {
     /// these directories. Settings that cannot be read name nothing here; commands are refused then.
     pub(super) fn named_by_git(&self, tops: &[PathBuf]) -> Vec<PathBuf> {
         let Ok(mut settings) = git::NamedPaths::new(&self.root, &git::UserSettings::of_this_process()) else { return Vec::new() };
-        let mut named = settings.from_outside().unwrap_or_default();
+        let mut named = settings.outside_paths().unwrap_or_default();
         for top in tops {
             let dot_git = top.join(".git");
             let is_bare = fs::symlink_metadata(self.root.join(&dot_git)).is_err();

@@ -55,7 +55,7 @@ const PLANTS: &[Plant] = &[
         "evil sub/tools/hooks/pre-commit",
         "cd sub; commit",
     ),
-    plant("hooks at the top", "repository; git config core.hooksPath .", "evil pre-commit", "commit"),
+    plant("hooks at the top", "repository; git config core.hooksPath $PWD", "evil pre-commit", "commit"),
     plant(
         "hooks that settings of the user name",
         "git config --global core.hooksPath tools/hooks; repository",
@@ -247,11 +247,11 @@ fn tools_change_nothing_that_settings_name() {
     assert!(shell(&home, &format!("set -e\n{SETUP}{setup}")));
     for path in ["sub/tools/hooks/pre-commit", "a.cfg", "sub/pager"] {
         let input = serde_json::json!({"path": path, "content": "evil"}).to_string();
-        let ran = home.run(&["tools", "call", "write", &input, "--mode", "auto"]);
+        let ran = home.run(&["tools", "call", "write_file", &input, "--mode", "auto"]);
         let said = format!("{}{}", ran.stdout, ran.stderr);
         assert!(said.contains("is run or obeyed by other programs"), "{path}: {said}");
     }
     let input = serde_json::json!({"path": "sub/other", "content": "mine"}).to_string();
-    let ran = home.run(&["tools", "call", "write", &input, "--mode", "auto"]);
+    let ran = home.run(&["tools", "call", "write_file", &input, "--mode", "auto"]);
     assert!(home.has("sub/other"), "{ran:?}");
 }

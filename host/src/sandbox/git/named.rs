@@ -59,7 +59,7 @@ impl NamedPaths {
     ///
     /// # Errors
     /// Settings of such a repository cannot be read.
-    pub(in crate::sandbox) fn from_outside(&mut self) -> Result<BTreeSet<PathBuf>, String> {
+    pub(in crate::sandbox) fn outside_paths(&mut self) -> Result<BTreeSet<PathBuf>, String> {
         let mut paths = BTreeSet::new();
         self.add(&self.of_user, &[], &mut paths);
         let above: Vec<PathBuf> = self.root.ancestors().skip(1).map(Path::to_owned).collect();
@@ -226,6 +226,6 @@ mod tests {
         let place = Place::new();
         place.write("../.git/config", "[core]\nhooksPath = ws/hooks");
         let mut named = NamedPaths::new(&place.root, &UserSettings::default()).expect("they are read");
-        assert_eq!(named.from_outside().expect("they are read"), BTreeSet::from(["hooks".into()]));
+        assert_eq!(named.outside_paths().expect("they are read"), BTreeSet::from(["hooks".into()]));
     }
 }

@@ -120,7 +120,7 @@ impl Snapshot {
     ) -> Result<(Self, ProtectedPaths), String> {
         let mut protected = protected.clone();
         let mut above_named = BTreeSet::new();
-        let mut named: Vec<_> = git.from_outside()?.iter().filter_map(|path| Some((as_place(path)?, Protected::ReadOnly))).collect();
+        let mut named: Vec<_> = git.outside_paths()?.iter().filter_map(|path| Some((as_place(path)?, Protected::ReadOnly))).collect();
         for round in 1.. {
             let above = named.iter().flat_map(|(path, _)| Path::new(path.as_str()).ancestors().skip(1));
             let above = above.filter(|above| !above.as_os_str().is_empty() && !root.join(above).is_symlink());
