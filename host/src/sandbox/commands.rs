@@ -89,8 +89,10 @@ impl wit::Host for State {
         }
         let timeout = Duration::from_secs(command.timeout.into());
         let before = workspace.look_for_listed_files().await;
+        workspace.links_may_change();
         match process::run(permit, workspace, timeout, clock.cancel(), commands, level).await {
             Ok(mut finished) => {
+                workspace.links_may_change();
                 let after = workspace.look_for_listed_files().await;
                 let changed = after.changes_since(&before);
                 finished.remarks.extend(describe(&changed, &before, &after));

@@ -151,6 +151,7 @@ fn look_after(order: &Order, protected: &ProtectedPaths, keeping: bool, before: 
             continue;
         }
         restoration.restore(&after, Phase::All);
+        restoration.take_away_too_deep(&after);
         let is_too_much = after.growth.is_too_much(MOST_ENTRIES);
         if is_too_much {
             restoration.reduce(&after.growth, &before.inventory, until);

@@ -31,6 +31,8 @@ pub(super) struct Snapshot {
     pub(super) inventory: Inventory,
     /// Folders that cannot be looked into.
     pub(super) closed: Vec<PathBuf>,
+    /// Folders that a command moved to where what is in them is too deep to be looked into.
+    pub(super) too_deep: BTreeSet<PathBuf>,
     /// Folders that were pinned and are elsewhere: from where, and to where.
     pub(super) moved: Vec<(PathBuf, PathBuf)>,
     /// Sockets that were there before a command: whoever listens at them runs outside.
@@ -47,6 +49,8 @@ pub(super) struct Snapshot {
     repositories: BTreeSet<u64>,
     /// What the protected paths lead to, and is protected like them.
     leads_to: Vec<(WorkspacePath, Protected)>,
+    /// The links on the way there.
+    on_the_way: Vec<WorkspacePath>,
     /// What lies above the paths that settings name, and is no link: what is named need not be there yet.
     above_named: BTreeSet<PathBuf>,
     /// The paths of the entries, by the numbers of their inodes.
@@ -121,16 +125,17 @@ impl Snapshot {
                      Choose a folder of it as the workspace (`-C FOLDER`)"
                 ));
             }
-            let named = snapshot.leads_to.iter().map(|(path, _)| Path::new(path.as_str()));
+            let named = snapshot.leads_to.iter().map(|(path, _)| path).chain(&snapshot.on_the_way).map(|path| Path::new(path.as_str()));
             let above = named.flat_map(|path| path.ancestors().skip(1)).filter(|above| !above.as_os_str().is_empty());
             above_named.extend(above.filter(|above| !root.join(above).is_symlink()).map(Path::to_owned));
-            if snapshot.leads_to.is_empty() || round == MOST_ROUNDS {
+            if snapshot.leads_to.is_empty() && snapshot.on_the_way.is_empty() || round == MOST_ROUNDS {
                 snapshot.above_named = above_named;
                 return Ok((snapshot, protected));
             }
             for (path, how) in &snapshot.leads_to {
                 protected = protected.and_place(path, *how);
             }
+            protected = snapshot.on_the_way.iter().fold(protected, ProtectedPaths::and_on_the_way);
         }
         Err("the workspace cannot be looked through".to_owned())
     }

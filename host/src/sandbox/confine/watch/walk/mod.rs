@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use record::is_itself;
 
-use super::growth::{Crowd, MOST_IN_FOLDER, NewFolder};
+use super::growth::{Crowd, MOST_IN_FOLDER};
 use super::{GoesOn, Identity, Snapshot};
 use crate::policy::{Names, Protected, ProtectedPaths};
 use crate::sandbox::git;
@@ -55,6 +55,8 @@ pub(super) struct Folder {
     own: bool,
     /// The new folder that this is in.
     new_in: Option<usize>,
+    /// The innermost folder around this that was there before and was moved, or this itself.
+    moved: Option<PathBuf>,
 }
 
 /// What of a folder is to be looked at.
@@ -339,11 +341,14 @@ impl<'a> Walk<'a> {
             let runs = how == Protected::Hidden && as_git_paths().chain([&path]).any(|path| self.is_read_only(path));
             self.take(&path, how, inherited, runs, own)?;
             self.follow(&path, kind, how);
+        } else if kind.is_symlink() && self.is_on_the_way(&path) {
+            // Put back, and not mounted: what it leads to is anybody's.
+            self.take(&path, Protected::ReadOnly, true, false, false)?;
         }
         if is_git && !kind.is_dir() && ["config", "config.worktree"].iter().any(|known| git::is_named(&name, known)) {
             let settings = self.root.join(&path).canonicalize().unwrap_or_default();
             let named = git::named_in(self.root, &settings, &folder.path);
-            named.iter().for_each(|named| self.leads_to(named, Protected::ReadOnly));
+            named.iter().for_each(|named| self.named(named));
         }
         if kind.is_dir() && self.is_looked_into(&path, inode, how) && !own {
             let inherited = how.filter(|how| *how != Protected::Pinned);
@@ -353,7 +358,8 @@ impl<'a> Walk<'a> {
             let telling = if is_store { self.names.may_be(&name) } else { telling };
             let in_store = folder.in_store && !is_dot_git || is_store;
             let new_in = self.new_folder(folder, &path, inode);
-            let inner = Folder { path, inode, inherited, as_git, as_outer_git, in_store, in_packages, telling, own, new_in };
+            let moved = self.moved_folder(folder, &path, inode);
+            let inner = Folder { path, inode, inherited, as_git, as_outer_git, in_store, in_packages, telling, own, new_in, moved };
             self.later(inner, how.is_some());
         }
         Ok(())
@@ -370,21 +376,6 @@ impl<'a> Walk<'a> {
                 was_there || path.ends_with("hooks") || self.before.is_some_and(|before| before.by_inode.contains_key(&inode))
             }
             Some(Protected::Pinned) | None => true,
-        }
-    }
-
-    /// The new folder that one is in, or is itself.
-    fn new_folder(&mut self, around: &Folder, path: &Path, inode: u64) -> Option<usize> {
-        match self.before {
-            None => {
-                self.all.inventory.add_folder(inode);
-                None
-            }
-            Some(before) if around.new_in.is_none() && !before.inventory.has_folder(inode) => {
-                self.all.growth.folders.push(NewFolder { path: path.to_owned(), entries: 1, waiting: 0, too_much: false });
-                Some(self.all.growth.folders.len() - 1)
-            }
-            Some(_) => around.new_in,
         }
     }
 }
