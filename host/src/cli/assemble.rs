@@ -216,6 +216,7 @@ impl Parts {
                 protected.display()
             )));
         }
+        self.commands.recover_unfinished(&root).iter().for_each(|remark| warn(remark));
         if let Some(problem) = too_wide(&root) {
             warn(&format!("{problem}. `-C DIR` names the directory of one project"));
         }

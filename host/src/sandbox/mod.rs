@@ -62,7 +62,7 @@ pub use cache_key::{CacheKey, CacheKeyError};
 pub use call::{Call, CallReport};
 pub use commands::RanCommand;
 pub use compile::{Compiler, LARGEST_COMPONENT, compile_from_stdin};
-pub use confine::{Commands, Measured, outer_repository, supervise_command, turn_into_command};
+pub use confine::{Commands, Measured, guard_supervisor, outer_repository, supervise_command, turn_into_command};
 pub use declaration::{Declaration, DeclaredTool, Imports, Lent};
 pub use digest::Digest;
 pub use engine::{Allocation, Sandbox, SandboxError, SandboxOptions};

@@ -23,7 +23,7 @@ pub use pattern::{Author, BadPattern};
 use pattern::{Entry, Pattern, in_parts};
 
 /// How a path is protected, the strictest last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Protected {
     /// A directory that has protected paths right below: it may be made and used, and is neither renamed, nor removed, nor
     /// anything but a directory. `mv .git away; mkdir -p .git/hooks` would else come by a new one.

@@ -13,9 +13,15 @@ pub(in crate::sandbox::confine) struct Inventory {
     /// Each with the hash of its name.
     folders: HashMap<u64, u64>,
     hasher: RandomState,
+    is_unknown: bool,
 }
 
 impl Inventory {
+    /// One of which nothing is known: whatever is there may have been there before.
+    pub(super) fn unknown() -> Self {
+        Self { is_unknown: true, ..Self::default() }
+    }
+
     /// Adds a name that is in the folder with this inode.
     pub(super) fn add(&mut self, folder: u64, name: &OsStr) {
         self.names.insert(self.hasher.hash_one((folder, name)));
@@ -28,11 +34,11 @@ impl Inventory {
 
     /// Whether there was this name in the folder with this inode.
     pub(in crate::sandbox::confine) fn has(&self, folder: u64, name: &OsStr) -> bool {
-        self.names.contains(&self.hasher.hash_one((folder, name)))
+        self.is_unknown || self.names.contains(&self.hasher.hash_one((folder, name)))
     }
 
     pub(super) fn has_folder(&self, inode: u64) -> bool {
-        self.folders.contains_key(&inode)
+        self.is_unknown || self.folders.contains_key(&inode)
     }
 
     /// Whether a folder that was there before has another name now, or is in another folder.

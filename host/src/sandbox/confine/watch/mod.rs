@@ -2,10 +2,12 @@
 //! has no means to, or since the name was not there to be guarded, is put back as it was.
 
 mod growth;
+mod kind;
+mod saved;
 mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, FileType, Metadata, Permissions};
+use std::fs::{self, Metadata, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +15,8 @@ use std::time::{Instant, SystemTime};
 
 use crate::policy::{Protected, ProtectedPaths, WorkspacePath};
 pub(super) use growth::{Crowd, Growth, Inventory};
+pub(in crate::sandbox) use kind::EntryKind;
+pub(super) use saved::{SavedPath, SavedSnapshot};
 pub(super) use walk::MOST_ENTRIES;
 use walk::{Folder, Walk};
 
@@ -66,7 +70,7 @@ pub(super) struct Entry {
     pub(super) runs: bool,
     /// A file of this program's, which other processes of it may write at any time.
     pub(super) own: bool,
-    pub(super) kind: FileType,
+    pub(super) kind: EntryKind,
     pub(super) mode: u32,
     pub(super) size: u64,
     /// A file with other names can be written through those, whatever is mounted over this one.
@@ -209,7 +213,7 @@ pub(super) struct ProtectionCost {
 
 /// What is at a path.
 struct Found {
-    kind: FileType,
+    kind: EntryKind,
     mode: u32,
     size: u64,
     has_other_names: bool,
@@ -220,7 +224,7 @@ struct Found {
 impl Found {
     /// With its content, if it is needed, and if it is still what it was: of what is new nothing has to be kept.
     fn of(path: &Path, metadata: &Metadata, keeping: bool, before: Option<Option<&Entry>>) -> Self {
-        let kind = metadata.file_type();
+        let kind = EntryKind::of(metadata);
         // Of a file that cannot be put back no change can be told either.
         let mode = if keeping || kind.is_dir() { metadata.mode() & 0o7777 } else { 0 };
         let size = if kind.is_file() { metadata.len() } else { 0 };
