@@ -80,8 +80,17 @@ pub(super) fn there<F: Into<File>, E: Into<io::Error>>(path: &Path, what: &str, 
         Err(error) if error.kind() == io::ErrorKind::NotFound => match broken_link(path) {
             None => Ok(None),
             // Somebody wanted a file to be there: what it says is not known.
-            Some(link) if link == path => Err(problem(path, format!("this {what} is a link to a file that does not exist, so nothing runs: repair or remove the link"))),
-            Some(link) => Err(problem(path, format!("the {what} cannot be found, so nothing runs: {} is a link to a directory that does not exist; repair or remove the link", link.display()))),
+            Some(link) if link == path => Err(problem(
+                path,
+                format!("this {what} is a link to a file that does not exist, so nothing runs: repair or remove the link"),
+            )),
+            Some(link) => Err(problem(
+                path,
+                format!(
+                    "the {what} cannot be found, so nothing runs: {} is a link to a directory that does not exist; repair or remove the link",
+                    link.display()
+                ),
+            )),
         },
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
             Err(problem(path, format!("this {what} is a link, or below one; put the file itself there")))

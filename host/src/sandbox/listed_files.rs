@@ -199,6 +199,9 @@ impl Look<'_> {
             }
             if kind == Kind::Link && !directory.through_link {
                 let protection = self.workspace.guard().protection(&path);
+                for rest in self.workspace.guard().paths().read_only_below(path.split('/')) {
+                    self.protect(&below::join(&real, &rest), Protected::ReadOnly, 0);
+                }
                 if protection.is_some() || may_be || AskedPaths::may_name_link(&name) {
                     self.follow(&real, &path, protection);
                 }
@@ -215,6 +218,13 @@ impl Look<'_> {
             return;
         }
         if name.eq_ignore_ascii_case(".git") {
+            // What git obeys can be links.
+            for rest in self.workspace.guard().paths().read_only_below(inner.path.split('/')) {
+                let obeyed = below::join(&inner.real, &rest);
+                if !self.chain(&obeyed, 0).0.is_empty() {
+                    self.protect(&obeyed, Protected::ReadOnly, 0);
+                }
+            }
             // Of what git keeps, only the plan of a rebase is listed.
             let rebase = |path: &str| below::join(path, "rebase-merge");
             self.directories.push_back(Directory { real: rebase(&inner.real), path: rebase(&inner.path), ..inner });
@@ -266,6 +276,23 @@ impl Look<'_> {
         }
     }
 
+    /// The links on the way from a path, but for the first ones, and where it leads.
+    fn chain(&mut self, real: &str, but_first: usize) -> (Vec<WorkspacePath>, Option<WorkspacePath>) {
+        let chain = links::follow(self.workspace.root(), Path::new(real), |place| self.read_link(place));
+        self.entries = self.entries.saturating_add(chain.parts);
+        let inside = |whole: &Path| WorkspacePath::parse(whole.strip_prefix(self.workspace.root()).ok()?.to_str()?, None).ok();
+        let end = chain.end.as_deref().and_then(inside).filter(|end| !end.as_str().is_empty());
+        (chain.links.iter().skip(but_first).filter_map(|link| inside(link)).collect(), end)
+    }
+
+    /// Knows what a path leads to as protected, and so the way there.
+    fn protect(&mut self, real: &str, how: Protected, but_first: usize) -> (Vec<WorkspacePath>, Option<WorkspacePath>) {
+        let (links, end) = self.chain(real, but_first);
+        self.found.on_the_way.extend(links.iter().chain(&end).flat_map(directories_of).chain(links.iter().cloned()));
+        self.found.behind_protected.extend(end.iter().map(|end| (end.clone(), how)));
+        (links, end)
+    }
+
     /// Knows where a link leads, also over further links, as far as that is in the workspace.
     fn follow(&mut self, real: &str, path: &str, protection: Option<Protected>) {
         let Ok(link) = WorkspacePath::parse(path, None) else { return };
@@ -273,18 +300,10 @@ impl Look<'_> {
             self.found.is_cut = true;
             return;
         }
-        let chain = links::follow(self.workspace.root(), Path::new(real), |place| self.read_link(place));
-        self.entries = self.entries.saturating_add(chain.parts);
-        let inside = |whole: &Path| WorkspacePath::parse(whole.strip_prefix(self.workspace.root()).ok()?.to_str()?, None).ok();
-        let on_the_way: Vec<WorkspacePath> = chain.links.iter().skip(1).filter_map(|link| inside(link)).collect();
-        let end = chain.end.as_deref().and_then(inside).filter(|end| !end.as_str().is_empty());
-        if let (Some(how), Some(end)) = (protection, &end) {
-            self.found.behind_protected.push((end.clone(), how));
-        }
-        if protection.is_some() {
-            let above = on_the_way.iter().chain(&end).flat_map(directories_of);
-            self.found.on_the_way.extend(above.chain(on_the_way.iter().cloned()));
-        }
+        let (on_the_way, end) = match protection {
+            Some(how) => self.protect(real, how, 1),
+            None => self.chain(real, 1),
+        };
         self.found.aliases.extend(on_the_way.into_iter().chain(end).map(|path| (path, link.clone())));
         let Ok(Some(place)) = self.view.place(real) else { return };
         // A link to something above itself shows nothing that is not seen anyway.

@@ -25,6 +25,11 @@ const CHAINS: &[Chain] = &[
     (&[("../d1/s.json", ".claude/settings.json"), ("d2", "d1")], "mkdir d2; echo evil > d2/s.json", ".claude/settings.json"),
     (&[("../d1/hooks", ".git/hooks"), ("d2", "d1")], "mkdir -p d2/hooks; echo evil > d2/hooks/pre-commit", ".git/hooks/pre-commit"),
     (&[("d1/mcp", ".mcp.json"), ("d2/../d3", "d1")], "mkdir d2 d3; echo evil > d3/mcp", ".mcp.json"),
+    // In place of a directory that holds protected files.
+    (&[("d1/c", ".config"), ("d2", "d1")], "mkdir -p d2/c/fish; echo evil > d2/c/fish/config.fish", ".config/fish/config.fish"),
+    (&[], "mkdir -p d2/fish; ln -s d2 .config; echo evil > d2/fish/config.fish", ".config/fish/config.fish"),
+    (&[("../d1", ".git/info")], "mkdir d1; echo evil > d1/attributes", ".git/info/attributes"),
+    (&[], "mkdir d1; ln -s ../d1 .git/info; echo evil > d1/attributes", ".git/info/attributes"),
 ];
 
 fn with_links(house: &House, links: &[(&str, &str)]) {
@@ -58,9 +63,9 @@ fn nothing_is_left_at_the_end_of_a_chain_of_links() {
                     fs::create_dir_all(house.folder().join("d2")).expect("it is made");
                 }
                 let said = run(&house, &line.replace("mkdir ", "mkdir -p "));
-                let is_kept = links.iter().all(|(target, link)| {
-                    fs::read_link(house.folder().join(link)).is_ok_and(|now| now == std::path::Path::new(target))
-                });
+                let is_kept = links
+                    .iter()
+                    .all(|(target, link)| fs::read_link(house.folder().join(link)).is_ok_and(|now| now == std::path::Path::new(target)));
                 if house.folder().join(path).exists() || !is_kept {
                     left.push(format!("`{level}`: {links:?}: {line}\n    said: {said}"));
                 }

@@ -83,11 +83,8 @@ fn a_killed_host_leaves_no_process_and_no_change_of_protected_paths() {
 /// The processes of the program around a command of this host, with these words in their command lines.
 fn helpers(host: u32, words: &[&str]) -> Vec<u32> {
     let text = |pid: u32, name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
-    let all: Vec<u32> = std::fs::read_dir("/proc")
-        .expect("it is listed")
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect();
+    let all: Vec<u32> =
+        std::fs::read_dir("/proc").expect("it is listed").flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     let parent = |pid: u32| {
         let stat = text(pid, "stat");
         stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(1)?.parse::<u32>().ok())

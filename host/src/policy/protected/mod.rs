@@ -134,6 +134,12 @@ impl ProtectedPaths {
         self
     }
 
+    /// What nobody changes in a directory at this path, as paths from there on: a link in its place decides what these are.
+    pub fn read_only_below<'a>(&self, parts: impl Iterator<Item = &'a str>) -> Vec<String> {
+        let parts = in_parts(parts);
+        self.read_only.iter().filter(|entry| !self.is_writable(entry)).flat_map(|entry| entry.pattern.below(&parts)).collect()
+    }
+
     /// Whether a path leads to a protected one behind a link.
     pub fn is_on_the_way<'a>(&self, parts: impl Iterator<Item = &'a str>) -> bool {
         let parts = in_parts(parts);

@@ -123,6 +123,17 @@ impl Pattern {
         walk(&self.0, parts, glob, Reach::Itself)
     }
 
+    /// What it is a pattern of in a directory at this path, as paths from there on.
+    pub(super) fn below(&self, parts: &[Vec<char>]) -> Vec<String> {
+        let Some(last) = parts.last() else { return Vec::new() };
+        let is_above = |at: &usize| {
+            let above = &self.0[..*at];
+            above.last().is_some_and(|name| name[..] != ['*', '*'] && is_like(name, last)) && walk(above, parts, is_like, Reach::Itself)
+        };
+        let text = |at: usize| self.0[at..].iter().map(|part| part.iter().collect()).collect::<Vec<String>>().join("/");
+        (1..self.0.len()).filter(is_above).map(text).collect()
+    }
+
     /// Whether it is a pattern of this path or of something above it.
     pub(super) fn holds(&self, parts: &[Vec<char>]) -> bool {
         walk(&self.0, parts, is_like, Reach::AndBelow)

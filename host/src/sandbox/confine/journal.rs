@@ -88,7 +88,10 @@ pub(super) fn recover(set_aside: &Path, workspace: &Path) -> Vec<String> {
         Err(problem) => vec![format!("what it changed of protected paths could not be looked after: {problem}")],
     };
     if !remarks.is_empty() {
-        remarks.insert(0, "an earlier command in this workspace was cut off by the end of this program; what it changed is looked after now".to_owned());
+        remarks.insert(
+            0,
+            "an earlier command in this workspace was cut off by the end of this program; what it changed is looked after now".to_owned(),
+        );
     }
     remarks
 }

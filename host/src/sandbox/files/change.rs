@@ -80,7 +80,7 @@ impl Files {
         if leads_out(below::split(&found.place).0, target) || turns_back(target) {
             return Err(Problem::leads_out(target));
         }
-        view.judge(&found.place, Doing::Changing)?;
+        view.workspace.guard().linking(&found.place)?;
         view.parent_is_writable(&found.place)?;
         let (stage, root) = view.aside()?;
         stage.link(root, &found.place, target.to_owned())?;
@@ -193,10 +193,11 @@ impl View {
                 Kind::File | Kind::Link => {
                     self.judge(&new, Doing::Changing)?;
                     self.workspace.guard().reading(&old)?;
-                    if let Some(Node::Link(target)) = self.node(&old)?
-                        && leads_out(below::split(&new).0, &target)
-                    {
-                        return Err(Problem::link_leads_out(&new));
+                    if let Some(Node::Link(target)) = self.node(&old)? {
+                        self.workspace.guard().linking(&new)?;
+                        if leads_out(below::split(&new).0, &target) {
+                            return Err(Problem::link_leads_out(&new));
+                        }
                     }
                     if let Some(Node::There(Kind::File, metadata)) = self.node(&old)? {
                         Guard::linked(&old, &metadata)?;

@@ -57,6 +57,17 @@ impl Guard {
         Err(refusal(Code::Protected, place, what, author))
     }
 
+    /// Whether a link may be made at a place: in place of a directory that holds protected files it would lead to others.
+    pub(in crate::sandbox) fn linking(&self, place: &str) -> Result<(), Denial> {
+        match self.paths.read_only_below(place.split('/')).first() {
+            None => self.changing(place, Doing::Changing),
+            Some(below) => {
+                let what = format!("cannot be a link: it would decide what `{place}/{below}` is, which other programs run or obey");
+                Err(refusal(Code::Protected, place, &what, &Author::BuiltIn))
+            }
+        }
+    }
+
     /// Whether a file may be changed that has these metadata: one of several names may be outside of the workspace.
     pub(in crate::sandbox) fn linked(place: &str, metadata: &Metadata) -> Result<(), Denial> {
         if metadata.nlink() <= 1 {

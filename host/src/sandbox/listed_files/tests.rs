@@ -80,8 +80,7 @@ fn what_a_protected_link_leads_to_is_protected_like_it() {
     symlink("editor", folder.path().join(".vscode")).expect("a link");
     symlink("keys", folder.path().join(".env")).expect("a link");
     let found = workspace.listed_files();
-    let paths =
-        found.behind_protected().fold(crate::policy::ProtectedPaths::default(), |paths, (path, how)| paths.and_place(path, how));
+    let paths = found.behind_protected().fold(crate::policy::ProtectedPaths::default(), |paths, (path, how)| paths.and_place(path, how));
     let of = |path: &str| paths.of(&workspace.parse(path).expect("a path"));
     assert_eq!((of("editor/tasks.json"), of("keys"), of("other")), (Some(Protected::ReadOnly), Some(Protected::Hidden), None));
 }
@@ -120,4 +119,22 @@ fn a_chain_of_links_is_known_to_its_missing_end() {
     let of = |name: &str| paths.of(&path(name));
     assert_eq!(of("d2/vs/tasks.json"), Some(Protected::ReadOnly));
     assert_eq!((of("d1"), of("d2"), of("d2/other"), of("e")), (Some(Protected::Pinned), Some(Protected::Pinned), None, None));
+}
+
+#[test]
+fn a_link_in_place_of_a_directory_gives_what_it_leads_to_the_protection_of_that_directory() {
+    let (folder, workspace) = folder(&[(".git/HEAD", ""), ("x", "")]);
+    let link = |target: &str, name: &str| symlink(target, folder.path().join(name)).expect("a link");
+    link("d1/c", ".config");
+    link("d2", "d1");
+    link("../info", ".git/info");
+    let found = workspace.listed_files();
+    let paths = found.behind_protected().fold(crate::policy::ProtectedPaths::default(), |paths, (path, how)| paths.and_place(path, how));
+    let of = |name: &str| paths.of(&workspace.parse(name).expect("a path"));
+    assert_eq!(
+        (of("d2/c/fish/config.fish"), of("d2/c/other"), of("info/attributes")),
+        (Some(Protected::ReadOnly), None, Some(Protected::ReadOnly))
+    );
+    let linking = |place: &str| workspace.guard().linking(place).map_err(|denial| denial.code);
+    assert_eq!((linking("sub/.config"), linking("plain")), (Err(crate::policy::Code::Protected), Ok(())));
 }

@@ -242,7 +242,7 @@ impl<'a> Walk<'a> {
             if kind.is_socket() && self.before.is_none() && self.all.sockets.len() < MOST_SOCKETS {
                 self.all.sockets.push(folder.path.join(&name));
             }
-            if kind.is_dir() || folder.telling || folder.inherited.is_some() || self.may_matter(&name, inode) {
+            if kind.is_dir() || kind.is_symlink() || folder.telling || folder.inherited.is_some() || self.may_matter(&name, inode) {
                 picked.push((name, kind, inode));
             }
             let is_over = if self.before.is_some() { picked.len() >= MOST_LISTED } else { count > MOST_ENTRIES };
@@ -341,9 +341,8 @@ impl<'a> Walk<'a> {
             let runs = how == Protected::Hidden && as_git_paths().chain([&path]).any(|path| self.is_read_only(path));
             self.take(&path, how, inherited, runs, own)?;
             self.follow(&path, kind, how);
-        } else if kind.is_symlink() && self.is_on_the_way(&path) {
-            // Put back, and not mounted: what it leads to is anybody's.
-            self.take(&path, Protected::ReadOnly, true, false, false)?;
+        } else if kind.is_symlink() {
+            self.link(folder, &path, as_git_paths().chain([&path]))?;
         }
         if is_git && !kind.is_dir() && ["config", "config.worktree"].iter().any(|known| git::is_named(&name, known)) {
             let settings = self.root.join(&path).canonicalize().unwrap_or_default();

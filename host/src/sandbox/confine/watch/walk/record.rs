@@ -97,6 +97,19 @@ impl Walk<'_> {
         }
     }
 
+    /// A link that is not protected itself, and leads to protected paths or is in place of a directory that holds some. It is
+    /// put back, and not mounted: what else it leads to can be written.
+    pub(super) fn link<'b>(&mut self, folder: &Folder, path: &Path, names: impl Iterator<Item = &'b PathBuf>) -> Result<(), String> {
+        let names = names.filter(|_| !folder.in_packages && !folder.in_store);
+        let below: Vec<String> = names.flat_map(|name| self.protected.read_only_below(texts(name).iter().map(String::as_str))).collect();
+        if below.is_empty() && !self.is_on_the_way(path) {
+            return Ok(());
+        }
+        self.take(path, Protected::ReadOnly, true, false, false)?;
+        below.iter().for_each(|rest| self.lead(&path.join(rest), Protected::ReadOnly, 0));
+        Ok(())
+    }
+
     /// What settings of git name is protected, and so is what it leads to.
     pub(super) fn named(&mut self, path: &Path) {
         self.leads_to(path, Protected::ReadOnly);
