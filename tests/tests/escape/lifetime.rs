@@ -129,7 +129,9 @@ fn a_host_and_a_supervisor_that_are_killed_leave_no_process_and_no_change_of_pro
         wait_until("the hook is as it was", || hook() == "mine");
         assert_eq!(std::fs::read_to_string(home.workspace().join(".env")).expect("it is there"), "KEY=env-secret\n");
         let ran = home.run(&["tools", "call", "bash", r#"{"command":"echo next"}"#, "--mode", "auto"]);
-        assert!(ran.stdout.contains("next") && !ran.stdout.contains("[sandbox]"), "{level}: {ran:?}");
+        assert!(ran.stdout.contains("next") && ran.stderr.contains("an earlier command in this workspace was cut off"), "{level}: {ran:?}");
+        let ran = home.run(&["tools", "call", "bash", r#"{"command":"echo next"}"#, "--mode", "auto"]);
+        assert!(!ran.stdout.contains("[sandbox]") && !ran.stderr.contains("cut off"), "{level}: {ran:?}");
     }
 }
 

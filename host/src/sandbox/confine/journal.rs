@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
@@ -19,10 +19,15 @@ use crate::sandbox::os;
 /// The largest record that is read: the most that is kept of protected files, encoded, and their paths.
 const LARGEST: u64 = 256 << 20;
 
+/// How the name of a file ends that says what was done.
+const TOLD: &str = "told";
+
 /// The record of one command.
 #[derive(Debug, Serialize, Deserialize)]
 struct Unfinished {
     workspace: SavedPath,
+    /// When the workspace was made, which tells it from a later directory with its number.
+    born: Option<SystemTime>,
     /// The directory that is the command's alone: its processes have it in their environment.
     temporary: SavedPath,
     supervisor: u32,
@@ -43,6 +48,7 @@ impl Journal {
         fs::create_dir_all(&folder)?;
         let unfinished = Unfinished {
             workspace: SavedPath::of(&order.workspace),
+            born: born(&order.workspace),
             temporary: SavedPath::of(temporary),
             supervisor: std::process::id(),
             keeping: order.level != SandboxLevel::Full,
@@ -65,9 +71,15 @@ impl Journal {
 /// Puts back what an unfinished command left in a workspace, for whoever has the turn there. Returns what was done.
 pub(super) fn recover(set_aside: &Path, workspace: &Path) -> Vec<String> {
     let Ok(path) = path_of(set_aside, workspace) else { return Vec::new() };
+    let told = take_told(&path);
     let unfinished = match read(&path) {
-        Ok(Some(unfinished)) => unfinished,
-        Ok(None) => return Vec::new(),
+        Ok(Some(unfinished)) if unfinished.born == born(workspace) => unfinished,
+        Ok(Some(_)) => {
+            // The workspace is gone, and another directory has its number.
+            let _ = fs::remove_file(&path);
+            return told;
+        }
+        Ok(None) => return told,
         Err(problem) => {
             let kept = path.with_extension("unreadable");
             let moved = fs::rename(&path, &kept);
@@ -93,7 +105,7 @@ pub(super) fn recover(set_aside: &Path, workspace: &Path) -> Vec<String> {
             "an earlier command in this workspace was cut off by the end of this program; what it changed is looked after now".to_owned(),
         );
     }
-    remarks
+    told.into_iter().chain(remarks).collect()
 }
 
 fn finish(unfinished: &Unfinished, set_aside: &Path, workspace: &Path) -> Result<Vec<String>, String> {
@@ -106,33 +118,49 @@ fn finish(unfinished: &Unfinished, set_aside: &Path, workspace: &Path) -> Result
     Ok(remarks)
 }
 
-/// The same if no command runs in the workspace, without waiting.
+/// The same for a workspace and for those above and below it, as far as no command runs there, without waiting.
 pub(super) fn recover_if_idle(set_aside: &Path, workspace: &Path) -> Vec<String> {
-    let is_there = path_of(set_aside, workspace).is_ok_and(|path| path.exists());
-    if !is_there {
-        return Vec::new();
+    let is_related = |other: &PathBuf| other.starts_with(workspace) || workspace.starts_with(other);
+    let records = fs::read_dir(folder_of(set_aside)).into_iter().flatten().flatten().filter_map(|entry| read(&entry.path()).ok()?);
+    let mut workspaces: Vec<PathBuf> = records.filter_map(|unfinished| unfinished.workspace.path()).filter(is_related).collect();
+    if path_of(set_aside, workspace).is_ok_and(|path| path.exists() || path.with_extension(TOLD).exists()) {
+        workspaces.push(workspace.to_owned());
     }
-    match queue::wait_for_turn(workspace, set_aside, || false) {
-        Ok(Some(_turn)) => recover(set_aside, workspace),
-        // Whoever has the turn looks after it.
-        Ok(None) => Vec::new(),
-        Err(problem) => vec![problem],
+    let recovered = workspaces.into_iter().flat_map(|workspace| match queue::wait_for_turn(&workspace, set_aside, || false) {
+        Ok(Some(_turn)) => recover(set_aside, &workspace),
+        // Whoever has the turn looks after it; a workspace that is gone needs nothing.
+        Ok(None) | Err(_) => Vec::new(),
+    });
+    recovered.collect()
+}
+
+/// The same for the workspace of a supervisor that was killed, by its number. What was done is told to whoever comes next.
+pub(super) fn recover_after(set_aside: &Path, supervisor: u32) {
+    let records = fs::read_dir(folder_of(set_aside)).into_iter().flatten().flatten().filter_map(|entry| read(&entry.path()).ok()?);
+    let ours = records.filter(|unfinished| unfinished.supervisor == supervisor);
+    for workspace in ours.filter_map(|unfinished| unfinished.workspace.path()).collect::<Vec<_>>() {
+        if let Ok(Some(_turn)) = queue::wait_for_turn(&workspace, set_aside, || true) {
+            let remarks = recover(set_aside, &workspace);
+            if let (false, Ok(path)) = (remarks.is_empty(), path_of(set_aside, &workspace)) {
+                // Without it everything is put back all the same.
+                let _ = fs::write(path.with_extension(TOLD), serde_json::to_vec(&remarks).unwrap_or_default());
+            }
+        }
     }
 }
 
-/// The same for the workspace of a supervisor that was killed, by its number.
-pub(super) fn recover_after(set_aside: &Path, supervisor: u32) {
-    let entries = fs::read_dir(folder_of(set_aside)).into_iter().flatten().flatten();
-    let workspaces = entries.filter_map(|entry| {
-        let unfinished = read(&entry.path()).ok()??;
-        if unfinished.supervisor == supervisor { unfinished.workspace.path() } else { None }
-    });
-    for workspace in workspaces.collect::<Vec<_>>() {
-        if let Ok(Some(_turn)) = queue::wait_for_turn(&workspace, set_aside, || true) {
-            // There is nobody to tell; what was set aside stays there.
-            drop(recover(set_aside, &workspace));
-        }
+/// What was done when there was nobody to hear of it.
+fn take_told(path: &Path) -> Vec<String> {
+    let path = path.with_extension(TOLD);
+    let told = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    if told.is_some() {
+        let _ = fs::remove_file(path);
     }
+    told.unwrap_or_default()
+}
+
+fn born(workspace: &Path) -> Option<SystemTime> {
+    fs::metadata(workspace).ok()?.created().ok()
 }
 
 fn folder_of(set_aside: &Path) -> PathBuf {
