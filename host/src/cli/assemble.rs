@@ -208,6 +208,15 @@ impl Parts {
                 own.display()
             )));
         }
+        if let Some(protected) = workspace.protected_directory() {
+            return Err(CliError::configuration(format!(
+                "{} cannot be a workspace: other programs run or obey the files in {}, and no tool may change those. `-C DIR` names \
+                 the directory of a project",
+                root.display(),
+                protected.display()
+            )));
+        }
+        self.commands.recover_unfinished(&root).iter().for_each(|remark| warn(remark));
         if let Some(problem) = too_wide(&root) {
             warn(&format!("{problem}. `-C DIR` names the directory of one project"));
         }
@@ -218,7 +227,8 @@ impl Parts {
     pub(super) fn protected_in(&self, root: &Path) -> ProtectedPaths {
         let inside = self.own.iter().filter_map(|own| WorkspacePath::parse(own.strip_prefix(root).ok()?.to_str()?, None).ok());
         let paths = inside.fold(self.catalog.policy().protected(), |paths, own| paths.and_own(&own));
-        self.listed.behind_protected().fold(paths, |paths, (path, how)| paths.and_place(path, how))
+        let paths = self.listed.behind_protected().fold(paths, |paths, (path, how)| paths.and_place(path, how));
+        self.listed.on_the_way().fold(paths, |paths, path| paths.and_on_the_way(path))
     }
 
     /// Approvals under the policy, in the mode of the settings, which tell the audit log what is decided and done.

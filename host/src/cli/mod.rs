@@ -65,6 +65,7 @@ pub fn run() -> ExitCode {
         Some(Command::Doctor) => doctor::run(&common),
         Some(Command::Completions { shell }) => completions::run(shell),
         Some(Command::CompileComponent) => return exit::of_helper(crate::sandbox::compile_from_stdin()),
+        Some(Command::Guard { set_aside }) => return exit::of_helper(crate::sandbox::guard_supervisor(&set_aside)),
         Some(Command::Supervise) => return exit::of_helper(crate::sandbox::supervise_command()),
         Some(Command::Confined) => return exit::of_helper(crate::sandbox::turn_into_command()),
     };

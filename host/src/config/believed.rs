@@ -77,12 +77,34 @@ pub(super) fn cannot_read(path: &Path, what: &str) -> impl Fn(io::Error) -> File
 pub(super) fn there<F: Into<File>, E: Into<io::Error>>(path: &Path, what: &str, opened: Result<F, E>) -> Result<Option<File>, FileProblem> {
     match opened.map_err(Into::into) {
         Ok(file) => Ok(Some(file.into())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match broken_link(path) {
+            None => Ok(None),
+            // Somebody wanted a file to be there: what it says is not known.
+            Some(link) if link == path => Err(problem(
+                path,
+                format!("this {what} is a link to a file that does not exist, so nothing runs: repair or remove the link"),
+            )),
+            Some(link) => Err(problem(
+                path,
+                format!(
+                    "the {what} cannot be found, so nothing runs: {} is a link to a directory that does not exist; repair or remove the link",
+                    link.display()
+                ),
+            )),
+        },
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
             Err(problem(path, format!("this {what} is a link, or below one; put the file itself there")))
         }
         Err(error) => Err(cannot_read(path, what)(error)),
     }
+}
+
+/// The link that leads nowhere: the path itself, or the directory nearest to the root that it lies in.
+fn broken_link(path: &Path) -> Option<PathBuf> {
+    let whole = std::path::absolute(path).ok()?;
+    let is_broken = |path: &&Path| path.is_symlink() && std::fs::metadata(path).is_err();
+    let link = whole.ancestors().filter(is_broken).last()?;
+    Some(if link == whole { path } else { link }.to_owned())
 }
 
 /// All that is in an open file.

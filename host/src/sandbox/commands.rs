@@ -91,8 +91,10 @@ impl wit::Host for State {
         let shorter = commands.rules().limits.seconds.filter(|most| *most < asked);
         let timeout = Duration::from_secs(shorter.unwrap_or(asked));
         let before = workspace.look_for_listed_files().await;
+        workspace.links_may_change();
         match process::run(permit, workspace, timeout, clock.cancel(), commands, level).await {
             Ok(mut finished) => {
+                workspace.links_may_change();
                 let after = workspace.look_for_listed_files().await;
                 let changed = after.changes_since(&before);
                 finished.remarks.extend(describe(&changed, &before, &after));

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::fs::MetadataExt as _;
@@ -14,6 +14,7 @@ use super::below::{self, Kind};
 use super::digest::Digest;
 use super::files::View;
 use super::git;
+use super::links;
 use super::workspace::Workspace;
 use crate::policy::{AskedPaths, BuiltInList, Protected, WorkspacePath};
 use crate::shown;
@@ -28,8 +29,6 @@ const MOST_OF_FILE: u64 = 1 << 20;
 const MOST_BYTES: u64 = 64 << 20;
 /// Places that links lead to.
 const MOST_LINKS: usize = 4096;
-/// Links that lead to links that lead to links.
-const MOST_HOPS: usize = 8;
 /// Characters of a path that are shown.
 const LONGEST_NAME: usize = 200;
 /// Directories of packages, which hold what their authors published.
@@ -41,6 +40,7 @@ pub struct ListedFiles {
     files: BTreeMap<String, ListedFile>,
     aliases: Vec<(WorkspacePath, WorkspacePath)>,
     behind_protected: Vec<(WorkspacePath, Protected)>,
+    on_the_way: Vec<WorkspacePath>,
     is_cut: bool,
 }
 
@@ -83,6 +83,11 @@ impl ListedFiles {
     /// Where links lead that are protected themselves: what is there is obeyed as if it were in their place.
     pub fn behind_protected(&self) -> impl Iterator<Item = (&WorkspacePath, Protected)> {
         self.behind_protected.iter().map(|(path, how)| (path, *how))
+    }
+
+    /// The links and directories that lead there.
+    pub fn on_the_way(&self) -> impl Iterator<Item = &WorkspacePath> {
+        self.on_the_way.iter()
     }
 
     /// Whether the workspace has more entries or listed files than one look takes.
@@ -142,6 +147,11 @@ impl Workspace {
         let named = named.iter().filter_map(|path| WorkspacePath::parse(path.to_str()?, None).ok());
         look.found.behind_protected.extend(named.map(|path| (path, Protected::ReadOnly)));
         look.found
+    }
+
+    /// A look, if links may lead elsewhere than at the last one that this made.
+    pub async fn look_for_new_links(self: &Arc<Self>) -> Option<ListedFiles> {
+        if self.take_new_links() { Some(self.look_for_listed_files().await) } else { None }
     }
 
     /// The same, off the threads that serve everybody.
@@ -205,6 +215,9 @@ impl Look<'_> {
             }
             if kind == Kind::Link && !directory.through_link {
                 let protection = self.workspace.guard().protection(&path);
+                for rest in self.workspace.guard().paths().read_only_below(path.split('/')) {
+                    self.protect(&below::join(&real, &rest), Protected::ReadOnly, 0);
+                }
                 if protection.is_some() || may_be || AskedPaths::may_name_link(&name) {
                     self.follow(&real, &path, protection);
                 }
@@ -221,6 +234,13 @@ impl Look<'_> {
             return;
         }
         if name.eq_ignore_ascii_case(".git") {
+            // What git obeys can be links.
+            for rest in self.workspace.guard().paths().read_only_below(inner.path.split('/')) {
+                let obeyed = below::join(&inner.real, &rest);
+                if !self.chain(&obeyed, 0).0.is_empty() {
+                    self.protect(&obeyed, Protected::ReadOnly, 0);
+                }
+            }
             // Of what git keeps, only the plan of a rebase is listed.
             let rebase = |path: &str| below::join(path, "rebase-merge");
             self.directories.push_back(Directory { real: rebase(&inner.real), path: rebase(&inner.path), ..inner });
@@ -265,6 +285,30 @@ impl Look<'_> {
         }
     }
 
+    fn read_link(&self, place: &Path) -> Option<PathBuf> {
+        match place.strip_prefix(self.workspace.root()) {
+            Ok(inside) => below::read_link(self.workspace.dir(), inside.to_str()?).ok().map(PathBuf::from),
+            Err(_) => std::fs::read_link(place).ok(),
+        }
+    }
+
+    /// The links on the way from a path, but for the first ones, and where it leads.
+    fn chain(&mut self, real: &str, but_first: usize) -> (Vec<WorkspacePath>, Option<WorkspacePath>) {
+        let chain = links::follow(self.workspace.root(), Path::new(real), |place| self.read_link(place));
+        self.entries = self.entries.saturating_add(chain.parts);
+        let inside = |whole: &Path| WorkspacePath::parse(whole.strip_prefix(self.workspace.root()).ok()?.to_str()?, None).ok();
+        let end = chain.end.as_deref().and_then(inside).filter(|end| !end.as_str().is_empty());
+        (chain.links.iter().skip(but_first).filter_map(|link| inside(link)).collect(), end)
+    }
+
+    /// Knows what a path leads to as protected, and so the way there.
+    fn protect(&mut self, real: &str, how: Protected, but_first: usize) -> (Vec<WorkspacePath>, Option<WorkspacePath>) {
+        let (links, end) = self.chain(real, but_first);
+        self.found.on_the_way.extend(links.iter().chain(&end).flat_map(directories_of).chain(links.iter().cloned()));
+        self.found.behind_protected.extend(end.iter().map(|end| (end.clone(), how)));
+        (links, end)
+    }
+
     /// Knows where a link leads, also over further links, as far as that is in the workspace.
     fn follow(&mut self, real: &str, path: &str, protection: Option<Protected>) {
         let Ok(link) = WorkspacePath::parse(path, None) else { return };
@@ -272,23 +316,12 @@ impl Look<'_> {
             self.found.is_cut = true;
             return;
         }
-        let protect = |found: &mut ListedFiles, path: &WorkspacePath| {
-            let how = protection.filter(|_| !path.as_str().is_empty());
-            found.behind_protected.extend(how.map(|how| (path.clone(), how)));
+        let (on_the_way, end) = match protection {
+            Some(how) => self.protect(real, how, 1),
+            None => self.chain(real, 1),
         };
-        let mut hop = real.to_owned();
-        for _ in 0..MOST_HOPS {
-            let Ok(to) = below::read_link(self.workspace.dir(), &hop) else { break };
-            let Ok(next) = WorkspacePath::parse(&below::join(below::split(&hop).0, &to), None) else { break };
-            hop = next.as_str().to_owned();
-            protect(&mut self.found, &next);
-            self.found.aliases.push((next, link.clone()));
-        }
+        self.found.aliases.extend(on_the_way.into_iter().chain(end).map(|path| (path, link.clone())));
         let Ok(Some(place)) = self.view.place(real) else { return };
-        if let Ok(target) = WorkspacePath::parse(&place, None) {
-            protect(&mut self.found, &target);
-            self.found.aliases.push((target, link));
-        }
         // A link to something above itself shows nothing that is not seen anyway.
         let leads_up = place.is_empty() || real.starts_with(&format!("{place}/"));
         if !leads_up && below::look(self.workspace.dir(), &place).is_ok_and(|metadata| Kind::of(&metadata) == Kind::Directory) {
@@ -297,102 +330,10 @@ impl Look<'_> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    fn folder(files: &[(&str, &str)]) -> (tempfile::TempDir, Arc<Workspace>) {
-        let folder = tempfile::tempdir().expect("a directory");
-        for (path, text) in files {
-            let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().expect("it has one")).expect("directories");
-            fs::write(path, text).expect("it is written");
-        }
-        let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));
-        (folder, workspace)
-    }
-
-    fn paths(found: &ListedFiles) -> Vec<&str> {
-        found.iter().map(|(path, _)| path).collect()
-    }
-
-    #[test]
-    fn listed_files_are_found_at_any_depth_and_nothing_else() {
-        let (_folder, workspace) = folder(&[
-            ("AGENTS.md", "a"),
-            ("a/b/c/CLAUDE.md", "b"),
-            (".github/workflows/ci.yml", "c"),
-            (".git/rebase-merge/git-rebase-todo", "exec x"),
-            (".git/AGENTS.md", "d"),
-            ("node_modules/x/AGENTS.md", "e"),
-            ("src/agents.rs", "f"),
-            ("Makefile", "g"),
-        ]);
-        let found = workspace.listed_files();
-        assert_eq!(paths(&found), [".git/rebase-merge/git-rebase-todo", ".github/workflows/ci.yml", "AGENTS.md", "a/b/c/CLAUDE.md"]);
-        assert!(!found.is_cut());
-    }
-
-    #[test]
-    fn changes_are_told_by_content_and_by_no_other_sign() {
-        let (folder, workspace) = folder(&[("AGENTS.md", "a"), ("CLAUDE.md", "b"), ("GEMINI.md", "c")]);
-        let before = workspace.listed_files();
-        let at = |name: &str| folder.path().join(name);
-        fs::write(at("AGENTS.md"), "a").expect("the same again");
-        assert_eq!(workspace.listed_files().changes_since(&before), []);
-        fs::write(at("AGENTS.md"), "other").expect("it is written");
-        fs::remove_file(at("CLAUDE.md")).expect("it is removed");
-        fs::write(at("QWEN.md"), "new").expect("it is written");
-        let changes = workspace.listed_files().changes_since(&before);
-        let told: Vec<_> = changes.iter().map(|change| (change.path.as_str(), change.was_there, change.version.is_some())).collect();
-        assert_eq!(told, [("AGENTS.md", true, true), ("QWEN.md", false, true), ("CLAUDE.md", true, false)]);
-    }
-
-    #[test]
-    fn what_links_lead_to_is_known_by_the_name_of_the_link() {
-        let (folder, workspace) = folder(&[("docs/guide.md", "a"), ("ci/workflows/x.yml", "b"), ("plain/y", "c")]);
-        symlink("docs/middle", folder.path().join("AGENTS.md")).expect("a link");
-        symlink("guide.md", folder.path().join("docs/middle")).expect("a link");
-        symlink("ci", folder.path().join(".github")).expect("a link");
-        symlink("/etc/passwd", folder.path().join("CLAUDE.md")).expect("a link");
-        symlink(".", folder.path().join("GEMINI.md")).expect("a link");
-        let found = workspace.listed_files();
-        let mut policy = crate::policy::Policy::default();
-        found.aliases().for_each(|(real, link)| policy.add_alias(real, link));
-        let of = |path: &str| policy.asked().find(&workspace.parse(path).expect("a path")).map(|listed| listed.path);
-        assert_eq!(of("docs/guide.md").as_deref(), Some("AGENTS.md"));
-        assert_eq!(of("docs/middle").as_deref(), Some("AGENTS.md"));
-        assert_eq!(of("ci/workflows/x.yml").as_deref(), Some(".github/workflows/x.yml"));
-        assert_eq!((of("ci/other.yml"), of("plain/y")), (None, None));
-        let before = found;
-        fs::write(folder.path().join("docs/guide.md"), "other").expect("it is written");
-        let changes = workspace.listed_files().changes_since(&before);
-        assert_eq!(changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["AGENTS.md"]);
-    }
-
-    #[test]
-    fn what_a_protected_link_leads_to_is_protected_like_it() {
-        let (folder, workspace) = folder(&[("editor/tasks.json", "a"), ("keys", "b")]);
-        symlink("editor", folder.path().join(".vscode")).expect("a link");
-        symlink("keys", folder.path().join(".env")).expect("a link");
-        let found = workspace.listed_files();
-        let paths =
-            found.behind_protected().fold(crate::policy::ProtectedPaths::default(), |paths, (path, how)| paths.and_place(path, how));
-        let of = |path: &str| paths.of(&workspace.parse(path).expect("a path"));
-        assert_eq!((of("editor/tasks.json"), of("keys"), of("other")), (Some(Protected::ReadOnly), Some(Protected::Hidden), None));
-    }
-
-    #[test]
-    fn a_crowd_of_files_ends_the_look_and_is_told() {
-        let (folder, workspace) = folder(&[("AGENTS.md", "a")]);
-        fs::create_dir_all(folder.path().join("x/.clinerules")).expect("directories");
-        for number in 0..=MOST_FILES {
-            fs::write(folder.path().join(format!("x/.clinerules/{number}")), "").expect("it is written");
-        }
-        let found = workspace.listed_files();
-        assert!(found.is_cut() && paths(&found).contains(&"AGENTS.md"), "what lies on top comes first");
-    }
+/// The directories that a path lies in, below the workspace.
+fn directories_of(path: &WorkspacePath) -> impl Iterator<Item = WorkspacePath> {
+    path.as_str().match_indices('/').filter_map(|(end, _)| WorkspacePath::parse(&path.as_str()[..end], None).ok())
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::below;
 use super::bindings::cofferdam::plugin::workspace as wit;
@@ -18,6 +19,8 @@ pub struct Workspace {
     root: PathBuf,
     dir: cap_std::fs::Dir,
     guard: Guard,
+    /// Links may lead elsewhere than at the last look.
+    has_new_links: AtomicBool,
 }
 
 /// The directory cannot be used.
@@ -34,7 +37,7 @@ impl Workspace {
         let problem = |source| WorkspaceError { path: path.to_owned(), source };
         let root = path.canonicalize().map_err(problem)?;
         let dir = cap_std::fs::Dir::open_ambient_dir(&root, cap_std::ambient_authority()).map_err(problem)?;
-        Ok(Self { root, dir, guard: Guard::default() })
+        Ok(Self { root, dir, guard: Guard::default(), has_new_links: AtomicBool::new(true) })
     }
 
     /// With other paths hidden and protected than those of the program's own list; what the settings of its repository name
@@ -68,6 +71,16 @@ impl Workspace {
     /// Its absolute path, without links.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Notes that links may lead elsewhere from now on, since a command runs or a tool made one.
+    pub fn links_may_change(&self) {
+        self.has_new_links.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether links may lead elsewhere than when this was asked last.
+    pub(super) fn take_new_links(&self) -> bool {
+        self.has_new_links.swap(false, Ordering::SeqCst)
     }
 
     /// For opening what lies below, and nothing else.

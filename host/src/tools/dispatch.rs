@@ -257,7 +257,15 @@ impl Dispatcher {
             Err(failure) => CallReport::without_a_run(failure),
         };
         let subject = (ready.tool, ready.subject.as_ref());
+        if report.staged.is_some()
+            && let Some(listed) = self.workspace.look_for_new_links().await
+        {
+            self.approvals.learn_links(&listed);
+        }
         let changed = self.settling.settle(&mut report, subject, &self.memory, &self.approvals, (cancel, &verdicts)).await;
+        if changed.as_ref().is_some_and(|changed| !changed.changes.only_write()) {
+            self.workspace.links_may_change();
+        }
         let by = (ready.tool.plugin.digest(), ready.tool.declared.name.as_str());
         let remembered = self.memory.remember_call(by, &report, changed.as_ref().map(|changed| changed.made.as_slice()));
         let changes = (changed.as_ref().map(|changed| &changed.changes), report.commands.as_slice());

@@ -75,6 +75,46 @@ fn too_much_to_protect_is_not_left_to_the_next_command() {
     }
 }
 
+#[test]
+fn a_tree_that_several_commands_moved_together_too_deep_is_set_aside() {
+    let make = |name: &str| {
+        format!(
+            "PATH=/usr/bin:/bin python3 -c 'import os\nos.mkdir(\"{name}\"); os.chdir(\"{name}\")\nfor n in range(12): os.mkdir(\"d\" * 250); os.chdir(\"d\" * 250)'"
+        )
+    };
+    let join = "PATH=/usr/bin:/bin python3 -c 'import os\nw=os.getcwd()\ndef down(n):\n for i in range(n): os.chdir(\"d\" * 250)\n\
+        os.chdir(\"one\"); down(12); os.rename(w + \"/two\", \"two\"); os.chdir(\"two\"); down(12)\n\
+        os.rename(w + \"/three\", \"three\"); os.chdir(\"three\"); down(12)\n\
+        os.mkdir(\".vscode\"); open(\".vscode/tasks.json\", \"w\").close(); print(\"joined\")'";
+    let other_disk = tempfile::tempdir_in("/dev/shm").expect("a folder in memory");
+    for level in LEVELS {
+        for is_on_other_disk in [false, true] {
+            let home = Home::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"));
+            home.write("config/cofferdam/config.toml", format!("[commands]\nminimum = \"{level}\"\nat_most = \"{level}\"\n"));
+            let call = |line: &str| {
+                let input = serde_json::json!({"command": line}).to_string();
+                let mut command = home.command(&["tools", "call", "bash", &input, "--mode", "auto"]);
+                if is_on_other_disk {
+                    command.env("XDG_STATE_HOME", other_disk.path());
+                }
+                home.start(command).wait()
+            };
+            for name in ["one", "two", "three"] {
+                let ran = call(&make(name));
+                assert!(!ran.stdout.contains("[sandbox]"), "{level}: {ran:?}");
+            }
+            let ran = call(join);
+            assert!(ran.stdout.contains("joined") && ran.stdout.contains("too deep to be looked through; it is now"), "{level}: {ran:?}");
+            assert!(!ran.stdout.contains("COULD NOT"), "{level}: {ran:?}");
+            let mut find = std::process::Command::new("find");
+            let found = find.args([".", "-name", ".vscode"]).current_dir(home.workspace()).output().expect("it runs").stdout;
+            assert_eq!(String::from_utf8_lossy(&found), "", "{level}: {ran:?}");
+            let ran = call("echo runs");
+            assert!(ran.stdout.contains("runs") && !ran.stdout.contains("[sandbox]"), "{level}: {ran:?}");
+        }
+    }
+}
+
 /// Changes to a folder and makes a deep one in it, as no shell can.
 fn deep(folder: &str, levels: usize) -> String {
     format!(

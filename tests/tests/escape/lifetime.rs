@@ -109,6 +109,77 @@ fn a_killed_host_leaves_no_process_and_no_change_of_protected_paths() {
     }
 }
 
+/// The processes of the program around a command of this host, with these words in their command lines.
+fn helpers(host: u32, words: &[&str]) -> Vec<u32> {
+    let text = |pid: u32, name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let all: Vec<u32> =
+        std::fs::read_dir("/proc").expect("it is listed").flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let parent = |pid: u32| {
+        let stat = text(pid, "stat");
+        stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(1)?.parse::<u32>().ok())
+    };
+    let mut found = vec![host];
+    loop {
+        let more: Vec<u32> =
+            all.iter().copied().filter(|pid| !found.contains(pid) && parent(*pid).is_some_and(|outer| found.contains(&outer))).collect();
+        if more.is_empty() {
+            break;
+        }
+        found.extend(more);
+    }
+    found.retain(|pid| words.iter().any(|word| text(*pid, "cmdline").contains(word)));
+    found
+}
+
+/// Kills a host with the helpers that have these words, all at once, while a command runs that plants something.
+fn kill_all(home: &Home, mark: &str, words: &[&str]) {
+    let line = format!(
+        "mkdir -p .vscode && echo evil > .vscode/tasks.json; echo evil > .git/hooks/pre-commit; touch ready; setsid sleep {mark} & sleep {mark}"
+    );
+    let input = serde_json::json!({"command": line}).to_string();
+    let mut host = home.command(&["tools", "call", "bash", &input, "--mode", "auto"]);
+    let mut host = host.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    wait_until("the command runs", || home.has("ready"));
+    let helpers = helpers(host.id(), words);
+    assert_eq!(helpers.len(), words.len(), "{words:?}");
+    let all: Vec<String> = std::iter::once(host.id()).chain(helpers).map(|pid| pid.to_string()).collect();
+    assert!(Command::new("kill").arg("-KILL").args(&all).status().expect("it starts").success());
+    host.wait().expect("it is dead");
+}
+
+#[test]
+fn a_host_and_a_supervisor_that_are_killed_leave_no_process_and_no_change_of_protected_paths() {
+    for (level, mark) in LEVELS.into_iter().zip(["86204.71", "86204.72"]) {
+        let home = home(level).with(".git/hooks/pre-commit", "mine").with(".env", "KEY=env-secret\n");
+        kill_all(&home, mark, &["supervise-command"]);
+        wait_until("no process is left", || processes_with(mark).is_empty());
+        wait_until("the workspace is as it was", || !home.has(".vscode"));
+        let hook = || std::fs::read_to_string(home.workspace().join(".git/hooks/pre-commit")).unwrap_or_default();
+        wait_until("the hook is as it was", || hook() == "mine");
+        assert_eq!(std::fs::read_to_string(home.workspace().join(".env")).expect("it is there"), "KEY=env-secret\n");
+        let ran = home.run(&["tools", "call", "bash", r#"{"command":"echo next"}"#, "--mode", "auto"]);
+        assert!(ran.stdout.contains("next") && ran.stderr.contains("an earlier command in this workspace was cut off"), "{level}: {ran:?}");
+        let ran = home.run(&["tools", "call", "bash", r#"{"command":"echo next"}"#, "--mode", "auto"]);
+        assert!(!ran.stdout.contains("[sandbox]") && !ran.stderr.contains("cut off"), "{level}: {ran:?}");
+    }
+}
+
+#[test]
+fn the_next_start_looks_after_a_command_whose_processes_around_it_were_all_killed() {
+    for (level, mark) in LEVELS.into_iter().zip(["86205.71", "86205.72"]) {
+        let home = home(level).with(".git/hooks/pre-commit", "mine").with("file.txt", "text\n");
+        kill_all(&home, mark, &["guard-command", "supervise-command"]);
+        assert!(home.has(".vscode"), "{level}: nobody is left to look after it");
+        let ran = home.run(&["tools", "call", "read_file", r#"{"path":"file.txt"}"#]);
+        assert!(ran.stdout.contains("text") && ran.stderr.contains("an earlier command in this workspace was cut off"), "{level}: {ran:?}");
+        assert!(processes_with(mark).is_empty(), "{level}: {ran:?}");
+        assert!(!home.has(".vscode"), "{level}: {ran:?}");
+        assert_eq!(std::fs::read_to_string(home.workspace().join(".git/hooks/pre-commit")).expect("it is there"), "mine", "{level}");
+        let ran = home.run(&["tools", "call", "bash", r#"{"command":"echo next"}"#, "--mode", "auto"]);
+        assert!(ran.stdout.contains("next") && !ran.stdout.contains("[sandbox]") && !ran.stderr.contains("cut off"), "{level}: {ran:?}");
+    }
+}
+
 #[test]
 fn r095_a_flood_of_output_is_cut_while_it_comes() {
     for level in LEVELS {

@@ -11,6 +11,7 @@
 #![expect(clippy::expect_used, reason = "what a test cannot set up, it cannot test")]
 
 mod attributes;
+mod chains;
 mod config;
 mod crowds;
 mod lifetime;

@@ -43,6 +43,29 @@ fn r035_no_mode_lets_an_instruction_file_be_changed_unasked() {
 }
 
 #[test]
+fn r035_what_links_lead_to_is_asked_whoever_made_them_and_whenever() {
+    let provider = Provider::Anthropic;
+    let link = |target: &str, home: &Home, name: &str| std::os::unix::fs::symlink(target, home.workspace().join(name)).expect("a link");
+    // Over another link, to where nothing is.
+    let home = home().with("d2/other.md", "x");
+    link("d1/ag.md", &home, "AGENTS.md");
+    link("d2", &home, "d1");
+    let write = |path: &str| calls("write_file", json!({"path": path, "content": "Obey.\n"}));
+    // By a command of this session, which may make it.
+    let server = provider.serve([
+        write("d2/ag.md").call("write_file", json!({"path": "d1/ag.md", "content": "Obey.\n"})),
+        calls("bash", json!({"command": "ln -s notes/middle CLAUDE.md; mkdir notes; ln -s end notes/middle"})),
+        write("notes/end").call("write_file", json!({"path": "notes/free", "content": "x"})),
+        says("Done."),
+    ]);
+    home.ask(&server, &["--mode", "auto"]).answered("Done.");
+    for path in ["d2/ag.md", "notes/end"] {
+        assert!(!home.has(path), "{path}");
+    }
+    assert!(home.has("notes/free"));
+}
+
+#[test]
 fn what_the_user_takes_off_the_list_is_decided_like_any_other_file() {
     let home = home();
     home.write("config/cofferdam/policy.toml", "[protected]\nwritable = [\"AGENTS.md\"]\n");

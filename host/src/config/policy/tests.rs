@@ -111,6 +111,31 @@ fn what_is_no_file_or_cannot_be_read_stops_everything() {
 }
 
 #[test]
+fn a_link_to_a_policy_that_does_not_exist_stops_everything() {
+    let dangling: [(&str, &str); 6] = [
+        ("nowhere.toml", "user.toml"),
+        ("link.toml", "user.toml"),
+        ("nowhere.toml", "etc/policy.toml"),
+        ("nowhere", "etc"),
+        ("nowhere.toml", PROJECT_FILE),
+        ("nowhere", "project/.cofferdam"),
+    ];
+    for (target, link) in dangling {
+        let machine = Machine::new();
+        machine.places();
+        symlink(machine.path("nowhere.toml"), machine.path("link.toml")).unwrap();
+        fs::create_dir_all(machine.path(link).parent().unwrap()).unwrap();
+        symlink(machine.path(target), machine.path(link)).unwrap();
+        assert!(machine.problem().contains("so nothing runs") || machine.problem().contains("is a link"), "{link}: {}", machine.problem());
+    }
+    let machine = Machine::new();
+    symlink(machine.path("nowhere"), machine.path("config")).unwrap();
+    let places = PolicyPlaces { user: machine.path("config/cofferdam/policy.toml"), ..machine.places() };
+    let problem = places.load(None).expect_err("it is refused").to_string();
+    assert!(problem.contains("config is a link to a directory that does not exist"), "{problem}");
+}
+
+#[test]
 fn a_fifo_in_place_of_a_policy_holds_nothing_up() {
     let machine = Machine::new();
     fs::create_dir_all(machine.path("project/.cofferdam")).unwrap();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use permit::Identity;
 pub use permit::{PendingApproval, Permit, ScopeApproval};
 
-use super::{Because, Code, Deed, Denial, Effect, Evaluation, Finding, Mode, Policy, Question, Scope, ToolId, Verdict};
+use super::{Because, Code, Deed, Denial, Effect, Evaluation, Finding, Mode, Policy, Question, Scope, ToolId, Verdict, WorkspacePath};
 
 /// What becomes of an effect.
 #[derive(Debug)]
@@ -103,6 +103,11 @@ impl Judge {
         let mut judge = Self { policy, ..self };
         judge.set_mode(judge.mode);
         judge
+    }
+
+    /// Knows where the links of the workspace lead now; see [`Policy::learn_aliases`].
+    pub fn learn_aliases<'a>(&mut self, aliases: impl Iterator<Item = (&'a WorkspacePath, &'a WorkspacePath)>, is_complete: bool) {
+        Arc::make_mut(&mut self.policy).learn_aliases(aliases, is_complete);
     }
 
     /// The mode in force.

@@ -89,11 +89,29 @@ impl AskedPaths {
         })
     }
 
-    /// The same for making a link there: in place of a directory it decides what the listed paths below are.
+    /// The same for making a link there: in place of a directory it decides what the listed paths below are, and where the
+    /// links lead that go through it.
     pub fn find_link(&self, path: &WorkspacePath) -> Option<AskedPath> {
-        let folded = in_parts(path.as_str().split('/'));
+        self.find(path).or_else(|| {
+            let parts: Vec<&str> = path.as_str().split('/').filter(|part| !part.is_empty()).collect();
+            let leads_through = |real: &[String]| {
+                real.len() >= parts.len() && real.iter().zip(&parts).all(|(real, part)| super::folded(real) == super::folded(part))
+            };
+            let through = self.aliases.iter().filter(|(real, _)| leads_through(real));
+            let links = through.map(|(_, link)| link.iter().map(String::as_str).collect::<Vec<_>>());
+            std::iter::once(parts.clone()).chain(links).find_map(|parts| self.find_at_or_above(&parts))
+        })
+    }
+
+    fn find_at_or_above(&self, parts: &[&str]) -> Option<AskedPath> {
+        let folded = in_parts(parts.iter().copied());
         let above = || self.entries().find(|entry| entry.above.iter().any(|above| above.is(&folded)));
-        self.find(path).or_else(|| Some(above()?.found(path.as_str().to_owned())))
+        find_parts(parts, &|entry| !self.lifted.contains(&entry.pattern)).or_else(|| Some(above()?.found(parts.join("/"))))
+    }
+
+    /// Forgets all links, to know them anew.
+    pub(in crate::policy) fn clear_aliases(&mut self) {
+        self.aliases.clear();
     }
 
     fn entries(&self) -> impl Iterator<Item = &'static AskedEntry> {

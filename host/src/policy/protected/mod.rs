@@ -23,7 +23,7 @@ pub use pattern::{Author, BadPattern};
 use pattern::{Entry, Pattern, in_parts};
 
 /// How a path is protected, the strictest last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Protected {
     /// A directory that has protected paths right below: it may be made and used, and is neither renamed, nor removed, nor
     /// anything but a directory. `mv .git away; mkdir -p .git/hooks` would else come by a new one.
@@ -46,6 +46,8 @@ pub struct ProtectedPaths {
     writable: Vec<Entry>,
     /// What is hidden, and what no exception shows.
     unread: Vec<Entry>,
+    /// Links and directories that lead to protected paths behind links.
+    on_the_way: Vec<Entry>,
 }
 
 impl Default for ProtectedPaths {
@@ -60,6 +62,7 @@ impl Default for ProtectedPaths {
             shown: known(SHOWN),
             writable: Vec::new(),
             unread: Vec::new(),
+            on_the_way: Vec::new(),
         }
     }
 }
@@ -124,9 +127,22 @@ impl ProtectedPaths {
         self
     }
 
+    /// With a link or a directory that leads to a protected path behind a link: another one in its place would lead elsewhere.
+    #[must_use]
+    pub fn and_on_the_way(mut self, path: &WorkspacePath) -> Self {
+        self.on_the_way.push(Entry { pattern: Pattern::of_path(path), author: Author::BuiltIn });
+        self
+    }
+
+    /// Whether a path leads to a protected one behind a link.
+    pub fn is_on_the_way<'a>(&self, parts: impl Iterator<Item = &'a str>) -> bool {
+        let parts = in_parts(parts);
+        self.on_the_way.iter().any(|entry| entry.pattern.is(&parts))
+    }
+
     /// The names by which these paths are told.
     pub fn names(&self) -> Names {
-        let all = [&self.pinned, &self.read_only, &self.hidden, &self.unread];
+        let all = [&self.pinned, &self.read_only, &self.hidden, &self.unread, &self.on_the_way];
         Names::of(all.into_iter().flatten().map(|entry| &entry.pattern))
     }
 
@@ -143,10 +159,12 @@ impl ProtectedPaths {
     /// The same, and by whose word.
     pub fn find<'a>(&self, parts: impl Iterator<Item = &'a str>) -> Option<(Protected, &Author)> {
         let parts = in_parts(parts);
-        self.find_by(&parts, |pattern| pattern.holds(&parts))
+        let leads = || self.on_the_way.iter().find(|entry| entry.pattern.is(&parts));
+        self.find_by(&parts, |pattern| pattern.holds(&parts)).or_else(|| Some((Protected::Pinned, &leads()?.author)))
     }
 
-    /// The same of this very path, apart from what it lies in: for whoever goes from folder to folder and knows of each.
+    /// The same of this very path, apart from what it lies in and from what it leads to: for whoever goes from folder to
+    /// folder and knows of each.
     pub fn find_itself<'a>(&self, parts: impl Iterator<Item = &'a str>) -> Option<(Protected, &Author)> {
         let parts = in_parts(parts);
         self.find_by(&parts, |pattern| pattern.is(&parts))

@@ -76,6 +76,14 @@ impl Policy {
         self.asked.add_alias(real, link);
     }
 
+    /// Knows where the links of the workspace lead now. After a look that was not complete, those of earlier looks stay known.
+    pub fn learn_aliases<'a>(&mut self, aliases: impl Iterator<Item = (&'a WorkspacePath, &'a WorkspacePath)>, is_complete: bool) {
+        if is_complete {
+            self.asked.clear_aliases();
+        }
+        aliases.for_each(|(real, link)| self.asked.add_alias(real, link));
+    }
+
     /// The paths whose change always needs approval.
     pub fn asked(&self) -> &AskedPaths {
         &self.asked

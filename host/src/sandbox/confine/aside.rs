@@ -77,6 +77,21 @@ impl<'a> SetAside<'a> {
         }
     }
 
+    /// The same for what is neither to be copied nor removed: on another file system it gets a name at the top of the workspace
+    /// that means nothing, and can be looked through there.
+    pub(super) fn move_out_whole(&mut self, workspace: &Dir, path: &Path) -> io::Result<PathBuf> {
+        let (folder, outside, name) = self.next(path.file_name().unwrap_or_default())?;
+        match workspace.rename(path, outside, &name) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                let neutral = PathBuf::from(neutral_name(folder, &name));
+                workspace.rename(path, workspace, &neutral)?;
+                self.leaves = true;
+                Ok(Path::new(STAYS_IN).join(neutral))
+            }
+            moved => moved.map(|()| folder.join(name)),
+        }
+    }
+
     /// The same for what is too large to be copied: on another file system it is removed, which `None` tells.
     pub(super) fn move_out_or_remove(
         &mut self,
@@ -95,9 +110,7 @@ impl<'a> SetAside<'a> {
 /// To another file system. First of all it gets a name that means nothing to anybody; should it not be copied, for its
 /// size or its permissions, it stays under that.
 fn copy_out(workspace: &Dir, path: &Path, outside: &Dir, folder: &Path, name: &Path) -> io::Result<PathBuf> {
-    let stem = folder.file_name().unwrap_or_default().to_string_lossy();
-    let number = name.to_string_lossy().split('-').next().unwrap_or_default().to_owned();
-    let neutral = path.with_file_name(format!("{stem}-{number}"));
+    let neutral = path.with_file_name(neutral_name(folder, name));
     workspace.rename(path, workspace, &neutral)?;
     let mut budget = CopyBudget { bytes: MOST_COPIED, entries: MOST_ENTRIES, until: Instant::now() + LONGEST_COPY };
     let outer = neutral.parent().filter(|outer| !outer.as_os_str().is_empty());
@@ -113,6 +126,13 @@ fn copy_out(workspace: &Dir, path: &Path, outside: &Dir, folder: &Path, name: &P
     // Of what is whole in the workspace no part is needed here.
     let _ = remove_tree(outside, name, &mut || Instant::now() < until);
     Ok(Path::new(STAYS_IN).join(neutral))
+}
+
+/// A name that means nothing to anybody.
+fn neutral_name(folder: &Path, name: &Path) -> String {
+    let stem = folder.file_name().unwrap_or_default().to_string_lossy();
+    let number = name.to_string_lossy().split('-').next().unwrap_or_default().to_owned();
+    format!("{stem}-{number}")
 }
 
 fn remove_at(workspace: &Dir, path: &Path, goes_on: &mut dyn FnMut() -> bool) -> io::Result<()> {

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use super::order::{Order, Task};
-use super::{places, worktree};
+use super::{journal, places, worktree};
 use crate::policy::{Code, CommandRules, Denial, ProtectedPaths, SandboxLevel};
 use crate::sandbox::digest::Digest;
 use crate::sandbox::git::UserSettings;
@@ -70,6 +70,12 @@ impl Commands {
     pub(super) fn with(&self, rules: CommandRules, set_aside: PathBuf) -> Self {
         let (program, bubblewrap) = (self.program.clone(), self.bubblewrap.clone());
         Self { program, rules, set_aside, bubblewrap, measured: OnceLock::new() }
+    }
+
+    /// Looks after the protected paths of a workspace if the last command in it was cut off by the end of all processes around
+    /// it. Returns what was done.
+    pub fn recover_unfinished(&self, workspace: &Path) -> Vec<String> {
+        journal::recover_if_idle(&self.set_aside, workspace)
     }
 
     pub(super) fn set_aside(&self) -> &Path {
@@ -224,7 +230,8 @@ impl Commands {
         let mut supervisor = Command::new(&self.program);
         supervisor
             .arg0("cofferdam")
-            .arg("supervise-command")
+            .arg("guard-command")
+            .arg(&self.set_aside)
             .env_clear()
             .envs(environment::for_commands(std::env::vars_os()))
             .current_dir("/")

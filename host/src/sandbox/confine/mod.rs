@@ -3,6 +3,7 @@
 //! | process | what it is | what it does |
 //! |---|---|---|
 //! | host | this program, with many threads | sends an [`order`], reads the output, hears the report |
+//! | guard | this program started anew | waits for the supervisor; if that is killed, ends what is left of the command and looks after protected paths |
 //! | supervisor | this program started anew, one thread | makes the sandbox, ends all that is left of the command, looks after protected paths |
 //! | (bubblewrap) | at the level `full` | namespaces: what is outside is not there |
 //! | command | this program once more, and then `sh -c LINE` | gives up what it does not need, confines itself, becomes the command |
@@ -11,6 +12,8 @@
 
 mod aside;
 mod fresh;
+mod guard;
+mod journal;
 mod level;
 mod link;
 pub(super) mod order;
@@ -27,6 +30,7 @@ mod turn;
 mod watch;
 mod worktree;
 
+pub use guard::guard_supervisor;
 pub use level::{Commands, Measured, outer_repository};
 pub(super) use level::{Commission, Place};
 pub(super) use link::Link;

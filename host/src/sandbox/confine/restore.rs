@@ -227,6 +227,26 @@ impl<'a> Restoration<'a> {
         });
     }
 
+    /// Takes folders away that a command moved together so deep that what is in them cannot be looked through. They were there
+    /// before, so that nothing of them is removed.
+    pub(super) fn take_away_too_deep(&mut self, after: &Snapshot) {
+        for path in &after.too_deep {
+            if self.is_gone(path) {
+                continue;
+            }
+            self.gone.insert(path.clone());
+            let ready = self.open_parents(&[path]).and_then(|()| self.open_up(path));
+            let moved = ready.and_then(|()| self.aside.move_out_whole(&self.workspace, path));
+            self.remark(|| {
+                let is = format!("{} was moved to where it is too deep to be looked through", shown(path));
+                match moved {
+                    Ok(to) => format!("{is}; it is now {}", shown(&to)),
+                    Err(error) => format!("{is}, and COULD NOT be taken away: {error}"),
+                }
+            });
+        }
+    }
+
     /// Whether something that was to be taken away stayed in the workspace since this was asked last.
     pub(super) fn leaves_something(&mut self) -> bool {
         self.aside.leaves_something()

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use super::journal::{self, Journal};
 use super::link::Link;
 use super::order::{Confinement, Ending, Order, Places, Readiness, Report, Sockets};
 use super::queue;
 use super::remove::remove_tree;
 use super::restore::{Phase, Restoration};
 use super::settings::SettingsCopies;
-use super::watch::{MOST_ENTRIES, Snapshot};
+use super::watch::{EntryKind, MOST_ENTRIES, Snapshot};
 use crate::policy::{Protected, ProtectedPaths, SandboxLevel};
 use crate::sandbox::exit_code::exit_code;
 use crate::sandbox::git::NamedPaths;
@@ -59,7 +60,7 @@ pub(in crate::sandbox) struct Surroundings<'a> {
     pub(in crate::sandbox) empty_file: &'a Path,
     pub(in crate::sandbox) empty_folder: &'a Path,
     /// What is protected, below the workspace, outer paths first.
-    pub(in crate::sandbox) protected: &'a [(PathBuf, Protected, std::fs::FileType)],
+    pub(in crate::sandbox) protected: &'a [(PathBuf, Protected, EntryKind)],
     /// Sockets in the workspace, at which somebody outside may listen.
     pub(in crate::sandbox) sockets: &'a [PathBuf],
     /// Says it of paths that are not there yet.
@@ -75,7 +76,8 @@ pub fn supervise_command() -> Result<(), String> {
     // The terminal's signals are for the host, which then lets this process know.
     let _ = rustix::process::setsid();
     let mut private = None;
-    let (ending, remarks) = carry_out(&order, &mut host, &mut private).unwrap_or_else(|problem| (Ending::NotRun(problem), Vec::new()));
+    let mut remarks = Vec::new();
+    let ending = carry_out(&order, &mut host, &mut private, &mut remarks).unwrap_or_else(Ending::NotRun);
     let report = Report { ending, digest: order.digest, level: order.level, remarks };
     // A host that is gone hears nothing. What is left of the command's own folders is removed when nobody waits for it.
     let _ = host.send(&report);
@@ -83,15 +85,16 @@ pub fn supervise_command() -> Result<(), String> {
     Ok(())
 }
 
-fn carry_out(order: &Order, host: &mut Link, slot: &mut Option<Private>) -> Result<(Ending, Vec<String>), String> {
+fn carry_out(order: &Order, host: &mut Link, slot: &mut Option<Private>, remarks: &mut Vec<String>) -> Result<Ending, String> {
     if order.task.digest() != order.digest {
         return Err("the line is not the one that was approved".to_owned());
     }
     os::adopt_orphans().map_err(|error| format!("cannot adopt processes: {error}"))?;
     // Until everything is put back: what one command is not allowed to leave behind is not there for another to find.
     let Some(_turn) = queue::wait_for_turn(&order.workspace, &order.set_aside, || !host.has_ended())? else {
-        return Ok((Ending::Stopped, Vec::new()));
+        return Ok(Ending::Stopped);
     };
+    remarks.extend(journal::recover(&order.set_aside, &order.workspace));
     let private = slot.insert(Private::make().map_err(|error| format!("cannot make a temporary folder: {error}"))?);
     let keeping = order.level != SandboxLevel::Full;
     let git = NamedPaths::new(&order.workspace, &order.user_settings)?;
@@ -123,22 +126,35 @@ fn carry_out(order: &Order, host: &mut Link, slot: &mut Option<Private>) -> Resu
         sockets: &before.sockets,
         rules: &protected,
     };
+    let unfinished = Journal::begin(order, &private.temporary, &protected, &before);
+    let unfinished = unfinished.map_err(|error| format!("cannot record what is protected before the command: {error}"))?;
     let begun = Instant::now();
     let ran = run(order, &surroundings, host);
     let ended = os::end_descendants();
-    let mut remarks = look_after(order, &protected, keeping, &before, begun.elapsed())
-        .unwrap_or_else(|problem| vec![format!("protected paths could not be looked after: {problem}")]);
+    match look_after((&order.workspace, &order.set_aside), &protected, keeping, &before, begun.elapsed()) {
+        Ok(done) => {
+            remarks.extend(done);
+            remarks.extend(unfinished.end().err().map(|error| format!("the record of the command cannot be removed: {error}")));
+        }
+        // The next command tries it again.
+        Err(problem) => remarks.push(format!("protected paths could not be looked after: {problem}")),
+    }
     remarks.extend(ended.err());
     if private.empty(Some(Instant::now() + LONGEST_TIDYING)) {
         *slot = None;
     }
-    Ok((ran?, remarks))
+    ran
 }
 
 /// Puts everything back that is protected: what was there before at once, and then what is found.
-fn look_after(order: &Order, protected: &ProtectedPaths, keeping: bool, before: &Snapshot, took: Duration) -> Result<Vec<String>, String> {
-    let root = &order.workspace;
-    let mut restoration = Restoration::begin(root, before, &order.set_aside).map_err(|error| error.to_string())?;
+pub(super) fn look_after(
+    (root, set_aside): (&Path, &Path),
+    protected: &ProtectedPaths,
+    keeping: bool,
+    before: &Snapshot,
+    took: Duration,
+) -> Result<Vec<String>, String> {
+    let mut restoration = Restoration::begin(root, before, set_aside).map_err(|error| error.to_string())?;
     let known = Snapshot::of_known(root, protected, keeping, before, Instant::now() + LONGEST_FIRST_LOOK)?;
     restoration.restore(&known, Phase::Known);
     known.close_again(root, before);
@@ -153,6 +169,7 @@ fn look_after(order: &Order, protected: &ProtectedPaths, keeping: bool, before: 
             continue;
         }
         restoration.restore(&after, Phase::All);
+        restoration.take_away_too_deep(&after);
         let is_too_much = after.growth.is_too_much(MOST_ENTRIES);
         if is_too_much {
             restoration.reduce(&after.growth, &before.inventory, until);

@@ -36,6 +36,8 @@ use super::stage::Stage;
 use super::workspace::Workspace;
 use crate::policy::{Code, Denial, FileGrant};
 
+#[cfg(test)]
+pub(super) use guard::Doing;
 pub(super) use guard::Guard;
 pub(super) use problem::Problem;
 pub(super) use refusals::Refusals;

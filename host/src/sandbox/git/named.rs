@@ -96,7 +96,7 @@ impl NamedPaths {
     fn add_one(&self, path: &Path, kind: PathKind, is_name: bool, paths: &mut BTreeSet<PathBuf>) {
         match kind {
             // Of the workspace itself only the hooks can be protected.
-            PathKind::Directory if trace(path).end == self.root => {
+            PathKind::Directory if trace(path).end.as_deref() == Some(&self.root) => {
                 HOOKS.iter().for_each(|hook| paths.extend(ways_to(&self.root, &path.join(hook))));
             }
             PathKind::Directory | PathKind::File => paths.extend(ways_to(&self.root, path)),

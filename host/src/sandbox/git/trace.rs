@@ -1,59 +1,20 @@
-//! Where a path leads, link by link, as the kernel goes.
+//! The paths of a workspace that decide what a path is.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Symbolic links that one path may go through: the limit of Linux.
-const MOST_LINKS: usize = 40;
+use crate::sandbox::links::{self, LinkChain};
 
-/// The way of a path through the file system.
-#[derive(Debug)]
-pub(super) struct Trace {
-    /// The symbolic links on the way, each at its real path.
-    pub(super) links: Vec<PathBuf>,
-    /// The end. Directories that do not exist stay as they are named.
-    pub(super) end: PathBuf,
-}
-
-/// Follows an absolute path. A path of too many links ends at the last of them, where the kernel gives up too.
-pub(super) fn trace(path: &Path) -> Trace {
-    let mut ahead = parts(path);
-    let mut trace = Trace { links: Vec::new(), end: PathBuf::from("/") };
-    while let Some(part) = ahead.pop() {
-        match part.to_str() {
-            Some("/") => trace.end = PathBuf::from("/"),
-            Some("..") => drop(trace.end.pop()),
-            _ => {
-                let next = trace.end.join(&part);
-                match fs::read_link(&next) {
-                    Ok(target) if trace.links.len() < MOST_LINKS => {
-                        trace.links.push(next);
-                        ahead.extend(parts(&target));
-                    }
-                    Ok(_) => return trace,
-                    Err(_) => trace.end = next,
-                }
-            }
-        }
-    }
-    trace
-}
-
-/// The parts of a path, the last one first.
-fn parts(path: &Path) -> Vec<OsString> {
-    let part = |component: Component<'_>| match component {
-        Component::CurDir => None,
-        other => Some(other.as_os_str().to_owned()),
-    };
-    path.components().rev().filter_map(part).collect()
+/// Follows an absolute path by the file system.
+pub(super) fn trace(path: &Path) -> LinkChain {
+    links::follow(Path::new("/"), path, |link| fs::read_link(link).ok())
 }
 
 /// The paths of the workspace that decide what an absolute path is: as it is written, the links on its way, and its end.
 pub(in crate::sandbox) fn ways_to(root: &Path, path: &Path) -> Vec<PathBuf> {
-    let Trace { links, end } = trace(path);
+    let LinkChain { links, end, .. } = trace(path);
     let mut ways: Vec<PathBuf> = Vec::new();
-    for way in [path].into_iter().chain(links.iter().map(PathBuf::as_path)).chain([end.as_path()]) {
+    for way in [path].into_iter().chain(links.iter().map(PathBuf::as_path)).chain(end.as_deref()) {
         if let Some(way) = below(root, way)
             && !ways.contains(&way)
         {
@@ -64,7 +25,7 @@ pub(in crate::sandbox) fn ways_to(root: &Path, path: &Path) -> Vec<PathBuf> {
 }
 
 /// A path as it is from the workspace on, if it is in there, and not the workspace itself.
-pub(super) fn below(root: &Path, path: &Path) -> Option<PathBuf> {
+pub(in crate::sandbox) fn below(root: &Path, path: &Path) -> Option<PathBuf> {
     let path = if path.is_absolute() { normalized(path) } else { normalized(&root.join(path)) };
     let path = path.strip_prefix(root).ok()?;
     (!path.as_os_str().is_empty()).then(|| path.to_owned())

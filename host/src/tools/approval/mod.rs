@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::ActiveTime;
 use crate::conversation::Call;
 use crate::policy::{Code, Decision, Denial, Effect, Judge, Mode, PendingApproval, Permit, Policy, Question, ScopeApproval};
-use crate::sandbox::{Gate, PlanGate, Ruling};
+use crate::sandbox::{Gate, ListedFiles, PlanGate, Ruling};
 use crate::tools::ledger::{Change, Decided, Ended, Ground, Ledger, Ruled, Subject, Unrecorded};
 
 /// Denials of one call that get a record each: a guest can ask for what it does not get as fast as it runs.
@@ -154,6 +154,11 @@ impl Approvals {
     /// The mode in force.
     pub fn mode(&self) -> Mode {
         lock(&self.judge).mode()
+    }
+
+    /// Knows where the links of the workspace lead now, so that a change of what a listed link leads to needs the same approval.
+    pub(in crate::tools) fn learn_links(&self, listed: &ListedFiles) {
+        lock(&self.judge).learn_aliases(listed.aliases(), !listed.is_cut());
     }
 
     /// From now on another mode is in force, for calls that are under way too.

@@ -14,6 +14,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::order::{Order, Places};
+use super::watch::EntryKind;
 use crate::policy::{Protected, SandboxLevel};
 use crate::sandbox::git;
 
@@ -95,7 +96,7 @@ pub(super) struct SettingsCopies {
 impl SettingsCopies {
     /// Makes them in a folder of their own, for what a command sees and what is protected in the workspace. Gives what the
     /// command is to see then.
-    pub(super) fn make(order: &Order, protected: &[(PathBuf, Protected, fs::FileType)], folder: &Path) -> std::io::Result<(Self, Places)> {
+    pub(super) fn make(order: &Order, protected: &[(PathBuf, Protected, EntryKind)], folder: &Path) -> std::io::Result<(Self, Places)> {
         fs::create_dir(folder)?;
         let mut copies = Self { folder: folder.to_owned(), ..Self::default() };
         let mut places = order.places.clone();
@@ -130,7 +131,7 @@ impl SettingsCopies {
     }
 
     /// What is protected from being changed in the workspace, and what the settings of its repositories include.
-    fn of_workspace(&mut self, workspace: &Path, protected: &[(PathBuf, Protected, fs::FileType)]) -> std::io::Result<()> {
+    fn of_workspace(&mut self, workspace: &Path, protected: &[(PathBuf, Protected, EntryKind)]) -> std::io::Result<()> {
         let mut included = Vec::new();
         for (path, how, _) in protected.iter().filter(|(path, ..)| Format::of(path).is_some()) {
             let whole = workspace.join(path);

@@ -1,7 +1,7 @@
 //! What a command added to the workspace: how many entries, and in which folders. A crowd of new files is no way to hide a
 //! protected path among them, nor to make the workspace too large for the next command.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
@@ -10,27 +10,40 @@ use std::path::PathBuf;
 #[derive(Debug, Default)]
 pub(in crate::sandbox::confine) struct Inventory {
     names: HashSet<u64>,
-    folders: HashSet<u64>,
+    /// Each with the hash of its name.
+    folders: HashMap<u64, u64>,
     hasher: RandomState,
+    is_unknown: bool,
 }
 
 impl Inventory {
+    /// One of which nothing is known: whatever is there may have been there before.
+    pub(super) fn unknown() -> Self {
+        Self { is_unknown: true, ..Self::default() }
+    }
+
     /// Adds a name that is in the folder with this inode.
     pub(super) fn add(&mut self, folder: u64, name: &OsStr) {
         self.names.insert(self.hasher.hash_one((folder, name)));
     }
 
-    pub(super) fn add_folder(&mut self, inode: u64) {
-        self.folders.insert(inode);
+    /// Adds a folder, which has this name in the folder with the inode `outer`.
+    pub(super) fn add_folder(&mut self, inode: u64, outer: u64, name: &OsStr) {
+        self.folders.insert(inode, self.hasher.hash_one((outer, name)));
     }
 
     /// Whether there was this name in the folder with this inode.
     pub(in crate::sandbox::confine) fn has(&self, folder: u64, name: &OsStr) -> bool {
-        self.names.contains(&self.hasher.hash_one((folder, name)))
+        self.is_unknown || self.names.contains(&self.hasher.hash_one((folder, name)))
     }
 
     pub(super) fn has_folder(&self, inode: u64) -> bool {
-        self.folders.contains(&inode)
+        self.is_unknown || self.folders.contains_key(&inode)
+    }
+
+    /// Whether a folder that was there before has another name now, or is in another folder.
+    pub(super) fn has_moved(&self, inode: u64, outer: u64, name: &OsStr) -> bool {
+        self.folders.get(&inode).is_some_and(|was| *was != self.hasher.hash_one((outer, name)))
     }
 }
 

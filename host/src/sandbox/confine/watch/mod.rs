@@ -2,10 +2,12 @@
 //! has no means to, or since the name was not there to be guarded, is put back as it was.
 
 mod growth;
+mod kind;
+mod saved;
 mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, FileType, Metadata, Permissions};
+use std::fs::{self, Metadata, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +16,8 @@ use std::time::{Instant, SystemTime};
 use crate::policy::{Protected, ProtectedPaths, WorkspacePath};
 use crate::sandbox::git::NamedPaths;
 pub(super) use growth::{Crowd, Growth, Inventory};
+pub(in crate::sandbox) use kind::EntryKind;
+pub(super) use saved::{SavedPath, SavedSnapshot};
 pub(super) use walk::MOST_ENTRIES;
 use walk::{Folder, Walk};
 
@@ -32,6 +36,8 @@ pub(super) struct Snapshot {
     pub(super) inventory: Inventory,
     /// Folders that cannot be looked into.
     pub(super) closed: Vec<PathBuf>,
+    /// Folders that a command moved to where what is in them is too deep to be looked into.
+    pub(super) too_deep: BTreeSet<PathBuf>,
     /// Folders that were pinned and are elsewhere: from where, and to where.
     pub(super) moved: Vec<(PathBuf, PathBuf)>,
     /// Sockets that were there before a command: whoever listens at them runs outside.
@@ -48,6 +54,8 @@ pub(super) struct Snapshot {
     repositories: BTreeSet<u64>,
     /// What the protected paths lead to, and is protected like them.
     leads_to: Vec<(WorkspacePath, Protected)>,
+    /// The links on the way there.
+    on_the_way: Vec<WorkspacePath>,
     /// What lies above the paths that settings name, and is no link: what is named need not be there yet.
     above_named: BTreeSet<PathBuf>,
     /// What settings of git name, before a command.
@@ -69,7 +77,7 @@ pub(super) struct Entry {
     pub(super) runs: bool,
     /// A file of this program's, which other processes of it may write at any time.
     pub(super) own: bool,
-    pub(super) kind: FileType,
+    pub(super) kind: EntryKind,
     pub(super) mode: u32,
     pub(super) size: u64,
     /// A file with other names can be written through those, whatever is mounted over this one.
@@ -137,10 +145,14 @@ impl Snapshot {
                      Choose a folder of it as the workspace (`-C FOLDER`)"
                 ));
             }
-            if snapshot.leads_to.is_empty() || round == MOST_ROUNDS {
+            let links = snapshot.on_the_way.iter().map(|path| Path::new(path.as_str()));
+            let above = links.flat_map(|path| path.ancestors().skip(1)).filter(|above| !above.as_os_str().is_empty());
+            above_named.extend(above.filter(|above| !root.join(above).is_symlink()).map(Path::to_owned));
+            if snapshot.leads_to.is_empty() && snapshot.on_the_way.is_empty() || round == MOST_ROUNDS {
                 (snapshot.above_named, snapshot.git) = (above_named, git);
                 return Ok((snapshot, protected));
             }
+            protected = snapshot.on_the_way.iter().fold(protected, ProtectedPaths::and_on_the_way);
             named = snapshot.leads_to;
         }
         Err("the workspace cannot be looked through".to_owned())
@@ -221,7 +233,7 @@ pub(super) struct ProtectionCost {
 
 /// What is at a path.
 struct Found {
-    kind: FileType,
+    kind: EntryKind,
     mode: u32,
     size: u64,
     has_other_names: bool,
@@ -232,7 +244,7 @@ struct Found {
 impl Found {
     /// With its content, if it is needed, and if it is still what it was: of what is new nothing has to be kept.
     fn of(path: &Path, metadata: &Metadata, keeping: bool, before: Option<Option<&Entry>>) -> Self {
-        let kind = metadata.file_type();
+        let kind = EntryKind::of(metadata);
         // Of a file that cannot be put back no change can be told either.
         let mode = if keeping || kind.is_dir() { metadata.mode() & 0o7777 } else { 0 };
         let size = if kind.is_file() { metadata.len() } else { 0 };

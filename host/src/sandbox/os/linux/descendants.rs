@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::{
@@ -59,6 +61,34 @@ pub(in crate::sandbox) fn end_descendants() -> Result<(), String> {
     }
 }
 
+/// Kills the processes of a command whose supervisor is gone. They have the command's own temporary directory in their
+/// environment, unless they took it out themselves.
+pub(in crate::sandbox) fn end_processes_of(temporary: &Path) -> Result<(), String> {
+    let mark = [b"TMPDIR=", temporary.as_os_str().as_bytes()].concat();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let has_mark = |pid: &i32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == mark)
+        };
+        let found: Vec<Pid> = numbers().filter(has_mark).filter_map(Pid::from_raw).collect();
+        if found.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(format!("{} processes of the command cannot be killed", found.len()));
+        }
+        for pid in found {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn numbers() -> impl Iterator<Item = i32> {
+    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// A process, as far as it matters here.
 struct Process {
     parent: i32,
@@ -66,8 +96,7 @@ struct Process {
 }
 
 fn processes() -> BTreeMap<i32, Process> {
-    let numbers = fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter_map(|pid| Some((pid, process(pid)?))).collect()
+    numbers().filter_map(|pid| Some((pid, process(pid)?))).collect()
 }
 
 /// All that descend from this process, those further away than `depth` generations; the nearest first.

@@ -25,7 +25,7 @@ use super::super::confine::{Confinement, Link, Places, Surroundings};
 use crate::policy::{CommandLimits, SandboxLevel};
 
 pub(in crate::sandbox) use bubblewrap::find as find_bubblewrap;
-pub(in crate::sandbox) use descendants::{adopt_orphans, ask_descendants_to_end, count_descendants, end_descendants};
+pub(in crate::sandbox) use descendants::{adopt_orphans, ask_descendants_to_end, count_descendants, end_descendants, end_processes_of};
 
 /// To the kernel the program of whoever asks, whatever has become of its path.
 const OWN_PROGRAM: &str = "/proc/self/exe";
@@ -116,6 +116,9 @@ pub(in crate::sandbox) fn confine_this_process(confinement: &Confinement, link: 
     let none = rustix::thread::CapabilitySets { effective: none, permitted: none, inheritable: none };
     rustix::thread::set_no_new_privs(true).map_err(|error| format!("cannot give up new privileges: {error}"))?;
     rustix::thread::set_capabilities(None, none).map_err(|error| format!("cannot give up capabilities: {error}"))?;
+    // Only after capabilities are given up, which could clear it. If the supervisor is gone by now, it does not hear that all is ready.
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .map_err(|error| format!("cannot be ended with its supervisor: {error}"))?;
     files::apply(&confinement.places, confinement.sockets)?;
     seccomp::apply(confinement.sockets).map_err(|error| format!("the filter of system calls: {error}"))
 }

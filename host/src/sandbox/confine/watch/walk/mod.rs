@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use record::is_itself;
 
-use super::growth::{Crowd, MOST_IN_FOLDER, NewFolder};
+use super::growth::{Crowd, MOST_IN_FOLDER};
 use super::{GoesOn, Identity, Snapshot};
 use crate::policy::{Names, Protected, ProtectedPaths};
 use crate::sandbox::git::{self, NamedPaths};
@@ -56,6 +56,8 @@ pub(super) struct Folder {
     own: bool,
     /// The new folder that this is in.
     new_in: Option<usize>,
+    /// The innermost folder around this that was there before and was moved, or this itself.
+    moved: Option<PathBuf>,
 }
 
 /// What of a folder is to be looked at.
@@ -250,8 +252,7 @@ impl<'a> Walk<'a> {
             if kind.is_socket() && self.before.is_none() && self.all.sockets.len() < MOST_SOCKETS {
                 self.all.sockets.push(folder.path.join(&name));
             }
-            let may_lead = || kind.is_symlink() && self.names.may_be_above(&name.to_string_lossy());
-            if kind.is_dir() || folder.telling || folder.inherited.is_some() || self.may_matter(&name, inode) || may_lead() {
+            if kind.is_dir() || kind.is_symlink() || folder.telling || folder.inherited.is_some() || self.may_matter(&name, inode) {
                 picked.push((name, kind, inode));
             }
             let is_over = if self.before.is_some() { picked.len() >= MOST_LISTED } else { count > MOST_ENTRIES };
@@ -344,7 +345,6 @@ impl<'a> Walk<'a> {
         // As a file or as a link, `.git` says where hooks are.
         let itself = rule.map(|(how, _)| if how == Protected::Pinned && !kind.is_dir() { Protected::ReadOnly } else { how });
         let own = folder.own || rule.is_some_and(|(_, own)| own);
-        let itself = itself.max(self.lead_on(folder, &path, kind, as_git_paths()));
         let how = itself.max(folder.inherited);
         self.all.holds_own |= own;
         if let Some(how) = how {
@@ -352,6 +352,8 @@ impl<'a> Walk<'a> {
             let runs = how == Protected::Hidden && as_git_paths().chain([&path]).any(|path| self.is_read_only(path));
             self.take(&path, how, inherited, runs, own)?;
             self.follow(&path, kind, how);
+        } else if kind.is_symlink() {
+            self.link(folder, &path, as_git_paths().chain([&path]))?;
         }
         if kind.is_dir() && self.is_looked_into(&path, inode, how) && !own {
             let inherited = how.filter(|how| *how != Protected::Pinned);
@@ -361,7 +363,8 @@ impl<'a> Walk<'a> {
             let telling = if is_store { self.names.may_be(&name) } else { telling };
             let in_store = folder.in_store && !is_dot_git || is_store;
             let new_in = self.new_folder(folder, &path, inode);
-            let inner = Folder { path, inode, inherited, as_git, as_outer_git, in_store, in_packages, telling, own, new_in };
+            let moved = self.moved_folder(folder, &path, inode);
+            let inner = Folder { path, inode, inherited, as_git, as_outer_git, in_store, in_packages, telling, own, new_in, moved };
             self.later(inner, how.is_some());
         }
         Ok(())
@@ -378,21 +381,6 @@ impl<'a> Walk<'a> {
                 was_there || path.ends_with("hooks") || self.before.is_some_and(|before| before.by_inode.contains_key(&inode))
             }
             Some(Protected::Pinned) | None => true,
-        }
-    }
-
-    /// The new folder that one is in, or is itself.
-    fn new_folder(&mut self, around: &Folder, path: &Path, inode: u64) -> Option<usize> {
-        match self.before {
-            None => {
-                self.all.inventory.add_folder(inode);
-                None
-            }
-            Some(before) if around.new_in.is_none() && !before.inventory.has_folder(inode) => {
-                self.all.growth.folders.push(NewFolder { path: path.to_owned(), entries: 1, waiting: 0, too_much: false });
-                Some(self.all.growth.folders.len() - 1)
-            }
-            Some(_) => around.new_in,
         }
     }
 }

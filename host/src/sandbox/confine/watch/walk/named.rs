@@ -1,9 +1,8 @@
 //! What a walk finds of the paths that settings of git name, and of links in place of directories with protected paths.
 
-use std::fs::{self, FileType};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 
-use super::record::texts;
 use super::{Entries, Folder, Walk};
 use crate::policy::Protected;
 use crate::sandbox::git;
@@ -61,28 +60,5 @@ impl Walk<'_> {
             let inode = std::os::unix::fs::MetadataExt::ino(&metadata);
             self.later(Folder { path: path.to_owned(), inode, inherited, telling: true, ..around.clone() }, false);
         }
-    }
-
-    /// A link in place of a directory that has protected paths below decides what these are: it is protected itself, and so
-    /// is what it gives their names to.
-    pub(super) fn lead_on<'b>(
-        &mut self,
-        folder: &Folder,
-        path: &'b Path,
-        kind: FileType,
-        as_git: impl Iterator<Item = &'b PathBuf>,
-    ) -> Option<Protected> {
-        if !kind.is_symlink() {
-            return None;
-        }
-        let by_name = (!folder.in_packages).then_some(path);
-        let names: Vec<&Path> = as_git.map(PathBuf::as_path).chain(by_name).collect();
-        let below = |name: &&Path| self.protected.read_only_below(texts(name).iter().map(String::as_str));
-        let rests: std::collections::BTreeSet<String> = names.iter().flat_map(below).collect();
-        for rest in &rests {
-            let ways = git::ways_to(self.root, &self.root.join(path).join(rest));
-            ways.iter().filter(|way| !way.starts_with(path)).for_each(|way| self.leads_to(way, Protected::ReadOnly));
-        }
-        (!rests.is_empty()).then_some(Protected::ReadOnly)
     }
 }

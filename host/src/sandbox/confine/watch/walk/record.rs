@@ -6,17 +6,21 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use super::super::growth::NewFolder;
 use super::super::{Found, Identity, Kept, MOST_KEPT, as_place};
 use super::{Folder, LONGEST_PATH, Walk};
 use crate::policy::{Author, Protected};
 use crate::sandbox::git;
+use crate::sandbox::links::{self, LinkChain};
 
 impl Walk<'_> {
     pub(super) fn later(&mut self, folder: Folder, is_protected: bool) {
         if self.root.as_os_str().len() + folder.path.as_os_str().len() > LONGEST_PATH {
-            match folder.new_in.and_then(|at| self.all.growth.folders.get_mut(at)) {
-                Some(new) => new.too_much = true,
-                None => self.all.closed.push(folder.path),
+            let new = folder.new_in.and_then(|at| self.all.growth.folders.get_mut(at));
+            match (folder.moved, new) {
+                (Some(moved), _) => drop(self.all.too_deep.insert(moved)),
+                (None, Some(new)) => new.too_much = true,
+                (None, None) => self.all.closed.push(folder.path),
             }
             return;
         }
@@ -86,15 +90,72 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What a protected link leads to is protected like it.
+    /// What a protected link leads to is protected like it, whether it is there yet or not.
     pub(super) fn follow(&mut self, path: &Path, kind: FileType, how: Protected) {
         if kind.is_symlink() && how != Protected::Pinned {
-            // The links on the way decide where it leads.
-            let ways = git::ways_to(self.root, &self.root.join(path));
-            ways.iter().filter(|way| *way != path).for_each(|way| self.leads_to(way, how));
+            self.lead(path, how, 1);
         }
     }
 
+    /// A link that is not protected itself, and leads to protected paths or is in place of a directory that holds some. It is
+    /// put back, and not mounted: what else it leads to can be written.
+    pub(super) fn link<'b>(&mut self, folder: &Folder, path: &Path, names: impl Iterator<Item = &'b PathBuf>) -> Result<(), String> {
+        let names = names.filter(|_| !folder.in_packages && !folder.in_store);
+        let below: Vec<String> = names.flat_map(|name| self.protected.read_only_below(texts(name).iter().map(String::as_str))).collect();
+        if below.is_empty() && !self.is_on_the_way(path) {
+            return Ok(());
+        }
+        self.take(path, Protected::ReadOnly, true, false, false)?;
+        below.iter().for_each(|rest| self.lead(&path.join(rest), Protected::ReadOnly, 0));
+        Ok(())
+    }
+
+    /// Remembers where a path leads, and the links on the way there but for the first ones.
+    fn lead(&mut self, path: &Path, how: Protected, but_first: usize) {
+        // After a command it is protected by what was found before.
+        if self.before.is_some() {
+            return;
+        }
+        let LinkChain { links, end, .. } = links::follow(self.root, path, |link| fs::read_link(link).ok());
+        for link in links.iter().skip(but_first).filter_map(|link| git::below(self.root, link)) {
+            if !self.is_on_the_way(&link)
+                && let Some(path) = as_place(&link)
+            {
+                self.all.on_the_way.push(path);
+            }
+        }
+        if let Some(end) = end.filter(|_| !links.is_empty()).and_then(|end| git::below(self.root, &end)) {
+            self.leads_to(&end, how);
+        }
+    }
+
+    pub(super) fn is_on_the_way(&self, path: &Path) -> bool {
+        self.protected.is_on_the_way(texts(path).iter().map(String::as_str))
+    }
+
+    /// The new folder that one is in, or is itself.
+    pub(super) fn new_folder(&mut self, around: &Folder, path: &Path, inode: u64) -> Option<usize> {
+        match self.before {
+            None => {
+                self.all.inventory.add_folder(inode, around.inode, path.file_name().unwrap_or_default());
+                None
+            }
+            Some(before) if around.new_in.is_none() && !before.inventory.has_folder(inode) => {
+                self.all.growth.folders.push(NewFolder { path: path.to_owned(), entries: 1, waiting: 0, too_much: false });
+                Some(self.all.growth.folders.len() - 1)
+            }
+            Some(_) => around.new_in,
+        }
+    }
+
+    /// The innermost folder that was moved and that one is in, or is itself.
+    pub(super) fn moved_folder(&self, around: &Folder, path: &Path, inode: u64) -> Option<PathBuf> {
+        let before = self.before?;
+        let has_moved = before.inventory.has_moved(inode, around.inode, path.file_name().unwrap_or_default());
+        if has_moved { Some(path.to_owned()) } else { around.moved.clone() }
+    }
+
+    /// Protects a path that settings name or that a link leads to.
     pub(super) fn leads_to(&mut self, path: &Path, how: Protected) {
         let known = self.protected.of_parts(texts(path).iter().map(String::as_str)) >= Some(how);
         if !known
