@@ -98,16 +98,18 @@ impl wit::Host for State {
                 let after = workspace.look_for_listed_files().await;
                 let changed = after.changes_since(&before);
                 finished.remarks.extend(describe(&changed, &before, &after));
-                let is_over = finished.ending == Ending::TimedOut;
-                finished.remarks.extend(
-                    shorter.filter(|_| is_over).map(|most| {
-                        format!("commands run for at most {most} s here (`max_seconds` under [commands] in the configuration)")
-                    }),
-                );
+                let user_limit = shorter.filter(|_| finished.ending == Ending::TimedOut);
+                finished.remarks.extend(user_limit.map(|most| {
+                    format!("the command was killed after {most} s, the limit of commands here (`max_seconds` under [commands] in the configuration)")
+                }));
                 if let Some(record) = ran.last_mut() {
                     record.ending = Some(finished.ending);
                     record.remarks.clone_from(&finished.remarks);
                     record.changed = changed;
+                }
+                // A tool says of what timed out that it was at the timeout that it gave itself.
+                if user_limit.is_some() {
+                    finished.ending = Ending::Killed(rustix::process::Signal::KILL.as_raw());
                 }
                 Ok(finished.into())
             }

@@ -75,7 +75,8 @@ fn r120_the_limit_of_the_user_ends_a_command_before_its_timeout() {
             format!("{}{}", said.stdout, said.stderr)
         };
         let said = call(100);
-        assert!(said.contains("timed out after 1 s") && said.contains("`max_seconds` under [commands]"), "{level}: {said}");
+        let told = "the command was killed after 1 s, the limit of commands here (`max_seconds` under [commands] in the configuration)";
+        assert!(said.contains(told) && said.contains("killed by signal 9") && !said.contains("timed out"), "{level}: {said}");
         let said = call(1);
         assert!(said.contains("timed out after 1 s") && !said.contains("max_seconds"), "its own timeout came first: {level}: {said}");
     }

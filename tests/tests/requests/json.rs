@@ -23,7 +23,7 @@ fn calls_of(ran: &Ran) -> Vec<Value> {
 }
 
 fn run(replies: Vec<Reply>, args: &[&str]) -> (Vec<Value>, Ran) {
-    let home = home().with("a.txt", "hay\n").with(".env", "KEY=1\n");
+    let home = home().with("a.txt", "hay\n").with(".env", "KEY=1\n").with("kill.sh", "kill -9 $$\n");
     home.write("config/cofferdam/policy.toml", "[commands]\ndeny = [\"git push *\"]\n");
     let server = OPENAI.serve(replies);
     let ran = home.start(home.task(&server, &[&["--output", "stream-json"][..], args].concat())).wait();
@@ -70,7 +70,7 @@ fn what_is_no_denial_is_none() {
 #[test]
 fn a_command_tells_its_exit_code() {
     let bash = |command: &str, timeout: u32| calls("bash", json!({"command": command, "timeout": timeout}));
-    let replies = vec![bash("true", 9), bash("exit 3", 9), bash("kill -9 $$", 9), bash("sleep 30", 1), says("Done.")];
+    let replies = vec![bash("true", 9), bash("exit 3", 9), bash("exec sh kill.sh", 9), bash("sleep 30", 1), says("Done.")];
     let (calls, ran) = run(replies, &["--mode", "auto"]);
     let codes: Vec<_> = calls.iter().map(|call| call["exit_code"].clone()).collect();
     // A signal is 128 and its number, and what ran out of time has no code.
