@@ -143,7 +143,8 @@ pub(super) struct Common {
     /// Never ask about plugins: run only if each is exactly as accepted
     #[arg(long, global = true)]
     pub(super) locked: bool,
-    /// The ready-made policy to build on: read-only, develop or locked-down [default: develop]
+    /// The ready-made policy to build on, in place of the one that your own policy file names: read-only, develop or locked-down
+    /// [default: develop]
     #[arg(long, global = true, value_name = "NAME")]
     pub(super) profile: Option<Profile>,
     /// The configuration file, in place of $XDG_CONFIG_HOME/cofferdam/config.toml
