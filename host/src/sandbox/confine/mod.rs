@@ -13,6 +13,7 @@ mod aside;
 mod fresh;
 mod level;
 mod link;
+mod modes;
 pub(super) mod order;
 mod places;
 mod probe;

@@ -31,6 +31,8 @@ pub(super) struct Order {
     pub(super) opened: Vec<PathBuf>,
     pub(super) limits: CommandLimits,
     pub(super) protected: ProtectedPaths,
+    /// Files and folders of this program itself.
+    pub(super) own: Vec<PathBuf>,
 }
 
 /// What runs.
@@ -56,6 +58,8 @@ impl Task {
 pub(in crate::sandbox) struct Places {
     pub(in crate::sandbox) read: Vec<PathBuf>,
     pub(in crate::sandbox) write: Vec<PathBuf>,
+    /// Folders of which only the names are seen.
+    pub(in crate::sandbox) list: Vec<PathBuf>,
 }
 
 /// From the supervisor to the process that confines itself and becomes the command.

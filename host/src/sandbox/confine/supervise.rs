@@ -11,11 +11,12 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use super::link::Link;
+use super::modes::OwnModes;
 use super::order::{Confinement, Ending, Order, Places, Readiness, Report, Sockets};
 use super::queue;
 use super::remove::remove_tree;
 use super::restore::{Phase, Restoration};
-use super::settings::SettingsCopies;
+use super::settings::{SettingsCopies, WorkspaceSettings};
 use super::watch::{MOST_ENTRIES, Snapshot};
 use crate::policy::{Protected, ProtectedPaths, SandboxLevel};
 use crate::sandbox::os;
@@ -101,8 +102,9 @@ fn carry_out(order: &Order, host: &mut Link, slot: &mut Option<Private>) -> Resu
     }
     let list: Vec<_> =
         before.entries.iter().filter(|(_, entry)| !entry.inherited).map(|(path, entry)| (path.clone(), entry.how, entry.kind)).collect();
-    let copies = SettingsCopies::make(order, &list, &private.settings);
-    let (copies, places) = copies.map_err(|error| format!("cannot copy settings without their secrets: {error}"))?;
+    let settings = WorkspaceSettings { protected: &list, cargo: &before.cargo_settings };
+    let (copies, places) = SettingsCopies::make(order, settings, &private.settings)
+        .map_err(|error| format!("cannot copy settings without their secrets: {error}"))?;
     let surroundings = Surroundings {
         level: order.level,
         program: &order.program,
@@ -121,11 +123,16 @@ fn carry_out(order: &Order, host: &mut Link, slot: &mut Option<Private>) -> Resu
         sockets: &before.sockets,
         rules: &protected,
     };
+    // Where the files themselves are, their permissions are too.
+    let modes = if keeping { OwnModes::of(&order.own) } else { OwnModes::default() };
     let begun = Instant::now();
     let ran = run(order, &surroundings, host);
     let ended = os::end_descendants();
+    let modes_remark = modes.put_back();
     let mut remarks = look_after(order, &protected, keeping, &before, begun.elapsed())
         .unwrap_or_else(|problem| vec![format!("protected paths could not be looked after: {problem}")]);
+    remarks.extend(modes_remark);
+    remarks.extend(copies.remarks);
     remarks.extend(ended.err());
     if private.empty(Some(Instant::now() + LONGEST_TIDYING)) {
         *slot = None;
