@@ -56,7 +56,8 @@ pub(super) fn run(common: &Common, args: &LockArgs) -> Done {
             "hint: a plugin that is broken or that the policy refuses cannot be accepted, also not with --yes: mend it, or name it no longer",
         );
     }
-    if !args.check && !(is_stuck && accepted.is_empty()) {
+    let is_for_nothing = args.check || is_stuck && accepted.is_empty();
+    if !is_for_nothing {
         // Whatever else was accepted while somebody was asked stays.
         file.change(|lock| accepted.iter().for_each(|(path, plugin)| lock.accept(path, plugin)))?;
         stderr_line(&shown::line(&format!("Written: {}", file.path().display()), 600));

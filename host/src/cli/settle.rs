@@ -68,7 +68,7 @@ fn drop_until_quiet(terminal: impl AsFd, settle: Duration) {
     let _ = tcflush(&terminal, QueueSelector::IFlush);
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use std::io::Write as _;
     use std::time::Instant;
