@@ -7,6 +7,8 @@
 //! the next line was written after. One that is missing, doubled or elsewhere breaks the count. What no chain can show is a
 //! missing end: see [`Head`](super::head::Head).
 
+use std::io::{self, BufRead};
+
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
@@ -68,17 +70,28 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// Reads and checks the bytes of a log.
-    pub(super) fn read(bytes: &[u8]) -> Self {
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        let mut chain = Self { torn: bytes.len() - whole, ..Self::default() };
-        for line in bytes[..whole].split_inclusive(|byte| *byte == b'\n') {
-            if let Err(broken) = chain.take(line.strip_suffix(b"\n").unwrap_or(line)) {
+    /// Reads and checks a log, line by line.
+    pub(super) fn read_from(mut log: impl BufRead) -> io::Result<Self> {
+        let mut chain = Self::default();
+        let mut line = Vec::new();
+        while log.read_until(b'\n', &mut line)? > 0 {
+            let Some(whole) = line.strip_suffix(b"\n") else {
+                chain.torn = line.len();
+                break;
+            };
+            if let Err(broken) = chain.take(whole) {
                 chain.broken = Some(broken);
                 break;
             }
+            line.clear();
         }
-        chain
+        Ok(chain)
+    }
+
+    /// The same of bytes.
+    #[cfg(test)]
+    pub(super) fn read(bytes: &[u8]) -> Self {
+        Self::read_from(bytes).unwrap_or_default()
     }
 
     fn take(&mut self, line: &[u8]) -> Result<(), Broken> {

@@ -136,6 +136,9 @@ fn one(store: &Store, name: LogName) -> Inspected {
         }
         Err(error) => Some(format!("the file beside it that says where it ends cannot be read ({error}), so its end cannot be checked")),
     };
+    // Its first record is written as soon as there is a log.
+    let is_empty = chain.records.is_empty() && chain.broken.is_none() && !is_open && problem.is_none();
+    log.problems.extend(is_empty.then(|| "it has no record: it was emptied, or the machine stopped when it was begun".to_owned()));
     log.problems.extend(problem);
     let begins_well = chain.records.first().is_none_or(|first| {
         first.get("kind").is_some_and(|kind| kind == "log") && first.get("log").and_then(Value::as_str) == Some(log.name.as_str())
@@ -254,6 +257,32 @@ mod tests {
     }
 
     #[test]
+    fn a_newest_log_that_was_emptied_is_found_whatever_its_head_says() {
+        let (_folder, store, _, second) = two();
+        let (whole, head) = (lines(&store, &second).concat(), fs::read_to_string(store.head_path(&second)).expect("readable"));
+        let nothing = format!("{:>20} {}\n", 0, "0".repeat(64));
+        for log in ["", &whole[..10]] {
+            fs::write(store.log_path(&second), log).expect("writable");
+            fs::write(store.head_path(&second), &head).expect("writable");
+            assert_eq!(found(&store)[1], "its end is missing: line 0 is the last of 4 that were written");
+            for head in ["", &nothing] {
+                fs::write(store.head_path(&second), head).expect("writable");
+                assert_eq!(found(&store)[1], "it has no record: it was emptied, or the machine stopped when it was begun");
+            }
+            fs::remove_file(store.head_path(&second)).expect("it goes");
+            assert_eq!(found(&store)[1], "it has no record: it was emptied, or the machine stopped when it was begun");
+        }
+    }
+
+    #[test]
+    fn a_log_without_an_end_is_not_read_whole() {
+        let (_folder, store, _, second) = two();
+        let file = fs::OpenOptions::new().write(true).open(store.log_path(&second)).expect("writable");
+        file.set_len(1 << 30).expect("it can be sparse");
+        assert_eq!(found(&store)[1], "it cannot be read: it is longer than 1 MiB");
+    }
+
+    #[test]
     fn a_log_that_is_gone_or_goes_by_another_name_is_found() {
         let (_folder, store, first, second) = two();
         fs::rename(store.log_path(&first), store.folder().join("elsewhere")).expect("it moves");
@@ -316,7 +345,7 @@ mod tests {
             assert!(found(&store)[1].contains("holds something else"), "{:?}", found(&store));
         }
         // The machine stopped before anything had to be on the disk.
-        for (kept, told) in [(0, ""), (1, ""), (2, ""), (0, "0"), (2, "0")] {
+        for (kept, told) in [(1, ""), (2, ""), (2, "0")] {
             fs::write(store.log_path(&second), all[..kept].concat()).expect("writable");
             let text = if told.is_empty() { String::new() } else { format!("{:>20} {}\n", 0, "0".repeat(64)) };
             fs::write(store.head_path(&second), text).expect("writable");

@@ -4,7 +4,7 @@
 //! so the newest by name is the one that was begun last, and each names the one before it. No two name the same.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -23,6 +23,8 @@ const HEAD: &str = "head";
 const TURN: &str = ".turn";
 /// Beginning a log takes no time worth mentioning; somebody who takes longer has been stopped.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest log that is read: a million records and more.
+const LONGEST_LOG: u64 = if cfg!(test) { 1 << 20 } else { 256 << 20 };
 /// A head has 86 bytes.
 const LONGEST_HEAD: u64 = 200;
 /// `20260131T235959123Z`
@@ -193,11 +195,15 @@ impl Store {
 
     /// Reads and checks a log.
     pub(super) fn find(&self, name: &LogName) -> io::Result<Found> {
-        let mut file = open(&self.log_path(name))?;
+        let file = open(&self.log_path(name))?;
         let is_open = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        Ok(Found { chain: Chain::read(&bytes), is_open })
+        let mut log = BufReader::new(file.take(LONGEST_LOG));
+        let chain = Chain::read_from(&mut log)?;
+        let has_more = log.get_ref().limit() == 0 && log.fill_buf()?.is_empty() && log.get_mut().get_mut().read(&mut [0])? > 0;
+        if has_more && chain.broken.is_none() {
+            return Err(io::Error::other(format!("it is longer than {} MiB", LONGEST_LOG >> 20)));
+        }
+        Ok(Found { chain, is_open })
     }
 
     /// Removes a log.

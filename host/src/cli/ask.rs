@@ -1,9 +1,10 @@
 //! A question before anything runs, to be answered with yes or no at the terminal.
 
-use std::io::{self, BufRead, BufReader, IsTerminal as _};
+use std::io::{self, BufRead};
 
 use super::pages::{Line, Pages};
 use super::print::{stderr_line, stderr_piece};
+use super::settle::{AskingTerminal, SETTLE};
 use super::wrap;
 
 /// What there is to type, beside a page that is not the last one.
@@ -11,25 +12,19 @@ const MORE: &str = "Enter shows more; n says no";
 
 /// The answer; `None` where nobody can be asked. Only a yes is one, and only to a text that was shown to its end.
 pub(super) fn yes_or_no(shown: &str, question: &str) -> Option<bool> {
-    if !io::stderr().is_terminal() {
-        return None;
-    }
-    let terminal = std::fs::OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
+    let mut terminal = AskingTerminal::of_this_process(SETTLE)?;
     let mut pages = Pages { lines: shown.trim_start_matches('\n').lines().map(Line::flush).collect(), more: MORE, ..Pages::default() };
     pages.warn_of_order();
     let (columns, rows) = wrap::size();
     // The question has two rows of its own.
     let pages = pages.laid_out((columns, rows.saturating_sub(2)));
-    let mut terminal = BufReader::new(terminal);
     for (n, page) in pages.iter().enumerate() {
-        // What was typed before the question was there is no answer to it.
-        let _ = rustix::termios::tcflush(terminal.get_ref(), rustix::termios::QueueSelector::IFlush);
-        stderr_line(page.trim_end_matches('\n'));
-        if n + 1 < pages.len() && !turned(&mut terminal).ok()? {
+        terminal.show(page.trim_end_matches('\n'));
+        if n + 1 < pages.len() && !turned(terminal.input()).ok()? {
             return Some(false);
         }
     }
-    converse(&mut terminal, question).ok()
+    converse(terminal.input(), question).ok()
 }
 
 /// Waits until somebody has seen a page; false if that was enough for a no.

@@ -104,10 +104,18 @@ fn warn_uncached(problem: &dyn std::fmt::Display) {
     warn(&format!("{problem}. Tools are compiled at each start, which takes some seconds"));
 }
 
-/// Says once that the cache was changed: with another key, none of its files is as it should be.
+/// Says once that a cached file cannot be trusted: with another key, none of them can.
 fn warn_of_mismatch(file: &Path) {
     static SAID: Once = Once::new();
-    SAID.call_once(|| warn(&format!("{} is not as this program wrote it, so it is not used; it is made anew", file.display())));
+    SAID.call_once(|| warn(&mismatch(file)));
+}
+
+fn mismatch(file: &Path) -> String {
+    format!(
+        "cached code is not used: the file {} was changed, or the key that cached code is sealed with was replaced since. What was compiled \
+         before is compiled again",
+        file.display()
+    )
 }
 
 fn warn(problem: &str) {
@@ -144,7 +152,8 @@ fn parts_through(door: Door, common: &Common, flags: Flags, allocation: Allocati
     let instructions = InstructionRecord::new(&folders.instructions(), workspace.root());
     let (mut settings, _) = settings.under(&policy.policy);
     settings.mode = mode_under(&policy.policy, mode_flag, settings.mode)?;
-    let commands = Arc::new(Commands::new(crate::sandbox::this_program()?, settings.commands.clone(), folders.set_aside()));
+    let commands = Commands::new(crate::sandbox::this_program()?, settings.commands.clone(), folders.set_aside());
+    let commands = Arc::new(commands.with_own(own_places(common, &folders).iter().cloned().collect()));
     let sandbox = Arc::new(sandbox(allocation, &folders)?);
     let mut catalog = Catalog::under(policy.policy, settings.caps.clone());
     for (name, component) in builtin_components() {

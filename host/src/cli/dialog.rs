@@ -1,7 +1,6 @@
 //! The approval dialog at a terminal.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader};
+use std::io::BufRead;
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
@@ -9,6 +8,7 @@ use futures_util::future::BoxFuture;
 use super::pages::Pages;
 use super::print::{stderr_line, stderr_piece};
 use super::render::Renderer;
+use super::settle::{AskingTerminal, SETTLE};
 use super::{changes, wrap};
 use crate::policy::{Effect, Question};
 use crate::sandbox::Commands;
@@ -19,23 +19,15 @@ use crate::tools::{Answer, Approver};
 pub(super) struct TerminalDialog {
     renderer: Arc<Renderer>,
     commands: Arc<Commands>,
-    /// One reader for all questions: what it has buffered belongs to the next line.
-    terminal: Arc<Mutex<BufReader<File>>>,
+    /// One for all questions.
+    terminal: Arc<Mutex<AskingTerminal>>,
 }
 
 impl TerminalDialog {
     /// `None` where nobody can be asked: without a terminal to show a question on and to read the answer from.
     pub(super) fn at_this_terminal(renderer: &Arc<Renderer>, commands: &Arc<Commands>) -> Option<Arc<dyn Approver>> {
-        use std::io::IsTerminal as _;
-        if !std::io::stderr().is_terminal() {
-            return None;
-        }
-        let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
-        Some(Arc::new(Self {
-            renderer: Arc::clone(renderer),
-            commands: Arc::clone(commands),
-            terminal: Arc::new(Mutex::new(BufReader::new(terminal))),
-        }))
+        let terminal = Arc::new(Mutex::new(AskingTerminal::of_this_process(SETTLE)?));
+        Some(Arc::new(Self { renderer: Arc::clone(renderer), commands: Arc::clone(commands), terminal }))
     }
 }
 
@@ -173,23 +165,22 @@ fn in_full(name: &str) -> String {
     shown::name(name, usize::MAX)
 }
 
-fn converse(terminal: &Mutex<BufReader<File>>, pages: &[String], has_scope: bool) -> Answer {
+fn converse(terminal: &Mutex<AskingTerminal>, pages: &[String], has_scope: bool) -> Answer {
     let mut terminal = terminal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     for (n, page) in pages.iter().enumerate() {
-        // What was typed before the question was there is no answer to it.
-        let _ = rustix::termios::tcflush(terminal.get_ref(), rustix::termios::QueueSelector::IFlush);
-        stderr_line(page);
-        if n + 1 < pages.len() && turned(&mut *terminal) == Turn::No {
-            return Answer::No { guidance: guidance(&mut *terminal) };
+        terminal.show(page);
+        if n + 1 < pages.len() && turned(terminal.input()) == Turn::No {
+            return Answer::No { guidance: guidance(terminal.input()) };
         }
     }
+    let input = terminal.input();
     loop {
         stderr_piece("> ");
-        let Some(line) = read_line(&mut *terminal) else { return Answer::No { guidance: None } };
+        let Some(line) = read_line(input) else { return Answer::No { guidance: None } };
         match Choice::of(&line, has_scope) {
             Ok(Choice::Yes) => return Answer::Yes,
             Ok(Choice::YesForScope) => return Answer::YesForScope,
-            Ok(Choice::No) => return Answer::No { guidance: guidance(&mut *terminal) },
+            Ok(Choice::No) => return Answer::No { guidance: guidance(input) },
             Err(hint) => stderr_line(hint),
         }
     }

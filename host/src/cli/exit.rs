@@ -33,16 +33,6 @@ pub(super) fn help(mut command: clap::Command) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// For a command line that is not understood. `--help` and `--version` come this way too.
-pub(super) fn usage(error: &clap::Error) -> ExitCode {
-    // Standard error may be gone; there is nobody to tell then.
-    let _ = error.print();
-    if error.kind() == clap::error::ErrorKind::InvalidSubcommand {
-        stderr_line("A task in your own words: cofferdam run \"…\"");
-    }
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
-}
-
 /// For a process that this program starts of itself.
 pub(super) fn of_helper(result: Result<(), String>) -> ExitCode {
     match result {

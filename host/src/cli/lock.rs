@@ -50,7 +50,14 @@ pub(super) fn run(common: &Common, args: &LockArgs) -> Done {
         let state = if is_new { "accepted now".to_owned() } else { summary(&standing) };
         stdout_line(&shown::line(&format!("{}: {state}", path.display()), 2000));
     }
-    if !args.check {
+    let is_stuck = !parts.catalog.refused().is_empty() && !args.check;
+    if is_stuck {
+        stderr_line(
+            "hint: a plugin that is broken or that the policy refuses cannot be accepted, also not with --yes: mend it, or name it no longer",
+        );
+    }
+    let is_for_nothing = args.check || is_stuck && accepted.is_empty();
+    if !is_for_nothing {
         // Whatever else was accepted while somebody was asked stays.
         file.change(|lock| accepted.iter().for_each(|(path, plugin)| lock.accept(path, plugin)))?;
         stderr_line(&shown::line(&format!("Written: {}", file.path().display()), 600));

@@ -26,10 +26,13 @@ mod render;
 mod request;
 mod run;
 mod sessions;
+mod settle;
 mod spent;
+mod stdin;
 mod tools;
 mod trust;
 mod undo;
+mod usage;
 mod wrap;
 
 use std::process::ExitCode;
@@ -42,11 +45,11 @@ use args::{Args, Command};
 pub fn run() -> ExitCode {
     let Args { command, common, chat } = match Args::try_parse() {
         Ok(args) => args,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return usage::report(&error),
     };
     let is_told_how = chat != args::ChatArgs::default();
     if command.is_some() && is_told_how {
-        return exit::usage(&args::misplaced());
+        return usage::report(&args::misplaced());
     }
     let done = match command {
         None if is_told_how || chat::is_possible() => chat::run(&common, chat),

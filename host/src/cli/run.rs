@@ -1,6 +1,5 @@
 //! `cofferdam run`: one request, headless or at a terminal.
 
-use std::io::Read as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -12,9 +11,9 @@ use super::connect::{connect, elsewhere};
 use super::dialog::TerminalDialog;
 use super::error::{CliError, Done};
 use super::print::{stderr_line, stdout_line};
-use super::render::{Renderer, report};
+use super::render::{Renderer, not_started, report};
 use super::request::{Conversation, Request, next_id};
-use super::{audit, bounds, exit, interrupt, sessions};
+use super::{audit, bounds, exit, interrupt, sessions, stdin};
 use crate::agent::events::{Event, Observer};
 use crate::agent::ports::Model;
 use crate::agent::{Agent, SystemPrompt};
@@ -36,8 +35,7 @@ pub(super) fn run(common: &Common, args: RunArgs) -> Done {
     let result = start(common, args);
     if let (Err(error), Output::Json | Output::StreamJson) = (&result, output) {
         // A program that reads JSON gets JSON in this case too.
-        let line = serde_json::json!({"type": "result", "outcome": "not-started", "exit_code": error.code(), "error": error.message()});
-        stdout_line(&line.to_string());
+        stdout_line(&not_started(error.code(), error.message()));
     }
     result
 }
@@ -69,11 +67,7 @@ fn start(common: &Common, args: RunArgs) -> Done {
 }
 
 fn prompt(given: &str) -> Result<String, CliError> {
-    let mut text = given.to_owned();
-    if given == "-" {
-        text.clear();
-        std::io::stdin().lock().read_to_string(&mut text)?;
-    }
+    let text = if given == "-" { stdin::read_text("the task")? } else { given.to_owned() };
     if text.trim().is_empty() {
         return Err(CliError::new("the task is empty: say what to do, as in `cofferdam run \"Explain this project\"`"));
     }

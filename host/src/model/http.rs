@@ -1,8 +1,8 @@
 //! Sending a request and reading the stream that answers it: timeouts, attempts, cancellation.
 //!
 //! - A request is sent again only if the trouble may pass and nothing of the response was shown.
-//! - Any byte counts as a sign of life. A provider that only sends heartbeats is waited for; the user can
-//!   cancel at any moment.
+//! - Any byte counts as a sign of life. A provider that only sends heartbeats is waited for, for half an hour; the user
+//!   can cancel at any moment.
 //! - What comes may be endless, in each of its parts: a response is read up to a limit, an error within a deadline.
 //! - Nothing is sent compressed (`Accept-Encoding: identity`), and nothing that is would be read: a few bytes can become any number.
 //! - Redirects are not followed: a key goes to the host it was given for and nowhere else.
@@ -47,6 +47,9 @@ const MAX_STREAM: usize = 256 << 20;
 
 /// How long the rest of the stream is waited for once the response is whole: its usage may still come.
 const FAREWELL: Duration = Duration::from_secs(5);
+
+/// The name of events that only show that the provider is there.
+const PING: &str = "ping";
 
 /// How long a finished stream may take to close, so that its connection can serve the next request.
 const CLOSING: Duration = Duration::from_millis(20);
@@ -201,8 +204,9 @@ impl Line {
         let mut events: Vec<Event> = Vec::new();
         let mut beginning = Beginning::default();
         let mut received = 0_usize;
+        let mut heartbeats_until = Instant::now() + self.heartbeats();
         loop {
-            let chunk = match timeout_at(deadline, response.chunk()).await {
+            let chunk = match timeout_at(deadline.min(heartbeats_until), response.chunk()).await {
                 Ok(Ok(Some(chunk))) => chunk,
                 _ if wire.is_whole() => return wire.finish(),
                 Ok(Ok(None)) if beginning.is_web_page() => return Err(self.place.not_a_stream("a web page")),
@@ -214,6 +218,7 @@ impl Line {
                     return wire.finish();
                 }
                 Ok(Err(error)) => return Err(self.broken(error)),
+                Err(_) if Instant::now() >= heartbeats_until => return Err(self.only_heartbeats()),
                 Err(_) => return Err(self.silent(awaited)),
             };
             received += chunk.len();
@@ -222,6 +227,11 @@ impl Line {
             }
             beginning.take(&chunk);
             parser.push(&chunk, &mut events).map_err(|error| self.place.malformed(&error.to_string()))?;
+            if events.iter().any(|event| event.name != PING) {
+                heartbeats_until = Instant::now() + self.heartbeats();
+            } else if Instant::now() >= heartbeats_until {
+                return Err(self.only_heartbeats());
+            }
             for event in events.drain(..) {
                 if wire.event(&event, hand)? == Progress::Over {
                     // Whether the connection can be used again is of no concern to the response.
@@ -231,8 +241,14 @@ impl Line {
             }
             // A stop is heard between two pieces, however fast they come.
             tokio::task::yield_now().await;
+            // What follows a response that is whole has one time for all of it.
+            let is_farewell = matches!(awaited, Awaited::Rest);
             awaited = if wire.is_whole() { Awaited::Rest } else { Awaited::NextByte };
-            deadline = Instant::now() + self.patience(awaited);
+            if !is_farewell {
+                deadline = Instant::now() + self.patience(awaited);
+            } else if Instant::now() >= deadline {
+                return wire.finish();
+            }
         }
     }
 
@@ -263,6 +279,20 @@ impl Line {
             Awaited::NextByte => self.timing.idle,
             Awaited::Rest => FAREWELL.min(self.timing.idle),
         }
+    }
+
+    /// For how long nothing but heartbeats may come.
+    fn heartbeats(&self) -> Duration {
+        self.timing.heartbeats.max(self.timing.idle).max(self.first_event)
+    }
+
+    fn only_heartbeats(&self) -> Failure {
+        let Place { provider, host, .. } = &self.place;
+        let time = in_words(self.heartbeats());
+        let message = format!(
+            "{provider} ({host}) sent nothing but heartbeats for {time}. If it needs longer, raise `idle_timeout_seconds` in [provider] above that."
+        );
+        Failure::new(ModelErrorKind::Timeout, message)
     }
 
     fn silent(&self, awaited: Awaited) -> Failure {
@@ -315,7 +345,8 @@ fn in_words(duration: Duration) -> String {
         seconds @ 1..=119 => format!("{seconds} s"),
         seconds @ 120..=7_199 => format!("{} minutes", seconds / 60),
         seconds @ 7_200..=172_799 => format!("{} hours", seconds / 3_600),
-        seconds => format!("{} days", seconds / 86_400),
+        seconds @ 172_800..=31_535_999 => format!("{} days", seconds / 86_400),
+        _ => "more than a year".to_owned(),
     }
 }
 

@@ -14,6 +14,8 @@ pub struct Timing {
     pub first_event: Option<Duration>,
     /// Between two pieces of the response; any byte will do.
     pub idle: Duration,
+    /// For how long a provider may send nothing but heartbeats: comments and pings. A longer patience of the others counts here too.
+    pub heartbeats: Duration,
     /// The first pause; each one after is twice as long.
     pub first_pause: Duration,
     /// The longest pause of our own making.
@@ -30,6 +32,7 @@ impl Default for Timing {
             connect: Duration::from_secs(10),
             first_event: None,
             idle: Duration::from_secs(120),
+            heartbeats: Duration::from_secs(1800),
             first_pause: Duration::from_millis(500),
             longest_pause: Duration::from_secs(8),
             longest_retry_after: Duration::from_secs(60),

@@ -171,6 +171,7 @@ pub(super) fn impatient() -> Timing {
         connect: Duration::from_secs(2),
         first_event: Some(Duration::from_millis(500)),
         idle: Duration::from_millis(500),
+        heartbeats: Duration::from_millis(1_500),
         first_pause: Duration::from_millis(5),
         longest_pause: Duration::from_millis(20),
         ..Timing::default()

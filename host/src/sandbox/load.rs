@@ -93,6 +93,17 @@ fn is_component(bytes: &[u8]) -> Result<(), LoadError> {
     }
 }
 
+/// What something is that is no regular file.
+fn special(kind: std::fs::FileType) -> Option<&'static str> {
+    use std::os::unix::fs::FileTypeExt as _;
+    match kind {
+        kind if kind.is_file() => None,
+        kind if kind.is_dir() => Some("a directory"),
+        kind if kind.is_fifo() => Some("a FIFO"),
+        _ => Some("a device or a socket"),
+    }
+}
+
 fn list(lent: &[Lent]) -> String {
     lent.iter().map(|lent| lent.interface()).collect::<Vec<_>>().join(" and ")
 }
@@ -117,14 +128,17 @@ impl ComponentBytes {
     /// From a file: a plain one, and no larger than any honest component is.
     pub fn read(path: &Path) -> Result<Self, LoadError> {
         use std::io::Read as _;
+        use std::os::unix::fs::OpenOptionsExt as _;
         let problem = |error| LoadError::Read(path.to_owned(), error);
-        let metadata = std::fs::metadata(path).map_err(problem)?;
-        if !metadata.is_file() {
-            return Err(problem(std::io::Error::other("it is not a file")));
+        // A FIFO is not waited for.
+        let nonblock = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
+        let file = std::fs::File::options().read(true).custom_flags(nonblock).open(path).map_err(problem)?;
+        if let Some(kind) = special(file.metadata().map_err(problem)?.file_type()) {
+            return Err(problem(std::io::Error::other(format!("it is {kind}, and a plugin is a regular file"))));
         }
         let mut bytes = Vec::new();
         let most = LARGEST_COMPONENT as u64 + 1;
-        std::fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(problem)?;
+        file.take(most).read_to_end(&mut bytes).map_err(problem)?;
         Ok(bytes.into())
     }
 }

@@ -56,6 +56,16 @@ pub enum SessionError {
         /// Its version.
         version: u32,
     },
+    /// It is longer than any that was written.
+    #[error("{} has {} MiB, more than the {} MiB that are read, so nothing was loaded", path.display(), size >> 20, most >> 20)]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// Its size in bytes.
+        size: u64,
+        /// The most that is read, in bytes.
+        most: u64,
+    },
     /// A line in it cannot be what was written.
     #[error("line {line} of {} is damaged, so nothing was loaded: {problem}", path.display())]
     Damaged {

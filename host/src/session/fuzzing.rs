@@ -5,6 +5,7 @@ use super::fold::{Saved, Unreadable};
 /// Reads the bytes of a journal; `Err` names what is damaged.
 pub fn read_journal(bytes: &[u8]) -> Result<Saved, String> {
     Saved::read(bytes).map_err(|unreadable| match unreadable {
+        Unreadable::Io(kind) => kind.to_string(),
         Unreadable::Newer { version } => format!("version {version}"),
         Unreadable::Damaged { line, problem } => format!("line {line}: {problem}"),
     })

@@ -1,13 +1,16 @@
 //! The file of a session, and writing to it.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufReader, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::fold::{Saved, Unreadable};
 use super::record::{Header, Record};
 use super::{SessionError, SessionId};
+
+/// The longest journal that is read. A long session with pictures has some tens of megabytes.
+const LONGEST: u64 = if cfg!(test) { 1 << 20 } else { 512 << 20 };
 
 /// Takes the secrets out of a text.
 pub type Redact = Box<dyn Fn(&str) -> String + Send + Sync>;
@@ -131,10 +134,14 @@ pub(super) fn look(path: &Path) -> Result<Saved, SessionError> {
     read(&file, path)
 }
 
-fn read(mut file: &File, path: &Path) -> Result<Saved, SessionError> {
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(SessionError::io(path))?;
-    Saved::read(&bytes).map_err(|unreadable| match unreadable {
+fn read(file: &File, path: &Path) -> Result<Saved, SessionError> {
+    let size = file.metadata().map_err(SessionError::io(path))?.len();
+    if size > LONGEST {
+        return Err(SessionError::TooLong { path: path.to_owned(), size, most: LONGEST });
+    }
+    // It may be written meanwhile, but not without end.
+    Saved::read_from(BufReader::new(file.take(LONGEST))).map_err(|unreadable| match unreadable {
+        Unreadable::Io(kind) => SessionError::io(path)(kind.into()),
         Unreadable::Newer { version } => SessionError::Newer { path: path.to_owned(), version },
         Unreadable::Damaged { line, problem } => SessionError::Damaged { path: path.to_owned(), line, problem },
     })

@@ -307,6 +307,20 @@ mod tests {
     }
 
     #[test]
+    fn r111_a_session_without_an_end_is_not_read_whole() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store(&folder);
+        create(&store, WORKSPACE);
+        let entry = only(&store);
+        let file = fs::OpenOptions::new().append(true).open(entry.path()).expect("there");
+        file.set_len(1 << 30).expect("it can be sparse");
+        for refused in [entry.look().map(drop), entry.resume(Path::new(WORKSPACE), plain()).map(drop)] {
+            let problem = refused.expect_err("it is too long").to_string();
+            assert!(problem.contains("has 1024 MiB, more than the 1 MiB that are read"), "{problem}");
+        }
+    }
+
+    #[test]
     fn r113_a_prefix_must_be_unique() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = store(&folder);

@@ -5,6 +5,7 @@ use std::fmt::{Display, Write};
 use std::io;
 
 use cofferdam_sdk::Output;
+use cofferdam_sdk::listing::one_line;
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkFinish, SinkMatch};
@@ -82,7 +83,12 @@ impl<'m> Report<'m> {
 
     pub(crate) fn begin(&mut self, path: &str) {
         self.path.clear();
-        self.path.push_str(path);
+        // As other tools show names: one cannot pass for two lines, nor give orders to a terminal.
+        if path.contains(char::is_control) {
+            self.path.push_str(&one_line(path))
+        } else {
+            self.path.push_str(path)
+        }
         self.matches = 0;
         self.in_group = false;
         self.gap = true;
@@ -123,7 +129,7 @@ impl<'m> Report<'m> {
 
     pub(crate) fn problem(&mut self, problem: String) {
         if self.problems.len() < MAX_PROBLEMS {
-            self.problems.push(problem);
+            self.problems.push(one_line(&problem));
         } else {
             self.more_problems += 1;
         }

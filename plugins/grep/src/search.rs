@@ -117,6 +117,15 @@ mod tests {
     }
 
     #[test]
+    fn a_name_cannot_pass_for_two_lines_nor_give_orders_to_a_terminal() {
+        let files: [(&str, &[u8]); 1] = [("a\u{1b}[2J\nb", b"one\ntwo\n")];
+        assert_eq!(text(&Input::of("two"), &files), "a\\u{1b}[2J\\nb:2:two\n");
+        for (output_mode, expected) in [(OutputMode::Files, "a\\u{1b}[2J\\nb\n"), (OutputMode::Count, "a\\u{1b}[2J\\nb:1\n")] {
+            assert_eq!(text(&Input { output_mode, ..Input::of("two") }, &files), expected);
+        }
+    }
+
+    #[test]
     fn context_stands_apart_and_groups_have_breaks_between_them() {
         let input = Input { context: 1, ..Input::of("two|six") };
         assert_eq!(text(&input, &FILES), "a-1-one\na:2:two\na-3-three\n--\na-5-five\na:6:six\n--\nb/c:1:two\n");

@@ -37,6 +37,9 @@ impl ToolError {
     /// ```
     pub fn io(action: &str, path: impl Display) -> impl FnOnce(io::Error) -> Self {
         move |error| {
+            if !has_workspace() {
+                return Self::Failed(NO_FILES.to_owned());
+            }
             let subject = format!("cannot {action} `{path}`");
             match error.kind() {
                 io::ErrorKind::NotFound => Self::NotFound(format!("{subject}: it does not exist")),
@@ -49,6 +52,14 @@ impl ToolError {
             }
         }
     }
+}
+
+/// What a tool without the permission to read is told of any file.
+const NO_FILES: &str = "this tool may not read files; it would have to ask for `read-files`";
+
+/// Whether there is a workspace. Without the permission to read there is none, and every path looks as if nothing were there.
+fn has_workspace() -> bool {
+    std::fs::metadata(".").is_ok()
 }
 
 /// For `?` where no file is at hand. [`ToolError::io`] says more.

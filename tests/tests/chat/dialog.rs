@@ -34,7 +34,7 @@ fn r042_what_is_longer_than_the_screen_is_not_approved_before_it_was_shown_whole
     let server = provider.serve([bash(&format!("touch ran{lines}\ntouch also")), says("Touched.")]);
     let mut chat = Chat::at_home(super::home(), &server, &[], super::Window { rows: 24, columns: 80 });
     chat.says("Go.");
-    let first = chat.terminal.wait_to_see_text("Enter shows more");
+    let first = chat.terminal.wait_to_see("the first page", |seen| seen.contains("Enter shows more") && seen.lines().last() == Some(">"));
     assert!(first.contains("wants to run this command") && first.contains("    touch ran\n"), "{first}");
     for (n, too_early) in ["1", "2", "y"].into_iter().enumerate() {
         chat.says(too_early);
@@ -62,6 +62,27 @@ fn r042_what_is_longer_than_the_screen_is_not_approved_before_it_was_shown_whole
 }
 
 #[test]
+fn r042_a_burst_of_keys_turns_no_page_that_was_not_seen() {
+    let [provider, _] = both();
+    let lines: String = (1..=60).map(|n| format!("\n# line {n}")).collect();
+    let server = provider.serve([bash(&format!("touch ran{lines}"))]);
+    let mut chat = Chat::at_home(super::home(), &server, &[], super::Window { rows: 24, columns: 80 });
+    chat.says("Go.");
+    chat.terminal.wait_to_see("the first page", |seen| seen.contains("Enter shows more") && seen.lines().last() == Some(">"));
+    for _ in 0..40 {
+        chat.types(ENTER);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    chat.says("1");
+    let seen = chat.terminal.wait_to_see("the second page", |seen| seen.lines().last() == Some(">"));
+    assert!(seen.contains("Enter shows more") && !seen.contains("3  no") && !chat.home.has("ran"), "{seen}");
+    chat.types(ESC);
+    chat.terminal.wait_to_see_text("! stopped because you rejected a call.");
+    chat.is_ready();
+    chat.leaves();
+}
+
+#[test]
 fn r042_on_a_page_before_the_last_a_no_counts() {
     let [provider, _] = both();
     let lines: String = (1..=60).map(|n| format!("\n# line {n}")).collect();
@@ -69,7 +90,7 @@ fn r042_on_a_page_before_the_last_a_no_counts() {
         let server = provider.serve([bash(&format!("touch ran{lines}"))]);
         let mut chat = Chat::at_home(super::home(), &server, &[], super::Window { rows: 24, columns: 80 });
         chat.says("Go.");
-        chat.terminal.wait_to_see_text("Enter shows more");
+        chat.terminal.wait_to_see("the first page", |seen| seen.contains("Enter shows more") && seen.lines().last() == Some(">"));
         chat.types(no);
         chat.terminal.wait_to_see_text("! stopped because you rejected a call.");
         chat.is_ready();

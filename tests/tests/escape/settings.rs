@@ -15,7 +15,7 @@ const OF_HOME: &[(&str, &str)] = &[
         ".gitconfig",
         "# SECRET\n[user]\n\tname = Ada\n\temail = ada@example.org\n[http]\n\textraheader = AUTHORIZATION: basic SECRET\n\
          [http \"https://host/\"]\n\textraHeader = \"X: SECRET\"\n[url \"https://u:SECRET@host/\"]\n\tinsteadOf = https://host/\n\
-         [credential]\n\thelper = \"!echo password=SECRET\"\n[alias]\n\tst = status --short\n[include]\n\tpath = ~/.gitconfig-work\n",
+         [credential]\n\thelper = \"!echo password=SECRET\"\n[alias]\n\tst = status --short\n[core]\n\tsshCommand = sshpass -p SECRET ssh\n[include]\n\tpath = ~/.gitconfig-work\n",
     ),
     (".gitconfig-work", "[github]\n\ttoken = SECRET\n"),
     (".config/git/config", "[init]\n\tdefaultBranch = trunk\n[url \"https://SECRET@host/\"]\n\tpushInsteadOf = git@host:\n"),
@@ -24,6 +24,8 @@ const OF_HOME: &[(&str, &str)] = &[
         "[registries.mine]\nindex = \"sparse+https://u:SECRET@host/\"\ntoken = \"SECRET\"\n[env]\nAPI_TOKEN = \"SECRET\"\nPLAIN = \"kept\"\n\
          [http]\nproxy = \"http://u:SECRET@host\"\n",
     ),
+    (".cargo/env", "export CARGO_REGISTRY_TOKEN=\"SECRET\"\nexport PATH=\"$HOME/.cargo/bin:$PATH\"\n"),
+    (".config/git/credentials", "https://u:SECRET@host\n"),
     (".cargo/credentials.toml", "[registry]\ntoken = \"SECRET\"\n"),
     (".git-credentials", "https://u:SECRET@host"),
     (".config/gh/hosts.yml", "oauth_token: SECRET"),
@@ -64,7 +66,16 @@ const IN_FOLDERS: &[(&str, &str)] = &[
     ),
     ("workspace/.git/modules/m/config", "[remote \"origin\"]\n\turl = https://u:SECRET@host/m.git\n"),
     ("workspace/nested/.git/config", "[http]\n\textraheader = SECRET\n[include]\n\tpath = ../more\n"),
-    ("workspace/nested/more", "[http]\n\tproxy = http://u:SECRET@host\n"),
+    ("workspace/nested/more", "[http]\n\tproxy = http://u:SECRET@host\n[include]\n\tpath = even-more\n"),
+    ("workspace/nested/even-more", "[core]\n\tsshCommand = sshpass -p SECRET ssh\n"),
+    ("workspace/.git/credentials", "https://u:SECRET@host\n"),
+    (
+        "workspace/.cargo/config.toml",
+        "include = [\"more.toml\"]\n[registries.mine]\nindex = \"sparse+https://u:SECRET@host/\"\ntoken = \"SECRET\"\n[env]\nPLAIN = \"kept\"\n\
+         [alias]\np = \"publish --token SECRET\"\n[target.wasm32-wasip1]\nrunner = [\"run\", \"--token=SECRET\"]\n",
+    ),
+    ("workspace/.cargo/more.toml", "[http]\nproxy = \"u:SECRET@host\"\n"),
+    ("workspace/nested/.cargo/config", "[registry]\ntoken = \"SECRET\"\n"),
 ];
 
 fn home(level: SandboxLevel) -> Home {
@@ -99,8 +110,9 @@ fn no_command_reads_a_token_from_settings() {
         }
         for (path, _) in IN_FOLDERS {
             let ran = call(&home, &format!("cat {}/{path}", home.path().display()));
-            // Landlock cannot except a file from a folder.
-            assert_eq!(ran.stdout.contains("SECRET"), level == SandboxLevel::Kernel, "{level}: {path}: {ran:?}");
+            // Landlock cannot except a file from a folder that is written to.
+            let is_open = level == SandboxLevel::Kernel && path.starts_with("workspace/");
+            assert_eq!(ran.stdout.contains("SECRET"), is_open, "{level}: {path}: {ran:?}");
         }
         let ran =
             call(&home, "cp -r .git/config copy; git remote -v; git config --list --show-origin; git -C nested config --list; cat copy");
@@ -142,6 +154,59 @@ fn cargo_has_its_settings_without_the_secrets() {
     kernel.write(".cargo/config.toml", "[env]\nPLAIN = \"kept\"\n");
     let ran = call(&kernel, &format!("rm -rf hello; {line}"));
     assert!(ran.stdout.contains("Some(\"kept\") None"), "{ran:?}");
+}
+
+#[test]
+fn the_settings_of_a_repository_outside_hold_no_secrets_for_commands() {
+    const SETTINGS: &[(&str, &str)] = &[
+        (
+            "main/.git/config",
+            "[core]\n\trepositoryformatversion = 0\n[remote \"origin\"]\n\turl = https://u:SECRET@host/a.git\n[include]\n\tpath = more\n",
+        ),
+        ("main/.git/more", "[http]\n\textraheader = SECRET\n"),
+        ("main/.git/credentials", "https://u:SECRET@host\n"),
+    ];
+    for level in LEVELS {
+        let home = home(level);
+        std::fs::remove_dir_all(home.workspace().join(".git")).expect("it goes");
+        for folder in ["objects", "refs/heads", "worktrees/w"] {
+            std::fs::create_dir_all(home.path().join("main/.git").join(folder)).expect("it is made");
+        }
+        home.write("main/.git/HEAD", "ref: refs/heads/main\n");
+        home.write("main/.git/description", "a description\n");
+        home.write("main/.git/worktrees/w/HEAD", "ref: refs/heads/w\n");
+        home.write("main/.git/worktrees/w/commondir", "../..\n");
+        let workspace = home.workspace().canonicalize().expect("it is there");
+        home.write("main/.git/worktrees/w/gitdir", format!("{}/.git\n", workspace.display()));
+        let main = home.path().canonicalize().expect("it is there").join("main/.git");
+        home.write("workspace/.git", format!("gitdir: {}/worktrees/w\n", main.display()));
+        SETTINGS.iter().for_each(|(path, text)| home.write(path, text));
+        let ran = call(&home, &format!("cat {0}/config {0}/more {0}/credentials; cat {0}/description; ls {0}", main.display()));
+        assert!(!ran.stdout.contains("SECRET"), "{level}: {ran:?}");
+        assert!(ran.stdout.contains("a description") && ran.stdout.contains("worktrees"), "{level}: {ran:?}");
+        let ran = call(&home, "git config --list; git remote -v; git symbolic-ref HEAD");
+        assert!(!ran.stdout.contains("SECRET"), "{level}: {ran:?}");
+        match level {
+            SandboxLevel::Full => assert!(ran.stdout.contains("https://host/a.git") && ran.stdout.contains("refs/heads/w"), "{ran:?}"),
+            _ => assert!(ran.stdout.contains("main/.git/config holds a secret, so commands"), "{ran:?}"),
+        }
+        // Without a secret everything is there.
+        std::fs::remove_file(home.path().join("main/.git/credentials")).expect("it goes");
+        home.write("main/.git/more", "");
+        home.write("main/.git/config", "[core]\n\trepositoryformatversion = 0\n[remote \"origin\"]\n\turl = https://host/a.git\n");
+        let ran = call(&home, "git remote -v; git symbolic-ref HEAD");
+        assert!(ran.stdout.contains("https://host/a.git") && !ran.stdout.contains("holds a secret"), "{level}: {ran:?}");
+    }
+}
+
+#[test]
+fn permissions_of_this_programs_files_are_put_back() {
+    let home = home(SandboxLevel::Kernel);
+    let folder = home.path().join("config/cofferdam");
+    let ran = call(&home, &format!("chmod 777 {0} {0}/config.toml; chmod 0 {1}/state/cofferdam", folder.display(), home.path().display()));
+    assert!(ran.stdout.contains("of this program were changed, which is not allowed; they are as they were"), "{ran:?}");
+    let ran = call(&home, "echo still here");
+    assert!(ran.code == 0 && ran.stdout.contains("still here"), "{ran:?}");
 }
 
 #[test]

@@ -103,6 +103,7 @@ fn somebody_at_the_terminal_is_asked_and_only_a_yes_adds_it() {
         let mut terminal = Terminal::start(&home.command(&["plugin", "add", &path]), None);
         // It is longer than the screen: each page is turned, and none of them takes a yes.
         terminal.wait_for("Enter shows more");
+        terminal.wait_for("> ");
         terminal.types("y\n");
         terminal.wait_for("There is more to see");
         terminal.types("\n");

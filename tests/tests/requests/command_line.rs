@@ -1,6 +1,6 @@
 //! The command line itself: help, completions, and what is refused before anything starts.
 
-use cofferdam_tests::wire::both;
+use cofferdam_tests::wire::{both, says};
 use serde_json::json;
 
 use super::home;
@@ -97,6 +97,61 @@ fn r132_what_does_not_start_is_reported_as_json_too() {
         let report = home.run(&["run", "The task.", "--model", "replay:none", "--output", output]).ended("not-started", 78);
         assert!(report["error"].as_str().is_some_and(|error| error.contains("config.toml:1:8")), "{report}");
     }
+}
+
+/// The names of the fields of an object.
+fn fields(object: &serde_json::Value) -> Vec<String> {
+    object.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
+}
+
+#[test]
+fn r132_a_report_has_the_same_fields_whatever_happened() {
+    let home = home();
+    let [provider, _] = both();
+    let server = provider.serve([says("Hello.")]);
+    let whole = home.ask(&server, &[]).ended("answered", 0);
+    for (args, code, problem) in [
+        (&["run", "x", "--model", "nobody:x", "--output", "json"][..], 78, "nobody"),
+        (&["run", "x", "--no-such-flag", "--output", "json"], 2, "--no-such-flag"),
+        (&["run", "--output=stream-json"], 2, "<PROMPT>"),
+        (&["--mode", "plan", "run", "x", "--output", "json"], 2, "after the command"),
+    ] {
+        let ran = home.run(args);
+        let report = ran.ended("not-started", code);
+        assert_eq!(fields(&report), fields(&whole), "{args:?}");
+        assert_eq!((&report["calls"], &report["turns"], &report["session"]), (&json!([]), &json!(0), &json!(null)), "{args:?}");
+        assert!(report["error"].as_str().is_some_and(|error| error.contains(problem) && !error.contains("Usage")), "{report}");
+        assert!(ran.stderr.contains(problem), "people are told too: {ran:?}");
+    }
+    assert_eq!(home.run(&["run", "--help", "--output", "json"]).stdout.lines().next().map(|line| line.starts_with('{')), Some(false));
+    let call = |args: &[&str]| home.run(&[&["tools", "call"], args, &["--json"]].concat()).report();
+    let whole = call(&["todo", r#"{"items": null}"#]);
+    for (args, problem) in
+        [(&["todo", "{}", "--plugin", "no-such-file"][..], "no-such-file"), (&["todo", "{}", "--no-such-flag"], "--no-such-flag")]
+    {
+        let result = call(args);
+        assert_eq!((fields(&result), &result["status"]), (fields(&whole), &json!("not-started")), "{result}");
+        assert!(result["error"].as_str().is_some_and(|error| error.contains(problem)), "{result}");
+    }
+}
+
+#[test]
+fn a_task_or_an_input_without_an_end_is_not_read() {
+    let home = home();
+    let endless = |args: &[&str]| {
+        let zeros = std::fs::File::open("/dev/zero").expect("there is one");
+        home.command(args).stdin(zeros).output().expect("it starts")
+    };
+    for args in [&["run", "-", "--model", "replay:none"][..], &["tools", "call", "todo", "-"]] {
+        let output = endless(args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && said.contains("longer than 8 MiB\nhint: "), "{args:?}: {said}");
+    }
+    home.write("model.jsonl", "{\"cofferdam_recording\": 1, \"model\": \"m\"}\n");
+    let model = format!("replay:{}", home.path().join("model.jsonl").display());
+    let output = endless(&["chat", "--model", &model]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && said.contains("cannot read a line of standard input: it is longer than 8 MiB"), "{said}");
 }
 
 #[test]

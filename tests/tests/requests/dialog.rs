@@ -67,6 +67,26 @@ fn r038_one_runs_it_and_enter_alone_does_not() {
 }
 
 #[test]
+fn r042_a_burst_of_keys_turns_no_page_that_was_not_seen() {
+    let [provider, _] = both();
+    let lines: String = (1..=60).map(|n| format!("\n# line {n}")).collect();
+    let server = provider.serve([bash(&format!("touch ran{lines}"))]);
+    let mut sitting = Sitting::begin(&server);
+    sitting.terminal.wait_for("Enter shows more");
+    sitting.terminal.wait_for("> ");
+    for _ in 0..40 {
+        sitting.terminal.types("\n");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    sitting.terminal.types("1\n");
+    sitting.terminal.wait_for("Enter shows more");
+    sitting.terminal.wait_for("> ");
+    assert!(!sitting.home.has("ran") && !said(&sitting).contains("3 no"), "{}", sitting.terminal.screen());
+    sitting.terminal.types("3\n\n");
+    sitting.end().ended("rejected", 5);
+}
+
+#[test]
 fn r039_two_approves_the_scope_that_is_shown_and_nothing_else() {
     for provider in both() {
         let server =

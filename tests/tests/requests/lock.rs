@@ -21,6 +21,42 @@ fn call<'a>(plugin: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
+fn a_plugin_that_cannot_be_accepted_says_so() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let home = home();
+    mknodat(CWD, home.path().join("fifo.wasm"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a FIFO");
+    let ran = home.run(&["lock", "--yes", "--plugin", "../fifo.wasm"]);
+    assert!(ran.code == 1 && ran.stdout.contains("it is a FIFO, and a plugin is a regular file"), "{ran:?}");
+    assert!(ran.stderr.contains("hint: a plugin that is broken") && !ran.stderr.contains("Written"), "{ran:?}");
+    let ran = home.run(&["tools", "call", "todo", "{}", "--plugin", "../fifo.wasm"]);
+    assert!(ran.code == 78 && ran.stderr.contains("it is a FIFO"), "{ran:?}");
+}
+
+#[test]
+fn a_key_of_the_cache_that_was_replaced_is_named() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let home = Home::with_cache(super::PROGRAM, cache.path());
+    let call = || home.run(&["tools", "call", "todo", r#"{"items": null}"#]);
+    assert!(!call().stderr.contains("cached code is not used"));
+    home.write("state/cofferdam/keys/cache", "not a key");
+    let ran = call();
+    assert!(ran.code == 0 && ran.stderr.contains("or the key that cached code is sealed with was replaced since"), "{ran:?}");
+    assert!(!call().stderr.contains("cached code is not used"));
+}
+
+#[test]
+fn a_workspace_that_is_not_utf_8_is_named_as_the_reason() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let home = home();
+    let workspace = home.path().join(std::ffi::OsStr::from_bytes(b"w\xff"));
+    std::fs::create_dir(&workspace).expect("it can be made");
+    let mut command = home.command(&["tools", "call", "bash", r#"{"command": "true"}"#, "--mode", "auto", "-C"]);
+    command.arg(&workspace);
+    let ran = home.start(command).wait();
+    assert!(ran.code == 1 && ran.stderr.contains("the path of the workspace is not UTF-8; rename the directory"), "{ran:?}");
+}
+
+#[test]
 fn a_new_plugin_is_refused_where_nobody_can_be_asked() {
     let home = home();
     let plugin = echo(&home, "echo.wasm", &Tool::named("echo").asking(&[Capability::ReadFiles]));

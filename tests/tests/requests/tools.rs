@@ -168,3 +168,10 @@ fn r121_grep_finds_what_ripgrep_finds() {
     }
     assert_eq!(ours.code, 0, "{ours:?}");
 }
+
+#[test]
+fn r121_a_name_in_what_grep_finds_is_one_line_without_control_characters() {
+    let home = home().with("a\u{1b}[2J\nb.txt", "a needle\n");
+    let ran = home.run(&["tools", "call", "grep", r#"{"pattern": "needle"}"#]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "a\\u{1b}[2J\\nb.txt:1:a needle\n"), "{ran:?}");
+}

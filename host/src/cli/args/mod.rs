@@ -54,7 +54,7 @@ pub(super) enum Command {
         cofferdam run --continue \"Now add a test for it\"\n  \
         cofferdam run --resume 5f0c \"…\"                  `cofferdam sessions list` shows the IDs\n  \
         cofferdam run --record session.jsonl \"…\"      then: cofferdam run --model replay:session.jsonl \"…\"\n\n\
-        JSON: the last line is an object of the type `result` with outcome, exit_code, text, stop_reason, error, session, turns, usage, cost (null if it is not known) and calls; each call has id, tool, status, duration_ms, denied (null, or code, reason and remedy) and exit_code (of its last command, 128 plus the signal if a signal ended it, or null). With stream-json the first line names the session, too, and a line call_finished holds what each call came to.\n\n\
+        JSON: the last line is an object of the type `result` with outcome, exit_code, text, stop_reason, error, session, turns, usage, cost (null if it is not known) and calls; each call has id, tool, status, duration_ms, denied (null, or code, reason and remedy) and exit_code (of its last command, 128 plus the signal if a signal ended it, or null). A request that does not start has the outcome `not-started` and the same fields. With stream-json the first line names the session, too, and a line call_finished holds what each call came to.\n\n\
         Exit codes: 0 answered, 1 could not start, 2 wrong usage, 3 limit of turns, 4 empty, 5 rejected, 6 timed out, 7 provider error, 8 overflow, 70 internal error, 78 configuration, workspace or a named plugin, 130 aborted.")]
     Run(RunArgs),
     /// Hold a conversation (the default at a terminal)
@@ -149,7 +149,8 @@ pub(super) struct Common {
     /// Never ask about plugins: run only if each is exactly as accepted
     #[arg(long, global = true)]
     pub(super) locked: bool,
-    /// The ready-made policy to build on: read-only, develop or locked-down [default: develop]
+    /// The ready-made policy to build on, in place of the one that your own policy file names: read-only, develop or locked-down
+    /// [default: develop]
     #[arg(long, global = true, value_name = "NAME")]
     pub(super) profile: Option<Profile>,
     /// The configuration file, in place of $XDG_CONFIG_HOME/cofferdam/config.toml

@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
 use reedline::{EditCommand, Reedline, Signal};
@@ -16,6 +16,9 @@ use super::plain::Lines;
 use super::tty::Tty;
 use crate::cli::print::{stderr_line, stderr_piece};
 use crate::session::SessionId;
+
+/// How often it is looked whether a question still stands.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// The right to read what is typed. It is made once, with the terminal.
 pub(super) enum Keyboard {
@@ -44,7 +47,11 @@ pub(super) enum Entered {
 pub(super) struct Watch<'a>(&'a mut Keyboard);
 
 /// Reads the answer to one question. While it does, nobody reads for the request.
-pub(super) struct Dialog<'a>(&'a mut Keyboard);
+pub(super) struct Dialog<'a> {
+    keyboard: &'a mut Keyboard,
+    /// A key that rejects, typed before the keyboard was quiet.
+    early: Option<Key>,
+}
 
 /// A key, as it matters outside of the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +80,7 @@ impl Keyboard {
     pub(super) fn prompt(&mut self, begun: &str, status: &dyn Fn() -> String, cycle_mode: &dyn Fn()) -> io::Result<Entered> {
         match self {
             Self::Keys(keys) => keys.prompt(begun, status, cycle_mode),
-            Self::Lines(lines) => Ok(lines.prompt(begun, status)),
+            Self::Lines(lines) => lines.prompt(begun, status),
         }
     }
 
@@ -132,24 +139,27 @@ impl Watch<'_> {
         }
     }
 
-    /// Reads the answer to a question that has just been shown. What was typed before it is none.
-    pub(super) fn dialog(&mut self) -> io::Result<Dialog<'_>> {
-        match &mut *self.0 {
-            Keyboard::Keys(_) => {
-                while poll(Duration::ZERO)? {
-                    drop(read()?);
-                }
+    /// Reads the answer to a page that has just been shown. What is typed until the keyboard has been quiet for so long is none,
+    /// unless it rejects.
+    pub(super) fn dialog(&mut self, settle: Duration, is_over: &dyn Fn() -> bool) -> io::Result<Dialog<'_>> {
+        let early = match &mut *self.0 {
+            Keyboard::Keys(_) => drop_until_quiet(next, settle, is_over)?,
+            Keyboard::Lines(lines) => {
+                lines.forget(settle, is_over);
+                None
             }
-            Keyboard::Lines(lines) => lines.forget(),
-        }
-        Ok(Dialog(self.0))
+        };
+        Ok(Dialog { keyboard: self.0, early })
     }
 }
 
 impl Dialog<'_> {
     /// The next key, if one comes soon enough.
     pub(super) fn next(&mut self, patience: Duration) -> io::Result<Option<Key>> {
-        match &mut *self.0 {
+        if let Some(early) = self.early.take() {
+            return Ok(Some(early));
+        }
+        match &mut *self.keyboard {
             Keyboard::Keys(_) => next(patience),
             Keyboard::Lines(lines) => Ok(lines.next_answer(patience)),
         }
@@ -157,7 +167,7 @@ impl Dialog<'_> {
 
     /// An answer is waited for. Where nothing can be drawn anew, the words before it are written here, once.
     pub(super) fn begins(&self, mark: &str) {
-        match self.0 {
+        match self.keyboard {
             Keyboard::Keys(_) => {}
             Keyboard::Lines(_) => stderr_piece(mark),
         }
@@ -165,11 +175,28 @@ impl Dialog<'_> {
 
     /// Whether what is typed stays to be seen without being said again.
     pub(super) fn has_echo(&self) -> bool {
-        match self.0 {
+        match self.keyboard {
             Keyboard::Keys(_) => false,
             Keyboard::Lines(_) => true,
         }
     }
+}
+
+/// Drops keys until none has come for so long. Gives one that rejects at once.
+fn drop_until_quiet(
+    mut next: impl FnMut(Duration) -> io::Result<Option<Key>>,
+    settle: Duration,
+    is_over: &dyn Fn() -> bool,
+) -> io::Result<Option<Key>> {
+    let mut quiet_since = Instant::now();
+    while quiet_since.elapsed() < settle && !is_over() {
+        match next(settle.saturating_sub(quiet_since.elapsed()).min(GLANCE))? {
+            Some(key @ (Key::Escape | Key::Interrupt)) => return Ok(Some(key)),
+            Some(Key::Resized) | None => {}
+            Some(Key::Edit(_) | Key::Enter | Key::Up | Key::CycleMode | Key::EndOfInput) => quiet_since = Instant::now(),
+        }
+    }
+    Ok(None)
 }
 
 fn next(patience: Duration) -> io::Result<Option<Key>> {
@@ -221,6 +248,26 @@ fn pressed(code: KeyCode, modifiers: KeyModifiers) -> Option<Key> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn r042_keys_are_dropped_until_the_keyboard_is_quiet() {
+        let settle = Duration::from_millis(100);
+        let burst = |keys: usize, last: Key| {
+            let mut typed = 0;
+            move |patience: Duration| {
+                typed += 1;
+                std::thread::sleep(if typed > keys { patience } else { Duration::from_millis(10) });
+                Ok((typed <= keys).then(|| if typed == keys { last.clone() } else { Key::Enter }))
+            }
+        };
+        let begun = Instant::now();
+        assert_eq!(drop_until_quiet(burst(30, Key::Enter), settle, &|| false).expect("it reads"), None);
+        assert!(begun.elapsed() >= 30 * Duration::from_millis(10) + settle, "{:?}", begun.elapsed());
+        for rejects in [Key::Escape, Key::Interrupt] {
+            assert_eq!(drop_until_quiet(burst(3, rejects.clone()), settle, &|| false).expect("it reads"), Some(rejects));
+        }
+        assert_eq!(drop_until_quiet(|_| Ok(Some(Key::Enter)), settle, &|| true).expect("it reads"), None, "nobody waits any more");
+    }
 
     #[test]
     fn pasted_line_breaks_are_no_enter() {

@@ -2,9 +2,11 @@
 //! from a terminal at all. Nothing is written that moves a cursor or has a colour.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead as _};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::termios::{QueueSelector, tcflush};
 
@@ -13,12 +15,15 @@ use super::line::Edit;
 use super::signals::Signals;
 use super::view::MARK;
 use crate::cli::print::{stderr_line, stderr_piece};
+use crate::cli::stdin;
 use crate::shown;
 
 /// How long a line is waited for before something else is looked at.
 const GLANCE: Duration = Duration::from_millis(50);
 /// What stands before a line that goes on with the one before it.
 const GOES_ON: &str = "  ";
+/// Lines that are read before anybody asks for them.
+const READ_AHEAD: usize = 16;
 
 /// Who says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +37,8 @@ pub(super) enum Source {
 /// Reads lines. The terminal stays as it is: it echoes, edits, and turns Ctrl-C into a signal.
 pub(super) struct Lines {
     lines: mpsc::Receiver<String>,
+    /// There are no more since one of them was too long.
+    is_too_long: Arc<AtomicBool>,
     source: Source,
     signals: Signals,
     /// What was read and not handed out yet.
@@ -48,23 +55,29 @@ enum Came {
 
 impl Lines {
     pub(super) fn new(source: Source, signals: Signals) -> Self {
-        let (sender, lines) = mpsc::channel();
+        let (sender, lines) = mpsc::sync_channel(READ_AHEAD);
+        let is_too_long = Arc::new(AtomicBool::new(false));
+        let found_too_long = Arc::clone(&is_too_long);
         // It ends with the input, or with the program.
         std::thread::spawn(move || {
             let mut line = Vec::new();
-            while let Ok(1..) = io::stdin().lock().read_until(b'\n', &mut line) {
+            loop {
+                match stdin::read_line(&mut io::stdin().lock(), &mut line) {
+                    Ok(true) => {}
+                    Err(error) if error.to_string() == stdin::LINE_TOO_LONG => return found_too_long.store(true, Ordering::Release),
+                    Ok(false) | Err(_) => return,
+                }
                 let text = String::from_utf8_lossy(&line);
                 if sender.send(text.trim_end_matches(['\n', '\r']).to_owned()).is_err() {
                     return;
                 }
-                line.clear();
             }
         });
-        Self { lines, source, signals, keys: VecDeque::new() }
+        Self { lines, is_too_long, source, signals, keys: VecDeque::new() }
     }
 
     /// Reads what is said next. A backslash at the end of a line goes on with the next one.
-    pub(super) fn prompt(&mut self, unsent: &str, status: &dyn Fn() -> String) -> Entered {
+    pub(super) fn prompt(&mut self, unsent: &str, status: &dyn Fn() -> String) -> io::Result<Entered> {
         let is_terminal = self.source == Source::Terminal;
         if is_terminal {
             // It cannot be put into the line again.
@@ -84,7 +97,7 @@ impl Lines {
                         if !is_terminal && !text.trim().is_empty() {
                             stderr_line(&format!("{MARK}{}", shown::block(&text).replace('\n', "\n  ")));
                         }
-                        return Entered::Line(text);
+                        return Ok(Entered::Line(text));
                     }
                 },
                 Came::Interrupt if is_terminal && !leaving => {
@@ -92,10 +105,11 @@ impl Lines {
                     text.clear();
                     stderr_line(if leaving { "\nCtrl-C again, or Ctrl-D, leaves" } else { "" });
                 }
-                Came::End if !text.trim().is_empty() => return Entered::Line(text),
+                Came::End if self.is_too_long.load(Ordering::Acquire) => return Err(io::Error::other(stdin::LINE_TOO_LONG)),
+                Came::End if !text.trim().is_empty() => return Ok(Entered::Line(text)),
                 Came::Interrupt | Came::End => {
                     stderr_piece(if is_terminal { "\n" } else { "" });
-                    return Entered::Leave;
+                    return Ok(Entered::Leave);
                 }
             }
         }
@@ -151,10 +165,18 @@ impl Lines {
         }
     }
 
-    /// What was typed until now is no answer to what is asked now.
-    pub(super) fn forget(&mut self) {
-        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+    /// Drops what is typed until nothing has come for so long: it is no answer to what is asked now.
+    pub(super) fn forget(&mut self, settle: Duration, is_over: &dyn Fn() -> bool) {
         self.keys.clear();
-        while self.lines.try_recv().is_ok() {}
+        let mut quiet_since = Instant::now();
+        while quiet_since.elapsed() < settle && !is_over() {
+            let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+            match self.lines.recv_timeout(settle.saturating_sub(quiet_since.elapsed()).min(GLANCE)) {
+                Ok(_) => quiet_since = Instant::now(),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
     }
 }

@@ -12,6 +12,7 @@ use super::keyboard::{Dialog, Key, Watch};
 use super::line::Line;
 use super::view::{Scene, View};
 use crate::cli::dialog::{Choice, INSTEAD, THIS_CHAT, Turn, describe, where_it_runs};
+use crate::cli::settle::SETTLE;
 use crate::cli::wrap;
 use crate::policy::Question;
 use crate::sandbox::Commands;
@@ -20,6 +21,8 @@ use crate::tools::{Answer, Approver};
 /// How often it is looked whether the question still stands.
 const GLANCE: Duration = Duration::from_millis(50);
 const CHOICE: &str = "> ";
+/// Stands there while what is typed does not count yet.
+const NOT_YET: &str = "";
 const WORDS: &str = "| ";
 
 /// A question on its way to whoever has the keyboard.
@@ -68,7 +71,7 @@ pub(super) fn converse(
     cancel: &CancellationToken,
 ) -> io::Result<()> {
     let has_scope = asked.question.scope.is_some();
-    view.set_scene(Scene::Asking { mark: CHOICE, answer: Line::default() });
+    view.set_scene(Scene::Asking { mark: NOT_YET, answer: Line::default() });
     // A diff that was cut is whole in a file for as long as the question is open.
     let described = describe(&asked.question, THIS_CHAT, &asked.sandbox);
     let is_over = || is_over() || asked.answer.is_closed();
@@ -90,11 +93,12 @@ pub(super) fn converse(
     without
 }
 
-/// Shows page after page, and asks behind the last one. What was typed before a page was there is no answer to it.
+/// Shows page after page, and asks behind the last one. What was typed before a page could be read is no answer to it.
 fn ask(watch: &mut Watch<'_>, view: &View, pages: &[String], has_scope: bool, is_over: &dyn Fn() -> bool) -> io::Result<Option<Answer>> {
     for (n, page) in pages.iter().enumerate() {
+        view.set_scene(Scene::Asking { mark: NOT_YET, answer: Line::default() });
         view.say_in_dialog(page);
-        let mut dialog = watch.dialog()?;
+        let mut dialog = watch.dialog(SETTLE, is_over)?;
         if n + 1 == pages.len() {
             return answer(&mut dialog, view, has_scope, is_over);
         }

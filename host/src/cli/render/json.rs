@@ -45,7 +45,8 @@ impl CallSummary {
 pub(in crate::cli) struct Report<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
-    request: String,
+    /// Null if it did not start.
+    request: Option<String>,
     /// Null if it is not recorded.
     session: Option<&'a SessionId>,
     outcome: &'static str,
@@ -54,7 +55,8 @@ pub(in crate::cli) struct Report<'a> {
     /// Why the model stopped writing; anything but `end` says that the text may not be all of the answer.
     stop_reason: Option<&'a str>,
     error: Option<&'a str>,
-    model: &'a ModelInfo,
+    /// Null if the request did not start.
+    model: Option<&'a ModelInfo>,
     turns: usize,
     calls: Vec<CallSummary>,
     #[serde(flatten)]
@@ -84,18 +86,38 @@ pub(in crate::cli) fn report<'a>(
     };
     Report {
         kind: "result",
-        request: request.to_string(),
+        request: Some(request.to_string()),
         session,
         outcome: outcome.kind(),
         exit_code,
         text: outcome.text(),
         stop_reason: turns.last().map(|turn| turn.stop().name()),
         error,
-        model,
+        model: Some(model),
         turns: turns.len(),
         calls: renderer.calls(),
         spent,
     }
+}
+
+/// The line for a request that did not start: it has the same fields as that of any other.
+pub(in crate::cli) fn not_started(exit_code: u8, error: &str) -> String {
+    let report = Report {
+        kind: "result",
+        request: None,
+        session: None,
+        outcome: "not-started",
+        exit_code,
+        text: None,
+        stop_reason: None,
+        error: Some(error),
+        model: None,
+        turns: 0,
+        calls: Vec::new(),
+        spent: Spent::nothing(),
+    };
+    // Numbers, texts and lists of them can always be written.
+    serde_json::to_string(&report).unwrap_or_default()
 }
 
 /// The lines of a run, one for each event.

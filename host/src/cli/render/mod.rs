@@ -11,7 +11,7 @@ use super::args::Output;
 use crate::agent::events::{Event, Observer};
 use crate::session::SessionId;
 
-pub(super) use json::{CallSummary, count, report};
+pub(super) use json::{CallSummary, count, not_started, report};
 
 /// Shows events.
 pub(super) struct Renderer {

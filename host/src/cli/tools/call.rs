@@ -1,6 +1,5 @@
 //! `cofferdam tools call`: one tool in its sandbox, by the same road as a model's call.
 
-use std::io::Read as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -14,17 +13,26 @@ use crate::cli::dialog::TerminalDialog;
 use crate::cli::error::{CliError, Done};
 use crate::cli::print::{stderr_line, stdout_line, stdout_piece};
 use crate::cli::render::Renderer;
-use crate::cli::{audit, exit, interrupt};
+use crate::cli::{audit, exit, interrupt, stdin};
 use crate::conversation::{AnsweredCall, Call, CallId, OpenTurn, Response, ResponseBlock, ResultStatus};
 use crate::sandbox::Allocation;
 use crate::shown;
 
 pub(super) fn run(common: &Common, name: String, input: &str, calls: CallArgs, as_json: bool) -> Done {
-    let mut arguments = input.to_owned();
-    if input == "-" {
-        arguments.clear();
-        std::io::stdin().lock().read_to_string(&mut arguments)?;
+    let result = make(common, name.clone(), input, calls, as_json);
+    if let (Err(error), true) = (&result, as_json) {
+        stdout_line(&not_made(Some(&name), error.message()));
     }
+    result
+}
+
+/// The line for a call that was not made: it has the same fields as that of any other.
+pub(in crate::cli) fn not_made(tool: Option<&str>, error: &str) -> String {
+    shown::json(&serde_json::json!({"tool": tool, "status": "not-started", "content": [], "error": error}).to_string())
+}
+
+fn make(common: &Common, name: String, input: &str, calls: CallArgs, as_json: bool) -> Done {
+    let arguments = if input == "-" { stdin::read_text("the input of the tool")? } else { input.to_owned() };
     let parts = assemble::parts(common, common.flags(ModelArgs::default(), calls, None), Allocation::OnDemand)?;
     parts.stop_for_broken()?;
     let workspace = parts.workspace(&common.workspace)?;
@@ -47,7 +55,7 @@ pub(super) fn run(common: &Common, name: String, input: &str, calls: CallArgs, a
         return Err(CliError::new("the call has no result"));
     };
     if as_json {
-        let all = serde_json::json!({"tool": call.name, "status": result.status, "content": result.content});
+        let all = serde_json::json!({"tool": call.name, "status": result.status, "content": result.content, "error": null});
         stdout_line(&shown::json(&all.to_string()));
     } else {
         show(&result.text(), result.status);

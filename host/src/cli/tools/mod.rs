@@ -4,6 +4,8 @@ mod call;
 pub(super) mod list;
 mod show;
 
+pub(super) use call::not_made;
+
 use super::args::{Common, ToolsArgs, ToolsCommand};
 use super::error::Done;
 

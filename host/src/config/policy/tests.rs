@@ -223,4 +223,13 @@ fn profiles_are_chosen_by_the_user_and_by_the_system() {
     let system = (Level::System, "profile locked-down".to_owned());
     assert_eq!(names(None), [system.clone(), (Level::User, "profile develop".to_owned())]);
     assert_eq!(names(Some(Profile::ReadOnly)), [system, (Level::User, "profile read-only".to_owned())]);
+    // A choice of one's own replaces one's own profile, and lifts nothing else.
+    machine.write("user.toml", "profile = \"locked-down\"\nmodes = [\"plan\", \"ask\", \"auto-edit\"]");
+    let forbids = |chosen, mode| machine.places().load(chosen).unwrap().policy.forbids(mode).is_some();
+    for chosen in [None, Some(Profile::Develop)] {
+        assert!(forbids(chosen, Mode::Auto) && forbids(chosen, Mode::AutoEdit), "the system's profile holds: {chosen:?}");
+    }
+    machine.write("etc/policy.toml", "");
+    assert!(forbids(None, Mode::AutoEdit) && !forbids(Some(Profile::Develop), Mode::AutoEdit), "it is another profile");
+    assert!(forbids(Some(Profile::Develop), Mode::Auto), "the user's own rules hold");
 }

@@ -131,7 +131,7 @@ async fn r085_retry_after_is_honoured_up_to_a_limit() {
     let (kind, message) = failed(&asked);
     assert_eq!(kind, ModelErrorKind::Unavailable);
     assert!(
-        message.ends_with("It asks to wait for 11574 days, longer than the 60 s that Cofferdam waits by itself. Try again later."),
+        message.ends_with("It asks to wait for more than a year, longer than the 60 s that Cofferdam waits by itself. Try again later."),
         "{message}"
     );
 }
@@ -244,6 +244,45 @@ async fn r086_heartbeats_keep_a_stream_alive() {
         answer = answer.then(Step::Wait(Duration::from_millis(150))).then(Step::Send(b": ping\n\n".to_vec()));
     }
     assert!(ask(vec![answer.then(Step::Send(HELLO.into()))]).await.outcome.is_ok());
+}
+
+#[tokio::test]
+async fn r086_a_stream_of_nothing_but_heartbeats_comes_to_an_end() {
+    for beat in [": keep-alive\n\n", "event: ping\ndata: {\"type\": \"ping\"}\n\n"] {
+        let mut answer = Answer::events("");
+        for _ in 0..40 {
+            answer = answer.then(Step::Wait(Duration::from_millis(100))).then(Step::Send(beat.into()));
+        }
+        let begun = Instant::now();
+        let asked = ask(vec![answer.then(Step::Send(HELLO.into()))]).await;
+        let (kind, message) = failed(&asked);
+        assert_eq!(kind, ModelErrorKind::Timeout, "{message}");
+        assert!(message.contains("sent nothing but heartbeats for 1 s"), "{message}");
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    }
+    // A response that is whole is not lost to what follows it.
+    let whole = HELLO.split("data: {\"choices\": [], ").next().expect("a beginning");
+    let mut answer = Answer::events(whole);
+    for _ in 0..40 {
+        answer = answer.then(Step::Wait(Duration::from_millis(100))).then(Step::Send(b": keep-alive\n\n".to_vec()));
+    }
+    let begun = Instant::now();
+    assert_eq!(ask(vec![answer]).await.outcome.map(|response| response.text()), Ok("Grüße 🦀".into()));
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn r085_a_pause_of_days_is_told_and_not_waited_for() {
+    for (asked, words) in [("1036800", "12 days"), ("9".repeat(30).as_str(), "more than a year")] {
+        let begun = Instant::now();
+        let asked = ask(vec![Answer::with("429 Slow", &[("retry-after", asked)], "")]).await;
+        let (_, message) = failed(&asked);
+        assert!(
+            message.contains(&format!("It asks to wait for {words}, longer than the 60 s that Cofferdam waits by itself")),
+            "{message}"
+        );
+        assert!(begun.elapsed() < Duration::from_secs(3));
+    }
 }
 
 #[tokio::test]

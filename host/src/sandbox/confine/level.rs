@@ -21,6 +21,8 @@ pub struct Commands {
     program: PathBuf,
     rules: CommandRules,
     set_aside: PathBuf,
+    /// Files and folders of this program itself.
+    own: Vec<PathBuf>,
     bubblewrap: OnceLock<Result<PathBuf, String>>,
     measured: OnceLock<Measured>,
 }
@@ -63,13 +65,21 @@ impl Commands {
     /// Under these rules. `program` is this program, which starts itself anew around each command; what has no business in a
     /// workspace is moved to `set_aside`. Nothing is measured yet.
     pub fn new(program: PathBuf, rules: CommandRules, set_aside: PathBuf) -> Self {
-        Self { program, rules, set_aside, bubblewrap: OnceLock::new(), measured: OnceLock::new() }
+        Self { program, rules, set_aside, own: Vec::new(), bubblewrap: OnceLock::new(), measured: OnceLock::new() }
+    }
+
+    /// With these files and folders of this program itself, whose permissions are put back after each command that can change them.
+    #[must_use]
+    pub fn with_own(self, own: Vec<PathBuf>) -> Self {
+        // What is not UTF-8 cannot be told to the supervisor.
+        let own = own.into_iter().filter(|path| path.to_str().is_some()).collect();
+        Self { own, ..self }
     }
 
     /// The same under other rules.
     pub(super) fn with(&self, rules: CommandRules, set_aside: PathBuf) -> Self {
         let (program, bubblewrap) = (self.program.clone(), self.bubblewrap.clone());
-        Self { program, rules, set_aside, bubblewrap, measured: OnceLock::new() }
+        Self { program, rules, set_aside, own: Vec::new(), bubblewrap, measured: OnceLock::new() }
     }
 
     /// Looks after the protected paths of a workspace if the last command in it was cut off by the end of all processes around
@@ -180,7 +190,7 @@ impl Commands {
             SandboxLevel::Full => Vec::new(),
             SandboxLevel::Kernel => vec![
                 "reading .env files and keys that lie in the workspace",
-                "reading tokens in the workspace's `.git/config` and in settings beside toolchains",
+                "reading tokens in settings that lie in the workspace, such as `.git/config` and `.cargo/config.toml`",
                 "permissions and times of your files outside (not what is in them)",
                 "names of files outside, and of your processes",
             ],
@@ -202,6 +212,9 @@ impl Commands {
         Place { workspace, directory, protected }: Place<'_>,
         network: bool,
     ) -> std::io::Result<Commission> {
+        if workspace.to_str().is_none() {
+            return Err(std::io::Error::other("the path of the workspace is not UTF-8; rename the directory, or choose another workspace"));
+        }
         let home = own_home();
         let rules = CommandRules { network, ..self.rules.clone() };
         let mut places = places::of_machine(&rules, home.as_deref(), |name| std::env::var_os(name));
@@ -223,6 +236,7 @@ impl Commands {
             limits: rules.limits,
             protected: protected.clone(),
             user_settings: UserSettings::of_this_process(),
+            own: self.own.clone(),
         };
         let mut order = serde_json::to_vec(&order)?;
         order.push(b'\n');
@@ -243,5 +257,5 @@ impl Commands {
 }
 
 fn own_home() -> Option<PathBuf> {
-    std::env::home_dir().filter(|home| home.is_absolute() && home.parent().is_some())
+    std::env::home_dir().filter(|home| home.is_absolute() && home.parent().is_some() && home.to_str().is_some())
 }

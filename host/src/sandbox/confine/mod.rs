@@ -16,6 +16,7 @@ mod guard;
 mod journal;
 mod level;
 mod link;
+mod modes;
 pub(super) mod order;
 mod places;
 mod probe;

@@ -34,6 +34,8 @@ pub(super) struct Order {
     pub(super) protected: ProtectedPaths,
     /// Settings of git that hold in every repository.
     pub(super) user_settings: UserSettings,
+    /// Files and folders of this program itself.
+    pub(super) own: Vec<PathBuf>,
 }
 
 /// What runs.
@@ -59,6 +61,8 @@ impl Task {
 pub(in crate::sandbox) struct Places {
     pub(in crate::sandbox) read: Vec<PathBuf>,
     pub(in crate::sandbox) write: Vec<PathBuf>,
+    /// Folders of which only the names are seen.
+    pub(in crate::sandbox) list: Vec<PathBuf>,
 }
 
 /// From the supervisor to the process that confines itself and becomes the command.

@@ -184,7 +184,8 @@ pub(super) fn of_machine(rules: &CommandRules, home: Option<&Path>, variable: im
     );
     read.extend(named.into_iter().filter(harmless));
     read.extend(rules.read.iter().cloned());
-    read.retain(|path| path.exists());
+    // What is not UTF-8 cannot be told to the supervisor.
+    read.retain(|path| path.exists() && path.to_str().is_some());
     read.sort();
     read.dedup();
     let covered: Vec<bool> = read
@@ -195,7 +196,7 @@ pub(super) fn of_machine(rules: &CommandRules, home: Option<&Path>, variable: im
     let mut covered = covered.into_iter();
     read.retain(|_| !covered.next().unwrap_or_default());
     let write = rules.write.iter().filter(|path| path.exists()).cloned().collect();
-    Places { read, write }
+    Places { read, write, list: Vec::new() }
 }
 
 #[cfg(test)]

@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use super::journal::{self, Journal};
 use super::link::Link;
+use super::modes::OwnModes;
 use super::order::{Confinement, Ending, Order, Places, Readiness, Report, Sockets};
 use super::queue;
 use super::remove::remove_tree;
 use super::restore::{Phase, Restoration};
-use super::settings::SettingsCopies;
+use super::settings::{SettingsCopies, WorkspaceSettings};
 use super::watch::{EntryKind, MOST_ENTRIES, Snapshot};
 use crate::policy::{Protected, ProtectedPaths, SandboxLevel};
 use crate::sandbox::exit_code::exit_code;
@@ -106,8 +107,9 @@ fn carry_out(order: &Order, host: &mut Link, slot: &mut Option<Private>, remarks
     }
     let list: Vec<_> =
         before.entries.iter().filter(|(_, entry)| !entry.inherited).map(|(path, entry)| (path.clone(), entry.how, entry.kind)).collect();
-    let copies = SettingsCopies::make(order, &list, &private.settings);
-    let (copies, places) = copies.map_err(|error| format!("cannot copy settings without their secrets: {error}"))?;
+    let settings = WorkspaceSettings { protected: &list, cargo: &before.cargo_settings };
+    let (copies, places) = SettingsCopies::make(order, settings, &private.settings)
+        .map_err(|error| format!("cannot copy settings without their secrets: {error}"))?;
     let surroundings = Surroundings {
         level: order.level,
         program: &order.program,
@@ -128,9 +130,12 @@ fn carry_out(order: &Order, host: &mut Link, slot: &mut Option<Private>, remarks
     };
     let unfinished = Journal::begin(order, &private.temporary, &protected, &before);
     let unfinished = unfinished.map_err(|error| format!("cannot record what is protected before the command: {error}"))?;
+    // Where the files themselves are, their permissions are too.
+    let modes = if keeping { OwnModes::of(&order.own) } else { OwnModes::default() };
     let begun = Instant::now();
     let ran = run(order, &surroundings, host);
     let ended = os::end_descendants();
+    remarks.extend(modes.put_back());
     match look_after((&order.workspace, &order.set_aside), &protected, keeping, &before, begun.elapsed()) {
         Ok(done) => {
             remarks.extend(done);
@@ -139,6 +144,7 @@ fn carry_out(order: &Order, host: &mut Link, slot: &mut Option<Private>, remarks
         // The next command tries it again.
         Err(problem) => remarks.push(format!("protected paths could not be looked after: {problem}")),
     }
+    remarks.extend(copies.remarks);
     remarks.extend(ended.err());
     if private.empty(Some(Instant::now() + LONGEST_TIDYING)) {
         *slot = None;

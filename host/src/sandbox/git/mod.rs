@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::policy::folded;
-pub(in crate::sandbox) use named::{NamedPaths, included_by};
+pub(in crate::sandbox) use named::NamedPaths;
 pub(in crate::sandbox) use settings::{Setting, parse_settings};
 pub(in crate::sandbox) use trace::{below, ways_to};
 pub(in crate::sandbox) use user::UserSettings;

@@ -117,12 +117,6 @@ fn is_written_by_git(path: &Path) -> bool {
     WRITTEN_BY_GIT.contains(&name.as_str()) || name.ends_with("HEAD") || name.ends_with(".lock")
 }
 
-/// The files that settings include, from the workspace on.
-pub(in crate::sandbox) fn included_by(root: &Path, settings: &Path) -> Vec<PathBuf> {
-    let references = SettingsReader::default().read(&[settings.to_owned()], true).unwrap_or_default();
-    references.includes.iter().flat_map(|path| ways_to(root, path)).collect()
-}
-
 /// The repository that an entry `.git` stands for, and the one that it shares settings and hooks with.
 fn locate(dot_git: &Path) -> Option<(PathBuf, PathBuf)> {
     let metadata = fs::metadata(dot_git).ok()?;

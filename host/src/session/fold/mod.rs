@@ -1,5 +1,7 @@
 //! Reading a journal: all of it or nothing.
 
+use std::io::{self, BufRead};
+
 use serde::Serialize;
 
 use super::HeldWith;
@@ -64,28 +66,42 @@ pub struct Ended {
 /// Why a journal was not read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unreadable {
+    Io(io::ErrorKind),
     Newer { version: u32 },
     Damaged { line: usize, problem: String },
 }
 
 impl Saved {
-    /// Reads the bytes of a journal. What follows the last newline was torn by a crash and is passed over.
+    /// Reads the bytes of a journal.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, Unreadable> {
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        let mut lines = bytes[..whole].split_inclusive(|byte| *byte == b'\n').enumerate();
-        let Some((_, first)) = lines.next() else { return Ok(Self::default()) };
-        let header = read_header(first)?;
+        Self::read_from(bytes)
+    }
+
+    /// Reads a journal line by line. What follows the last newline was torn by a crash and is passed over.
+    pub(super) fn read_from(mut journal: impl BufRead) -> Result<Self, Unreadable> {
+        let mut line = Vec::new();
+        let mut next = |line: &mut Vec<u8>| {
+            line.clear();
+            journal.read_until(b'\n', line).map(|_| line.ends_with(b"\n")).map_err(|error| Unreadable::Io(error.kind()))
+        };
+        if !next(&mut line)? {
+            return Ok(Self::default());
+        }
+        let header = read_header(&line)?;
+        let (mut number, mut whole) = (1, line.len() as u64);
         let mut fold = Fold::default();
-        for (number, line) in lines {
-            let damaged = |problem: String| Unreadable::Damaged { line: number + 1, problem };
-            let record = serde_json::from_slice(line).map_err(|error| damaged(error.to_string()))?;
+        while next(&mut line)? {
+            number += 1;
+            let damaged = |problem: String| Unreadable::Damaged { line: number, problem };
+            let record = serde_json::from_slice(&line).map_err(|error| damaged(error.to_string()))?;
             fold.take(record).map_err(|problem| damaged(problem.to_owned()))?;
+            whole += line.len() as u64;
         }
         let remembered = std::mem::take(&mut fold.remembered);
         let on_record = fold.open.as_ref().map(OpenTurn::answered);
         let (transcript, requests) = fold.finish();
         let missing = on_record.zip(transcript.last_turn()).map(|(on_record, turn)| Record::closed(&on_record, turn));
-        Ok(Self { header: Some(header), transcript, requests, remembered, whole: whole as u64, missing })
+        Ok(Self { header: Some(header), transcript, requests, remembered, whole, missing })
     }
 
     /// Whom the newest request went to, if that was written down.

@@ -118,6 +118,7 @@ async fn r111_a_flipped_bit_is_reported_with_its_line_or_changes_no_rule() {
             let line = bytes[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
             match Saved::read(&bent) {
                 Ok(saved) => assert_eq!(validate(&saved.transcript), Ok(()), "byte {at}"),
+                Err(Unreadable::Io(kind)) => panic!("{kind}"),
                 Err(Unreadable::Newer { .. }) => assert_eq!(line, 1),
                 // A newline that went away joins two lines; one that came in makes two.
                 Err(Unreadable::Damaged { line: told, problem }) => {

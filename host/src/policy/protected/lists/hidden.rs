@@ -28,6 +28,7 @@ pub(in crate::policy::protected) const HIDDEN: &[ListedPath] = &[
     path(".envrc.*", "direnv takes passwords and keys from it"),
     path(".gem/credentials", "tools keep passwords or tokens in it"),
     path(".git-credentials", "tools keep passwords or tokens in it"),
+    path(".git/credentials", "tools keep passwords or tokens in it"),
     path(".gnupg", "private keys of GnuPG"),
     path(".htpasswd", "tools keep passwords or tokens in it"),
     path(".kube/config", "tools keep passwords or tokens in it"),

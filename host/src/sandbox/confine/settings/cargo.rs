@@ -2,11 +2,14 @@
 
 use toml::{Table, Value};
 
-use super::secrets::{is_secret_name, is_secret_value, without_passwords};
+use super::secrets::{has_known_token, is_secret_command, is_secret_name, is_secret_value, without_passwords, without_proxy_user};
 
 /// Settings that hold a token, or name a program that does with its arguments.
 const SECRET_KEYS: &[&str] =
     &["token", "secret-key", "credential-provider", "credential-process", "credential-alias", "global-credential-providers"];
+
+/// Settings that are a program with its arguments.
+const COMMANDS: &[&str] = &["runner", "rustc", "rustc-wrapper", "rustc-workspace-wrapper", "rustdoc", "linker", "browser"];
 
 /// The settings without secrets and comments, and whether that is less than there was. What is no TOML has none.
 pub(super) fn without_secrets(text: &str) -> (String, bool) {
@@ -15,6 +18,7 @@ pub(super) fn without_secrets(text: &str) -> (String, bool) {
     for (name, value) in &mut settings {
         match (name.as_str(), value) {
             ("env", Value::Table(variables)) => clean_variables(variables),
+            ("alias", Value::Table(aliases)) => aliases.retain(|_, value| !is_secret_command(&in_words(value))),
             // Crates have any name.
             ("patch" | "replace", value) => clean(value, false),
             (_, value) => clean(value, true),
@@ -26,15 +30,46 @@ pub(super) fn without_secrets(text: &str) -> (String, bool) {
     (toml::to_string(&settings).unwrap_or_default(), has_changed)
 }
 
+/// The paths of the files that settings include, as they are named.
+pub(super) fn included(text: &str) -> Vec<String> {
+    let path = |value: &Value| match value {
+        Value::String(path) => Some(path.clone()),
+        Value::Table(table) => Some(table.get("path")?.as_str()?.to_owned()),
+        _ => None,
+    };
+    match toml::from_str::<Table>(text).ok().and_then(|mut settings| settings.remove("include")) {
+        Some(Value::Array(all)) => all.iter().filter_map(path).collect(),
+        Some(one) => path(&one).into_iter().collect(),
+        None => Vec::new(),
+    }
+}
+
+/// A program with its arguments, as it would be typed.
+fn in_words(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(in_words).collect::<Vec<_>>().join(" "),
+        Value::Table(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => String::new(),
+    }
+}
+
 fn clean(value: &mut Value, has_secret_keys: bool) {
     match value {
         Value::String(text) => *text = without_passwords(text),
-        Value::Array(values) => values.iter_mut().for_each(|value| clean(value, has_secret_keys)),
+        Value::Array(values) => {
+            values.iter_mut().for_each(|value| clean(value, has_secret_keys));
+        }
         Value::Table(table) => {
             let old = std::mem::take(table);
             for (key, mut value) in old {
-                if has_secret_keys && SECRET_KEYS.contains(&key.as_str()) {
+                let is_secret = SECRET_KEYS.contains(&key.as_str())
+                    || COMMANDS.contains(&key.as_str()) && is_secret_command(&in_words(&value))
+                    || has_known_token(&in_words(&value));
+                if has_secret_keys && is_secret {
                     continue;
+                }
+                if let (true, "proxy", Value::String(proxy)) = (has_secret_keys, key.as_str(), &mut value) {
+                    *proxy = without_proxy_user(proxy);
                 }
                 clean(&mut value, has_secret_keys);
                 table.insert(without_passwords(&key), value);
@@ -83,11 +118,30 @@ token = { path = "../token" }
 [build]
 jobs = 2
 rustflags = ["-C", "target-cpu=native"]
+rustc-wrapper = "cache --token=SECRET10"
+[alias]
+b = "build --release"
+p = "publish --token SECRET11"
+q = ["publish", "--token", "SECRET12"]
+[target.x86_64-unknown-linux-gnu]
+runner = ["curl", "-H", "Authorization: SECRET13"]
+linker = "clang"
+[target.aarch64-unknown-linux-gnu]
+runner = "qemu-aarch64 -L /usr/aarch64-linux-gnu"
+rustflags = ["--cfg", "ghp_SECRET14abcdefghijklmn"]
+[source.crates-io]
+replace-with = "mirror"
+[source.mirror]
+registry = "https://u:SECRET15@host/index"
+[https]
+proxy = "u:SECRET16@proxy:3128"
 "#;
         let (clean, has_changed) = without_secrets(text);
         assert!(has_changed && !clean.contains("SECRET"), "{clean}");
         insta::assert_snapshot!(clean);
         assert_eq!(without_secrets(&clean), (clean.clone(), false));
+        assert_eq!(included("include = [\"a.toml\", { path = \"b.toml\", optional = true }]"), ["a.toml", "b.toml"]);
+        assert_eq!(included("include = \"a.toml\""), ["a.toml"]);
         assert!(!without_secrets("[build]\njobs = 2 # two\n").1);
         assert_eq!(without_secrets("[build\n"), (String::new(), true));
     }

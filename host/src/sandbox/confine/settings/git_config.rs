@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::secrets::{is_secret_command, is_secret_name, is_secret_value, without_passwords};
+use super::secrets::{is_secret_command, is_secret_name, is_secret_value, without_passwords, without_proxy_user};
 use crate::sandbox::git::{Setting, parse_settings};
 
 /// Sections of which everything says how to authenticate.
@@ -12,8 +12,28 @@ const CREDENTIAL_KEYS: &[&str] = &["helper", "usehttppath", "provider", "interac
 /// Sections that name branches, commits and repositories: what looks like a token there is none.
 const PLAIN_SECTIONS: &[&str] = &["core", "branch", "remote", "submodule", "extensions", "gc", "rerere", "pack", "index", "init", "merge"];
 /// Keys whose value a shell runs.
-const COMMANDS: &[&str] =
-    &["clean", "smudge", "process", "textconv", "driver", "cmd", "command", "sshcommand", "askpass", "editor", "helper"];
+const COMMANDS: &[&str] = &[
+    "clean",
+    "smudge",
+    "process",
+    "textconv",
+    "driver",
+    "cmd",
+    "command",
+    "sshcommand",
+    "askpass",
+    "editor",
+    "helper",
+    "gitproxy",
+    "fsmonitor",
+    "external",
+    "program",
+    "uploadpack",
+    "receivepack",
+    "pager",
+    "packobjectshook",
+    "alternaterefscommand",
+];
 
 /// The settings without secrets and comments, with what `included` gives for the path of each file that they include; and
 /// whether that is something else than there was. What git could not read either has none.
@@ -32,6 +52,11 @@ pub(super) fn without_secrets(text: &str, included: impl Fn(&str) -> Option<Stri
         if is_secret(&setting) || is_include && setting.value.is_none() {
             has_changed = true;
             continue;
+        }
+        if setting.key == "proxy" {
+            let clean = setting.value.as_deref().map(without_proxy_user);
+            has_changed |= clean != setting.value;
+            setting.value = clean;
         }
         for part in [&mut setting.subsection, &mut setting.value].into_iter().flatten() {
             *part = without_passwords(part);
@@ -52,13 +77,25 @@ pub(super) fn without_secrets(text: &str, included: impl Fn(&str) -> Option<Stri
     (clean, has_changed)
 }
 
+/// The paths of the files that settings include, as they are named.
+pub(super) fn included(text: &str) -> Vec<String> {
+    let settings = parse_settings(text).unwrap_or_default();
+    settings
+        .into_iter()
+        .filter(|setting| setting.section.starts_with("include") && setting.key == "path")
+        .filter_map(|it| it.value)
+        .collect()
+}
+
 fn is_comment(line: &str) -> bool {
     line.trim_start().starts_with(['#', ';']) || line.contains(" #") || line.contains(" ;")
 }
 
 fn is_secret(setting: &Setting) -> bool {
     let value = setting.value.as_deref().unwrap_or_default();
+    // `ext::` runs what comes after it.
     let runs = value.starts_with('!')
+        || value.starts_with("ext::")
         || COMMANDS.contains(&setting.key.as_str())
         || matches!(setting.section.as_str(), "alias" | "filter" | "pager");
     SECRET_SECTIONS.contains(&setting.section.as_str())
@@ -112,6 +149,12 @@ mod tests {
 	bare
 	pager = less \
 -R
+	sshCommand = sshpass -p SECRET15 ssh
+	gitProxy = env PROXY_PASSWORD=SECRET16 connect
+[remote "proxied"]
+	proxy = u:SECRET17@proxy:3128
+	url = ext::sh -c 'SECRET=SECRET18 connect %S'
+	vcs = plain
 [branch "fix/a1b2c3d4e5f60718a1b2c3d4e5f60718"]
 	merge = refs/heads/fix/a1b2c3d4e5f60718a1b2c3d4e5f60718
 "#;

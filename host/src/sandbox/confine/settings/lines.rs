@@ -1,10 +1,10 @@
 //! Settings of a line each, such as those of npm, pip and conda, without what in them is a secret.
 
-use super::secrets::{is_secret_name, is_secret_value, without_passwords};
+use super::secrets::{is_secret_name, is_secret_value, without_passwords, without_proxy_user};
 
 /// The settings without secrets, and whether that is less than there was.
 pub(super) fn without_secrets(text: &str) -> (String, bool) {
-    let kept = text.lines().filter(|line| !is_secret(line)).map(|line| without_passwords(line) + "\n");
+    let kept = text.lines().filter(|line| !is_secret(line)).map(|line| without_addresses_in(line) + "\n");
     let clean: String = kept.collect();
     let has_changed = clean.trim_end() != text.trim_end();
     (clean, has_changed)
@@ -15,6 +15,16 @@ pub(super) fn without_addresses(text: &str) -> (String, bool) {
     let clean = without_passwords(text);
     let has_changed = clean != text;
     (clean, has_changed)
+}
+
+fn without_addresses_in(line: &str) -> String {
+    match line.split_once('=') {
+        Some((name, value)) if name.to_ascii_lowercase().contains("proxy") && value.contains('@') => {
+            let blanks = &value[..value.len() - value.trim_start().len()];
+            format!("{name}={blanks}{}", without_proxy_user(value.trim()))
+        }
+        Some(_) | None => without_passwords(line),
+    }
 }
 
 fn is_secret(line: &str) -> bool {
@@ -42,6 +52,11 @@ mod tests {
             ("[global]\nindex-url = https://u:SECRET@host/simple\n", "[global]\nindex-url = https://host/simple\n"),
             ("extra-index-url =\n    https://SECRET@host/simple\n", "extra-index-url =\n    https://host/simple\n"),
             ("channels:\n  - https://conda.example/t/SECRET/main\n", "channels:\n  - https://conda.example/main\n"),
+            ("[global]\nproxy = u:SECRET@proxy:3128\ntimeout = 60\n", "[global]\nproxy = proxy:3128\ntimeout = 60\n"),
+            (
+                "export CARGO_REGISTRY_TOKEN=\"SECRET\"\nexport PATH=\"$HOME/.cargo/bin:$PATH\"\n",
+                "export PATH=\"$HOME/.cargo/bin:$PATH\"\n",
+            ),
             ("npmAuthToken: SECRET\nnodeLinker: node-modules\n", "nodeLinker: node-modules\n"),
         ] {
             assert_eq!(without_secrets(text), (clean.to_owned(), clean != text), "{text}");

@@ -2,85 +2,35 @@
 //! is given copies of the settings without them.
 //!
 //! At the level `full` a copy is mounted over each file. At `kernel` a file that holds secrets cannot be read, and git is told
-//! where the copy is; a file in a folder that can be read as a whole, such as `.git/config`, stays readable there.
+//! where the copy of its own settings is. Only in the workspace, which a command has to read as a whole, settings stay as they are
+//! at `kernel`.
 
 mod cargo;
+mod close;
+mod format;
+mod found;
 mod git_config;
 mod lines;
 mod secrets;
 
 use std::fs;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::order::{Order, Places};
 use super::watch::EntryKind;
+use super::worktree;
 use crate::policy::{Protected, SandboxLevel};
-use crate::sandbox::git;
+use close::close;
+use format::{Format, read};
+use found::{add_included, settings_in};
 
-/// Longer settings nobody writes by hand; of these the copy is empty.
-const LARGEST: u64 = 1 << 20;
-/// Files that are looked for in one folder of toolchains.
-const MOST_FOUND: usize = 200;
-
-/// In what form a file of settings is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
-    Git,
-    Cargo,
-    Lines,
-    /// Only the addresses in it are understood.
-    Text,
-}
-
-/// Where settings are in a folder that is shown to commands as a whole: that of a toolchain, of an environment of Python's, or
-/// of a repository outside of the workspace. Those of git have a `HEAD` beside them.
-const IN_FOLDERS: &[(&str, Format)] = &[
-    ("config", Format::Git),
-    ("config.worktree", Format::Git),
-    (".git/config", Format::Git),
-    ("modules/*/config", Format::Git),
-    ("modules/*/modules/*/config", Format::Git),
-    ("worktrees/*/config.worktree", Format::Git),
-    ("plugins/*/.git/config", Format::Git),
-    ("db/*/config", Format::Git),
-    ("checkouts/*/*/.git/config", Format::Git),
-    ("mod/cache/vcs/*/config", Format::Git),
-    (".condarc", Format::Lines),
-    ("condarc", Format::Lines),
-    ("envs/*/.condarc", Format::Lines),
-    ("envs/*/pip.conf", Format::Lines),
-    ("pip.conf", Format::Lines),
-    ("versions/*/pip.conf", Format::Lines),
-    ("installs/*/*/pip.conf", Format::Lines),
-    ("etc/npmrc", Format::Lines),
-    ("local/etc/npmrc", Format::Lines),
-    ("versions/node/*/etc/npmrc", Format::Lines),
-    ("versions/*/etc/npmrc", Format::Lines),
-    ("installs/*/*/etc/npmrc", Format::Lines),
-    ("tools/image/node/*/etc/npmrc", Format::Lines),
-    ("repo/repos-config", Format::Text),
-    ("config.yaml", Format::Text),
-    ("config.toml", Format::Text),
-];
-
-/// The same of tools that each have a folder of their own in there.
-const OF_TOOLS: &[(&str, &str)] = &[("pipx/venvs", "*/pipx_metadata.json"), ("uv/tools", "*/uv-receipt.toml")];
-
-impl Format {
-    fn of(path: &Path) -> Option<Self> {
-        let name = path.file_name()?.to_str()?;
-        let is_in = |folder: &str| path.parent().is_some_and(|parent| parent.ends_with(folder));
-        match name {
-            ".gitconfig" | "gitconfig" | ".gitmodules" | "config.worktree" => Some(Self::Git),
-            "config" | "config.toml" if is_in(".cargo") || path.parent().is_some_and(|folder| folder.join("registry").is_dir()) => {
-                Some(Self::Cargo)
-            }
-            "config" => Some(Self::Git),
-            ".npmrc" | "npmrc" | ".yarnrc" | ".yarnrc.yml" | "pip.conf" | ".condarc" => Some(Self::Lines),
-            _ => None,
-        }
-    }
+/// The settings of a workspace that are looked for before a command.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WorkspaceSettings<'a> {
+    /// What is protected.
+    pub(super) protected: &'a [(PathBuf, Protected, EntryKind)],
+    /// The files in which cargo looks for its settings.
+    pub(super) cargo: &'a [PathBuf],
 }
 
 /// The copies for one command.
@@ -91,63 +41,48 @@ pub(super) struct SettingsCopies {
     pub(super) mounts: Vec<(PathBuf, PathBuf)>,
     /// What tells programs of copies that cannot be mounted.
     pub(super) environment: Vec<(&'static str, PathBuf)>,
+    /// What a command cannot do for want of settings.
+    pub(super) remarks: Vec<String>,
 }
 
 impl SettingsCopies {
-    /// Makes them in a folder of their own, for what a command sees and what is protected in the workspace. Gives what the
-    /// command is to see then.
-    pub(super) fn make(order: &Order, protected: &[(PathBuf, Protected, EntryKind)], folder: &Path) -> std::io::Result<(Self, Places)> {
+    /// Makes them in a folder of their own, for what a command sees. Gives what the command is to see then.
+    pub(super) fn make(order: &Order, workspace: WorkspaceSettings<'_>, folder: &Path) -> std::io::Result<(Self, Places)> {
         fs::create_dir(folder)?;
         let mut copies = Self { folder: folder.to_owned(), ..Self::default() };
         let mut places = order.places.clone();
         // What the user opened to commands by name is meant to be read.
         let is_opened = |path: &Path| order.opened.iter().any(|opened| path.starts_with(opened));
-        let shown = || order.places.read.iter().filter(|place| !is_opened(place));
+        let shown: Vec<&PathBuf> = order.places.read.iter().filter(|place| !is_opened(place)).collect();
+        let is_shown = |path: &Path| !is_opened(path) && shown.iter().any(|place| path.starts_with(place));
+        let is_inside = |path: &Path| path.starts_with(&order.workspace);
+        let mut settings: Vec<(PathBuf, Format)> = shown.iter().flat_map(|place| settings_in(place)).collect();
         match order.level {
             SandboxLevel::Full => {
-                for place in shown() {
-                    if !place.is_dir() {
-                        Format::of(place).map_or(Ok(()), |format| copies.mount(place, format))?;
-                        continue;
-                    }
-                    let of_tools = OF_TOOLS.iter().filter(|(folder, _)| place.ends_with(folder));
-                    let of_tools = of_tools.map(|(_, pattern)| (*pattern, Format::Text));
-                    for (pattern, format) in IN_FOLDERS.iter().copied().chain(of_tools) {
-                        // Of many toolchains `config` is something else.
-                        let is_it = |path: &&PathBuf| format != Format::Git || path.with_file_name("HEAD").exists();
-                        find(place, pattern).iter().filter(is_it).try_for_each(|path| copies.mount(path, format))?;
-                    }
+                settings.extend(of_workspace(&order.workspace, workspace));
+                add_included(&mut settings, order.home.as_deref(), |path| is_shown(path) || is_inside(path));
+                for (path, format) in &settings {
+                    // A mount goes to where a link leads.
+                    let real = path.canonicalize().ok().filter(|real| is_inside(real));
+                    let target = if is_inside(path) { real } else { Some(path.clone()) };
+                    target.map_or(Ok(()), |target| copies.mount(&target, *format))?;
                 }
-                copies.of_workspace(&order.workspace, protected)?;
             }
             SandboxLevel::Kernel | SandboxLevel::None => {
-                copies.of_git(order.home.as_deref(), &mut places)?;
-                places.read.retain(|place| {
-                    is_opened(place) || place.is_dir() || Format::of(place) != Some(Format::Cargo) || !clean(place, Format::Cargo).1
-                });
+                add_included(&mut settings, order.home.as_deref(), is_shown);
+                settings.retain(|(path, format)| !is_inside(path) && format.clean(path).1);
+                let closed: Vec<PathBuf> = settings.into_iter().map(|(path, _)| path).collect();
+                copies.of_git(order.home.as_deref(), &closed, &mut places)?;
+                close(&mut places, &closed);
+                copies.tell_of_outer_repository(&order.workspace, &closed);
             }
         }
         Ok((copies, places))
     }
 
-    /// What is protected from being changed in the workspace, and what the settings of its repositories include.
-    fn of_workspace(&mut self, workspace: &Path, protected: &[(PathBuf, Protected, EntryKind)]) -> std::io::Result<()> {
-        let mut included = Vec::new();
-        for (path, how, _) in protected.iter().filter(|(path, ..)| Format::of(path).is_some()) {
-            let whole = workspace.join(path);
-            let Some(format) = Format::of(path).filter(|_| *how == Protected::ReadOnly) else { continue };
-            if format == Format::Git {
-                included.extend(git::included_by(workspace, &whole));
-            }
-            self.mount(&whole, format)?;
-        }
-        let included = included.iter().filter(|path| protected.iter().any(|(known, ..)| known == *path));
-        included.map(|path| workspace.join(path)).filter(|path| path.is_file()).try_for_each(|path| self.mount(&path, Format::Git))
-    }
-
     /// Has a copy mounted over a file, if it holds secrets.
     fn mount(&mut self, path: &Path, format: Format) -> std::io::Result<()> {
-        let (text, has_changed) = clean(path, format);
+        let (text, has_changed) = format.clean(path);
         if has_changed && !self.mounts.iter().any(|(known, _)| known == path) {
             let copy = self.write(&text)?;
             self.mounts.push((path.to_owned(), copy));
@@ -169,7 +104,7 @@ impl SettingsCopies {
     }
 
     /// The user's and the system's settings of git, where the files themselves cannot be read then.
-    fn of_git(&mut self, home: Option<&Path>, places: &mut Places) -> std::io::Result<()> {
+    fn of_git(&mut self, home: Option<&Path>, closed: &[PathBuf], places: &mut Places) -> std::io::Result<()> {
         // In the order in which git reads them.
         let own: Vec<PathBuf> = home.iter().flat_map(|home| [home.join(".config/git/config"), home.join(".gitconfig")]).collect();
         for (variable, paths) in [("GIT_CONFIG_GLOBAL", own), ("GIT_CONFIG_SYSTEM", vec![PathBuf::from("/etc/gitconfig")])] {
@@ -182,7 +117,9 @@ impl SettingsCopies {
                             Some(rest) => home?.join(rest),
                             None => path.parent()?.join(include),
                         };
-                        places.read.iter().any(|place| include.starts_with(place)).then(|| include.to_string_lossy().into_owned())
+                        let is_closed = include.canonicalize().is_ok_and(|real| closed.contains(&real));
+                        let is_seen = !is_closed && places.read.iter().any(|place| include.starts_with(place));
+                        is_seen.then(|| include.to_string_lossy().into_owned())
                     };
                     read(path).map_or((String::new(), true), |text| git_config::without_secrets(&text, included))
                 })
@@ -198,43 +135,27 @@ impl SettingsCopies {
         }
         Ok(())
     }
+
+    /// Without the settings of its repository git does nothing.
+    fn tell_of_outer_repository(&mut self, workspace: &Path, closed: &[PathBuf]) {
+        let Some(repository) = worktree::repository(workspace) else { return };
+        let is_of_it =
+            |path: &&PathBuf| path.starts_with(&repository) && !path.ends_with("credentials") && !path.ends_with(".git-credentials");
+        self.remarks.extend(closed.iter().find(is_of_it).map(|path| {
+            format!(
+                "{} holds a secret, so commands in the sandbox `kernel` cannot read it, and git does not work there. Keep the secret \
+                 in a credential helper, or install bubblewrap for the sandbox `full`",
+                crate::shown::line(&path.display().to_string(), 200)
+            )
+        }));
+    }
 }
 
-/// The settings without secrets, and whether that is less than there was.
-fn clean(path: &Path, format: Format) -> (String, bool) {
-    if !path.is_file() {
-        return (String::new(), false);
-    }
-    let Some(text) = read(path) else { return (String::new(), true) };
-    match format {
-        // What is included and not there is no error.
-        Format::Git => git_config::without_secrets(&text, |path| Some(path.to_owned())),
-        Format::Cargo => cargo::without_secrets(&text),
-        Format::Lines => lines::without_secrets(&text),
-        Format::Text => lines::without_addresses(&text),
-    }
-}
-
-fn read(path: &Path) -> Option<String> {
-    let mut text = String::new();
-    let file = fs::File::open(path).ok()?;
-    file.take(LARGEST + 1).read_to_string(&mut text).ok()?;
-    (text.len() as u64 <= LARGEST).then_some(text)
-}
-
-/// The files below a folder at a path in which `*` is any name.
-fn find(folder: &Path, pattern: &str) -> Vec<PathBuf> {
-    let mut found = vec![folder.to_owned()];
-    for part in pattern.split('/') {
-        found = match part {
-            "*" => {
-                let entries =
-                    found.iter().filter_map(|folder| fs::read_dir(folder).ok()).flat_map(|entries| entries.flatten().take(MOST_FOUND));
-                entries.map(|entry| entry.path()).take(MOST_FOUND).collect()
-            }
-            name => found.into_iter().map(|folder| folder.join(name)).collect(),
-        };
-    }
-    found.retain(|path| path.is_file());
-    found
+/// The settings in a workspace.
+fn of_workspace(root: &Path, workspace: WorkspaceSettings<'_>) -> Vec<(PathBuf, Format)> {
+    let protected = workspace.protected.iter().filter(|(_, how, _)| *how == Protected::ReadOnly).map(|(path, ..)| root.join(path));
+    // A folder of git's own, in a workspace that is a home, is protected as a whole.
+    let protected = protected.map(|path| if path.ends_with(".config/git") { path.join("config") } else { path });
+    let of_git = protected.filter_map(|path| Format::of(&path).map(|format| (path, format)));
+    of_git.chain(workspace.cargo.iter().map(|path| (root.join(path), Format::Cargo))).collect()
 }

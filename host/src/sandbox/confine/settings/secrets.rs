@@ -42,8 +42,7 @@ const SHORTEST_PREFIXED: usize = 16;
 /// A word of so many letters and digits mixed is nobody's word.
 const SHORTEST_MIXED: usize = 16;
 /// Words in command lines that come before a secret.
-const IN_COMMANDS: &[&str] =
-    &["password", "passwd", "token", "secret", "authorization", "bearer", " -k ", "apikey", "api-key", "api_key", "://"];
+const IN_COMMANDS: &[&str] = &["pass", "token", "secret", "authorization", "bearer", " -k ", "apikey", "api-key", "api_key", "://"];
 
 /// Whether a setting or variable of this name holds a secret.
 pub(super) fn is_secret_name(name: &str) -> bool {
@@ -57,19 +56,42 @@ pub(super) fn is_secret_name(name: &str) -> bool {
 
 /// Whether a value looks like a token.
 pub(super) fn is_secret_value(value: &str) -> bool {
-    let is_prefixed = |word: &str| word.len() >= SHORTEST_PREFIXED && PREFIXES.iter().any(|prefix| word.starts_with(prefix));
     let is_mixed = |word: &str| {
         let digits = word.bytes().filter(u8::is_ascii_digit).count();
         word.len() >= SHORTEST_MIXED && digits >= 3 && digits < word.len()
     };
-    value.split(|c: char| c.is_whitespace() || "\"'=,;/".contains(c)).any(is_prefixed)
-        || value.split(|c: char| !c.is_ascii_alphanumeric()).any(is_mixed)
+    has_known_token(value) || value.split(|c: char| !c.is_ascii_alphanumeric()).any(is_mixed)
 }
 
 /// Whether a line for a shell holds a secret, or may.
 pub(super) fn is_secret_command(line: &str) -> bool {
     let lower = line.to_ascii_lowercase();
-    is_secret_value(line) || IN_COMMANDS.iter().any(|word| lower.contains(word))
+    let words: Vec<&str> = line.split_whitespace().collect();
+    // `NAME=VALUE`, as a variable or as an option.
+    let is_assigned = |word: &&str| {
+        let assigned = word.trim_start_matches(['\'', '"', '(', '{', '!']).split_once('=');
+        assigned.is_some_and(|(name, value)| !value.is_empty() && is_secret_name(name.trim_start_matches('-')))
+    };
+    // `-u NAME:PASSWORD`
+    let is_user = |pair: &[&str]| matches!(pair[0], "-u" | "--user" | "--proxy-user") && pair[1].contains(':');
+    is_secret_value(line)
+        || IN_COMMANDS.iter().any(|word| lower.contains(word))
+        || words.iter().any(is_assigned)
+        || words.windows(2).any(is_user)
+}
+
+/// Whether a word of the text begins as tokens of a well-known service do.
+pub(super) fn has_known_token(text: &str) -> bool {
+    let is_known = |word: &str| word.len() >= SHORTEST_PREFIXED && PREFIXES.iter().any(|prefix| word.starts_with(prefix));
+    text.split(|c: char| c.is_whitespace() || "\"'=,;/".contains(c)).any(is_known)
+}
+
+/// The address of a proxy without its user, also where no scheme stands before it.
+pub(super) fn without_proxy_user(text: &str) -> String {
+    match text.rsplit_once('@') {
+        Some((_, host)) if !text.contains("://") => host.to_owned(),
+        Some(_) | None => without_passwords(text),
+    }
 }
 
 /// The text with all addresses in it, without their passwords. Who connects by SSH keeps the user's name, which is no secret
@@ -146,7 +168,27 @@ mod tests {
             assert!(!is_secret_value(value), "{value}");
         }
         assert!(is_secret_command("!f() { echo password=hunter2; }; f") && is_secret_command("openssl enc -d -k hunter2"));
-        assert!(!is_secret_command("!git log --oneline --graph"));
+        for line in
+            ["sshpass -p hunter2 ssh", "env API_KEY=hunter2 ssh", "curl -u me:hunter2", "tool --auth=hunter2", "!f() { SECRET=x; }; f"]
+        {
+            assert!(is_secret_command(line), "{line}");
+        }
+        for line in ["!git log --oneline --graph", "push -u origin HEAD", "ssh -i ~/.ssh/work -o IdentitiesOnly=yes", "commit --author=me"]
+        {
+            assert!(!is_secret_command(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn proxies_lose_their_users() {
+        for (text, clean) in [
+            ("u:p@proxy:3128", "proxy:3128"),
+            ("http://u:p@proxy:3128", "http://proxy:3128"),
+            ("socks5h://u:p@ss@proxy", "socks5h://proxy"),
+            ("proxy:3128", "proxy:3128"),
+        ] {
+            assert_eq!(without_proxy_user(text), clean, "{text}");
+        }
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub(super) struct Snapshot {
     pub(super) moved: Vec<(PathBuf, PathBuf)>,
     /// Sockets that were there before a command: whoever listens at them runs outside.
     pub(super) sockets: Vec<PathBuf>,
+    /// Files in which cargo looks for its settings.
+    pub(super) cargo_settings: Vec<PathBuf>,
     /// This program keeps files of its own in the workspace.
     pub(super) holds_own: bool,
     /// When it was begun.

@@ -134,7 +134,10 @@ fn protect(around: &Surroundings<'_>, arguments: &mut Arguments) -> Result<(), S
     pinned.dedup();
     let sockets: Vec<PathBuf> =
         around.sockets.iter().map(|path| around.workspace.join(path)).filter(|path| !is_covered(around, path)).collect();
-    let mounts = around.protected.iter().filter(|(_, how, _)| *how != Protected::Pinned).count() + pinned.len() + sockets.len();
+    let mounts = around.protected.iter().filter(|(_, how, _)| *how != Protected::Pinned).count()
+        + pinned.len()
+        + sockets.len()
+        + around.copies.len();
     if mounts > MOST_MOUNTS {
         let (folder, most) = fullest(around);
         return Err(format!(
@@ -147,6 +150,7 @@ fn protect(around: &Surroundings<'_>, arguments: &mut Arguments) -> Result<(), S
     for path in pinned.iter().map(|path| around.workspace.join(path)).filter(|path| path.is_dir() && !path.is_symlink()) {
         arguments.mount("--bind", &path, &path);
     }
+    let mut mounted = Vec::new();
     for (path, how, kind) in around.protected {
         let whole = around.workspace.join(path);
         // A mount would go to where a link leads. Where that is inside, it is protected there.
@@ -161,6 +165,12 @@ fn protect(around: &Surroundings<'_>, arguments: &mut Arguments) -> Result<(), S
             Protected::Hidden if target.is_dir() => arguments.mount("--ro-bind", around.empty_folder, &target),
             Protected::Hidden => arguments.mount("--ro-bind", around.empty_file, &target),
         }
+        mounted.push(target);
+    }
+    let is_left =
+        |path: &Path| path.starts_with(around.workspace) && !is_covered(around, path) && !mounted.iter().any(|known| known == path);
+    for (path, copy) in around.copies.iter().filter(|(path, _)| is_left(path)) {
+        arguments.mount("--ro-bind", copy, path);
     }
     // Whoever listens there runs outside of the sandbox.
     sockets.iter().for_each(|socket| arguments.mount("--ro-bind", around.empty_file, socket));

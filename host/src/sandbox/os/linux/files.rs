@@ -28,7 +28,9 @@ pub(super) fn apply(places: &Places, sockets: Sockets) -> Result<(), String> {
         }
         let mut created = ruleset.create()?;
         let write = all & !(AccessFs::MakeBlock | AccessFs::MakeChar);
-        for (paths, access) in [(&places.read, AccessFs::from_read(version)), (&places.write, write)] {
+        for (paths, access) in
+            [(&places.read, AccessFs::from_read(version)), (&places.write, write), (&places.list, AccessFs::ReadDir.into())]
+        {
             for path in paths {
                 // One that went away meanwhile gives no access to anything.
                 let Ok(open) = PathFd::new(path) else { continue };

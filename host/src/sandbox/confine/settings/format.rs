@@ -1,0 +1,73 @@
+//! The forms in which settings are written, and what in each of them is a secret.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+use super::{cargo, git_config, lines};
+
+/// Longer settings nobody writes by hand; of these the copy is empty.
+const LARGEST: u64 = 1 << 20;
+
+/// In what form a file of settings is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Git,
+    Cargo,
+    Lines,
+    /// Only the addresses in it are understood.
+    Text,
+    /// Nothing but secrets.
+    Credentials,
+}
+
+impl Format {
+    /// The format of a file, by its name and the folder that it is in.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let is_in = |folder: &str| path.parent().is_some_and(|parent| parent.ends_with(folder));
+        let is_in_cargo_home = || is_in(".cargo") || path.parent().is_some_and(|folder| folder.join("registry").is_dir());
+        match name {
+            ".gitconfig" | "gitconfig" | ".gitmodules" | "config.worktree" => Some(Self::Git),
+            "config" | "config.toml" if is_in_cargo_home() => Some(Self::Cargo),
+            "env" if is_in_cargo_home() => Some(Self::Lines),
+            "config" => Some(Self::Git),
+            ".npmrc" | "npmrc" | ".yarnrc" | ".yarnrc.yml" | "pip.conf" | ".condarc" => Some(Self::Lines),
+            _ => None,
+        }
+    }
+
+    /// The settings without secrets, and whether that is less than there was.
+    pub(super) fn clean(self, path: &Path) -> (String, bool) {
+        if !path.is_file() {
+            return (String::new(), false);
+        }
+        let Some(text) = read(path) else { return (String::new(), true) };
+        match self {
+            // What is included and not there is no error.
+            Self::Git => git_config::without_secrets(&text, |path| Some(path.to_owned())),
+            Self::Cargo => cargo::without_secrets(&text),
+            Self::Lines => lines::without_secrets(&text),
+            Self::Text => lines::without_addresses(&text),
+            Self::Credentials => (String::new(), !text.trim().is_empty()),
+        }
+    }
+
+    /// The paths of the files that settings include, as they are named.
+    pub(super) fn included(self, path: &Path) -> Vec<String> {
+        let text = if path.is_file() { read(path).unwrap_or_default() } else { String::new() };
+        match self {
+            Self::Git => git_config::included(&text),
+            Self::Cargo => cargo::included(&text),
+            Self::Lines | Self::Text | Self::Credentials => Vec::new(),
+        }
+    }
+}
+
+/// The text of a file, if that is one and not too long.
+pub(super) fn read(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    let file = fs::File::open(path).ok()?;
+    file.take(LARGEST + 1).read_to_string(&mut text).ok()?;
+    (text.len() as u64 <= LARGEST).then_some(text)
+}

@@ -1,0 +1,102 @@
+//! Where settings are: in the places that commands see, and where these settings include further ones.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::format::Format;
+
+/// Files that are looked for in one folder of toolchains.
+const MOST_FOUND: usize = 200;
+/// Files that settings include, and that those include in turn.
+const MOST_INCLUDED: usize = 200;
+
+/// Where settings are in a folder that is shown to commands as a whole: that of a toolchain, of an environment of Python's, or
+/// of a repository outside of the workspace. Those of git, and
+/// the passwords that it stores, have a `HEAD` beside them.
+const IN_FOLDERS: &[(&str, Format)] = &[
+    ("config", Format::Git),
+    ("config.worktree", Format::Git),
+    ("credentials", Format::Credentials),
+    (".git-credentials", Format::Credentials),
+    (".git/config", Format::Git),
+    (".git/credentials", Format::Credentials),
+    ("modules/*/config", Format::Git),
+    ("modules/*/modules/*/config", Format::Git),
+    ("worktrees/*/config.worktree", Format::Git),
+    ("plugins/*/.git/config", Format::Git),
+    ("db/*/config", Format::Git),
+    ("checkouts/*/*/.git/config", Format::Git),
+    ("mod/cache/vcs/*/config", Format::Git),
+    (".condarc", Format::Lines),
+    ("condarc", Format::Lines),
+    ("envs/*/.condarc", Format::Lines),
+    ("envs/*/pip.conf", Format::Lines),
+    ("pip.conf", Format::Lines),
+    ("versions/*/pip.conf", Format::Lines),
+    ("installs/*/*/pip.conf", Format::Lines),
+    ("etc/npmrc", Format::Lines),
+    ("local/etc/npmrc", Format::Lines),
+    ("versions/node/*/etc/npmrc", Format::Lines),
+    ("versions/*/etc/npmrc", Format::Lines),
+    ("installs/*/*/etc/npmrc", Format::Lines),
+    ("tools/image/node/*/etc/npmrc", Format::Lines),
+    ("repo/repos-config", Format::Text),
+    ("config.yaml", Format::Text),
+    ("config.toml", Format::Text),
+];
+
+/// The same of tools that each have a folder of their own in there.
+const OF_TOOLS: &[(&str, &str)] = &[("pipx/venvs", "*/pipx_metadata.json"), ("uv/tools", "*/uv-receipt.toml")];
+
+/// The settings at or in a place that commands see.
+pub(super) fn settings_in(place: &Path) -> Vec<(PathBuf, Format)> {
+    if !place.is_dir() {
+        return Format::of(place).map(|format| (place.to_owned(), format)).into_iter().collect();
+    }
+    let of_tools = OF_TOOLS.iter().filter(|(folder, _)| place.ends_with(folder)).map(|(_, pattern)| (*pattern, Format::Text));
+    let all = IN_FOLDERS.iter().copied().chain(of_tools);
+    let found = all.flat_map(|(pattern, format)| find(place, pattern).into_iter().map(move |path| (path, format)));
+    // Of many toolchains `config` is something else.
+    let is_it =
+        |(path, format): &(PathBuf, Format)| !matches!(format, Format::Git | Format::Credentials) || path.with_file_name("HEAD").exists();
+    found.filter(is_it).collect()
+}
+
+/// Adds the files that these settings include, those that they include in turn, and so on; only such as commands see.
+pub(super) fn add_included(settings: &mut Vec<(PathBuf, Format)>, home: Option<&Path>, is_seen: impl Fn(&Path) -> bool) {
+    let mut known: BTreeSet<PathBuf> = settings.iter().filter_map(|(path, _)| path.canonicalize().ok()).collect();
+    let (mut at, most) = (0, settings.len() + MOST_INCLUDED);
+    while let Some((path, format)) = settings.get(at).cloned() {
+        at += 1;
+        for named in format.included(&path) {
+            let whole = match (named.strip_prefix("~/"), home, path.parent()) {
+                (Some(rest), Some(home), _) => home.join(rest),
+                (None, _, Some(folder)) => folder.join(named),
+                (Some(_), None, _) | (None, _, None) => continue,
+            };
+            // What is not there cannot be read either.
+            let Ok(real) = whole.canonicalize() else { continue };
+            if settings.len() < most && is_seen(&real) && real.is_file() && known.insert(real.clone()) {
+                settings.push((real, format));
+            }
+        }
+    }
+}
+
+/// The files below a folder at a path in which `*` is any name.
+fn find(folder: &Path, pattern: &str) -> Vec<PathBuf> {
+    let mut found = vec![folder.to_owned()];
+    for part in pattern.split('/') {
+        found = match part {
+            "*" => {
+                let entries =
+                    found.iter().filter_map(|folder| fs::read_dir(folder).ok()).flat_map(|entries| entries.flatten().take(MOST_FOUND));
+                entries.map(|entry| entry.path()).take(MOST_FOUND).collect()
+            }
+            name => found.into_iter().map(|folder| folder.join(name)).collect(),
+        };
+    }
+    found.retain(|path| path.is_file());
+    found
+}
