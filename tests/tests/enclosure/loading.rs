@@ -113,11 +113,11 @@ fn a_component_that_is_replaced_on_disk_is_not_the_one_that_was_loaded() {
 #[test]
 fn only_plain_files_are_read() {
     let folder = tempfile::tempdir().expect("a folder");
-    assert_says(&ComponentBytes::read(folder.path()).expect_err("a folder").to_string(), "it is not a file");
-    assert_says(&ComponentBytes::read(std::path::Path::new("/dev/zero")).expect_err("a device").to_string(), "it is not a file");
+    assert_says(&ComponentBytes::read(folder.path()).expect_err("a folder").to_string(), "a plugin is a regular file");
+    assert_says(&ComponentBytes::read(std::path::Path::new("/dev/zero")).expect_err("a device").to_string(), "a plugin is a regular file");
     let fifo = folder.path().join("fifo");
     crate::make_fifo(&fifo);
-    assert_says(&ComponentBytes::read(&fifo).expect_err("a FIFO").to_string(), "it is not a file");
+    assert_says(&ComponentBytes::read(&fifo).expect_err("a FIFO").to_string(), "a plugin is a regular file");
     assert!(ComponentBytes::read(&folder.path().join("none")).is_err());
 }
 

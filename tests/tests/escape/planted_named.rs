@@ -188,13 +188,13 @@ fn runs(level: SandboxLevel, plant: &Plant) -> (bool, String) {
 }
 
 #[test]
-fn without_a_sandbox_what_settings_name_runs() {
+fn unconfined_plants_run_through_settings() {
     let idle: Vec<_> = PLANTS.iter().map(|plant| (plant.name, runs(SandboxLevel::None, plant))).filter(|(_, (ran, _))| !ran).collect();
     assert!(idle.is_empty(), "these show nothing: {idle:#?}");
 }
 
 #[test]
-fn nothing_runs_that_a_command_put_where_settings_name_it() {
+fn settings_name_no_file_that_a_command_planted() {
     let all = LEVELS.iter().flat_map(|level| PLANTS.iter().map(move |plant| (level, plant)));
     let survived: Vec<String> = all
         .filter_map(|(level, plant)| {
