@@ -2,7 +2,7 @@
 //! toolchains in the user's home. The rest of the home is not among it, nor is anything that holds a key.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::order::Places;
 use crate::policy::CommandRules;
@@ -168,13 +168,6 @@ pub(super) fn of_machine(rules: &CommandRules, home: Option<&Path>, variable: im
         // Where `resolv.conf` leads to.
         read.extend(etc.join("resolv.conf").canonicalize());
     }
-    if let Some(home) = home {
-        read.extend(HOME.iter().map(|name| home.join(name)));
-    }
-    // These come from the environment, so they do not get to show the whole home, or more than that.
-    let harmless = |path: &PathBuf| {
-        path.is_absolute() && path.components().count() > 2 && home.is_none_or(|home| !home.starts_with(path)) && !path.starts_with("/etc")
-    };
     let mut named: Vec<PathBuf> = TOOLCHAIN_VARIABLES.iter().filter_map(|name| variable(name)).map(PathBuf::from).collect();
     named.extend(variable("PATH").iter().flat_map(|path| std::env::split_paths(path).collect::<Vec<_>>()));
     let cargo_home = variable("CARGO_HOME").map(PathBuf::from);
@@ -182,7 +175,11 @@ pub(super) fn of_machine(rules: &CommandRules, home: Option<&Path>, variable: im
     named.extend(
         variable("GOPATH").iter().flat_map(std::env::split_paths).flat_map(|path| OF_GOPATH.iter().map(move |name| path.join(name))),
     );
-    read.extend(named.into_iter().filter(harmless));
+    let home = home.map(Home::new);
+    if let Some(home) = &home {
+        read.extend(HOME.iter().map(|name| home.written.join(name)).filter(|path| home.may_show(path)));
+    }
+    read.extend(named.iter().filter_map(|path| shown_by_variable(path, home.as_ref())));
     read.extend(rules.read.iter().cloned());
     // What is not UTF-8 cannot be told to the supervisor.
     read.retain(|path| path.exists() && path.to_str().is_some());
@@ -199,9 +196,84 @@ pub(super) fn of_machine(rules: &CommandRules, home: Option<&Path>, variable: im
     Places { read, write, list: Vec::new() }
 }
 
+/// What is in a home and in no toolchain.
+const PRIVATE: &[&str] =
+    &[".aws", ".azure", ".config", ".docker", ".gnupg", ".kube", ".local/share/keyrings", ".local/state", ".netrc", ".ssh"];
+
+/// The user's home, as it is written and without links.
+struct Home<'a> {
+    written: &'a Path,
+    real: PathBuf,
+}
+
+impl<'a> Home<'a> {
+    fn new(written: &'a Path) -> Self {
+        Self { written, real: written.canonicalize().unwrap_or_else(|_| written.to_owned()) }
+    }
+
+    /// Whether a path, followed to where it leads, shows neither the home nor a private part of it as a whole.
+    fn may_show(&self, path: &Path) -> bool {
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let homes = [self.written, &self.real];
+        homes.iter().all(|home| {
+            // Toolchains lie below `.config` too.
+            let is_private = |name: &str| home.join(name).starts_with(&real) || name != ".config" && real.starts_with(home.join(name));
+            !home.starts_with(&real) && !PRIVATE.iter().any(|name| is_private(name))
+        })
+    }
+}
+
+/// A path that the environment names, if it shows neither the whole home nor more than that, nor `/etc`. With `..` in it, it is
+/// the path that it leads to.
+fn shown_by_variable(path: &Path, home: Option<&Home<'_>>) -> Option<PathBuf> {
+    let real = path.canonicalize().ok()?;
+    let is_harmless = |path: &Path| path.is_absolute() && path.components().count() > 2 && !path.starts_with("/etc");
+    let has_way_up = path.components().any(|component| component == Component::ParentDir);
+    let is_shown = path.is_absolute() && is_harmless(&real) && home.is_none_or(|home| home.may_show(&real));
+    is_shown.then(|| if has_way_up || !is_harmless(path) { real } else { path.to_owned() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_home_is_not_shown_by_another_spelling_of_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let base = folder.path().canonicalize().expect("it is there");
+        let home = base.join("users/me");
+        for path in ["bin", ".ssh", ".local/state", ".local/bin", ".config/tool/bin", "tools/bin"] {
+            std::fs::create_dir_all(home.join(path)).expect("it is made");
+        }
+        std::os::unix::fs::symlink(&home, base.join("link")).expect("a link");
+        std::os::unix::fs::symlink(&base, home.join("up")).expect("a link");
+        let table = [
+            ("users/me", false),
+            ("users/me/bin/..", false),
+            ("users/me/../me", false),
+            ("users/me/tools/bin/../..", false),
+            ("link", false),
+            ("link/bin/..", false),
+            ("users/me/up", false),
+            ("users/me/.ssh", false),
+            ("users/me/.local", false),
+            ("users/me/bin/../.local/state", false),
+            ("users/me/bin", true),
+            ("link/bin", true),
+            ("users/me/tools/../bin", true),
+            ("users/me/.config/tool/bin", true),
+        ];
+        for written in [&home, &base.join("link")] {
+            for (path, is_shown) in table {
+                for name in ["PATH", "JAVA_HOME"] {
+                    let variable = |asked: &str| (asked == name).then(|| base.join(path).into_os_string());
+                    let without = of_machine(&CommandRules::default(), Some(written), |_| None).read;
+                    let with = of_machine(&CommandRules::default(), Some(written), variable).read;
+                    assert_eq!(with != without, is_shown, "{name}={path} with the home {}: {with:?}", written.display());
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_home_is_not_shown_by_a_variable() {

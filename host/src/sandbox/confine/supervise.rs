@@ -107,7 +107,7 @@ fn carry_out(order: &Order, host: &mut Link, slot: &mut Option<Private>, remarks
     }
     let list: Vec<_> =
         before.entries.iter().filter(|(_, entry)| !entry.inherited).map(|(path, entry)| (path.clone(), entry.how, entry.kind)).collect();
-    let settings = WorkspaceSettings { protected: &list, cargo: &before.cargo_settings };
+    let settings = WorkspaceSettings { protected: &list, found: &before.package_settings };
     let (copies, places) = SettingsCopies::make(order, settings, &private.settings)
         .map_err(|error| format!("cannot copy settings without their secrets: {error}"))?;
     let surroundings = Surroundings {

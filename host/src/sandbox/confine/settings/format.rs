@@ -11,15 +11,37 @@ const LARGEST: u64 = 1 << 20;
 
 /// In what form a file of settings is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(in crate::sandbox::confine) enum Format {
     Git,
     Cargo,
     Lines,
     /// Only the addresses in it are understood.
     Text,
+    /// XML: elements, and pairs of `key` and `value`.
+    Markup,
     /// Nothing but secrets.
     Credentials,
+    /// JSON of nothing but secrets.
+    JsonCredentials,
 }
+
+/// Settings of package managers that are looked for by their names in every directory of a workspace. Those of git and npm are
+/// protected paths, which are found anyway.
+const IN_WORKSPACE: &[(&str, Format)] = &[
+    (".condarc", Format::Lines),
+    (".yarnrc", Format::Lines),
+    (".yarnrc.yml", Format::Lines),
+    ("auth.json", Format::JsonCredentials),
+    ("bunfig.toml", Format::Lines),
+    ("gradle.properties", Format::Lines),
+    ("nuget.config", Format::Markup),
+    ("pip.conf", Format::Lines),
+    ("pip.ini", Format::Lines),
+    ("pnpm-workspace.yaml", Format::Lines),
+    ("poetry.toml", Format::Lines),
+    ("settings.xml", Format::Markup),
+    ("uv.toml", Format::Lines),
+];
 
 impl Format {
     /// The format of a file, by its name and the folder that it is in.
@@ -27,13 +49,33 @@ impl Format {
         let name = path.file_name()?.to_str()?;
         let is_in = |folder: &str| path.parent().is_some_and(|parent| parent.ends_with(folder));
         let is_in_cargo_home = || is_in(".cargo") || path.parent().is_some_and(|folder| folder.join("registry").is_dir());
+        let listed = || IN_WORKSPACE.iter().find(|(listed, _)| name.eq_ignore_ascii_case(listed)).map(|(_, format)| *format);
         match name {
             ".gitconfig" | "gitconfig" | ".gitmodules" | "config.worktree" => Some(Self::Git),
             "config" | "config.toml" if is_in_cargo_home() => Some(Self::Cargo),
             "env" if is_in_cargo_home() => Some(Self::Lines),
+            "config" if is_in(".bundle") => Some(Self::Lines),
             "config" => Some(Self::Git),
-            ".npmrc" | "npmrc" | ".yarnrc" | ".yarnrc.yml" | "pip.conf" | ".condarc" => Some(Self::Lines),
-            _ => None,
+            ".npmrc" | "npmrc" => Some(Self::Lines),
+            _ => listed(),
+        }
+    }
+
+    /// Whether a file of this name in a workspace may hold settings of a package manager.
+    pub(in crate::sandbox::confine) fn is_looked_for(folder: &Path, name: &str) -> bool {
+        match name {
+            "config" | "config.toml" => folder.ends_with(".cargo") || name == "config" && folder.ends_with(".bundle"),
+            _ => IN_WORKSPACE.iter().any(|(listed, _)| name.eq_ignore_ascii_case(listed)),
+        }
+    }
+
+    /// The format of a file that a variable or a list names, whose directory may have any name.
+    pub(super) fn of_named(path: &Path) -> Option<Self> {
+        let is_of_git = path.parent().is_some_and(|parent| parent.ends_with(".config/git"));
+        match path.file_name()?.to_str()? {
+            "config" | "config.toml" if !is_of_git => Some(Self::Cargo),
+            "env" => Some(Self::Lines),
+            _ => Self::of(path),
         }
     }
 
@@ -49,7 +91,9 @@ impl Format {
             Self::Cargo => cargo::without_secrets(&text),
             Self::Lines => lines::without_secrets(&text),
             Self::Text => lines::without_addresses(&text),
+            Self::Markup => lines::without_secret_elements(&text),
             Self::Credentials => (String::new(), !text.trim().is_empty()),
+            Self::JsonCredentials => ("{}\n".to_owned(), !matches!(text.trim(), "" | "{}")),
         }
     }
 
@@ -59,7 +103,7 @@ impl Format {
         match self {
             Self::Git => git_config::included(&text),
             Self::Cargo => cargo::included(&text),
-            Self::Lines | Self::Text | Self::Credentials => Vec::new(),
+            Self::Lines | Self::Text | Self::Markup | Self::Credentials | Self::JsonCredentials => Vec::new(),
         }
     }
 }

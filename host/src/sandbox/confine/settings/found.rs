@@ -21,6 +21,17 @@ const IN_FOLDERS: &[(&str, Format)] = &[
     (".git-credentials", Format::Credentials),
     (".git/config", Format::Git),
     (".git/credentials", Format::Credentials),
+    ("etc/gitconfig", Format::Git),
+    ("local/etc/gitconfig", Format::Git),
+    ("*/etc/gitconfig", Format::Git),
+    ("cargo/config", Format::Cargo),
+    ("cargo/config.toml", Format::Cargo),
+    ("cargo/credentials", Format::Cargo),
+    ("cargo/credentials.toml", Format::Cargo),
+    ("local/cargo/config", Format::Cargo),
+    ("local/cargo/config.toml", Format::Cargo),
+    ("local/cargo/credentials", Format::Cargo),
+    ("local/cargo/credentials.toml", Format::Cargo),
     ("modules/*/config", Format::Git),
     ("modules/*/modules/*/config", Format::Git),
     ("worktrees/*/config.worktree", Format::Git),
@@ -33,9 +44,17 @@ const IN_FOLDERS: &[(&str, Format)] = &[
     ("envs/*/.condarc", Format::Lines),
     ("envs/*/pip.conf", Format::Lines),
     ("pip.conf", Format::Lines),
+    ("*/pip.conf", Format::Lines),
+    ("local/pip.conf", Format::Lines),
     ("versions/*/pip.conf", Format::Lines),
     ("installs/*/*/pip.conf", Format::Lines),
     ("etc/npmrc", Format::Lines),
+    ("*/etc/npmrc", Format::Lines),
+    ("node/*/etc/npmrc", Format::Lines),
+    ("node-versions/*/installation/etc/npmrc", Format::Lines),
+    ("conf/settings.xml", Format::Markup),
+    ("*/conf/settings.xml", Format::Markup),
+    ("candidates/maven/*/conf/settings.xml", Format::Markup),
     ("local/etc/npmrc", Format::Lines),
     ("versions/node/*/etc/npmrc", Format::Lines),
     ("versions/*/etc/npmrc", Format::Lines),
@@ -52,14 +71,16 @@ const OF_TOOLS: &[(&str, &str)] = &[("pipx/venvs", "*/pipx_metadata.json"), ("uv
 /// The settings at or in a place that commands see.
 pub(super) fn settings_in(place: &Path) -> Vec<(PathBuf, Format)> {
     if !place.is_dir() {
-        return Format::of(place).map(|format| (place.to_owned(), format)).into_iter().collect();
+        return Format::of_named(place).map(|format| (place.to_owned(), format)).into_iter().collect();
     }
     let of_tools = OF_TOOLS.iter().filter(|(folder, _)| place.ends_with(folder)).map(|(_, pattern)| (*pattern, Format::Text));
     let all = IN_FOLDERS.iter().copied().chain(of_tools);
     let found = all.flat_map(|(pattern, format)| find(place, pattern).into_iter().map(move |path| (path, format)));
     // Of many toolchains `config` is something else.
-    let is_it =
-        |(path, format): &(PathBuf, Format)| !matches!(format, Format::Git | Format::Credentials) || path.with_file_name("HEAD").exists();
+    let is_known = |path: &Path| path.ends_with("gitconfig") || path.parent().is_some_and(|parent| parent.ends_with(".git"));
+    let is_it = |(path, format): &(PathBuf, Format)| {
+        !matches!(format, Format::Git | Format::Credentials) || is_known(path) || path.with_file_name("HEAD").exists()
+    };
     found.filter(is_it).collect()
 }
 

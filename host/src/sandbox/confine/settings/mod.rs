@@ -21,7 +21,8 @@ use super::watch::EntryKind;
 use super::worktree;
 use crate::policy::{Protected, SandboxLevel};
 use close::close;
-use format::{Format, read};
+pub(super) use format::Format;
+use format::read;
 use found::{add_included, settings_in};
 
 /// The settings of a workspace that are looked for before a command.
@@ -29,8 +30,8 @@ use found::{add_included, settings_in};
 pub(super) struct WorkspaceSettings<'a> {
     /// What is protected.
     pub(super) protected: &'a [(PathBuf, Protected, EntryKind)],
-    /// The files in which cargo looks for its settings.
-    pub(super) cargo: &'a [PathBuf],
+    /// The files whose names say that they hold settings of a package manager.
+    pub(super) found: &'a [PathBuf],
 }
 
 /// The copies for one command.
@@ -64,8 +65,11 @@ impl SettingsCopies {
                 for (path, format) in &settings {
                     // A mount goes to where a link leads.
                     let real = path.canonicalize().ok().filter(|real| is_inside(real));
-                    let target = if is_inside(path) { real } else { Some(path.clone()) };
-                    target.map_or(Ok(()), |target| copies.mount(&target, *format))?;
+                    let outside = (!is_inside(path)).then(|| path.clone());
+                    // Settings of the user can be links into the workspace, where they can be read as well.
+                    for target in outside.into_iter().chain(real) {
+                        copies.mount(&target, *format)?;
+                    }
                 }
             }
             SandboxLevel::Kernel | SandboxLevel::None => {
@@ -157,5 +161,6 @@ fn of_workspace(root: &Path, workspace: WorkspaceSettings<'_>) -> Vec<(PathBuf, 
     // A folder of git's own, in a workspace that is a home, is protected as a whole.
     let protected = protected.map(|path| if path.ends_with(".config/git") { path.join("config") } else { path });
     let of_git = protected.filter_map(|path| Format::of(&path).map(|format| (path, format)));
-    of_git.chain(workspace.cargo.iter().map(|path| (root.join(path), Format::Cargo))).collect()
+    let found = workspace.found.iter().map(|path| root.join(path));
+    of_git.chain(found.filter_map(|path| Format::of(&path).map(|format| (path, format)))).collect()
 }

@@ -43,7 +43,7 @@ pub(super) struct Snapshot {
     /// Sockets that were there before a command: whoever listens at them runs outside.
     pub(super) sockets: Vec<PathBuf>,
     /// Files in which cargo looks for its settings.
-    pub(super) cargo_settings: Vec<PathBuf>,
+    pub(super) package_settings: Vec<PathBuf>,
     /// This program keeps files of its own in the workspace.
     pub(super) holds_own: bool,
     /// When it was begun.

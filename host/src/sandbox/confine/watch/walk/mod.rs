@@ -13,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use record::is_itself;
 
+use super::super::settings::Format;
 use super::growth::{Crowd, MOST_IN_FOLDER};
 use super::{GoesOn, Identity, Snapshot};
 use crate::policy::{Names, Protected, ProtectedPaths};
@@ -30,7 +31,7 @@ const MOST_FOUND: usize = if cfg!(test) { 2_000 } else { 100_000 };
 /// Sockets that are remembered: more than a sandbox can mask.
 const MOST_SOCKETS: usize = 10_000;
 /// Settings of cargo that are remembered.
-const MOST_CARGO_SETTINGS: usize = 1_000;
+const MOST_PACKAGE_SETTINGS: usize = 1_000;
 /// Whether somebody still waits, and whether there is time left, is asked so often.
 const ASKED_EVERY: usize = 4096;
 /// The longest path of a folder that is looked into, in bytes: with a name below it, and in another root, it is still a path
@@ -239,7 +240,9 @@ impl<'a> Walk<'a> {
         // One that was protected before is put back as a whole if there is too much new in it.
         let is_known = self.before.is_some_and(|before| folder.inherited.is_some() && before.entries.contains_key(&folder.path));
         let (mut count, mut new, mut is_cut) = (0_usize, 0, false);
-        let is_cargo = self.before.is_none() && folder.path.ends_with(".cargo");
+        let is_first = self.before.is_none();
+        let is_settings =
+            |name: &OsStr| is_first && !folder.in_packages && name.to_str().is_some_and(|name| Format::is_looked_for(&folder.path, name));
         for entry in entries.flatten() {
             let (name, inode) = (entry.file_name(), entry.ino());
             let Ok(kind) = entry.file_type() else { continue };
@@ -255,8 +258,8 @@ impl<'a> Walk<'a> {
             if kind.is_socket() && self.before.is_none() && self.all.sockets.len() < MOST_SOCKETS {
                 self.all.sockets.push(folder.path.join(&name));
             }
-            if is_cargo && (name == "config" || name == "config.toml") && self.all.cargo_settings.len() < MOST_CARGO_SETTINGS {
-                self.all.cargo_settings.push(folder.path.join(&name));
+            if is_settings(&name) && self.all.package_settings.len() < MOST_PACKAGE_SETTINGS {
+                self.all.package_settings.push(folder.path.join(&name));
             }
             if kind.is_dir() || kind.is_symlink() || folder.telling || folder.inherited.is_some() || self.may_matter(&name, inode) {
                 picked.push((name, kind, inode));
