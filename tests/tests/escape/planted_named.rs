@@ -29,6 +29,10 @@ const fn plant(name: &'static str, setup: &'static str, command: &'static str, a
     Plant { name, setup, command, act }
 }
 
+/// The user's git writes the last message anew.
+const AMEND: &str = "git -c user.name=A -c user.email=a@example.org commit -q --amend --no-edit; git status";
+const AMEND_NEW: &str = "cd new; git -c user.name=A -c user.email=a@example.org commit -q --amend --no-edit; git status";
+
 const PLANTS: &[Plant] = &[
     plant(
         "hooks of a linked worktree",
@@ -154,6 +158,27 @@ const PLANTS: &[Plant] = &[
         "evil t/hooks/pre-commit; rm -r tools; ln -s t tools",
         "commit",
     ),
+    plant(
+        "a link in place of the last message",
+        "repository",
+        "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\\tfsmonitor = \"touch RAN; false\"\\n' > m; echo b > b; git add b; \
+         git -c user.name=A -c user.email=a@example.org commit -qF m --cleanup=verbatim; rm m; ln -sf config .git/COMMIT_EDITMSG",
+        AMEND,
+    ),
+    plant(
+        "another name of the settings in place of the last message",
+        "repository",
+        "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\\tfsmonitor = \"touch RAN; false\"\\n' > m; echo b > b; git add b; \
+         git -c user.name=A -c user.email=a@example.org commit -qF m --cleanup=verbatim; rm m; ln -f .git/config .git/COMMIT_EDITMSG",
+        AMEND,
+    ),
+    plant(
+        "a link in place of the last message of a new repository",
+        "true",
+        "git init -q new; cd new; printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\\tfsmonitor = \"touch RAN; false\"\\n' > m; echo b > b; git add b; \
+         git -c user.name=A -c user.email=a@example.org commit -qF m --cleanup=verbatim; rm m; ln -sf config .git/COMMIT_EDITMSG",
+        AMEND_NEW,
+    ),
 ];
 
 fn home(level: SandboxLevel) -> Home {
@@ -236,6 +261,18 @@ fn aliases_and_tools_without_paths_protect_nothing() {
              git -c user.name=A -c user.email=a@example.org commit -q -m x && echo done",
         );
         assert!(said.contains("done") && !said.contains("[sandbox]"), "{level}: {said}");
+    }
+}
+
+/// Files with several names are told from files that a command gave another name.
+#[test]
+fn a_file_that_had_two_names_before_stays_as_it_is() {
+    for level in LEVELS {
+        let home = home(level);
+        assert!(shell(&home, "git init -q; echo A=1 > .env; ln .env other; ln .git/config mine"), "{level}");
+        let said = call(&home, "echo done");
+        assert!(said.contains("done") && !said.contains("[sandbox]"), "{level}: {said}");
+        assert!(shell(&home, "test .env -ef other && test .git/config -ef mine"), "{level}: {said}");
     }
 }
 

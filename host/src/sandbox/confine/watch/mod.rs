@@ -82,8 +82,8 @@ pub(super) struct Entry {
     pub(super) kind: EntryKind,
     pub(super) mode: u32,
     pub(super) size: u64,
-    /// A file with other names can be written through those, whatever is mounted over this one.
-    pub(super) has_other_names: bool,
+    /// The number of names of a file. One with several can be written through each, whatever is mounted over this one.
+    pub(super) names: u64,
     pub(super) kept: Kept,
     identity: Identity,
 }
@@ -106,7 +106,17 @@ pub(super) enum Kept {
 impl Entry {
     /// Whether it is still what it was.
     pub(super) fn is_as(&self, had: &Self) -> bool {
-        self.kind == had.kind && self.mode == had.mode && self.kept == had.kept
+        self.kind == had.kind && self.mode == had.mode && self.kept == had.kept && !self.has_new_name(had)
+    }
+
+    /// Whether it is a file with more than one name.
+    pub(super) fn has_other_names(&self) -> bool {
+        self.names > 1
+    }
+
+    /// Whether the file was given a further name, through which it can be written later.
+    pub(super) fn has_new_name(&self, had: &Self) -> bool {
+        self.names > had.names && self.identity == had.identity
     }
 
     /// Whether it is the very same file or folder, whatever is in it.
@@ -185,7 +195,7 @@ impl Snapshot {
     /// The entry that was this very file or folder, wherever it was then: a folder that was renamed takes along what is in it.
     pub(super) fn of_the_same(&self, entry: &Entry) -> Option<&Entry> {
         entry.identity.born?;
-        self.entries.get(self.by_inode.get(&entry.identity.inode)?).filter(|had| entry.is_the_same(had) && !entry.has_other_names)
+        self.entries.get(self.by_inode.get(&entry.identity.inode)?).filter(|had| entry.is_the_same(had) && !entry.has_other_names())
     }
 
     /// The same of what is at a path now.
@@ -238,7 +248,7 @@ struct Found {
     kind: EntryKind,
     mode: u32,
     size: u64,
-    has_other_names: bool,
+    names: u64,
     identity: Identity,
     kept: Kept,
 }
@@ -262,13 +272,13 @@ impl Found {
                 _ => Kept::Nothing,
             },
         };
-        let has_other_names = kind.is_file() && metadata.nlink() > 1;
-        Self { kind, mode, size, has_other_names, identity: Identity::of(metadata), kept }
+        let names = if kind.is_file() { metadata.nlink() } else { 1 };
+        Self { kind, mode, size, names, identity: Identity::of(metadata), kept }
     }
 
     fn into_entry(self, how: Protected, inherited: bool, runs: bool, own: bool) -> Entry {
-        let Self { kind, mode, size, has_other_names, identity, kept } = self;
-        Entry { how, inherited, runs, own, kind, mode, size, has_other_names, kept, identity }
+        let Self { kind, mode, size, names, identity, kept } = self;
+        Entry { how, inherited, runs, own, kind, mode, size, names, kept, identity }
     }
 }
 

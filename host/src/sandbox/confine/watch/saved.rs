@@ -38,7 +38,7 @@ struct SavedEntry {
     kind: EntryKind,
     mode: u32,
     size: u64,
-    has_other_names: bool,
+    names: u64,
     inode: u64,
     born: Option<Duration>,
     kept: SavedContent,
@@ -100,20 +100,20 @@ impl SavedEntry {
             Kept::Link(target) => SavedContent::Link(SavedPath::of(target)),
             Kept::File(_) | Kept::Nothing => SavedContent::Nothing,
         };
-        let Entry { how, inherited, runs, own, kind, mode, size, has_other_names, identity: Identity { inode, born }, .. } = *entry;
+        let Entry { how, inherited, runs, own, kind, mode, size, names, identity: Identity { inode, born }, .. } = *entry;
         let born = born.and_then(since_epoch);
-        Self { path: SavedPath::of(path), how, inherited, runs, own, kind, mode, size, has_other_names, inode, born, kept }
+        Self { path: SavedPath::of(path), how, inherited, runs, own, kind, mode, size, names, inode, born, kept }
     }
 
     fn restore(&self) -> Option<(PathBuf, Entry)> {
-        let Self { how, inherited, runs, own, kind, mode, size, has_other_names, inode, .. } = *self;
+        let Self { how, inherited, runs, own, kind, mode, size, names, inode, .. } = *self;
         let kept = match &self.kept {
             SavedContent::File(content) => Kept::File(STANDARD.decode(content).ok()?.into()),
             SavedContent::Link(target) => Kept::Link(target.path()?),
             SavedContent::Nothing => Kept::Nothing,
         };
         let identity = Identity { inode, born: self.born.map(|born| UNIX_EPOCH + born) };
-        Some((self.path.path()?, Entry { how, inherited, runs, own, kind, mode, size, has_other_names, kept, identity }))
+        Some((self.path.path()?, Entry { how, inherited, runs, own, kind, mode, size, names, kept, identity }))
     }
 }
 

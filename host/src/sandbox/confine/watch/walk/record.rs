@@ -97,12 +97,13 @@ impl Walk<'_> {
         }
     }
 
-    /// A link that is not protected itself, and leads to protected paths or is in place of a directory that holds some. It is
-    /// put back, and not mounted: what else it leads to can be written.
+    /// A link that is not protected itself, and is in a directory of git's, leads to protected paths, or is in place of a
+    /// directory that holds some. It is put back, and not mounted: what else it leads to can be written. git writes files such
+    /// as `COMMIT_EDITMSG` and `logs/HEAD` through links, with what a command has chosen.
     pub(super) fn link<'b>(&mut self, folder: &Folder, path: &Path, names: impl Iterator<Item = &'b PathBuf>) -> Result<(), String> {
         let names = names.filter(|_| !folder.in_packages && !folder.in_store);
         let below: Vec<String> = names.flat_map(|name| self.protected.read_only_below(texts(name).iter().map(String::as_str))).collect();
-        if below.is_empty() && !self.is_on_the_way(path) {
+        if below.is_empty() && !self.is_on_the_way(path) && folder.as_git.is_none() {
             return Ok(());
         }
         self.take(path, Protected::ReadOnly, true, false, false)?;
@@ -192,7 +193,7 @@ impl Walk<'_> {
             }
             let whole = self.root.join(path);
             if let Ok(metadata) = fs::symlink_metadata(&whole) {
-                let found = Found::of(&whole, &metadata, self.keeping && !had.own, Some(Some(had)));
+                let found = Found::of(&whole, &metadata, (self.keeping || matches!(had.kept, Kept::File(_))) && !had.own, Some(Some(had)));
                 self.all.insert(path.clone(), found.into_entry(had.how, had.inherited, had.runs, had.own));
             }
         }
