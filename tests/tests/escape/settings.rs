@@ -54,6 +54,26 @@ const OF_HOME: &[(&str, &str)] = &[
 
 /// What lies in folders that commands see as a whole, of the home and of the workspace.
 const IN_FOLDERS: &[(&str, &str)] = &[
+    (".local/share/fnm/node-versions/v20/installation/etc/npmrc", "//registry.example/:_authToken=SECRET\n"),
+    (".local/share/mise/installs/node/20/etc/npmrc", "//registry.example/:_authToken=SECRET\n"),
+    (".local/share/uv/python/cpython/pip.conf", "[global]\nindex-url = https://u:SECRET@host/simple\n"),
+    (".local/share/pipx/venvs/tool/pip.conf", "[global]\nindex-url = https://u:SECRET@host/simple\n"),
+    (
+        ".sdkman/candidates/maven/3/conf/settings.xml",
+        "<settings><servers><server><password>SECRET</password></server></servers></settings>\n",
+    ),
+    (".pyenv/.git/config", "[remote \"origin\"]\n\turl = https://u:SECRET@host/a.git\n"),
+    ("workspace/.yarnrc.yml", "npmAuthToken: SECRET\n"),
+    ("workspace/app/.yarnrc", "\"//host/:_authToken\" \"SECRET\"\n"),
+    ("workspace/bunfig.toml", "[install.scopes]\n\"@a\" = { token = \"SECRET\", url = \"https://host/\" }\n"),
+    ("workspace/pip.conf", "[global]\nindex-url = https://u:SECRET@host/simple\n"),
+    ("workspace/uv.toml", "index-url = \"https://u:SECRET@host/simple\"\n"),
+    ("workspace/auth.json", "{\"github-oauth\": {\"github.com\": \"SECRET\"}}\n"),
+    ("workspace/.bundle/config", "---\nBUNDLE_GEMS__EXAMPLE__ORG: \"u:SECRET\"\n"),
+    ("workspace/gradle.properties", "signing.password=SECRET\n"),
+    ("workspace/.mvn/settings.xml", "<settings><servers><server><password>SECRET</password></server></servers></settings>\n"),
+    ("workspace/NuGet.Config", "<configuration><add key=\"ClearTextPassword\" value=\"SECRET\" /></configuration>\n"),
+    ("workspace/pnpm-workspace.yaml", "httpProxy: http://u:SECRET@host\n"),
     ("miniconda3/.condarc", "channels:\n  - https://host/t/SECRET/main\n"),
     ("miniconda3/envs/e/pip.conf", "[global]\nindex-url = https://u:SECRET@host/simple\n"),
     (".nvm/versions/node/v24/etc/npmrc", "//registry.example/:_authToken=SECRET\n"),
@@ -221,4 +241,42 @@ fn what_the_user_opens_by_name_is_read_as_it_is() {
         let ran = call(&home, &format!("cat {}", npmrc.display()));
         assert!(ran.stdout.contains("_authToken=SECRET"), "{level}: {ran:?}");
     }
+}
+
+#[test]
+fn no_spelling_of_a_variable_opens_the_home() {
+    for level in LEVELS {
+        let home = home(level)
+            .with(".ssh/id_rsa", "SECRET")
+            .with("tools/bin/x", "")
+            .with("cargo2/config.toml", "[registry]\ntoken = \"SECRET\"\n");
+        let base = home.path().display().to_string();
+        let path = std::env::var("PATH").expect("there is one");
+        for (name, value) in [
+            ("PATH", format!("{base}/tools/..:{path}")),
+            ("PATH", format!("{base}/tools/bin/../..:{path}")),
+            ("PATH", format!("{base}/../{}:{path}", home.path().file_name().expect("a name").display())),
+            ("JAVA_HOME", format!("{base}/tools/..")),
+            ("VIRTUAL_ENV", format!("{base}/tools/..")),
+            ("NVM_DIR", format!("{base}/.ssh")),
+            ("CARGO_HOME", format!("{base}/cargo2")),
+        ] {
+            let line = format!("cat {base}/.ssh/id_rsa {base}/cargo2/config.toml; ls {base}/state/cofferdam");
+            let mut command = home.command(&["tools", "call", "bash", &serde_json::json!({"command": line}).to_string(), "--mode", "auto"]);
+            command.env(name, &value);
+            let ran = home.start(command).wait();
+            let said = format!("{}{}", ran.stdout, ran.stderr);
+            assert!(!said.contains("SECRET") && !said.contains("keys"), "{level}: {name}={value}: {said}");
+        }
+    }
+}
+
+#[test]
+fn settings_that_are_links_into_the_workspace_hold_no_secrets_there() {
+    let home = home(SandboxLevel::Full);
+    home.write("workspace/dotfiles/gitconfig", "[user]\n\tname = Ada\n[github]\n\ttoken = SECRET\n");
+    std::fs::remove_file(home.path().join(".gitconfig")).expect("it is removed");
+    std::os::unix::fs::symlink(home.path().join("workspace/dotfiles/gitconfig"), home.path().join(".gitconfig")).expect("a link");
+    let ran = call(&home, "cat dotfiles/gitconfig ~/.gitconfig");
+    assert!(ran.stdout.matches("Ada").count() == 2 && !ran.stdout.contains("SECRET"), "{ran:?}");
 }
