@@ -36,6 +36,17 @@ pub fn check(path: &Path) -> Result<(), NotPrivate> {
     }
 }
 
+/// Finds that nobody else can have written an open file.
+pub fn check_file(metadata: &fs::Metadata) -> Result<(), NotPrivate> {
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        Err(NotPrivate::Is("belongs to somebody else"))
+    } else if metadata.mode() & 0o022 != 0 {
+        Err(NotPrivate::Is("can be written by others"))
+    } else {
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};

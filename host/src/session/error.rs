@@ -25,6 +25,14 @@ pub enum SessionError {
         /// In which way.
         problem: &'static str,
     },
+    /// Somebody else could have written the session: its model, its address and what was said.
+    #[error("the session {} {problem}, so nothing was loaded\nhint: delete it, or make it yours alone (`chmod 600`) if you know what is in it", path.display())]
+    NotTrusted {
+        /// The file.
+        path: PathBuf,
+        /// How others could have written it.
+        problem: &'static str,
+    },
     /// Two processes never write one session.
     #[error("session {0} is in use by another process; wait for it to end, or begin a new session")]
     InUse(SessionId),

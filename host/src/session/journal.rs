@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::fold::{Saved, Unreadable};
 use super::record::{Header, Record};
 use super::{SessionError, SessionId};
+use crate::private::{self, NotPrivate};
 
 /// The longest journal that is read. A long session with pictures has some tens of megabytes.
 const LONGEST: u64 = if cfg!(test) { 1 << 20 } else { 512 << 20 };
@@ -53,6 +54,10 @@ impl Journal {
         let failed = || SessionError::io(path);
         let file = OpenOptions::new().read(true).append(true).open(path).map_err(failed())?;
         let file = lock(file, path, id)?;
+        private::check_file(&file.0.metadata().map_err(failed())?).map_err(|problem| match problem {
+            NotPrivate::Io(error) => failed()(error),
+            NotPrivate::Is(problem) => SessionError::NotTrusted { path: path.to_owned(), problem },
+        })?;
         let saved = read(&file.0, path)?;
         if file.0.metadata().map_err(failed())?.len() > saved.whole {
             file.0.set_len(saved.whole).map_err(failed())?;

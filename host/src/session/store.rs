@@ -224,6 +224,19 @@ mod tests {
     }
 
     #[test]
+    fn r109_a_session_that_others_can_write_is_not_loaded() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store(&folder);
+        create(&store, WORKSPACE);
+        let entry = only(&store);
+        fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o666)).expect("it is ours");
+        let refused = entry.resume(Path::new(WORKSPACE), plain()).map(|_| ()).expect_err("anybody can have written it");
+        assert!(refused.to_string().contains("can be written by others, so nothing was loaded"), "{refused}");
+        fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o600)).expect("it is ours");
+        drop(entry.resume(Path::new(WORKSPACE), plain()).expect("it is the user's alone"));
+    }
+
+    #[test]
     fn r109_two_never_write_one_session() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = store(&folder);
