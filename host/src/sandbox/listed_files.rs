@@ -34,6 +34,9 @@ const LONGEST_NAME: usize = 200;
 /// Directories of packages, which hold what their authors published.
 const PACKAGES: &[&str] = &["node_modules", "site-packages", ".venv", "venv"];
 
+/// Directories in which git keeps what it runs on with. Nothing else that it keeps is listed.
+const UNFINISHED: &[&str] = &["rebase-apply", "rebase-merge", "sequencer"];
+
 /// The listed files that one look found.
 #[derive(Clone, Debug, Default)]
 pub struct ListedFiles {
@@ -241,9 +244,10 @@ impl Look<'_> {
                     self.protect(&obeyed, Protected::ReadOnly, 0);
                 }
             }
-            // Of what git keeps, only the plan of a rebase is listed.
-            let rebase = |path: &str| below::join(path, "rebase-merge");
-            self.directories.push_back(Directory { real: rebase(&inner.real), path: rebase(&inner.path), ..inner });
+            for name in UNFINISHED {
+                let (real, path) = (below::join(&inner.real, name), below::join(&inner.path, name));
+                self.directories.push_back(Directory { real, path, ..inner });
+            }
         } else if inner.through_link {
             self.through_links.push_back(inner);
         } else {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use super::command::cleaned;
 use super::spelling::is_given;
 use super::{Match, MatchBudget, is};
 use crate::policy::programs::{OptionKind, Program, Quirk, option_kind, option_spellings};
@@ -82,12 +83,19 @@ pub(super) fn covers_behind_options(ours: &[String], open: bool, line: &Behind<'
             continue;
         }
         let Some(wanted) = wanted else { continue };
-        match names(wanted, word, (found == 0).then_some(program), budget) {
+        // `yarn deploy` is `yarn run deploy`.
+        if found == 0 && program.is_some_and(|program| program.may_leave_out(wanted, word)) {
+            readings.extend([guess(Reading { found: 1, ..reading })]);
+        }
+        let is_behind_left_out = || program.is_some_and(|program| operands[..found].iter().all(|word| program.may_leave_out(word, "")));
+        let is_any = || program.is_some_and(|program| matches!(program.quirk, Quirk::Abbreviated | Quirk::SeveralOfProjects));
+        let is_subcommand = found == 0 || is_any() || is_behind_left_out();
+        match names(wanted, word, is_subcommand.then_some(program), budget) {
             Match::Yes => readings.extend([Reading { found: found + 1, ..one_more }]),
             Match::Perhaps => readings.extend([guess(Reading { found: found + 1, ..one_more })]),
             Match::No => {}
         }
-        if wanted == "*" || program.is_some_and(|program| program.quirk == Quirk::Several || program.is_group(word)) {
+        if wanted == "*" || program.is_some_and(|program| program.takes_several() || program.is_group(word)) {
             readings.extend([guess(one_more)]);
         }
         let has_settings = || program.is_some_and(|program| theirs[..at].iter().any(|word| program.is_setting(word)));
@@ -118,9 +126,37 @@ fn names(wanted: &str, word: &str, of_program: Option<Option<&Program>>, budget:
     if is(wanted, word, budget) {
         return Match::Yes;
     }
+    if is_same_path(wanted, word, budget) {
+        return Match::Perhaps;
+    }
     let Some(program) = of_program else { return Match::No };
     let is_synonym = program.is_some_and(|program| program.is_synonym(wanted, word));
-    if is_synonym || wanted.starts_with(word) { Match::Perhaps } else { Match::No }
+    let is_other_form = || match program.map_or(Quirk::None, |program| program.quirk) {
+        // The pattern can be shortened as well.
+        Quirk::Abbreviated => word.starts_with(wanted),
+        Quirk::SeveralOfProjects => is(behind_project(wanted), behind_project(word), budget),
+        Quirk::None | Quirk::Joined | Quirk::Toolchain | Quirk::Several => false,
+    };
+    Match::certain(is_synonym || wanted.starts_with(word) || is_other_form()).min(Match::Perhaps)
+}
+
+/// Whether a word can be another path to the file that is wanted: `./manage.py` is `manage.py`, and what a longer path begins with
+/// might be the working directory.
+fn is_same_path(wanted: &str, word: &str, budget: &MatchBudget) -> bool {
+    if wanted.contains('*') || !(wanted.contains('/') || word.contains('/')) || !budget.spend((wanted.len() + word.len()) as u64) {
+        return false;
+    }
+    let (wanted, word) = (cleaned(wanted), cleaned(word));
+    let ends_so = |long: &str, short: &str| {
+        let is_elsewhere = long.starts_with('/') || long.starts_with("../");
+        is_elsewhere && !short.is_empty() && long.strip_suffix(short).is_some_and(|rest| rest.ends_with('/'))
+    };
+    wanted == word || ends_so(&word, &wanted) || ends_so(&wanted, &word)
+}
+
+/// A subcommand without the project that it is for.
+fn behind_project(word: &str) -> &str {
+    word.rsplit(':').next().unwrap_or(word)
 }
 
 fn is_option(word: &str) -> bool {

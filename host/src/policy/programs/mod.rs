@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 pub(super) use runners::{does_the_work_of, has_whole_word_options, runs_code};
-pub(super) use spellings::{OptionSpellings, option_spellings};
+pub(super) use spellings::{OptionSpellings, option_spellings, with_hyphens};
 pub(super) use table::PROGRAMS;
 
 /// The programs by each of their names.
@@ -36,6 +36,10 @@ pub(super) struct Program {
     pub(super) flags: Words,
     /// Words that may stand in front of a subcommand and leave it what it is, such as `container` in `docker container run`.
     pub(super) groups: Words,
+    /// Subcommands that a line may leave out: `yarn deploy` is `yarn run deploy`.
+    pub(super) implied: Words,
+    /// Words in front of which none is left out, since they are subcommands of their own.
+    pub(super) explicit: Words,
     /// Subcommands with the same meaning, each group of them in front of a `|`.
     pub(super) synonyms: Words,
     /// Options in front of a subcommand that set what its options and aliases set as well.
@@ -64,6 +68,10 @@ pub(super) enum Quirk {
     Toolchain,
     /// It takes any number of subcommands and does them all.
     Several,
+    /// The same, and in front of a subcommand may stand the project that it is for: `gradle :lib:publish`.
+    SeveralOfProjects,
+    /// Each of its words may be shortened: `ip l d` is `ip link delete`.
+    Abbreviated,
 }
 
 /// How an option in front of a subcommand is read.
@@ -92,6 +100,16 @@ impl Program {
     /// Whether a word may stand in front of a subcommand and leave it what it is.
     pub(super) fn is_group(&self, word: &str) -> bool {
         has(self.groups, word)
+    }
+
+    /// Whether a line may leave out this subcommand in front of that word.
+    pub(super) fn may_leave_out(&self, subcommand: &str, word: &str) -> bool {
+        has(self.implied, subcommand) && !has(self.explicit, word)
+    }
+
+    /// Whether it takes any number of subcommands.
+    pub(super) fn takes_several(&self) -> bool {
+        matches!(self.quirk, Quirk::Several | Quirk::SeveralOfProjects)
     }
 
     /// Whether it knows these two subcommands as one.

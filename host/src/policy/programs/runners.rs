@@ -63,10 +63,15 @@ struct Replacement {
     options: Words,
 }
 
+const TERRAFORM: Words = "terraform tofu terragrunt";
+
 const REPLACEMENTS: &[Replacement] = &[
     Replacement { names: "find gfind bfs", word: "-delete", program: "rm", options: "-r -f" },
     Replacement { names: "cmake", word: "remove", program: "rm", options: "-f" },
     Replacement { names: "cmake", word: "remove_directory", program: "rm", options: "-r -f" },
+    Replacement { names: TERRAFORM, word: "-destroy", program: "terraform", options: "destroy" },
+    Replacement { names: TERRAFORM, word: "--destroy", program: "terraform", options: "destroy" },
+    Replacement { names: TERRAFORM, word: "destroy", program: "terraform", options: "apply -destroy" },
 ];
 
 /// Programs whose options of one hyphen are whole words, so that no letters of them are options of their own.
@@ -92,7 +97,8 @@ pub(in crate::policy) fn runs_code(called: &str, behind: &[&str]) -> bool {
 /// The program whose work another one does with these words, and the options with which it would be called.
 pub(in crate::policy) fn does_the_work_of(called: &str, behind: &[&str]) -> Option<(&'static str, &'static str)> {
     let name = base(called);
-    let given = |replacement: &&Replacement| has(replacement.names, &name) && behind.contains(&replacement.word);
+    let is_given = |wanted: &str| behind.iter().any(|word| word.split_once('=').map_or(*word, |(name, _)| name) == wanted);
+    let given = |replacement: &&Replacement| has(replacement.names, &name) && is_given(replacement.word);
     REPLACEMENTS.iter().find(given).map(|replacement| (replacement.program, replacement.options))
 }
 

@@ -109,6 +109,33 @@ const SPELLINGS: &[Entry] = &[
     ("git", "log diff show", "-p -u --patch | -O | -S | -G"),
 ];
 
+/// Where a program takes letters of options without a hyphen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Letters {
+    /// In its first word: `tar xf a` is `tar -x -f a`.
+    First,
+    /// In any word: `ps a u x`.
+    Anywhere,
+}
+
+/// Programs that take letters of options without a hyphen.
+const LETTERS: &[(Words, Letters)] = &[("tar gtar bsdtar star jar ar gar llvm-ar gcc-ar", Letters::First), ("ps", Letters::Anywhere)];
+
+/// The words behind a program with a hyphen in front of those that are letters of options; `None` if there are none of these.
+pub(in crate::policy) fn with_hyphens(called: &str, behind: &[&str]) -> Option<Vec<String>> {
+    let name = base(called);
+    let (_, place) = LETTERS.iter().find(|(names, _)| has(names, &name))?;
+    let is_place = |at: usize| at == 0 || *place == Letters::Anywhere;
+    // A pattern may have a star behind a letter.
+    let are_letters =
+        |word: &str| word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '*');
+    let is_one = |at: usize, word: &str| is_place(at) && are_letters(word);
+    if !behind.iter().enumerate().any(|(at, word)| is_one(at, word)) {
+        return None;
+    }
+    Some(behind.iter().enumerate().map(|(at, word)| if is_one(at, word) { format!("-{word}") } else { (*word).to_owned() }).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +148,25 @@ mod tests {
             }
             let group = |group: &str| group.split_ascii_whitespace().count() > 0;
             assert!(groups.split('|').all(group), "{names} {of} has an empty group");
+        }
+    }
+
+    #[test]
+    fn letters_of_options_get_a_hyphen_where_a_program_takes_them_without_one() {
+        let table = [
+            ("tar xf a", Some("-xf a")),
+            ("GTAR x", Some("-x")),
+            ("tar -xf a", None),
+            ("tar --list a", None),
+            ("ar x liba", Some("-x liba")),
+            ("ps a -u x", Some("-a -u -x")),
+            ("ps -p 1", None),
+            ("unzip x", None),
+            ("tar", None),
+        ];
+        for (line, expected) in table {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(with_hyphens(words[0], &words[1..]).map(|words| words.join(" ")).as_deref(), expected, "{line}");
         }
     }
 

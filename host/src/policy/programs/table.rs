@@ -9,6 +9,8 @@ const PLAIN: Program = Program {
     valued: "",
     flags: "",
     groups: "",
+    implied: "",
+    explicit: "",
     synonyms: "",
     settings: "",
     own: "",
@@ -68,18 +70,49 @@ pub(in crate::policy) const PROGRAMS: &[Program] = &[
         name: "pnpm",
         valued: "-C --dir -F --filter --filter-prod --loglevel --reporter --store-dir",
         flags: "-r --recursive -w --workspace-root -s --silent --offline --stream --aggregate-output",
+        groups: "run run-script",
+        implied: "run run-script",
+        explicit: "add approve-builds audit bin cat-file cat-index config create dedupe deploy dlx doctor env exec fetch find-hash \
+            help i import info init install install-test la licenses link list ll ln ls outdated pack patch patch-commit \
+            patch-remove prune publish rb rebuild remove rm root self-update server setup store un uninstall unlink up update \
+            upgrade view why",
         synonyms: "install i | remove rm uninstall un | run run-script | update up upgrade",
         ..PLAIN
     },
-    Program { name: "yarn", also: "yarnpkg", valued: "--cwd --registry", flags: "-s --silent --verbose --json", ..PLAIN },
-    Program { name: "bun", valued: "--cwd --config", flags: "--silent --bun -b", ..PLAIN },
+    Program {
+        name: "yarn",
+        also: "yarnpkg",
+        valued: "--cwd --registry",
+        flags: "-s --silent --verbose --json",
+        groups: "run",
+        implied: "run",
+        explicit: "add audit autoclean bin cache config constraints create dedupe dlx exec explain global help import info init \
+            install licenses link list login logout node npm outdated owner pack patch patch-commit plugin policies prune publish \
+            rebuild remove search set stage tag team unlink unplug up upgrade upgrade-interactive version versions why workspace \
+            workspaces",
+        synonyms: "upgrade up",
+        ..PLAIN
+    },
+    Program {
+        name: "bun",
+        valued: "--cwd --config",
+        flags: "--silent --bun -b",
+        groups: "run",
+        implied: "run",
+        explicit: "a add audit build c create exec help i info init install link list outdated patch patch-commit pm publish r remove \
+            repl rm test unlink update upgrade why x",
+        synonyms: "add a | install i | remove r rm | create c",
+        ..PLAIN
+    },
     Program { name: "deno", flags: "-q --quiet", ..PLAIN },
     Program {
         name: "docker",
         valued: "-c --config --context -H --host -l --log-level --tlscacert --tlscert --tlskey",
         flags: "-D --debug --tls --tlsverify -v --version",
         groups: "container image buildx builder",
-        synonyms: "rmi rm | ps ls list",
+        implied: "container image",
+        explicit: OTHER_OBJECTS,
+        synonyms: "rmi rm remove | ps ls list",
         bounded: "images ps",
         ..PLAIN
     },
@@ -89,7 +122,9 @@ pub(in crate::policy) const PROGRAMS: &[Program] = &[
             --conmon --runtime --tmpdir --module",
         flags: "-r --remote --syslog --noout -v --version",
         groups: "container image",
-        synonyms: "rmi rm | ps ls list",
+        implied: "container image",
+        explicit: OTHER_OBJECTS,
+        synonyms: "rmi rm remove | ps ls list",
         bounded: "images ps",
         ..PLAIN
     },
@@ -183,6 +218,8 @@ pub(in crate::policy) const PROGRAMS: &[Program] = &[
         name: "hg",
         valued: "-R --repository --cwd --config --color --encoding --pager",
         flags: "-y --noninteractive -q --quiet -v --verbose --traceback --debug --profile --hidden",
+        synonyms: "commit ci | update up checkout co | remove rm | rename move mv | copy cp | log history | status st | summary sum \
+            | annotate blame | identify id | forget drop",
         settings: "--config",
         ..PLAIN
     },
@@ -202,7 +239,32 @@ pub(in crate::policy) const PROGRAMS: &[Program] = &[
     },
     Program { name: "bundle", also: "bundler", flags: "--no-color -V --verbose -r", ..PLAIN },
     Program { name: "gem", valued: "--config-file", flags: "--no-verbose --norc", ..PLAIN },
-    Program { name: "composer", valued: "-d --working-dir", flags: "-q -v -vv -vvv -n --no-interaction", ..PLAIN },
+    Program {
+        name: "composer",
+        valued: "-d --working-dir",
+        flags: "-q -v -vv -vvv -n --no-interaction",
+        synonyms: "run-script run | install i | update u upgrade | require r | remove rm uninstall",
+        ..PLAIN
+    },
+    Program {
+        name: "ip",
+        valued: "-n -ne -netns -f -family -b -batch -l -loops -rc -rcvbuf",
+        flags: "-s -stats -statistics -d -details -r -resolve -4 -6 -B -0 -M -o -oneline -t -timestamp -ts -N -a -all -c -color -br \
+            -brief -j -json -p -pretty -h -human -V -Version",
+        synonyms: "address addr | neighbor neighbour | show list lst",
+        quirk: Quirk::Abbreviated,
+        ..PLAIN
+    },
+    Program { name: "tc", valued: "-n -netns -b -batch -cf -conf", quirk: Quirk::Abbreviated, ..PLAIN },
+    Program { name: "bridge", valued: "-n -netns -b -batch", quirk: Quirk::Abbreviated, ..PLAIN },
+    Program { name: "devlink", quirk: Quirk::Abbreviated, ..PLAIN },
+    Program {
+        name: "nmcli",
+        valued: "-f --fields -g --get-values -w --wait -e --escape -c --colors -m --mode",
+        flags: "-t --terse -p --pretty -a --ask -s --show-secrets -o --overview",
+        quirk: Quirk::Abbreviated,
+        ..PLAIN
+    },
     Program { name: "dotnet", flags: "-d --diagnostics", ..PLAIN },
     Program { name: "swift", ..PLAIN },
     Program { name: "zig", ..PLAIN },
@@ -220,9 +282,13 @@ pub(in crate::policy) const PROGRAMS: &[Program] = &[
     Program { name: "task", also: "go-task", valued: "-d --dir -t --taskfile", quirk: Quirk::Several, ..PLAIN },
     Program { name: "rake", quirk: Quirk::Several, ..PLAIN },
     Program { name: "mix", ..PLAIN },
-    Program { name: "gradle", also: "gradlew", valued: "-p --project-dir -b -c -g -I -x", quirk: Quirk::Several, ..PLAIN },
-    Program { name: "mvn", also: "mvnw", valued: "-f --file -s --settings -pl -P -rf", quirk: Quirk::Several, ..PLAIN },
+    Program { name: "gradle", also: "gradlew", valued: "-p --project-dir -b -c -g -I -x", quirk: Quirk::SeveralOfProjects, ..PLAIN },
+    Program { name: "mvn", also: "mvnw", valued: "-f --file -s --settings -pl -P -rf", quirk: Quirk::SeveralOfProjects, ..PLAIN },
 ];
+
+/// Subcommands of docker and podman that are about something else than containers and images.
+const OTHER_OBJECTS: &str = "builder buildx checkpoint compose config context generate healthcheck info kube login logout machine \
+    manifest network node plugin pod scout search secret service stack swarm system trust version volume";
 
 /// The commands that git brings along: no alias takes their place.
 const GIT: &str = "add am annotate apply archive bisect blame branch bugreport bundle cat-file check-attr check-ignore \

@@ -122,6 +122,84 @@ fn r035_a_protected_path_is_changed_in_no_mode_and_an_ordinary_one_as_the_mode_s
 }
 
 #[test]
+fn r035_the_relatives_of_a_listed_file_are_listed_like_it() {
+    let protected = [
+        "mise/config.toml",
+        "mise/config.local.toml",
+        ".config/mise/conf.d/a.toml",
+        ".config/mise.toml",
+        ".mise.local.toml",
+        "mise.ci.toml",
+        ".Renviron",
+        ".RData",
+        ".latexmkrc",
+        "latexmkrc",
+        ".shadowenv.d/500_x.lisp",
+        ".autoenv.zsh",
+        ".config/direnv/direnvrc",
+        ".byebugrc",
+        "_irbrc",
+        "irb.rc",
+        "$irbrc",
+        ".opencode.json",
+        "kilo.json",
+        ".kilo/kilo.jsonc",
+        "firebender.json",
+    ];
+    let runs_code = [
+        ".prettierrc",
+        ".prettierrc.toml",
+        ".eslintrc",
+        ".eslintrc.json",
+        ".eslintrc.cjs",
+        ".stylelintrc",
+        ".mypy.ini",
+        "pylintrc.toml",
+        ".pylintrc.toml",
+        "setup.cfg",
+        "rust-analyzer.toml",
+        "hie.yaml",
+        ".bsp/sbt.json",
+        "ansible.cfg",
+        ".builds/a.yml",
+        ".build.yml",
+        ".git/sequencer/opts",
+        ".git/sequencer/todo",
+        ".git/rebase-merge/strategy",
+        ".git/rebase-merge/strategy_opts",
+        ".git/rebase-merge/gpg_sign_opt",
+        ".git/rebase-apply/apply-opt",
+        ".git/worktrees/w/sequencer/opts",
+    ];
+    let instructions = [
+        ".agent/rules/a.md",
+        ".aiassistant/rules/a/b.md",
+        ".clinerules-code",
+        ".roorules-code",
+        ".kilocoderules-code",
+        "CRUSH.local.md",
+        ".continuerules",
+        ".qoder/rules/a.md",
+        ".lingma/rules/a.md",
+        "CODEBUDDY.md",
+        "IFLOW.md",
+    ];
+    for text in protected {
+        assert_eq!(ProtectedPaths::default().of(&path(text)), Some(Protected::ReadOnly), "{text}");
+    }
+    let list_of = |text: &str| AskedPaths::default().find(&path(text)).map(|listed| listed.list);
+    for text in runs_code {
+        assert_eq!(list_of(text), Some(BuiltInList::RunsCode), "{text}");
+    }
+    for text in instructions {
+        assert_eq!(list_of(text), Some(BuiltInList::Instructions), "{text}");
+    }
+    for text in ["mise/tasks.toml", "src/opts", "todo", "src/strategy", "build.yml", "agent/rules/a.md", "setup.cfg.md"] {
+        assert_eq!((ProtectedPaths::default().of(&path(text)), list_of(text)), (None, None), "{text}");
+    }
+}
+
+#[test]
 fn every_way_to_change_a_listed_file_is_asked() {
     let policy = Policy::default();
     let after = || Content { size: 1, digest: "0".into() };

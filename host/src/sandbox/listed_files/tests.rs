@@ -28,13 +28,26 @@ fn listed_files_are_found_at_any_depth_and_nothing_else() {
         ("a/b/c/CLAUDE.md", "b"),
         (".github/workflows/ci.yml", "c"),
         (".git/rebase-merge/git-rebase-todo", "exec x"),
+        (".git/rebase-apply/apply-opt", "x"),
+        (".git/rebase-apply/0001", "x"),
+        (".git/sequencer/opts", "x"),
+        (".git/sequencer/todo", "x"),
         (".git/AGENTS.md", "d"),
         ("node_modules/x/AGENTS.md", "e"),
         ("src/agents.rs", "f"),
         ("Makefile", "g"),
     ]);
     let found = workspace.listed_files();
-    assert_eq!(paths(&found), [".git/rebase-merge/git-rebase-todo", ".github/workflows/ci.yml", "AGENTS.md", "a/b/c/CLAUDE.md"]);
+    let listed = [
+        ".git/rebase-apply/apply-opt",
+        ".git/rebase-merge/git-rebase-todo",
+        ".git/sequencer/opts",
+        ".git/sequencer/todo",
+        ".github/workflows/ci.yml",
+        "AGENTS.md",
+        "a/b/c/CLAUDE.md",
+    ];
+    assert_eq!(paths(&found), listed);
     assert!(!found.is_cut());
 }
 

@@ -30,7 +30,7 @@ pub(super) use line::SEARCHED;
 pub(in crate::policy) use line::{CommandLine, flatten};
 use line::{Start, keys};
 
-/// Words behind a program that is one word with its subcommand.
+/// Words behind a program that is one word with its subcommand, or whose options have no hyphen.
 const BEHIND_JOINED: usize = 128;
 
 /// A pattern for command lines.
@@ -39,8 +39,8 @@ pub struct CommandPattern {
     words: Vec<String>,
     /// Whether any further words may follow.
     open: bool,
-    /// `git push` where it says `git-push`.
-    in_two_words: Option<Box<CommandPattern>>,
+    /// The same in other words: `git push` where it says `git-push`, and `tar -xf` where it says `tar xf`.
+    in_other_words: Option<Box<CommandPattern>>,
     /// Under which the program is found in a line; none if the program is a pattern of its own.
     keys: Vec<String>,
 }
@@ -71,10 +71,11 @@ impl CommandPattern {
         let joined = words.first().and_then(|first| Program::joined(name(first)));
         let in_two_words = joined.map(|(program, subcommand)| {
             let two = [program.name, subcommand].map(str::to_owned);
-            let words: Vec<String> = two.into_iter().chain(words[1..].iter().cloned()).collect();
-            Box::new(Self { keys: keys_of(&words), words, open, in_two_words: None })
+            two.into_iter().chain(words[1..].iter().cloned()).collect::<Vec<_>>()
         });
-        Ok(Self { keys: keys_of(&words), words, open, in_two_words })
+        let other_words = in_two_words.or_else(|| with_hyphens(&words));
+        let in_other_words = other_words.map(|words| Box::new(Self { keys: keys_of(&words), words, open, in_other_words: None }));
+        Ok(Self { keys: keys_of(&words), words, open, in_other_words })
     }
 
     /// How far a line falls under this pattern, in a rule with this verdict.
@@ -93,8 +94,8 @@ impl CommandPattern {
             return Match::Yes;
         }
         let own = if line.plain().is_some() { self.in_plain_words(line, budget) } else { self.in_pieces(line, budget) };
-        let two = self.in_two_words.as_ref().map_or(Match::No, |two| two.matches_within(line, verdict, budget));
-        let found = own.max(two.min(Match::Perhaps));
+        let other = self.in_other_words.as_ref().map_or(Match::No, |other| other.matches_within(line, verdict, budget));
+        let found = own.max(other.min(Match::Perhaps));
         if budget.is_spent() { found.max(Match::Perhaps) } else { found }
     }
 
@@ -141,7 +142,22 @@ impl CommandPattern {
                 self.covers(called, theirs, program_might_be, budget).max(with_options.min(program))
             }
         };
-        own.max(self.runs_joined(called, theirs, budget))
+        own.max(self.runs_joined(called, theirs, budget)).max(self.runs_letters(called, theirs, budget))
+    }
+
+    /// The same where letters of options have no hyphen: `tar xf a` might be `tar -x -f a`.
+    fn runs_letters(&self, called: &str, theirs: &[&str], budget: &MatchBudget) -> Match {
+        if self.calls(called, budget) == Match::No {
+            return Match::No;
+        }
+        let theirs = &theirs[..theirs.len().min(BEHIND_JOINED)];
+        let Some(words) = programs::with_hyphens(name(called), theirs).filter(|_| budget.spend(8 * theirs.len() as u64)) else {
+            return Match::No;
+        };
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let command = Behind { called: name(called), theirs: &words, program: None };
+        let with_options = covers_behind_options(self.words.get(1..).unwrap_or_default(), self.open, &command, budget);
+        self.covers(called, &words, program_might_be, budget).max(with_options).min(Match::Perhaps)
     }
 
     /// The same where program and subcommand are one word: `git-push` is `git push`.
@@ -198,6 +214,14 @@ fn program_is_surely(pattern: &str, word: &str, budget: &MatchBudget) -> Match {
     Match::certain(is(pattern, word, budget) || is(pattern, name(word), budget) || cleaned())
 }
 
+/// The words of a pattern with a hyphen in front of letters of options.
+fn with_hyphens(words: &[String]) -> Option<Vec<String>> {
+    let (program, behind) = words.split_first()?;
+    let behind: Vec<&str> = behind.iter().map(String::as_str).collect();
+    let behind = programs::with_hyphens(name(program), &behind)?;
+    Some(std::iter::once(program.clone()).chain(behind).collect())
+}
+
 /// Under which the first of these words is found.
 fn keys_of(words: &[String]) -> Vec<String> {
     words.first().filter(|program| !program.contains('*')).map_or_else(Vec::new, |program| keys(program))
@@ -208,7 +232,7 @@ fn name(path: &str) -> &str {
 }
 
 /// A path without what leads nowhere: `./`, `//` and `x/..`.
-fn cleaned(path: &str) -> String {
+pub(super) fn cleaned(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
         match parts.last() {
@@ -219,6 +243,8 @@ fn cleaned(path: &str) -> String {
     format!("{}{}", if path.starts_with('/') { "/" } else { "" }, parts.join("/"))
 }
 
+#[cfg(test)]
+mod name_tests;
 #[cfg(test)]
 mod spelling_tests;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn on(pattern: &str, line: &str) -> Match {
+pub(super) fn on(pattern: &str, line: &str) -> Match {
     let pattern = CommandPattern::parse(pattern).expect(pattern);
     let [ask, deny] = [Verdict::Ask, Verdict::Deny].map(|verdict| pattern.matches(line, verdict));
     assert_eq!(ask, deny, "{line}");
@@ -10,7 +10,7 @@ fn on(pattern: &str, line: &str) -> Match {
 }
 
 #[track_caller]
-fn none_passes(table: &[(&str, &[&str])]) {
+pub(super) fn none_passes(table: &[(&str, &[&str])]) {
     for (pattern, lines) in table {
         for line in *lines {
             assert!(on(pattern, line) > Match::No, "`{line}` passes `{pattern}`");
