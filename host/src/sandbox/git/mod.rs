@@ -1,6 +1,7 @@
 //! Where git finds what it runs, other than in `.git/hooks` and `.git/config`: any folder with the shape of a repository is
 //! one to whoever is in it, and settings name folders of hooks and further settings.
 
+mod budget;
 mod named;
 mod programs;
 mod reading;
