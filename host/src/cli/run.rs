@@ -141,6 +141,9 @@ pub(super) fn instruction_notices(parts: &Parts) -> Vec<String> {
     if parts.listed.is_cut() {
         notices.push("The workspace has too many files to look for all changed instruction files among them.".to_owned());
     }
+    if let Some(problem) = parts.listed.not_analysed() {
+        notices.push(format!("Tools cannot change files of a repository, because git may run them: {problem}"));
+    }
     notices
 }
 

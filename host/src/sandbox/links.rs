@@ -1,7 +1,12 @@
 //! Follows the symbolic links of a path as the kernel does, also to where nothing exists yet.
 
-use std::ffi::OsString;
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+/// Returns the target of a link, and `None` for everything else.
+type ReadLink<'a> = &'a dyn Fn(&Path) -> Option<PathBuf>;
 
 /// The number of links that Linux follows for one path.
 const MOST_LINKS: usize = 40;
@@ -10,7 +15,7 @@ const MOST_LINKS: usize = 40;
 const MOST_PARTS: usize = 4096;
 
 /// The way from a path to the file that it means.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LinkChain {
     /// The links on the way, in order: absolute paths whose directories contain no link.
     pub(super) links: Vec<PathBuf>,
@@ -23,44 +28,125 @@ pub(super) struct LinkChain {
 /// Follows `path` from the absolute directory `from`, which contains no link. `read_link` returns the target of a link, and
 /// `None` for everything else.
 pub(super) fn follow(from: &Path, path: &Path, read_link: impl Fn(&Path) -> Option<PathBuf>) -> LinkChain {
-    let mut chain = LinkChain::default();
-    let mut at = from.to_owned();
-    // The next component last.
-    let mut ahead: Vec<OsString> = Vec::new();
-    enter(path, &mut at, &mut ahead);
-    while let Some(part) = ahead.pop() {
-        chain.parts += 1;
-        if chain.parts > MOST_PARTS {
-            return chain;
-        }
-        if part == ".." {
-            at.pop();
-            continue;
-        }
-        let next = at.join(&part);
-        match read_link(&next) {
-            Some(target) => {
-                chain.links.push(next);
-                if chain.links.len() > MOST_LINKS {
-                    return chain;
-                }
-                enter(&target, &mut at, &mut ahead);
-            }
-            None => at = next,
-        }
-    }
-    chain.end = Some(at);
-    chain
+    LinkFollower::default().follow(from, path, &read_link)
 }
 
-fn enter(path: &Path, at: &mut PathBuf, ahead: &mut Vec<OsString>) {
-    for component in path.components().rev() {
-        match component {
-            Component::Normal(name) => ahead.push(name.to_owned()),
-            Component::ParentDir => ahead.push("..".into()),
-            Component::RootDir => *at = PathBuf::from("/"),
-            Component::CurDir | Component::Prefix(_) => {}
+/// Follows many paths and resolves each link and each base directory once.
+///
+/// The results count for as long as no link changes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LinkFollower {
+    /// Paths whose directories contain no link.
+    known: HashMap<PathBuf, Known>,
+    /// Chains of whole directories.
+    bases: HashMap<PathBuf, Arc<LinkChain>>,
+    /// Components that were looked at for all paths.
+    steps: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Known {
+    NoLink,
+    /// A link, with the links behind it, its end and the components on the way there.
+    Link(Arc<LinkChain>),
+}
+
+/// Why a path has no end.
+struct Endless;
+
+impl LinkFollower {
+    /// The number of components that were looked at for all paths. Every path counts as one component more.
+    pub(super) fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// Follows `path` from the absolute directory `base`, which may contain links.
+    pub(super) fn follow_below(&mut self, base: &Path, path: &Path, read_link: ReadLink<'_>) -> LinkChain {
+        if path.is_absolute() {
+            return self.follow(Path::new("/"), path, read_link);
         }
+        let known = self.bases.get(base).cloned();
+        let chain = known.unwrap_or_else(|| {
+            let chain = Arc::new(self.follow(Path::new("/"), base, read_link));
+            self.bases.insert(base.to_owned(), Arc::clone(&chain));
+            chain
+        });
+        let mut chain = LinkChain::clone(&chain);
+        if let Some(end) = chain.end.take() {
+            self.steps += 1;
+            chain.end = self.walk(end, path, &mut chain, read_link).ok();
+        }
+        chain
+    }
+
+    fn follow(&mut self, from: &Path, path: &Path, read_link: ReadLink<'_>) -> LinkChain {
+        let mut chain = LinkChain::default();
+        self.steps += 1;
+        chain.end = self.walk(from.to_owned(), path, &mut chain, read_link).ok();
+        chain
+    }
+
+    /// The end of `path`. Calls itself for the target of a link, and so at most `MOST_LINKS` times at once.
+    fn walk(&mut self, mut at: PathBuf, path: &Path, chain: &mut LinkChain, read_link: ReadLink<'_>) -> Result<PathBuf, Endless> {
+        for component in path.components() {
+            match component {
+                Component::RootDir => at = PathBuf::from("/"),
+                Component::CurDir | Component::Prefix(_) => {}
+                Component::ParentDir => {
+                    self.count(chain)?;
+                    at.pop();
+                }
+                Component::Normal(name) => {
+                    self.count(chain)?;
+                    at = self.enter(&at, name, chain, read_link)?;
+                }
+            }
+        }
+        Ok(at)
+    }
+
+    fn count(&mut self, chain: &mut LinkChain) -> Result<(), Endless> {
+        self.steps += 1;
+        chain.parts += 1;
+        if chain.parts > MOST_PARTS { Err(Endless) } else { Ok(()) }
+    }
+
+    fn enter(&mut self, at: &Path, name: &OsStr, chain: &mut LinkChain, read_link: ReadLink<'_>) -> Result<PathBuf, Endless> {
+        let next = at.join(name);
+        match self.known.get(&next) {
+            Some(Known::NoLink) => return Ok(next),
+            Some(Known::Link(behind)) => {
+                let behind = Arc::clone(behind);
+                chain.links.push(next);
+                chain.links.extend(behind.links.iter().cloned());
+                chain.parts += behind.parts;
+                chain.is_within_limits()?;
+                return behind.end.clone().ok_or(Endless);
+            }
+            None => {}
+        }
+        let Some(target) = read_link(&next) else {
+            self.known.insert(next.clone(), Known::NoLink);
+            return Ok(next);
+        };
+        chain.links.push(next.clone());
+        chain.is_within_limits()?;
+        let (links, parts) = (chain.links.len(), chain.parts);
+        let end = self.walk(at.to_owned(), &target, chain, read_link)?;
+        let behind = LinkChain { links: chain.links[links..].to_vec(), end: Some(end.clone()), parts: chain.parts - parts };
+        self.known.insert(next, Known::Link(Arc::new(behind)));
+        Ok(end)
+    }
+}
+
+impl LinkChain {
+    fn is_within_limits(&self) -> Result<(), Endless> {
+        if self.links.len() > MOST_LINKS || self.has_too_many_parts() { Err(Endless) } else { Ok(()) }
+    }
+
+    /// Whether the kernel may follow the path further than this did.
+    pub(super) fn has_too_many_parts(&self) -> bool {
+        self.parts > MOST_PARTS
     }
 }
 
@@ -101,5 +187,41 @@ mod tests {
             assert_eq!((chain.links, chain.end), (links, end.map(|end| root.join(end))), "{path}");
         }
         assert_eq!(follow(&root, Path::new("a"), |link| fs::read_link(link).ok()).end, None);
+    }
+
+    #[test]
+    fn a_link_on_the_way_of_many_paths_is_resolved_once() {
+        let links: HashMap<PathBuf, PathBuf> =
+            (0..39).map(|n| (PathBuf::from(format!("/w/l{n}")), PathBuf::from("d/../".repeat(50) + &format!("l{}", n + 1)))).collect();
+        let reads = std::cell::Cell::new(0);
+        let read_link = |path: &Path| {
+            reads.set(reads.get() + 1);
+            links.get(path).cloned()
+        };
+        let mut follower = LinkFollower::default();
+        let first = follower.follow_below(Path::new("/w"), Path::new("l5/x0"), &read_link);
+        assert_eq!((first.links.len(), first.end), (34, Some("/w/l39/x0".into())));
+        let (before, steps) = (reads.get(), follower.steps());
+        for n in 1..1000 {
+            let chain = follower.follow_below(Path::new("/w"), &PathBuf::from(format!("l5/x{n}")), &read_link);
+            assert_eq!(chain, follow(Path::new("/"), &PathBuf::from(format!("w/l5/x{n}")), |path| links.get(path).cloned()));
+        }
+        assert_eq!(reads.get() - before, 999);
+        assert!(follower.steps() - steps < 4000);
+        assert!(follower.follow_below(Path::new("/w"), Path::new("l0"), &read_link).end.is_some());
+    }
+
+    #[test]
+    fn known_links_count_for_the_limits_of_a_path() {
+        let read_link = |path: &Path| {
+            let number: usize = path.file_name()?.to_str()?.strip_prefix('l')?.parse().ok()?;
+            (number < 50).then(|| PathBuf::from(format!("l{}", number + 1)))
+        };
+        let mut follower = LinkFollower::default();
+        assert!(follower.follow_below(Path::new("/w"), Path::new("l20"), &read_link).end.is_some());
+        assert_eq!(follower.follow_below(Path::new("/w"), Path::new("l5"), &read_link).end, None);
+        assert!(follower.follow_below(Path::new("/w"), Path::new("l10"), &read_link).end.is_some());
+        assert_eq!(follower.follow_below(Path::new("/w"), Path::new("l20/../l20"), &read_link).end, None);
+        assert!(follower.follow_below(Path::new("/w"), &PathBuf::from("d/../".repeat(3000)), &read_link).has_too_many_parts());
     }
 }

@@ -45,6 +45,7 @@ pub struct ListedFiles {
     behind_protected: Vec<(WorkspacePath, Protected)>,
     on_the_way: Vec<WorkspacePath>,
     is_cut: bool,
+    not_analysed: Option<String>,
 }
 
 /// Repositories and worktrees that are remembered.
@@ -98,6 +99,11 @@ impl ListedFiles {
         self.is_cut
     }
 
+    /// Why the settings of a repository are not analysed, if they exceed a limit. Its files are protected from tools then.
+    pub fn not_analysed(&self) -> Option<&str> {
+        self.not_analysed.as_deref()
+    }
+
     /// What changed since an earlier look. A file that the second look may have missed does not count as gone.
     pub fn changes_since(&self, before: &Self) -> Vec<ListedChange> {
         let mut changes = Vec::new();
@@ -147,9 +153,22 @@ impl Workspace {
             look.enter(&directory);
         }
         let named = self.named_by_git(&look.repositories);
-        let named = named.iter().filter_map(|path| WorkspacePath::parse(path.to_str()?, None).ok());
-        look.found.behind_protected.extend(named.map(|path| (path, Protected::ReadOnly)));
+        // git may run any file of a repository whose settings are not analysed.
+        let whole = named.not_analysed.iter().flat_map(|top| self.entries_of_repository(top));
+        let named_or_whole: Vec<PathBuf> = named.paths.iter().cloned().chain(whole).collect();
+        let paths = named_or_whole.iter().filter_map(|path| WorkspacePath::parse(path.to_str()?, None).ok());
+        look.found.behind_protected.extend(paths.map(|path| (path, Protected::ReadOnly)));
+        look.found.not_analysed = named.problem;
         look.found
+    }
+
+    /// The directory of a repository; of the workspace itself the entries, since it cannot be protected as a whole.
+    fn entries_of_repository(&self, top: &Path) -> Vec<PathBuf> {
+        if !top.as_os_str().is_empty() {
+            return vec![top.to_owned()];
+        }
+        let names = below::list(self.dir(), "").into_iter().flatten().flatten();
+        names.map(|(name, _)| PathBuf::from(name)).filter(|name| !git::is_named(&name.to_string_lossy(), ".git")).collect()
     }
 
     /// A look, if links may lead elsewhere than at the last one that this made.

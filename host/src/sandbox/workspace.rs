@@ -23,6 +23,16 @@ pub struct Workspace {
     has_new_links: AtomicBool,
 }
 
+/// What settings of git name in a workspace.
+#[derive(Debug, Default)]
+pub(super) struct NamedByGit {
+    pub(super) paths: Vec<PathBuf>,
+    /// Directories of repositories whose settings exceed a limit, and so may name more.
+    pub(super) not_analysed: Vec<PathBuf>,
+    /// The first limit that was exceeded.
+    pub(super) problem: Option<String>,
+}
+
 /// The directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use {path} as the workspace: {source}")]
@@ -43,7 +53,7 @@ impl Workspace {
     /// With other paths hidden and protected than those of the program's own list; what the settings of its repository name
     /// as hooks or as further settings is protected as well.
     pub fn protecting(self, paths: ProtectedPaths) -> Self {
-        let mut named: Vec<PathBuf> = self.named_by_git(&[PathBuf::new()]);
+        let mut named = self.named_by_git(&[PathBuf::new()]).paths;
         named.extend(git::links_in(&self.root, Path::new(".git")));
         let named = named.iter().filter_map(|path| WorkspacePath::parse(path.to_str()?, None).ok());
         let paths = named.fold(paths, |paths, path| paths.and_place(&path, Protected::ReadOnly));
@@ -52,15 +62,30 @@ impl Workspace {
 
     /// The paths that settings of git name for git to run: those outside of the workspace, and those of the repositories in
     /// these directories. Settings that cannot be read name nothing here; commands are refused then.
-    pub(super) fn named_by_git(&self, tops: &[PathBuf]) -> Vec<PathBuf> {
-        let Ok(mut settings) = git::NamedPaths::new(&self.root, &git::UserSettings::of_this_process()) else { return Vec::new() };
-        let mut named = settings.outside_paths().unwrap_or_default();
+    pub(super) fn named_by_git(&self, tops: &[PathBuf]) -> NamedByGit {
+        let mut found = NamedByGit::default();
+        let settings = git::NamedPaths::new(&self.root, &git::UserSettings::of_this_process());
+        let Ok(mut settings) = settings.map_err(|problem| found.problem = Some(problem)) else { return found };
+        match settings.outside_paths() {
+            Ok(named) => found.paths.extend(named),
+            Err(problem) if settings.take_exceeded() => found.problem = Some(problem),
+            Err(_) => {}
+        }
+        settings.begin_look();
         for top in tops {
             let dot_git = top.join(".git");
             let is_bare = fs::symlink_metadata(self.root.join(&dot_git)).is_err();
-            named.extend(settings.of_repository(top, if is_bare { top } else { &dot_git }).unwrap_or_default());
+            match settings.of_repository(top, if is_bare { top } else { &dot_git }) {
+                Ok(named) => found.paths.extend(named),
+                Err(problem) if settings.take_exceeded() => {
+                    found.problem.get_or_insert(problem);
+                    found.not_analysed.push(top.clone());
+                }
+                // git does not run there either.
+                Err(_) => {}
+            }
         }
-        named.into_iter().collect()
+        found
     }
 
     /// What is refused whatever was granted.

@@ -1,6 +1,7 @@
 //! Where git finds what it runs, other than in `.git/hooks` and `.git/config`: any folder with the shape of a repository is
 //! one to whoever is in it, and settings name folders of hooks and further settings.
 
+mod budget;
 mod named;
 mod programs;
 mod reading;
@@ -13,9 +14,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::policy::folded;
+use crate::sandbox::links::LinkFollower;
 pub(in crate::sandbox) use named::NamedPaths;
 pub(in crate::sandbox) use settings::{Setting, parse_settings};
-pub(in crate::sandbox) use trace::{below, ways_to};
+pub(in crate::sandbox) use trace::below;
+use trace::{trace_below, ways_along};
 pub(in crate::sandbox) use user::UserSettings;
 
 /// Hooks that are looked at.
@@ -55,7 +58,12 @@ pub(in crate::sandbox) fn links_in(root: &Path, repository: &Path) -> Vec<PathBu
     let paths = RUN.iter().map(|name| repository.join(name)).chain(hooks.map(|entry| repository.join("hooks").join(entry.file_name())));
     // In place of a directory a link decides what the paths below are.
     let obeyed = paths.chain([repository.join("info/attributes")]);
-    let ways = |path: PathBuf| ways_to(root, &root.join(&path)).into_iter().filter(move |way| *way != path);
+    // Many hooks can be links to the same chain of links.
+    let mut follower = LinkFollower::default();
+    let ways = |path: PathBuf| {
+        let chain = trace_below(&mut follower, root, &path);
+        ways_along(root, &root.join(&path), &chain).into_iter().filter(move |way| *way != path)
+    };
     obeyed.flat_map(ways).collect()
 }
 

@@ -6,8 +6,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::programs::HOOKS;
-use super::reading::{NamedPath, PathKind, References, SettingsReader};
-use super::trace::{below, trace, ways_to};
+use super::reading::{NamedPath, PathKind, References, SettingsReader, unusable};
+use super::trace::{below, ways_along};
 use super::user::UserSettings;
 
 /// Bytes of a file that points to a repository.
@@ -33,25 +33,38 @@ impl NamedPaths {
     pub(in crate::sandbox) fn new(root: &Path, user: &UserSettings) -> Result<Self, String> {
         let mut reader = SettingsReader::new(user.home.clone());
         let of_user = reader.read(&user.files, true)?;
+        reader.budget().renew();
         Ok(Self { root: root.to_owned(), reader, of_user })
+    }
+
+    /// Begins another look with a new budget. What is known of settings by their content stays known.
+    pub(in crate::sandbox) fn begin_look(&mut self) {
+        self.reader.budget().renew();
+    }
+
+    /// Whether a limit is the reason of an error since this was asked last: then git may run what is not known here.
+    pub(in crate::sandbox) fn take_exceeded(&mut self) -> bool {
+        self.reader.budget().take_exceeded()
     }
 
     /// The paths that the settings of one repository name, and those of the user there. `top` is a directory with an entry
     /// `.git`, and `dot_git` that entry; of a bare repository both are the repository.
     ///
     /// # Errors
-    /// Settings of the repository cannot be read.
+    /// Settings of the repository cannot be read, or all repositories together exceed a limit.
     pub(in crate::sandbox) fn of_repository(&mut self, top: &Path, dot_git: &Path) -> Result<BTreeSet<PathBuf>, String> {
         let (top, dot_git) = (self.root.join(top), self.root.join(dot_git));
         let mut paths = BTreeSet::new();
-        let Some((own, common)) = locate(&dot_git) else { return Ok(paths) };
-        let references = self.reader.read(&[common.join("config"), own.join("config"), own.join("config.worktree")], false)?;
+        let Some((own, common)) = self.locate(&dot_git).map_err(|why| unusable(&dot_git, &why))? else { return Ok(paths) };
+        let config = common.join("config");
+        let references = self.reader.read(&[config.clone(), own.join("config"), own.join("config.worktree")], false)?;
         // git runs hooks in the top directory of a worktree, or in the repository.
-        let mut bases = vec![top, own.clone(), common];
+        let mut bases = BTreeSet::from([top, own.clone(), common]);
         bases.extend(references.worktrees.iter().map(|worktree| own.join(worktree)));
-        for references in [&references, &self.of_user] {
-            self.add(references, &bases, &mut paths);
-        }
+        let of_user = std::mem::take(&mut self.of_user);
+        let added = [&references, &of_user].into_iter().try_for_each(|references| self.add(references, &bases, &mut paths));
+        self.of_user = of_user;
+        added.map_err(|why| unusable(&config, &why))?;
         Ok(paths)
     }
 
@@ -60,8 +73,7 @@ impl NamedPaths {
     /// # Errors
     /// Settings of such a repository cannot be read.
     pub(in crate::sandbox) fn outside_paths(&mut self) -> Result<BTreeSet<PathBuf>, String> {
-        let mut paths = BTreeSet::new();
-        self.add(&self.of_user, &[], &mut paths);
+        let mut paths = self.of_user_below(&BTreeSet::new())?;
         let above: Vec<PathBuf> = self.root.ancestors().skip(1).map(Path::to_owned).collect();
         for top in above.iter().filter(|top| fs::symlink_metadata(top.join(".git")).is_ok()) {
             paths.extend(self.of_repository(top, &top.join(".git"))?);
@@ -71,43 +83,103 @@ impl NamedPaths {
 
     /// The paths that settings of the user name in every repository, below the top directory of a new one.
     pub(in crate::sandbox) fn of_user_in(&self, top: &Path) -> Vec<PathBuf> {
+        let bases = BTreeSet::from([self.root.join(top)]);
+        // A look of its own: after a command there is nobody to refuse it to, and so a path that cannot be followed stays
+        // protected itself.
+        let mut look = Self { root: self.root.clone(), ..Self::default() };
         let mut paths = BTreeSet::new();
-        let relative = self.of_user.named.iter().filter(|named| named.path.is_relative()).cloned().collect();
-        let references = References { named: relative, ..References::default() };
-        self.add(&references, &[self.root.join(top)], &mut paths);
+        for named in self.of_user.named.iter().filter(|named| named.path.is_relative()) {
+            let one = References { named: BTreeSet::from([named.clone()]), ..References::default() };
+            if look.add(&one, &bases, &mut paths).is_err() {
+                paths.extend(bases.iter().filter_map(|base| below(&self.root, &base.join(&named.path))));
+            }
+        }
         paths.into_iter().collect()
     }
 
-    fn add(&self, references: &References, bases: &[PathBuf], paths: &mut BTreeSet<PathBuf>) {
+    fn of_user_below(&mut self, bases: &BTreeSet<PathBuf>) -> Result<BTreeSet<PathBuf>, String> {
+        let mut paths = BTreeSet::new();
+        let of_user = std::mem::take(&mut self.of_user);
+        let added = self.add(&of_user, bases, &mut paths);
+        self.of_user = of_user;
+        added.map(|()| paths).map_err(|why| unusable(Path::new("~/.gitconfig"), &why))
+    }
+
+    fn add(&mut self, references: &References, bases: &BTreeSet<PathBuf>, paths: &mut BTreeSet<PathBuf>) -> Result<(), String> {
         for included in &references.includes {
-            paths.extend(ways_to(&self.root, included));
+            self.add_ways(included, Path::new(""), paths)?;
         }
         for NamedPath { path, kind } in &references.named {
             // A name without a directory is looked for in `PATH`, unless it is a file at the top.
             let is_name = path.components().count() == 1;
             if path.is_absolute() {
-                self.add_one(path, *kind, is_name, paths);
+                self.add_one(Path::new("/"), path, *kind, is_name, paths)?;
             } else {
-                bases.iter().for_each(|base| self.add_one(&base.join(path), *kind, is_name, paths));
+                bases.iter().try_for_each(|base| self.add_one(base, path, *kind, is_name, paths))?;
             }
         }
+        Ok(())
     }
 
-    fn add_one(&self, path: &Path, kind: PathKind, is_name: bool, paths: &mut BTreeSet<PathBuf>) {
+    fn add_ways(&mut self, base: &Path, path: &Path, paths: &mut BTreeSet<PathBuf>) -> Result<(), String> {
+        let chain = self.reader.budget().trace(base, path)?;
+        paths.extend(ways_along(&self.root, &base.join(path), &chain));
+        Ok(())
+    }
+
+    fn add_one(&mut self, base: &Path, path: &Path, kind: PathKind, is_name: bool, paths: &mut BTreeSet<PathBuf>) -> Result<(), String> {
+        let chain = self.reader.budget().trace(base, path)?;
+        let end = chain.end.as_deref();
+        let whole = base.join(path);
         match kind {
             // Of the workspace itself only the hooks can be protected.
-            PathKind::Directory if trace(path).end.as_deref() == Some(&self.root) => {
-                HOOKS.iter().for_each(|hook| paths.extend(ways_to(&self.root, &path.join(hook))));
+            PathKind::Directory if end == Some(&self.root) => {
+                HOOKS.iter().try_for_each(|hook| self.add_ways(base, &path.join(hook), paths))?;
             }
-            PathKind::Directory | PathKind::File => paths.extend(ways_to(&self.root, path)),
+            PathKind::Directory | PathKind::File => paths.extend(ways_along(&self.root, &whole, &chain)),
             PathKind::Word => {
-                let is_there = fs::symlink_metadata(path).is_ok();
-                let is_file = if is_there { !path.is_dir() } else { !is_name };
-                if is_file && !below(&self.root, path).is_some_and(|path| is_written_by_git(&path)) {
-                    paths.extend(ways_to(&self.root, path));
+                // Its end has no links to follow.
+                let there = end.and_then(|end| fs::symlink_metadata(end).ok());
+                let is_link = || chain.links.iter().any(|link| link.file_name() == path.file_name());
+                let is_file = there.map_or_else(|| !is_name || is_link(), |metadata| !metadata.is_dir());
+                if is_file && !below(&self.root, &whole).is_some_and(|path| is_written_by_git(&path)) {
+                    paths.extend(ways_along(&self.root, &whole, &chain));
                 }
             }
         }
+        Ok(())
+    }
+
+    /// The repository that an entry `.git` stands for, and the one that it shares settings and hooks with.
+    fn locate(&mut self, dot_git: &Path) -> Result<Option<(PathBuf, PathBuf)>, String> {
+        let Some(real) = self.real(dot_git)? else { return Ok(None) };
+        let Ok(metadata) = fs::metadata(&real) else { return Ok(None) };
+        let own = if metadata.is_dir() {
+            dot_git.to_owned()
+        } else {
+            let text = self.pointer(&real)?;
+            let target = text.as_deref().and_then(|text| text.strip_prefix("gitdir:"));
+            let (Some(target), Some(parent)) = (target, dot_git.parent()) else { return Ok(None) };
+            let target = parent.join(target.trim());
+            self.real(&target)?.unwrap_or(target)
+        };
+        let common = match self.real(&own.join("commondir"))? {
+            Some(real) => self.pointer(&real)?,
+            None => None,
+        };
+        let common = common.map_or_else(|| own.clone(), |common| own.join(common.trim()));
+        Ok(Some((own, common)))
+    }
+
+    fn real(&mut self, path: &Path) -> Result<Option<PathBuf>, String> {
+        self.reader.budget().trace(path, Path::new("")).map(|chain| chain.end)
+    }
+
+    /// The text of a file that points to a repository. Its path has no links.
+    fn pointer(&mut self, path: &Path) -> Result<Option<String>, String> {
+        let Some(text) = pointer(path) else { return Ok(None) };
+        self.reader.budget().take_bytes(text.len() as u64)?;
+        Ok(Some(text))
     }
 }
 
@@ -115,23 +187,6 @@ fn is_written_by_git(path: &Path) -> bool {
     let mut parts = path.iter().skip_while(|part| !part.eq_ignore_ascii_case(".git")).skip(1);
     let name = parts.next().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     WRITTEN_BY_GIT.contains(&name.as_str()) || name.ends_with("HEAD") || name.ends_with(".lock")
-}
-
-/// The repository that an entry `.git` stands for, and the one that it shares settings and hooks with.
-fn locate(dot_git: &Path) -> Option<(PathBuf, PathBuf)> {
-    let metadata = fs::metadata(dot_git).ok()?;
-    let own = if metadata.is_dir() {
-        dot_git.to_owned()
-    } else {
-        let text = pointer(dot_git)?;
-        let target = dot_git.parent()?.join(text.strip_prefix("gitdir:")?.trim());
-        target.canonicalize().unwrap_or(target)
-    };
-    let common = match pointer(&own.join("commondir")) {
-        Some(common) => own.join(common.trim()),
-        None => own.clone(),
-    };
-    Some((own, common))
 }
 
 fn pointer(path: &Path) -> Option<String> {
@@ -221,5 +276,46 @@ mod tests {
         place.write("../.git/config", "[core]\nhooksPath = ws/hooks");
         let mut named = NamedPaths::new(&place.root, &UserSettings::default()).expect("they are read");
         assert_eq!(named.outside_paths().expect("they are read"), BTreeSet::from(["hooks".into()]));
+    }
+
+    #[test]
+    fn a_crowd_of_settings_ends_the_look_and_the_same_settings_count_once() {
+        let place = Place::new();
+        let aliases = |from: usize| (from..from + 2000).map(|n| format!("a{n} = !a{n}/b\n")).collect::<String>();
+        let mut named = NamedPaths::new(&place.root, &UserSettings::default()).expect("they are read");
+        for n in 0..20 {
+            place.write(&format!("same{n}/config"), &format!("[alias]\n{}", aliases(0)));
+            let top = PathBuf::from(format!("same{n}"));
+            assert!(!named.of_repository(&top, &top).expect("it is read").is_empty());
+        }
+        let mut of_another = |n: usize| {
+            let top = PathBuf::from(format!("other{n}"));
+            place.write(&format!("other{n}/config"), &format!("[alias]\n{}", aliases(1 + n)));
+            named.of_repository(&top, &top)
+        };
+        let problem = (0..20).find_map(|n| of_another(n).err()).expect("they are too many");
+        assert!(problem.contains("/other4/config`") && problem.contains("more than 20000 programs"), "{problem}");
+        assert!(of_another(30).is_err());
+        assert!(named.take_exceeded());
+        named.begin_look();
+        assert!(named.of_repository(Path::new("same0"), Path::new("same0")).is_ok());
+        place.write("large/config", &"#".repeat(9 << 20)).write("large2/config", &"#".repeat(8 << 20));
+        assert!(named.of_repository(Path::new("large"), Path::new("large")).is_ok());
+        let problem = named.of_repository(Path::new("large2"), Path::new("large2")).expect_err("they are too large");
+        assert!(problem.contains("16 MiB together"), "{problem}");
+    }
+
+    #[test]
+    fn a_crowd_of_components_ends_the_look() {
+        let place = Place::new();
+        let words: String = (0..4000).map(|n| format!("a{n} = !{}x{n}\n", "d/../".repeat(100))).collect();
+        place.write("r/config", &format!("[alias]\n{words}"));
+        let mut named = NamedPaths::new(&place.root, &UserSettings::default()).expect("they are read");
+        let problem = named.of_repository(Path::new("r"), Path::new("r")).expect_err("they are too many");
+        assert!(problem.contains("through more than 500000") && problem.contains("/r/config`"), "{problem}");
+        place.write("s/config", &format!("[alias]\na = !{}x\n", "d/../".repeat(3000)));
+        named.begin_look();
+        let problem = named.of_repository(Path::new("s"), Path::new("s")).expect_err("it is too long");
+        assert!(problem.contains("too many directories and links"), "{problem}");
     }
 }

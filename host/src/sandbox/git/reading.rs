@@ -1,28 +1,30 @@
 //! Files of settings with everything that they include, and the paths that they name.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
+use super::budget::Budget;
 use super::programs::{ValueKind, kind_of};
-use super::settings::{Setting, parse_settings};
+use super::settings::{Setting, parse_within};
 use super::user::expanded;
 use super::words::paths_in;
 
 /// Bytes of one file of settings.
 const LARGEST: u64 = 16 << 20;
-/// Bytes of all files of settings that are read for one look at a workspace.
-const MOST_BYTES: u64 = 256 << 20;
 /// Files that include each other: the limit of git.
 const MOST_LEVELS: usize = 10;
 /// Files that are read for one repository.
 const MOST_FILES: usize = 1000;
 /// Paths that the settings of one repository name.
 const MOST_PATHS: usize = 5000;
+/// Bytes that the settings of one file need.
+const MOST_PARSED: usize = 64 << 20;
 
 /// A path that a setting names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,113 +49,147 @@ pub(super) struct References {
     /// Absolute paths of files that are included, also of files that do not exist.
     pub(super) includes: BTreeSet<PathBuf>,
     /// Values of `core.worktree`.
-    pub(super) worktrees: Vec<PathBuf>,
+    pub(super) worktrees: BTreeSet<PathBuf>,
     pub(super) named: BTreeSet<NamedPath>,
 }
 
-/// Reads files of settings, within limits.
+/// What one setting contributes.
+#[derive(Clone, Debug)]
+enum Contribution {
+    /// The path of another file of settings.
+    Include(PathBuf),
+    Worktree(PathBuf),
+    Named(NamedPath),
+}
+
+/// Reads files of settings, within limits. Files with the same content are analysed once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SettingsReader {
     home: Option<PathBuf>,
-    bytes: u64,
+    known: HashMap<Vec<u8>, Arc<[Contribution]>>,
+    budget: Budget,
 }
 
 impl SettingsReader {
     pub(super) fn new(home: Option<PathBuf>) -> Self {
-        Self { home, bytes: 0 }
+        Self { home, ..Self::default() }
+    }
+
+    /// What the look may spend.
+    pub(super) fn budget(&mut self) -> &mut Budget {
+        &mut self.budget
     }
 
     /// What these files and the files that they include name. A file that git refuses names nothing, since git does not run
     /// then. `tolerates_closed`: git passes over a file that the user may not read.
     ///
     /// # Errors
-    /// A file that git would read cannot be read here. The paths that it names cannot be protected.
+    /// A file that git would read cannot be read here, or a limit is exceeded. The paths that it names cannot be protected.
     pub(super) fn read(&mut self, files: &[PathBuf], tolerates_closed: bool) -> Result<References, String> {
         let mut references = References::default();
         let mut seen = BTreeSet::new();
         let mut ahead: VecDeque<(PathBuf, usize)> = files.iter().map(|file| (file.clone(), 0)).collect();
         while let Some((file, level)) = ahead.pop_front() {
-            let Ok(real) = file.canonicalize().or_else(|error| ignoring_missing(error, &file)) else { continue };
-            if !seen.insert(real) {
+            let chain = self.budget.trace(&file, Path::new("")).map_err(|why| unusable(&file, &why))?;
+            // The links form a circle, or are more than git follows.
+            let Some(real) = chain.end else { continue };
+            if !seen.insert(real.clone()) {
                 continue;
             }
             if seen.len() > MOST_FILES {
-                return Err(unusable(&file, &format!("it is one of more than {MOST_FILES} files that include each other")));
+                let why = self.budget.exceeded(format!("it is one of more than {MOST_FILES} files that include each other"));
+                return Err(unusable(&file, &why));
             }
-            let Some(text) = self.text_of(&file, tolerates_closed)? else { continue };
-            for setting in parse_settings(&text).unwrap_or_default() {
-                if let Some(included) = self.take(setting, &file, &mut references)
-                    && level < MOST_LEVELS
-                {
-                    ahead.push_back((included, level + 1));
+            let Some(contributions) = self.contributions_of(&file, &real, tolerates_closed)? else { continue };
+            for contribution in contributions.iter() {
+                match contribution {
+                    // Whether a condition holds changes from one moment to the next.
+                    Contribution::Include(path) => {
+                        let Some(included) = file.parent().map(|parent| parent.join(path)) else { continue };
+                        references.includes.insert(included.clone());
+                        if level < MOST_LEVELS {
+                            ahead.push_back((included, level + 1));
+                        }
+                    }
+                    Contribution::Worktree(path) => drop(references.worktrees.insert(path.clone())),
+                    Contribution::Named(named) => drop(references.named.insert(named.clone())),
                 }
-            }
-            if references.named.len() + references.includes.len() > MOST_PATHS {
-                return Err(unusable(&file, &format!("it and the files that it includes name more than {MOST_PATHS} paths")));
+                if references.named.len() + references.includes.len() + references.worktrees.len() > MOST_PATHS {
+                    let why = format!("it and the files that it includes name more than {MOST_PATHS} paths");
+                    return Err(unusable(&file, &self.budget.exceeded(why)));
+                }
             }
         }
         Ok(references)
     }
 
-    /// Adds what one setting names. Gives the path of a file that it includes.
-    fn take(&self, setting: Setting, file: &Path, references: &mut References) -> Option<PathBuf> {
-        let Setting { section, key, value, .. } = setting;
-        let value = value.filter(|value| !value.is_empty())?;
-        let path = || expanded(&value, self.home.as_deref());
-        match (section.as_str(), key.as_str()) {
-            // Whether a condition holds changes from one moment to the next.
-            ("include" | "includeif", "path") => {
-                let included = file.parent()?.join(path());
-                references.includes.insert(included.clone());
-                return Some(included);
+    /// The contributions of one file, whose path without links is `real`.
+    fn contributions_of(&mut self, file: &Path, real: &Path, tolerates_closed: bool) -> Result<Option<Arc<[Contribution]>>, String> {
+        let bytes = match read(real) {
+            Ok(None) => return Ok(None),
+            Ok(Some(bytes)) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && tolerates_closed => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                let why = self.budget.exceeded(format!("it is larger than {} MiB", LARGEST >> 20));
+                return Err(unusable(file, &why));
             }
-            ("core", "worktree") => references.worktrees.push(path()),
-            _ => {
-                let mut add = |path: PathBuf, kind| {
-                    references.named.insert(NamedPath { path, kind });
-                };
-                let mut add_line = |line: &str| {
-                    let words = paths_in(line);
-                    words.iter().for_each(|word| add(expanded(word, self.home.as_deref()), PathKind::Word));
-                };
-                match kind_of(&section, &key)? {
-                    ValueKind::Directory => add(path(), PathKind::Directory),
-                    ValueKind::File => add(path(), PathKind::File),
-                    ValueKind::CommandLine => {
-                        add_line(value.trim_start_matches('!'));
-                        // Where git takes the whole value for a path.
-                        add(path(), PathKind::Word);
-                    }
-                    ValueKind::Alias => match value.strip_prefix('!') {
-                        Some(line) => add_line(line),
-                        None => add_line(&format!("git {value}")),
-                    },
-                    ValueKind::Address => add_line(value.split_once("::").map_or("", |(_, line)| line)),
-                }
-            }
+            Err(error) => return Err(unusable(file, &error.to_string())),
+        };
+        self.budget.take_bytes(bytes.len() as u64).map_err(|why| unusable(file, &why))?;
+        if let Some(known) = self.known.get(&bytes) {
+            return Ok(Some(Arc::clone(known)));
         }
-        None
+        let contributions: Arc<[_]> = self.analyse(&String::from_utf8_lossy(&bytes)).map_err(|why| unusable(file, &why))?.into();
+        self.known.insert(bytes, Arc::clone(&contributions));
+        Ok(Some(contributions))
     }
 
-    fn text_of(&mut self, file: &Path, tolerates_closed: bool) -> Result<Option<String>, String> {
-        match read(file) {
-            Ok(None) => Ok(None),
-            Ok(Some(bytes)) => {
-                self.bytes += bytes.len() as u64;
-                if self.bytes > MOST_BYTES {
-                    return Err(unusable(file, &format!("it is one of several with more than {} MiB", MOST_BYTES >> 20)));
-                }
-                Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
-            }
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && tolerates_closed => Ok(None),
-            Err(error) => Err(unusable(file, &error.to_string())),
+    fn analyse(&mut self, text: &str) -> Result<Vec<Contribution>, String> {
+        let Ok(settings) = parse_within(text, MOST_PARSED) else {
+            return Err(self.budget.exceeded(format!("its settings need more than {} MiB", MOST_PARSED >> 20)));
+        };
+        let mut contributions = Vec::new();
+        for setting in settings.unwrap_or_default() {
+            let before = contributions.len();
+            let is_naming = add_contributions(&setting, self.home.as_deref(), &mut contributions);
+            self.budget.take_words(usize::from(is_naming) + contributions.len() - before)?;
         }
+        Ok(contributions)
     }
 }
 
-/// A path that cannot be resolved is left as it is, unless nothing is there.
-fn ignoring_missing(error: io::Error, file: &Path) -> io::Result<PathBuf> {
-    if is_missing(&error) { Err(error) } else { Ok(file.to_owned()) }
+/// Adds what one setting names. Gives whether it is a setting that names paths.
+fn add_contributions(setting: &Setting, home: Option<&Path>, contributions: &mut Vec<Contribution>) -> bool {
+    let Setting { section, key, value, .. } = setting;
+    let Some(value) = value.as_deref().filter(|value| !value.is_empty()) else { return false };
+    let path = || expanded(value, home);
+    match (section.as_str(), key.as_str()) {
+        ("include" | "includeif", "path") => contributions.push(Contribution::Include(path())),
+        ("core", "worktree") => contributions.push(Contribution::Worktree(path())),
+        _ => {
+            let Some(kind) = kind_of(section, key) else { return false };
+            let mut add = |path: PathBuf, kind| contributions.push(Contribution::Named(NamedPath { path, kind }));
+            let mut add_line = |line: &str| {
+                let words = paths_in(line);
+                words.iter().for_each(|word| add(expanded(word, home), PathKind::Word));
+            };
+            match kind {
+                ValueKind::Directory => add(path(), PathKind::Directory),
+                ValueKind::File => add(path(), PathKind::File),
+                ValueKind::CommandLine => {
+                    add_line(value.trim_start_matches('!'));
+                    // Where git takes the whole value for a path.
+                    add(path(), PathKind::Word);
+                }
+                ValueKind::Alias => match value.strip_prefix('!') {
+                    Some(line) => add_line(line),
+                    None => add_line(&format!("git {value}")),
+                },
+                ValueKind::Address => add_line(value.split_once("::").map_or("", |(_, line)| line)),
+            }
+        }
+    }
+    true
 }
 
 fn is_missing(error: &io::Error) -> bool {
@@ -179,12 +215,12 @@ fn read(file: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     opened.take(LARGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST {
-        return Err(io::Error::other(format!("it is larger than {} MiB", LARGEST >> 20)));
+        return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok(Some(bytes))
 }
 
-fn unusable(file: &Path, why: &str) -> String {
+pub(super) fn unusable(file: &Path, why: &str) -> String {
     let file = crate::shown::line(&file.display().to_string(), 200);
     format!(
         "settings of git cannot be read: {file}: {why}. Files that they name for git to run cannot be protected from commands\n\

@@ -15,8 +15,27 @@ pub(in crate::sandbox) struct Setting {
     pub(in crate::sandbox) value: Option<String>,
 }
 
-/// The settings in the order of the file; `None` for what git cannot read either.
+/// Bytes of all settings of a file. A long subsection counts for each of its settings.
+const MOST_BYTES: usize = 256 << 20;
+
+/// The settings in the order of the file; `None` for what git cannot read either, and for settings of more than 256 MiB.
 pub(in crate::sandbox) fn parse_settings(text: &str) -> Option<Vec<Setting>> {
+    parse_within(text, MOST_BYTES).ok().flatten()
+}
+
+/// The settings need more bytes than allowed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooLong;
+
+/// The settings in the order of the file, if they need at most `most` bytes; `None` for what git cannot read either.
+pub(super) fn parse_within(text: &str, most: usize) -> Result<Option<Vec<Setting>>, TooLong> {
+    let mut left = Some(most);
+    let settings = parse(text, &mut left);
+    if left.is_none() { Err(TooLong) } else { Ok(settings) }
+}
+
+/// Stops with `left` at `None` when the settings need more bytes.
+fn parse(text: &str, left: &mut Option<usize>) -> Option<Vec<Setting>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let mut chars = text.chars().peekable();
     let mut settings = Vec::new();
@@ -27,6 +46,9 @@ pub(in crate::sandbox) fn parse_settings(text: &str) -> Option<Vec<Setting>> {
             '[' => section = Some(header(&mut chars)?),
             c if c.is_whitespace() => {}
             c if c.is_ascii_alphabetic() => {
+                let length = section.as_ref().map_or(0, |(name, inner)| name.len() + inner.as_ref().map_or(0, String::len));
+                *left = left.and_then(|left| left.checked_sub(length + size_of::<Setting>()));
+                (*left)?;
                 let (section, subsection) = section.clone()?;
                 let mut key = String::from(c.to_ascii_lowercase());
                 while let Some(c) = chars.next_if(|c| c.is_ascii_alphanumeric() || *c == '-') {
@@ -126,5 +148,18 @@ fn value(chars: &mut Peekable<Chars<'_>>) -> Option<String> {
         };
         value.push_str(&std::mem::take(&mut blanks));
         value.push(c);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_subsection_counts_for_each_of_its_settings() {
+        let text = format!("[a \"{}\"]\n{}", "x".repeat(10_000), "k\n".repeat(10_000));
+        assert_eq!(parse_within(&text, 1 << 20), Err(TooLong));
+        assert_eq!(parse_settings(&text).map(|settings| settings.len()), Some(10_000));
+        assert_eq!(parse_within("[a", 1 << 20), Ok(None));
     }
 }

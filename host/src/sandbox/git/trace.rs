@@ -3,16 +3,16 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use crate::sandbox::links::{self, LinkChain};
+use crate::sandbox::links::{LinkChain, LinkFollower};
 
-/// Follows an absolute path by the file system.
-pub(super) fn trace(path: &Path) -> LinkChain {
-    links::follow(Path::new("/"), path, |link| fs::read_link(link).ok())
+/// Follows a path from an absolute directory on, and remembers what it finds.
+pub(super) fn trace_below(follower: &mut LinkFollower, base: &Path, path: &Path) -> LinkChain {
+    follower.follow_below(base, path, &|link| fs::read_link(link).ok())
 }
 
 /// The paths of the workspace that decide what an absolute path is: as it is written, the links on its way, and its end.
-pub(in crate::sandbox) fn ways_to(root: &Path, path: &Path) -> Vec<PathBuf> {
-    let LinkChain { links, end, .. } = trace(path);
+pub(super) fn ways_along(root: &Path, path: &Path, chain: &LinkChain) -> Vec<PathBuf> {
+    let LinkChain { links, end, .. } = chain;
     let mut ways: Vec<PathBuf> = Vec::new();
     for way in [path].into_iter().chain(links.iter().map(PathBuf::as_path)).chain(end.as_deref()) {
         if let Some(way) = below(root, way)
@@ -60,7 +60,10 @@ mod tests {
         link("s/deep", "m");
         link("../../missing", "s/deep/out");
         link("loop", "loop");
-        let ways = |path: &str| ways_to(&root, &root.join(path)).iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+        let ways = |path: &str| {
+            let chain = trace_below(&mut LinkFollower::default(), &root, Path::new(path));
+            ways_along(&root, &root.join(path), &chain).iter().map(|path| path.display().to_string()).collect::<Vec<_>>()
+        };
         assert_eq!(ways("l/hooks"), ["l/hooks", "l", "m", "s/deep/hooks"]);
         assert_eq!(ways("l/../x"), ["x", "l", "m", "s/x"]);
         assert_eq!(ways("l/out/a"), ["l/out/a", "l", "m", "s/deep/out", "missing/a"]);

@@ -1,6 +1,8 @@
 //! The words of a line for the shell that may be paths of programs.
 
 use std::collections::BTreeSet;
+use std::iter::Peekable;
+use std::str::Chars;
 
 /// Lines in lines (`sh -c '…'`) that are looked into.
 const MOST_LEVELS: usize = 4;
@@ -32,14 +34,16 @@ pub(super) fn paths_in(line: &str) -> Vec<String> {
 }
 
 fn collect(line: &str, levels: usize, found: &mut BTreeSet<String>) {
-    let commands = commands_of(line);
+    let (commands, mut substitutions) = commands_of(line);
     let program_of = |command: &[String]| command.iter().position(|word| !PREFIXES.contains(&word.as_str()) && !is_assignment(word));
     let runs_what_it_reads = commands.iter().any(|command| {
         let program = program_of(command).map(|at| name_of(&command[at]));
         program.is_some_and(|program| RUNNERS.contains(&program))
     });
     let mut directory = None;
-    for command in &commands {
+    // Words that are looked into as lines of their own.
+    let mut entered = vec![0; commands.len()];
+    for (number, command) in commands.iter().enumerate() {
         let at = program_of(command).unwrap_or(command.len());
         let program = command.get(at).map_or("", |word| name_of(word));
         if let ("cd" | "pushd", Some(to)) = (program, command.get(at + 1)) {
@@ -51,6 +55,7 @@ fn collect(line: &str, levels: usize, found: &mut BTreeSet<String>) {
             program => READERS.contains(&program) && !runs_what_it_reads,
         };
         let words = if is_data { &command[..(at + 1).min(command.len())] } else { &command[..] };
+        entered[number] = words.len();
         for word in words {
             add(word, directory.as_deref(), found);
             if levels > 0 && word.contains([' ', '\t', '\n', ';', '&', '|', '(', '`']) {
@@ -58,6 +63,19 @@ fn collect(line: &str, levels: usize, found: &mut BTreeSet<String>) {
             }
         }
     }
+    // A shell runs them also in data.
+    substitutions.retain(|substitution| substitution.word >= entered[substitution.command]);
+    if levels > 0 {
+        substitutions.iter().for_each(|substitution| collect(&substitution.line, levels - 1, found));
+    }
+}
+
+/// A command in double quotes whose output a shell puts in its place.
+struct Substitution {
+    line: String,
+    command: usize,
+    /// The number of the word in the command. The target of output is no word and has the highest number.
+    word: usize,
 }
 
 /// The last part of the path of a program.
@@ -103,8 +121,10 @@ fn path_of(word: &str) -> Option<String> {
     is_path.then(|| path.to_owned())
 }
 
-/// The simple commands of a line, each in words without their quotes. Where output goes is no word.
-fn commands_of(line: &str) -> Vec<Vec<String>> {
+/// The simple commands of a line, each in words without their quotes, and the substitutions in double quotes. Where output
+/// goes is no word.
+fn commands_of(line: &str) -> (Vec<Vec<String>>, Vec<Substitution>) {
+    let mut substitutions = Vec::new();
     let mut commands = vec![Vec::new()];
     let mut word: Option<String> = None;
     let mut is_target = false;
@@ -116,10 +136,29 @@ fn commands_of(line: &str) -> Vec<Vec<String>> {
             '"' => {
                 let word = word.get_or_insert_default();
                 while let Some(c) = chars.next().filter(|c| *c != '"') {
-                    match c {
-                        '\\' => word.extend(chars.next()),
-                        c => word.push(c),
-                    }
+                    let line = match c {
+                        '\\' => {
+                            word.extend(chars.next());
+                            continue;
+                        }
+                        '$' if chars.next_if_eq(&'(').is_some() => {
+                            let line = until_parenthesis(&mut chars);
+                            word.extend(["$(", &line, ")"]);
+                            line
+                        }
+                        '`' => {
+                            let line = until_backtick(&mut chars);
+                            word.extend(["`", &line, "`"]);
+                            line
+                        }
+                        c => {
+                            word.push(c);
+                            continue;
+                        }
+                    };
+                    let command = current();
+                    let word = if is_target { usize::MAX } else { commands[command].len() };
+                    substitutions.push(Substitution { line, command, word });
                 }
             }
             '\\' => word.get_or_insert_default().extend(chars.next().filter(|c| *c != '\n')),
@@ -152,7 +191,57 @@ fn commands_of(line: &str) -> Vec<Vec<String>> {
     {
         last.push(ended);
     }
-    commands
+    (commands, substitutions)
+}
+
+/// The line of a `$(…)`, up to its last parenthesis.
+fn until_parenthesis(chars: &mut Peekable<Chars<'_>>) -> String {
+    let mut line = String::new();
+    // What is open, the innermost last.
+    let mut open = vec![')'];
+    while let Some(c) = chars.next() {
+        let is_in_quotes = open.last() == Some(&'"');
+        match c {
+            // The parenthesis after a pattern of `case` closes nothing.
+            ')' if line.contains("case ") && !line.contains("esac") => {}
+            c if open.last() == Some(&c) => {
+                open.pop();
+                if open.is_empty() {
+                    break;
+                }
+            }
+            '\\' => {
+                line.push(c);
+                line.extend(chars.next());
+                continue;
+            }
+            '\'' if !is_in_quotes => {
+                line.push(c);
+                for c in chars.by_ref() {
+                    line.push(c);
+                    if c == '\'' {
+                        break;
+                    }
+                }
+                continue;
+            }
+            '"' | '`' => open.push(c),
+            '(' if !is_in_quotes || line.ends_with('$') => open.push(')'),
+            _ => {}
+        }
+        line.push(c);
+    }
+    line
+}
+
+/// The line between backticks, without the backslashes that protect it from the outer quotes.
+fn until_backtick(chars: &mut Peekable<Chars<'_>>) -> String {
+    let mut line = String::new();
+    while let Some(c) = chars.next().filter(|c| *c != '`') {
+        let escaped = (c == '\\').then(|| chars.next_if(|c| matches!(c, '`' | '\\' | '$' | '"'))).flatten();
+        line.push(escaped.unwrap_or(c));
+    }
+    line
 }
 
 #[cfg(test)]
@@ -178,6 +267,16 @@ mod tests {
             ("cat ./x | sh", &["./x", "cat", "sh"]),
             ("make > out/log 2>&1", &["2", "make"]),
             ("gh pr view https://a/b refs/heads/x", &["gh", "pr", "view"]),
+            ("echo \"$(./tools/x1)\"", &["./tools/x1", "echo"]),
+            ("echo \"base: $(tools/x2 --q)\" a/b", &["echo", "tools/x2"]),
+            ("echo \"`tools/x3`\" '$(a/b)' \"\\$(c/d)\" \"\\`e/f\\`\"", &["echo", "tools/x3"]),
+            ("printf %s \"$(echo \"`tools/x4 \\\"a b\\\"`\")\"", &["a", "a b", "b", "echo", "printf", "tools/x4"]),
+            ("cd \"$(tools/x5)\"; echo > \"$(tools/o)\"", &["echo", "tools/o", "tools/x5"]),
+            ("git log --format=\"$(sh tools/x6 'a b')\"", &["a", "a b", "b", "git", "sh", "tools/x6"]),
+            ("echo \"$(echo ')' \"(\" $((1)) $(tools/x7))\" c/d", &["1", "echo", "tools/x7"]),
+            ("cat \"${X:-$(tools/x8)}\" \"it's $(tools/x9)\"", &["cat", "tools/x8", "tools/x9"]),
+            ("echo \"$(case a in a) tools/y ;; esac)\" b/c", &["a", "case", "echo", "esac", "in", "tools/y"]),
+            ("echo \"$(\" tools/x", &[" tools/x", "echo", "tools/x"]),
             ("unclosed 'a/b", &["a/b", "unclosed"]),
             ("back\\", &["back"]),
         ] {

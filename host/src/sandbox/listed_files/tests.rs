@@ -152,3 +152,23 @@ fn a_link_in_place_of_a_directory_gives_what_it_leads_to_the_protection_of_that_
     let linking = |place: &str| workspace.guard().changing(place, Doing::MakeLink).map_err(|denial| denial.code);
     assert_eq!((linking("sub/.config"), linking("plain")), (Err(crate::policy::Code::Protected), Ok(())));
 }
+
+#[test]
+fn a_repository_with_too_many_settings_is_protected_as_a_whole() {
+    let aliases: String = (0..30_000).map(|n| format!("a{n} = \"!a{n}/b c/d\"\n")).collect();
+    let settings = format!("[alias]\n{aliases}");
+    let (folder, workspace) = folder(&[("r/HEAD", ""), ("r/objects/x", ""), ("r/refs/x", ""), ("r/config", &settings), ("src/x", "")]);
+    let protected = |found: &ListedFiles, name: &str| {
+        let paths =
+            found.behind_protected().fold(crate::policy::ProtectedPaths::default(), |paths, (path, how)| paths.and_place(path, how));
+        paths.of(&workspace.parse(name).expect("a path"))
+    };
+    let found = workspace.listed_files();
+    assert!(found.not_analysed().is_some_and(|problem| problem.contains("/r/config") && problem.contains("\nhint: ")));
+    assert!(!found.is_cut());
+    assert_eq!((protected(&found, "r/a5/b"), protected(&found, "src/x")), (Some(Protected::ReadOnly), None));
+    fs::create_dir(folder.path().join(".git")).expect("a directory");
+    fs::rename(folder.path().join("r/config"), folder.path().join(".git/config")).expect("it is moved");
+    let found = workspace.listed_files();
+    assert_eq!(protected(&found, "src/x"), Some(Protected::ReadOnly), "of the workspace itself");
+}

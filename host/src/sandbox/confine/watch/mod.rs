@@ -148,6 +148,7 @@ impl Snapshot {
             for (path, how) in &named {
                 protected = protected.and_place(path, *how);
             }
+            git.begin_look();
             let mut snapshot = Walk::new(root, &protected, keeping, None, goes_on).with_settings(git).run(None)?;
             git = std::mem::take(&mut snapshot.git);
             snapshot.close_again(root, &Self::default());
