@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Tells cargo; it reads what a build script prints.
+/// Prints an instruction for cargo, which reads the output of a build script.
 fn announce(instruction: &str) {
     println!("cargo::{instruction}");
 }

@@ -36,7 +36,10 @@ pub fn check(path: &Path) -> Result<(), NotPrivate> {
     }
 }
 
-/// Finds that nobody else can have written an open file.
+/// Checks that an open file belongs to this user and that nobody else can write it.
+///
+/// # Errors
+/// It belongs to somebody else, or its mode lets the group or others write.
 pub fn check_file(metadata: &fs::Metadata) -> Result<(), NotPrivate> {
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         Err(NotPrivate::Is("belongs to somebody else"))

@@ -264,7 +264,7 @@ fn aliases_and_tools_without_paths_protect_nothing() {
     }
 }
 
-/// Files with several names are told from files that a command gave another name.
+/// Only a hard link that a command made is undone.
 #[test]
 fn a_file_that_had_two_names_before_stays_as_it_is() {
     for level in LEVELS {

@@ -196,13 +196,15 @@ pub(super) fn of_machine(rules: &CommandRules, home: Option<&Path>, variable: im
     Places { read, write, list: Vec::new() }
 }
 
-/// What is in a home and in no toolchain.
+/// Private files and directories of a home directory, which no toolchain needs.
 const PRIVATE: &[&str] =
     &[".aws", ".azure", ".config", ".docker", ".gnupg", ".kube", ".local/share/keyrings", ".local/state", ".netrc", ".ssh"];
 
-/// The user's home, as it is written and without links.
+/// The user's home directory.
 struct Home<'a> {
+    /// The path as the environment names it.
     written: &'a Path,
+    /// The path without links.
     real: PathBuf,
 }
 
@@ -211,7 +213,7 @@ impl<'a> Home<'a> {
         Self { written, real: written.canonicalize().unwrap_or_else(|_| written.to_owned()) }
     }
 
-    /// Whether a path, followed to where it leads, shows neither the home nor a private part of it as a whole.
+    /// Whether commands may see a path: its target is no parent of the home directory or of a private directory, and is in none.
     fn may_show(&self, path: &Path) -> bool {
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let homes = [self.written, &self.real];
@@ -223,8 +225,8 @@ impl<'a> Home<'a> {
     }
 }
 
-/// A path that the environment names, if it shows neither the whole home nor more than that, nor `/etc`. With `..` in it, it is
-/// the path that it leads to.
+/// Returns the path under which commands see a directory that a variable names, and `None` if that would show them the home
+/// directory, `/etc`, or a top-level directory. A path with `..` is replaced by its target.
 fn shown_by_variable(path: &Path, home: Option<&Home<'_>>) -> Option<PathBuf> {
     let real = path.canonicalize().ok()?;
     let is_harmless = |path: &Path| path.is_absolute() && path.components().count() > 2 && !path.starts_with("/etc");

@@ -129,13 +129,13 @@ impl<'a> Restoration<'a> {
                 Some(had) if entry.is_as(had) => {}
                 // A folder keeps what is in it; its mode is put back below.
                 Some(had) if had.kind == entry.kind && entry.kind.is_dir() => {}
-                Some(had) if entry.has_new_name(had) => self.take_away(path, "was given another name"),
+                Some(had) if entry.has_new_name(had) => self.take_away(path, "got another hard link"),
                 Some(_) => self.take_away(path, "was changed"),
                 // Its folder was renamed, and it is what it was.
                 None if self.before.of_the_same(entry).is_some_and(|had| had.how == entry.how && entry.is_as(had)) => {}
                 // What is written through another name later is written here.
                 None if entry.has_other_names() => self.take_away(path, "was made with another name for it"),
-                // git writes through links in its directory, and makes none there.
+                // git makes no links in its own directory, and writes through those that are there.
                 None if entry.kind.is_symlink() && !is_harmless(entry) => self.take_away(path, "was made"),
                 None if is_harmless(entry) && !is_too_much => {}
                 None if !is_too_much && is_of_new_repository(&self.workspace, path) => {}

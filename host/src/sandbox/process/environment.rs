@@ -24,7 +24,7 @@ const PASSED_ON: &[&str] = &[
     "VIRTUAL_ENV",
 ];
 
-/// The categories of the user's language, as POSIX and glibc name them.
+/// The locale categories of POSIX and glibc. Other names that begin with `LC_` may hold a secret.
 const LOCALE: &[&str] = &[
     "LC_ADDRESS",
     "LC_ALL",

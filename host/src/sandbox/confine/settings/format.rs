@@ -17,16 +17,16 @@ pub(in crate::sandbox::confine) enum Format {
     Lines,
     /// Only the addresses in it are understood.
     Text,
-    /// XML: elements, and pairs of `key` and `value`.
+    /// XML with elements, and with pairs of the attributes `key` and `value`.
     Markup,
-    /// Nothing but secrets.
+    /// A file that contains only secrets. The copy is empty.
     Credentials,
-    /// JSON of nothing but secrets.
+    /// A JSON file that contains only secrets. The copy is an empty object.
     JsonCredentials,
 }
 
-/// Settings of package managers that are looked for by their names in every directory of a workspace. Those of git and npm are
-/// protected paths, which are found anyway.
+/// The names of settings files of package managers, which are searched for in every directory of a workspace. Those of git and npm
+/// are protected paths, and are found as such.
 const IN_WORKSPACE: &[(&str, Format)] = &[
     (".condarc", Format::Lines),
     (".yarnrc", Format::Lines),
@@ -69,7 +69,7 @@ impl Format {
         }
     }
 
-    /// The format of a file that a variable or a list names, whose directory may have any name.
+    /// Returns the format of a file that is shown to commands by its own path, such as `config.toml` in a `CARGO_HOME` of any name.
     pub(super) fn of_named(path: &Path) -> Option<Self> {
         let is_of_git = path.parent().is_some_and(|parent| parent.ends_with(".config/git"));
         match path.file_name()?.to_str()? {

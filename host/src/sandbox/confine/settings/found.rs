@@ -11,9 +11,8 @@ const MOST_FOUND: usize = 200;
 /// Files that settings include, and that those include in turn.
 const MOST_INCLUDED: usize = 200;
 
-/// Where settings are in a folder that is shown to commands as a whole: that of a toolchain, of an environment of Python's, or
-/// of a repository outside of the workspace. Those of git, and
-/// the passwords that it stores, have a `HEAD` beside them.
+/// Paths of settings in every directory that commands see as a whole: a toolchain, a Python environment, or a repository outside of
+/// the workspace. Settings and stored passwords of git count only beside a `HEAD`, or in `.git`.
 const IN_FOLDERS: &[(&str, Format)] = &[
     ("config", Format::Git),
     ("config.worktree", Format::Git),
@@ -21,17 +20,6 @@ const IN_FOLDERS: &[(&str, Format)] = &[
     (".git-credentials", Format::Credentials),
     (".git/config", Format::Git),
     (".git/credentials", Format::Credentials),
-    ("etc/gitconfig", Format::Git),
-    ("local/etc/gitconfig", Format::Git),
-    ("*/etc/gitconfig", Format::Git),
-    ("cargo/config", Format::Cargo),
-    ("cargo/config.toml", Format::Cargo),
-    ("cargo/credentials", Format::Cargo),
-    ("cargo/credentials.toml", Format::Cargo),
-    ("local/cargo/config", Format::Cargo),
-    ("local/cargo/config.toml", Format::Cargo),
-    ("local/cargo/credentials", Format::Cargo),
-    ("local/cargo/credentials.toml", Format::Cargo),
     ("modules/*/config", Format::Git),
     ("modules/*/modules/*/config", Format::Git),
     ("worktrees/*/config.worktree", Format::Git),
@@ -44,17 +32,9 @@ const IN_FOLDERS: &[(&str, Format)] = &[
     ("envs/*/.condarc", Format::Lines),
     ("envs/*/pip.conf", Format::Lines),
     ("pip.conf", Format::Lines),
-    ("*/pip.conf", Format::Lines),
-    ("local/pip.conf", Format::Lines),
     ("versions/*/pip.conf", Format::Lines),
     ("installs/*/*/pip.conf", Format::Lines),
     ("etc/npmrc", Format::Lines),
-    ("*/etc/npmrc", Format::Lines),
-    ("node/*/etc/npmrc", Format::Lines),
-    ("node-versions/*/installation/etc/npmrc", Format::Lines),
-    ("conf/settings.xml", Format::Markup),
-    ("*/conf/settings.xml", Format::Markup),
-    ("candidates/maven/*/conf/settings.xml", Format::Markup),
     ("local/etc/npmrc", Format::Lines),
     ("versions/node/*/etc/npmrc", Format::Lines),
     ("versions/*/etc/npmrc", Format::Lines),
@@ -65,16 +45,39 @@ const IN_FOLDERS: &[(&str, Format)] = &[
     ("config.toml", Format::Text),
 ];
 
-/// The same of tools that each have a folder of their own in there.
-const OF_TOOLS: &[(&str, &str)] = &[("pipx/venvs", "*/pipx_metadata.json"), ("uv/tools", "*/uv-receipt.toml")];
+/// Paths of settings in one such directory, which is named by its end.
+const IN_ONE_FOLDER: &[(&str, &str, Format)] = &[
+    (".fnm", "node-versions/*/installation/etc/npmrc", Format::Lines),
+    (".local/share/fnm", "node-versions/*/installation/etc/npmrc", Format::Lines),
+    (".local/share/mise/installs", "node/*/etc/npmrc", Format::Lines),
+    (".local/share/uv/python", "*/pip.conf", Format::Lines),
+    (".sdkman", "candidates/maven/*/conf/settings.xml", Format::Markup),
+    ("/opt", "*/conf/settings.xml", Format::Markup),
+    ("/opt", "*/etc/gitconfig", Format::Git),
+    ("/opt", "*/etc/npmrc", Format::Lines),
+    ("/opt", "*/pip.conf", Format::Lines),
+    ("/opt", "cargo/config", Format::Cargo),
+    ("/opt", "cargo/config.toml", Format::Cargo),
+    ("/opt", "cargo/credentials", Format::Cargo),
+    ("/opt", "cargo/credentials.toml", Format::Cargo),
+    ("/usr", "local/cargo/config", Format::Cargo),
+    ("/usr", "local/cargo/config.toml", Format::Cargo),
+    ("/usr", "local/cargo/credentials", Format::Cargo),
+    ("/usr", "local/cargo/credentials.toml", Format::Cargo),
+    ("/usr", "local/etc/gitconfig", Format::Git),
+    ("/usr", "local/pip.conf", Format::Lines),
+    ("pipx/venvs", "*/pip.conf", Format::Lines),
+    ("pipx/venvs", "*/pipx_metadata.json", Format::Text),
+    ("uv/tools", "*/uv-receipt.toml", Format::Text),
+];
 
 /// The settings at or in a place that commands see.
 pub(super) fn settings_in(place: &Path) -> Vec<(PathBuf, Format)> {
     if !place.is_dir() {
         return Format::of_named(place).map(|format| (place.to_owned(), format)).into_iter().collect();
     }
-    let of_tools = OF_TOOLS.iter().filter(|(folder, _)| place.ends_with(folder)).map(|(_, pattern)| (*pattern, Format::Text));
-    let all = IN_FOLDERS.iter().copied().chain(of_tools);
+    let of_this = IN_ONE_FOLDER.iter().filter(|(folder, ..)| place.ends_with(folder)).map(|(_, pattern, format)| (*pattern, *format));
+    let all = IN_FOLDERS.iter().copied().chain(of_this);
     let found = all.flat_map(|(pattern, format)| find(place, pattern).into_iter().map(move |path| (path, format)));
     // Of many toolchains `config` is something else.
     let is_known = |path: &Path| path.ends_with("gitconfig") || path.parent().is_some_and(|parent| parent.ends_with(".git"));

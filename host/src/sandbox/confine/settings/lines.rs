@@ -1,5 +1,7 @@
 //! Settings of a line each, such as those of npm, pip and conda, without what in them is a secret.
 
+use std::ops::Range;
+
 use super::secrets::{is_secret_name, is_secret_value, without_passwords, without_proxy_user};
 
 /// The settings without secrets, and whether that is less than there was.
@@ -29,10 +31,17 @@ fn without_addresses_in(line: &str) -> String {
 
 fn is_secret(line: &str) -> bool {
     let line = line.trim();
-    // Of Yarn's first version, name and value are two words.
-    let pair = line.split_once('=').or_else(|| line.split_once(": ")).or_else(|| line.split_once(' '));
-    let Some((key, value)) = pair.filter(|_| !line.starts_with(['#', ';'])) else { return false };
-    is_secret_pair(key, value) || value.contains(['{', '[']) && value.split(['{', '[', ',']).any(is_secret_part)
+    if line.starts_with(['#', ';']) {
+        return false;
+    }
+    let pairs = [line.split_once('='), line.split_once(": ")];
+    // Version 1 of Yarn separates name and value by a blank, and properties of Java may by a colon.
+    let by_name = pairs.iter().all(Option::is_none).then(|| line.split_once(' ')).flatten().or_else(|| line.split_once(':'));
+    pairs
+        .iter()
+        .flatten()
+        .any(|(key, value)| is_secret_pair(key, value) || value.contains(['{', '[']) && value.split(['{', '[', ',']).any(is_secret_part))
+        || by_name.is_some_and(|(key, value)| has_secret_name(key, value))
 }
 
 /// A part of a table that is written in one line.
@@ -41,20 +50,38 @@ fn is_secret_part(part: &str) -> bool {
 }
 
 fn is_secret_pair(key: &str, value: &str) -> bool {
-    let key = key.trim().trim_matches(['"', '\'']);
-    // In a key of npm's the address of the registry comes before the name, with a colon between them.
-    let name = key.rsplit(['/', ':']).next().unwrap_or_default();
-    let value = value.trim().trim_matches(['"', '\'']);
-    let is_reference = value.starts_with('$') || matches!(value, "" | "true" | "false");
-    // Bundler keeps user and password under the name of a host, in which `__` stands for a dot.
-    let is_host = key.starts_with("BUNDLE_") && key.contains("__") && value.contains(':') && !value.contains("://");
-    !is_reference && (is_secret_name(name) || is_host || is_secret_value(&without_passwords(value)))
+    has_secret_name(key, value) || !is_reference(value) && is_secret_value(&without_passwords(unquoted(value)))
 }
 
-/// XML without the contents of elements, and without the values of pairs, whose names say that they are secrets.
+fn has_secret_name(key: &str, value: &str) -> bool {
+    let key = unquoted(key);
+    // In a key of npm the address of the registry comes before the name, with a colon between them.
+    let name = key.rsplit(['/', ':']).next().unwrap_or_default();
+    // Bundler stores user and password under the name of a host, in which `__` stands for a dot.
+    let is_host = key.starts_with("BUNDLE_") && key.contains("__") && value.contains(':') && !value.contains("://");
+    !is_reference(value) && (is_secret_name(name) || is_host)
+}
+
+/// Whether a value is empty, a switch, or the name of a variable.
+fn is_reference(value: &str) -> bool {
+    let value = unquoted(value);
+    value.starts_with('$') || matches!(value, "" | "true" | "false")
+}
+
+fn unquoted(text: &str) -> &str {
+    text.trim().trim_matches(['"', '\''])
+}
+
+/// Removes from XML the contents of elements, and the values of pairs, whose names say that they are secrets. Returns whether that
+/// changed the text.
 pub(super) fn without_secret_elements(text: &str) -> (String, bool) {
     let mut clean = String::with_capacity(text.len());
+    let mut is_in_secret = false;
     for (at, tag) in text.split('<').enumerate() {
+        // The contents of a secret element may be in sections and between comments.
+        if at > 0 && is_in_secret && tag.starts_with('!') {
+            continue;
+        }
         if at > 0 {
             clean.push('<');
         }
@@ -62,26 +89,37 @@ pub(super) fn without_secret_elements(text: &str) -> (String, bool) {
             clean.push_str(tag);
             continue;
         };
-        let name = head.split([' ', '\n', '\t', '/']).next().unwrap_or_default();
+        let name = head.split([' ', '\n', '\r', '\t', '/']).next().unwrap_or_default();
         let key = attribute(head, "key").or_else(|| attribute(head, "name"));
-        let key_is_secret = !head.starts_with('/') && (is_secret_name(name) || key.is_some_and(is_secret_name));
-        match attribute(head, "value").filter(|_| key_is_secret) {
-            Some(value) if !value.is_empty() => clean.push_str(&head.replace(value, "")),
-            Some(_) | None => clean.push_str(head),
+        let is_secret = !head.starts_with('/') && (is_secret_name(name) || key.is_some_and(|range| is_secret_name(&head[range])));
+        match attribute(head, "value").filter(|_| is_secret) {
+            Some(value) => {
+                clean.push_str(&head[..value.start]);
+                clean.push_str(&head[value.end..]);
+            }
+            None => clean.push_str(head),
         }
         clean.push('>');
-        let is_reference = content.trim().starts_with("${");
-        clean.push_str(if key_is_secret && !is_reference && !head.ends_with('/') { "" } else { content });
+        is_in_secret = is_secret && !head.ends_with('/');
+        if !is_in_secret || content.trim().starts_with("${") {
+            clean.push_str(content);
+        }
     }
     let clean = without_passwords(&clean);
     let has_changed = clean != text;
     (clean, has_changed)
 }
 
-fn attribute<'a>(head: &'a str, name: &str) -> Option<&'a str> {
-    let (_, rest) = head.split_once(&format!(" {name}="))?;
-    let quote = rest.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
-    rest[1..].split(quote).next()
+/// The range of an attribute's value in the head of an element.
+fn attribute(head: &str, name: &str) -> Option<Range<usize>> {
+    let is_attribute = |at: &usize| head[..*at].ends_with([' ', '\n', '\r', '\t']);
+    let mut starts = head.match_indices(name).map(|(at, _)| at).filter(is_attribute);
+    starts.find_map(|at| {
+        let rest = head[at + name.len()..].trim_start().strip_prefix('=')?.trim_start();
+        let quote = rest.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+        let start = head.len() - rest.len() + 1;
+        Some(start..start + head[start..].find(quote)?)
+    })
 }
 
 #[cfg(test)]
@@ -113,6 +151,8 @@ mod tests {
             ),
             ("---\nBUNDLE_GEMS__EXAMPLE__ORG: \"u:SECRET\"\nBUNDLE_PATH: \"vendor\"\n", "---\nBUNDLE_PATH: \"vendor\"\n"),
             ("signing.password=SECRET\norg.gradle.daemon=true\n", "org.gradle.daemon=true\n"),
+            ("npmAuthToken: \"SECRET+A==\"\nyarnPath: x=y\n", "yarnPath: x=y\n"),
+            ("signing.password:SECRET\nhost:example\n", "host:example\n"),
             ("# key of a thing\nimage: node:18\n", "# key of a thing\nimage: node:18\n"),
         ] {
             assert_eq!(without_secrets(text), (clean.to_owned(), clean != text), "{text}");
@@ -129,6 +169,10 @@ mod tests {
             ("<password>${env.PW}</password>", "<password>${env.PW}</password>"),
             ("<add key=\"ClearTextPassword\" value=\"SECRET\" />\n", "<add key=\"ClearTextPassword\" value=\"\" />\n"),
             ("<add key=\"feed\" value=\"https://u:SECRET@h/x\" />", "<add key=\"feed\" value=\"https://h/x\" />"),
+            ("<password><![CDATA[SECRET]]></password><id>a</id>", "<password></password><id>a</id>"),
+            ("<password><!-- x -->SECRET</password>", "<password></password>"),
+            ("<add\n value='key'\n key='Password'/>", "<add\n value=''\n key='Password'/>"),
+            ("<add key=\"Password\" value=\"a\"/>", "<add key=\"Password\" value=\"\"/>"),
             ("no markup > at all < here", "no markup > at all < here"),
         ] {
             assert_eq!(without_secret_elements(text), (clean.to_owned(), clean != text), "{text}");

@@ -82,7 +82,7 @@ pub(super) struct Entry {
     pub(super) kind: EntryKind,
     pub(super) mode: u32,
     pub(super) size: u64,
-    /// The number of names of a file. One with several can be written through each, whatever is mounted over this one.
+    /// The number of hard links to a file. A file with several can be written through each of them, whatever is mounted here.
     pub(super) names: u64,
     pub(super) kept: Kept,
     identity: Identity,
@@ -109,12 +109,12 @@ impl Entry {
         self.kind == had.kind && self.mode == had.mode && self.kept == had.kept && !self.has_new_name(had)
     }
 
-    /// Whether it is a file with more than one name.
+    /// Whether the file has more than one hard link.
     pub(super) fn has_other_names(&self) -> bool {
         self.names > 1
     }
 
-    /// Whether the file was given a further name, through which it can be written later.
+    /// Whether the file got a further hard link, through which it can be written later.
     pub(super) fn has_new_name(&self, had: &Self) -> bool {
         self.names > had.names && self.identity == had.identity
     }
