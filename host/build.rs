@@ -1,5 +1,6 @@
-//! Puts the Go runtime of the generated bindings where the templates can embed it: plugins in Go then build without a module
-//! proxy. The runtime is part of the crate that generates the bindings, so that both are always of one version.
+//! Puts the Go runtime of the generated bindings where the templates can embed it: plugins in Go
+//! then build without a module proxy. The runtime is part of the crate that generates the bindings,
+//! so that both are always of one version.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     fs::create_dir(&to)?;
     for part in PARTS {
-        copy(&from.join(part), &to.join(part)).map_err(|error| format!("cannot copy {part} of {}: {error}", from.display()))?;
+        copy(&from.join(part), &to.join(part))
+            .map_err(|error| format!("cannot copy {part} of {}: {error}", from.display()))?;
     }
     Ok(())
 }
@@ -32,12 +34,16 @@ fn announce(instruction: &str) {
     println!("cargo::{instruction}");
 }
 
-/// Where cargo keeps the sources of the crate. It is asked, since sources can be vendored or replaced.
+/// Where cargo keeps the sources of the crate. It is asked, since sources can be vendored or
+/// replaced.
 fn directory_of_generator() -> Result<PathBuf, Box<dyn Error>> {
     let target = env::var("TARGET")?;
     let ask = |more: &[&str]| {
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.args(["metadata", "--format-version", "1", "--filter-platform", &target]).args(more).output()
+        cargo
+            .args(["metadata", "--format-version", "1", "--filter-platform", &target])
+            .args(more)
+            .output()
     };
     // Without the network if that can be; `cargo install` leaves out what only tests need.
     let mut output = ask(&["--offline"])?;
@@ -45,11 +51,15 @@ fn directory_of_generator() -> Result<PathBuf, Box<dyn Error>> {
         output = ask(&[])?;
     }
     if !output.status.success() {
-        return Err(format!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr)).into());
+        return Err(
+            format!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr)).into()
+        );
     }
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let packages = metadata["packages"].as_array().into_iter().flatten();
-    let generator = packages.filter(|package| package["name"] == GENERATOR).find_map(|package| package["manifest_path"].as_str());
+    let generator = packages
+        .filter(|package| package["name"] == GENERATOR)
+        .find_map(|package| package["manifest_path"].as_str());
     let manifest = generator.ok_or_else(|| format!("cargo metadata does not name {GENERATOR}"))?;
     Ok(Path::new(manifest).parent().ok_or("a manifest without a directory")?.to_owned())
 }

@@ -2,8 +2,8 @@
 
 pub mod fuzz;
 pub mod guests;
-pub mod memory;
-pub mod needs;
+pub mod memory_limit;
+pub mod prerequisites;
 pub mod program;
 pub mod terminal;
 pub mod wire;

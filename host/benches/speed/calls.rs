@@ -6,8 +6,13 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use cofferdam::policy::{Decision, Effect, Judge, Mode, Permit, SandboxLevel, ToolId};
-use cofferdam::sandbox::{Allocation, Call, CallReport, Commands, History, Limits, Notebook, Plugin, Ruling, Sandbox, Workspace};
+use cofferdam::policy::{
+    ApprovalMode, Authorization, Authorizer, Effect, Permit, SandboxLevel, ToolId,
+};
+use cofferdam::sandbox::{
+    CallLimits, CallReport, CommandSandbox, GateRuling, InstanceAllocation, LoadedPlugin,
+    PluginCall, ToolState, UndoHistory, WasmSandbox, Workspace,
+};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
@@ -16,17 +21,19 @@ use crate::measure::{Line, against, alone};
 
 /// A sandbox, the built-in plugins, and a folder to work in.
 pub(crate) struct Bench {
-    pub(crate) sandbox: Arc<Sandbox>,
+    pub(crate) sandbox: Arc<WasmSandbox>,
     pub(crate) workspace: Arc<Workspace>,
-    commands: Arc<Commands>,
-    history: Option<History>,
-    plugins: Vec<(&'static str, Arc<Plugin>)>,
+    commands: Arc<CommandSandbox>,
+    history: Option<UndoHistory>,
+    plugins: Vec<(&'static str, Arc<LoadedPlugin>)>,
 }
 
 impl Bench {
-    pub(crate) fn new(allocation: Allocation, folder: &Path) -> Self {
+    pub(crate) fn new(allocation: InstanceAllocation, folder: &Path) -> Self {
         let sandbox = Arc::new(folders::sandbox(allocation));
-        let load = |(name, component)| (name, Arc::new(sandbox.load(component, &|| ()).expect("it loads")));
+        let load = |(name, component)| {
+            (name, Arc::new(sandbox.load(component, &|| ()).expect("it loads")))
+        };
         let plugins = cofferdam::tools::builtin_components().map(load).collect();
         let commands = folders::commands(SandboxLevel::None);
         let workspace = Arc::new(Workspace::open(folder).expect("it opens"));
@@ -35,11 +42,11 @@ impl Bench {
 
     /// With what is changed kept in this folder, to be had back.
     fn with_history(self, folder: &Path) -> Self {
-        Self { history: Some(History::of(folder, &self.workspace)), ..self }
+        Self { history: Some(UndoHistory::for_workspace(folder, &self.workspace)), ..self }
     }
 
     /// With commands that run like this.
-    pub(crate) fn with_commands(self, commands: Arc<Commands>) -> Self {
+    pub(crate) fn with_commands(self, commands: Arc<CommandSandbox>) -> Self {
         Self { commands, ..self }
     }
 
@@ -47,42 +54,51 @@ impl Bench {
     pub(crate) fn call(&self, runtime: &Runtime, tool: &str, input: &str) -> String {
         let mut report = self.report(runtime, tool, input);
         if let Some(staged) = report.staged.take() {
-            let permit = permit(Effect::Write { changes: staged.changes().clone(), confirm: false });
+            let permit =
+                permit(Effect::Write { changes: staged.changes().clone(), confirm: false });
             staged.commit(permit, tool, self.history.as_ref()).expect("it is changed");
         }
         match report.result.expect("the call is good").content.into_iter().next() {
-            Some(cofferdam::sandbox::Piece::Text(text)) => text,
+            Some(cofferdam::sandbox::OutputPiece::Text(text)) => text,
             _ => String::new(),
         }
     }
 
     fn report(&self, runtime: &Runtime, tool: &str, input: &str) -> CallReport {
-        let (_, plugin) = self.plugins.iter().find(|(name, _)| *name == tool).expect("it is built in");
-        let declared = plugin.declaration().tools.iter().find(|declared| declared.name == tool).expect("it has that name");
-        let call = Call {
+        let (_, plugin) =
+            self.plugins.iter().find(|(name, _)| *name == tool).expect("it is built in");
+        let declared = plugin
+            .declaration()
+            .tools
+            .iter()
+            .find(|declared| declared.name == tool)
+            .expect("it has that name");
+        let call = PluginCall {
             tool: tool.to_owned(),
             input: input.to_owned(),
-            grants: cofferdam::policy::Grants::for_asked(&declared.asks).0,
-            limits: Limits::default(),
+            grants: cofferdam::policy::Grants::from_requested(&declared.asks).0,
+            limits: CallLimits::default(),
             workspace: Arc::clone(&self.workspace),
             gate: Arc::new(|effect| {
                 let permit = permit(effect);
-                Box::pin(async { Ruling::Permitted(permit) })
+                Box::pin(async { GateRuling::Permitted(permit) })
             }),
-            plans: Arc::new(|_| panic!("nothing that is measured presents plans")),
+            plan_gate: Arc::new(|_| panic!("nothing that is measured presents plans")),
             commands: Arc::clone(&self.commands),
             progress: Arc::new(|_| ()),
-            notebook: Notebook::default(),
+            tool_state: ToolState::default(),
             delegation: Arc::new(|_| panic!("nothing that is measured delegates")),
             credentials: Vec::new().into(),
-            cancel: CancellationToken::new(),
+            cancellation: CancellationToken::new(),
         };
         runtime.block_on(plugin.call(&self.sandbox, call))
     }
 }
 
 fn permit(effect: Effect) -> Permit {
-    let Decision::Allow(permit, _) = Judge::new(Mode::Auto, false).decide(ToolId::new("bench", ""), "", effect) else {
+    let Authorization::Allow(permit, _) =
+        Authorizer::new(ApprovalMode::Auto, false).authorize(ToolId::new("bench", ""), "", effect)
+    else {
         panic!("auto allows")
     };
     permit
@@ -92,20 +108,27 @@ pub(crate) fn run(runtime: &Runtime) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("file.txt");
     std::fs::write(&file, "a line of text\n".repeat(20)).expect("it is written");
-    for (allocation, name) in [(Allocation::Pooled, "pooled"), (Allocation::OnDemand, "on demand")] {
+    for (allocation, name) in
+        [(InstanceAllocation::Pooled, "pooled"), (InstanceAllocation::OnDemand, "on demand")]
+    {
         let bench = Bench::new(allocation, folder.path());
         let line = format!("submit, {name}");
-        alone(&Line { name: &line, target: "≤ 35 µs + a thread hop" }, 30, 100, || drop(bench.call(runtime, "submit", "{}")));
+        alone(&Line { name: &line, target: "≤ 35 µs + a thread hop" }, 30, 100, || {
+            drop(bench.call(runtime, "submit", "{}"))
+        });
         let line = format!("read_file, {name} (native: read_to_string)");
         let read = || drop(bench.call(runtime, "read_file", r#"{"path":"file.txt"}"#));
-        against(&Line { name: &line, target: "" }, 300, read, || drop(std::fs::read_to_string(&file)));
+        against(&Line { name: &line, target: "" }, 300, read, || {
+            drop(std::fs::read_to_string(&file))
+        });
         let line = format!("bash `true`, {name} (native: sh -c true)");
         let bash = || drop(bench.call(runtime, "bash", r#"{"command":"true"}"#));
         let native = || succeeds(Command::new("sh").args(["-c", "true"]));
         against(&Line { name: &line, target: "" }, 50, bash, native);
     }
     staged(runtime);
-    let hop = || runtime.block_on(async { tokio::task::spawn_blocking(|| ()).await.expect("it runs") });
+    let hop =
+        || runtime.block_on(async { tokio::task::spawn_blocking(|| ()).await.expect("it runs") });
     alone(&Line { name: "the thread hop alone", target: "" }, 30, 100, hop);
 }
 
@@ -113,22 +136,35 @@ fn succeeds(command: &mut Command) {
     assert!(command.output().expect("it starts").status.success(), "{command:?}");
 }
 
-/// A change to a file: written aside, compared, committed with what was there kept. Beside it what an editor does that loses
-/// nothing to a power cut: a new file beside the old one, synced and renamed over it.
+/// A change to a file: written aside, compared, committed with what was there kept. Beside it what
+/// an editor does that loses nothing to a power cut: a new file beside the old one, synced and
+/// renamed over it.
 fn staged(runtime: &Runtime) {
-    let (folder, kept) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let (folder, kept) =
+        (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let texts = ["one\n", "two\n"].map(|line| format!("{}{line}", "a line of text\n".repeat(20)));
     let path = folder.path().join("file.txt");
     std::fs::write(&path, &texts[0]).expect("it is written");
-    let bench = Bench::new(Allocation::Pooled, folder.path()).with_history(kept.path());
-    let mut turns =
-        [r#"{"path":"file.txt","old_text":"one","new_text":"two"}"#, r#"{"path":"file.txt","old_text":"two","new_text":"one"}"#]
-            .iter()
-            .cycle();
-    let change = || drop(bench.call(runtime, "update_file", turns.next().expect("it goes on for ever")));
+    let bench = Bench::new(InstanceAllocation::Pooled, folder.path()).with_history(kept.path());
+    let mut turns = [
+        r#"{"path":"file.txt","old_text":"one","new_text":"two"}"#,
+        r#"{"path":"file.txt","old_text":"two","new_text":"one"}"#,
+    ]
+    .iter()
+    .cycle();
+    let change =
+        || drop(bench.call(runtime, "update_file", turns.next().expect("it goes on for ever")));
     let mut contents = texts.iter().cycle();
-    let native = || replace(folder.path(), "other.txt", contents.next().expect("it goes on for ever")).expect("it is replaced");
-    against(&Line { name: "update_file, pooled (native: sync, rename)", target: "" }, 50, change, native);
+    let native = || {
+        replace(folder.path(), "other.txt", contents.next().expect("it goes on for ever"))
+            .expect("it is replaced")
+    };
+    against(
+        &Line { name: "update_file, pooled (native: sync, rename)", target: "" },
+        50,
+        change,
+        native,
+    );
 }
 
 fn replace(folder: &Path, name: &str, content: &str) -> io::Result<()> {
@@ -153,7 +189,11 @@ pub(crate) fn cold() {
     let cases: [(&str, &[&str], &str); 3] = [
         ("tools list (native: cat)", &["tools", "list"], "≤ 10 ms"),
         ("tools call submit (native: cat)", &["tools", "call", "submit", "{}"], "≤ 4 ms"),
-        ("tools call read_file (native: cat)", &["tools", "call", "read_file", r#"{"path":"file.txt"}"#], "≤ 4 ms"),
+        (
+            "tools call read_file (native: cat)",
+            &["tools", "call", "read_file", r#"{"path":"file.txt"}"#],
+            "≤ 4 ms",
+        ),
     ];
     for (name, arguments, target) in cases {
         let run = || {

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use cofferdam::policy::SandboxLevel;
-use cofferdam::sandbox::Allocation;
+use cofferdam::sandbox::InstanceAllocation;
 use tokio::runtime::Runtime;
 
 use crate::calls::Bench;
@@ -12,14 +12,23 @@ use crate::measure::{self, Line};
 
 pub(crate) fn run(runtime: &Runtime) {
     let folder = tempfile::tempdir().expect("a folder");
-    for (level, target) in [(SandboxLevel::None, ""), (SandboxLevel::Kernel, "≤ 10 ms"), (SandboxLevel::Full, "≤ 40 ms")] {
-        let bench = Bench::new(Allocation::Pooled, folder.path()).with_commands(folders::commands(level));
+    for (level, target) in [
+        (SandboxLevel::None, ""),
+        (SandboxLevel::Kernel, "≤ 10 ms"),
+        (SandboxLevel::Full, "≤ 40 ms"),
+    ] {
+        let bench = Bench::new(InstanceAllocation::Pooled, folder.path())
+            .with_commands(folders::commands(level));
         let name = format!("bash `true`, sandbox `{level}`");
         measure::against(
             &Line { name: &name, target },
             30,
             || drop(bench.call(runtime, "bash", r#"{"command":"true"}"#)),
-            || assert!(Command::new("sh").args(["-c", "true"]).status().expect("it runs").success()),
+            || {
+                assert!(
+                    Command::new("sh").args(["-c", "true"]).status().expect("it runs").success()
+                )
+            },
         );
     }
 }

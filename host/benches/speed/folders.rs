@@ -1,17 +1,26 @@
-//! A sandbox and folders that are the benchmark's own, and a cache of compiled components that lasts.
+//! A sandbox and folders that are the benchmark's own, and a cache of compiled components that
+//! lasts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cofferdam::policy::{CommandRules, SandboxLevel};
-use cofferdam::sandbox::{Allocation, Cache, CacheKey, Commands, Compiler, Sandbox, SandboxOptions};
+use cofferdam::sandbox::{
+    ArtifactCache, CacheKey, CommandSandbox, CompilerKind, InstanceAllocation, SandboxOptions,
+    WasmSandbox,
+};
 
-/// A sandbox that compiles in this process and keeps what it compiled in the folder of the build, so that
-/// each component is compiled once.
-pub(crate) fn sandbox(allocation: Allocation) -> Sandbox {
-    let key = CacheKey::of(&shared_keys()).expect("the folder is this user's");
-    let cache = Cache::open(&shared_cache(), key).expect("the folder is this user's");
-    Sandbox::new(SandboxOptions { allocation, compiler: Compiler::InProcess, cache: Some(cache) }).expect("the engine starts")
+/// A sandbox that compiles in this process and keeps what it compiled in the folder of the build,
+/// so that each component is compiled once.
+pub(crate) fn sandbox(allocation: InstanceAllocation) -> WasmSandbox {
+    let key = CacheKey::load_or_create(&shared_keys()).expect("the folder is this user's");
+    let cache = ArtifactCache::open(&shared_cache(), key).expect("the folder is this user's");
+    WasmSandbox::new(SandboxOptions {
+        allocation,
+        compiler: CompilerKind::InProcess,
+        cache: Some(cache),
+    })
+    .expect("the engine starts")
 }
 
 /// The environment of a program under test: folders of its own, and the cache that lasts.
@@ -20,7 +29,7 @@ pub(crate) fn own_folders(home: &Path) -> [(&'static str, PathBuf); 4] {
     // The cache is of use to whoever has its key.
     let keys = home.join("state/cofferdam/keys");
     for folder in [&keys, &shared_keys()] {
-        CacheKey::of(folder).expect("the folder is this user's");
+        CacheKey::load_or_create(folder).expect("the folder is this user's");
     }
     std::fs::copy(shared_keys().join("cache"), keys.join("cache")).expect("the key can be copied");
     [
@@ -37,13 +46,14 @@ fn shared_keys() -> PathBuf {
 
 fn shared_cache() -> PathBuf {
     let program = std::env::current_exe().expect("it has a path");
-    let target = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").exists()).map(Path::to_owned);
+    let target =
+        program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").exists()).map(Path::to_owned);
     target.unwrap_or_else(std::env::temp_dir).join("bench-cache").join("cofferdam")
 }
 
 /// How commands run, in a sandbox of exactly this level.
-pub(crate) fn commands(level: SandboxLevel) -> Arc<Commands> {
-    let rules = CommandRules { minimum: level, at_most: level, ..CommandRules::default() };
+pub(crate) fn commands(level: SandboxLevel) -> Arc<CommandSandbox> {
+    let rules = CommandRules { minimum: level, maximum: level, ..CommandRules::default() };
     let aside = std::env::temp_dir().join("cofferdam-bench-set-aside");
-    Arc::new(Commands::new(PathBuf::from(env!("CARGO_BIN_EXE_cofferdam")), rules, aside))
+    Arc::new(CommandSandbox::new(PathBuf::from(env!("CARGO_BIN_EXE_cofferdam")), rules, aside))
 }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use cofferdam::conversation::{Transcript, validate};
-use cofferdam::session::{Entry, Scope, Store};
+use cofferdam::session::{SessionScope, SessionStore, StoredSession};
 
 use crate::measure::{Line, alone};
 
@@ -15,11 +15,13 @@ pub(crate) fn run() {
     let folder = tempfile::tempdir().expect("a folder");
     let entry = session(folder.path());
     let target = "well under 100 ms";
-    let whole = || entry.look().expect("it is whole").transcript;
+    let whole = || entry.load().expect("it is whole").transcript;
     assert_eq!(whole().exchanges()[0].turns().len(), TURNS + 1);
     alone(&Line { name: "a session of 1000 turns, read", target }, 5, 3, || drop(whole()));
     let transcript = whole();
-    alone(&Line { name: "the same, checked as a whole", target }, 5, 20, || validate(&transcript).expect("it is valid"));
+    alone(&Line { name: "the same, checked as a whole", target }, 5, 20, || {
+        validate(&transcript).expect("it is valid")
+    });
     let exported = serde_json::to_string(&transcript).expect("it is data");
     alone(&Line { name: "the same, mended from an export", target }, 5, 3, || {
         drop(serde_json::from_str::<Transcript>(&exported).expect("it is mended"));
@@ -27,22 +29,32 @@ pub(crate) fn run() {
 }
 
 /// A session whose calls each have a result of 2 KB.
-fn session(folder: &Path) -> Entry {
-    let store = Store::new(folder.join("sessions"));
-    drop(store.create(folder, Box::new(str::to_owned)).expect("it is created"));
-    let entry = store.list(Scope::All).expect("it is listed").pop().expect("there is one");
-    let mut file = OpenOptions::new().append(true).open(entry.path()).expect("it is there");
+fn session(folder: &Path) -> StoredSession {
+    let store = SessionStore::new(folder.join("sessions"));
+    drop(store.create_session(folder, Box::new(str::to_owned)).expect("it is created"));
+    let entry = store.list(SessionScope::All).expect("it is listed").pop().expect("there is one");
+    let mut file = OpenOptions::new().append(true).open(entry.journal_path()).expect("it is there");
     let usage = r#"{"input":1000,"output":50,"cached_input":null,"cache_write":null}"#;
     let result = "a line of some file that was read, of an ordinary length\\n".repeat(36);
-    let mut text = String::from("{\"request\":{\"id\":\"0a1b2c3d\",\"prompt\":\"go\",\"at\":\"\"}}\n");
+    let mut text =
+        String::from("{\"request\":{\"id\":\"0a1b2c3d\",\"prompt\":\"go\",\"at\":\"\"}}\n");
     for turn in 0..TURNS {
-        let call = format!(r#"{{"call":{{"id":"c{turn}","name":"read_file","arguments":"{{\"path\":\"file.txt\"}}"}}}}"#);
-        text += &format!("{{\"response\":{{\"blocks\":[{{\"text\":\"I look.\"}},{call}],\"stop\":\"calls\",\"usage\":{usage}}}}}\n");
+        let call = format!(
+            r#"{{"call":{{"id":"c{turn}","name":"read_file","arguments":"{{\"path\":\"file.txt\"}}"}}}}"#
+        );
+        text += &format!(
+            "{{\"response\":{{\"blocks\":[{{\"text\":\"I \
+                look.\"}},{call}],\"stop\":\"calls\",\"usage\":{usage}}}}}\n"
+        );
         text += "{\"started\":{\"call\":0}}\n";
-        text += &format!("{{\"finished\":{{\"call\":0,\"result\":{{\"status\":\"ok\",\"content\":[{{\"text\":\"{result}\"}}]}}}}}}\n");
+        text += &format!(
+            "{{\"finished\":{{\"call\":0,\"result\":{{\"status\":\"ok\",\"content\":[{{\"text\":\"{result}\"}}]}}}}}}\n"
+        );
         text += "{\"closed\":{\"rest\":[]}}\n";
     }
-    text += &format!("{{\"turn\":{{\"blocks\":[{{\"text\":\"Done.\"}}],\"stop\":\"end\",\"usage\":{usage}}}}}\n");
+    text += &format!(
+        "{{\"turn\":{{\"blocks\":[{{\"text\":\"Done.\"}}],\"stop\":\"end\",\"usage\":{usage}}}}}\n"
+    );
     text += "{\"outcome\":{\"kind\":\"answered\",\"at\":\"\"}}\n";
     file.write_all(text.as_bytes()).expect("it is written");
     entry

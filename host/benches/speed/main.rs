@@ -1,11 +1,17 @@
 //! What the walls cost: `cargo bench`.
 //!
-//! Each line measures one thing beside its native counterpart in the same run, turn by turn, and prints the medians and
-//! their ratio; absolute times belong to the machine, ratios to the program. The targets stand in the last column.
+//! Each line measures one thing beside its native counterpart in the same run, turn by turn, and
+//! prints the medians and their ratio; absolute times belong to the machine, ratios to the program.
+//! The targets stand in the last column.
 //!
-//! `cargo bench -- turn` measures one part alone: `calls`, `turn`, `history` or `grep`. `small` leaves out the big tree.
+//! `cargo bench -- turn` measures one part alone: `calls`, `turn`, `history` or `grep`. `small`
+//! leaves out the big tree.
 
-#![expect(clippy::print_stdout, clippy::expect_used, reason = "a benchmark prints, and stops at what it did not expect")]
+#![expect(
+    clippy::print_stdout,
+    clippy::expect_used,
+    reason = "a benchmark prints, and stops at what it did not expect"
+)]
 
 mod calls;
 mod commands;
@@ -20,7 +26,8 @@ fn main() {
     let said = |word: &str| words.iter().any(|said| said == word);
     let any = ["calls", "commands", "turn", "history", "grep"].into_iter().any(said);
     let wanted = |word: &str| !any || said(word);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let _inside = runtime.enter();
     if wanted("calls") {
         measure::title("calls: a fresh store, instance, call and drop");

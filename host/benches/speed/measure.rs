@@ -20,11 +20,23 @@ pub(crate) fn alone(line: &Line<'_>, rounds: usize, times: u32, mut run: impl Fn
 
 /// What was measured elsewhere.
 pub(crate) fn shown(line: &Line<'_>, samples: Vec<Duration>) {
-    println!("{:44} {:>12} {:>12} {:>8}   {}", line.name, words(median(samples)), "", "", line.target);
+    println!(
+        "{:44} {:>12} {:>12} {:>8}   {}",
+        line.name,
+        words(median(samples)),
+        "",
+        "",
+        line.target
+    );
 }
 
 /// Two things in turn.
-pub(crate) fn against(line: &Line<'_>, rounds: usize, mut run: impl FnMut(), mut native: impl FnMut()) {
+pub(crate) fn against(
+    line: &Line<'_>,
+    rounds: usize,
+    mut run: impl FnMut(),
+    mut native: impl FnMut(),
+) {
     run();
     native();
     let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
@@ -37,7 +49,13 @@ pub(crate) fn against(line: &Line<'_>, rounds: usize, mut run: impl FnMut(), mut
     }
     ratios.sort_by(f64::total_cmp);
     let ratio = ratios[ratios.len() / 2];
-    println!("{:44} {:>12} {:>12} {ratio:>7.2}×   {}", line.name, words(median(ours)), words(median(theirs)), line.target);
+    println!(
+        "{:44} {:>12} {:>12} {ratio:>7.2}×   {}",
+        line.name,
+        words(median(ours)),
+        words(median(theirs)),
+        line.target
+    );
 }
 
 fn sample(times: u32, run: &mut impl FnMut()) -> Duration {

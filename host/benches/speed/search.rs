@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use cofferdam::sandbox::Allocation;
+use cofferdam::sandbox::InstanceAllocation;
 use tokio::runtime::Runtime;
 
 use crate::calls::Bench;
@@ -13,8 +13,16 @@ use crate::measure::{Line, against};
 const PATTERNS: [(&str, &str, &[&str]); 4] = [
     ("literal", r#""pattern":"needle_in_here""#, &["needle_in_here"]),
     ("regex", r#""pattern":"needle_[a-z]+_her[aeiou]""#, &["needle_[a-z]+_her[aeiou]"]),
-    ("ignoring case", r#""pattern":"NEEDLE_in_HERE","ignore_case":true"#, &["-i", "NEEDLE_in_HERE"]),
-    ("alternation", r#""pattern":"needle_in_here|thread_of_gold|lost_button""#, &["needle_in_here|thread_of_gold|lost_button"]),
+    (
+        "ignoring case",
+        r#""pattern":"NEEDLE_in_HERE","ignore_case":true"#,
+        &["-i", "NEEDLE_in_HERE"],
+    ),
+    (
+        "alternation",
+        r#""pattern":"needle_in_here|thread_of_gold|lost_button""#,
+        &["needle_in_here|thread_of_gold|lost_button"],
+    ),
 ];
 
 pub(crate) fn run(runtime: &Runtime, small_only: bool) {
@@ -31,13 +39,18 @@ pub(crate) fn run(runtime: &Runtime, small_only: bool) {
 fn tree(runtime: &Runtime, name: &str, files: usize, bytes: usize, rounds: usize, target: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     grow(folder.path(), files, bytes);
-    let bench = Bench::new(Allocation::Pooled, folder.path());
+    let bench = Bench::new(InstanceAllocation::Pooled, folder.path());
     // The host reads on one thread while the guest searches on another.
     for (class, input, arguments) in PATTERNS {
         let line = format!("{name} tree ({files} files), {class}");
         let ours = || drop(bench.call(runtime, "grep", &format!("{{{input},\"limit\":2000}}")));
         let native = || {
-            let rg = Command::new("rg").args(["-n", "-j2"]).args(arguments).arg(".").current_dir(folder.path()).output();
+            let rg = Command::new("rg")
+                .args(["-n", "-j2"])
+                .args(arguments)
+                .arg(".")
+                .current_dir(folder.path())
+                .output();
             assert!(rg.expect("it starts").status.success(), "rg finds it too");
         };
         against(&Line { name: &line, target }, rounds, ours, native);
@@ -46,8 +59,20 @@ fn tree(runtime: &Runtime, name: &str, files: usize, bytes: usize, rounds: usize
 
 /// Files of words, with the needle in one of a hundred.
 fn grow(folder: &Path, files: usize, bytes: usize) {
-    const WORDS: [&str; 12] =
-        ["return", "value", "needle", "thread", "const", "match", "index", "buffer", "string", "error", "result", "hereafter"];
+    const WORDS: [&str; 12] = [
+        "return",
+        "value",
+        "needle",
+        "thread",
+        "const",
+        "match",
+        "index",
+        "buffer",
+        "string",
+        "error",
+        "result",
+        "hereafter",
+    ];
     let mut state = 0x9e37_79b9_u32;
     let mut next = move || {
         state ^= state << 13;

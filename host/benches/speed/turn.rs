@@ -3,15 +3,18 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use cofferdam::agent::events::{Event, Observer};
-use cofferdam::agent::ports::Model as _;
-use cofferdam::agent::{Agent, Interventions, Outcome, RequestId, TurnLimit};
+use cofferdam::agent::events::{AgentEvent, Observer};
+use cofferdam::agent::ports::LanguageModel as _;
+use cofferdam::agent::{Agent, InterventionSettings, RequestId, RequestOutcome, TurnLimit};
 use cofferdam::conversation::Transcript;
-use cofferdam::model::Replay;
-use cofferdam::policy::Mode;
-use cofferdam::sandbox::{Allocation, Limits, Workspace};
-use cofferdam::session::{Recording, Store};
-use cofferdam::tools::{Approvals, Catalog, Dispatcher, DispatcherSettings, Origin, ParallelLimit, Reorder, builtin_components};
+use cofferdam::model::ReplayModel;
+use cofferdam::policy::ApprovalMode;
+use cofferdam::sandbox::{CallLimits, InstanceAllocation, Workspace};
+use cofferdam::session::{SessionRecorder, SessionStore};
+use cofferdam::tools::{
+    Dispatcher, DispatcherSettings, ParallelLimit, PluginProvenance, ReorderPolicy,
+    SessionApprovals, ToolCatalog, builtin_components,
+};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
@@ -21,36 +24,36 @@ use crate::measure::{Line, shown};
 struct Nobody;
 
 impl Observer for Nobody {
-    fn observe(&self, _: &Event<'_>) {}
+    fn observe(&self, _: &AgentEvent<'_>) {}
 }
 
 pub(crate) fn run(runtime: &Runtime) {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("file.txt"), "a line of text\n").expect("it is written");
-    let sandbox = Arc::new(folders::sandbox(Allocation::Pooled));
-    let mut catalog = Catalog::default();
+    let sandbox = Arc::new(folders::sandbox(InstanceAllocation::Pooled));
+    let mut catalog = ToolCatalog::default();
     for (name, component) in builtin_components() {
-        catalog.add(&sandbox, Origin::BuiltIn(name), component, &|| ());
+        catalog.add(&sandbox, PluginProvenance::BuiltIn(name), component, &|| ());
     }
     let settings = DispatcherSettings {
-        parallel: ParallelLimit::of_this_machine().into(),
-        reorder: Reorder::Safe,
-        output_cap: 100 << 10,
-        outputs: None,
-        limits: Limits::default(),
+        call_slots: ParallelLimit::detect().into(),
+        reorder: ReorderPolicy::Safe,
+        output_limit: 100 << 10,
+        output_files: None,
+        limits: CallLimits::default(),
         commands: folders::commands(cofferdam::policy::SandboxLevel::None),
-        rejections: 3,
+        max_rejections: 3,
         credentials: Vec::new().into(),
-        instructions: None,
-        repetition: true,
+        instruction_record: None,
+        detect_repetition: true,
     };
     let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));
-    let approvals = Arc::new(Approvals::new(Mode::Auto, None));
+    let approvals = Arc::new(SessionApprovals::new(ApprovalMode::Auto, None));
     let dispatcher = Dispatcher::new(sandbox, Arc::new(catalog), workspace, approvals, settings);
     for turns in [10_u32, 100, 1000] {
         let script = script(turns);
         let request = |observer: &dyn Observer| {
-            let model = Replay::parse(&script).expect("it is a recording");
+            let model = ReplayModel::parse(&script).expect("it is a recording");
             let agent = Agent {
                 model: &model,
                 tools: &dispatcher,
@@ -58,23 +61,36 @@ pub(crate) fn run(runtime: &Runtime) {
                 system: String::new(),
                 turn_limit: TurnLimit::new(turns + 1).expect("it is a limit"),
                 time_limit: None,
-                interventions: Interventions::default(),
+                interventions: InterventionSettings::default(),
             };
             let started = Instant::now();
-            let outcome = runtime
-                .block_on(async { agent.request(&RequestId::new(0), &mut Transcript::new(), "go", &CancellationToken::new()).await });
-            assert!(matches!(outcome, Outcome::Answered { .. }), "{outcome:?}");
+            let outcome = runtime.block_on(async {
+                agent
+                    .run_request(
+                        &RequestId::new(0),
+                        &mut Transcript::new(),
+                        "go",
+                        &CancellationToken::new(),
+                    )
+                    .await
+            });
+            assert!(matches!(outcome, RequestOutcome::Answered { .. }), "{outcome:?}");
             started.elapsed() / turns
         };
         let name = format!("one of {turns} turns in a request");
-        shown(&Line { name: &name, target: "does not grow" }, (0..5).map(|_| request(&Nobody)).collect());
+        shown(
+            &Line { name: &name, target: "does not grow" },
+            (0..5).map(|_| request(&Nobody)).collect(),
+        );
         // As the program has it: each turn is on the disk before the next begins.
         let name = format!("one of {turns} turns, with a session on the disk");
-        let model = Replay::parse(&script).expect("it is a recording");
+        let model = ReplayModel::parse(&script).expect("it is a recording");
         let recorded = |_| {
             let kept = tempfile::tempdir().expect("a folder");
-            let session = Store::new(kept.path().join("sessions")).create(folder.path(), Box::new(str::to_owned)).expect("it is made");
-            request(&Recording::new(session.journal, model.info(), &Nobody))
+            let session = SessionStore::new(kept.path().join("sessions"))
+                .create_session(folder.path(), Box::new(str::to_owned))
+                .expect("it is made");
+            request(&SessionRecorder::new(session.journal, model.info(), &Nobody))
         };
         shown(&Line { name: &name, target: "does not grow" }, (0..3).map(recorded).collect());
     }

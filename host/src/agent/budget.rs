@@ -1,4 +1,5 @@
-//! How many turns with calls a request may take: a safety net, since correct history is what ends loops.
+//! How many turns with calls a request may take: a safety net, since correct history is what ends
+//! loops.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -48,19 +49,19 @@ impl fmt::Display for TurnLimit {
 
 /// Counts the turns of one request, from zero, and never gives any back.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct TurnBudget {
     limit: TurnLimit,
-    spent: u32,
+    used: u32,
 }
 
-impl Budget {
+impl TurnBudget {
     pub(super) fn new(limit: TurnLimit) -> Self {
-        Self { limit, spent: 0 }
+        Self { limit, used: 0 }
     }
 
     /// One turn with calls was taken.
-    pub(super) fn spend(&mut self) {
-        self.spent = self.spent.saturating_add(1);
+    pub(super) fn record_turn(&mut self) {
+        self.used = self.used.saturating_add(1);
     }
 
     pub(super) fn limit(&self) -> u32 {
@@ -69,7 +70,7 @@ impl Budget {
 
     /// After the last turn the model is asked once more, without the choice of calling anything.
     pub(super) fn tool_choice(&self) -> ToolChoice {
-        if self.spent < self.limit() { ToolChoice::Auto } else { ToolChoice::None }
+        if self.used < self.limit() { ToolChoice::Auto } else { ToolChoice::None }
     }
 }
 

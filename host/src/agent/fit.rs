@@ -4,47 +4,52 @@ use std::ops::ControlFlow;
 
 use tokio_util::sync::CancellationToken;
 
-use super::compact::Compacted;
-use super::events::{Event, Fitting};
-use super::outcome::Outcome;
+use super::compact::CompactionOutcome;
+use super::events::{AgentEvent, ContextFitting};
+use super::outcome::RequestOutcome;
 use super::ports::ToolDefinition;
 use super::request::Agent;
-use crate::conversation::{Pruning, Transcript, estimate};
+use crate::conversation::{PruneLimits, Transcript, estimate};
 
 /// How much of a request was done already to make the conversation fit.
 #[derive(Debug)]
-pub(super) struct Fit {
+pub(super) struct FitProgress {
     /// System prompt and tools, in estimated tokens.
     overhead: u64,
     /// The step that is to be taken next.
-    next: Step,
+    next_step: ContextFitStep,
     /// What was estimated of the request that is under way.
-    asked: u64,
+    sent_estimate: u64,
 }
 
 /// What can be done, in its order; each once in a request (R-68, R-72).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
-    /// Old results are left out as soon as that pays: a user who comes back finds the provider's cache cold anyway.
-    Begin,
+enum ContextFitStep {
+    /// Old results are left out as soon as that pays: a user who comes back finds the provider's
+    /// cache cold anyway.
+    Prune,
     /// When little room is left, the oldest part is summarised.
     Compact,
     /// When there is none left, or the provider says so, nearly all of it is.
-    Force,
+    ForceCompact,
     /// Nothing more can be done.
     Done,
 }
 
-impl Fit {
+impl FitProgress {
     pub(super) fn new(agent: &Agent<'_>) -> Self {
         let tools: u64 = agent.tools.definitions().iter().map(ToolDefinition::tokens).sum();
-        Self { overhead: tools + estimate::prompt(&agent.system), next: Step::Begin, asked: 0 }
+        Self {
+            overhead: tools + estimate::prompt(&agent.system),
+            next_step: ContextFitStep::Prune,
+            sent_estimate: 0,
+        }
     }
 
     /// The provider counted what was sent.
-    pub(super) fn counted(&self, transcript: &mut Transcript, counted: Option<u64>) {
+    pub(super) fn calibrate(&self, transcript: &mut Transcript, counted: Option<u64>) {
         if let Some(counted) = counted {
-            transcript.learn(self.asked, counted);
+            transcript.calibrate(self.sent_estimate, counted);
         }
     }
 
@@ -55,83 +60,129 @@ impl Fit {
 }
 
 impl Agent<'_> {
-    /// Makes what is sent of the conversation small enough, as far as that can be had. What was added since the last time
-    /// has to keep the rules: a conversation that breaks one is never sent (R-60).
-    pub(super) async fn fit(&self, fit: &mut Fit, transcript: &mut Transcript, cancel: &CancellationToken) -> ControlFlow<Outcome> {
+    /// Makes what is sent of the conversation small enough, as far as that can be had. What was
+    /// added since the last time has to keep the rules: a conversation that breaks one is never
+    /// sent (R-60).
+    pub(super) async fn fit_context(
+        &self,
+        fit: &mut FitProgress,
+        transcript: &mut Transcript,
+        cancel: &CancellationToken,
+    ) -> ControlFlow<RequestOutcome> {
         if let Err(violation) = transcript.check() {
             let dump = serde_json::to_string(transcript).unwrap_or_else(|error| error.to_string());
-            let message = format!("the conversation breaks a rule and was not sent: {violation}\n{dump}");
-            return ControlFlow::Break(Outcome::InternalError { message });
+            let message =
+                format!("the conversation breaks a rule and was not sent: {violation}\n{dump}");
+            return ControlFlow::Break(RequestOutcome::InternalError { message });
         }
-        let room = self.room();
-        if fit.next == Step::Begin {
+        let room = self.context_budget();
+        if fit.next_step == ContextFitStep::Prune {
             self.prune(transcript);
-            fit.next = Step::Compact;
+            fit.next_step = ContextFitStep::Compact;
         }
-        if fit.next == Step::Compact && fit.estimate(transcript) > room.limit {
+        if fit.next_step == ContextFitStep::Compact
+            && fit.estimate(transcript) > room.compact_threshold
+        {
             self.prune(transcript);
         }
-        if fit.next == Step::Compact && fit.estimate(transcript) > room.limit {
-            fit.next = Step::Force;
-            self.compact_or_say(room.keep, room.limit / 2, transcript, cancel).await?;
+        if fit.next_step == ContextFitStep::Compact
+            && fit.estimate(transcript) > room.compact_threshold
+        {
+            fit.next_step = ContextFitStep::ForceCompact;
+            self.compact_or_notify(
+                room.keep_tokens,
+                room.compact_threshold / 2,
+                transcript,
+                cancel,
+            )
+            .await?;
         }
-        if fit.next == Step::Force && fit.estimate(transcript) > room.most {
-            self.force(fit, transcript, cancel).await?;
+        if fit.next_step == ContextFitStep::ForceCompact
+            && fit.estimate(transcript) > room.max_request
+        {
+            self.force_compact(fit, transcript, cancel).await?;
         }
-        fit.asked = fit.overhead + transcript.sent_tokens();
+        fit.sent_estimate = fit.overhead + transcript.sent_tokens();
         ControlFlow::Continue(())
     }
 
-    /// The provider says that the conversation is too large: once in a request, all that can be summarised is. Breaks with
-    /// the numbers if that was done before (R-72).
-    pub(super) async fn overflowed(
+    /// The provider says that the conversation is too large: once in a request, all that can be
+    /// summarised is. Breaks with the numbers if that was done before (R-72).
+    pub(super) async fn handle_overflow(
         &self,
-        fit: &mut Fit,
+        fit: &mut FitProgress,
         message: String,
         transcript: &mut Transcript,
         cancel: &CancellationToken,
-    ) -> ControlFlow<Outcome> {
+    ) -> ControlFlow<RequestOutcome> {
         let before = fit.estimate(transcript);
-        if fit.next < Step::Done {
-            self.force(fit, transcript, cancel).await?;
+        if fit.next_step < ContextFitStep::Done {
+            self.force_compact(fit, transcript, cancel).await?;
             if fit.estimate(transcript) < before {
-                fit.asked = fit.overhead + transcript.sent_tokens();
+                fit.sent_estimate = fit.overhead + transcript.sent_tokens();
                 return ControlFlow::Continue(());
             }
         }
-        let window = self.room().window;
+        let window = self.context_budget().window;
         let message = format!(
-            "{message} (about {before} tokens were sent, {} of them for system prompt and tools; the window is taken as {window}; \
+            "{message} (about {before} tokens were sent, {} of them for system prompt and tools; \
+                the window is taken as {window}; \
              `context_window` under [provider] in the configuration says otherwise)",
             transcript.scale().apply(fit.overhead),
         );
-        ControlFlow::Break(Outcome::Overflow { message })
+        ControlFlow::Break(RequestOutcome::Overflow { message })
     }
 
-    async fn force(&self, fit: &mut Fit, transcript: &mut Transcript, cancel: &CancellationToken) -> ControlFlow<Outcome> {
-        fit.next = Step::Done;
+    async fn force_compact(
+        &self,
+        fit: &mut FitProgress,
+        transcript: &mut Transcript,
+        cancel: &CancellationToken,
+    ) -> ControlFlow<RequestOutcome> {
+        fit.next_step = ContextFitStep::Done;
         let sent = transcript.scale().apply(transcript.sent_tokens());
-        self.compact_or_say(self.room().keep.min(sent / 3), sent / 2, transcript, cancel).await
+        self.compact_or_notify(
+            self.context_budget().keep_tokens.min(sent / 3),
+            sent / 2,
+            transcript,
+            cancel,
+        )
+        .await
     }
 
-    /// A summary that fails ends nothing: the request goes on with the conversation as it was (R-71).
-    async fn compact_or_say(&self, keep: u64, most: u64, transcript: &mut Transcript, cancel: &CancellationToken) -> ControlFlow<Outcome> {
-        match self.compact_keeping(keep, most, transcript, cancel).await {
-            Compacted::Done { .. } | Compacted::Nothing => ControlFlow::Continue(()),
-            Compacted::Failed { message } => {
-                let notice = format!("The conversation is long and could not be summarised: {message}. It goes on as it is.");
-                self.observer.observe(&Event::Notice(&notice));
+    /// A summary that fails ends nothing: the request goes on with the conversation as it was
+    /// (R-71).
+    async fn compact_or_notify(
+        &self,
+        keep: u64,
+        most: u64,
+        transcript: &mut Transcript,
+        cancel: &CancellationToken,
+    ) -> ControlFlow<RequestOutcome> {
+        match self.compact_to(keep, most, transcript, cancel).await {
+            CompactionOutcome::Done { .. } | CompactionOutcome::NothingToSummarise => {
                 ControlFlow::Continue(())
             }
-            Compacted::Aborted => ControlFlow::Break(Outcome::Aborted),
+            CompactionOutcome::Failed { message } => {
+                let notice = format!(
+                    "The conversation is long and could not be summarised: {message}. It goes on \
+                        as it is."
+                );
+                self.observer.observe(&AgentEvent::Notice(&notice));
+                ControlFlow::Continue(())
+            }
+            CompactionOutcome::Aborted => ControlFlow::Break(RequestOutcome::Aborted),
         }
     }
 
     fn prune(&self, transcript: &mut Transcript) {
-        let (scale, pruning) = (transcript.scale(), self.room().pruning);
-        let pruning = Pruning { protected: scale.undo(pruning.protected), least_gain: scale.undo(pruning.least_gain) };
+        let (scale, pruning) = (transcript.scale(), self.context_budget().pruning);
+        let pruning = PruneLimits {
+            protected_tokens: scale.invert(pruning.protected_tokens),
+            min_gain: scale.invert(pruning.min_gain),
+        };
         if let Some(pruned) = transcript.prune(pruning) {
-            self.observer.observe(&Event::Fitting(Fitting::Pruned(pruned)));
+            self.observer.observe(&AgentEvent::ContextFitting(ContextFitting::Pruned(pruned)));
         }
     }
 }
@@ -140,18 +191,21 @@ impl Agent<'_> {
 mod tests {
     use futures_util::future::BoxFuture;
 
+    use super::super::active_time::ActiveTime;
     use super::super::events::Observer;
-    use super::super::ports::{Delta, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, Ran, ToolDefinition, Tools};
-    use super::super::time::ActiveTime;
-    use super::super::{Interventions, RequestId, TurnLimit};
+    use super::super::ports::{
+        LanguageModel, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ResponseDelta,
+        RunOutcome, ToolDefinition, ToolRunner,
+    };
+    use super::super::{InterventionSettings, RequestId, TurnLimit};
     use super::*;
-    use crate::conversation::test_kit::broken;
-    use crate::conversation::{OpenTurn, Response};
+    use crate::conversation::test_util::invalid_transcript;
+    use crate::conversation::{ModelResponse, OpenTurn};
 
     /// A model that must not be asked, and tools that must not run.
-    struct Untouched(ModelInfo, ActiveTime);
+    struct ForbiddenPorts(ModelInfo, ActiveTime);
 
-    impl Model for Untouched {
+    impl LanguageModel for ForbiddenPorts {
         fn info(&self) -> &ModelInfo {
             &self.0
         }
@@ -159,35 +213,48 @@ mod tests {
         fn respond<'a>(
             &'a self,
             _: ModelRequest<'a>,
-            _: &'a mut (dyn FnMut(Delta<'_>) + Send),
+            _: &'a mut (dyn FnMut(ResponseDelta<'_>) + Send),
             _: &'a CancellationToken,
-        ) -> BoxFuture<'a, Result<Response, ModelError>> {
-            Box::pin(async { Err(ModelError::new(ModelErrorKind::Rejected, "the model was asked")) })
+        ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
+            Box::pin(async {
+                Err(ModelError::new(ModelErrorKind::Rejected, "the model was asked"))
+            })
         }
     }
 
-    impl Tools for Untouched {
+    impl ToolRunner for ForbiddenPorts {
         fn definitions(&self) -> &[ToolDefinition] {
             &[]
         }
 
-        fn time(&self) -> &ActiveTime {
+        fn active_time(&self) -> &ActiveTime {
             &self.1
         }
 
-        fn run<'a>(&'a self, _: &'a mut OpenTurn, _: &'a dyn Observer, _: &'a CancellationToken) -> BoxFuture<'a, Ran> {
-            Box::pin(async { Ran::Finished })
+        fn run<'a>(
+            &'a self,
+            _: &'a mut OpenTurn,
+            _: &'a dyn Observer,
+            _: &'a CancellationToken,
+        ) -> BoxFuture<'a, RunOutcome> {
+            Box::pin(async { RunOutcome::Finished })
         }
     }
 
-    impl Observer for Untouched {
-        fn observe(&self, _: &Event<'_>) {}
+    impl Observer for ForbiddenPorts {
+        fn observe(&self, _: &AgentEvent<'_>) {}
     }
 
     #[tokio::test]
     async fn r060_a_conversation_that_breaks_a_rule_is_never_sent() {
-        let info = ModelInfo { provider: "p".into(), model: "m".into(), address: None, context_window: 100_000, max_output: None };
-        let untouched = Untouched(info, ActiveTime::default());
+        let info = ModelInfo {
+            provider: "p".into(),
+            model: "m".into(),
+            address: None,
+            context_window: 100_000,
+            max_output: None,
+        };
+        let untouched = ForbiddenPorts(info, ActiveTime::default());
         let agent = Agent {
             model: &untouched,
             tools: &untouched,
@@ -195,10 +262,21 @@ mod tests {
             system: String::new(),
             turn_limit: TurnLimit::default(),
             time_limit: None,
-            interventions: Interventions::default(),
+            interventions: InterventionSettings::default(),
         };
-        let outcome = agent.request(&RequestId::new(1), &mut broken(), "Go on.", &CancellationToken::new()).await;
-        let Outcome::InternalError { message } = outcome else { panic!("{outcome:?}") };
-        assert!(message.contains("exchange 1, turn 0: the prompt is blank") && message.contains("\"exchanges\""), "{message}");
+        let outcome = agent
+            .run_request(
+                &RequestId::new(1),
+                &mut invalid_transcript(),
+                "Go on.",
+                &CancellationToken::new(),
+            )
+            .await;
+        let RequestOutcome::InternalError { message } = outcome else { panic!("{outcome:?}") };
+        assert!(
+            message.contains("exchange 1, turn 0: the prompt is blank")
+                && message.contains("\"exchanges\""),
+            "{message}"
+        );
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// The one list of endings. After each of them the transcript is valid and can be continued.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// The model gave its answer.
     Answered {
         /// The answer's text.
@@ -46,7 +46,7 @@ pub enum Outcome {
     },
 }
 
-impl Outcome {
+impl RequestOutcome {
     /// The word for it in JSON and in messages.
     pub fn kind(&self) -> &'static str {
         match self {

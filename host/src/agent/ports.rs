@@ -1,4 +1,5 @@
-//! What the loop needs from the rest of the house, and nothing more: a model that answers and tools that run.
+//! What the loop needs from the rest of the house, and nothing more: a model that answers and tools
+//! that run.
 
 use std::time::Duration;
 
@@ -7,25 +8,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::Outcome;
+use super::RequestOutcome;
+use super::active_time::ActiveTime;
 use super::events::Observer;
-use super::time::ActiveTime;
-use crate::conversation::{OpenTurn, Response, Sent, estimate};
+use crate::conversation::{ModelResponse, OpenTurn, SentTranscript, estimate};
 
 /// A language model.
-pub trait Model: Send + Sync {
+pub trait LanguageModel: Send + Sync {
     /// Which model this is.
     fn info(&self) -> &ModelInfo;
 
-    /// One response to a conversation. Deltas are handed over as they arrive; the response holds the same text in
-    /// full. Retries happen in here, and only as long as nothing was shown. With `cancel` it ends within a moment,
-    /// as [`ModelErrorKind::Aborted`].
+    /// One response to a conversation. Deltas are handed over as they arrive; the response holds
+    /// the same text in full. Retries happen in here, and only as long as nothing was shown.
+    /// With `cancel` it ends within a moment, as [`ModelErrorKind::Aborted`].
     fn respond<'a>(
         &'a self,
         request: ModelRequest<'a>,
-        on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
+        on_delta: &'a mut (dyn FnMut(ResponseDelta<'_>) + Send),
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Response, ModelError>>;
+    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>>;
 }
 
 /// Which model answers.
@@ -51,14 +52,15 @@ pub struct ModelRequest<'a> {
     /// Added to this request alone; the transcript holds none.
     pub system: &'a str,
     /// What was said so far, as far as it is sent.
-    pub conversation: Sent<'a>,
+    pub conversation: SentTranscript<'a>,
     /// A remark of the host to the model for this request only, after everything else.
     pub note: Option<&'a str>,
     /// In a stable order.
     pub tools: &'a [ToolDefinition],
     /// Whether the model may call them.
     pub tool_choice: ToolChoice,
-    /// Whether deltas are shown as they come. Where they are not, a response that broke off may begin anew.
+    /// Whether deltas are shown as they come. Where they are not, a response that broke off may
+    /// begin anew.
     pub is_shown_live: bool,
 }
 
@@ -85,20 +87,23 @@ pub struct ToolDefinition {
 impl ToolDefinition {
     /// All of it, in estimated tokens.
     pub fn tokens(&self) -> u64 {
-        estimate::text(&self.name) + estimate::prompt(&self.description) + estimate::text(&self.input_schema.to_string())
+        estimate::text(&self.name)
+            + estimate::prompt(&self.description)
+            + estimate::text(&self.input_schema.to_string())
     }
 }
 
 /// A piece of a response on its way.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Delta<'a> {
+pub enum ResponseDelta<'a> {
     /// More text.
     Text(&'a str),
     /// More thinking.
     Reasoning(&'a str),
     /// The model begins to write a call of this tool.
-    CallBegun(&'a str),
-    /// The request is sent again after a pause. If anything came before, nobody saw it, and it counts no more.
+    ToolCallStart(&'a str),
+    /// The request is sent again after a pause. If anything came before, nobody saw it, and it
+    /// counts no more.
     Retry {
         /// The attempt that failed, from 1.
         attempt: u32,
@@ -148,40 +153,51 @@ pub enum ModelErrorKind {
 }
 
 /// The tools of this run.
-pub trait Tools: Send + Sync {
+pub trait ToolRunner: Send + Sync {
     /// What the model is told, in a stable order.
     fn definitions(&self) -> &[ToolDefinition];
 
     /// Stands still while the user is asked something.
-    fn time(&self) -> &ActiveTime;
+    fn active_time(&self) -> &ActiveTime;
 
-    /// Runs the calls of a turn and answers them in it. It may leave calls unanswered when it ends early; closing the
-    /// turn settles those. It always ends by itself, and within a second of `cancel`.
-    fn run<'a>(&'a self, turn: &'a mut OpenTurn, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> BoxFuture<'a, Ran>;
+    /// Runs the calls of a turn and answers them in it. It may leave calls unanswered when it ends
+    /// early; closing the turn settles those. It always ends by itself, and within a second of
+    /// `cancel`.
+    fn run<'a>(
+        &'a self,
+        turn: &'a mut OpenTurn,
+        observer: &'a dyn Observer,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, RunOutcome>;
 }
 
 /// How running the calls of a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ran {
+pub enum RunOutcome {
     /// Each call has its result.
     Finished,
     /// The user said no and wants the request to end.
-    HandedBack,
+    Rejected,
     /// Cancelled.
     Aborted,
 }
 
 /// Whoever works on a task that a tool hands over.
-pub trait Delegate: Send + Sync {
+pub trait TaskDelegate: Send + Sync {
     /// Works on a task until it is done. It always ends by itself, and within a second of `cancel`.
-    fn delegate<'a>(&'a self, task: &'a str, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> BoxFuture<'a, Worked>;
+    fn delegate<'a>(
+        &'a self,
+        task: &'a str,
+        observer: &'a dyn Observer,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, SubAgentReport>;
 }
 
 /// What became of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Worked {
+pub struct SubAgentReport {
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: RequestOutcome,
     /// How many turns it took.
     pub turns: u32,
 }

@@ -1,4 +1,5 @@
-//! Sub-agents: the same loop on a task of its own, with a conversation that begins and ends with it.
+//! Sub-agents: the same loop on a task of its own, with a conversation that begins and ends with
+//! it.
 
 use std::sync::Arc;
 
@@ -7,28 +8,35 @@ use tokio_util::sync::CancellationToken;
 
 use super::budget::TurnLimit;
 use super::events::Observer;
-use super::interventions::Interventions;
-use super::ports::{Delegate, Model, Tools, Worked};
+use super::interventions::InterventionSettings;
+use super::ports::{LanguageModel, SubAgentReport, TaskDelegate, ToolRunner};
 use super::request::{Agent, RequestId};
 use crate::conversation::Transcript;
 
-/// Turns with calls that a sub-agent may take, unless configured otherwise: half of what a request has.
-pub const SUB_AGENT_TURNS: u32 = 20;
+/// Turns with calls that a sub-agent may take, unless configured otherwise: half of what a request
+/// has.
+pub const SUB_AGENT_TURN_LIMIT: u32 = 20;
 
 /// Makes a sub-agent for each task.
 pub struct SubAgentMaker {
     /// Who answers.
-    pub model: Arc<dyn Model>,
-    /// Makes the tools of one sub-agent, which have to be such as can change nothing: nobody is asked here.
-    pub tools: Box<dyn Fn() -> Box<dyn Tools> + Send + Sync>,
+    pub model: Arc<dyn LanguageModel>,
+    /// Makes the tools of one sub-agent, which have to be such as can change nothing: nobody is
+    /// asked here.
+    pub tools: Box<dyn Fn() -> Box<dyn ToolRunner> + Send + Sync>,
     /// What each is told before its task.
     pub system: String,
     /// How many turns with calls each may take.
     pub turn_limit: TurnLimit,
 }
 
-impl Delegate for SubAgentMaker {
-    fn delegate<'a>(&'a self, task: &'a str, observer: &'a dyn Observer, cancel: &'a CancellationToken) -> BoxFuture<'a, Worked> {
+impl TaskDelegate for SubAgentMaker {
+    fn delegate<'a>(
+        &'a self,
+        task: &'a str,
+        observer: &'a dyn Observer,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, SubAgentReport> {
         Box::pin(async move {
             let tools = (self.tools)();
             let agent = Agent {
@@ -39,13 +47,16 @@ impl Delegate for SubAgentMaker {
                 turn_limit: self.turn_limit,
                 // It ends with the request that it works for, which has a limit.
                 time_limit: None,
-                interventions: Interventions::default(),
+                interventions: InterventionSettings::default(),
             };
             let mut transcript = Transcript::default();
-            // Nobody needs to tell it from others: what it does is told as that of the call that it works for.
-            let outcome = agent.request(&RequestId::new(0), &mut transcript, task, cancel).await;
-            let turns = transcript.exchanges().iter().map(|exchange| exchange.turns().len()).sum::<usize>();
-            Worked { outcome, turns: u32::try_from(turns).unwrap_or(u32::MAX) }
+            // Nobody needs to tell it from others: what it does is told as that of the call that it
+            // works for.
+            let outcome =
+                agent.run_request(&RequestId::new(0), &mut transcript, task, cancel).await;
+            let turns =
+                transcript.exchanges().iter().map(|exchange| exchange.turns().len()).sum::<usize>();
+            SubAgentReport { outcome, turns: u32::try_from(turns).unwrap_or(u32::MAX) }
         })
     }
 }

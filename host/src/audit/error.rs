@@ -15,12 +15,13 @@ pub enum AuditError {
         source: io::Error,
     },
     /// Somebody else could read or write it.
-    #[error("the folder of the audit log {} {problem}; make it yours alone (`chmod 700`), or remove it", path.display())]
+    #[error("the folder of the audit log {} {reason}; make it yours alone (`chmod 700`), or \
+        remove it", path.display())]
     NotPrivate {
         /// The folder.
         path: PathBuf,
         /// In which way.
-        problem: &'static str,
+        reason: &'static str,
     },
 }
 

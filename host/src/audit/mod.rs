@@ -1,13 +1,15 @@
 //! The audit log: what was decided, what was done, and that nobody changed the record since.
 //!
-//! An [`Audit`] is the log of one run of the program. It is told by the dispatcher, as a [`Ledger`](crate::tools::Ledger):
-//! of each effect before it happens, and of each call when it is over; and by whoever watches a request, of the request. The
-//! loop knows nothing of it.
+//! An [`AuditWriter`] is the log of one run of the program. It is told by the dispatcher, as a
+//! [`Ledger`](crate::tools::Ledger): of each effect before it happens, and of each call when it is
+//! over; and by whoever watches a request, of the request. The loop knows nothing of it.
 //!
-//! A log is JSON Lines, one record a line, each with the hash of the one before (`chain.rs`); where it ends stands in a small
-//! file beside it (`head.rs`); and its first record names the log that was begun before it with its end, so that the logs are
-//! a chain as well (`store.rs`). [`inspect`] checks all three. A log is written by one process and never opened for writing
-//! again (`log.rs`). Old logs can be removed, from the oldest on, and that is on record in a later one ([`prune`]).
+//! A log is JSON Lines, one record a line, each with the hash of the one before (`chain.rs`); where
+//! it ends stands in a small file beside it (`head.rs`); and its first record names the log that
+//! was begun before it with its end, so that the logs are a chain as well (`store.rs`).
+//! [`inspect_logs`] checks all three. A log is written by one process and never opened for writing
+//! again (`log.rs`). Old logs can be removed, from the oldest on, and that is on record in a later
+//! one ([`prune_logs`]).
 //!
 //! | kind | when | on the disk |
 //! |---|---|---|
@@ -22,34 +24,37 @@
 //! | `gap` | records could not be written; how many | at once |
 //! | `pruned` | old logs are removed | before they are |
 //!
-//! What is left when the run ends is put on the disk then. Contents of files are on record by their size and digest.
+//! What is left when the run ends is put on the disk then. Contents of files are on record by their
+//! size and digest.
 //!
-//! Keys are taken out of every text before it is written. A `decided` without an `ended` of its call was interrupted,
-//! and its outcome is unknown.
+//! Keys are taken out of every text before it is written. A `decided` without an `ended` of
+//! its call was interrupted, and its outcome is unknown.
 
 mod chain;
+mod encode;
 mod error;
 mod head;
 mod inspect;
-mod keeper;
 mod log;
 mod ocsf;
+mod principal;
 mod prune;
 mod record;
 mod store;
 #[cfg(test)]
 mod test_log;
-mod told;
-mod whose;
+mod writer;
 
-pub use chain::Broken;
+pub use chain::ChainBreak;
 pub use error::AuditError;
-pub use inspect::{Inspected, Inspection, inspect};
-pub use keeper::{Audit, Begin, Notify, Watching};
-pub use ocsf::ocsf;
-pub use prune::{PruneError, Pruned, prune};
+pub use inspect::{AuditInspection, InspectedLog, inspect_logs};
+pub use ocsf::to_ocsf;
+pub use principal::Principal;
+pub use prune::{PruneError, PruneReport, prune_logs};
 pub use record::{
-    Actor, By, Change, ChangeAct, Changed, Command, Contact, Contacted, Effect, EndOf, Ended, Ending, Record, Scope, Touched, What,
+    ApprovedScope, AuditRecord, CallActor, CallEndRecord, ChangeAct, CommandEnd, CommandRun,
+    ContactRecord, ContactsRecord, DecisionAuthority, EffectRecord, PathChangeRecord,
+    PreviousLogEnd, RecordKind, SettingChange, TouchedRecord,
 };
-pub use store::{LogName, Store};
-pub use whose::Whose;
+pub use store::{AuditLogName, AuditStore};
+pub use writer::{AuditObserver, AuditRunStart, AuditWriter, NotifyUser};

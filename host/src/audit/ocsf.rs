@@ -1,26 +1,27 @@
 //! Records as events of the Open Cybersecurity Schema Framework, version 1.5.0.
 //!
-//! A call is an *API Activity* (class 6003, of category 6, *Application Activity*): an actor, the model's session, asks for
-//! an operation, the tool. The class demands `activity_id`, `actor`, `api`, `category_uid`, `class_uid`, `metadata`,
-//! `severity_id`, `src_endpoint`, `time` and `type_uid`; of what it demands inside of them, `metadata` has `product` and
-//! `version`, and `api` has `operation`. What was decided goes into the profile `security_control`, and everything that the
-//! schema has no place for stays, whole, in `unmapped`.
+//! A call is an *API Activity* (class 6003, of category 6, *Application Activity*): an actor, the
+//! model's session, asks for an operation, the tool. The class demands `activity_id`, `actor`,
+//! `api`, `category_uid`, `class_uid`, `metadata`, `severity_id`, `src_endpoint`, `time` and
+//! `type_uid`; of what it demands inside of them, `metadata` has `product` and `version`, and `api`
+//! has `operation`. What was decided goes into the profile `security_control`, and everything that
+//! the schema has no place for stays, whole, in `unmapped`.
 
 use serde_json::{Map, Value, json};
 
-use super::LogName;
-use super::record::{Actor, Effect, Ended, Record, What};
-use super::whose::Whose;
+use super::AuditLogName;
+use super::principal::Principal;
+use super::record::{AuditRecord, CallActor, CallEndRecord, EffectRecord, RecordKind};
 use crate::conversation::ResultStatus;
 use crate::policy::Verdict;
 
-const SCHEMA: &str = "1.5.0";
-const CATEGORY: u32 = 6;
-const CLASS: u32 = 6003;
+const SCHEMA_VERSION: &str = "1.5.0";
+const CATEGORY_ID: u32 = 6;
+const CLASS_ID: u32 = 6003;
 
 /// What a record is as an event.
-struct Told<'a> {
-    activity: u32,
+struct OcsfFields<'a> {
+    activity_id: u32,
     operation: &'a str,
     /// The call, if it is about one.
     call: Option<&'a str>,
@@ -29,21 +30,27 @@ struct Told<'a> {
     outcome: Value,
 }
 
-/// An event for a record about a call or a decision, about what will be allowed, and about records that are missing; none for
-/// the others, which are about the log and the session.
-pub fn ocsf(log: &LogName, whose: &Whose, hash: &str, fields: &Map<String, Value>) -> Option<Value> {
-    let record = Record::read(fields)?;
-    let Told { activity, operation, call, resources, outcome } = told(&record.what, fields)?;
+/// An event for a record about a call or a decision, about what will be allowed, and about records
+/// that are missing; none for the others, which are about the log and the session.
+pub fn to_ocsf(
+    log: &AuditLogName,
+    whose: &Principal,
+    hash: &str,
+    fields: &Map<String, Value>,
+) -> Option<Value> {
+    let record = AuditRecord::from_fields(fields)?;
+    let OcsfFields { activity_id: activity, operation, call, resources, outcome } =
+        ocsf_fields(&record.what, fields)?;
     let time = record.at.parse::<jiff::Timestamp>().ok()?.as_millisecond();
     let session = record.session.as_deref().unwrap_or(log.as_str());
     let mut event = json!({
-        "category_uid": CATEGORY,
+        "category_uid": CATEGORY_ID,
         "category_name": "Application Activity",
-        "class_uid": CLASS,
+        "class_uid": CLASS_ID,
         "class_name": "API Activity",
         "activity_id": activity,
-        "activity_name": name(activity),
-        "type_uid": CLASS * 100 + activity,
+        "activity_name": activity_name(activity),
+        "type_uid": CLASS_ID * 100 + activity,
         "severity_id": 1,
         "severity": "Informational",
         "time": time,
@@ -56,7 +63,7 @@ pub fn ocsf(log: &LogName, whose: &Whose, hash: &str, fields: &Map<String, Value
         // The call comes from this machine itself.
         "src_endpoint": {"name": "localhost", "hostname": whose.machine, "ip": "127.0.0.1"},
         "metadata": {
-            "version": SCHEMA,
+            "version": SCHEMA_VERSION,
             "product": {"name": "cofferdam", "vendor_name": "cofferdam", "version": env!("CARGO_PKG_VERSION")},
             "profiles": ["security_control"],
             "log_name": log.as_str(),
@@ -69,87 +76,129 @@ pub fn ocsf(log: &LogName, whose: &Whose, hash: &str, fields: &Map<String, Value
     if let (Some(event), Value::Object(outcome)) = (event.as_object_mut(), outcome) {
         event.extend(outcome);
     }
-    without_null(&mut event);
+    remove_nulls(&mut event);
     event["unmapped"] = fields.clone().into();
     Some(event)
 }
 
 /// What is not known is left out: the schema has texts and numbers there, and nothing else.
-fn without_null(value: &mut Value) {
+fn remove_nulls(value: &mut Value) {
     if let Value::Object(fields) = value {
         fields.retain(|_, value| !value.is_null());
-        fields.values_mut().for_each(without_null);
+        fields.values_mut().for_each(remove_nulls);
     }
 }
 
-fn told<'a>(what: &'a What, fields: &'a Map<String, Value>) -> Option<Told<'a>> {
-    let about = |actor: &'a Actor, activity, resources, outcome| {
-        Some(Told { activity, operation: &actor.tool, call: Some(&actor.call), resources, outcome })
+fn ocsf_fields<'a>(what: &'a RecordKind, fields: &'a Map<String, Value>) -> Option<OcsfFields<'a>> {
+    let about = |actor: &'a CallActor, activity, resources, outcome| {
+        Some(OcsfFields {
+            activity_id: activity,
+            operation: &actor.tool,
+            call: Some(&actor.call),
+            resources,
+            outcome,
+        })
     };
     let other = |outcome| {
         let operation = fields.get("kind").and_then(Value::as_str).unwrap_or("unknown");
-        Some(Told { activity: 99, operation, call: None, resources: Vec::new(), outcome })
+        Some(OcsfFields { activity_id: 99, operation, call: None, resources: Vec::new(), outcome })
     };
     match what {
-        What::Decided { actor, effect, decision, .. } => {
+        RecordKind::Decided { actor, effect, decision, .. } => {
             let by = fields.get("by").map(Value::to_string).unwrap_or_default();
-            about(actor, activity(effect), changed(effect), self::decision(*decision, &by))
+            about(
+                actor,
+                activity_id(effect),
+                changed_files(effect),
+                self::decision_outcome(*decision, &by),
+            )
         }
-        What::Ended(ended) => {
+        RecordKind::Ended(ended) => {
             let activity = if ended.actor.tier == "write" { 99 } else { 2 };
-            about(&ended.actor, activity, resources(ended), ending(ended))
+            about(&ended.actor, activity, touched_resources(ended), call_outcome(ended))
         }
-        What::Refused { call, tool, problem, .. } => {
+        RecordKind::Refused { call, tool, problem, .. } => {
             // What the model asked for was not to be had, or it did not know how to ask.
-            let mut outcome =
-                if problem.starts_with("denied (") { decision(Verdict::Deny, problem) } else { json!({"status_detail": problem}) };
+            let mut outcome = if problem.starts_with("denied (") {
+                decision_outcome(Verdict::Deny, problem)
+            } else {
+                json!({"status_detail": problem})
+            };
             outcome["status_id"] = 2.into();
             outcome["status"] = "Failure".into();
             outcome["status_code"] = "refused".into();
-            Some(Told { activity: 0, operation: tool, call: Some(call), resources: Vec::new(), outcome })
+            Some(OcsfFields {
+                activity_id: 0,
+                operation: tool,
+                call: Some(call),
+                resources: Vec::new(),
+                outcome,
+            })
         }
-        What::Changed(_) | What::Pruned { .. } => other(json!({"status_id": 1, "status": "Success"})),
-        What::Gap { lost } => {
+        RecordKind::Changed(_) | RecordKind::Pruned { .. } => {
+            other(json!({"status_id": 1, "status": "Success"}))
+        }
+        RecordKind::Gap { lost } => {
             let detail = format!("{lost} records could not be written");
-            other(json!({"status_id": 2, "status": "Failure", "status_code": "lost", "status_detail": detail}))
+            other(
+                json!({"status_id": 2, "status": "Failure", "status_code": "lost", "status_detail": detail}),
+            )
         }
-        What::Log { .. } | What::Session { .. } | What::Request { .. } | What::Outcome { .. } => None,
+        RecordKind::Log { .. }
+        | RecordKind::Session { .. }
+        | RecordKind::Request { .. }
+        | RecordKind::Outcome { .. } => None,
     }
 }
 
 /// The paths that would change.
-fn changed(effect: &Effect) -> Vec<Value> {
+fn changed_files(effect: &EffectRecord) -> Vec<Value> {
     match effect {
-        Effect::Write { changes, .. } => changes.iter().map(|change| file(&change.path)).collect(),
-        Effect::Fetch { host, .. } => vec![self::host(host)],
-        Effect::Command { .. } | Effect::Confirmed | Effect::Plan { .. } => Vec::new(),
+        EffectRecord::Write { changes, .. } => {
+            changes.iter().map(|change| file_resource(&change.path)).collect()
+        }
+        EffectRecord::Fetch { host, .. } => vec![self::host_resource(host)],
+        EffectRecord::Command { .. } | EffectRecord::Confirmed | EffectRecord::Plan { .. } => {
+            Vec::new()
+        }
     }
 }
 
 /// The paths that a call touched and the hosts that it asked.
-fn resources(ended: &Ended) -> Vec<Value> {
-    let paths = ended.touched.iter().flat_map(|touched| [&touched.read, &touched.written, &touched.walked]).flatten();
+fn touched_resources(ended: &CallEndRecord) -> Vec<Value> {
+    let paths = ended
+        .touched
+        .iter()
+        .flat_map(|touched| [&touched.read, &touched.written, &touched.walked])
+        .flatten();
     let hosts = ended.contacted.iter().flat_map(|contacted| &contacted.requests);
-    paths.map(|path| file(path)).chain(hosts.map(|request| host(&request.host))).collect()
+    paths
+        .map(|path| file_resource(path))
+        .chain(hosts.map(|request| host_resource(&request.host)))
+        .collect()
 }
 
-fn file(path: &str) -> Value {
+fn file_resource(path: &str) -> Value {
     json!({"name": path, "type": "file"})
 }
 
-fn host(host: &str) -> Value {
+fn host_resource(host: &str) -> Value {
     json!({"name": host, "type": "host"})
 }
 
-/// 1 create, 2 read, 3 update, 99 other. What a tool may change is an update, whatever it does with it; a command is other.
-fn activity(effect: &Effect) -> u32 {
+/// 1 create, 2 read, 3 update, 99 other. What a tool may change is an update, whatever it does with
+/// it; a command is other.
+fn activity_id(effect: &EffectRecord) -> u32 {
     match effect {
-        Effect::Write { .. } => 3,
-        Effect::Command { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. } => 99,
+        EffectRecord::Write { .. } => 3,
+        EffectRecord::Command { .. }
+        | EffectRecord::Fetch { .. }
+        | EffectRecord::Confirmed
+        | EffectRecord::Plan { .. } => 99,
     }
 }
 
-fn name(activity: u32) -> &'static str {
+fn activity_name(activity: u32) -> &'static str {
     match activity {
         2 => "Read",
         3 => "Update",
@@ -158,7 +207,7 @@ fn name(activity: u32) -> &'static str {
     }
 }
 
-fn decision(decision: Verdict, by: &str) -> Value {
+fn decision_outcome(decision: Verdict, by: &str) -> Value {
     match decision {
         Verdict::Allow => {
             json!({"action_id": 1, "action": "Allowed", "disposition_id": 1, "disposition": "Allowed", "status_detail": by})
@@ -169,7 +218,7 @@ fn decision(decision: Verdict, by: &str) -> Value {
     }
 }
 
-fn ending(ended: &Ended) -> Value {
+fn call_outcome(ended: &CallEndRecord) -> Value {
     let (id, word) = match ended.status {
         ResultStatus::Ok => (1, "Success"),
         ResultStatus::Interrupted => (0, "Unknown"),
@@ -181,51 +230,84 @@ fn ending(ended: &Ended) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_log::{allowed, begin, ended, store, subject};
-    use super::super::{Inspected, inspect};
+    use super::super::test_log::{allowed_command, begin_log, call_end, call_identity, new_store};
+    use super::super::{InspectedLog, inspect_logs};
     use super::*;
-    use crate::conversation::{Call, CallId};
-    use crate::policy::{Code, Denial};
-    use crate::tools::{Change, Decided, Ledger as _, Ruled};
+    use crate::conversation::{CallId, ToolCall};
+    use crate::policy::{Denial, DenialCode};
+    use crate::tools::{AuditSink as _, AuthorityChange, DecisionRecord, RecordedOutcome};
 
-    fn log() -> Inspected {
+    fn log() -> InspectedLog {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = store(folder.path());
-        let (audit, _) = begin(&store, false);
-        audit.decided(&subject(), &allowed("make")).expect("recorded");
-        let denial = Denial::fixed(Code::Mode, "not in this mode.");
-        audit.decided(&subject(), &Decided { ruled: Ruled::Denied(denial), ..allowed("ls") }).expect("recorded");
-        let mut call = ended(&[3]);
+        let store = new_store(folder.path());
+        let (audit, _) = begin_log(&store, false);
+        audit.record_decision(&call_identity(), &allowed_command("make")).expect("recorded");
+        let denial = Denial::without_remedy(DenialCode::Mode, "not in this mode.");
+        audit
+            .record_decision(
+                &call_identity(),
+                &DecisionRecord {
+                    outcome: RecordedOutcome::Denied(denial),
+                    ..allowed_command("ls")
+                },
+            )
+            .expect("recorded");
+        let mut call = call_end(&[3]);
         call.touched.written.insert("src/a.rs".into());
-        audit.ended(&subject(), &call);
-        audit.refused(&Call { id: CallId::new("c2"), name: "nope".into(), arguments: "{}".into() }, "there is no such tool");
+        audit.record_end(&call_identity(), &call);
+        audit.record_refusal(
+            &ToolCall { id: CallId::new("c2"), name: "nope".into(), arguments: "{}".into() },
+            "there is no such tool",
+        );
         let outside = "denied (outside-workspace) at /path: it leads out";
-        audit.refused(&Call { id: CallId::new("c3"), name: "grep".into(), arguments: "{}".into() }, outside);
-        audit.changed(&Change::Mode(crate::policy::Mode::Plan)).expect("recorded");
-        inspect(&store).expect("readable").logs.remove(0)
+        audit.record_refusal(
+            &ToolCall { id: CallId::new("c3"), name: "grep".into(), arguments: "{}".into() },
+            outside,
+        );
+        audit
+            .record_change(&AuthorityChange::ModeChanged(crate::policy::ApprovalMode::Plan))
+            .expect("recorded");
+        inspect_logs(&store).expect("readable").logs.remove(0)
     }
 
     #[test]
     fn an_event_has_what_its_class_demands() {
         let log = log();
-        let (whose, records) = (log.whose(), log.records.iter().zip(&log.hashes));
-        let events: Vec<Value> = records.filter_map(|(record, hash)| ocsf(&log.name, &whose, hash, record)).collect();
+        let (whose, records) = (log.principal(), log.records.iter().zip(&log.hashes));
+        let events: Vec<Value> =
+            records.filter_map(|(record, hash)| to_ocsf(&log.name, &whose, hash, record)).collect();
         assert_eq!(events.len(), 6);
         let user = rustix::process::getuid().as_raw().to_string();
         assert!(events.iter().all(|event| event["actor"]["user"]["uid"].as_str() == Some(&user)));
         assert_eq!(events[2]["resources"], json!([{"name": "src/a.rs", "type": "file"}]));
         for event in &events {
-            for required in ["activity_id", "category_uid", "class_uid", "severity_id", "time", "type_uid"] {
+            for required in
+                ["activity_id", "category_uid", "class_uid", "severity_id", "time", "type_uid"]
+            {
                 assert!(event[required].is_u64(), "{required}: {event}");
             }
-            assert_eq!(event["type_uid"], 600_300 + event["activity_id"].as_u64().expect("a number"));
-            for required in
-                ["/metadata/version", "/metadata/product/name", "/api/operation", "/actor/app_name", "/src_endpoint/ip", "/metadata/uid"]
-            {
-                assert!(event.pointer(required).is_some_and(Value::is_string), "{required}: {event}");
+            assert_eq!(
+                event["type_uid"],
+                600_300 + event["activity_id"].as_u64().expect("a number")
+            );
+            for required in [
+                "/metadata/version",
+                "/metadata/product/name",
+                "/api/operation",
+                "/actor/app_name",
+                "/src_endpoint/ip",
+                "/metadata/uid",
+            ] {
+                assert!(
+                    event.pointer(required).is_some_and(Value::is_string),
+                    "{required}: {event}"
+                );
             }
         }
-        let told: Vec<_> = events.iter().map(|e| (e["action"].as_str(), e["disposition_id"].as_u64(), e["status"].as_str())).collect();
+        let told: Vec<_> = events
+            .iter()
+            .map(|e| (e["action"].as_str(), e["disposition_id"].as_u64(), e["status"].as_str()))
+            .collect();
         assert_eq!(
             told,
             [
@@ -237,7 +319,13 @@ mod tests {
                 (None, None, Some("Success"))
             ]
         );
-        assert!(events.iter().all(|event| event["metadata"].get("correlation_uid").is_none()), "what is not known is left out");
-        assert_eq!((&events[5]["api"]["operation"], &events[5]["unmapped"]["mode"]), (&json!("changed"), &json!("plan")));
+        assert!(
+            events.iter().all(|event| event["metadata"].get("correlation_uid").is_none()),
+            "what is not known is left out"
+        );
+        assert_eq!(
+            (&events[5]["api"]["operation"], &events[5]["unmapped"]["mode"]),
+            (&json!("changed"), &json!("plan"))
+        );
     }
 }

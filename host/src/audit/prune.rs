@@ -1,20 +1,21 @@
 //! Removing old logs, so that what is left still holds.
 //!
-//! Logs are a chain, so they go from the oldest on, without a gap; and before the first one goes, a record of a later log says
-//! where the last one ended. The log that was begun after that one finds its end there.
+//! Logs are a chain, so they go from the oldest on, without a gap; and before the first one goes, a
+//! record of a later log says where the last one ended. The log that was begun after that one finds
+//! its end there.
 
-use super::record::What;
-use super::{Audit, AuditError, Inspected, Store, inspect};
+use super::record::RecordKind;
+use super::{AuditError, AuditStore, AuditWriter, InspectedLog, inspect_logs};
 
 /// What was removed, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PruneReport {
     /// How many logs.
     pub logs: u64,
     /// Their records.
     pub records: u64,
     /// How many of them were not as they had been written.
-    pub bad: u64,
+    pub invalid_logs: u64,
     /// One that is old enough and stays, since a process is still writing it; so do those after it.
     pub stopped_at: Option<String>,
 }
@@ -27,40 +28,48 @@ pub enum PruneError {
     Audit(#[from] AuditError),
     /// The record of it cannot be written.
     #[error("nothing was removed, since that cannot be put on record: {0}")]
-    Unrecorded(std::io::Error),
+    RecordFailed(std::io::Error),
     /// A log is not as it was written.
     #[error(
-        "nothing was removed: the log {0} is not as it was written (`cofferdam audit verify` says more), and then nobody could look \
+        "nothing was removed: the log {0} is not as it was written (`cofferdam audit verify` says \
+            more), and then nobody could look \
          at that any more. Keep a copy if it matters, and say --force"
     )]
-    Bad(String),
+    InvalidLog(String),
 }
 
-/// Removes the logs that were begun before a moment, whose end is written down in `audit`; with `force` also such as are not
-/// as they were written.
-pub fn prune(store: &Store, audit: &Audit, before: jiff::Timestamp, force: bool) -> Result<Pruned, PruneError> {
-    let logs = inspect(store)?.logs;
-    let is_old = |log: &&Inspected| log.name < *audit.name() && log.name.time().is_some_and(|time| time < before);
-    let old: Vec<&Inspected> = logs.iter().take_while(is_old).collect();
-    let going: Vec<&Inspected> = old.iter().take_while(|log| !log.is_open).copied().collect();
-    if let (Some(bad), false) = (going.iter().find(|log| !log.is_good()), force) {
-        return Err(PruneError::Bad(bad.name.as_str().to_owned()));
+/// Removes the logs that were begun before a moment, whose end is written down in `audit`; with
+/// `force` also such as are not as they were written.
+pub fn prune_logs(
+    store: &AuditStore,
+    audit: &AuditWriter,
+    before: jiff::Timestamp,
+    force: bool,
+) -> Result<PruneReport, PruneError> {
+    let logs = inspect_logs(store)?.logs;
+    let is_old = |log: &&InspectedLog| {
+        log.name < *audit.name() && log.name.started_at().is_some_and(|time| time < before)
+    };
+    let old: Vec<&InspectedLog> = logs.iter().take_while(is_old).collect();
+    let going: Vec<&InspectedLog> = old.iter().take_while(|log| !log.is_open).copied().collect();
+    if let (Some(bad), false) = (going.iter().find(|log| !log.is_intact()), force) {
+        return Err(PruneError::InvalidLog(bad.name.as_str().to_owned()));
     }
-    let pruned = Pruned {
+    let pruned = PruneReport {
         logs: going.len() as u64,
         records: going.iter().map(|log| log.records.len() as u64).sum(),
-        bad: going.iter().filter(|log| !log.is_good()).count() as u64,
+        invalid_logs: going.iter().filter(|log| !log.is_intact()).count() as u64,
         stopped_at: old.get(going.len()).map(|log| log.name.as_str().to_owned()),
     };
     let (Some(oldest), Some(newest)) = (going.first(), going.last()) else { return Ok(pruned) };
-    let what = What::Pruned {
+    let what = RecordKind::Pruned {
         logs: pruned.logs,
         records: pruned.records,
-        bad: pruned.bad,
+        bad: pruned.invalid_logs,
         oldest: oldest.name.as_str().to_owned(),
         newest: newest.end(),
     };
-    audit.append(&what).map_err(PruneError::Unrecorded)?;
+    audit.append(&what).map_err(PruneError::RecordFailed)?;
     for log in going {
         store.remove(&log.name)?;
     }
@@ -71,111 +80,129 @@ pub fn prune(store: &Store, audit: &Audit, before: jiff::Timestamp, force: bool)
 mod tests {
     use std::fs;
 
-    use super::super::LogName;
-    use super::super::test_log::{allowed, begin, store, subject};
+    use super::super::AuditLogName;
+    use super::super::test_log::{allowed_command, begin_log, call_identity, new_store};
     use super::*;
-    use crate::tools::Ledger as _;
+    use crate::tools::AuditSink as _;
 
     /// A store with a log that ended for each of these years, one after the other.
-    fn of_years(years: &[u32]) -> (tempfile::TempDir, Store) {
+    fn store_with_years(years: &[u32]) -> (tempfile::TempDir, AuditStore) {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = store(folder.path());
+        let store = new_store(folder.path());
         for year in years {
-            let (audit, _) = begin(&store, false);
-            audit.decided(&subject(), &allowed("make")).expect("recorded");
+            let (audit, _) = begin_log(&store, false);
+            audit.record_decision(&call_identity(), &allowed_command("make")).expect("recorded");
             let name = audit.name().clone();
             drop(audit);
             // As if it had been begun then.
-            let dated = LogName::parse(&format!("{year}0101T000000000Z-00000000")).expect("a name");
-            for (from, to) in [(store.log_path(&name), store.log_path(&dated)), (store.head_path(&name), store.head_path(&dated))] {
+            let dated =
+                AuditLogName::parse(&format!("{year}0101T000000000Z-00000000")).expect("a name");
+            for (from, to) in [
+                (store.log_path(&name), store.log_path(&dated)),
+                (store.head_path(&name), store.head_path(&dated)),
+            ] {
                 fs::rename(from, to).expect("it moves");
             }
-            rewrite(&store, &dated, &name);
+            rewrite_log(&store, &dated, &name);
         }
         (folder, store)
     }
 
     /// Writes a log anew, as whoever can write it could.
-    fn rewrite(store: &Store, name: &LogName, before: &LogName) {
-        use super::super::chain::{Chain, End};
-        let chain = Chain::read(&fs::read(store.log_path(name)).expect("readable"));
-        let mut end = End::default();
+    fn rewrite_log(store: &AuditStore, name: &AuditLogName, before: &AuditLogName) {
+        use super::super::chain::{ChainEnd, HashChain};
+        let chain = HashChain::read(&fs::read(store.log_path(name)).expect("readable"));
+        let mut end = ChainEnd::default();
         let mut text = String::new();
         for mut record in chain.records {
             record.retain(|key, _| key != "n" && key != "prev");
             if record.get("log").is_some_and(|log| log == before.as_str()) {
                 record.insert("log".into(), name.as_str().into());
             }
-            let (line, next) = end.next(record);
+            let (line, next) = end.next_line(record);
             text.push_str(&line);
             end = next;
         }
         fs::write(store.log_path(name), text).expect("writable");
-        fs::write(store.head_path(name), format!("{:>20} {}\n", end.lines, end.hash)).expect("writable");
+        fs::write(store.head_path(name), format!("{:>20} {}\n", end.lines, end.hash))
+            .expect("writable");
     }
 
-    fn at(year: u32) -> jiff::Timestamp {
+    fn start_of_year(year: u32) -> jiff::Timestamp {
         format!("{year}-06-01T00:00:00Z").parse().expect("a time")
     }
 
-    fn problems(store: &Store) -> Vec<String> {
-        inspect(store).expect("readable").logs.into_iter().flat_map(|log| log.problems).collect()
+    fn all_errors(store: &AuditStore) -> Vec<String> {
+        inspect_logs(store).expect("readable").logs.into_iter().flat_map(|log| log.errors).collect()
     }
 
     #[test]
     fn what_is_left_after_old_logs_were_removed_still_holds() {
-        let (_folder, store) = of_years(&[2001, 2002, 2003, 2004]);
-        assert_eq!(problems(&store), [""; 0]);
-        let (audit, _) = begin(&store, true);
-        let pruned = prune(&store, &audit, at(2002), false).expect("they go");
+        let (_folder, store) = store_with_years(&[2001, 2002, 2003, 2004]);
+        assert_eq!(all_errors(&store), [""; 0]);
+        let (audit, _) = begin_log(&store, true);
+        let pruned = prune_logs(&store, &audit, start_of_year(2002), false).expect("they go");
         drop(audit);
         assert_eq!((pruned.logs, pruned.records, pruned.stopped_at), (2, 6, None));
-        assert_eq!((store.list().expect("readable").len(), problems(&store)), (3, vec![]));
-        // Another time: the record of the first time goes with its log only when nothing needs it any more.
-        let (audit, _) = begin(&store, true);
-        assert_eq!(prune(&store, &audit, at(2999), false).expect("they go").logs, 3);
+        assert_eq!((store.list().expect("readable").len(), all_errors(&store)), (3, vec![]));
+        // Another time: the record of the first time goes with its log only when nothing needs it
+        // any more.
+        let (audit, _) = begin_log(&store, true);
+        assert_eq!(
+            prune_logs(&store, &audit, start_of_year(2999), false).expect("they go").logs,
+            3
+        );
         drop(audit);
-        assert_eq!((store.list().expect("readable").len(), problems(&store)), (1, vec![]));
+        assert_eq!((store.list().expect("readable").len(), all_errors(&store)), (1, vec![]));
     }
 
     #[test]
     fn a_log_that_goes_without_being_on_record_is_missed() {
-        let (_folder, store) = of_years(&[2001, 2002, 2003, 2004]);
-        let (audit, _) = begin(&store, true);
-        prune(&store, &audit, at(2001), false).expect("it goes");
+        let (_folder, store) = store_with_years(&[2001, 2002, 2003, 2004]);
+        let (audit, _) = begin_log(&store, true);
+        prune_logs(&store, &audit, start_of_year(2001), false).expect("it goes");
         drop(audit);
-        let third = LogName::parse("20030101T000000000Z-00000000").expect("a name");
+        let third = AuditLogName::parse("20030101T000000000Z-00000000").expect("a name");
         store.remove(&third).expect("it goes");
-        assert_eq!(problems(&store), ["the log 20030101T000000000Z-00000000 that came before it is gone"]);
+        assert_eq!(
+            all_errors(&store),
+            ["the log 20030101T000000000Z-00000000 that came before it is gone"]
+        );
     }
 
     #[test]
     fn removing_can_be_cut_off_at_any_moment() {
-        let (_folder, store) = of_years(&[2001, 2002, 2003]);
+        let (_folder, store) = store_with_years(&[2001, 2002, 2003]);
         let names = store.list().expect("readable");
-        let kept: Vec<_> = names.iter().map(|name| fs::read(store.head_path(name)).expect("readable")).collect();
-        let (audit, _) = begin(&store, true);
-        prune(&store, &audit, at(2002), false).expect("they go");
+        let kept: Vec<_> =
+            names.iter().map(|name| fs::read(store.head_path(name)).expect("readable")).collect();
+        let (audit, _) = begin_log(&store, true);
+        prune_logs(&store, &audit, start_of_year(2002), false).expect("they go");
         drop(audit);
         // Of the second only the head is left, and it names a log that is gone too.
         fs::write(store.head_path(&names[1]), &kept[1]).expect("writable");
-        assert_eq!(problems(&store), [""; 0]);
+        assert_eq!(all_errors(&store), [""; 0]);
     }
 
     #[test]
     fn a_log_that_was_changed_or_is_being_written_stays() {
-        let (_folder, store) = of_years(&[2001, 2002]);
+        let (_folder, store) = store_with_years(&[2001, 2002]);
         let names = store.list().expect("readable");
         let text = fs::read_to_string(store.log_path(&names[1])).expect("readable");
         fs::write(store.log_path(&names[1]), text.replace("make", "mate")).expect("writable");
-        let (audit, _) = begin(&store, true);
-        let refused = prune(&store, &audit, at(2999), false).expect_err("it is evidence").to_string();
-        assert!(refused.contains(names[1].as_str()) && store.list().expect("readable").len() == 3, "{refused}");
-        let pruned = prune(&store, &audit, at(2999), true).expect("they go");
-        assert_eq!((pruned.logs, pruned.bad, pruned.stopped_at), (2, 1, None));
+        let (audit, _) = begin_log(&store, true);
+        let refused = prune_logs(&store, &audit, start_of_year(2999), false)
+            .expect_err("it is evidence")
+            .to_string();
+        assert!(
+            refused.contains(names[1].as_str()) && store.list().expect("readable").len() == 3,
+            "{refused}"
+        );
+        let pruned = prune_logs(&store, &audit, start_of_year(2999), true).expect("they go");
+        assert_eq!((pruned.logs, pruned.invalid_logs, pruned.stopped_at), (2, 1, None));
         // Of two that run, the later one leaves the log of the earlier one alone.
-        let (other, _) = begin(&store, true);
-        let pruned = prune(&store, &other, at(9000), false).expect("nothing goes");
+        let (other, _) = begin_log(&store, true);
+        let pruned = prune_logs(&store, &other, start_of_year(9000), false).expect("nothing goes");
         assert_eq!((pruned.logs, pruned.stopped_at.as_deref()), (0, Some(audit.name().as_str())));
     }
 }

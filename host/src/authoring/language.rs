@@ -5,10 +5,11 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A language to write a plugin in. Any other that compiles to a component works too, without a template.
+/// A language to write a plugin in. Any other that compiles to a component works too, without a
+/// template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Language {
+pub enum PluginLanguage {
     /// With the SDK in `sdk/rust`.
     Rust,
     /// CPython, by componentize-py.
@@ -26,7 +27,7 @@ pub enum Language {
 #[error("there is no template for '{0}'; there is one for rust, python, javascript, c and go")]
 pub struct UnknownLanguage(String);
 
-impl Language {
+impl PluginLanguage {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Rust, Self::Python, Self::JavaScript, Self::C, Self::Go];
 
@@ -42,13 +43,13 @@ impl Language {
     }
 }
 
-impl fmt::Display for Language {
+impl fmt::Display for PluginLanguage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Language {
+impl FromStr for PluginLanguage {
     type Err = UnknownLanguage;
 
     fn from_str(text: &str) -> Result<Self, UnknownLanguage> {
@@ -57,6 +58,9 @@ impl FromStr for Language {
             "py" => "python",
             other => other,
         };
-        Self::ALL.into_iter().find(|language| language.name() == short).ok_or_else(|| UnknownLanguage(text.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|language| language.name() == short)
+            .ok_or_else(|| UnknownLanguage(text.to_owned()))
     }
 }

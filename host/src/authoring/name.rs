@@ -5,20 +5,23 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The name of a plugin and of the first tool in it: letters, digits and `_`, so that it can be a file, a crate, a module and
-/// a tool; with `-` in place of `_`, a WIT world.
+/// The name of a plugin and of the first tool in it: letters, digits and `_`, so that it can be a
+/// file, a crate, a module and a tool; with `-` in place of `_`, a WIT world.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PluginName(String);
 
 /// It cannot be one.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' cannot be the name of a plugin: use 1 to 48 of a-z, 0-9 and _, with a letter at the beginning of each word")]
+#[error(
+    "'{0}' cannot be the name of a plugin: use 1 to 48 of a-z, 0-9 and _, with a letter at the \
+        beginning of each word"
+)]
 pub struct InvalidName(String);
 
 impl PluginName {
     /// The words with `-` between them.
-    pub fn kebab(&self) -> String {
+    pub fn to_kebab_case(&self) -> String {
         self.0.replace('_', "-")
     }
 
@@ -35,9 +38,14 @@ impl FromStr for PluginName {
         let name = text.replace('-', "_");
         // WIT wants a letter at the beginning of each word.
         let is_word = |word: &str| {
-            word.starts_with(|c: char| c.is_ascii_lowercase()) && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+            word.starts_with(|c: char| c.is_ascii_lowercase())
+                && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
         };
-        if name.len() <= 48 && name.split('_').all(is_word) { Ok(Self(name)) } else { Err(InvalidName(text.to_owned())) }
+        if name.len() <= 48 && name.split('_').all(is_word) {
+            Ok(Self(name))
+        } else {
+            Err(InvalidName(text.to_owned()))
+        }
     }
 }
 
@@ -67,7 +75,9 @@ mod tests {
 
     #[test]
     fn a_name_works_as_a_file_a_crate_a_tool_and_a_world() {
-        for (text, name) in [("word_count", "word_count"), ("word-count", "word_count"), ("a1", "a1")] {
+        for (text, name) in
+            [("word_count", "word_count"), ("word-count", "word_count"), ("a1", "a1")]
+        {
             assert_eq!(text.parse::<PluginName>().map(|n| n.to_string()), Ok(name.to_owned()));
         }
         for text in ["", "Word", "1a", "a_", "a__b", "a_1", "../x", "ä", &"a".repeat(49)] {

@@ -6,23 +6,23 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Language, PluginName, template};
+use super::{PluginLanguage, PluginName, template};
 
-const MANIFEST: &str = "plugin.toml";
+const MANIFEST_FILE: &str = "plugin.toml";
 
 /// A plugin that is being written.
 #[derive(Clone, Debug)]
-pub struct Project {
-    folder: PathBuf,
-    manifest: Manifest,
+pub struct PluginProject {
+    directory: PathBuf,
+    manifest: PluginManifest,
 }
 
 /// `plugin.toml`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Manifest {
+struct PluginManifest {
     name: PluginName,
-    language: Language,
+    language: PluginLanguage,
 }
 
 /// A project that cannot be made or read.
@@ -30,57 +30,65 @@ struct Manifest {
 pub enum ProjectError {
     /// There is something already.
     #[error("{0} exists already; choose another name, or remove it")]
-    Exists(PathBuf),
+    AlreadyExists(PathBuf),
     /// There is no project.
     #[error(
-        "{0} has no {MANIFEST}: `cofferdam plugin new NAME --lang rust` begins a plugin; a component without a project is tested by `cofferdam plugin test FILE.wasm --cases FILE.json`"
+        "{0} has no {MANIFEST_FILE}: `cofferdam plugin new NAME --lang rust` begins a plugin; a \
+            component without a project is tested by `cofferdam plugin test FILE.wasm --cases \
+            FILE.json`"
     )]
-    NoProject(PathBuf),
+    NotAProject(PathBuf),
     /// The manifest says something that is not understood.
-    #[error("{path}: {problem}")]
-    Manifest {
+    #[error("{path}: {message}")]
+    InvalidManifest {
         /// The file.
         path: PathBuf,
         /// What is wrong, and where.
-        problem: String,
+        message: String,
     },
     /// A file cannot be read or written.
     #[error("{0}: {1}")]
     Io(PathBuf, io::Error),
 }
 
-impl Project {
+impl PluginProject {
     /// Makes a folder with everything that the first build needs.
-    pub fn create(within: &Path, name: PluginName, language: Language) -> Result<Self, ProjectError> {
+    pub fn create(
+        within: &Path,
+        name: PluginName,
+        language: PluginLanguage,
+    ) -> Result<Self, ProjectError> {
         let folder = within.join(name.as_str());
         if folder.symlink_metadata().is_ok() {
-            return Err(ProjectError::Exists(folder));
+            return Err(ProjectError::AlreadyExists(folder));
         }
-        let manifest = Manifest { name, language };
-        for (path, text) in template::files(&manifest.name, language) {
-            write(&folder.join(path), &text)?;
+        let manifest = PluginManifest { name, language };
+        for (path, text) in template::template_files(&manifest.name, language) {
+            write_file(&folder.join(path), &text)?;
         }
         let text = format!("name = \"{}\"\nlanguage = \"{}\"\n", manifest.name, manifest.language);
-        write(&folder.join(MANIFEST), &text)?;
-        Ok(Self { folder, manifest })
+        write_file(&folder.join(MANIFEST_FILE), &text)?;
+        Ok(Self { directory: folder, manifest })
     }
 
     /// Reads the project in a folder.
     pub fn open(folder: &Path) -> Result<Self, ProjectError> {
-        let path = folder.join(MANIFEST);
+        let path = folder.join(MANIFEST_FILE);
         let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => ProjectError::NoProject(folder.to_owned()),
+            io::ErrorKind::NotFound => ProjectError::NotAProject(folder.to_owned()),
             _ => ProjectError::Io(path.clone(), error),
         })?;
-        let manifest = toml::from_str(&text).map_err(|error| ProjectError::Manifest { path, problem: error.to_string() })?;
+        let manifest = toml::from_str(&text)
+            .map_err(|error| ProjectError::InvalidManifest { path, message: error.to_string() })?;
         // Tools are run in the folder and must find it from anywhere.
-        let folder = folder.canonicalize().map_err(|error| ProjectError::Io(folder.to_owned(), error))?;
-        Ok(Self { folder, manifest })
+        let folder =
+            folder.canonicalize().map_err(|error| ProjectError::Io(folder.to_owned(), error))?;
+        Ok(Self { directory: folder, manifest })
     }
 
     /// Where it is.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// What it is called.
@@ -89,27 +97,29 @@ impl Project {
     }
 
     /// What it is written in.
-    pub fn language(&self) -> Language {
+    pub fn language(&self) -> PluginLanguage {
         self.manifest.language
     }
 
     /// Where its component is, once it is built.
-    pub fn component(&self) -> PathBuf {
-        self.folder.join(format!("{}.wasm", self.manifest.name))
+    pub fn component_path(&self) -> PathBuf {
+        self.directory.join(format!("{}.wasm", self.manifest.name))
     }
 
     /// What its tools are expected to answer.
-    pub fn cases(&self) -> PathBuf {
-        self.folder.join("cases.json")
+    pub fn cases_path(&self) -> PathBuf {
+        self.directory.join("cases.json")
     }
 
     /// The files of the template, in order, for a person.
-    pub fn files(&self) -> Vec<String> {
-        template::files(&self.manifest.name, self.manifest.language).map(|(path, _)| path).collect()
+    pub fn template_files(&self) -> Vec<String> {
+        template::template_files(&self.manifest.name, self.manifest.language)
+            .map(|(path, _)| path)
+            .collect()
     }
 }
 
-fn write(path: &Path, text: &str) -> Result<(), ProjectError> {
+fn write_file(path: &Path, text: &str) -> Result<(), ProjectError> {
     let problem = |error| ProjectError::Io(path.to_owned(), error);
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(problem)?;
@@ -124,15 +134,21 @@ mod tests {
     #[test]
     fn a_new_project_has_its_name_everywhere_and_can_be_opened() {
         let folder = tempfile::tempdir().unwrap();
-        for language in Language::ALL {
+        for language in PluginLanguage::ALL {
             let name: PluginName = format!("say-{language}").parse().unwrap();
-            let project = Project::create(folder.path(), name.clone(), language).unwrap();
-            assert!(matches!(Project::create(folder.path(), name.clone(), language), Err(ProjectError::Exists(_))));
-            let opened = Project::open(project.folder()).unwrap();
+            let project = PluginProject::create(folder.path(), name.clone(), language).unwrap();
+            assert!(matches!(
+                PluginProject::create(folder.path(), name.clone(), language),
+                Err(ProjectError::AlreadyExists(_))
+            ));
+            let opened = PluginProject::open(project.directory()).unwrap();
             assert_eq!((opened.name(), opened.language()), (&name, language));
-            for file in opened.files() {
-                let text = fs::read_to_string(opened.folder().join(&file)).unwrap();
-                assert!(!text.contains("count_lines") && !text.contains("count-lines"), "{language}: {file}");
+            for file in opened.template_files() {
+                let text = fs::read_to_string(opened.directory().join(&file)).unwrap();
+                assert!(
+                    !text.contains("count_lines") && !text.contains("count-lines"),
+                    "{language}: {file}"
+                );
             }
         }
     }
@@ -140,9 +156,10 @@ mod tests {
     #[test]
     fn a_manifest_that_is_not_understood_says_where() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(Project::open(folder.path()), Err(ProjectError::NoProject(_))));
-        fs::write(folder.path().join(MANIFEST), "name = \"a\"\nlanguage = \"cobol\"\n").unwrap();
-        let problem = Project::open(folder.path()).unwrap_err().to_string();
+        assert!(matches!(PluginProject::open(folder.path()), Err(ProjectError::NotAProject(_))));
+        fs::write(folder.path().join(MANIFEST_FILE), "name = \"a\"\nlanguage = \"cobol\"\n")
+            .unwrap();
+        let problem = PluginProject::open(folder.path()).unwrap_err().to_string();
         assert!(problem.contains("line 2") && problem.contains("cobol"), "{problem}");
     }
 }

@@ -1,12 +1,14 @@
-//! What a new project begins with: the contract, the helper of its language, and one tool that works.
+//! What a new project begins with: the contract, the helper of its language, and one tool that
+//! works.
 //!
-//! The templates in `sdk/` are a plugin called `count_lines`; a new project is a copy with its own name in place of that.
+//! The templates in `sdk/` are a plugin called `count_lines`; a new project is a copy with its own
+//! name in place of that.
 
 use std::collections::BTreeMap;
 
 use include_dir::{Dir, include_dir};
 
-use super::{Language, PluginName};
+use super::{PluginLanguage, PluginName};
 
 static WIT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../wit");
 static RUST_SDK: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/rust/src");
@@ -22,30 +24,38 @@ const WORKSPACE_MANIFEST: &str = include_str!("../../../Cargo.toml");
 const SDK_MANIFEST: &str = include_str!("../../../sdk/rust/Cargo.toml");
 
 /// The files of a new project, by path.
-pub(super) fn files(name: &PluginName, language: Language) -> impl Iterator<Item = (String, String)> {
+pub(super) fn template_files(
+    name: &PluginName,
+    language: PluginLanguage,
+) -> impl Iterator<Item = (String, String)> {
     let mut files = BTreeMap::from([("cases.json".to_owned(), CASES.to_owned())]);
     match language {
         // The SDK expects the contract two folders up, and has the world in it.
-        Language::Rust => {
-            add(&mut files, &WIT, "wit");
-            add(&mut files, &RUST_SDK, "sdk/rust/src");
-            add(&mut files, &RUST, "");
+        PluginLanguage::Rust => {
+            add_directory(&mut files, &WIT, "wit");
+            add_directory(&mut files, &RUST_SDK, "sdk/rust/src");
+            add_directory(&mut files, &RUST, "");
             files.remove("sdk.toml");
             files.insert("sdk/rust/Cargo.toml".into(), sdk_manifest());
         }
-        Language::Python => of_world(&mut files, &PYTHON, WORLD),
-        Language::JavaScript => of_world(&mut files, &JAVASCRIPT, WORLD_WITH_FILES),
-        Language::C => of_world(&mut files, &C, WORLD),
-        Language::Go => {
-            of_world(&mut files, &GO, WORLD);
-            add(&mut files, &GO_RUNTIME, "wit-runtime");
+        PluginLanguage::Python => add_world(&mut files, &PYTHON, WORLD),
+        PluginLanguage::JavaScript => add_world(&mut files, &JAVASCRIPT, WORLD_WITH_FILES),
+        PluginLanguage::C => add_world(&mut files, &C, WORLD),
+        PluginLanguage::Go => {
+            add_world(&mut files, &GO, WORLD);
+            add_directory(&mut files, &GO_RUNTIME, "wit-runtime");
         }
     }
-    let (snake, kebab, camel) = (name.to_string(), name.kebab(), camel(name));
+    let (snake, kebab, camel) = (name.to_string(), name.to_kebab_case(), to_camel_case(name));
     files.into_iter().map(move |(path, text)| {
         // A file that git would heed in this repository has another name here.
         let path = if path == "gitignore" { ".gitignore".to_owned() } else { path };
-        (path, text.replace("count_lines", &snake).replace("count-lines", &kebab).replace("CountLines", &camel))
+        (
+            path,
+            text.replace("count_lines", &snake)
+                .replace("count-lines", &kebab)
+                .replace("CountLines", &camel),
+        )
     })
 }
 
@@ -65,14 +75,14 @@ world count-lines {
 }
 ";
 
-fn of_world(files: &mut BTreeMap<String, String>, sdk: &Dir<'_>, world: &str) {
-    add(files, &WIT, "wit/deps/cofferdam");
+fn add_world(files: &mut BTreeMap<String, String>, sdk: &Dir<'_>, world: &str) {
+    add_directory(files, &WIT, "wit/deps/cofferdam");
     files.insert("wit/world.wit".into(), world.to_owned());
-    add(files, sdk, "");
+    add_directory(files, sdk, "");
 }
 
 /// Adds what is below a folder of the SDK; what is in its `template` folder goes to the top.
-fn add(files: &mut BTreeMap<String, String>, dir: &Dir<'_>, below: &str) {
+fn add_directory(files: &mut BTreeMap<String, String>, dir: &Dir<'_>, below: &str) {
     for file in dir.files() {
         let path = file.path().to_string_lossy();
         let path = path.strip_prefix("template/").unwrap_or(&path);
@@ -80,7 +90,7 @@ fn add(files: &mut BTreeMap<String, String>, dir: &Dir<'_>, below: &str) {
         files.insert(path, file.contents_utf8().unwrap_or_default().to_owned());
     }
     for inner in dir.dirs() {
-        add(files, inner, below);
+        add_directory(files, inner, below);
     }
 }
 
@@ -92,22 +102,36 @@ fn sdk_manifest() -> String {
     let sdk: toml::Table = SDK_MANIFEST.parse().unwrap_or_default();
     let versions = ours.get("workspace").and_then(|workspace| workspace.get("dependencies"));
     let given = |wanted: &toml::Table| {
-        toml::Value::Table(wanted.iter().map(|(name, wanted)| (name.clone(), here(versions, name, wanted))).collect())
+        toml::Value::Table(
+            wanted
+                .iter()
+                .map(|(name, wanted)| (name.clone(), workspace_dependency(versions, name, wanted)))
+                .collect(),
+        )
     };
     let of = |table: &toml::Table| {
-        table.get("dependencies").and_then(toml::Value::as_table).map(|wanted| ("dependencies".to_owned(), given(wanted)))
+        table
+            .get("dependencies")
+            .and_then(toml::Value::as_table)
+            .map(|wanted| ("dependencies".to_owned(), given(wanted)))
     };
     let targets = sdk.get("target").and_then(toml::Value::as_table).into_iter().flatten();
-    let targets =
-        targets.filter_map(|(target, table)| Some((target.clone(), toml::Value::Table(of(table.as_table()?).into_iter().collect()))));
+    let targets = targets.filter_map(|(target, table)| {
+        Some((target.clone(), toml::Value::Table(of(table.as_table()?).into_iter().collect())))
+    });
     let mut table: toml::Table = of(&sdk).into_iter().collect();
     table.insert("target".into(), toml::Value::Table(targets.collect()));
     text.push_str(&toml::to_string(&table).unwrap_or_default());
     text
 }
 
-/// A dependency with the version and the features that this workspace has it with, and the features that the SDK adds.
-fn here(versions: Option<&toml::Value>, name: &str, wanted: &toml::Value) -> toml::Value {
+/// A dependency with the version and the features that this workspace has it with, and the features
+/// that the SDK adds.
+fn workspace_dependency(
+    versions: Option<&toml::Value>,
+    name: &str,
+    wanted: &toml::Value,
+) -> toml::Value {
     let mut given = match versions.and_then(|versions| versions.get(name)) {
         Some(toml::Value::Table(table)) => table.clone(),
         Some(version) => toml::Table::from_iter([("version".to_owned(), version.clone())]),
@@ -116,15 +140,20 @@ fn here(versions: Option<&toml::Value>, name: &str, wanted: &toml::Value) -> tom
     let more = wanted.get("features").and_then(toml::Value::as_array).cloned().unwrap_or_default();
     if !more.is_empty() {
         let features = given.entry("features").or_insert_with(|| toml::Value::Array(Vec::new()));
-        features.as_array_mut().into_iter().for_each(|features| features.extend(more.iter().cloned()));
+        features
+            .as_array_mut()
+            .into_iter()
+            .for_each(|features| features.extend(more.iter().cloned()));
     }
     toml::Value::Table(given)
 }
 
-fn camel(name: &PluginName) -> String {
+fn to_camel_case(name: &PluginName) -> String {
     name.as_str()
         .split('_')
-        .flat_map(|word| word.chars().enumerate().map(|(i, c)| if i == 0 { c.to_ascii_uppercase() } else { c }))
+        .flat_map(|word| {
+            word.chars().enumerate().map(|(i, c)| if i == 0 { c.to_ascii_uppercase() } else { c })
+        })
         .collect()
 }
 
@@ -132,8 +161,8 @@ fn camel(name: &PluginName) -> String {
 mod tests {
     use super::*;
 
-    fn paths(language: Language) -> Vec<String> {
-        files(&"word_count".parse().unwrap(), language)
+    fn template_paths(language: PluginLanguage) -> Vec<String> {
+        template_files(&"word_count".parse().unwrap(), language)
             .map(|(path, _)| path)
             .filter(|path| !path.starts_with("wit/deps/cofferdam/"))
             .collect()
@@ -141,9 +170,13 @@ mod tests {
 
     #[test]
     fn a_project_holds_a_tool_its_helper_and_the_contract() {
-        assert_eq!(paths(Language::Python), ["cases.json", "cofferdam.py", ".gitignore", "plugin.py", "wit/world.wit"].map(str::to_owned));
-        assert!(paths(Language::Rust).contains(&"wit/world.wit".to_owned()));
-        assert!(paths(Language::Rust).contains(&"sdk/rust/src/lib.rs".to_owned()));
+        assert_eq!(
+            template_paths(PluginLanguage::Python),
+            ["cases.json", "cofferdam.py", ".gitignore", "plugin.py", "wit/world.wit"]
+                .map(str::to_owned)
+        );
+        assert!(template_paths(PluginLanguage::Rust).contains(&"wit/world.wit".to_owned()));
+        assert!(template_paths(PluginLanguage::Rust).contains(&"sdk/rust/src/lib.rs".to_owned()));
     }
 
     #[test]
@@ -152,7 +185,10 @@ mod tests {
         let dependencies = manifest["dependencies"].as_table().unwrap();
         assert!(dependencies["serde"].get("version").is_some());
         let features = dependencies["wit-bindgen"]["features"].as_array().unwrap();
-        assert!(features.iter().any(|f| f.as_str() == Some("bitflags")) && features.iter().any(|f| f.as_str() == Some("macros")));
+        assert!(
+            features.iter().any(|f| f.as_str() == Some("bitflags"))
+                && features.iter().any(|f| f.as_str() == Some("macros"))
+        );
         // What only a component or only a test needs comes along too.
         let targets: Vec<&str> = manifest["target"]
             .as_table()

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use clap::CommandFactory as _;
 
-use super::args::Args;
-use super::error::Done;
+use super::args::CliArgs;
+use super::error::CommandResult;
 
-pub(super) fn run(shell: clap_complete::Shell) -> Done {
+pub(super) fn run(shell: clap_complete::Shell) -> CommandResult {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "cofferdam", &mut script);
-    super::print::stdout_piece(&String::from_utf8_lossy(&script));
+    clap_complete::generate(shell, &mut CliArgs::command(), "cofferdam", &mut script);
+    super::print::print_text(&String::from_utf8_lossy(&script));
     Ok(ExitCode::SUCCESS)
 }

@@ -5,204 +5,238 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 
-use super::pages::Pages;
-use super::print::{stderr_line, stderr_piece};
-use super::render::Renderer;
+use super::pages::PagedText;
+use super::print::{eprint_line, eprint_text};
+use super::render::EventRenderer;
 use super::settle::{AskingTerminal, SETTLE};
 use super::{changes, wrap};
-use crate::policy::{Effect, Question};
-use crate::sandbox::Commands;
-use crate::shown;
-use crate::tools::{Answer, Approver};
+use crate::policy::{ApprovalQuestion, Effect};
+use crate::sandbox::CommandSandbox;
+use crate::terminal_escape;
+use crate::tools::{ApprovalAnswer, Approver};
 
 /// Asks at the terminal of this process.
 pub(super) struct TerminalDialog {
-    renderer: Arc<Renderer>,
-    commands: Arc<Commands>,
+    renderer: Arc<EventRenderer>,
+    commands: Arc<CommandSandbox>,
     /// One for all questions.
     terminal: Arc<Mutex<AskingTerminal>>,
 }
 
 impl TerminalDialog {
-    /// `None` where nobody can be asked: without a terminal to show a question on and to read the answer from.
-    pub(super) fn at_this_terminal(renderer: &Arc<Renderer>, commands: &Arc<Commands>) -> Option<Arc<dyn Approver>> {
+    /// `None` where nobody can be asked: without a terminal to show a question on and to read the
+    /// answer from.
+    pub(super) fn open(
+        renderer: &Arc<EventRenderer>,
+        commands: &Arc<CommandSandbox>,
+    ) -> Option<Arc<dyn Approver>> {
         let terminal = Arc::new(Mutex::new(AskingTerminal::of_this_process(SETTLE)?));
-        Some(Arc::new(Self { renderer: Arc::clone(renderer), commands: Arc::clone(commands), terminal }))
+        Some(Arc::new(Self {
+            renderer: Arc::clone(renderer),
+            commands: Arc::clone(commands),
+            terminal,
+        }))
     }
 }
 
 impl Approver for TerminalDialog {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+    fn ask_pages<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
             let _quiet = self.renderer.pause();
             // A diff that was cut is whole in a file for as long as the question is open.
-            let described = describe(question, THIS_REQUEST, &where_it_runs(question, &self.commands));
-            let (pages, has_scope) = (described.pages.laid_out(wrap::size()), question.scope.is_some());
+            let described =
+                describe(question, REQUEST_DURATION, &describe_sandbox(question, &self.commands));
+            let (pages, has_scope) =
+                (described.pages.layout(wrap::terminal_size()), question.scope.is_some());
             let terminal = Arc::clone(&self.terminal);
-            // If the request is cancelled meanwhile, the thread stays behind with its read; the process is about to end.
-            tokio::task::spawn_blocking(move || converse(&terminal, &pages, has_scope)).await.unwrap_or(Answer::No { guidance: None })
+            // If the request is cancelled meanwhile, the thread stays behind with its read; the
+            // process is about to end.
+            tokio::task::spawn_blocking(move || ask_user(&terminal, &pages, has_scope))
+                .await
+                .unwrap_or(ApprovalAnswer::No { guidance: None })
         })
     }
 }
 
 /// For how long "don't ask again" holds, in words.
-pub(super) const THIS_REQUEST: &str = "in this request";
-pub(super) const THIS_CHAT: &str = "in this chat";
+pub(super) const REQUEST_DURATION: &str = "in this request";
+pub(super) const CHAT_DURATION: &str = "in this chat";
 
-/// The sandbox of the command that a question is about, in words; there is none to find out about for other questions.
-pub(super) fn where_it_runs(question: &Question, commands: &Commands) -> String {
+/// The sandbox of the command that a question is about, in words; there is none to find out about
+/// for other questions.
+pub(super) fn describe_sandbox(question: &ApprovalQuestion, commands: &CommandSandbox) -> String {
     match question.effect {
-        Effect::Command { .. } => commands.in_words(),
-        Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. } => String::new(),
+        Effect::Command { .. } => commands.describe(),
+        Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. } => {
+            String::new()
+        }
     }
 }
 
 /// Asks for guidance.
-pub(super) const INSTEAD: &str = "What should it do instead? An empty line sends it; an empty first line ends the request.";
+pub(super) const GUIDANCE_PROMPT: &str =
+    "What should it do instead? An empty line sends it; an empty first line ends the request.";
 
-/// What somebody wants who types this as an answer. One table for every dialog, so that a digit means the same everywhere
-/// (R-128); what is not in it is asked again.
+/// What somebody wants who types this as an answer. One table for every dialog, so that a digit
+/// means the same everywhere (R-128); what is not in it is asked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Choice {
+pub(super) enum DialogChoice {
     Yes,
     YesForScope,
     No,
 }
 
-impl Choice {
+impl DialogChoice {
     /// The choice of a typed line; an answer that this question does not offer is none.
-    pub(super) fn of(line: &str, has_scope: bool) -> Result<Self, &'static str> {
+    pub(super) fn parse(line: &str, has_scope: bool) -> Result<Self, &'static str> {
         match line.trim() {
             "1" => Ok(Self::Yes),
             "2" if has_scope => Ok(Self::YesForScope),
             "3" => Ok(Self::No),
-            _ => Err(Self::how(has_scope)),
+            _ => Err(Self::help(has_scope)),
         }
     }
 
     /// What there is to type.
-    fn how(has_scope: bool) -> &'static str {
+    fn help(has_scope: bool) -> &'static str {
         if has_scope { "Type 1, 2 or 3, and Enter." } else { "Type 1 or 3, and Enter." }
     }
 }
 
 /// What somebody wants who has not seen all of a question yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum PagingChoice {
     More,
     No,
 }
 
-impl Turn {
+impl PagingChoice {
     /// What there is to type, beside a page.
-    const HOW: &str = "Enter shows more; 3 says no";
+    const HELP: &str = "Enter shows more; 3 says no";
 
     /// The wish of a typed line. No yes is one: what was not seen whole is not approved.
-    pub(super) fn of(line: &str) -> Result<Self, &'static str> {
+    pub(super) fn parse(line: &str) -> Result<Self, &'static str> {
         match line.trim() {
             "" => Ok(Self::More),
             "3" => Ok(Self::No),
-            _ => Err("There is more to see before you can decide: press Enter, or type 3 to say no."),
+            _ => {
+                Err("There is more to see before you can decide: press Enter, or type 3 to say no.")
+            }
         }
     }
 }
 
 /// A question in words.
-pub(super) struct Described {
-    pub(super) pages: Pages,
+pub(super) struct DescribedQuestion {
+    pub(super) pages: PagedText,
     /// The file with what was cut, which is there until this is dropped.
-    _whole: Option<tempfile::NamedTempFile>,
+    _full_diff_file: Option<tempfile::NamedTempFile>,
 }
 
-/// The question with everything to decide by, escaped and in full; `sandbox` says how a command runs.
-pub(super) fn describe(question: &Question, how_long: &str, sandbox: &str) -> Described {
-    let tool = shown::line(&question.tool, 64);
-    let mut pages = Pages { more: Turn::HOW, ..Pages::default() };
+/// The question with everything to decide by, escaped and in full; `sandbox` says how a command
+/// runs.
+pub(super) fn describe(
+    question: &ApprovalQuestion,
+    how_long: &str,
+    sandbox: &str,
+) -> DescribedQuestion {
+    let tool = terminal_escape::escape_line(&question.tool, 64);
+    let mut pages = PagedText { more_prompt: PagingChoice::HELP, ..PagedText::default() };
     let mut whole = None;
     match &question.effect {
         Effect::Command { line, directory } => {
-            let place = if directory.as_str().is_empty() { String::new() } else { format!(" in {}", in_full(directory.as_str())) };
+            let place = if directory.as_str().is_empty() {
+                String::new()
+            } else {
+                format!(" in {}", escape_full_name(directory.as_str()))
+            };
             pages.headline = format!("{tool} wants to run this command{place}, {sandbox}:");
-            pages.add(line);
+            pages.push_text(line);
         }
         Effect::Write { changes, .. } => {
             let described = changes::describe(changes);
-            pages.headline = format!("{tool} wants to {}:", changes::headline(changes));
-            (pages.lines, pages.again, pages.notices, whole) = (described.lines, described.risks, described.notices, described.whole);
+            pages.headline = format!("{tool} wants to {}:", changes::format_headline(changes));
+            (pages.lines, pages.reminders, pages.notices, whole) =
+                (described.lines, described.risks, described.notices, described.full_diff_file);
         }
         Effect::Fetch { method, url, .. } => {
             pages.headline = format!("{tool} wants to send this request, whatever its body is:");
-            pages.add(&format!("{method} {url}"));
+            pages.push_text(&format!("{method} {url}"));
         }
         Effect::Confirmed => {
             pages.headline = format!("{tool} wants to be confirmed. Its arguments:");
-            pages.add(&question.arguments);
+            pages.push_text(&question.arguments);
         }
         Effect::Plan { text, .. } => {
             pages.headline = format!("{tool} presents this plan:");
-            pages.add(text);
+            pages.push_text(text);
         }
     }
     let (yes, no) = match &question.effect {
-        Effect::Plan { then, .. } => {
-            (format!("yes, carry it out; plan mode ends, and the mode is `{then}` from then on"), "no; you can say what to change")
-        }
-        Effect::Command { .. } | Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed => {
-            ("yes, this once".to_owned(), "no; you can say what to do instead")
-        }
+        Effect::Plan { then, .. } => (
+            format!("yes, carry it out; plan mode ends, and the mode is `{then}` from then on"),
+            "no; you can say what to change",
+        ),
+        Effect::Command { .. }
+        | Effect::Write { .. }
+        | Effect::Fetch { .. }
+        | Effect::Confirmed => ("yes, this once".to_owned(), "no; you can say what to do instead"),
     };
     pages.choices.push(format!("  1  {yes}"));
     if let Some(scope) = &question.scope {
-        pages.choices.push(format!("  2  yes, and don't ask again {how_long} for {}", in_full(&scope.to_string())));
+        pages.choices.push(format!(
+            "  2  yes, and don't ask again {how_long} for {}",
+            escape_full_name(&scope.to_string())
+        ));
     }
     pages.choices.push(format!("  3  {no}"));
-    pages.choices.push(Choice::how(question.scope.is_some()).to_owned());
-    pages.warn_of_order();
-    Described { pages, _whole: whole }
+    pages.choices.push(DialogChoice::help(question.scope.is_some()).to_owned());
+    pages.warn_text_direction();
+    DescribedQuestion { pages, _full_diff_file: whole }
 }
 
-fn in_full(name: &str) -> String {
-    shown::name(name, usize::MAX)
+fn escape_full_name(name: &str) -> String {
+    terminal_escape::escape_name(name, usize::MAX)
 }
 
-fn converse(terminal: &Mutex<AskingTerminal>, pages: &[String], has_scope: bool) -> Answer {
+fn ask_user(terminal: &Mutex<AskingTerminal>, pages: &[String], has_scope: bool) -> ApprovalAnswer {
     let mut terminal = terminal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     for (n, page) in pages.iter().enumerate() {
         terminal.show(page);
-        if n + 1 < pages.len() && turned(terminal.input()) == Turn::No {
-            return Answer::No { guidance: guidance(terminal.input()) };
+        if n + 1 < pages.len() && read_page_choice(terminal.input()) == PagingChoice::No {
+            return ApprovalAnswer::No { guidance: read_guidance(terminal.input()) };
         }
     }
     let input = terminal.input();
     loop {
-        stderr_piece("> ");
-        let Some(line) = read_line(input) else { return Answer::No { guidance: None } };
-        match Choice::of(&line, has_scope) {
-            Ok(Choice::Yes) => return Answer::Yes,
-            Ok(Choice::YesForScope) => return Answer::YesForScope,
-            Ok(Choice::No) => return Answer::No { guidance: guidance(input) },
-            Err(hint) => stderr_line(hint),
+        eprint_text("> ");
+        let Some(line) = read_line(input) else { return ApprovalAnswer::No { guidance: None } };
+        match DialogChoice::parse(&line, has_scope) {
+            Ok(DialogChoice::Yes) => return ApprovalAnswer::Yes,
+            Ok(DialogChoice::YesForScope) => return ApprovalAnswer::YesForScope,
+            Ok(DialogChoice::No) => return ApprovalAnswer::No { guidance: read_guidance(input) },
+            Err(hint) => eprint_line(hint),
         }
     }
 }
 
 /// Waits until somebody has seen a page.
-fn turned(terminal: &mut impl BufRead) -> Turn {
+fn read_page_choice(terminal: &mut impl BufRead) -> PagingChoice {
     loop {
-        stderr_piece("> ");
-        let Some(line) = read_line(terminal) else { return Turn::No };
-        match Turn::of(&line) {
+        eprint_text("> ");
+        let Some(line) = read_line(terminal) else { return PagingChoice::No };
+        match PagingChoice::parse(&line) {
             Ok(turn) => return turn,
-            Err(hint) => stderr_line(hint),
+            Err(hint) => eprint_line(hint),
         }
     }
 }
 
-fn guidance(terminal: &mut impl BufRead) -> Option<String> {
-    stderr_line(INSTEAD);
+fn read_guidance(terminal: &mut impl BufRead) -> Option<String> {
+    eprint_line(GUIDANCE_PROMPT);
     let mut lines = Vec::new();
     loop {
-        stderr_piece("| ");
+        eprint_text("| ");
         match read_line(terminal) {
             Some(line) if !line.trim().is_empty() => lines.push(line),
             Some(_) | None => break,
@@ -223,30 +257,46 @@ fn read_line(terminal: &mut impl BufRead) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Act, Change, Changes, Content, Decision, Judge, Mode, WorkspacePath};
+    use crate::policy::{
+        ApprovalMode, Authorization, Authorizer, ChangeKind, ChangeSet, ContentDigest, FileChange,
+        WorkspacePath,
+    };
 
     const SANDBOX: &str = "in the sandbox `full`, no network";
 
     /// A question on a screen that is large enough.
-    fn text(question: &Question) -> String {
-        let pages = describe(question, THIS_REQUEST, SANDBOX).pages.laid_out((200, 100));
+    fn question_text(question: &ApprovalQuestion) -> String {
+        let pages = describe(question, REQUEST_DURATION, SANDBOX).pages.layout((200, 100));
         assert_eq!(pages.len(), 1);
         console::strip_ansi_codes(&pages.concat()).into_owned()
     }
 
-    fn question(line: &str) -> String {
-        let effect = Effect::Command { line: line.into(), directory: WorkspacePath::parse("", None).unwrap() };
-        let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("bash", "{}", effect) else { panic!("not asked") };
-        text(question.question())
+    fn command_question(line: &str) -> String {
+        let effect = Effect::Command {
+            line: line.into(),
+            directory: WorkspacePath::parse("", None).unwrap(),
+        };
+        let Authorization::Ask(question) =
+            Authorizer::new(ApprovalMode::Ask, true).authorize("bash", "{}", effect)
+        else {
+            panic!("not asked")
+        };
+        question_text(question.question())
     }
 
     /// The lines of a question that begin with a digit.
-    fn offers(effect: Effect, mode: Mode) -> Vec<String> {
+    fn choice_lines(effect: Effect, mode: ApprovalMode) -> Vec<String> {
         let tool = if matches!(effect, Effect::Plan { .. }) { "present_plan" } else { "a_tool" };
-        let Decision::Ask(question) = Judge::new(mode, true).decide(tool, "{}", effect) else { panic!("not asked") };
-        let text = text(question.question());
+        let Authorization::Ask(question) =
+            Authorizer::new(mode, true).authorize(tool, "{}", effect)
+        else {
+            panic!("not asked")
+        };
+        let text = question_text(question.question());
         let is_offer = |line: &&str| {
-            line.trim_start().starts_with(|c: char| c.is_ascii_digit()) && line.starts_with("  ") && !line.starts_with("    ")
+            line.trim_start().starts_with(|c: char| c.is_ascii_digit())
+                && line.starts_with("  ")
+                && !line.starts_with("    ")
         };
         text.lines().filter(is_offer).map(|line| line.trim().to_owned()).collect()
     }
@@ -254,69 +304,99 @@ mod tests {
     #[test]
     fn r128_a_digit_means_the_same_in_every_dialog() {
         let path = |text: &str| WorkspacePath::parse(text, None).unwrap();
-        let after = Content { size: 4, digest: "0".into() };
-        let change = Change { path: path("a.rs"), act: Act::Modify { before: 4, after }, diff: None };
+        let after = ContentDigest { size: 4, digest: "0".into() };
+        let change = FileChange {
+            path: path("a.rs"),
+            kind: ChangeKind::Modify { before: 4, after },
+            diff: None,
+        };
         let questions = [
-            (Effect::Command { line: "cargo test".into(), directory: path("") }, Mode::Ask),
-            (Effect::Command { line: "a; b".into(), directory: path("") }, Mode::Ask),
-            (Effect::Write { changes: Changes::new(vec![change]), confirm: false }, Mode::Ask),
-            (Effect::Plan { text: "1. Read\n2. Mend\n3. No".into(), then: Mode::Auto }, Mode::Plan),
+            (Effect::Command { line: "cargo test".into(), directory: path("") }, ApprovalMode::Ask),
+            (Effect::Command { line: "a; b".into(), directory: path("") }, ApprovalMode::Ask),
+            (
+                Effect::Write { changes: ChangeSet::new(vec![change]), confirm: false },
+                ApprovalMode::Ask,
+            ),
+            (
+                Effect::Plan { text: "1. Read\n2. Mend\n3. No".into(), then: ApprovalMode::Auto },
+                ApprovalMode::Plan,
+            ),
         ];
         for (effect, mode) in questions {
             let what = format!("{effect:?}");
-            let offers = offers(effect, mode);
+            let offers = choice_lines(effect, mode);
             let has_scope = offers.len() == 3;
             assert!(offers.len() >= 2, "{what}: {offers:#?}");
             for offer in &offers {
                 let (digit, words) = offer.split_once("  ").expect("a digit and words");
                 let expected = match (digit, words.split([',', ';']).next()) {
-                    ("1", Some("yes")) => Choice::Yes,
-                    ("2", Some("yes")) => Choice::YesForScope,
-                    ("3", Some("no")) => Choice::No,
+                    ("1", Some("yes")) => DialogChoice::Yes,
+                    ("2", Some("yes")) => DialogChoice::YesForScope,
+                    ("3", Some("no")) => DialogChoice::No,
                     other => panic!("{what}: {other:?}"),
                 };
-                assert_eq!(Choice::of(&format!(" {digit} "), has_scope), Ok(expected), "{what}");
+                assert_eq!(
+                    DialogChoice::parse(&format!(" {digit} "), has_scope),
+                    Ok(expected),
+                    "{what}"
+                );
             }
-            assert_eq!(Choice::of("2", false), Err("Type 1 or 3, and Enter."));
+            assert_eq!(DialogChoice::parse("2", false), Err("Type 1 or 3, and Enter."));
             for none in ["", "0", "4", "11", "y", "n"] {
-                assert!(Choice::of(none, has_scope).is_err(), "{what}: {none:?}");
+                assert!(DialogChoice::parse(none, has_scope).is_err(), "{what}: {none:?}");
             }
         }
     }
 
     #[test]
     fn r042_no_yes_counts_before_the_last_page() {
-        let answers = [("1", None), ("2", None), ("y", None), ("", Some(Turn::More)), ("3", Some(Turn::No)), (" \t", Some(Turn::More))];
+        let answers = [
+            ("1", None),
+            ("2", None),
+            ("y", None),
+            ("", Some(PagingChoice::More)),
+            ("3", Some(PagingChoice::No)),
+            (" \t", Some(PagingChoice::More)),
+        ];
         for (typed, expected) in answers {
-            assert_eq!(Turn::of(typed).ok(), expected, "{typed:?}");
+            assert_eq!(PagingChoice::parse(typed).ok(), expected, "{typed:?}");
         }
-        assert_eq!(turned(&mut &b"1\n2\nyes\n\n1\n"[..]), Turn::More);
-        assert_eq!(turned(&mut &b"1\n3\n"[..]), Turn::No);
-        assert_eq!(turned(&mut &b"1\n"[..]), Turn::No, "nobody is there any more");
+        assert_eq!(read_page_choice(&mut &b"1\n2\nyes\n\n1\n"[..]), PagingChoice::More);
+        assert_eq!(read_page_choice(&mut &b"1\n3\n"[..]), PagingChoice::No);
+        assert_eq!(
+            read_page_choice(&mut &b"1\n"[..]),
+            PagingChoice::No,
+            "nobody is there any more"
+        );
     }
 
     #[test]
     fn r042_what_is_decided_by_is_shown_in_full_and_as_it_is() {
-        let text = question("ls \r\n\u{a0}\u{3000}x\u{1bca0}\n\n\n\n\n\nrm \\ \n-rf y");
-        for shown in ["    ls \\u{d}\n", "    \\u{a0}\\u{3000}x\\u{1bca0}\n", "  ⋮ 5 empty lines\n", "    rm \\\\u{20}\n"] {
+        let text = command_question("ls \r\n\u{a0}\u{3000}x\u{1bca0}\n\n\n\n\n\nrm \\ \n-rf y");
+        for shown in [
+            "    ls \\u{d}\n",
+            "    \\u{a0}\\u{3000}x\\u{1bca0}\n",
+            "  ⋮ 5 empty lines\n",
+            "    rm \\\\u{20}\n",
+        ] {
             assert!(text.contains(shown), "{shown:?} in {text}");
         }
         let long = format!("cargo-{}", "x".repeat(5000));
-        let text = question(&long).replace("\n  ↳ ", "").replace("\n     ", "");
+        let text = command_question(&long).replace("\n  ↳ ", "").replace("\n     ", "");
         assert!(text.contains(&long) && text.contains(&format!("exactly `{long}`")), "{text}");
-        let text = question("echo 'א' ; rm -rf 'ב'");
+        let text = command_question("echo 'א' ; rm -rf 'ב'");
         assert!(text.contains("! It has letters that are written from right to left"), "{text}");
     }
 
     #[test]
     fn r044_guidance_in_another_encoding_is_not_lost() {
-        let words = guidance(&mut &b"Gr\xfc\xdfe, and stop\r\nnow\n\nnot this\n"[..]);
+        let words = read_guidance(&mut &b"Gr\xfc\xdfe, and stop\r\nnow\n\nnot this\n"[..]);
         assert_eq!(words.as_deref(), Some("Gr\u{fffd}\u{fffd}e, and stop\nnow"));
     }
 
     #[test]
     fn r038_the_dialog_shows_the_command_and_the_scope() {
-        insta::assert_snapshot!(question("cargo test --release"), @r"
+        insta::assert_snapshot!(command_question("cargo test --release"), @r"
 
         ? bash wants to run this command, in the sandbox `full`, no network:
 
@@ -331,15 +411,25 @@ mod tests {
 
     #[test]
     fn r042_a_write_is_shown_as_what_will_change() {
-        let after = Content { size: 4, digest: "0".into() };
+        let after = ContentDigest { size: 4, digest: "0".into() };
         let diff = Some("--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-old\n+new\n".to_owned());
         let path = WorkspacePath::parse("src/a.rs", None).unwrap();
-        let effect =
-            Effect::Write { changes: Changes::new(vec![Change { path, act: Act::Modify { before: 4, after }, diff }]), confirm: false };
-        let Decision::Ask(question) = Judge::new(Mode::Ask, true).decide("patch", r#"{"path":"elsewhere"}"#, effect) else {
+        let effect = Effect::Write {
+            changes: ChangeSet::new(vec![FileChange {
+                path,
+                kind: ChangeKind::Modify { before: 4, after },
+                diff,
+            }]),
+            confirm: false,
+        };
+        let Authorization::Ask(question) = Authorizer::new(ApprovalMode::Ask, true).authorize(
+            "patch",
+            r#"{"path":"elsewhere"}"#,
+            effect,
+        ) else {
             panic!("not asked")
         };
-        insta::assert_snapshot!(text(question.question()), @r"
+        insta::assert_snapshot!(question_text(question.question()), @r"
 
         ? patch wants to change src/a.rs (4 → 4 bytes):
 
@@ -358,9 +448,14 @@ mod tests {
 
     #[test]
     fn r126_a_plan_is_shown_in_full_with_the_mode_that_follows() {
-        let effect = Effect::Plan { text: "1. Read\n2. Mend \u{1b}[2J".into(), then: Mode::Auto };
-        let Decision::Ask(question) = Judge::new(Mode::Plan, true).decide("present_plan", "{}", effect) else { panic!("not asked") };
-        insta::assert_snapshot!(text(question.question()), @r"
+        let effect =
+            Effect::Plan { text: "1. Read\n2. Mend \u{1b}[2J".into(), then: ApprovalMode::Auto };
+        let Authorization::Ask(question) =
+            Authorizer::new(ApprovalMode::Plan, true).authorize("present_plan", "{}", effect)
+        else {
+            panic!("not asked")
+        };
+        insta::assert_snapshot!(question_text(question.question()), @r"
 
         ? present_plan presents this plan:
 
@@ -375,7 +470,7 @@ mod tests {
 
     #[test]
     fn r039_an_opaque_command_has_no_scope_and_nothing_of_it_is_hidden() {
-        insta::assert_snapshot!(question("ls\u{202e} \u{1b}[2K\r; rm -rf x\nsecond line"), @r"
+        insta::assert_snapshot!(command_question("ls\u{202e} \u{1b}[2K\r; rm -rf x\nsecond line"), @r"
 
         ? bash wants to run this command, in the sandbox `full`, no network:
 

@@ -1,14 +1,18 @@
-//! What went wrong before anything could be done, for the person at the terminal: what, and what to do about it.
+//! What went wrong before anything could be done, for the person at the terminal: what, and what to
+//! do about it.
 
 use std::process::ExitCode;
 
 use super::exit;
-use super::print::stderr_line;
+use super::print::eprint_line;
 use crate::audit::AuditError;
-use crate::config::{ConfigError, LockProblem, NoHome, PolicyFileError, SettingsError, TrustError};
+use crate::config::{
+    ConfigError, HomeDirectoryError, LockFileError, PolicyFileError, PolicyTrustError,
+    SettingsError,
+};
 use crate::model::{ModelChoiceError, RecordError};
-use crate::plugins::{ShelfError, SourceError};
-use crate::sandbox::{CacheProblem, HistoryError, SandboxError, WorkspaceError};
+use crate::plugins::{PluginStoreError, SourceError};
+use crate::sandbox::{CacheError, HistoryError, SandboxError, WorkspaceError};
 use crate::session::SessionError;
 
 /// An error with an exit code.
@@ -19,19 +23,19 @@ pub(super) struct CliError {
 }
 
 /// What a command comes to.
-pub(super) type Done = Result<ExitCode, CliError>;
+pub(super) type CommandResult = Result<ExitCode, CliError>;
 
 impl CliError {
     pub(super) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: exit::FAILED }
+        Self { message: message.into(), code: exit::FAILURE }
     }
 
     pub(super) fn configuration(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: exit::CONFIGURATION }
+        Self { message: message.into(), code: exit::CONFIGURATION_ERROR }
     }
 
     /// With more to know, on a line of its own.
-    pub(super) fn and(self, more: &str) -> Self {
+    pub(super) fn with_detail(self, more: &str) -> Self {
         Self { message: format!("{}\n{more}", self.message), ..self }
     }
 
@@ -45,7 +49,7 @@ impl CliError {
 
     /// Prints it.
     pub(super) fn report(self) -> ExitCode {
-        stderr_line(&format!("cofferdam: {}", crate::shown::block(&self.message)));
+        eprint_line(&format!("cofferdam: {}", crate::terminal_escape::escape_text(&self.message)));
         ExitCode::from(self.code)
     }
 }
@@ -64,17 +68,17 @@ from! {
     ConfigError => configuration,
     SettingsError => configuration,
     PolicyFileError => configuration,
-    TrustError => configuration,
-    LockProblem => configuration,
-    NoHome => configuration,
-    CacheProblem => configuration,
+    PolicyTrustError => configuration,
+    LockFileError => configuration,
+    HomeDirectoryError => configuration,
+    CacheError => configuration,
     ModelChoiceError => configuration,
     RecordError => new,
     HistoryError => new,
     SandboxError => new,
     WorkspaceError => configuration,
     SessionError => new,
-    ShelfError => new,
+    PluginStoreError => new,
     SourceError => new,
     AuditError => new,
     std::io::Error => new,

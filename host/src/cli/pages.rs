@@ -1,35 +1,36 @@
-//! Something to decide on, laid out so that all of it has been on the screen before a yes counts: broken into rows, and shown page
-//! by page where it is longer than the screen. Runs of blanks, which could push the rest away, are counted instead of shown.
+//! Something to decide on, laid out so that all of it has been on the screen before a yes counts:
+//! broken into rows, and shown page by page where it is longer than the screen. Runs of blanks,
+//! which could push the rest away, are counted instead of shown.
 
 use console::{Style, style};
 use unicode_width::UnicodeWidthChar as _;
 
-use crate::shown;
+use crate::terminal_escape;
 
-/// What rows of a text begin with: the first one of a line, and those that it goes on in. No text of a stranger gets that far to
-/// the left, so that none can pass for another kind of row.
-const BEGINS: &str = "    ";
-const CONTINUES: &str = "  ↳ ";
+/// What rows of a text begin with: the first one of a line, and those that it goes on in. No text
+/// of a stranger gets that far to the left, so that none can pass for another kind of row.
+const LINE_MARK: &str = "    ";
+const CONTINUATION_MARK: &str = "  ↳ ";
 /// What stands in place of blanks.
-const LEFT_OUT: &str = "  ⋮ ";
+const OMISSION_MARK: &str = "  ⋮ ";
 /// Empty lines in a row, and blanks in a line, that are shown as they are.
-const MOST_EMPTY: usize = 2;
-const MOST_BLANKS: usize = 40;
+const MAX_EMPTY_LINES: usize = 2;
+const MAX_BLANKS: usize = 40;
 /// What a tab stands for.
-const TAB: &str = "    ";
+const TAB_SPACES: &str = "    ";
 /// Fewer columns and rows than these are not reckoned with.
-const LEAST_COLUMNS: usize = 20;
-const LEAST_ROWS: usize = 8;
+const MIN_COLUMNS: usize = 20;
+const MIN_ROWS: usize = 8;
 
 /// A line of a text to decide on, escaped.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct DialogPageLine {
     text: String,
     style: Style,
-    begins: &'static str,
+    prefix: &'static str,
 }
 
-impl Line {
+impl DialogPageLine {
     /// As it is.
     pub(super) fn plain(text: impl Into<String>) -> Self {
         Self::styled(text, Style::new())
@@ -37,74 +38,82 @@ impl Line {
 
     /// With a look of its own.
     pub(super) fn styled(text: impl Into<String>, style: Style) -> Self {
-        Self { text: text.into(), style: style.for_stderr(), begins: BEGINS }
+        Self { text: text.into(), style: style.for_stderr(), prefix: LINE_MARK }
     }
 
     /// Said by this program, about what is not shown.
-    pub(super) fn left_out(text: impl Into<String>) -> Self {
-        Self { text: text.into(), style: Style::new().bold().for_stderr(), begins: LEFT_OUT }
+    pub(super) fn omission(text: impl Into<String>) -> Self {
+        Self { text: text.into(), style: Style::new().bold().for_stderr(), prefix: OMISSION_MARK }
     }
 
     /// Of a page that this program wrote, where only indented lines are a stranger's.
-    pub(super) fn flush(text: &str) -> Self {
-        Self { text: text.to_owned(), style: Style::new(), begins: "" }
+    pub(super) fn unmarked(text: &str) -> Self {
+        Self { text: text.to_owned(), style: Style::new(), prefix: "" }
     }
 
     fn is_empty(&self) -> bool {
-        self.begins != LEFT_OUT && self.text.trim_matches([' ', '\t']).is_empty()
+        self.prefix != OMISSION_MARK && self.text.trim_matches([' ', '\t']).is_empty()
     }
 }
 
 /// A text to decide on, and what is to be read last.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pages {
+pub(super) struct PagedText {
     /// What it is about, in a line.
     pub(super) headline: String,
     /// What is decided on.
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<DialogPageLine>,
     /// What has to be remembered when the last page is read, and is among the lines.
-    pub(super) again: Vec<String>,
+    pub(super) reminders: Vec<String>,
     /// What has to be known beside the question.
     pub(super) notices: Vec<String>,
     /// What there is to answer.
     pub(super) choices: Vec<String>,
     /// What there is to type while there is more to see.
-    pub(super) more: &'static str,
+    pub(super) more_prompt: &'static str,
 }
 
-impl Pages {
+impl PagedText {
     /// Adds a text of a stranger.
-    pub(super) fn add(&mut self, text: &str) {
-        self.lines.extend(shown::exact(text).lines().map(Line::plain));
+    pub(super) fn push_text(&mut self, text: &str) {
+        self.lines.extend(terminal_escape::escape_exact(text).lines().map(DialogPageLine::plain));
     }
 
     /// A line that is shown in another order than it is read in has to be known of.
-    pub(super) fn warn_of_order(&mut self) {
-        if self.lines.iter().any(|line| shown::has_right_to_left(&line.text)) {
+    pub(super) fn warn_text_direction(&mut self) {
+        if self.lines.iter().any(|line| terminal_escape::has_right_to_left(&line.text)) {
             self.notices.push(
-                "! It has letters that are written from right to left: your terminal may show the parts of such a line in another order."
+                "! It has letters that are written from right to left: your terminal may show the \
+                    parts of such a line in another order."
                     .to_owned(),
             );
         }
     }
 
-    /// The pages for a screen of so many columns and rows, without a line end. Only behind the last one is a yes an answer.
-    pub(super) fn laid_out(&self, (columns, rows): (usize, usize)) -> Vec<String> {
-        let columns = columns.saturating_sub(1).max(LEAST_COLUMNS);
+    /// The pages for a screen of so many columns and rows, without a line end. Only behind the last
+    /// one is a yes an answer.
+    pub(super) fn layout(&self, (columns, rows): (usize, usize)) -> Vec<String> {
+        let columns = columns.saturating_sub(1).max(MIN_COLUMNS);
         // The answer needs a row too.
-        let rows = rows.saturating_sub(1).max(LEAST_ROWS);
+        let rows = rows.saturating_sub(1).max(MIN_ROWS);
         let mut above = vec![String::new()];
         if !self.headline.is_empty() {
-            above.extend(broken(&self.headline, &format!("{} ", style("?").yellow().bold().for_stderr()), "  ", columns));
+            above.extend(wrap_line(
+                &self.headline,
+                &format!("{} ", style("?").yellow().bold().for_stderr()),
+                "  ",
+                columns,
+            ));
             above.push(String::new());
         }
-        above.extend(body(&self.lines, columns));
+        above.extend(wrap_lines(&self.lines, columns));
         let below = |again: &[String]| {
             let warnings = again.iter().chain(&self.notices).flat_map(|notice| {
-                let rows = broken(notice, "  ", "    ", columns);
+                let rows = wrap_line(notice, "  ", "    ", columns);
                 rows.into_iter().map(|row| style(row).yellow().bold().for_stderr().to_string())
             });
-            let choices = self.choices.iter().flat_map(|choice| broken(choice, "", "     ", columns));
+            let choices =
+                self.choices.iter().flat_map(|choice| wrap_line(choice, "", "     ", columns));
             [String::new()].into_iter().chain(warnings).chain(choices).collect::<Vec<_>>()
         };
         let end = below(&[]);
@@ -113,12 +122,20 @@ impl Pages {
             return vec![above.join("\n")];
         }
         let all = above.len();
-        let state = |from: usize, until: usize| broken(&format!("rows {from}–{until} of {all} · {}", self.more), "  ", "  ", columns);
+        let state = |from: usize, until: usize| {
+            wrap_line(
+                &format!("rows {from}–{until} of {all} · {}", self.more_prompt),
+                "  ",
+                "  ",
+                columns,
+            )
+        };
         let rows_of_page = rows.saturating_sub(1 + state(all, all).len()).max(1);
-        let mut pages: Vec<Vec<String>> = above.chunks(rows_of_page).map(<[String]>::to_vec).collect();
+        let mut pages: Vec<Vec<String>> =
+            above.chunks(rows_of_page).map(<[String]>::to_vec).collect();
         let count = pages.len();
         let seen = format!("! That was the last of {count} pages ({all} rows).");
-        let again: Vec<String> = [seen].into_iter().chain(self.again.iter().cloned()).collect();
+        let again: Vec<String> = [seen].into_iter().chain(self.reminders.iter().cloned()).collect();
         let end = below(&again);
         match pages.last_mut() {
             Some(last) if last.len() + end.len() <= rows => last.extend(end),
@@ -130,31 +147,41 @@ impl Pages {
             let from = until + 1;
             until += page.len();
             page.push(String::new());
-            page.extend(state(from, until).into_iter().map(|row| style(row).yellow().bold().for_stderr().to_string()));
+            page.extend(
+                state(from, until)
+                    .into_iter()
+                    .map(|row| style(row).yellow().bold().for_stderr().to_string()),
+            );
         }
         pages.into_iter().map(|page| page.join("\n")).collect()
     }
 }
 
 /// The rows of a text, with runs of empty lines counted.
-fn body(lines: &[Line], columns: usize) -> Vec<String> {
+fn wrap_lines(lines: &[DialogPageLine], columns: usize) -> Vec<String> {
     let mut rows = Vec::new();
     for run in lines.chunk_by(|one, next| one.is_empty() && next.is_empty()) {
-        if run.len() > MOST_EMPTY {
+        if run.len() > MAX_EMPTY_LINES {
             rows.push(left_out(&format!("{} empty lines", run.len())));
             continue;
         }
         for line in run {
-            let mut begins = line.begins;
-            for part in parts(&line.text) {
+            let mut begins = line.prefix;
+            for part in split_segments(&line.text) {
                 match part {
-                    Part::Text(text) => {
-                        let dressed = |row: &String| line.style.apply_to(row.trim_end_matches(' ')).to_string();
-                        rows.extend(broken(text, begins, CONTINUES, columns).iter().map(dressed));
+                    LineSegment::Text(text) => {
+                        let dressed = |row: &String| {
+                            line.style.apply_to(row.trim_end_matches(' ')).to_string()
+                        };
+                        rows.extend(
+                            wrap_line(text, begins, CONTINUATION_MARK, columns).iter().map(dressed),
+                        );
                     }
-                    Part::Blanks(count) => rows.push(left_out(&format!("{count} blanks in this line"))),
+                    LineSegment::Blanks(count) => {
+                        rows.push(left_out(&format!("{count} blanks in this line")))
+                    }
                 }
-                begins = CONTINUES;
+                begins = CONTINUATION_MARK;
             }
         }
     }
@@ -162,49 +189,53 @@ fn body(lines: &[Line], columns: usize) -> Vec<String> {
 }
 
 fn left_out(what: &str) -> String {
-    style(format!("{LEFT_OUT}{what}")).yellow().bold().for_stderr().to_string()
+    style(format!("{OMISSION_MARK}{what}")).yellow().bold().for_stderr().to_string()
 }
 
 /// A piece of a line.
-enum Part<'a> {
+enum LineSegment<'a> {
     Text(&'a str),
     /// So many, in place of them.
     Blanks(usize),
 }
 
 /// A line without its long runs of blanks.
-fn parts(line: &str) -> Vec<Part<'_>> {
+fn split_segments(line: &str) -> Vec<LineSegment<'_>> {
     let mut parts = Vec::new();
     let (mut start, mut at) = (0, 0);
     while at < line.len() {
         let rest = &line[at..];
         let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
-        if blanks > MOST_BLANKS {
+        if blanks > MAX_BLANKS {
             if at > start {
-                parts.push(Part::Text(&line[start..at]));
+                parts.push(LineSegment::Text(&line[start..at]));
             }
-            parts.push(Part::Blanks(blanks));
+            parts.push(LineSegment::Blanks(blanks));
             start = at + blanks;
         }
         at += blanks.max(rest.chars().next().map_or(1, char::len_utf8));
     }
     if start < line.len() || parts.is_empty() {
-        parts.push(Part::Text(&line[start..]));
+        parts.push(LineSegment::Text(&line[start..]));
     }
     parts
 }
 
-/// A line in rows of so many columns: broken behind a blank if there is one in the second half of a row, and anywhere else if not.
-fn broken(text: &str, begins: &str, continues: &str, columns: usize) -> Vec<String> {
-    let text = text.replace('\t', TAB);
-    let room = |prefix: &str| columns.saturating_sub(console::measure_text_width(prefix)).max(LEAST_COLUMNS / 2);
+/// A line in rows of so many columns: broken behind a blank if there is one in the second half of a
+/// row, and anywhere else if not.
+fn wrap_line(text: &str, begins: &str, continues: &str, columns: usize) -> Vec<String> {
+    let text = text.replace('\t', TAB_SPACES);
+    let room = |prefix: &str| {
+        columns.saturating_sub(console::measure_text_width(prefix)).max(MIN_COLUMNS / 2)
+    };
     let mut rows = Vec::new();
     let (mut prefix, mut start, mut width, mut seam) = (begins, 0, 0, None);
     for (at, c) in text.char_indices() {
         // A picture in place of a letter is wider than the letter.
         let wide = if c == '\u{fe0f}' { 1 } else { c.width().unwrap_or(0) };
         if width + wide > room(prefix) && at > start {
-            let end = seam.filter(|(_, before)| *before > room(prefix) / 2).map_or(at, |(end, _)| end);
+            let end =
+                seam.filter(|(_, before)| *before > room(prefix) / 2).map_or(at, |(end, _)| end);
             rows.push(format!("{prefix}{}", &text[start..end]));
             (prefix, start, seam) = (continues, end, None);
             width = text[end..at].chars().filter_map(char::width).sum();
@@ -222,21 +253,21 @@ fn broken(text: &str, begins: &str, continues: &str, columns: usize) -> Vec<Stri
 mod tests {
     use super::*;
 
-    fn pages(text: &str, size: (usize, usize)) -> Vec<String> {
-        let pages = Pages {
+    fn lay_out_text(text: &str, size: (usize, usize)) -> Vec<String> {
+        let pages = PagedText {
             headline: "bash wants to run this command:".into(),
-            lines: text.split('\n').map(Line::plain).collect(),
+            lines: text.split('\n').map(DialogPageLine::plain).collect(),
             notices: vec!["! Mind this.".into()],
             choices: vec!["  1  yes".into(), "  3  no".into()],
-            more: "Enter shows more",
-            ..Pages::default()
+            more_prompt: "Enter shows more",
+            ..PagedText::default()
         };
-        pages.laid_out(size).iter().map(|page| console::strip_ansi_codes(page).into_owned()).collect()
+        pages.layout(size).iter().map(|page| console::strip_ansi_codes(page).into_owned()).collect()
     }
 
     #[test]
     fn what_fits_is_one_page() {
-        insta::assert_snapshot!(pages("cargo test\n\n\techo done", (80, 24)).concat(), @r"
+        insta::assert_snapshot!(lay_out_text("cargo test\n\n\techo done", (80, 24)).concat(), @r"
 
         ? bash wants to run this command:
 
@@ -253,7 +284,7 @@ mod tests {
     #[test]
     fn r042_empty_lines_and_blanks_push_nothing_away() {
         let text = format!("rm -rf x{}echo y;{}echo harmless", "\n".repeat(44), " ".repeat(4000));
-        insta::assert_snapshot!(pages(&text, (80, 24)).concat(), @r"
+        insta::assert_snapshot!(lay_out_text(&text, (80, 24)).concat(), @r"
 
         ? bash wants to run this command:
 
@@ -272,18 +303,38 @@ mod tests {
     #[test]
     fn r042_what_is_longer_than_the_screen_is_shown_page_by_page_and_nothing_is_missing() {
         let one_line = |page: &str| page.split_whitespace().collect::<Vec<_>>().join(" ");
-        let text: String = (1..=60).map(|n| format!("line {n} {}\n", "of a long text ".repeat(n % 9))).collect();
+        let text: String =
+            (1..=60).map(|n| format!("line {n} {}\n", "of a long text ".repeat(n % 9))).collect();
         for size in [(80, 24), (40, 12), (200, 50), (0, 0)] {
-            let pages = pages(text.trim_end(), size);
+            let pages = lay_out_text(text.trim_end(), size);
             assert!(pages.len() > 1, "{size:?}");
             let (last, others) = pages.split_last().expect("there are some");
-            assert!(last.contains("  1  yes") && last.contains("! Mind this.") && last.contains("! That was the"), "{last}");
+            assert!(
+                last.contains("  1  yes")
+                    && last.contains("! Mind this.")
+                    && last.contains("! That was the"),
+                "{last}"
+            );
             for (n, page) in pages.iter().enumerate() {
                 let rows: Vec<&str> = page.lines().collect();
-                assert!(rows.len() < size.1.max(LEAST_ROWS + 1), "page {n} of {size:?}: {}", rows.len());
-                assert!(rows.iter().all(|row| console::measure_text_width(row) < size.0.max(LEAST_COLUMNS + 1)), "{size:?}: {page}");
+                assert!(
+                    rows.len() < size.1.max(MIN_ROWS + 1),
+                    "page {n} of {size:?}: {}",
+                    rows.len()
+                );
+                assert!(
+                    rows.iter()
+                        .all(|row| console::measure_text_width(row) < size.0.max(MIN_COLUMNS + 1)),
+                    "{size:?}: {page}"
+                );
             }
-            assert!(others.iter().all(|page| !page.contains("1  yes") && one_line(page).ends_with("Enter shows more")), "{others:?}");
+            assert!(
+                others
+                    .iter()
+                    .all(|page| !page.contains("1  yes")
+                        && one_line(page).ends_with("Enter shows more")),
+                "{others:?}"
+            );
             let all: Vec<&str> = pages.iter().flat_map(|page| page.split_whitespace()).collect();
             let (mut all, mut missing) = (all.iter(), text.split_whitespace());
             assert_eq!(missing.find(|word| !all.any(|shown| shown == word)), None, "{size:?}");
@@ -293,10 +344,14 @@ mod tests {
     #[test]
     fn a_row_that_goes_on_is_no_new_line_and_no_row_of_a_stranger_passes_for_another() {
         let text = format!("{}\n  ⋮ 3 empty lines\n  ↳ x", "x".repeat(150));
-        let rows: Vec<String> = body(&text.split('\n').map(Line::plain).collect::<Vec<_>>(), 79);
+        let rows: Vec<String> =
+            wrap_lines(&text.split('\n').map(DialogPageLine::plain).collect::<Vec<_>>(), 79);
         assert_eq!(rows[0], format!("    {}", "x".repeat(75)));
         assert_eq!(rows[1], format!("  ↳ {}", "x".repeat(75)));
         assert_eq!(rows[2..], ["      ⋮ 3 empty lines", "      ↳ x"]);
-        assert_eq!(broken("日本語日本語 x", "    ", CONTINUES, 14), ["    日本語日本", "  ↳ 語 x"]);
+        assert_eq!(
+            wrap_line("日本語日本語 x", "    ", CONTINUATION_MARK, 14),
+            ["    日本語日本", "  ↳ 語 x"]
+        );
     }
 }

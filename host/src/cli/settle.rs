@@ -1,4 +1,5 @@
-//! The moment after something to decide on was drawn: what was typed before it could be read is no answer to it.
+//! The moment after something to decide on was drawn: what was typed before it could be read is no
+//! answer to it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, IsTerminal as _};
@@ -8,12 +9,14 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 
-use super::print::stderr_line;
+use super::print::eprint_line;
 
-/// How long the keyboard has to be quiet before an answer counts. A key that is held down repeats about every 30 milliseconds.
+/// How long the keyboard has to be quiet before an answer counts. A key that is held down repeats
+/// about every 30 milliseconds.
 pub(super) const SETTLE: Duration = Duration::from_millis(300);
 
-/// The terminal of somebody who is asked, read line by line. It shows pages, and takes answers to what it has shown.
+/// The terminal of somebody who is asked, read line by line. It shows pages, and takes answers to
+/// what it has shown.
 #[derive(Debug)]
 pub(super) struct AskingTerminal {
     input: BufReader<File>,
@@ -21,7 +24,8 @@ pub(super) struct AskingTerminal {
 }
 
 impl AskingTerminal {
-    /// The terminal of this process; `None` where nobody can be asked: without one to show a question on and to read the answer from.
+    /// The terminal of this process; `None` where nobody can be asked: without one to show a
+    /// question on and to read the answer from.
     pub(super) fn of_this_process(settle: Duration) -> Option<Self> {
         if !io::stderr().is_terminal() {
             return None;
@@ -34,9 +38,10 @@ impl AskingTerminal {
         Self { input: BufReader::new(terminal), settle }
     }
 
-    /// Shows a page. Everything that is typed until the keyboard has been quiet for the settle delay is dropped.
+    /// Shows a page. Everything that is typed until the keyboard has been quiet for the settle
+    /// delay is dropped.
     pub(super) fn show(&mut self, page: &str) {
-        stderr_line(page);
+        eprint_line(page);
         self.drop_typed_ahead();
     }
 
@@ -52,9 +57,13 @@ impl AskingTerminal {
     }
 }
 
-/// Drops what comes from a terminal until nothing has come for so long, or until the terminal is gone.
+/// Drops what comes from a terminal until nothing has come for so long, or until the terminal is
+/// gone.
 fn drop_until_quiet(terminal: impl AsFd, settle: Duration) {
-    let timeout = Timespec { tv_sec: settle.as_secs().try_into().unwrap_or(1), tv_nsec: settle.subsec_nanos().into() };
+    let timeout = Timespec {
+        tv_sec: settle.as_secs().try_into().unwrap_or(1),
+        tv_nsec: settle.subsec_nanos().into(),
+    };
     loop {
         let _ = tcflush(&terminal, QueueSelector::IFlush);
         let mut polled = [PollFd::new(&terminal, PollFlags::IN)];
@@ -80,10 +89,14 @@ mod tests {
 
     /// A terminal, and the keyboard in front of it.
     fn terminal(settle: Duration) -> (AskingTerminal, File) {
-        let keyboard = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals"));
+        let keyboard = File::from(
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals"),
+        );
         grantpt(&keyboard).and_then(|()| unlockpt(&keyboard)).expect("it is ours");
         let name = ptsname(&keyboard, Vec::new()).expect("it has a name");
-        let terminal = File::from(rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("it opens"));
+        let terminal = File::from(
+            rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("it opens"),
+        );
         (AskingTerminal::new(terminal, settle), keyboard)
     }
 
@@ -102,7 +115,11 @@ mod tests {
             typing.write_all(b"1").expect("it is typed");
         });
         terminal.drop_typed_ahead();
-        assert!(begun.elapsed() >= burst, "it did not wait for a quiet keyboard: {:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() >= burst,
+            "it did not wait for a quiet keyboard: {:?}",
+            begun.elapsed()
+        );
         typist.join().expect("it ends");
         keyboard.write_all(b"3\n").expect("it is typed");
         let mut line = String::new();

@@ -4,12 +4,13 @@ use std::io::{self, BufRead, Read};
 
 use super::error::CliError;
 
-/// The longest text that is read: as much as the arguments of a call, and more than any model takes in.
+/// The longest text that is read: as much as the arguments of a call, and more than any model takes
+/// in.
 const LARGEST: u64 = 8 << 20;
 
 /// Why lines of standard input are not read any further.
-pub(super) const LINE_TOO_LONG: &str =
-    "cannot read a line of standard input: it is longer than 8 MiB. Neither it nor any line after it was done";
+pub(super) const LINE_TOO_LONG: &str = "cannot read a line of standard input: it is longer than 8 \
+    MiB. Neither it nor any line after it was done";
 
 /// Reads all of standard input. `what` it is, such as `the task`, is for the words of an error.
 pub(super) fn read_text(what: &str) -> Result<String, CliError> {
@@ -17,18 +18,19 @@ pub(super) fn read_text(what: &str) -> Result<String, CliError> {
 }
 
 fn read_text_from(from: impl Read, what: &str) -> Result<String, CliError> {
-    let failed = |why: &str| CliError::new(format!("cannot read {what} from standard input: {why}"));
+    let failed =
+        |why: &str| CliError::new(format!("cannot read {what} from standard input: {why}"));
     let mut bytes = Vec::new();
     from.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| failed(&error.to_string()))?;
     if bytes.len() as u64 > LARGEST {
-        return Err(
-            failed(&format!("it is longer than {} MiB", LARGEST >> 20)).and("hint: write it to a file in the workspace, and name that")
-        );
+        return Err(failed(&format!("it is longer than {} MiB", LARGEST >> 20))
+            .with_detail("hint: write it to a file in the workspace, and name that"));
     }
     String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8"))
 }
 
-/// Reads a line, with its end; false if there is none, or if it is too long, which is an error of its own.
+/// Reads a line, with its end; false if there is none, or if it is too long, which is an error of
+/// its own.
 pub(super) fn read_line(from: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let read = from.take(LARGEST + 1).read_until(b'\n', line)?;
@@ -44,12 +46,25 @@ mod tests {
 
     #[test]
     fn what_has_no_end_is_not_read() {
-        let read = |from: &mut dyn Read| read_text_from(from, "the task").map_err(|error| error.message().to_owned());
+        let read = |from: &mut dyn Read| {
+            read_text_from(from, "the task").map_err(|error| error.message().to_owned())
+        };
         assert_eq!(read(&mut &b"Gr\xc3\xbc\xc3\x9fe"[..]), Ok("Grüße".to_owned()));
-        assert_eq!(read(&mut &b"\xff"[..]), Err("cannot read the task from standard input: it is not UTF-8".to_owned()));
-        assert_eq!(read(&mut io::repeat(b'x').take(LARGEST)).map(|text| text.len() as u64), Ok(LARGEST));
+        assert_eq!(
+            read(&mut &b"\xff"[..]),
+            Err("cannot read the task from standard input: it is not UTF-8".to_owned())
+        );
+        assert_eq!(
+            read(&mut io::repeat(b'x').take(LARGEST)).map(|text| text.len() as u64),
+            Ok(LARGEST)
+        );
         let problem = read(&mut io::repeat(b'x')).expect_err("it has no end");
-        assert!(problem.starts_with("cannot read the task from standard input: it is longer than 8 MiB\nhint: "), "{problem}");
+        assert!(
+            problem.starts_with(
+                "cannot read the task from standard input: it is longer than 8 MiB\nhint: "
+            ),
+            "{problem}"
+        );
     }
 
     #[test]
@@ -57,9 +72,15 @@ mod tests {
         let mut line = Vec::new();
         let mut lines = &b"one\ntwo"[..];
         for expected in [(true, &b"one\n"[..]), (true, b"two"), (false, b"")] {
-            assert_eq!((read_line(&mut lines, &mut line).expect("it is read"), &line[..]), expected);
+            assert_eq!(
+                (read_line(&mut lines, &mut line).expect("it is read"), &line[..]),
+                expected
+            );
         }
         let endless = &mut io::BufReader::new(io::repeat(b'x'));
-        assert_eq!(read_line(endless, &mut line).expect_err("it has no end").to_string(), LINE_TOO_LONG);
+        assert_eq!(
+            read_line(endless, &mut line).expect_err("it has no end").to_string(),
+            LINE_TOO_LONG
+        );
     }
 }

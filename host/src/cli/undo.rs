@@ -5,90 +5,126 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::args::{CallArgs, Common, ModelArgs, UndoArgs};
-use super::error::Done;
-use super::print::{stderr_line, stdout_line};
-use super::{assemble, audit};
-use crate::sandbox::{Entry, History, HistoryError, Undone, Workspace};
-use crate::shown;
-use crate::tools::Change;
+use super::args::{CommonArgs, ModelArgs, ToolCallArgs, UndoArgs};
+use super::error::CommandResult;
+use super::print::{eprint_line, print_line};
+use super::{audit, context};
+use crate::sandbox::{HistoryError, UndoHistory, UndoHistoryEntry, UndoOutcome, Workspace};
+use crate::terminal_escape;
+use crate::tools::AuthorityChange;
 
 /// Paths of one change that are shown.
-const MOST_PATHS: usize = 5;
+const MAX_PATHS: usize = 5;
 
-pub(super) fn run(common: &Common, args: &UndoArgs) -> Done {
-    let (settings, folders) = assemble::settings(common, common.flags(ModelArgs::default(), CallArgs::default(), None))?;
+pub(super) fn run(common: &CommonArgs, args: &UndoArgs) -> CommandResult {
+    let (settings, folders) = context::load_settings(
+        common,
+        common.flags(ModelArgs::default(), ToolCallArgs::default(), None),
+    )?;
     let workspace = Workspace::open(&common.workspace)?;
-    let history = History::of(&folders.undo(), &workspace);
+    let history = UndoHistory::for_workspace(&folders.undo(), &workspace);
     if args.list {
         for line in history.recover(&workspace)? {
-            stderr_line(&shown::line(&line, 1000));
+            eprint_line(&terminal_escape::escape_line(&line, 1000));
         }
-        tell_of_leftovers(&history)?;
+        report_leftovers(&history)?;
         let entries = history.list()?;
-        stdout_line(&if args.json { json!(entries.iter().map(as_json).collect::<Vec<_>>()).to_string() } else { text(&entries) });
+        print_line(&if args.json {
+            json!(entries.iter().map(to_json).collect::<Vec<_>>()).to_string()
+        } else {
+            format_entries(&entries)
+        });
         return Ok(ExitCode::SUCCESS);
     }
     // What changes the workspace is on record before it does.
     let entries = history.list()?;
-    let newest = entries.first().map(|entry| (entry.id.as_str(), entry.tool.as_str(), &entry.paths[..]));
-    audit::record(&settings, &folders, workspace.root(), &Change::Undo(newest))?;
+    let newest =
+        entries.first().map(|entry| (entry.id.as_str(), entry.tool.as_str(), &entry.paths[..]));
+    audit::record_change(&settings, &folders, workspace.root(), &AuthorityChange::Undo(newest))?;
     let undone = history.undo(&workspace, args.force);
     if let Err(HistoryError::Empty) = undone {
-        tell_of_leftovers(&history)?;
+        report_leftovers(&history)?;
     }
     match undone? {
-        Undone::Change { entry, stays } => {
+        UndoOutcome::Change { entry, remaining: stays } => {
             for place in stays {
-                stderr_line(&format!(
+                eprint_line(&format!(
                     "The directory {} stays: it holds something that is not part of this change.",
-                    shown::name(&place, 400)
+                    terminal_escape::escape_name(&place, 400)
                 ));
             }
-            stdout_line(&if args.json { as_json(&entry).to_string() } else { format!("Taken back: {}", line(&entry)) });
+            print_line(&if args.json {
+                to_json(&entry).to_string()
+            } else {
+                format!("Taken back: {}", format_entry(&entry))
+            });
         }
-        Undone::Interrupted(lines) => {
+        UndoOutcome::Interrupted(lines) => {
             for line in &lines {
-                stderr_line(&shown::line(line, 1000));
+                eprint_line(&terminal_escape::escape_line(line, 1000));
             }
-            let say = "Nothing else was undone. Run `cofferdam undo` again to undo the change before it.";
-            stdout_line(&if args.json { json!({"interrupted": lines}).to_string() } else { say.to_owned() });
+            let say =
+                "Nothing else was undone. Run `cofferdam undo` again to undo the change before it.";
+            print_line(&if args.json {
+                json!({"interrupted": lines}).to_string()
+            } else {
+                say.to_owned()
+            });
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// What is kept, and nobody but the user can do anything with.
-fn tell_of_leftovers(history: &History) -> Result<(), HistoryError> {
-    let place = |folder: &Path| shown::name(&folder.display().to_string(), 1000);
+fn report_leftovers(history: &UndoHistory) -> Result<(), HistoryError> {
+    let place = |folder: &Path| terminal_escape::escape_name(&folder.display().to_string(), 1000);
     for (entry, folder) in history.abandoned()? {
-        stderr_line(&format!("Not wholly taken back: {}; what was there is in {}, which you may delete.", line(&entry), place(&folder)));
+        eprint_line(&format!(
+            "Not wholly taken back: {}; what was there is in {}, which you may delete.",
+            format_entry(&entry),
+            place(&folder)
+        ));
     }
     for (folder, why) in history.unreadable()? {
-        let why = shown::line(&why.to_string(), 400);
-        stderr_line(&format!(
-            "A change cannot be read ({why}), nor taken back; what was there is in {}, which you may delete.",
+        let why = terminal_escape::escape_line(&why.to_string(), 400);
+        eprint_line(&format!(
+            "A change cannot be read ({why}), nor taken back; what was there is in {}, which you \
+                may delete.",
             place(&folder)
         ));
     }
     Ok(())
 }
 
-fn text(entries: &[Entry]) -> String {
+fn format_entries(entries: &[UndoHistoryEntry]) -> String {
     if entries.is_empty() {
         return "No change of a tool is kept for this project.".into();
     }
-    entries.iter().map(line).collect::<Vec<_>>().join("\n")
+    entries.iter().map(format_entry).collect::<Vec<_>>().join("\n")
 }
 
 /// A change on one line.
-fn line(entry: &Entry) -> String {
-    let paths: Vec<String> = entry.paths.iter().take(MOST_PATHS).map(|path| shown::name(path, 200)).collect();
-    let more = if entry.paths.len() > MOST_PATHS { format!(" and {} more", entry.paths.len() - MOST_PATHS) } else { String::new() };
-    format!("{}  {}  {}{more}", super::sessions::local_time(entry.time), shown::line(&entry.tool, 64), paths.join(", "))
+fn format_entry(entry: &UndoHistoryEntry) -> String {
+    let paths: Vec<String> = entry
+        .paths
+        .iter()
+        .take(MAX_PATHS)
+        .map(|path| terminal_escape::escape_name(path, 200))
+        .collect();
+    let more = if entry.paths.len() > MAX_PATHS {
+        format!(" and {} more", entry.paths.len() - MAX_PATHS)
+    } else {
+        String::new()
+    };
+    format!(
+        "{}  {}  {}{more}",
+        super::sessions::format_local_time(entry.time),
+        terminal_escape::escape_line(&entry.tool, 64),
+        paths.join(", ")
+    )
 }
 
-fn as_json(entry: &Entry) -> serde_json::Value {
+fn to_json(entry: &UndoHistoryEntry) -> serde_json::Value {
     let time = jiff::Timestamp::try_from(entry.time).ok().map(|time| time.to_string());
     json!({"id": entry.id, "time": time, "tool": entry.tool, "paths": entry.paths})
 }

@@ -3,25 +3,25 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use super::print::{stderr_line, stdout_line};
+use super::print::{eprint_line, print_line};
 use super::{render, tools};
 
-/// Tells what is wrong with the command line. `--help` and `--version` come this way too. A program that asked for JSON gets it in
-/// this case as well.
+/// Tells what is wrong with the command line. `--help` and `--version` come this way too. A program
+/// that asked for JSON gets it in this case as well.
 pub(super) fn report(error: &clap::Error) -> ExitCode {
     // Standard error may be gone; there is nobody to tell then.
     let _ = error.print();
     if error.kind() == clap::error::ErrorKind::InvalidSubcommand {
-        stderr_line("A task in your own words: cofferdam run \"…\"");
+        eprint_line("A task in your own words: cofferdam run \"…\"");
     }
     let code = u8::try_from(error.exit_code()).unwrap_or(2);
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    match JsonShape::of(&arguments).filter(|_| code != 0) {
-        Some(JsonShape::Request) => {
-            stdout_line(&render::not_started(code, &problem(error)));
+    match JsonOutputShape::of(&arguments).filter(|_| code != 0) {
+        Some(JsonOutputShape::Request) => {
+            print_line(&render::not_started(code, &problem(error)));
         }
-        Some(JsonShape::Call) => {
-            stdout_line(&tools::not_made(None, &problem(error)));
+        Some(JsonOutputShape::Call) => {
+            print_line(&tools::not_made(None, &problem(error)));
         }
         None => {}
     }
@@ -37,20 +37,26 @@ fn problem(error: &clap::Error) -> String {
 
 /// The object that a program asked for, on a command line that is not understood as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum JsonShape {
+enum JsonOutputShape {
     /// That of `run --output json`.
     Request,
     /// That of `tools call --json`.
     Call,
 }
 
-impl JsonShape {
+impl JsonOutputShape {
     fn of(arguments: &[OsString]) -> Option<Self> {
-        let words: Vec<&str> = arguments.iter().map(|word| word.to_str().unwrap_or_default()).take_while(|word| *word != "--").collect();
+        let words: Vec<&str> = arguments
+            .iter()
+            .map(|word| word.to_str().unwrap_or_default())
+            .take_while(|word| *word != "--")
+            .collect();
         let has = |word: &str| words.contains(&word);
         let is_json = |value: &str| matches!(value, "json" | "stream-json");
         let asks = |pair: &[&str]| pair[0] == "--output" && is_json(pair[1]);
-        if words.windows(2).any(asks) || words.iter().any(|word| word.strip_prefix("--output=").is_some_and(is_json)) {
+        if words.windows(2).any(asks)
+            || words.iter().any(|word| word.strip_prefix("--output=").is_some_and(is_json))
+        {
             return has("run").then_some(Self::Request);
         }
         (has("tools") && has("call") && has("--json")).then_some(Self::Call)
@@ -63,19 +69,19 @@ mod tests {
 
     #[test]
     fn r132_json_is_asked_for_in_so_many_ways() {
-        let table: [(&[&str], Option<JsonShape>); 8] = [
-            (&["run", "x", "--output", "json", "--no-such"], Some(JsonShape::Request)),
-            (&["-C", "x", "run", "--output=stream-json"], Some(JsonShape::Request)),
+        let table: [(&[&str], Option<JsonOutputShape>); 8] = [
+            (&["run", "x", "--output", "json", "--no-such"], Some(JsonOutputShape::Request)),
+            (&["-C", "x", "run", "--output=stream-json"], Some(JsonOutputShape::Request)),
             (&["run", "x", "--output", "text"], None),
             (&["run", "--", "--output", "json"], None),
             (&["chat", "--output", "json"], None),
-            (&["tools", "call", "grep", "--json", "--no-such"], Some(JsonShape::Call)),
+            (&["tools", "call", "grep", "--json", "--no-such"], Some(JsonOutputShape::Call)),
             (&["tools", "list", "--json", "--no-such"], None),
             (&[], None),
         ];
         for (words, expected) in table {
             let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
-            assert_eq!(JsonShape::of(&arguments), expected, "{words:?}");
+            assert_eq!(JsonOutputShape::of(&arguments), expected, "{words:?}");
         }
     }
 }

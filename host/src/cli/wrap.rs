@@ -1,17 +1,21 @@
 //! Text on a terminal of so many columns: cut, or broken between words.
 
 /// A text cut to so many columns, with an ellipsis in place of the rest.
-pub(in crate::cli) fn fit(text: &str, columns: usize) -> String {
+pub(in crate::cli) fn truncate(text: &str, columns: usize) -> String {
     console::truncate_str(text, columns, "…").into_owned()
 }
 
-/// Lines broken between words so that they fit into so many columns; what goes on is indented as its line is. A word that is
-/// longer than a row is left to the terminal. Colours go on over the break.
-pub(in crate::cli) fn wrapped(text: &str, columns: usize) -> String {
-    text.split('\n').map(|line| wrapped_line(line, columns.saturating_sub(1).max(1))).collect::<Vec<_>>().join("\n")
+/// Lines broken between words so that they fit into so many columns; what goes on is indented as
+/// its line is. A word that is longer than a row is left to the terminal. Colours go on over the
+/// break.
+pub(in crate::cli) fn wrap_text(text: &str, columns: usize) -> String {
+    text.split('\n')
+        .map(|line| wrap_line(line, columns.saturating_sub(1).max(1)))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
-fn wrapped_line(line: &str, columns: usize) -> String {
+fn wrap_line(line: &str, columns: usize) -> String {
     if console::measure_text_width(line) <= columns {
         return line.to_owned();
     }
@@ -35,7 +39,7 @@ fn wrapped_line(line: &str, columns: usize) -> String {
 }
 
 /// How wide and how high the terminal is.
-pub(in crate::cli) fn size() -> (usize, usize) {
+pub(in crate::cli) fn terminal_size() -> (usize, usize) {
     let of_stderr = rustix::termios::tcgetwinsize(std::io::stderr());
     match of_stderr.or_else(|_| rustix::termios::tcgetwinsize(std::io::stdout())) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
@@ -59,10 +63,13 @@ mod tests {
             ("first\none two three", "first\none two\nthree"),
         ];
         for (line, expected) in cases {
-            assert_eq!(wrapped(line, 12), expected, "{line:?}");
+            assert_eq!(wrap_text(line, 12), expected, "{line:?}");
         }
         for columns in 0..30 {
-            assert_eq!(wrapped("one two three", columns).split_whitespace().collect::<Vec<_>>(), ["one", "two", "three"]);
+            assert_eq!(
+                wrap_text("one two three", columns).split_whitespace().collect::<Vec<_>>(),
+                ["one", "two", "three"]
+            );
         }
     }
 }

@@ -6,20 +6,21 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
-use crate::policy::{Layer, Level, ModelEndpoint, SandboxLevel};
+use crate::policy::{ModelEndpoint, PolicyLayer, PolicyLevel, SandboxLevel};
 
-fn chosen(text: &str) -> Settings {
-    let raw = Raw::parse(text, Path::new("/c/config.toml")).expect("it parses");
-    Settings::resolve(Flags::default(), |_| None, raw).expect("it resolves")
+fn chosen(text: &str) -> RunSettings {
+    let raw = RawConfig::parse(text, Path::new("/c/config.toml")).expect("it parses");
+    RunSettings::resolve(SettingsFlags::default(), |_| None, raw).expect("it resolves")
 }
 
-fn layer(level: Level, text: &str) -> Layer {
-    Layer::parse(level, &format!("{level}.toml"), text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+fn layer(level: PolicyLevel, text: &str) -> PolicyLayer {
+    PolicyLayer::parse(level, &format!("{level}.toml"), text)
+        .unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-fn policy(layers: &[(Level, &str)]) -> Policy {
+fn policy(layers: &[(PolicyLevel, &str)]) -> Policy {
     let mut policy = Policy::default();
-    layers.iter().for_each(|(level, text)| policy.add(layer(*level, text)));
+    layers.iter().for_each(|(level, text)| policy.add_layer(layer(*level, text)));
     policy
 }
 
@@ -34,11 +35,14 @@ write = ["/srv/a"]
 
 #[test]
 fn what_the_configuration_loosens_the_policy_takes_back_and_says_where() {
-    let text =
-        "modes = [\"plan\"]\n[audit]\nenabled = true\n[commands]\nnetwork = false\nread = [\"/srv/b\"]\nwrite = []\nminimum = \"full\"";
-    let (settings, all) = chosen(LOOSE).under(&policy(&[(Level::System, text)]));
+    let text = "modes = [\"plan\"]\n[audit]\nenabled = true\n[commands]\nnetwork = false\nread = \
+        [\"/srv/b\"]\nwrite = []\nminimum = \"full\"";
+    let (settings, all) = chosen(LOOSE).with_policy(&policy(&[(PolicyLevel::System, text)]));
     assert!(settings.audit.enabled && !settings.commands.network);
-    assert_eq!((settings.commands.read, settings.commands.write), (vec![PathBuf::from("/srv/b/c")], vec![]));
+    assert_eq!(
+        (settings.commands.read, settings.commands.write),
+        (vec![PathBuf::from("/srv/b/c")], vec![])
+    );
     let lines: Vec<String> = all.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
     audit.enabled = true  (by system.toml:3:11, which overrules false at /c/config.toml:3:11)
@@ -54,23 +58,26 @@ fn what_the_configuration_loosens_the_policy_takes_back_and_says_where() {
 
 #[test]
 fn an_audit_log_that_is_required_is_kept() {
-    let (settings, _) = chosen("[audit]\nenabled = false").under(&policy(&[(Level::User, "[audit]\nrequired = true")]));
+    let (settings, _) = chosen("[audit]\nenabled = false")
+        .with_policy(&policy(&[(PolicyLevel::User, "[audit]\nrequired = true")]));
     assert!(settings.audit.enabled && settings.audit.required);
 }
 
 #[test]
 fn a_policy_that_is_looser_changes_nothing() {
-    let loose = "[audit]\nenabled = false\nrequired = false\n[commands]\nnetwork = true\n[sessions]\nrequired = false\nkeep = true";
-    let policy = policy(&[(Level::System, loose), (Level::User, loose)]);
-    let (settings, _) = chosen("[audit]\nrequired = true").under(&policy);
+    let loose = "[audit]\nenabled = false\nrequired = false\n[commands]\nnetwork = \
+        true\n[sessions]\nrequired = false\nkeep = true";
+    let policy = policy(&[(PolicyLevel::System, loose), (PolicyLevel::User, loose)]);
+    let (settings, _) = chosen("[audit]\nrequired = true").with_policy(&policy);
     assert!(settings.audit.enabled && settings.audit.required && !settings.commands.network);
-    assert_eq!((policy.requires_session(), policy.forbids_session()), (None, None));
+    assert_eq!((policy.session_required_by(), policy.session_denied_by()), (None, None));
 }
 
 #[test]
 fn a_model_is_allowed_by_every_layer_or_not_at_all() {
     let models = |providers: &str, urls: &str| {
-        let providers = if providers.is_empty() { String::new() } else { format!("providers = {providers}\n") };
+        let providers =
+            if providers.is_empty() { String::new() } else { format!("providers = {providers}\n") };
         let urls = if urls.is_empty() { String::new() } else { format!("base_urls = {urls}\n") };
         format!("[models]\n{providers}{urls}")
     };
@@ -82,8 +89,22 @@ fn a_model_is_allowed_by_every_layer_or_not_at_all() {
         (models("['anthropic']", ""), models("", ""), "anthropic", own, true, true),
         (models("['anthropic']", ""), models("", ""), "openai", own, true, false),
         (models("['anthropic']", ""), models("", ""), "anthropic", gateway, false, false),
-        (models("['anthropic']", "['https://gw.example.com']"), models("", ""), "anthropic", gateway, false, true),
-        (models("['anthropic']", "['https://gw.example.com']"), models("", ""), "anthropic", own, true, false),
+        (
+            models("['anthropic']", "['https://gw.example.com']"),
+            models("", ""),
+            "anthropic",
+            gateway,
+            false,
+            true,
+        ),
+        (
+            models("['anthropic']", "['https://gw.example.com']"),
+            models("", ""),
+            "anthropic",
+            own,
+            true,
+            false,
+        ),
         (
             models("", "['https://gw.example.com']"),
             models("['anthropic', 'openai']", "['https://gw.example.com']"),
@@ -92,17 +113,38 @@ fn a_model_is_allowed_by_every_layer_or_not_at_all() {
             false,
             true,
         ),
-        (models("['anthropic']", ""), models("['anthropic']", "['https://gw.example.com']"), "anthropic", gateway, false, false),
+        (
+            models("['anthropic']", ""),
+            models("['anthropic']", "['https://gw.example.com']"),
+            "anthropic",
+            gateway,
+            false,
+            false,
+        ),
         (models("[]", ""), models("", ""), "anthropic", own, true, false),
         (models("", "[]"), models("", ""), "anthropic", own, true, false),
     ];
     for (system, user, provider, address, is_own, allowed) in table {
-        let policy = policy(&[(Level::System, &system), (Level::User, &user)]);
-        let refusal = policy.forbids_model(&ModelEndpoint { provider, base_url: Some(address), is_own });
-        assert_eq!(refusal.is_none(), allowed, "{system}{user}{provider} at {address}: {refusal:?}");
+        let policy = policy(&[(PolicyLevel::System, &system), (PolicyLevel::User, &user)]);
+        let refusal = policy.model_refusal(&ModelEndpoint {
+            provider,
+            base_url: Some(address),
+            is_default_address: is_own,
+        });
+        assert_eq!(
+            refusal.is_none(),
+            allowed,
+            "{system}{user}{provider} at {address}: {refusal:?}"
+        );
     }
-    let policy = policy(&[(Level::System, "[models]\nproviders = ['ollama']")]);
-    let refusal = policy.forbids_model(&ModelEndpoint { provider: "openai", base_url: None, is_own: true }).expect("it is refused");
+    let policy = policy(&[(PolicyLevel::System, "[models]\nproviders = ['ollama']")]);
+    let refusal = policy
+        .model_refusal(&ModelEndpoint {
+            provider: "openai",
+            base_url: None,
+            is_default_address: true,
+        })
+        .expect("it is refused");
     insta::assert_snapshot!(refusal, @r"
     system.toml:2:13: the policy does not allow the model provider `openai` (allowed: ollama)
     hint: choose a model of an allowed provider with --model, or ask whoever wrote the policy
@@ -112,15 +154,22 @@ fn a_model_is_allowed_by_every_layer_or_not_at_all() {
 #[test]
 fn a_plugin_is_on_every_list_that_there_is() {
     let (one, other) = ("a".repeat(64), "b".repeat(64));
-    let origins = ["/opt/plugins/x.wasm".to_owned(), "https://plugins.example.com/x.wasm".to_owned()];
-    let allowed = |text: &str, digest: &str| policy(&[(Level::System, text)]).forbids_plugin(digest, &origins).is_none();
+    let origins =
+        ["/opt/plugins/x.wasm".to_owned(), "https://plugins.example.com/x.wasm".to_owned()];
+    let allowed = |text: &str, digest: &str| {
+        policy(&[(PolicyLevel::System, text)]).plugin_refusal(digest, &origins).is_none()
+    };
     assert!(allowed("", &one));
     let digests = format!("[plugins]\ndigests = ['sha256:{one}']\n");
     assert!(allowed(&digests, &one) && !allowed(&digests, &other));
     assert!(
-        allowed("[plugins]\nsources = ['/opt/plugins']", &one) && allowed("[plugins]\nsources = ['https://plugins.example.com']", &one)
+        allowed("[plugins]\nsources = ['/opt/plugins']", &one)
+            && allowed("[plugins]\nsources = ['https://plugins.example.com']", &one)
     );
-    assert!(!allowed("[plugins]\nsources = ['/opt/other']", &one) && !allowed("[plugins]\nsources = []", &one));
+    assert!(
+        !allowed("[plugins]\nsources = ['/opt/other']", &one)
+            && !allowed("[plugins]\nsources = []", &one)
+    );
     assert!(!allowed(&format!("{digests}sources = ['/opt/other']"), &one), "both lists hold");
 }
 
@@ -130,7 +179,10 @@ fn what_is_wrong_is_told_with_its_place() {
         ("[audit]\nenabled = 1", "system.toml:2:11: invalid type: integer"),
         ("[audit]\nrequire = true", "system.toml:2:1: unknown field `require`"),
         ("[models]\nproviders = ['opneai']", "system.toml:2:14: \"opneai\" is not a provider"),
-        ("[models]\nbase_urls = ['gw.example.com']", "system.toml:2:14: \"gw.example.com\" is not an address"),
+        (
+            "[models]\nbase_urls = ['gw.example.com']",
+            "system.toml:2:14: \"gw.example.com\" is not an address",
+        ),
         ("[plugins]\ndigests = ['12']", "system.toml:2:12: a digest is"),
         ("[plugins]\nsources = ['plugins']", "system.toml:2:12: "),
         ("[commands]\nread = ['data']", "system.toml:2:9: \"data\" is not an absolute path"),
@@ -138,23 +190,32 @@ fn what_is_wrong_is_told_with_its_place() {
         ("[sessions]\nkept = true", "system.toml:2:1: unknown field `kept`"),
     ];
     for (text, expected) in table {
-        let problem = Layer::parse(Level::System, "system.toml", text).expect_err(text).to_string();
+        let problem = PolicyLayer::parse(PolicyLevel::System, "system.toml", text)
+            .expect_err(text)
+            .to_string();
         assert!(problem.starts_with(expected), "{text}\n{problem}");
     }
-    let problem = Layer::parse(Level::Project, "p.toml", "[sessions]\nkeep = false").expect_err("not a project's").to_string();
+    let problem = PolicyLayer::parse(PolicyLevel::Project, "p.toml", "[sessions]\nkeep = false")
+        .expect_err("not a project's")
+        .to_string();
     assert!(problem.starts_with("p.toml:2:8: whether sessions are kept"), "{problem}");
 }
 
 fn any_rules() -> impl Strategy<Value = BTreeMap<&'static str, String>> {
     let switch = || prop::option::of(any::<bool>().prop_map(|value| value.to_string()));
     let list = |all: &'static [&'static str]| {
-        prop::option::of(prop::collection::vec(prop::sample::select(all), 0..3).prop_map(|list| format!("{list:?}")))
+        prop::option::of(
+            prop::collection::vec(prop::sample::select(all), 0..3)
+                .prop_map(|list| format!("{list:?}")),
+        )
     };
     const DIGESTS: &[&str] = &[
         "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
         "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
     ];
-    let minimum = prop::option::of(prop::sample::select(vec!["\"none\"", "\"kernel\"", "\"full\""]).prop_map(str::to_owned));
+    let minimum = prop::option::of(
+        prop::sample::select(vec!["\"none\"", "\"kernel\"", "\"full\""]).prop_map(str::to_owned),
+    );
     let switches = (switch(), switch(), switch(), switch(), minimum);
     let lists = (
         list(&["/srv", "/srv/a", "/srv/b"]),
@@ -164,22 +225,27 @@ fn any_rules() -> impl Strategy<Value = BTreeMap<&'static str, String>> {
         list(DIGESTS),
         list(&["/opt", "/opt/plugins", "https://plugins.example.com"]),
     );
-    (switches, lists).prop_map(|((enabled, required, network, session, minimum), (read, write, providers, urls, digests, sources))| {
-        let keys = [
-            ("audit.enabled", enabled),
-            ("audit.required", required),
-            ("commands.network", network),
-            ("sessions.required", session),
-            ("commands.minimum", minimum),
-            ("commands.read", read),
-            ("commands.write", write),
-            ("models.providers", providers),
-            ("models.base_urls", urls),
-            ("plugins.digests", digests),
-            ("plugins.sources", sources),
-        ];
-        keys.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
-    })
+    (switches, lists).prop_map(
+        |(
+            (enabled, required, network, session, minimum),
+            (read, write, providers, urls, digests, sources),
+        )| {
+            let keys = [
+                ("audit.enabled", enabled),
+                ("audit.required", required),
+                ("commands.network", network),
+                ("sessions.required", session),
+                ("commands.minimum", minimum),
+                ("commands.read", read),
+                ("commands.write", write),
+                ("models.providers", providers),
+                ("models.base_urls", urls),
+                ("plugins.digests", digests),
+                ("plugins.sources", sources),
+            ];
+            keys.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+        },
+    )
 }
 
 fn written(rules: &BTreeMap<&'static str, String>) -> String {
@@ -188,9 +254,16 @@ fn written(rules: &BTreeMap<&'static str, String>) -> String {
 
 /// What a policy leaves open, setting by setting: true is the looser.
 fn left_open(policy: &Policy, configuration: &str) -> Vec<bool> {
-    let (settings, _) = chosen(configuration).under(policy);
-    let mut open = vec![!settings.audit.enabled, !settings.audit.required, settings.commands.network, policy.requires_session().is_none()];
-    open.extend([SandboxLevel::Kernel, SandboxLevel::Full].map(|level| settings.commands.minimum < level));
+    let (settings, _) = chosen(configuration).with_policy(policy);
+    let mut open = vec![
+        !settings.audit.enabled,
+        !settings.audit.required,
+        settings.commands.network,
+        policy.session_required_by().is_none(),
+    ];
+    open.extend(
+        [SandboxLevel::Kernel, SandboxLevel::Full].map(|level| settings.commands.minimum < level),
+    );
     for path in ["/srv/a", "/srv/b/c"] {
         open.push(settings.commands.read.iter().any(|read| read == Path::new(path)));
         open.push(settings.commands.write.iter().any(|write| write == Path::new(path)));
@@ -202,12 +275,22 @@ fn left_open(policy: &Policy, configuration: &str) -> Vec<bool> {
             (Some("http://127.0.0.1:11434"), true),
             (None, true),
         ] {
-            open.push(policy.forbids_model(&ModelEndpoint { provider, base_url, is_own }).is_none());
+            open.push(
+                policy
+                    .model_refusal(&ModelEndpoint {
+                        provider,
+                        base_url,
+                        is_default_address: is_own,
+                    })
+                    .is_none(),
+            );
         }
     }
     for digest in ["a", "b", "c"].map(|digit| digit.repeat(64)) {
-        for origin in ["/opt/plugins/x", "/home/x", "https://plugins.example.com/x", "https://evil.org/x"] {
-            open.push(policy.forbids_plugin(&digest, &[origin.to_owned()]).is_none());
+        for origin in
+            ["/opt/plugins/x", "/home/x", "https://plugins.example.com/x", "https://evil.org/x"]
+        {
+            open.push(policy.plugin_refusal(&digest, &[origin.to_owned()]).is_none());
         }
     }
     open
@@ -220,16 +303,16 @@ proptest! {
     fn r035_no_layer_loosens_a_setting(
         layers in prop::collection::vec(any_rules(), 0..3),
         added in any_rules(),
-        level in prop::sample::select(vec![Level::System, Level::User, Level::Project]),
+        level in prop::sample::select(vec![PolicyLevel::System, PolicyLevel::User, PolicyLevel::Project]),
         trusted in any::<bool>(),
         loose in any::<bool>(),
     ) {
         let configuration = if loose { LOOSE } else { "" };
         let mut without = Policy::default();
-        layers.iter().for_each(|rules| without.add(layer(Level::User, &written(rules))));
+        layers.iter().for_each(|rules| without.add_layer(layer(PolicyLevel::User, &written(rules))));
         let mut with = without.clone();
         let added = layer(level, &written(&added));
-        if trusted { with.add_trusted(added) } else { with.add(added) }
+        if trusted { with.add_trusted_layer(added) } else { with.add_layer(added) }
         for (number, (before, after)) in left_open(&without, configuration).into_iter().zip(left_open(&with, configuration)).enumerate() {
             prop_assert!(before || !after, "setting {number} became looser");
         }

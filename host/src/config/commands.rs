@@ -11,74 +11,109 @@ use crate::policy::{CommandLimits, CommandRules, SandboxLevel};
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidCommands {
     /// `commands.at_most`
-    #[error("commands.at_most = \"{0}\" in the configuration is less than commands.minimum = \"{1}\", so that no command could run")]
-    Bounds(SandboxLevel, SandboxLevel),
+    #[error(
+        "commands.at_most = \"{0}\" in the configuration is less than commands.minimum = \"{1}\", \
+            so that no command could run"
+    )]
+    MaximumBelowMinimum(SandboxLevel, SandboxLevel),
     /// `commands.max_…`
     #[error("commands.{0} in the configuration is {1}; use {2} or more")]
-    TooFew(&'static str, u64, u64),
+    BelowMinimum(&'static str, u64, u64),
 }
 
 /// With the defaults for what was not said.
 pub(super) fn resolve(raw: RawCommands) -> Result<CommandRules, InvalidCommands> {
     let usual = CommandRules::default();
     let minimum = raw.minimum.map_or(usual.minimum, Spanned::into_inner);
-    let at_most = raw.at_most.unwrap_or(usual.at_most);
+    let at_most = raw.at_most.unwrap_or(usual.maximum);
     if at_most < minimum {
-        return Err(InvalidCommands::Bounds(at_most, minimum));
+        return Err(InvalidCommands::MaximumBelowMinimum(at_most, minimum));
     }
     let at_least = |name, value: Option<u64>, usual, least| match value {
-        Some(value) if value < least => Err(InvalidCommands::TooFew(name, value, least)),
+        Some(value) if value < least => Err(InvalidCommands::BelowMinimum(name, value, least)),
         Some(value) => Ok(value),
         None => Ok(usual),
     };
     let limits = CommandLimits {
         processes: at_least("max_processes", raw.max_processes, usual.limits.processes, 8)?,
-        descriptors: at_least("max_descriptors", raw.max_descriptors, usual.limits.descriptors, 32)?,
-        file_size: at_least("max_file_mib", raw.max_file_mib, usual.limits.file_size >> 20, 1)?.saturating_mul(1 << 20),
+        descriptors: at_least(
+            "max_descriptors",
+            raw.max_descriptors,
+            usual.limits.descriptors,
+            32,
+        )?,
+        file_size: at_least("max_file_mib", raw.max_file_mib, usual.limits.file_size >> 20, 1)?
+            .saturating_mul(1 << 20),
         memory: match raw.max_memory_mib {
-            Some(mib) => Some(at_least("max_memory_mib", Some(mib), 0, 64)?.saturating_mul(1 << 20)),
+            Some(mib) => {
+                Some(at_least("max_memory_mib", Some(mib), 0, 64)?.saturating_mul(1 << 20))
+            }
             None => usual.limits.memory,
         },
-        seconds: raw.max_seconds.map(|seconds| at_least("max_seconds", Some(seconds), 0, 1)).transpose()?,
+        seconds: raw
+            .max_seconds
+            .map(|seconds| at_least("max_seconds", Some(seconds), 0, 1))
+            .transpose()?,
     };
     let paths = |all: Vec<Spanned<PathBuf>>| all.into_iter().map(Spanned::into_inner).collect();
     let (read, write) = (paths(raw.read), paths(raw.write));
     let network = raw.network.is_some_and(Spanned::into_inner);
-    Ok(CommandRules { minimum, demanded_at: None, at_most, network, read, write, limits })
+    Ok(CommandRules { minimum, required_by: None, maximum: at_most, network, read, write, limits })
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use super::super::Raw;
+    use super::super::RawConfig;
     use super::*;
 
     fn rules(text: &str) -> Result<CommandRules, String> {
-        let raw = Raw::parse(text, Path::new("/c/config.toml")).map_err(|error| error.to_string())?;
+        let raw = RawConfig::parse(text, Path::new("/c/config.toml"))
+            .map_err(|error| error.to_string())?;
         resolve(raw.commands).map_err(|error| error.to_string())
     }
 
     #[test]
     fn without_a_word_commands_need_a_sandbox_and_have_no_network() {
         let rules = rules("").expect("it resolves");
-        assert_eq!((rules.minimum, rules.at_most, rules.network), (SandboxLevel::Kernel, SandboxLevel::Full, false));
+        assert_eq!(
+            (rules.minimum, rules.maximum, rules.network),
+            (SandboxLevel::Kernel, SandboxLevel::Full, false)
+        );
     }
 
     #[test]
     fn bounds_that_leave_nothing_are_an_error() {
-        assert!(rules("[commands]\nat_most = \"none\"").unwrap_err().contains("no command could run"));
+        assert!(
+            rules("[commands]\nat_most = \"none\"").unwrap_err().contains("no command could run")
+        );
         assert!(rules("[commands]\nminimum = \"full\"\nat_most = \"kernel\"").is_err());
-        assert_eq!(rules("[commands]\nminimum = \"none\"\nat_most = \"none\"").map(|rules| rules.at_most), Ok(SandboxLevel::None));
+        assert_eq!(
+            rules("[commands]\nminimum = \"none\"\nat_most = \"none\"").map(|rules| rules.maximum),
+            Ok(SandboxLevel::None)
+        );
     }
 
     #[test]
     fn limits_are_checked_where_they_are_written() {
-        assert!(rules("[commands]\nmax_processes = 1").unwrap_err().contains("commands.max_processes in the configuration is 1"));
-        assert_eq!(rules("[commands]\nmax_memory_mib = 512").map(|rules| rules.limits.memory), Ok(Some(512 << 20)));
         assert!(
-            rules("[commands]\nmax_seconds = 0").unwrap_err().contains("commands.max_seconds in the configuration is 0; use 1 or more")
+            rules("[commands]\nmax_processes = 1")
+                .unwrap_err()
+                .contains("commands.max_processes in the configuration is 1")
         );
-        assert_eq!(rules("[commands]\nmax_seconds = 10").map(|rules| rules.limits.seconds), Ok(Some(10)));
+        assert_eq!(
+            rules("[commands]\nmax_memory_mib = 512").map(|rules| rules.limits.memory),
+            Ok(Some(512 << 20))
+        );
+        assert!(
+            rules("[commands]\nmax_seconds = 0")
+                .unwrap_err()
+                .contains("commands.max_seconds in the configuration is 0; use 1 or more")
+        );
+        assert_eq!(
+            rules("[commands]\nmax_seconds = 10").map(|rules| rules.limits.seconds),
+            Ok(Some(10))
+        );
     }
 }

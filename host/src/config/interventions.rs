@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::agent::Interventions;
+use crate::agent::InterventionSettings;
 
 /// `[interventions]`: each is on or off.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -22,9 +22,10 @@ pub struct RawInterventions {
 
 impl RawInterventions {
     /// With the defaults for what is not said.
-    pub(super) fn resolve(&self) -> Interventions {
-        let Interventions { limit, empty, unproductive, react } = Interventions::default();
-        Interventions {
+    pub(super) fn resolve(&self) -> InterventionSettings {
+        let InterventionSettings { limit, empty, unproductive, react } =
+            InterventionSettings::default();
+        InterventionSettings {
             limit: self.limit.unwrap_or(limit),
             empty: self.empty.unwrap_or(empty),
             unproductive: self.unproductive.unwrap_or(unproductive),

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::believed::{self, FileProblem};
 use super::interventions::RawInterventions;
-use super::own::OwnPlaces;
-use crate::policy::{Cap, Caps, Mode, Place, Profile, SandboxLevel};
-use crate::tools::{ChosenCaps, Reorder};
+use super::own_paths::OwnPaths;
+use super::trusted_file::{self, TrustedFileError};
+use crate::policy::{ApprovalMode, CapName, Caps, PolicyProfile, SandboxLevel, SourceLocation};
+use crate::tools::{ChosenCaps, ReorderPolicy};
 
 /// In the words of errors.
 const CONFIGURATION: &str = "configuration";
@@ -19,11 +19,11 @@ const CONFIGURATION: &str = "configuration";
 /// `config.toml`. Every key is optional.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Raw {
+pub struct RawConfig {
     /// Such as `anthropic:claude-…` or `ollama:…`.
     pub model: Option<Spanned<String>>,
     /// What is allowed without asking.
-    pub mode: Option<Spanned<Mode>>,
+    pub mode: Option<Spanned<ApprovalMode>>,
     /// Turns with calls in one request.
     pub max_tool_iterations: Option<u32>,
     /// How long one request may be at work.
@@ -31,11 +31,11 @@ pub struct Raw {
     /// Components to load besides the built-in ones; relative to this file.
     pub plugins: Vec<PathBuf>,
     /// The ready-made policy to build on.
-    pub profile: Option<Profile>,
+    pub profile: Option<PolicyProfile>,
     /// The caps of each call.
-    limits: RawCaps,
+    limits: RawConfigCaps,
     /// By name: what is special about a tool.
-    tools: BTreeMap<String, RawTool>,
+    tools: BTreeMap<String, RawConfigTool>,
     /// How calls run.
     pub dispatch: RawDispatch,
     /// Which remarks the host may make to the model.
@@ -45,17 +45,17 @@ pub struct Raw {
     /// How approved commands run.
     pub commands: RawCommands,
     /// The audit log.
-    pub audit: RawAudit,
+    pub audit: RawAuditSettings,
     /// Secrets that the host adds to the requests of tools, by the hosts they are for.
     pub credentials: BTreeMap<String, RawCredential>,
     /// Where all this stands, for errors that only show later.
     #[serde(skip)]
-    source: Source,
+    source: ConfigFile,
 }
 
 /// A file by name, and its text.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Source {
+struct ConfigFile {
     file: String,
     text: String,
 }
@@ -87,13 +87,13 @@ pub struct RawCommands {
 }
 
 /// Caps with the place of each value.
-type RawCaps = BTreeMap<Cap, Spanned<u64>>;
+type RawConfigCaps = BTreeMap<CapName, Spanned<u64>>;
 
 /// `[tools.NAME]`
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct RawTool {
-    limits: RawCaps,
+struct RawConfigTool {
+    limits: RawConfigCaps,
 }
 
 /// `[dispatch]`
@@ -103,10 +103,11 @@ pub struct RawDispatch {
     /// Calls at the same time, 1 to 64.
     pub max_parallel: Option<usize>,
     /// How far reads are moved ahead of writes.
-    pub reorder: Option<Reorder>,
+    pub reorder: Option<ReorderPolicy>,
 }
 
-/// `[credentials."HOST"]`: a header whose value is in the environment, so that no file has to hold it.
+/// `[credentials."HOST"]`: a header whose value is in the environment, so that no file has to hold
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawCredential {
@@ -122,7 +123,7 @@ pub struct RawCredential {
 /// `[audit]`
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct RawAudit {
+pub struct RawAuditSettings {
     /// Whether a log is kept; it is, unless this says otherwise.
     pub enabled: Option<Spanned<bool>>,
     /// Whether nothing may happen without its record.
@@ -132,7 +133,7 @@ pub struct RawAudit {
 /// A format of OpenAI's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Api {
+pub enum RawApi {
     /// `/v1/chat/completions`
     ChatCompletions,
     /// `/v1/responses`
@@ -151,8 +152,9 @@ pub struct RawProvider {
     pub max_output: Option<u64>,
     /// In the provider's own words.
     pub reasoning_effort: Option<String>,
-    /// In which format OpenAI, or a server like it, is spoken to; in place of what is known of the model.
-    pub api: Option<Api>,
+    /// In which format OpenAI, or a server like it, is spoken to; in place of what is known of the
+    /// model.
+    pub api: Option<RawApi>,
     /// Lets a key travel unencrypted to another machine.
     pub allow_plain_http: bool,
     /// If a response does not begin for so long, it is given up.
@@ -166,7 +168,7 @@ pub struct RawProvider {
 pub enum ConfigError {
     /// It cannot be read, or must not be believed.
     #[error(transparent)]
-    File(#[from] FileProblem),
+    File(#[from] TrustedFileError),
     /// It says something that is not understood.
     #[error("{path}:{line}:{column}: {problem}")]
     Parse {
@@ -181,80 +183,105 @@ pub enum ConfigError {
     },
 }
 
-impl Raw {
+impl RawConfig {
     /// Reads the file; one that is not there says nothing.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        believed::mine(path, CONFIGURATION)?.map_or_else(|| Ok(Self::default()), |text| Self::parse(&text, path))
+        trusted_file::read_own_file(path, CONFIGURATION)?
+            .map_or_else(|| Ok(Self::default()), |text| Self::parse(&text, path))
     }
 
     /// Reads a file that was named, and so has to be there.
-    pub fn read_named(path: &Path) -> Result<Self, ConfigError> {
-        let text = believed::mine(path, CONFIGURATION)?;
-        Self::parse(&text.ok_or_else(|| believed::problem(path, "there is no such configuration"))?, path)
+    pub fn read_required(path: &Path) -> Result<Self, ConfigError> {
+        let text = trusted_file::read_own_file(path, CONFIGURATION)?;
+        Self::parse(
+            &text
+                .ok_or_else(|| trusted_file::file_error(path, "there is no such configuration"))?,
+            path,
+        )
     }
 
     /// Parses the text of the file at `path`, below whose folder its relative paths are.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        let source = Source { file: path.display().to_string(), text: text.to_owned() };
+        let source = ConfigFile { file: path.display().to_string(), text: text.to_owned() };
         let at = |span: Range<usize>, problem: String| source.error(&span, problem);
-        let mut raw: Self = toml::from_str(text).map_err(|error| at(error.span().unwrap_or_default(), error.message().to_owned()))?;
+        let mut raw: Self = toml::from_str(text)
+            .map_err(|error| at(error.span().unwrap_or_default(), error.message().to_owned()))?;
         for caps in raw.tools.values().map(|tool| &tool.limits).chain([&raw.limits]) {
-            read_caps(caps).map_err(|(span, problem)| at(span, problem))?;
+            parse_caps(caps).map_err(|(span, problem)| at(span, problem))?;
         }
         let folder = path.parent().unwrap_or(Path::new(""));
         raw.plugins.iter_mut().for_each(|plugin| *plugin = folder.join(&*plugin));
         let home = std::env::home_dir().filter(|home| home.is_absolute());
         for path in raw.commands.read.iter_mut().chain(&mut raw.commands.write) {
             if path.get_ref().as_os_str().is_empty() {
-                return Err(at(path.span(), "an empty path names no folder; `.` is the folder of this file".into()));
+                return Err(at(
+                    path.span(),
+                    "an empty path names no folder; `.` is the folder of this file".into(),
+                ));
             }
-            let below_home = path.get_ref().strip_prefix("~").ok().and_then(|rest| Some(home.as_ref()?.join(rest)));
+            let below_home = path
+                .get_ref()
+                .strip_prefix("~")
+                .ok()
+                .and_then(|rest| Some(home.as_ref()?.join(rest)));
             *path.get_mut() = below_home.unwrap_or_else(|| folder.join(path.get_ref()));
         }
         raw.source = source;
         Ok(raw)
     }
 
-    /// Whether `[commands]` leaves closed what this program keeps: who can write there decides what it runs and believes, and
-    /// can change what is on record; and what was said and done is nobody's to read who only runs a command.
-    pub fn check(&self, own: &OwnPlaces) -> Result<(), ConfigError> {
+    /// Whether `[commands]` leaves closed what this program keeps: who can write there decides what
+    /// it runs and believes, and can change what is on record; and what was said and done is
+    /// nobody's to read who only runs a command.
+    pub fn check_own_paths(&self, own: &OwnPaths) -> Result<(), ConfigError> {
         let problem = |path: &Spanned<PathBuf>, key: &str, does: &str, own: &Path| {
             let written = self.source.text.get(path.span()).unwrap_or_default();
             let own = own.display();
             let problem = format!(
-                "{key} = {written} would let commands {does} what this program keeps in {own}: name a folder that is neither above nor below that"
+                "{key} = {written} would let commands {does} what this program keeps in {own}: \
+                    name a folder that is neither above nor below that"
             );
             self.source.error(&path.span(), problem)
         };
-        let changed =
-            self.commands.write.iter().find_map(|path| Some(problem(path, "commands.write", "change", own.written_by(path.get_ref())?)));
-        let read = || self.commands.read.iter().find_map(|path| Some(problem(path, "commands.read", "read", own.read_by(path.get_ref())?)));
+        let changed = self.commands.write.iter().find_map(|path| {
+            Some(problem(path, "commands.write", "change", own.exposed_to_write(path.get_ref())?))
+        });
+        let read = || {
+            self.commands.read.iter().find_map(|path| {
+                Some(problem(path, "commands.read", "read", own.exposed_to_read(path.get_ref())?))
+            })
+        };
         changed.or_else(read).map_or(Ok(()), Err)
     }
 
     /// The place of something in the file.
-    pub(super) fn place(&self, span: Range<usize>) -> Place {
-        Place::at(&self.source.file, &self.source.text, span.start)
+    pub(super) fn location(&self, span: Range<usize>) -> SourceLocation {
+        SourceLocation::at_offset(&self.source.file, &self.source.text, span.start)
     }
 
     /// The caps that were chosen. They were found to be in their ranges when the file was read.
     pub fn caps(&self) -> ChosenCaps {
-        let read = |caps| read_caps(caps).unwrap_or_default();
+        let read = |caps| parse_caps(caps).unwrap_or_default();
         ChosenCaps {
-            every: read(&self.limits),
-            by_tool: self.tools.iter().map(|(name, tool)| (name.clone(), read(&tool.limits))).collect(),
+            defaults: read(&self.limits),
+            by_tool: self
+                .tools
+                .iter()
+                .map(|(name, tool)| (name.clone(), read(&tool.limits)))
+                .collect(),
         }
     }
 }
 
-impl Source {
+impl ConfigFile {
     fn error(&self, span: &Range<usize>, problem: String) -> ConfigError {
-        let Place { file: path, line, column } = Place::at(&self.file, &self.text, span.start);
+        let SourceLocation { file: path, line, column } =
+            SourceLocation::at_offset(&self.file, &self.text, span.start);
         ConfigError::Parse { path, line, column, problem }
     }
 }
 
-fn read_caps(raw: &RawCaps) -> Result<Caps, (Range<usize>, String)> {
+fn parse_caps(raw: &RawConfigCaps) -> Result<Caps, (Range<usize>, String)> {
     let mut caps = Caps::default();
     for (cap, value) in raw {
         caps.set(*cap, *value.get_ref()).map_err(|problem| (value.span(), problem.to_string()))?;
@@ -266,8 +293,8 @@ fn read_caps(raw: &RawCaps) -> Result<Caps, (Range<usize>, String)> {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Raw, String> {
-        Raw::parse(text, Path::new("/c/config.toml")).map_err(|error| error.to_string())
+    fn parse(text: &str) -> Result<RawConfig, String> {
+        RawConfig::parse(text, Path::new("/c/config.toml")).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -276,21 +303,32 @@ mod tests {
             parse("model = \"x\"\n\nmodle = 1\n").unwrap_err().split(", expected").next(),
             Some("/c/config.toml:3:1: unknown field `modle`")
         );
-        assert!(parse("mode = \"yolo\"").unwrap_err().starts_with("/c/config.toml:1:8: unknown variant `yolo`"));
+        assert!(
+            parse("mode = \"yolo\"")
+                .unwrap_err()
+                .starts_with("/c/config.toml:1:8: unknown variant `yolo`")
+        );
         assert_eq!(
             parse("[tools.grep.limits]\nseconds = 0").unwrap_err(),
             "/c/config.toml:2:11: seconds = 0 is out of its range: use 1 to 3600"
         );
-        assert!(parse("[dispatch]\nmax_parallel = -1").unwrap_err().starts_with("/c/config.toml:2:16:"));
+        assert!(
+            parse("[dispatch]\nmax_parallel = -1").unwrap_err().starts_with("/c/config.toml:2:16:")
+        );
     }
 
     #[test]
     fn paths_of_commands_can_begin_at_the_home() {
-        let raw = parse("[commands]\nread = [\"~/tools\", \"data\"]\nminimum = \"full\"").expect("it parses");
+        let raw = parse("[commands]\nread = [\"~/tools\", \"data\"]\nminimum = \"full\"")
+            .expect("it parses");
         let home = std::env::home_dir().expect("there is a home");
         let read: Vec<&PathBuf> = raw.commands.read.iter().map(Spanned::get_ref).collect();
         assert_eq!(read, [&home.join("tools"), &PathBuf::from("/c/data")]);
-        assert!(parse("[commands]\nminimum = \"some\"").unwrap_err().starts_with("/c/config.toml:2:11: unknown variant `some`"));
+        assert!(
+            parse("[commands]\nminimum = \"some\"")
+                .unwrap_err()
+                .starts_with("/c/config.toml:2:11: unknown variant `some`")
+        );
     }
 
     #[test]

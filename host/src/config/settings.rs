@@ -8,42 +8,42 @@ use toml::Spanned;
 
 use super::bounds::SettingOrigins;
 use super::commands::{self, InvalidCommands};
-use super::raw::{Api, Raw, RawCredential};
-use super::timeout::{InvalidTimeout, Timeout};
-use crate::agent::{Interventions, InvalidTurnLimit, TurnLimit};
-use crate::policy::{CommandRules, Mode, Profile};
-use crate::tools::{ChosenCaps, InvalidParallelLimit, ParallelLimit, Reorder};
+use super::raw::{RawApi, RawConfig, RawCredential};
+use super::timeout::{InvalidTimeout, RequestTimeout};
+use crate::agent::{InterventionSettings, InvalidTurnLimit, TurnLimit};
+use crate::policy::{ApprovalMode, CommandRules, PolicyProfile};
+use crate::tools::{ChosenCaps, InvalidParallelLimit, ParallelLimit, ReorderPolicy};
 
 /// What was said on the command line.
 #[derive(Clone, Debug, Default)]
-pub struct Flags {
+pub struct SettingsFlags {
     /// `--model`
     pub model: Option<String>,
     /// `--base-url`
     pub base_url: Option<String>,
     /// `--mode`
-    pub mode: Option<Mode>,
+    pub mode: Option<ApprovalMode>,
     /// `--max-tool-iterations`
     pub max_tool_iterations: Option<TurnLimit>,
     /// `--timeout`
-    pub timeout: Option<Timeout>,
+    pub timeout: Option<RequestTimeout>,
     /// `--max-parallel`
     pub max_parallel: Option<ParallelLimit>,
     /// `--profile`
-    pub profile: Option<Profile>,
+    pub profile: Option<PolicyProfile>,
     /// `--plugin`, each time it was given.
     pub plugins: Vec<PathBuf>,
 }
 
 /// The choices of a run.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct RunSettings {
     /// Which model; `None`: whatever is there.
     pub model: Option<String>,
     /// What is allowed without asking.
-    pub mode: Mode,
+    pub mode: ApprovalMode,
     /// The ready-made policy to build on, if one was chosen here.
-    pub profile: Option<Profile>,
+    pub profile: Option<PolicyProfile>,
     /// The caps of calls, as far as they were chosen.
     pub caps: ChosenCaps,
     /// Turns with calls in one request.
@@ -51,17 +51,17 @@ pub struct Settings {
     /// How long one request may be at work.
     pub time_limit: Option<Duration>,
     /// Which remarks the host may make to the model.
-    pub interventions: Interventions,
+    pub interventions: InterventionSettings,
     /// Whether the same call with the same result again is remarked on.
-    pub repetition: bool,
+    pub repetition_notice: bool,
     /// Calls at the same time.
-    pub parallel: ParallelLimit,
+    pub max_parallel: ParallelLimit,
     /// How far reads are moved ahead of writes.
-    pub reorder: Reorder,
+    pub reorder: ReorderPolicy,
     /// Components to load besides the built-in ones.
     pub plugins: Vec<PathBuf>,
     /// How the model is reached.
-    pub provider: Provider,
+    pub provider: ProviderSettings,
     /// How approved commands run.
     pub commands: CommandRules,
     /// The audit log.
@@ -83,7 +83,7 @@ pub struct AuditSettings {
 
 /// How the model is reached.
 #[derive(Clone, Debug, Default)]
-pub struct Provider {
+pub struct ProviderSettings {
     /// In place of the provider's own address.
     pub base_url: Option<String>,
     /// In tokens.
@@ -93,7 +93,7 @@ pub struct Provider {
     /// In the provider's own words.
     pub reasoning_effort: Option<String>,
     /// The format in which it is spoken to, if it was chosen.
-    pub api: Option<Api>,
+    pub api: Option<RawApi>,
     /// Lets a key travel unencrypted to another machine.
     pub allow_plain_http: bool,
     /// If a response does not begin for so long, it is given up.
@@ -121,26 +121,54 @@ pub enum SettingsError {
     #[error(transparent)]
     Commands(#[from] InvalidCommands),
     /// `[audit]`
-    #[error("[audit] in the configuration: a log that is required cannot be off; remove `enabled = false` or `required = true`")]
-    AuditOff,
+    #[error(
+        "[audit] in the configuration: a log that is required cannot be off; remove `enabled = \
+            false` or `required = true`"
+    )]
+    AuditRequiredButOff,
     /// A key of `[provider]`
     #[error("provider.{0} in the configuration: 0 seconds are no time to answer in; use 1 or more")]
-    Patience(&'static str),
+    ZeroTimeout(&'static str),
 }
 
-impl Settings {
+impl RunSettings {
     /// Puts all sources together, in their order of precedence.
-    pub fn resolve(flags: Flags, env: impl Fn(&str) -> Option<String>, raw: Raw) -> Result<Self, SettingsError> {
+    pub fn resolve(
+        flags: SettingsFlags,
+        env: impl Fn(&str) -> Option<String>,
+        raw: RawConfig,
+    ) -> Result<Self, SettingsError> {
         let env = |name: &str| env(name).filter(|value| !value.trim().is_empty());
-        let parallel_env = env("COFFERDAM_MAX_PARALLEL").map(|v| v.parse()).transpose().map_err(SettingsError::ParallelVariable)?;
-        let parallel_key = raw.dispatch.max_parallel.map(ParallelLimit::new).transpose().map_err(SettingsError::ParallelKey)?;
-        let turns_key = raw.max_tool_iterations.map(TurnLimit::new).transpose().map_err(SettingsError::TurnsKey)?;
-        let timeout_key = raw.timeout_seconds.map(Timeout::new).transpose().map_err(SettingsError::TimeoutKey)?;
-        let is_set = |value: &Option<Spanned<bool>>, usual: bool| value.as_ref().map_or(usual, |value| *value.get_ref());
-        let audit = AuditSettings { enabled: is_set(&raw.audit.enabled, true), required: is_set(&raw.audit.required, false) };
-        let origins = SettingOrigins::of(&raw, &flags, env);
+        let parallel_env = env("COFFERDAM_MAX_PARALLEL")
+            .map(|v| v.parse())
+            .transpose()
+            .map_err(SettingsError::ParallelVariable)?;
+        let parallel_key = raw
+            .dispatch
+            .max_parallel
+            .map(ParallelLimit::new)
+            .transpose()
+            .map_err(SettingsError::ParallelKey)?;
+        let turns_key = raw
+            .max_tool_iterations
+            .map(TurnLimit::new)
+            .transpose()
+            .map_err(SettingsError::TurnsKey)?;
+        let timeout_key = raw
+            .timeout_seconds
+            .map(RequestTimeout::new)
+            .transpose()
+            .map_err(SettingsError::TimeoutKey)?;
+        let is_set = |value: &Option<Spanned<bool>>, usual: bool| {
+            value.as_ref().map_or(usual, |value| *value.get_ref())
+        };
+        let audit = AuditSettings {
+            enabled: is_set(&raw.audit.enabled, true),
+            required: is_set(&raw.audit.required, false),
+        };
+        let origins = SettingOrigins::from_sources(&raw, &flags, env);
         if audit.required && !audit.enabled {
-            return Err(SettingsError::AuditOff);
+            return Err(SettingsError::AuditRequiredButOff);
         }
         Ok(Self {
             commands: commands::resolve(raw.commands.clone())?,
@@ -149,32 +177,51 @@ impl Settings {
             caps: raw.caps(),
             credentials: raw.credentials,
             profile: flags.profile.or(raw.profile),
-            model: flags.model.or_else(|| env("COFFERDAM_MODEL")).or(raw.model.map(Spanned::into_inner)),
+            model: flags
+                .model
+                .or_else(|| env("COFFERDAM_MODEL"))
+                .or(raw.model.map(Spanned::into_inner)),
             mode: flags.mode.or(raw.mode.map(Spanned::into_inner)).unwrap_or_default(),
             turn_limit: flags.max_tool_iterations.or(turns_key).unwrap_or_default(),
-            time_limit: flags.timeout.or(timeout_key).map(Timeout::get),
+            time_limit: flags.timeout.or(timeout_key).map(RequestTimeout::get),
             interventions: raw.interventions.resolve(),
-            repetition: raw.interventions.repetition.unwrap_or(true),
-            parallel: flags.max_parallel.or(parallel_env).or(parallel_key).unwrap_or_else(ParallelLimit::of_this_machine),
+            repetition_notice: raw.interventions.repetition.unwrap_or(true),
+            max_parallel: flags
+                .max_parallel
+                .or(parallel_env)
+                .or(parallel_key)
+                .unwrap_or_else(ParallelLimit::detect),
             reorder: raw.dispatch.reorder.unwrap_or_default(),
             plugins: raw.plugins.into_iter().chain(flags.plugins).collect(),
-            provider: Provider {
-                base_url: flags.base_url.or_else(|| env("COFFERDAM_BASE_URL")).or(raw.provider.base_url.map(Spanned::into_inner)),
+            provider: ProviderSettings {
+                base_url: flags
+                    .base_url
+                    .or_else(|| env("COFFERDAM_BASE_URL"))
+                    .or(raw.provider.base_url.map(Spanned::into_inner)),
                 context_window: raw.provider.context_window,
                 max_output: raw.provider.max_output,
                 reasoning_effort: raw.provider.reasoning_effort,
                 api: raw.provider.api,
                 allow_plain_http: raw.provider.allow_plain_http,
-                first_event_timeout: patience("first_event_timeout_seconds", raw.provider.first_event_timeout_seconds)?,
-                idle_timeout: patience("idle_timeout_seconds", raw.provider.idle_timeout_seconds)?,
+                first_event_timeout: parse_timeout(
+                    "first_event_timeout_seconds",
+                    raw.provider.first_event_timeout_seconds,
+                )?,
+                idle_timeout: parse_timeout(
+                    "idle_timeout_seconds",
+                    raw.provider.idle_timeout_seconds,
+                )?,
             },
         })
     }
 }
 
-fn patience(key: &'static str, seconds: Option<u64>) -> Result<Option<Duration>, SettingsError> {
+fn parse_timeout(
+    key: &'static str,
+    seconds: Option<u64>,
+) -> Result<Option<Duration>, SettingsError> {
     match seconds {
-        Some(0) => Err(SettingsError::Patience(key)),
+        Some(0) => Err(SettingsError::ZeroTimeout(key)),
         seconds => Ok(seconds.map(Duration::from_secs)),
     }
 }
@@ -185,65 +232,109 @@ mod tests {
 
     use super::*;
 
-    fn resolve(flags: Flags, env: &[(&str, &str)], file: &str) -> Result<Settings, String> {
-        let raw = Raw::parse(file, Path::new("config.toml")).expect("it parses");
-        let lookup = |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        Settings::resolve(flags, lookup, raw).map_err(|error| error.to_string())
+    fn resolve(
+        flags: SettingsFlags,
+        env: &[(&str, &str)],
+        file: &str,
+    ) -> Result<RunSettings, String> {
+        let raw = RawConfig::parse(file, Path::new("config.toml")).expect("it parses");
+        let lookup = |name: &str| {
+            env.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        };
+        RunSettings::resolve(flags, lookup, raw).map_err(|error| error.to_string())
     }
 
     #[test]
     fn r017_flag_then_environment_then_file_then_this_machine() {
         let file = "[dispatch]\nmax_parallel = 3";
         let env = [("COFFERDAM_MAX_PARALLEL", "2")];
-        let flags = Flags { max_parallel: ParallelLimit::new(1).ok(), ..Flags::default() };
-        assert_eq!(resolve(flags, &env, file).map(|s| s.parallel.get()), Ok(1));
-        assert_eq!(resolve(Flags::default(), &env, file).map(|s| s.parallel.get()), Ok(2));
-        assert_eq!(resolve(Flags::default(), &[], file).map(|s| s.parallel.get()), Ok(3));
-        assert_eq!(resolve(Flags::default(), &[], "").map(|s| s.parallel), Ok(ParallelLimit::of_this_machine()));
+        let flags =
+            SettingsFlags { max_parallel: ParallelLimit::new(1).ok(), ..SettingsFlags::default() };
+        assert_eq!(resolve(flags, &env, file).map(|s| s.max_parallel.get()), Ok(1));
+        assert_eq!(
+            resolve(SettingsFlags::default(), &env, file).map(|s| s.max_parallel.get()),
+            Ok(2)
+        );
+        assert_eq!(
+            resolve(SettingsFlags::default(), &[], file).map(|s| s.max_parallel.get()),
+            Ok(3)
+        );
+        assert_eq!(
+            resolve(SettingsFlags::default(), &[], "").map(|s| s.max_parallel),
+            Ok(ParallelLimit::detect())
+        );
     }
 
     #[test]
     fn r018_a_bad_limit_says_where_it_stands() {
-        let from_env = resolve(Flags::default(), &[("COFFERDAM_MAX_PARALLEL", "0")], "");
+        let from_env = resolve(SettingsFlags::default(), &[("COFFERDAM_MAX_PARALLEL", "0")], "");
         assert!(from_env.unwrap_err().starts_with("COFFERDAM_MAX_PARALLEL: '0'"));
-        let from_file = resolve(Flags::default(), &[], "[dispatch]\nmax_parallel = 0");
+        let from_file = resolve(SettingsFlags::default(), &[], "[dispatch]\nmax_parallel = 0");
         assert!(from_file.unwrap_err().starts_with("dispatch.max_parallel"));
     }
 
     #[test]
     fn an_audit_log_is_kept_unless_it_is_turned_off_and_cannot_be_required_and_off() {
-        let audit = |file| resolve(Flags::default(), &[], file).map(|s| (s.audit.enabled, s.audit.required));
+        let audit = |file| {
+            resolve(SettingsFlags::default(), &[], file)
+                .map(|s| (s.audit.enabled, s.audit.required))
+        };
         assert_eq!(audit(""), Ok((true, false)));
         assert_eq!(audit("[audit]\nrequired = true"), Ok((true, true)));
         assert_eq!(audit("[audit]\nenabled = false"), Ok((false, false)));
-        assert!(audit("[audit]\nenabled = false\nrequired = true").unwrap_err().contains("cannot be off"));
+        assert!(
+            audit("[audit]\nenabled = false\nrequired = true")
+                .unwrap_err()
+                .contains("cannot be off")
+        );
     }
 
     #[test]
     fn r095_caps_are_chosen_for_all_tools_and_for_one() {
-        use crate::policy::Cap;
+        use crate::policy::CapName;
         let file = "[limits]\nseconds = 30\n[tools.grep.limits]\nshown_bytes = 2000";
-        let caps = resolve(Flags::default(), &[], file).map(|settings| settings.caps).expect("it resolves");
-        assert_eq!((caps.every.get(Cap::Seconds), caps.every.get(Cap::ShownBytes)), (Some(30), None));
-        let grep = caps.of("grep");
-        assert_eq!((grep.get(Cap::Seconds), grep.get(Cap::ShownBytes)), (Some(30), Some(2000)));
+        let caps = resolve(SettingsFlags::default(), &[], file)
+            .map(|settings| settings.caps)
+            .expect("it resolves");
+        assert_eq!(
+            (caps.defaults.get(CapName::Seconds), caps.defaults.get(CapName::ShownBytes)),
+            (Some(30), None)
+        );
+        let grep = caps.for_tool("grep");
+        assert_eq!(
+            (grep.get(CapName::Seconds), grep.get(CapName::ShownBytes)),
+            (Some(30), Some(2000))
+        );
     }
 
     #[test]
     fn r086_patience_is_configurable_and_not_nothing() {
-        let provider = |file| resolve(Flags::default(), &[], file).map(|s| (s.provider.first_event_timeout, s.provider.idle_timeout));
+        let provider = |file| {
+            resolve(SettingsFlags::default(), &[], file)
+                .map(|s| (s.provider.first_event_timeout, s.provider.idle_timeout))
+        };
         let both = "[provider]\nfirst_event_timeout_seconds = 300\nidle_timeout_seconds = 5";
-        assert_eq!(provider(both), Ok((Some(Duration::from_secs(300)), Some(Duration::from_secs(5)))));
-        assert!(provider("[provider]\nidle_timeout_seconds = 0").unwrap_err().starts_with("provider.idle_timeout_seconds"));
+        assert_eq!(
+            provider(both),
+            Ok((Some(Duration::from_secs(300)), Some(Duration::from_secs(5))))
+        );
+        assert!(
+            provider("[provider]\nidle_timeout_seconds = 0")
+                .unwrap_err()
+                .starts_with("provider.idle_timeout_seconds")
+        );
     }
 
     #[test]
     fn r004_the_cap_on_turns_has_a_default_a_key_and_a_flag() {
         let turns = |flags, file| resolve(flags, &[], file).map(|s| s.turn_limit.to_string());
-        assert_eq!(turns(Flags::default(), ""), Ok("40".into()));
-        assert_eq!(turns(Flags::default(), "max_tool_iterations = 7"), Ok("7".into()));
-        let flags = Flags { max_tool_iterations: TurnLimit::new(3).ok(), ..Flags::default() };
+        assert_eq!(turns(SettingsFlags::default(), ""), Ok("40".into()));
+        assert_eq!(turns(SettingsFlags::default(), "max_tool_iterations = 7"), Ok("7".into()));
+        let flags = SettingsFlags {
+            max_tool_iterations: TurnLimit::new(3).ok(),
+            ..SettingsFlags::default()
+        };
         assert_eq!(turns(flags, "max_tool_iterations = 7"), Ok("3".into()));
-        assert!(turns(Flags::default(), "max_tool_iterations = 0").is_err());
+        assert!(turns(SettingsFlags::default(), "max_tool_iterations = 0").is_err());
     }
 }

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 /// At least a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeout(NonZeroU64);
+pub struct RequestTimeout(NonZeroU64);
 
 /// No such time.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a time limit: use a whole number of seconds from 1 up")]
 pub struct InvalidTimeout(String);
 
-impl Timeout {
+impl RequestTimeout {
     /// Checks a number of seconds.
     pub fn new(seconds: u64) -> Result<Self, InvalidTimeout> {
         NonZeroU64::new(seconds).map(Self).ok_or_else(|| InvalidTimeout(seconds.to_string()))
@@ -25,7 +25,7 @@ impl Timeout {
     }
 }
 
-impl FromStr for Timeout {
+impl FromStr for RequestTimeout {
     type Err = InvalidTimeout;
 
     fn from_str(text: &str) -> Result<Self, InvalidTimeout> {
@@ -41,8 +41,11 @@ mod tests {
     #[test]
     fn r104_a_limit_is_a_number_of_seconds_from_one_up() {
         for text in ["0", "-1", "soon", "", "1.5"] {
-            assert!(text.parse::<Timeout>().is_err(), "{text}");
+            assert!(text.parse::<RequestTimeout>().is_err(), "{text}");
         }
-        assert_eq!("90".parse::<Timeout>().map(Timeout::get), Ok(Duration::from_secs(90)));
+        assert_eq!(
+            "90".parse::<RequestTimeout>().map(RequestTimeout::get),
+            Ok(Duration::from_secs(90))
+        );
     }
 }

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct CallId(String);
 
 impl CallId {
-    /// Takes an id as a provider sent it, which may be empty or a duplicate. [`OpenTurn`](super::OpenTurn) and
-    /// [`Transcript`](super::Transcript) make it distinct.
+    /// Takes an id as a provider sent it, which may be empty or a duplicate.
+    /// [`OpenTurn`](super::OpenTurn) and [`Transcript`](super::Transcript) make it distinct.
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
@@ -29,27 +29,30 @@ impl fmt::Display for CallId {
     }
 }
 
-/// How long an id may be, in bytes. Chat completions takes no longer one, and a conversation can go over to it at any time.
-const LONGEST: usize = 40;
+/// How long an id may be, in bytes. Chat completions takes no longer one, and a conversation can go
+/// over to it at any time.
+const MAX_LEN: usize = 40;
 
 /// The ids of a conversation.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CallIds {
+pub(super) struct CallIdAllocator {
     taken: HashSet<String>,
     /// Where to go on counting for an id that many calls want.
     next_suffix: HashMap<String, usize>,
 }
 
-impl CallIds {
-    /// Makes the ids of new calls distinct from each other and from the ids of this conversation, which stay as they are. Servers
-    /// look a result up by its id among all calls, so that one id for two of them loses a result or is refused.
+impl CallIdAllocator {
+    /// Makes the ids of new calls distinct from each other and from the ids of this conversation,
+    /// which stay as they are. Servers look a result up by its id among all calls, so that one id
+    /// for two of them loses a result or is refused.
     ///
-    /// An empty id becomes `call_N`, a repeated one gets a suffix, one that is longer than providers accept is cut. Otherwise an
-    /// id stays as it came: there are models that read the name of the tool from it, as in `functions.grep:0`. Returns the new ids.
+    /// An empty id becomes `call_N`, a repeated one gets a suffix, one that is longer than
+    /// providers accept is cut. Otherwise an id stays as it came: there are models that read the
+    /// name of the tool from it, as in `functions.grep:0`. Returns the new ids.
     pub(super) fn make_distinct<'a>(&self, ids: impl IntoIterator<Item = &'a mut CallId>) -> Self {
         let mut new = Self::default();
         for id in ids {
-            id.0 = new.free(&id.0, self);
+            id.0 = new.unique_id(&id.0, self);
             new.taken.insert(id.0.clone());
         }
         new
@@ -62,20 +65,25 @@ impl CallIds {
         self.next_suffix.extend(new.next_suffix);
     }
 
-    fn free(&mut self, id: &str, earlier: &Self) -> String {
+    fn unique_id(&mut self, id: &str, earlier: &Self) -> String {
         let number = earlier.taken.len() + self.taken.len() + 1;
         let wanted = match id.trim() {
             "" => format!("call_{number}"),
-            id => beginning(id, LONGEST).to_owned(),
+            id => truncate(id, MAX_LEN).to_owned(),
         };
         let is_taken = |id: &String| self.taken.contains(id) || earlier.taken.contains(id);
         if !is_taken(&wanted) {
             return wanted;
         }
-        let mut suffix = self.next_suffix.get(&wanted).or(earlier.next_suffix.get(&wanted)).copied().unwrap_or(number);
+        let mut suffix = self
+            .next_suffix
+            .get(&wanted)
+            .or(earlier.next_suffix.get(&wanted))
+            .copied()
+            .unwrap_or(number);
         let free = loop {
             let tail = format!("_{suffix}");
-            let candidate = format!("{}{tail}", beginning(&wanted, LONGEST - tail.len()));
+            let candidate = format!("{}{tail}", truncate(&wanted, MAX_LEN - tail.len()));
             suffix += 1;
             if !is_taken(&candidate) {
                 break candidate;
@@ -87,7 +95,7 @@ impl CallIds {
 }
 
 /// Without spaces at its end, which would be trimmed the next time.
-fn beginning(text: &str, most: usize) -> &str {
+fn truncate(text: &str, most: usize) -> &str {
     text[..text.floor_char_boundary(most)].trim_end()
 }
 
@@ -96,11 +104,11 @@ mod tests {
     use super::*;
 
     fn made_distinct(ids: &[&str]) -> Vec<String> {
-        added(&mut CallIds::default(), ids)
+        added(&mut CallIdAllocator::default(), ids)
     }
 
     /// The ids of a new turn, as they are in the conversation.
-    fn added(conversation: &mut CallIds, ids: &[&str]) -> Vec<String> {
+    fn added(conversation: &mut CallIdAllocator, ids: &[&str]) -> Vec<String> {
         let mut ids: Vec<CallId> = ids.iter().map(|id| CallId::new(*id)).collect();
         conversation.add(ids.iter_mut());
         ids.into_iter().map(|id| id.0).collect()
@@ -108,7 +116,7 @@ mod tests {
 
     #[test]
     fn r021_ids_are_distinct_in_the_whole_conversation() {
-        let mut conversation = CallIds::default();
+        let mut conversation = CallIdAllocator::default();
         assert_eq!(added(&mut conversation, &["", "call_0", ""]), ["call_1", "call_0", "call_3"]);
         assert_eq!(added(&mut conversation, &["call_0", "", "x"]), ["call_0_4", "call_5", "x"]);
         assert_eq!(added(&mut conversation, &["call_0", "x_8", "x"]), ["call_0_5", "x_8", "x_9"]);
@@ -122,7 +130,7 @@ mod tests {
     #[test]
     fn r062_many_turns_that_want_one_id_are_named_in_linear_time() {
         let started = std::time::Instant::now();
-        let mut conversation = CallIds::default();
+        let mut conversation = CallIdAllocator::default();
         let names: Vec<String> = (0..20_000).map(|n| format!("same_{n}")).collect();
         names.iter().for_each(|name| drop(added(&mut conversation, &[name])));
         (0..20_000).for_each(|_| drop(added(&mut conversation, &["same"])));
@@ -134,8 +142,12 @@ mod tests {
     fn r021_duplicate_and_empty_ids_become_distinct() {
         assert_eq!(made_distinct(&["a", "b"]), ["a", "b"]);
         assert_eq!(made_distinct(&["a", "a", "a"]), ["a", "a_2", "a_3"]);
-        let spaced = format!("a{}b", " ".repeat(LONGEST));
-        assert_eq!(made_distinct(&[&spaced, "a"]), ["a", "a_2"], "what is cut is an id like any other");
+        let spaced = format!("a{}b", " ".repeat(MAX_LEN));
+        assert_eq!(
+            made_distinct(&[&spaced, "a"]),
+            ["a", "a_2"],
+            "what is cut is an id like any other"
+        );
         assert_eq!(made_distinct(&["", ""]), ["call_1", "call_2"]);
         assert_eq!(made_distinct(&["a", "a_2", "a"]), ["a", "a_2", "a_3"]);
         assert_eq!(made_distinct(&["call_2", ""]), ["call_2", "call_2_2"]);
@@ -143,8 +155,14 @@ mod tests {
 
     #[test]
     fn r021_an_id_stays_as_it_came_as_far_as_it_can() {
-        assert_eq!(made_distinct(&["functions.read:0", "functions.read:1"]), ["functions.read:0", "functions.read:1"]);
-        assert_eq!(made_distinct(&["functions.read:0", "functions.read:0"]), ["functions.read:0", "functions.read:0_2"]);
+        assert_eq!(
+            made_distinct(&["functions.read:0", "functions.read:1"]),
+            ["functions.read:0", "functions.read:1"]
+        );
+        assert_eq!(
+            made_distinct(&["functions.read:0", "functions.read:0"]),
+            ["functions.read:0", "functions.read:0_2"]
+        );
         for long in ["x".repeat(100), "🦀".repeat(30)] {
             let ids = made_distinct(&[&long, &long]);
             assert!(ids.iter().all(|id| id.len() <= 40), "{ids:?}");

@@ -1,124 +1,129 @@
-//! Reading a transcript that somebody else may have written: whatever comes in, a transcript comes out that every
-//! provider accepts (R-58), and nobody can read one past this.
+//! Reading a transcript that somebody else may have written: whatever comes in, a transcript comes
+//! out that every provider accepts (R-58), and nobody can read one past this.
 //!
-//! Calls stand together with their results in every form of a turn, so what is left to mend is little. It is mended by
-//! inserting and merging; what the user said and what a call came to stays (R-56). Mending twice is mending once, and the
-//! work grows with the length, not faster (R-62).
+//! Calls stand together with their results in every form of a turn, so what is left to mend is
+//! little. It is mended by inserting and merging; what the user said and what a call came to stays
+//! (R-56). Mending twice is mending once, and the work grows with the length, not faster (R-62).
 
 use serde::Deserialize;
 
-use super::ids::CallIds;
-use super::turn::{Block, call_ids};
-use super::{Content, Exchange, StopReason, Summary, ToolResult, Transcript, Turn, Usage};
-use crate::picture;
+use super::ids::CallIdAllocator;
+use super::turn::{TurnContentBlock, call_ids};
+use super::{
+    AssistantTurn, ResultContent, RollingSummary, StopReason, TokenUsage, ToolResult, Transcript,
+    UserExchange,
+};
+use crate::image_type;
 
 /// Stands where a history begins in the middle, since it has to begin with the user (R-61).
-const LOST: &str = "(What was said before this is lost.)";
+const LOST_PROMPT: &str = "(What was said before this is lost.)";
 
 /// Stands for a picture that cannot be sent.
-const NO_PICTURE: &str = "(A picture of an unknown type was left out.)";
+const IMAGE_PLACEHOLDER: &str = "(A picture of an unknown type was left out.)";
 
 /// A transcript as it was found.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Found {
-    exchanges: Vec<FoundExchange>,
+pub(super) struct UncheckedTranscript {
+    exchanges: Vec<UncheckedExchange>,
     #[serde(default)]
-    summary: Option<Summary>,
+    summary: Option<RollingSummary>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct FoundExchange {
+struct UncheckedExchange {
     prompt: String,
-    turns: Vec<FoundTurn>,
+    turns: Vec<UncheckedTurn>,
     #[serde(default)]
-    overhead: Vec<Usage>,
+    overhead: Vec<TokenUsage>,
 }
 
 /// A turn as it was found.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct FoundTurn {
-    blocks: Vec<Block>,
+pub(super) struct UncheckedTurn {
+    blocks: Vec<TurnContentBlock>,
     #[serde(default)]
     stop: StopReason,
     #[serde(default)]
-    usage: Usage,
+    usage: TokenUsage,
 }
 
 /// A turn of nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a turn has neither text nor a call")]
-pub(super) struct NoContent;
+pub(super) struct EmptyTurn;
 
-impl From<Found> for Transcript {
-    fn from(found: Found) -> Self {
-        let turns = |turns: Vec<FoundTurn>| turns.into_iter().filter_map(|turn| Turn::try_from(turn).ok()).collect();
-        let mut whole = Self::assemble(found.exchanges.into_iter().map(|exchange| Part {
+impl From<UncheckedTranscript> for Transcript {
+    fn from(found: UncheckedTranscript) -> Self {
+        let turns = |turns: Vec<UncheckedTurn>| {
+            turns.into_iter().filter_map(|turn| AssistantTurn::try_from(turn).ok()).collect()
+        };
+        let mut whole = Self::assemble(found.exchanges.into_iter().map(|exchange| FoundMessage {
             prompt: exchange.prompt,
             turns: turns(exchange.turns),
             overhead: exchange.overhead,
         }));
         // One that does not fit is left out: what it stood for is all there.
-        found.summary.map(|summary| whole.summarise(summary));
+        found.summary.map(|summary| whole.apply_summary(summary));
         whole
     }
 }
 
-impl TryFrom<FoundTurn> for Turn {
-    type Error = NoContent;
+impl TryFrom<UncheckedTurn> for AssistantTurn {
+    type Error = EmptyTurn;
 
-    fn try_from(found: FoundTurn) -> Result<Self, NoContent> {
-        let FoundTurn { mut blocks, stop, usage } = found;
-        CallIds::default().make_distinct(call_ids(&mut blocks));
+    fn try_from(found: UncheckedTurn) -> Result<Self, EmptyTurn> {
+        let UncheckedTurn { mut blocks, stop, usage } = found;
+        CallIdAllocator::default().make_distinct(call_ids(&mut blocks));
         for block in &mut blocks {
-            if let Block::Call(answered) = block {
-                name_types(&mut answered.result);
+            if let TurnContentBlock::Call(answered) = block {
+                fix_media_types(&mut answered.result);
             }
         }
-        Self::from_blocks(blocks, stop, usage).ok_or(NoContent)
+        Self::from_blocks(blocks, stop, usage).ok_or(EmptyTurn)
     }
 }
 
 /// Every picture says what it is, in the bytes and in the type.
-pub(super) fn name_types(result: &mut ToolResult) {
-    result.content.iter_mut().for_each(name_type);
+pub(super) fn fix_media_types(result: &mut ToolResult) {
+    result.content.iter_mut().for_each(fix_media_type);
 }
 
-fn name_type(content: &mut Content) {
-    let Content::Image { media_type, base64 } = content else { return };
-    match picture::media_type_of_base64(base64) {
+fn fix_media_type(content: &mut ResultContent) {
+    let ResultContent::Image { media_type, base64 } = content else { return };
+    match image_type::media_type_from_base64(base64) {
         Some(real) => real.clone_into(media_type),
-        None => *content = Content::Text(NO_PICTURE.into()),
+        None => *content = ResultContent::Text(IMAGE_PLACEHOLDER.into()),
     }
 }
 
 /// What the user said, and what followed, before it is known to be a whole exchange.
 #[derive(Clone, Debug, Default)]
-pub struct Part {
+pub struct FoundMessage {
     /// What the user said, which may be blank.
     pub prompt: String,
     /// The turns that followed.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<AssistantTurn>,
     /// What was taken beside them.
-    pub overhead: Vec<Usage>,
+    pub overhead: Vec<TokenUsage>,
 }
 
 impl Transcript {
-    /// A conversation of prompts and the turns that followed each. A blank prompt begins nothing, so its turns go on with
-    /// the exchange before; turns between which nobody spoke are one.
-    pub fn assemble(parts: impl IntoIterator<Item = Part>) -> Self {
-        let mut whole: Vec<Exchange> = Vec::new();
-        for Part { prompt, turns, overhead } in parts {
+    /// A conversation of prompts and the turns that followed each. A blank prompt begins nothing,
+    /// so its turns go on with the exchange before; turns between which nobody spoke are one.
+    pub fn assemble(parts: impl IntoIterator<Item = FoundMessage>) -> Self {
+        let mut whole: Vec<UserExchange> = Vec::new();
+        for FoundMessage { prompt, turns, overhead } in parts {
             if !prompt.trim().is_empty() {
-                whole.push(Exchange::begun(prompt));
+                whole.push(UserExchange::new(prompt));
             } else if whole.is_empty() && !turns.is_empty() {
-                whole.push(Exchange::begun(LOST.to_owned()));
+                whole.push(UserExchange::new(LOST_PROMPT.to_owned()));
             }
             if let Some(exchange) = whole.last_mut() {
-                exchange.follow(turns);
-                overhead.into_iter().for_each(|usage| exchange.cost(usage));
+                exchange.add_turns(turns);
+                overhead.into_iter().for_each(|usage| exchange.add_usage(usage));
             }
         }
-        Self::of(whole)
+        Self::from_exchanges(whole)
     }
 }
 
@@ -126,17 +131,26 @@ impl Transcript {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{AnsweredCall, Call, CallId, Place, Reasoning, ResultStatus, validate};
+    use super::super::{
+        AnsweredCall, CallId, ModelReasoning, ResultStatus, ToolCall, TurnIndex, validate,
+    };
     use super::*;
 
     fn word() -> impl Strategy<Value = String> {
         prop_oneof![Just(String::new()), Just(" \n".to_owned()), "[a-zä🦀\"\\\\\n]{1,6}"]
     }
 
-    fn content() -> impl Strategy<Value = Content> {
-        let media_type = prop_oneof![Just(String::new()), Just("image/png".to_owned()), Just("image/svg+xml".to_owned())];
+    fn content() -> impl Strategy<Value = ResultContent> {
+        let media_type = prop_oneof![
+            Just(String::new()),
+            Just("image/png".to_owned()),
+            Just("image/svg+xml".to_owned())
+        ];
         let picture = (media_type, prop_oneof![Just("/9j/abcd".to_owned()), "[a-z]{0,8}"]);
-        prop_oneof![word().prop_map(Content::Text), picture.prop_map(|(media_type, base64)| Content::Image { media_type, base64 })]
+        prop_oneof![
+            word().prop_map(ResultContent::Text),
+            picture.prop_map(|(media_type, base64)| ResultContent::Image { media_type, base64 })
+        ]
     }
 
     fn result() -> impl Strategy<Value = ToolResult> {
@@ -147,56 +161,83 @@ mod tests {
             ResultStatus::NotRun,
             ResultStatus::Interrupted,
         ]);
-        (status, prop::collection::vec(content(), 0..3)).prop_map(|(status, content)| ToolResult { status, content })
+        (status, prop::collection::vec(content(), 0..3))
+            .prop_map(|(status, content)| ToolResult { status, content })
     }
 
-    fn block() -> impl Strategy<Value = Block> {
+    fn block() -> impl Strategy<Value = TurnContentBlock> {
         let id = prop::sample::select(vec!["", "a", "a_2", "call_1", "functions.read:0", "🦀"]);
         prop_oneof![
-            word().prop_map(Block::Text),
-            word().prop_map(|data| Block::Reasoning(Reasoning::Opaque { data })),
-            word().prop_map(|data| Block::Reasoning(Reasoning::Sealed { id: "rs_1".into(), summary: vec![data.clone()], data })),
+            word().prop_map(TurnContentBlock::Text),
+            word().prop_map(|data| TurnContentBlock::Reasoning(ModelReasoning::Opaque { data })),
+            word().prop_map(|data| TurnContentBlock::Reasoning(ModelReasoning::Sealed {
+                id: "rs_1".into(),
+                summary: vec![data.clone()],
+                data
+            })),
             (id, word(), word(), result()).prop_map(|(id, name, arguments, result)| {
-                Block::Call(AnsweredCall { call: Call { id: CallId::new(id), name, arguments }, result })
+                TurnContentBlock::Call(AnsweredCall {
+                    call: ToolCall { id: CallId::new(id), name, arguments },
+                    result,
+                })
             }),
         ]
     }
 
-    fn found() -> impl Strategy<Value = Found> {
-        let stop = prop::sample::select(vec![StopReason::End, StopReason::Interrupted, StopReason::Other("novel".into())]);
-        let turn =
-            (prop::collection::vec(block(), 0..5), stop).prop_map(|(blocks, stop)| FoundTurn { blocks, stop, usage: Usage::default() });
-        let exchange =
-            (word(), prop::collection::vec(turn, 0..4)).prop_map(|(prompt, turns)| FoundExchange { prompt, turns, overhead: Vec::new() });
-        let place = (0_usize..6, 0_usize..5).prop_map(|(exchange, turn)| Place { exchange, turn });
-        let summary = (word(), place).prop_map(|(text, until)| Summary { text, until, turns: 1, tokens: 1 });
-        (prop::collection::vec(exchange, 0..5), prop::option::of(summary)).prop_map(|(exchanges, summary)| Found { exchanges, summary })
+    fn found() -> impl Strategy<Value = UncheckedTranscript> {
+        let stop = prop::sample::select(vec![
+            StopReason::End,
+            StopReason::Interrupted,
+            StopReason::Other("novel".into()),
+        ]);
+        let turn = (prop::collection::vec(block(), 0..5), stop).prop_map(|(blocks, stop)| {
+            UncheckedTurn { blocks, stop, usage: TokenUsage::default() }
+        });
+        let exchange = (word(), prop::collection::vec(turn, 0..4))
+            .prop_map(|(prompt, turns)| UncheckedExchange { prompt, turns, overhead: Vec::new() });
+        let place =
+            (0_usize..6, 0_usize..5).prop_map(|(exchange, turn)| TurnIndex { exchange, turn });
+        let summary = (word(), place).prop_map(|(text, until)| RollingSummary {
+            text,
+            until,
+            turns: 1,
+            tokens: 1,
+        });
+        (prop::collection::vec(exchange, 0..5), prop::option::of(summary))
+            .prop_map(|(exchanges, summary)| UncheckedTranscript { exchanges, summary })
     }
 
     /// What may not be lost, in its order: prompts, texts, calls with their results.
     #[derive(Debug, PartialEq)]
-    enum Kept {
+    enum KeptTurns {
         Prompt(String),
         Text(String),
         Call(String, String, ResultStatus, Vec<String>),
     }
 
-    fn kept_of(blocks: &[Block]) -> impl Iterator<Item = Kept> {
+    fn kept_of(blocks: &[TurnContentBlock]) -> impl Iterator<Item = KeptTurns> {
         blocks.iter().filter_map(|block| match block {
-            Block::Text(text) => (!text.trim().is_empty()).then(|| Kept::Text(text.clone())),
-            Block::Reasoning(_) => None,
-            Block::Call(AnsweredCall { call, result }) => {
+            TurnContentBlock::Text(text) => {
+                (!text.trim().is_empty()).then(|| KeptTurns::Text(text.clone()))
+            }
+            TurnContentBlock::Reasoning(_) => None,
+            TurnContentBlock::Call(AnsweredCall { call, result }) => {
                 let texts = result.content.iter().filter_map(|content| match content {
-                    Content::Text(text) if text != NO_PICTURE => Some(text.clone()),
-                    Content::Text(_) | Content::Image { .. } => None,
+                    ResultContent::Text(text) if text != IMAGE_PLACEHOLDER => Some(text.clone()),
+                    ResultContent::Text(_) | ResultContent::Image { .. } => None,
                 });
-                Some(Kept::Call(call.name.clone(), call.arguments.clone(), result.status, texts.collect()))
+                Some(KeptTurns::Call(
+                    call.name.clone(),
+                    call.arguments.clone(),
+                    result.status,
+                    texts.collect(),
+                ))
             }
         })
     }
 
-    fn prompt(text: &str) -> Option<Kept> {
-        (!text.trim().is_empty() && text != LOST).then(|| Kept::Prompt(text.to_owned()))
+    fn prompt(text: &str) -> Option<KeptTurns> {
+        (!text.trim().is_empty() && text != LOST_PROMPT).then(|| KeptTurns::Prompt(text.to_owned()))
     }
 
     proptest! {
@@ -215,11 +256,11 @@ mod tests {
 
         #[test]
         fn r056_no_word_of_the_user_and_no_result_is_lost(found in found()) {
-            let before: Vec<Kept> = found.exchanges.iter().flat_map(|exchange| {
+            let before: Vec<KeptTurns> = found.exchanges.iter().flat_map(|exchange| {
                 prompt(&exchange.prompt).into_iter().chain(exchange.turns.iter().flat_map(|turn| kept_of(&turn.blocks)))
             }).collect();
             let mended = Transcript::from(found);
-            let after: Vec<Kept> = mended.exchanges().iter().flat_map(|exchange| {
+            let after: Vec<KeptTurns> = mended.exchanges().iter().flat_map(|exchange| {
                 prompt(exchange.prompt()).into_iter().chain(exchange.turns().iter().flat_map(|turn| kept_of(turn.blocks())))
             }).collect();
             prop_assert_eq!(before, after);
@@ -230,14 +271,14 @@ mod tests {
     fn r061_a_history_without_a_beginning_gets_one() {
         let text = r#"{"exchanges": [{"prompt": " ", "turns": [{"blocks": [{"text": "out of nowhere"}]}]}]}"#;
         let transcript: Transcript = serde_json::from_str(text).expect("it is mended");
-        assert_eq!(transcript.exchanges()[0].prompt(), LOST);
+        assert_eq!(transcript.exchanges()[0].prompt(), LOST_PROMPT);
         assert_eq!(validate(&transcript), Ok(()));
     }
 
     #[test]
     fn r054_a_turn_of_nothing_is_refused_alone_and_passed_over_in_a_transcript() {
         let nothing = r#"{"blocks": [{"text": " "}]}"#;
-        assert!(serde_json::from_str::<Turn>(nothing).is_err());
+        assert!(serde_json::from_str::<AssistantTurn>(nothing).is_err());
         let text = format!(r#"{{"exchanges": [{{"prompt": "hello", "turns": [{nothing}]}}]}}"#);
         let transcript: Transcript = serde_json::from_str(&text).expect("it is mended");
         assert!(transcript.exchanges()[0].turns().is_empty());
@@ -246,13 +287,15 @@ mod tests {
     #[test]
     fn r062_the_work_grows_with_the_length() {
         let call = || {
-            let call = Call { id: CallId::new("same"), name: "grep".into(), arguments: "{}".into() };
-            Block::Call(AnsweredCall { call, result: ToolResult::ok("found") })
+            let call =
+                ToolCall { id: CallId::new("same"), name: "grep".into(), arguments: "{}".into() };
+            TurnContentBlock::Call(AnsweredCall { call, result: ToolResult::ok("found") })
         };
-        let turn = |blocks| FoundTurn { blocks, stop: StopReason::End, usage: Usage::default() };
-        let said = (0..20_000).map(|_| turn(vec![Block::Text("more".into())]));
-        let found = Found {
-            exchanges: vec![FoundExchange {
+        let turn =
+            |blocks| UncheckedTurn { blocks, stop: StopReason::End, usage: TokenUsage::default() };
+        let said = (0..20_000).map(|_| turn(vec![TurnContentBlock::Text("more".into())]));
+        let found = UncheckedTranscript {
+            exchanges: vec![UncheckedExchange {
                 prompt: "go".into(),
                 turns: said.chain([turn((0..20_000).map(|_| call()).collect())]).collect(),
                 overhead: Vec::new(),

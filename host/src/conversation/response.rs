@@ -6,18 +6,18 @@ use super::CallId;
 
 /// One complete response of a model.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
-pub struct Response {
+pub struct ModelResponse {
     /// In the order in which the model produced them.
     pub blocks: Vec<ResponseBlock>,
     /// Why the model stopped.
     pub stop: StopReason,
     /// What it cost.
-    pub usage: Usage,
+    pub usage: TokenUsage,
 }
 
-impl Response {
+impl ModelResponse {
     /// The calls of this response, in the model's order.
-    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.blocks.iter().filter_map(|block| match block {
             ResponseBlock::Call(call) => Some(call),
             ResponseBlock::Text(_) | ResponseBlock::Reasoning(_) => None,
@@ -51,31 +51,32 @@ pub enum ResponseBlock {
     /// Text for the user.
     Text(String),
     /// The model's thinking.
-    Reasoning(Reasoning),
+    Reasoning(ModelReasoning),
     /// A tool that the model wants called.
-    Call(Call),
+    Call(ToolCall),
 }
 
 /// A tool call as the model asked for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Call {
+pub struct ToolCall {
     /// Ties the result to it.
     pub id: CallId,
     /// The tool's name as the model wrote it, trimmed.
     pub name: String,
-    /// The arguments exactly as the model wrote them: JSON text if all went well. Empty text stands for a call
-    /// without arguments, and [`NOT_UTF8`] for bytes that are not text.
+    /// The arguments exactly as the model wrote them: JSON text if all went well. Empty text stands
+    /// for a call without arguments, and [`INVALID_UTF8`] for bytes that are not text.
     pub arguments: String,
 }
 
-/// Stands in the arguments of a call for bytes that were not UTF-8. No JSON text holds this character, so that such a call is
-/// refused, and never run with other arguments than the model wrote.
-pub const NOT_UTF8: char = '\u{1A}';
+/// Stands in the arguments of a call for bytes that were not UTF-8. No JSON text holds this
+/// character, so that such a call is refused, and never run with other arguments than the model
+/// wrote.
+pub const INVALID_UTF8: char = '\u{1A}';
 
 /// The model's thinking, in the forms in which providers want it back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reasoning {
+pub enum ModelReasoning {
     /// Thinking in the clear.
     Text {
         /// What the model thought.
@@ -136,7 +137,7 @@ impl StopReason {
 
 /// Tokens of one response. What the provider did not tell is `None`, never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Tokens read, those from a cache included.
     pub input: Option<u64>,
     /// Tokens written.
@@ -147,14 +148,14 @@ pub struct Usage {
     pub cache_write: Option<u64>,
 }
 
-impl Usage {
+impl TokenUsage {
     /// Whether the provider told nothing.
     pub fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
 
     /// The sum of two; a part is known if either side knows it.
-    pub fn plus(self, other: Self) -> Self {
+    pub fn saturating_add(self, other: Self) -> Self {
         let add = |a: Option<u64>, b: Option<u64>| match (a, b) {
             (None, None) => None,
             (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),

@@ -8,7 +8,7 @@ pub struct ToolResult {
     /// How the call ended.
     pub status: ResultStatus,
     /// What the model sees, in order; never without visible content once it is on the wire.
-    pub content: Vec<Content>,
+    pub content: Vec<ResultContent>,
 }
 
 /// How a call ended.
@@ -37,7 +37,7 @@ impl ResultStatus {
 /// A piece of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Content {
+pub enum ResultContent {
     /// Text, JSON among it.
     Text(String),
     /// A picture.
@@ -52,29 +52,33 @@ pub enum Content {
 impl ToolResult {
     /// A result that did what was asked.
     pub fn ok(text: impl Into<String>) -> Self {
-        Self::with(ResultStatus::Ok, text)
+        Self::new(ResultStatus::Ok, text)
     }
 
     /// An error that the model can act on.
     pub fn error(text: impl Into<String>) -> Self {
-        Self::with(ResultStatus::Error, text)
+        Self::new(ResultStatus::Error, text)
     }
 
     /// A result of one text.
-    pub fn with(status: ResultStatus, text: impl Into<String>) -> Self {
-        Self { status, content: vec![Content::Text(text.into())] }
+    pub fn new(status: ResultStatus, text: impl Into<String>) -> Self {
+        Self { status, content: vec![ResultContent::Text(text.into())] }
     }
 
     /// For a call that never started.
     pub fn not_run(reason: &str) -> Self {
-        Self::with(ResultStatus::NotRun, format!("This call was not run: {reason}. It had no effect."))
+        Self::new(
+            ResultStatus::NotRun,
+            format!("This call was not run: {reason}. It had no effect."),
+        )
     }
 
     /// For a call that started and did not get to report.
     pub fn interrupted() -> Self {
-        Self::with(
+        Self::new(
             ResultStatus::Interrupted,
-            "This call was interrupted; its outcome is unknown. Check what it may have changed before you repeat it.",
+            "This call was interrupted; its outcome is unknown. Check what it may have changed \
+                before you repeat it.",
         )
     }
 
@@ -82,7 +86,7 @@ impl ToolResult {
     pub fn text(&self) -> String {
         let mut all = String::new();
         for piece in &self.content {
-            if let Content::Text(text) = piece {
+            if let ResultContent::Text(text) = piece {
                 if !all.is_empty() && !all.ends_with('\n') {
                     all.push('\n');
                 }

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::{Block, Content, Place, Transcript, Turn};
+use super::{AssistantTurn, ResultContent, Transcript, TurnContentBlock, TurnIndex};
 
 /// A rule that a transcript breaks, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("exchange {exchange}, turn {turn}: {rule}")]
-pub struct Violation {
+pub struct TranscriptViolation {
     /// Counted from 1.
     pub exchange: usize,
     /// Counted from 1 within the exchange; 0 is the prompt.
@@ -17,23 +17,31 @@ pub struct Violation {
 }
 
 /// Checks a whole transcript, which may have been read from a file that something else wrote.
-pub fn validate(transcript: &Transcript) -> Result<(), Violation> {
-    validate_from(transcript, Place::default())?;
+pub fn validate(transcript: &Transcript) -> Result<(), TranscriptViolation> {
+    validate_from(transcript, TurnIndex::default())?;
     let mut ids = HashSet::new();
     for (e, exchange) in transcript.exchanges().iter().enumerate() {
         for (t, turn) in exchange.turns().iter().enumerate() {
             if !turn.calls().all(|answered| ids.insert(answered.call.id.as_str())) {
-                return Err(Violation { exchange: e + 1, turn: t + 1, rule: "a call has the id of an earlier one" });
+                return Err(TranscriptViolation {
+                    exchange: e + 1,
+                    turn: t + 1,
+                    rule: "a call has the id of an earlier one",
+                });
             }
         }
     }
     Ok(())
 }
 
-/// Checks a transcript from a turn on. That ids are distinct beyond their turn is what [`Transcript::record`] sees to.
-pub(super) fn validate_from(transcript: &Transcript, begin: Place) -> Result<(), Violation> {
+/// Checks a transcript from a turn on. That ids are distinct beyond their turn is what
+/// [`Transcript::record`] sees to.
+pub(super) fn validate_from(
+    transcript: &Transcript,
+    begin: TurnIndex,
+) -> Result<(), TranscriptViolation> {
     for (e, exchange) in transcript.exchanges().iter().enumerate().skip(begin.exchange) {
-        let at = |turn: usize, rule| Violation { exchange: e + 1, turn, rule };
+        let at = |turn: usize, rule| TranscriptViolation { exchange: e + 1, turn, rule };
         if exchange.prompt().trim().is_empty() {
             return Err(at(0, "the prompt is blank"));
         }
@@ -47,23 +55,29 @@ pub(super) fn validate_from(transcript: &Transcript, begin: Place) -> Result<(),
         }
     }
     match transcript.summary() {
-        Some(summary) if summary.text.trim().is_empty() => Err(Violation { exchange: 1, turn: 0, rule: "the summary is blank" }),
-        Some(summary) if !transcript.has(summary.until) => {
-            Err(Violation { exchange: summary.until.exchange + 1, turn: summary.until.turn, rule: "the summary ends where nothing is" })
+        Some(summary) if summary.text.trim().is_empty() => {
+            Err(TranscriptViolation { exchange: 1, turn: 0, rule: "the summary is blank" })
         }
+        Some(summary) if !transcript.has_index(summary.until) => Err(TranscriptViolation {
+            exchange: summary.until.exchange + 1,
+            turn: summary.until.turn,
+            rule: "the summary ends where nothing is",
+        }),
         Some(_) | None => Ok(()),
     }
 }
 
-fn check_turn(turn: &Turn) -> Result<(), &'static str> {
+fn check_turn(turn: &AssistantTurn) -> Result<(), &'static str> {
     let mut ids = HashSet::new();
     let mut has_content = false;
     for block in turn.blocks() {
         match block {
-            Block::Text(text) if text.trim().is_empty() => return Err("a text block is blank"),
-            Block::Text(_) => has_content = true,
-            Block::Reasoning(_) => {}
-            Block::Call(answered) => {
+            TurnContentBlock::Text(text) if text.trim().is_empty() => {
+                return Err("a text block is blank");
+            }
+            TurnContentBlock::Text(_) => has_content = true,
+            TurnContentBlock::Reasoning(_) => {}
+            TurnContentBlock::Call(answered) => {
                 has_content = true;
                 if answered.call.id.as_str().is_empty() {
                     return Err("a call has no id");
@@ -71,7 +85,7 @@ fn check_turn(turn: &Turn) -> Result<(), &'static str> {
                 if !ids.insert(answered.call.id.as_str()) {
                     return Err("two calls share an id");
                 }
-                if answered.result.content.iter().any(|c| matches!(c, Content::Image { media_type, .. } if media_type.is_empty())) {
+                if answered.result.content.iter().any(|c| matches!(c, ResultContent::Image { media_type, .. } if media_type.is_empty())) {
                     return Err("an image has no media type");
                 }
             }

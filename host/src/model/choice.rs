@@ -3,16 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::known;
+use super::api_key::ApiKey;
+use super::known_models;
 use super::ollama;
 use super::recording::RecordingError;
-use super::retry::Timing;
-use super::secret::Secret;
-use crate::shown;
+use super::retry::RetryTiming;
+use crate::terminal_escape;
 
 /// Who answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Provider {
+pub enum ProviderKind {
     /// OpenAI, or any server that speaks its chat completions.
     OpenAi,
     /// Anthropic.
@@ -23,7 +23,7 @@ pub enum Provider {
     Replay,
 }
 
-impl Provider {
+impl ProviderKind {
     /// The word before the colon.
     pub fn name(self) -> &'static str {
         match self {
@@ -37,19 +37,20 @@ impl Provider {
 
 /// In which of its two formats OpenAI, or a server like it, is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Api {
+pub enum OpenAiApi {
     /// What every server speaks.
     ChatCompletions,
     /// What OpenAI's newest models want for tools.
     Responses,
 }
 
-/// A model by name: `openai:gpt-4.1`, `anthropic:claude-sonnet-5-5`, `ollama:qwen3:8b`, `replay:FILE`, or a plain name
-/// whose beginning tells the provider. A provider alone means its default model.
+/// A model by name: `openai:gpt-4.1`, `anthropic:claude-sonnet-5-5`, `ollama:qwen3:8b`,
+/// `replay:FILE`, or a plain name whose beginning tells the provider. A provider alone means its
+/// default model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ModelSpec {
     /// Who answers.
-    pub provider: Provider,
+    pub provider: ProviderKind,
     /// As the provider names it; for a replay, the file.
     pub model: String,
 }
@@ -66,31 +67,40 @@ impl FromStr for ModelSpec {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
         let (word, rest) = text.split_once(':').unwrap_or((text, ""));
-        let named = [Provider::OpenAi, Provider::Anthropic, Provider::Ollama, Provider::Replay].into_iter().find(|p| p.name() == word);
+        let named = [
+            ProviderKind::OpenAi,
+            ProviderKind::Anthropic,
+            ProviderKind::Ollama,
+            ProviderKind::Replay,
+        ]
+        .into_iter()
+        .find(|p| p.name() == word);
         let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| text.starts_with(prefix));
         let (provider, model) = match named {
             Some(provider) => (provider, rest),
-            None if begins(&["gpt-", "chatgpt-", "o1", "o3", "o4"]) => (Provider::OpenAi, text),
-            None if begins(&["claude-"]) => (Provider::Anthropic, text),
-            None => return Err(ModelChoiceError::Unknown(shown::line(text, 80))),
+            None if begins(&["gpt-", "chatgpt-", "o1", "o3", "o4"]) => (ProviderKind::OpenAi, text),
+            None if begins(&["claude-"]) => (ProviderKind::Anthropic, text),
+            None => return Err(ModelChoiceError::Unknown(terminal_escape::escape_line(text, 80))),
         };
         let model = match model.trim() {
-            "" => known::default_model(provider).ok_or(ModelChoiceError::NoModel(provider.name()))?,
+            "" => known_models::default_model(provider)
+                .ok_or(ModelChoiceError::NoDefaultModel(provider.name()))?,
             model => model,
         };
         Ok(Self { provider, model: model.to_owned() })
     }
 }
 
-/// What the user has: keys, addresses, limits. Environment and configuration become this before they come here.
+/// What the user has: keys, addresses, limits. Environment and configuration become this before
+/// they come here.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct ModelSettings {
     /// The address of the provider's API in place of its own.
     pub base_url: Option<String>,
     /// For OpenAI, and for servers that speak like it.
-    pub openai_key: Option<Secret>,
+    pub openai_key: Option<ApiKey>,
     /// For Anthropic.
-    pub anthropic_key: Option<Secret>,
+    pub anthropic_key: Option<ApiKey>,
     /// In place of what is known of the model.
     pub context_window: Option<u64>,
     /// How many tokens a response may have.
@@ -98,18 +108,18 @@ pub struct Settings {
     /// How hard to think, in the provider's words; for OpenAI, and for servers that speak like it.
     pub reasoning_effort: Option<String>,
     /// In which format they are spoken to, in place of what is known of the model.
-    pub api: Option<Api>,
+    pub api: Option<OpenAiApi>,
     /// Whether a key may be sent unencrypted to another machine.
     pub allow_plain_http: bool,
     /// How long to wait for what.
-    pub timing: Timing,
+    pub timing: RetryTiming,
 }
 
-impl Settings {
-    /// What the environment says: `OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, `COFFERDAM_BASE_URL`. The rest is the
-    /// configuration's.
+impl ModelSettings {
+    /// What the environment says: `OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, `COFFERDAM_BASE_URL`. The
+    /// rest is the configuration's.
     pub fn from_env(env: impl Fn(&str) -> Option<String>) -> Self {
-        let key = |name: &str| env(name).and_then(|value| Secret::new(&value));
+        let key = |name: &str| env(name).and_then(|value| ApiKey::new(&value));
         Self {
             base_url: env("COFFERDAM_BASE_URL").filter(|url| !url.trim().is_empty()),
             openai_key: key("OPENAI_API_KEY"),
@@ -119,42 +129,50 @@ impl Settings {
     }
 
     /// All keys, for whoever must take them out of something.
-    pub fn secrets(&self) -> Vec<Secret> {
+    pub fn secrets(&self) -> Vec<ApiKey> {
         self.openai_key.iter().chain(&self.anthropic_key).cloned().collect()
     }
 }
 
 /// A model, and what the user should know about how it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct ModelChoice {
     /// The model.
     pub spec: ModelSpec,
     /// One sentence, if the choice was not the user's own.
-    pub remark: Option<String>,
+    pub notice: Option<String>,
 }
 
 /// No model could be chosen or made ready.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelChoiceError {
     /// The name says nothing about a provider.
-    #[error("`{0}` is not the name of a model known here. Put its provider in front: openai:{0}, anthropic:{0} or ollama:{0}")]
+    #[error(
+        "`{0}` is not the name of a model known here. Put its provider in front: openai:{0}, \
+            anthropic:{0} or ollama:{0}"
+    )]
     Unknown(String),
     /// The provider has no default.
     #[error("which one? Write {0}:NAME")]
-    NoModel(&'static str),
+    NoDefaultModel(&'static str),
     /// Nothing is named and nothing is there.
     #[error(
         "no language model is set up. Any of these will do:\n\
          \x20 export ANTHROPIC_API_KEY=…      then run again\n\
          \x20 export OPENAI_API_KEY=…         then run again\n\
-         \x20 ollama pull qwen3-coder         a model on this machine, found by itself while Ollama runs\n\
-         \x20 --model openai:NAME with COFFERDAM_BASE_URL=http://…/v1    any server that speaks chat completions\n\
+         \x20 ollama pull qwen3-coder         a model on this machine, found by itself while \
+         Ollama runs\n\
+         \x20 --model openai:NAME with COFFERDAM_BASE_URL=http://…/v1    any server that speaks \
+         chat completions\n\
          \x20 cofferdam demo                  a recorded conversation, without any model"
     )]
-    Nothing,
+    NoModelFound,
     /// An address alone does not tell who answers there, and a key must not go to the wrong one.
-    #[error("a base URL is set ({0}), but no model is named. Name one with its provider, such as --model openai:NAME")]
-    AddressAlone(String),
+    #[error(
+        "a base URL is set ({0}), but no model is named. Name one with its provider, such as \
+            --model openai:NAME"
+    )]
+    BaseUrlWithoutModel(String),
     /// The provider wants a key.
     #[error("{provider} needs a key: set {variable}")]
     NoKey {
@@ -165,24 +183,27 @@ pub enum ModelChoiceError {
     },
     /// The key cannot be a key.
     #[error("{0} holds characters that no key has, such as line breaks or quotes from a document")]
-    BadKey(&'static str),
+    InvalidKey(&'static str),
     /// The address is not one.
     #[error("the base URL `{url}` is not usable: {problem}")]
-    BadUrl {
+    InvalidBaseUrl {
         /// As given.
         url: String,
         /// What is wrong.
         problem: String,
     },
     /// The key would be readable on its way.
-    #[error("the key would travel to {0} unencrypted. Use https, or allow plain HTTP in the configuration")]
+    #[error(
+        "the key would travel to {0} unencrypted. Use https, or allow plain HTTP in the \
+            configuration"
+    )]
     PlainHttp(String),
     /// The HTTP client cannot start.
     #[error("the HTTP client cannot be set up: {0}")]
     Client(#[from] reqwest::Error),
     /// The recording cannot be read.
     #[error("cannot read the recording {path}: {source}")]
-    Unreadable {
+    UnreadableRecording {
         /// The file.
         path: String,
         /// Why.
@@ -190,7 +211,7 @@ pub enum ModelChoiceError {
     },
     /// The recording is not one.
     #[error("{path}: {source}")]
-    Recording {
+    InvalidRecording {
         /// The file.
         path: String,
         /// Why.
@@ -198,47 +219,65 @@ pub enum ModelChoiceError {
     },
 }
 
-/// The model with this name. Without a name: the one whose key is set, else what a local Ollama has. If an address is
-/// set, only an Ollama is looked for, and there.
-pub async fn choose(named: Option<&str>, settings: &Settings) -> Result<Choice, ModelChoiceError> {
+/// The model with this name. Without a name: the one whose key is set, else what a local Ollama
+/// has. If an address is set, only an Ollama is looked for, and there.
+pub async fn choose(
+    named: Option<&str>,
+    settings: &ModelSettings,
+) -> Result<ModelChoice, ModelChoiceError> {
     choose_with(named, settings, ollama::DEFAULT_ADDRESS).await
 }
 
-async fn choose_with(named: Option<&str>, settings: &Settings, ollama_address: &str) -> Result<Choice, ModelChoiceError> {
+async fn choose_with(
+    named: Option<&str>,
+    settings: &ModelSettings,
+    ollama_address: &str,
+) -> Result<ModelChoice, ModelChoiceError> {
     if let Some(name) = named.filter(|name| !name.trim().is_empty()) {
-        return Ok(Choice { spec: name.parse()?, remark: None });
+        return Ok(ModelChoice { spec: name.parse()?, notice: None });
     }
     if let Some(base) = &settings.base_url {
         let address = base.trim().trim_end_matches('/').trim_end_matches("/v1");
-        let alone = || ModelChoiceError::AddressAlone(shown::line(base, 200));
-        return found_in_ollama(ollama::find_model(address).await.ok_or_else(alone)?, "at the base URL");
+        let alone =
+            || ModelChoiceError::BaseUrlWithoutModel(terminal_escape::escape_line(base, 200));
+        return choose_ollama(
+            ollama::find_model(address).await.ok_or_else(alone)?,
+            "at the base URL",
+        );
     }
-    let default = |provider: Provider| -> Result<ModelSpec, ModelChoiceError> { provider.name().parse() };
+    let default =
+        |provider: ProviderKind| -> Result<ModelSpec, ModelChoiceError> { provider.name().parse() };
     match (&settings.anthropic_key, &settings.openai_key) {
         (Some(_), Some(_)) => {
-            let spec = default(Provider::Anthropic)?;
-            let remark = format!("ANTHROPIC_API_KEY and OPENAI_API_KEY are both set; taking {spec}. Name another with --model.");
-            Ok(Choice { spec, remark: Some(remark) })
+            let spec = default(ProviderKind::Anthropic)?;
+            let remark = format!(
+                "ANTHROPIC_API_KEY and OPENAI_API_KEY are both set; taking {spec}. Name another \
+                    with --model."
+            );
+            Ok(ModelChoice { spec, notice: Some(remark) })
         }
-        (Some(_), None) => Ok(Choice { spec: default(Provider::Anthropic)?, remark: None }),
-        (None, Some(_)) => Ok(Choice { spec: default(Provider::OpenAi)?, remark: None }),
+        (Some(_), None) => {
+            Ok(ModelChoice { spec: default(ProviderKind::Anthropic)?, notice: None })
+        }
+        (None, Some(_)) => Ok(ModelChoice { spec: default(ProviderKind::OpenAi)?, notice: None }),
         (None, None) => {
-            let model = ollama::find_model(ollama_address).await.ok_or(ModelChoiceError::Nothing)?;
-            found_in_ollama(model, "on this machine; no key is set")
+            let model =
+                ollama::find_model(ollama_address).await.ok_or(ModelChoiceError::NoModelFound)?;
+            choose_ollama(model, "on this machine; no key is set")
         }
     }
 }
 
-fn found_in_ollama(model: String, place: &str) -> Result<Choice, ModelChoiceError> {
-    let spec = ModelSpec { provider: Provider::Ollama, model };
+fn choose_ollama(model: String, place: &str) -> Result<ModelChoice, ModelChoiceError> {
+    let spec = ModelSpec { provider: ProviderKind::Ollama, model };
     let remark = format!("taking {spec} from the Ollama {place}. Name another with --model.");
-    Ok(Choice { spec, remark: Some(remark) })
+    Ok(ModelChoice { spec, notice: Some(remark) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::test_server::{Answer, Server};
+    use crate::model::test_server::{RawAnswer, ScriptedModelServer};
 
     #[test]
     fn models_are_named_with_or_without_provider() {
@@ -258,24 +297,38 @@ mod tests {
         }
         let unknown = "llama3:8b".parse::<ModelSpec>().expect_err("no provider").to_string();
         assert!(unknown.contains("ollama:llama3:8b"), "{unknown}");
-        assert_eq!("ollama".parse::<ModelSpec>().expect_err("which").to_string(), "which one? Write ollama:NAME");
+        assert_eq!(
+            "ollama".parse::<ModelSpec>().expect_err("which").to_string(),
+            "which one? Write ollama:NAME"
+        );
     }
 
-    fn settings(pairs: &[(&str, &str)]) -> Settings {
-        Settings::from_env(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+    fn settings(pairs: &[(&str, &str)]) -> ModelSettings {
+        ModelSettings::from_env(|name| {
+            pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        })
     }
 
     #[tokio::test]
     async fn the_key_that_is_set_decides() {
         let nobody = "http://127.0.0.1:1";
-        let openai = choose_with(None, &settings(&[("OPENAI_API_KEY", "k")]), nobody).await.expect("a choice");
-        assert_eq!((openai.spec.to_string().as_str(), openai.remark), ("openai:gpt-6-sol", None));
+        let openai = choose_with(None, &settings(&[("OPENAI_API_KEY", "k")]), nobody)
+            .await
+            .expect("a choice");
+        assert_eq!((openai.spec.to_string().as_str(), openai.notice), ("openai:gpt-6-sol", None));
         let both = settings(&[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")]);
         let both = choose_with(None, &both, nobody).await.expect("a choice");
-        assert!(both.remark.is_some_and(|remark| remark.contains("both set; taking anthropic:")));
+        assert!(both.notice.is_some_and(|remark| remark.contains("both set; taking anthropic:")));
         let blank = settings(&[("OPENAI_API_KEY", " ")]);
-        let nothing = choose_with(None, &blank, nobody).await.expect_err("nothing is there").to_string();
-        for way in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "ollama", "COFFERDAM_BASE_URL", "cofferdam demo"] {
+        let nothing =
+            choose_with(None, &blank, nobody).await.expect_err("nothing is there").to_string();
+        for way in [
+            "ANTHROPIC_API_KEY",
+            "OPENAI_API_KEY",
+            "ollama",
+            "COFFERDAM_BASE_URL",
+            "cofferdam demo",
+        ] {
             assert!(nothing.contains(way), "{nothing}");
         }
     }
@@ -283,27 +336,48 @@ mod tests {
     #[tokio::test]
     async fn without_a_key_the_local_server_is_asked() {
         let tags = r#"{"models": [{"name": "llama3.1:8b"}]}"#;
-        let server = Server::start(vec![Answer::with("200 OK", &[("content-type", "application/json")], tags)]).await;
-        let choice = choose_with(None, &Settings::default(), &server.url()).await.expect("a choice");
+        let server = ScriptedModelServer::start(vec![RawAnswer::new(
+            "200 OK",
+            &[("content-type", "application/json")],
+            tags,
+        )])
+        .await;
+        let choice =
+            choose_with(None, &ModelSettings::default(), &server.url()).await.expect("a choice");
         assert_eq!(choice.spec.to_string(), "ollama:llama3.1:8b");
     }
 
     #[tokio::test]
     async fn r114_an_address_alone_gets_no_key() {
-        let mut settings = settings(&[("ANTHROPIC_API_KEY", "k"), ("COFFERDAM_BASE_URL", "http://127.0.0.1:1/v1")]);
+        let mut settings = settings(&[
+            ("ANTHROPIC_API_KEY", "k"),
+            ("COFFERDAM_BASE_URL", "http://127.0.0.1:1/v1"),
+        ]);
         let alone = choose(None, &settings).await.expect_err("whose address is it?").to_string();
-        assert!(alone.starts_with("a base URL is set (http://127.0.0.1:1/v1), but no model is named"), "{alone}");
+        assert!(
+            alone.starts_with("a base URL is set (http://127.0.0.1:1/v1), but no model is named"),
+            "{alone}"
+        );
         let tags = r#"{"models": [{"name": "llama3.1:8b"}]}"#;
-        let server = Server::start(vec![Answer::with("200 OK", &[("content-type", "application/json")], tags)]).await;
+        let server = ScriptedModelServer::start(vec![RawAnswer::new(
+            "200 OK",
+            &[("content-type", "application/json")],
+            tags,
+        )])
+        .await;
         settings.base_url = Some(server.url() + "/v1");
-        assert_eq!(choose(None, &settings).await.expect("a choice").spec.to_string(), "ollama:llama3.1:8b");
+        assert_eq!(
+            choose(None, &settings).await.expect("a choice").spec.to_string(),
+            "ollama:llama3.1:8b"
+        );
         let request = &server.requests()[0].head;
         assert!(!request.contains("authorization") && !request.contains("api-key"), "{request}");
     }
 
     #[test]
     fn r114_settings_do_not_print_keys() {
-        let settings = settings(&[("OPENAI_API_KEY", "sk-secret"), ("ANTHROPIC_API_KEY", "sk-other")]);
+        let settings =
+            settings(&[("OPENAI_API_KEY", "sk-secret"), ("ANTHROPIC_API_KEY", "sk-other")]);
         let printed = format!("{settings:?}");
         assert!(!printed.contains("sk-"), "{printed}");
         assert_eq!(settings.secrets().len(), 2);

@@ -6,188 +6,299 @@ use std::io::{self, Read as _};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::anthropic::Anthropic;
-use super::choice::{Api, ModelChoiceError, ModelSpec, Provider, Settings};
-use super::failure::Place;
-use super::http::{Line, is_loopback};
-use super::openai::{Dialect, OpenAi, RefusedKeys};
-use super::responses::{self, Responses};
-use super::secret::Secret;
-use super::{Replay, known, ollama};
-use crate::agent::ports::{Model, ModelInfo};
-use crate::shown;
+use super::anthropic::AnthropicModel;
+use super::api_key::ApiKey;
+use super::choice::{ModelChoiceError, ModelSettings, ModelSpec, OpenAiApi, ProviderKind};
+use super::failure::ServerEndpoint;
+use super::http::{Transport, is_loopback};
+use super::openai::{ChatDialect, ChatModel, RefusedKeys};
+use super::responses::{self, ResponsesModel};
+use super::{ReplayModel, known_models, ollama};
+use crate::agent::ports::{LanguageModel, ModelInfo};
+use crate::terminal_escape;
 
-const OPENAI: &str = "https://api.openai.com/v1";
-const ANTHROPIC: &str = "https://api.anthropic.com";
+const OPENAI_URL: &str = "https://api.openai.com/v1";
+const ANTHROPIC_URL: &str = "https://api.anthropic.com";
 /// A recording of so many bytes is played, and no larger one.
-const LARGEST_RECORDING: u64 = 64 << 20;
+const MAX_RECORDING_BYTES: u64 = 64 << 20;
 /// The calls of OpenAI's two formats.
-const CHAT: &str = "/chat/completions";
-const RESPONSES: &str = "/responses";
+const CHAT_PATH: &str = "/chat/completions";
+const RESPONSES_PATH: &str = "/responses";
 
 /// The model, ready to be asked. Nothing is sent yet; a recording is read in full.
-pub fn connect(spec: &ModelSpec, settings: &Settings) -> Result<Box<dyn Model>, ModelChoiceError> {
+pub fn connect(
+    spec: &ModelSpec,
+    settings: &ModelSettings,
+) -> Result<Box<dyn LanguageModel>, ModelChoiceError> {
     match spec.provider {
-        Provider::OpenAi => openai(spec, settings),
-        Provider::Ollama => Ok(Box::new(ollama(spec, settings)?)),
-        Provider::Anthropic => Ok(Box::new(anthropic(spec, settings)?)),
-        Provider::Replay => Ok(Box::new(replay(spec)?)),
+        ProviderKind::OpenAi => connect_openai(spec, settings),
+        ProviderKind::Ollama => Ok(Box::new(connect_ollama(spec, settings)?)),
+        ProviderKind::Anthropic => Ok(Box::new(connect_anthropic(spec, settings)?)),
+        ProviderKind::Replay => Ok(Box::new(open_replay(spec)?)),
     }
 }
 
-/// The address that requests to a model go to, and whether it is the provider's own; `None` for a recording.
-pub fn base_url(spec: &ModelSpec, settings: &Settings) -> (Option<String>, bool) {
-    let own = own_address(spec.provider);
-    let address = info(spec, settings).address;
+/// The address that requests to a model go to, and whether it is the provider's own; `None` for a
+/// recording.
+pub fn base_url(spec: &ModelSpec, settings: &ModelSettings) -> (Option<String>, bool) {
+    let own = default_address(spec.provider);
+    let address = model_info(spec, settings).address;
     let is_own = address.is_none();
     (own.map(|own| address.unwrap_or_else(|| own.to_owned())), is_own)
 }
 
-fn own_address(provider: Provider) -> Option<&'static str> {
+fn default_address(provider: ProviderKind) -> Option<&'static str> {
     match provider {
-        Provider::OpenAi => Some(OPENAI),
-        Provider::Anthropic => Some(ANTHROPIC),
-        Provider::Ollama => Some(ollama::DEFAULT_ADDRESS),
-        Provider::Replay => None,
+        ProviderKind::OpenAi => Some(OPENAI_URL),
+        ProviderKind::Anthropic => Some(ANTHROPIC_URL),
+        ProviderKind::Ollama => Some(ollama::DEFAULT_ADDRESS),
+        ProviderKind::Replay => None,
     }
 }
 
-fn openai(spec: &ModelSpec, settings: &Settings) -> Result<Box<dyn Model>, ModelChoiceError> {
+fn connect_openai(
+    spec: &ModelSpec,
+    settings: &ModelSettings,
+) -> Result<Box<dyn LanguageModel>, ModelChoiceError> {
     const KEY: &str = "OPENAI_API_KEY";
-    let base = settings.base_url.as_deref().unwrap_or(OPENAI);
-    let url = endpoint(base, CHAT, &[])?;
-    let is_openai = url.host_str().is_some_and(|host| host == "api.openai.com" || host.ends_with(".api.openai.com"));
-    // Other servers speak chat completions, whatever their models are called, unless they are said to speak the other one.
-    let by_model = if is_openai { known::api(&spec.model) } else { Api::ChatCompletions };
-    let by_address = base.trim().trim_end_matches('/').ends_with(RESPONSES).then_some(Api::Responses);
+    let base = settings.base_url.as_deref().unwrap_or(OPENAI_URL);
+    let url = endpoint_url(base, CHAT_PATH, &[])?;
+    let is_openai = url
+        .host_str()
+        .is_some_and(|host| host == "api.openai.com" || host.ends_with(".api.openai.com"));
+    // Other servers speak chat completions, whatever their models are called, unless they are said
+    // to speak the other one.
+    let by_model =
+        if is_openai { known_models::api(&spec.model) } else { OpenAiApi::ChatCompletions };
+    let by_address =
+        base.trim().trim_end_matches('/').ends_with(RESPONSES_PATH).then_some(OpenAiApi::Responses);
     let api = settings.api.or(by_address).unwrap_or(by_model);
     if is_openai && settings.openai_key.is_none() {
         return Err(ModelChoiceError::NoKey { provider: "OpenAI", variable: KEY });
     }
     let provider = if is_openai { "OpenAI" } else { "The server" };
-    let place = Place { provider, host: String::new(), key_name: KEY, key: settings.openai_key.clone() };
-    let model: Box<dyn Model> = match api {
-        Api::ChatCompletions => Box::new(chat(spec, settings, url, place, is_openai)?),
-        Api::Responses => {
-            let base = base.trim().trim_end_matches('/').trim_end_matches(CHAT);
-            Box::new(responses(spec, settings, endpoint(base, RESPONSES, &[])?, place, is_openai)?)
+    let place = ServerEndpoint {
+        provider,
+        host: String::new(),
+        key_variable: KEY,
+        key: settings.openai_key.clone(),
+    };
+    let model: Box<dyn LanguageModel> = match api {
+        OpenAiApi::ChatCompletions => {
+            Box::new(connect_chat(spec, settings, url, place, is_openai)?)
+        }
+        OpenAiApi::Responses => {
+            let base = base.trim().trim_end_matches('/').trim_end_matches(CHAT_PATH);
+            Box::new(connect_responses(
+                spec,
+                settings,
+                endpoint_url(base, RESPONSES_PATH, &[])?,
+                place,
+                is_openai,
+            )?)
         }
     };
     Ok(model)
 }
 
-fn responses(spec: &ModelSpec, settings: &Settings, url: Url, place: Place, is_openai: bool) -> Result<Responses, ModelChoiceError> {
+fn connect_responses(
+    spec: &ModelSpec,
+    settings: &ModelSettings,
+    url: Url,
+    place: ServerEndpoint,
+    is_openai: bool,
+) -> Result<ResponsesModel, ModelChoiceError> {
     let model = spec.model.as_str();
-    let dialect = responses::Dialect {
-        thinks: known::seals_thinking(model),
-        has_phases: known::has_phases(model),
+    let dialect = responses::ResponsesDialect {
+        encrypts_thinking: known_models::encrypts_thinking(model),
+        has_phases: known_models::has_phases(model),
         is_openai,
-        takes_pictures: is_openai,
+        accepts_images: is_openai,
         reasoning_effort: settings.reasoning_effort.clone(),
         max_output: settings.max_output,
     };
-    let info = info(spec, settings);
-    Ok(Responses { line: line(url, bearer(&place)?, place, settings, &info)?, info, dialect })
+    let info = model_info(spec, settings);
+    Ok(ResponsesModel {
+        transport: new_transport(url, bearer_headers(&place)?, place, settings, &info)?,
+        info,
+        dialect,
+    })
 }
 
-fn ollama(spec: &ModelSpec, settings: &Settings) -> Result<OpenAi, ModelChoiceError> {
+fn connect_ollama(
+    spec: &ModelSpec,
+    settings: &ModelSettings,
+) -> Result<ChatModel, ModelChoiceError> {
     let base = settings.base_url.as_deref().unwrap_or(ollama::DEFAULT_ADDRESS);
-    let url = endpoint(base, CHAT, &["/v1"])?;
-    chat(spec, settings, url, Place { provider: "Ollama", host: String::new(), key_name: "OLLAMA_API_KEY", key: None }, false)
+    let url = endpoint_url(base, CHAT_PATH, &["/v1"])?;
+    connect_chat(
+        spec,
+        settings,
+        url,
+        ServerEndpoint {
+            provider: "Ollama",
+            host: String::new(),
+            key_variable: "OLLAMA_API_KEY",
+            key: None,
+        },
+        false,
+    )
 }
 
-fn bearer(place: &Place) -> Result<HeaderMap, ModelChoiceError> {
+fn bearer_headers(place: &ServerEndpoint) -> Result<HeaderMap, ModelChoiceError> {
     let mut headers = HeaderMap::new();
     if let Some(key) = &place.key {
-        headers.insert(reqwest::header::AUTHORIZATION, sensitive("Bearer ", key, place.key_name)?);
+        headers.insert(
+            reqwest::header::AUTHORIZATION,
+            sensitive_header("Bearer ", key, place.key_variable)?,
+        );
     }
     Ok(headers)
 }
 
-fn chat(spec: &ModelSpec, settings: &Settings, url: Url, place: Place, is_openai: bool) -> Result<OpenAi, ModelChoiceError> {
-    let dialect = Dialect {
+fn connect_chat(
+    spec: &ModelSpec,
+    settings: &ModelSettings,
+    url: Url,
+    place: ServerEndpoint,
+    is_openai: bool,
+) -> Result<ChatModel, ModelChoiceError> {
+    let dialect = ChatDialect {
         reasoning_effort: settings.reasoning_effort.clone(),
         max_output: settings.max_output,
-        has_new_limit: is_openai || is_azure(&url),
-        ..Dialect::of(&spec.model, is_openai)
+        uses_max_completion_tokens: is_openai || is_azure(&url),
+        ..ChatDialect::for_model(&spec.model, is_openai)
     };
-    let info = info(spec, settings);
-    let line = line(url, bearer(&place)?, place, settings, &info)?;
-    Ok(OpenAi { info, line, dialect, refused: RefusedKeys::default() })
+    let info = model_info(spec, settings);
+    let line = new_transport(url, bearer_headers(&place)?, place, settings, &info)?;
+    Ok(ChatModel { info, transport: line, dialect, rejected_keys: RefusedKeys::default() })
 }
 
-/// OpenAI's models in Microsoft's cloud, which refuse the old name of the limit on output as they do at OpenAI's own address.
+/// OpenAI's models in Microsoft's cloud, which refuse the old name of the limit on output as they
+/// do at OpenAI's own address.
 fn is_azure(url: &Url) -> bool {
-    const ENDS: [&str; 3] = [".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"];
+    const ENDS: [&str; 3] =
+        [".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"];
     url.host_str().is_some_and(|host| ENDS.iter().any(|end| host.ends_with(end)))
 }
 
-fn anthropic(spec: &ModelSpec, settings: &Settings) -> Result<Anthropic, ModelChoiceError> {
+fn connect_anthropic(
+    spec: &ModelSpec,
+    settings: &ModelSettings,
+) -> Result<AnthropicModel, ModelChoiceError> {
     const KEY: &str = "ANTHROPIC_API_KEY";
-    let base = settings.base_url.as_deref().unwrap_or(ANTHROPIC);
-    let url = endpoint(base, "/messages", &["/v1"])?;
+    let base = settings.base_url.as_deref().unwrap_or(ANTHROPIC_URL);
+    let url = endpoint_url(base, "/messages", &["/v1"])?;
     if url.host_str() == Some("api.anthropic.com") && settings.anthropic_key.is_none() {
         return Err(ModelChoiceError::NoKey { provider: "Anthropic", variable: KEY });
     }
-    let mut headers = HeaderMap::from_iter([(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"))]);
+    let mut headers = HeaderMap::from_iter([(
+        HeaderName::from_static("anthropic-version"),
+        HeaderValue::from_static("2023-06-01"),
+    )]);
     if let Some(key) = &settings.anthropic_key {
-        headers.insert(HeaderName::from_static("x-api-key"), sensitive("", key, KEY)?);
+        headers.insert(HeaderName::from_static("x-api-key"), sensitive_header("", key, KEY)?);
     }
-    let place = Place { provider: "Anthropic", host: String::new(), key_name: KEY, key: settings.anthropic_key.clone() };
-    let max_tokens = settings.max_output.unwrap_or_else(|| known::max_output(&spec.model));
-    let info = info(spec, settings);
-    Ok(Anthropic { line: line(url, headers, place, settings, &info)?, info, max_tokens, thinks: known::thinks(&spec.model) })
+    let place = ServerEndpoint {
+        provider: "Anthropic",
+        host: String::new(),
+        key_variable: KEY,
+        key: settings.anthropic_key.clone(),
+    };
+    let max_tokens = settings.max_output.unwrap_or_else(|| known_models::max_output(&spec.model));
+    let info = model_info(spec, settings);
+    Ok(AnthropicModel {
+        transport: new_transport(url, headers, place, settings, &info)?,
+        info,
+        max_tokens,
+        adaptive_thinking: known_models::supports_adaptive_thinking(&spec.model),
+    })
 }
 
-fn replay(spec: &ModelSpec) -> Result<Replay, ModelChoiceError> {
-    let path = shown::line(&spec.model, 400);
-    let text = recording(&spec.model).map_err(|source| ModelChoiceError::Unreadable { path: path.clone(), source })?;
-    Replay::parse(&text).map_err(|source| ModelChoiceError::Recording { path, source })
+fn open_replay(spec: &ModelSpec) -> Result<ReplayModel, ModelChoiceError> {
+    let path = terminal_escape::escape_line(&spec.model, 400);
+    let text = read_recording(&spec.model)
+        .map_err(|source| ModelChoiceError::UnreadableRecording { path: path.clone(), source })?;
+    ReplayModel::parse(&text).map_err(|source| ModelChoiceError::InvalidRecording { path, source })
 }
 
 /// The text of a recording, which is held in memory as a whole.
-fn recording(path: &str) -> io::Result<String> {
+fn read_recording(path: &str) -> io::Result<String> {
     let mut text = String::new();
-    let read = File::open(path)?.take(LARGEST_RECORDING + 1).read_to_string(&mut text)?;
-    if u64::try_from(read).unwrap_or(u64::MAX) > LARGEST_RECORDING {
-        return Err(io::Error::other(format!("it is larger than {} MiB", LARGEST_RECORDING >> 20)));
+    let read = File::open(path)?.take(MAX_RECORDING_BYTES + 1).read_to_string(&mut text)?;
+    if u64::try_from(read).unwrap_or(u64::MAX) > MAX_RECORDING_BYTES {
+        return Err(io::Error::other(format!(
+            "it is larger than {} MiB",
+            MAX_RECORDING_BYTES >> 20
+        )));
     }
     Ok(text)
 }
 
-fn info(spec: &ModelSpec, settings: &Settings) -> ModelInfo {
-    let context_window = settings.context_window.unwrap_or_else(|| known::context_window(spec.provider, &spec.model));
-    let own = own_address(spec.provider);
+fn model_info(spec: &ModelSpec, settings: &ModelSettings) -> ModelInfo {
+    let context_window = settings
+        .context_window
+        .unwrap_or_else(|| known_models::context_window(spec.provider, &spec.model));
+    let own = default_address(spec.provider);
     let plain = |address: &str| address.trim_end_matches('/').trim_end_matches("/v1").to_owned();
-    let address = settings.base_url.as_deref().map(str::trim).filter(|url| Some(plain(url)) != own.map(plain)).map(str::to_owned);
+    let address = settings
+        .base_url
+        .as_deref()
+        .map(str::trim)
+        .filter(|url| Some(plain(url)) != own.map(plain))
+        .map(str::to_owned);
     let (provider, model) = (spec.provider.name().to_owned(), spec.model.clone());
     ModelInfo { provider, model, address, context_window, max_output: settings.max_output }
 }
 
-fn line(url: Url, headers: HeaderMap, mut place: Place, settings: &Settings, info: &ModelInfo) -> Result<Line, ModelChoiceError> {
+fn new_transport(
+    url: Url,
+    headers: HeaderMap,
+    mut place: ServerEndpoint,
+    settings: &ModelSettings,
+    info: &ModelInfo,
+) -> Result<Transport, ModelChoiceError> {
     place.host = url.host_str().unwrap_or_default().to_owned();
     if let Some(port) = url.port() {
         place.host = format!("{}:{port}", place.host);
     }
-    if url.scheme() == "http" && place.key.is_some() && !is_loopback(&url) && !settings.allow_plain_http {
+    if url.scheme() == "http"
+        && place.key.is_some()
+        && !is_loopback(&url)
+        && !settings.allow_plain_http
+    {
         return Err(ModelChoiceError::PlainHttp(place.host));
     }
-    Ok(Line::new(url, headers, place, settings.timing, info)?)
+    Ok(Transport::new(url, headers, place, settings.timing, info)?)
 }
 
-/// The address of the API's one call. People give the base with or without its version, with or without a slash, and
-/// sometimes the whole address.
-fn endpoint(base: &str, call: &str, prefix_unless_there: &[&str]) -> Result<Url, ModelChoiceError> {
+/// The address of the API's one call. People give the base with or without its version, with or
+/// without a slash, and sometimes the whole address.
+fn endpoint_url(
+    base: &str,
+    call: &str,
+    prefix_unless_there: &[&str],
+) -> Result<Url, ModelChoiceError> {
     let base = base.trim().trim_end_matches('/');
-    let bad = |problem: &str| ModelChoiceError::BadUrl { url: shown::line(base, 200), problem: problem.to_owned() };
+    let bad = |problem: &str| ModelChoiceError::InvalidBaseUrl {
+        url: terminal_escape::escape_line(base, 200),
+        problem: problem.to_owned(),
+    };
     // First of all, so that what it says is not repeated.
-    if base.split_once("://").is_some_and(|(_, rest)| rest.split('/').next().unwrap_or_default().contains('@')) {
-        return Err(ModelChoiceError::BadUrl {
-            url: "…@…".into(), problem: "a key or password does not belong into an address".into()
+    if base
+        .split_once("://")
+        .is_some_and(|(_, rest)| rest.split('/').next().unwrap_or_default().contains('@'))
+    {
+        return Err(ModelChoiceError::InvalidBaseUrl {
+            url: "…@…".into(),
+            problem: "a key or password does not belong into an address".into(),
         });
     }
     if !base.is_empty() && !base.contains("://") {
-        return Err(bad(&format!("it has no scheme; write http://{0} or https://{0}", shown::line(base, 200))));
+        return Err(bad(&format!(
+            "it has no scheme; write http://{0} or https://{0}",
+            terminal_escape::escape_line(base, 200)
+        )));
     }
     let mut whole = base.to_owned();
     if !whole.ends_with(call) {
@@ -198,15 +309,22 @@ fn endpoint(base: &str, call: &str, prefix_unless_there: &[&str]) -> Result<Url,
         }
         whole.push_str(call);
     }
-    let url = Url::parse(base).and_then(|_| Url::parse(&whole)).map_err(|error| bad(&error.to_string()))?;
+    let url = Url::parse(base)
+        .and_then(|_| Url::parse(&whole))
+        .map_err(|error| bad(&error.to_string()))?;
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
         _ => Err(bad("it should begin with https:// or http://")),
     }
 }
 
-fn sensitive(before: &str, key: &Secret, name: &'static str) -> Result<HeaderValue, ModelChoiceError> {
-    let mut value = HeaderValue::from_str(&format!("{before}{}", key.expose())).map_err(|_| ModelChoiceError::BadKey(name))?;
+fn sensitive_header(
+    before: &str,
+    key: &ApiKey,
+    name: &'static str,
+) -> Result<HeaderValue, ModelChoiceError> {
+    let mut value = HeaderValue::from_str(&format!("{before}{}", key.expose()))
+        .map_err(|_| ModelChoiceError::InvalidKey(name))?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -218,46 +336,96 @@ mod tests {
     #[test]
     fn addresses_are_taken_as_people_write_them() {
         let cases = [
-            ("https://api.openai.com/v1", "/chat/completions", &[][..], "https://api.openai.com/v1/chat/completions"),
-            ("https://openrouter.ai/api/v1/", "/chat/completions", &[], "https://openrouter.ai/api/v1/chat/completions"),
-            ("http://localhost:8080/v1/chat/completions", "/chat/completions", &[], "http://localhost:8080/v1/chat/completions"),
-            ("http://127.0.0.1:11434", "/chat/completions", &["/v1"], "http://127.0.0.1:11434/v1/chat/completions"),
-            ("http://127.0.0.1:11434/v1", "/chat/completions", &["/v1"], "http://127.0.0.1:11434/v1/chat/completions"),
-            ("https://api.anthropic.com", "/messages", &["/v1"], "https://api.anthropic.com/v1/messages"),
+            (
+                "https://api.openai.com/v1",
+                "/chat/completions",
+                &[][..],
+                "https://api.openai.com/v1/chat/completions",
+            ),
+            (
+                "https://openrouter.ai/api/v1/",
+                "/chat/completions",
+                &[],
+                "https://openrouter.ai/api/v1/chat/completions",
+            ),
+            (
+                "http://localhost:8080/v1/chat/completions",
+                "/chat/completions",
+                &[],
+                "http://localhost:8080/v1/chat/completions",
+            ),
+            (
+                "http://127.0.0.1:11434",
+                "/chat/completions",
+                &["/v1"],
+                "http://127.0.0.1:11434/v1/chat/completions",
+            ),
+            (
+                "http://127.0.0.1:11434/v1",
+                "/chat/completions",
+                &["/v1"],
+                "http://127.0.0.1:11434/v1/chat/completions",
+            ),
+            (
+                "https://api.anthropic.com",
+                "/messages",
+                &["/v1"],
+                "https://api.anthropic.com/v1/messages",
+            ),
             ("https://api.openai.com/v1", "/responses", &[], "https://api.openai.com/v1/responses"),
         ];
         for (base, call, prefix, expected) in cases {
-            assert_eq!(endpoint(base, call, prefix).expect(base).as_str(), expected);
+            assert_eq!(endpoint_url(base, call, prefix).expect(base).as_str(), expected);
         }
         for base in ["", "localhost:8080", "ftp://x/v1", "https://"] {
-            assert!(endpoint(base, "/messages", &[]).is_err(), "{base}");
+            assert!(endpoint_url(base, "/messages", &[]).is_err(), "{base}");
         }
         for base in ["localhost:8080/v1", "127.0.0.1:8080", "example.com/v1", "[::1]:8080", "box"] {
-            let problem = endpoint(base, "/messages", &[]).expect_err(base).to_string();
-            assert!(problem.contains(&format!("it has no scheme; write http://{base} or https://{base}")), "{problem}");
+            let problem = endpoint_url(base, "/messages", &[]).expect_err(base).to_string();
+            assert!(
+                problem
+                    .contains(&format!("it has no scheme; write http://{base} or https://{base}")),
+                "{problem}"
+            );
         }
-        let secret = endpoint("https://me:sk-secret@proxy/v1", "/messages", &[]).expect_err("a password in it").to_string();
+        let secret = endpoint_url("https://me:sk-secret@proxy/v1", "/messages", &[])
+            .expect_err("a password in it")
+            .to_string();
         assert!(!secret.contains("sk-secret"), "{secret}");
     }
 
-    fn problem(spec: &str, settings: &Settings) -> String {
-        connect(&spec.parse().expect("a spec"), settings).map(|model| model.info().clone()).expect_err("a problem").to_string()
+    fn problem(spec: &str, settings: &ModelSettings) -> String {
+        connect(&spec.parse().expect("a spec"), settings)
+            .map(|model| model.info().clone())
+            .expect_err("a problem")
+            .to_string()
     }
 
     #[test]
     fn what_is_missing_is_said() {
-        let none = Settings::default();
+        let none = ModelSettings::default();
         assert_eq!(problem("openai", &none), "OpenAI needs a key: set OPENAI_API_KEY");
         assert_eq!(problem("anthropic", &none), "Anthropic needs a key: set ANTHROPIC_API_KEY");
-        assert!(problem("replay:/no/such/file", &none).starts_with("cannot read the recording /no/such/file: "));
-        let bad_key = Settings { openai_key: Secret::new("sk-\nsecret"), ..Settings::default() };
+        assert!(
+            problem("replay:/no/such/file", &none)
+                .starts_with("cannot read the recording /no/such/file: ")
+        );
+        let bad_key =
+            ModelSettings { openai_key: ApiKey::new("sk-\nsecret"), ..ModelSettings::default() };
         assert!(problem("openai", &bad_key).starts_with("OPENAI_API_KEY holds characters"));
     }
 
     #[test]
     fn r114_a_key_does_not_travel_unencrypted() {
-        let mut settings = Settings { openai_key: Secret::new("k"), base_url: Some("http://gpu.example/v1".into()), ..Settings::default() };
-        assert!(problem("openai:m", &settings).starts_with("the key would travel to gpu.example unencrypted"));
+        let mut settings = ModelSettings {
+            openai_key: ApiKey::new("k"),
+            base_url: Some("http://gpu.example/v1".into()),
+            ..ModelSettings::default()
+        };
+        assert!(
+            problem("openai:m", &settings)
+                .starts_with("the key would travel to gpu.example unencrypted")
+        );
         settings.allow_plain_http = true;
         assert!(connect(&"openai:m".parse().expect("a spec"), &settings).is_ok());
         settings.allow_plain_http = false;
@@ -268,13 +436,17 @@ mod tests {
     #[test]
     fn a_model_tells_where_it_is_unless_that_is_with_its_provider() {
         let address = |spec: &str, url: &str| {
-            let settings = Settings {
-                openai_key: Secret::new("k"),
-                anthropic_key: Secret::new("k"),
+            let settings = ModelSettings {
+                openai_key: ApiKey::new("k"),
+                anthropic_key: ApiKey::new("k"),
                 base_url: Some(url.to_owned()),
-                ..Settings::default()
+                ..ModelSettings::default()
             };
-            connect(&spec.parse().expect("a spec"), &settings).expect("connected").info().address.clone()
+            connect(&spec.parse().expect("a spec"), &settings)
+                .expect("connected")
+                .info()
+                .address
+                .clone()
         };
         let own = [
             ("openai:m", "https://api.openai.com/v1/"),
@@ -284,24 +456,44 @@ mod tests {
         for (spec, url) in own {
             assert_eq!(address(spec, url), None, "{url}");
         }
-        assert_eq!(address("openai:m", " http://localhost:8000/v1").as_deref(), Some("http://localhost:8000/v1"));
-        assert_eq!(address("anthropic:m", "https://api.openai.com/v1").as_deref(), Some("https://api.openai.com/v1"));
+        assert_eq!(
+            address("openai:m", " http://localhost:8000/v1").as_deref(),
+            Some("http://localhost:8000/v1")
+        );
+        assert_eq!(
+            address("anthropic:m", "https://api.openai.com/v1").as_deref(),
+            Some("https://api.openai.com/v1")
+        );
     }
 
     #[test]
     fn an_endless_recording_is_refused() {
-        let problem = problem("replay:/dev/zero", &Settings::default());
+        let problem = problem("replay:/dev/zero", &ModelSettings::default());
         assert_eq!(problem, "cannot read the recording /dev/zero: it is larger than 64 MiB");
     }
 
     #[test]
     fn a_model_tells_its_window() {
-        let settings = Settings { anthropic_key: Secret::new("k"), ..Settings::default() };
-        let model = connect(&"claude-haiku-4-5".parse().expect("a spec"), &settings).expect("connected");
+        let settings =
+            ModelSettings { anthropic_key: ApiKey::new("k"), ..ModelSettings::default() };
+        let model =
+            connect(&"claude-haiku-4-5".parse().expect("a spec"), &settings).expect("connected");
         let (provider, model_name) = ("anthropic".to_owned(), "claude-haiku-4-5".to_owned());
-        let expected = ModelInfo { provider, model: model_name, address: None, context_window: 200_000, max_output: None };
+        let expected = ModelInfo {
+            provider,
+            model: model_name,
+            address: None,
+            context_window: 200_000,
+            max_output: None,
+        };
         assert_eq!(*model.info(), expected);
-        let settings = Settings { context_window: Some(1_234), ..settings };
-        assert_eq!(connect(&"claude-haiku-4-5".parse().expect("a spec"), &settings).expect("connected").info().context_window, 1_234);
+        let settings = ModelSettings { context_window: Some(1_234), ..settings };
+        assert_eq!(
+            connect(&"claude-haiku-4-5".parse().expect("a spec"), &settings)
+                .expect("connected")
+                .info()
+                .context_window,
+            1_234
+        );
     }
 }

@@ -2,36 +2,45 @@
 
 use serde_json::Value;
 
-use super::failure::{Failure, Place};
-use super::sse::Event;
-use crate::conversation::NOT_UTF8;
+use super::failure::{AttemptFailure, ServerEndpoint};
+use super::sse::SseEvent;
+use crate::conversation::INVALID_UTF8;
 
-/// The most values that one event may hold, keys not counted. A value takes up to a hundred bytes of memory and can take two in
-/// the event: what would be four megabytes on the way would be two hundred here.
+/// The most values that one event may hold, keys not counted. A value takes up to a hundred bytes
+/// of memory and can take two in the event: what would be four megabytes on the way would be two
+/// hundred here.
 const MAX_VALUES: usize = 200_000;
 
-/// Reads an event. One that is no JSON, or in which bytes that were not UTF-8 stand where they change what is meant, was damaged
-/// on its way.
-pub(super) fn read_event(event: &Event, place: &Place) -> Result<Value, Failure> {
-    if !has_few_values(&event.data) {
+/// Reads an event. One that is no JSON, or in which bytes that were not UTF-8 stand where they
+/// change what is meant, was damaged on its way.
+pub(super) fn parse_event(
+    event: &SseEvent,
+    place: &ServerEndpoint,
+) -> Result<Value, AttemptFailure> {
+    if !is_within_value_limit(&event.data) {
         return Err(place.malformed(&format!("an event holds more than {MAX_VALUES} values")));
     }
-    let mut value: Value = serde_json::from_str(&event.data)
-        .map_err(|error| place.damaged(&format!("an event is not JSON ({error}): {}", place.quote(&event.data))))?;
-    if event.is_damaged {
+    let mut value: Value = serde_json::from_str(&event.data).map_err(|error| {
+        place.corrupted(&format!("an event is not JSON ({error}): {}", place.quote(&event.data)))
+    })?;
+    if event.has_invalid_utf8 {
         let kind = value["type"].as_str().unwrap_or(&event.name).to_owned();
-        mark(&mut value, "", kind.contains("arguments"))
-            .map_err(|NotText| place.damaged(&format!("an event holds bytes that are not UTF-8: {}", place.quote(&event.data))))?;
+        mark_invalid_utf8(&mut value, "", kind.contains("arguments")).map_err(|InvalidUtf8| {
+            place.corrupted(&format!(
+                "an event holds bytes that are not UTF-8: {}",
+                place.quote(&event.data)
+            ))
+        })?;
     }
     Ok(value)
 }
 
 /// Whether a text is whole JSON, which nothing cut off can be if it is an object.
-pub(super) fn is_whole(text: &str) -> bool {
-    has_few_values(text) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+pub(super) fn is_complete_json(text: &str) -> bool {
+    is_within_value_limit(text) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
-fn has_few_values(json: &str) -> bool {
+fn is_within_value_limit(json: &str) -> bool {
     let (mut values, mut in_string, mut is_escaped) = (1_usize, false, false);
     for byte in json.bytes() {
         match byte {
@@ -46,37 +55,49 @@ fn has_few_values(json: &str) -> bool {
 }
 
 /// Bytes that were no text stand where nothing may be guessed.
-struct NotText;
+struct InvalidUtf8;
 
-/// Looks at each place where bytes that were not UTF-8 are U+FFFD by now. In what the model says to the user they may stay. In
-/// the arguments of a call they become a character that makes the call invalid: it must not run with other arguments than the
-/// model wrote. Anywhere else they are an error: a name or a key with such bytes is another one.
-fn mark(value: &mut Value, key: &str, are_deltas_arguments: bool) -> Result<(), NotText> {
-    const WORDS: [&str; 7] = ["content", "text", "thinking", "reasoning", "reasoning_content", "refusal", "message"];
+/// Looks at each place where bytes that were not UTF-8 are U+FFFD by now. In what the model says to
+/// the user they may stay. In the arguments of a call they become a character that makes the call
+/// invalid: it must not run with other arguments than the model wrote. Anywhere else they are an
+/// error: a name or a key with such bytes is another one.
+fn mark_invalid_utf8(
+    value: &mut Value,
+    key: &str,
+    are_deltas_arguments: bool,
+) -> Result<(), InvalidUtf8> {
+    const WORDS: [&str; 7] =
+        ["content", "text", "thinking", "reasoning", "reasoning_content", "refusal", "message"];
     let damaged = char::REPLACEMENT_CHARACTER;
     match value {
         Value::String(text) if text.contains(damaged) => match key {
-            "arguments" | "partial_json" => *text = text.replace(damaged, &NOT_UTF8.to_string()),
-            "delta" if are_deltas_arguments => *text = text.replace(damaged, &NOT_UTF8.to_string()),
+            "arguments" | "partial_json" => {
+                *text = text.replace(damaged, &INVALID_UTF8.to_string())
+            }
+            "delta" if are_deltas_arguments => {
+                *text = text.replace(damaged, &INVALID_UTF8.to_string())
+            }
             "delta" => {}
             key if WORDS.contains(&key) => {}
-            _ => return Err(NotText),
+            _ => return Err(InvalidUtf8),
         },
         // Arguments that are no text but the JSON itself.
         Value::Object(_) | Value::Array(_) if matches!(key, "input" | "arguments") => {
             if value.to_string().contains(damaged) {
-                return Err(NotText);
+                return Err(InvalidUtf8);
             }
         }
         Value::Object(fields) => {
             for (key, value) in fields {
                 if key.contains(damaged) {
-                    return Err(NotText);
+                    return Err(InvalidUtf8);
                 }
-                mark(value, key, are_deltas_arguments)?;
+                mark_invalid_utf8(value, key, are_deltas_arguments)?;
             }
         }
-        Value::Array(values) => values.iter_mut().try_for_each(|value| mark(value, key, are_deltas_arguments))?,
+        Value::Array(values) => values
+            .iter_mut()
+            .try_for_each(|value| mark_invalid_utf8(value, key, are_deltas_arguments))?,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
     Ok(())
@@ -89,10 +110,15 @@ mod tests {
     use super::*;
 
     fn read(data: &[u8]) -> Result<Value, String> {
-        let place = Place { provider: "P", host: "h".into(), key_name: "K", key: None };
+        let place =
+            ServerEndpoint { provider: "P", host: "h".into(), key_variable: "K", key: None };
         let is_damaged = std::str::from_utf8(data).is_err();
-        let event = Event { name: String::new(), data: String::from_utf8_lossy(data).into_owned(), is_damaged };
-        read_event(&event, &place).map_err(|failure| failure.message)
+        let event = SseEvent {
+            name: String::new(),
+            data: String::from_utf8_lossy(data).into_owned(),
+            has_invalid_utf8: is_damaged,
+        };
+        parse_event(&event, &place).map_err(|failure| failure.message)
     }
 
     #[test]
@@ -102,7 +128,10 @@ mod tests {
             Ok(json!({"choices": [{"delta": {"content": "a\u{FFFD}"}}]}))
         );
         let marked: [(&[u8], Value); 4] = [
-            (b"{\"arguments\":\"{\\\"a\\\":\\\"\xFF\\\"}\"}", json!({"arguments": "{\"a\":\"\u{1A}\"}"})),
+            (
+                b"{\"arguments\":\"{\\\"a\\\":\\\"\xFF\\\"}\"}",
+                json!({"arguments": "{\"a\":\"\u{1A}\"}"}),
+            ),
             (b"{\"partial_json\":\"\xC3\"}", json!({"partial_json": "\u{1A}"})),
             (
                 b"{\"type\":\"response.function_call_arguments.delta\",\"delta\":\"\xFF\"}",
@@ -125,16 +154,25 @@ mod tests {
         ];
         for data in refused {
             let problem = read(data).expect_err("it is refused");
-            assert!(problem.starts_with("P (h): an event holds bytes that are not UTF-8: {"), "{problem}");
+            assert!(
+                problem.starts_with("P (h): an event holds bytes that are not UTF-8: {"),
+                "{problem}"
+            );
         }
         // The character itself is text like any other.
-        assert_eq!(read("{\"arguments\":\"\u{FFFD}\"}".as_bytes()), Ok(json!({"arguments": "\u{FFFD}"})));
+        assert_eq!(
+            read("{\"arguments\":\"\u{FFFD}\"}".as_bytes()),
+            Ok(json!({"arguments": "\u{FFFD}"}))
+        );
     }
 
     #[test]
     fn an_event_of_countless_values_is_not_built() {
         let zeros = format!("[0{}]", ",0".repeat(MAX_VALUES));
-        assert!(read(zeros.as_bytes()).is_err_and(|problem| problem.contains("more than 200000 values")));
+        assert!(
+            read(zeros.as_bytes())
+                .is_err_and(|problem| problem.contains("more than 200000 values"))
+        );
         let text = format!("{{\"text\":\"{}\"}}", "[{,\\\\\\\"".repeat(MAX_VALUES));
         assert!(read(text.as_bytes()).is_ok(), "commas in a text are no values");
     }

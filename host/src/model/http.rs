@@ -1,12 +1,16 @@
 //! Sending a request and reading the stream that answers it: timeouts, attempts, cancellation.
 //!
-//! - A request is sent again only if the trouble may pass and nothing of the response was shown (R-85).
-//! - Any byte counts as a sign of life (R-86). A provider that only sends heartbeats is waited for, for half an hour; the user
-//!   can cancel at any moment.
-//! - What comes may be endless, in each of its parts: a response is read up to a limit, an error within a deadline.
-//! - Nothing is sent compressed (`Accept-Encoding: identity`), and nothing that is would be read: a few bytes can become any number.
+//! - A request is sent again only if the trouble may pass and nothing of the response was shown
+//!   (R-85).
+//! - Any byte counts as a sign of life (R-86). A provider that only sends heartbeats is waited for,
+//!   for half an hour; the user can cancel at any moment.
+//! - What comes may be endless, in each of its parts: a response is read up to a limit, an error
+//!   within a deadline.
+//! - Nothing is sent compressed (`Accept-Encoding: identity`), and nothing that is would be read: a
+//!   few bytes can become any number.
 //! - Redirects are not followed: a key goes to the host it was given for and nowhere else.
-//! - Dropping the attempt is all it takes to cancel one: the connection closes, and nothing else is held.
+//! - Dropping the attempt is all it takes to cancel one: the connection closes, and nothing else is
+//!   held.
 
 mod address;
 mod headers;
@@ -23,66 +27,73 @@ use tokio_util::sync::CancellationToken;
 
 use self::address::is_local;
 pub(super) use self::address::is_loopback;
-use self::headers::{asked_pause, compression};
-use super::choice::Provider;
-use super::event_data::is_whole;
-use super::failure::{Again, Failure, Place};
-use super::page::is_page;
-use super::retry::Timing;
-use super::sse::{Event, Parser};
-use super::usage::believable;
-use super::wire::{Hand, Progress, Wire};
-use crate::agent::ports::{Delta, ModelError, ModelErrorKind, ModelInfo};
-use crate::conversation::Response;
+use self::headers::{compression, requested_pause};
+use super::choice::ProviderKind;
+use super::event_data::is_complete_json;
+use super::failure::{AttemptFailure, Retryable, ServerEndpoint};
+use super::retry::RetryTiming;
+use super::sse::{SseEvent, SseParser};
+use super::usage::plausible_usage;
+use super::web_page::is_web_page;
+use super::wire::{DecodeProgress, DeltaSink, StreamDecoder};
+use crate::agent::ports::{ModelError, ModelErrorKind, ModelInfo, ResponseDelta};
+use crate::conversation::ModelResponse;
 
 /// How much of an error's body is read: enough for any message, too little to fill memory.
 const MAX_ERROR_BODY: usize = 64 << 10;
 
 /// How long an error's body is waited for, however slowly it comes.
-const ERROR_BODY: Duration = Duration::from_secs(10);
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How much of a stream is read. The longest responses are half a megabyte of text, which OpenAI's format wraps into
-/// about a hundred times as much.
+/// How much of a stream is read. The longest responses are half a megabyte of text, which OpenAI's
+/// format wraps into about a hundred times as much.
 const MAX_STREAM: usize = 256 << 20;
 
-/// How long the rest of the stream is waited for once the response is whole: its usage may still come.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// How long the rest of the stream is waited for once the response is whole: its usage may still
+/// come.
+const TRAILER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The name of events that only show that the provider is there.
 const PING: &str = "ping";
 
 /// How long a finished stream may take to close, so that its connection can serve the next request.
-const CLOSING: Duration = Duration::from_millis(20);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// One address of one provider, and how to speak to it.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct Transport {
     client: reqwest::Client,
     url: Url,
     headers: HeaderMap,
-    place: Place,
-    timing: Timing,
+    endpoint: ServerEndpoint,
+    timing: RetryTiming,
     /// How long the first byte of a response is waited for.
-    first_event: Duration,
+    first_byte_timeout: Duration,
     /// What the model can take in, to judge figures of usage by.
-    window: u64,
+    context_window: u64,
 }
 
 /// What was waited for in vain.
 #[derive(Clone, Copy, Debug)]
-enum Awaited {
+enum AwaitedEvent {
     FirstByte,
     NextByte,
     /// What may follow a response that is whole.
-    Rest,
+    Trailer,
 }
 
-impl Line {
-    /// Prepares the connection; nothing is sent yet. Values of headers that hold a key are marked as sensitive by the
-    /// caller.
-    pub(super) fn new(url: Url, headers: HeaderMap, place: Place, timing: Timing, info: &ModelInfo) -> Result<Self, reqwest::Error> {
+impl Transport {
+    /// Prepares the connection; nothing is sent yet. Values of headers that hold a key are marked
+    /// as sensitive by the caller.
+    pub(super) fn new(
+        url: Url,
+        headers: HeaderMap,
+        place: ServerEndpoint,
+        timing: RetryTiming,
+        info: &ModelInfo,
+    ) -> Result<Self, reqwest::Error> {
         let mut builder = reqwest::Client::builder()
-            .connect_timeout(timing.connect)
+            .connect_timeout(timing.connect_timeout)
             .redirect(redirect::Policy::none())
             .referer(false)
             .user_agent(concat!("cofferdam/", env!("CARGO_PKG_VERSION")));
@@ -90,22 +101,31 @@ impl Line {
             builder = builder.no_proxy();
         }
         // Ollama runs on somebody's own hardware, wherever that is.
-        let first_event = timing.first_event(info.provider == Provider::Ollama.name() || is_local(&url));
-        Ok(Self { client: builder.build()?, url, headers, place, timing, first_event, window: info.context_window })
+        let first_event = timing
+            .first_event_timeout(info.provider == ProviderKind::Ollama.name() || is_local(&url));
+        Ok(Self {
+            client: builder.build()?,
+            url,
+            headers,
+            endpoint: place,
+            timing,
+            first_byte_timeout: first_event,
+            context_window: info.context_window,
+        })
     }
 
-    pub(super) fn place(&self) -> &Place {
-        &self.place
+    pub(super) fn endpoint(&self) -> &ServerEndpoint {
+        &self.endpoint
     }
 
     /// One response to this body, in as many attempts as are allowed.
-    pub(super) async fn ask<W: Wire>(
+    pub(super) async fn request<W: StreamDecoder>(
         &self,
         body: &Value,
         wire: impl Fn() -> W + Send,
-        mut hand: Hand<'_>,
+        mut hand: DeltaSink<'_>,
         cancel: &CancellationToken,
-    ) -> Result<Response, ModelError> {
+    ) -> Result<ModelResponse, ModelError> {
         let body = body.to_string();
         let mut attempt = 1;
         loop {
@@ -116,16 +136,16 @@ impl Line {
             };
             let failure = match outcome {
                 Ok(response) => {
-                    let usage = believable(response.usage, body.len(), self.window);
-                    return Ok(Response { usage, ..response });
+                    let usage = plausible_usage(response.usage, body.len(), self.context_window);
+                    return Ok(ModelResponse { usage, ..response });
                 }
                 Err(failure) => failure,
             };
-            let pause = match self.pause(&failure, attempt, hand.is_used()) {
+            let pause = match self.retry_pause(&failure, attempt, hand.has_shown_text()) {
                 Ok(pause) => pause,
                 Err(failure) => return Err(failure.into_error(hand.into_text())),
             };
-            hand.over(Delta::Retry { attempt, pause, reason: &failure.message });
+            hand.send(ResponseDelta::Retry { attempt, pause, reason: &failure.message });
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Err(aborted().into_error(hand.into_text())),
@@ -136,31 +156,43 @@ impl Line {
     }
 
     /// How long to wait before the next attempt, or the failure that remains.
-    fn pause(&self, failure: &Failure, attempt: u32, is_used: bool) -> Result<Duration, Failure> {
-        let Again::Perhaps(asked) = failure.again else { return Err(failure.clone()) };
+    fn retry_pause(
+        &self,
+        failure: &AttemptFailure,
+        attempt: u32,
+        is_used: bool,
+    ) -> Result<Duration, AttemptFailure> {
+        let Retryable::Yes(asked) = failure.retry else { return Err(failure.clone()) };
         if is_used {
             return Err(failure.clone());
         }
-        let longest = self.timing.longest_retry_after;
+        let longest = self.timing.max_retry_after;
         match asked {
             Some(asked) if asked > longest => {
                 let message = format!(
-                    "{}. It asks to wait for {}, longer than the {} that Cofferdam waits by itself. Try again later.",
+                    "{}. It asks to wait for {}, longer than the {} that Cofferdam waits by \
+                        itself. Try again later.",
                     failure.message,
-                    in_words(asked),
-                    in_words(longest)
+                    describe_duration(asked),
+                    describe_duration(longest)
                 );
-                Err(Failure::new(failure.kind, message))
+                Err(AttemptFailure::new(failure.kind, message))
             }
-            _ if attempt >= self.timing.attempts => {
-                Err(Failure::new(failure.kind, format!("{} (given up after {attempt} attempts)", failure.message)))
-            }
-            asked => Ok(self.timing.pause(attempt).max(asked.unwrap_or_default())),
+            _ if attempt >= self.timing.max_attempts => Err(AttemptFailure::new(
+                failure.kind,
+                format!("{} (given up after {attempt} attempts)", failure.message),
+            )),
+            asked => Ok(self.timing.retry_pause(attempt).max(asked.unwrap_or_default())),
         }
     }
 
-    async fn attempt<W: Wire>(&self, body: String, wire: W, hand: &mut Hand<'_>) -> Result<Response, Failure> {
-        let deadline = Instant::now() + self.first_event;
+    async fn attempt<W: StreamDecoder>(
+        &self,
+        body: String,
+        wire: W,
+        hand: &mut DeltaSink<'_>,
+    ) -> Result<ModelResponse, AttemptFailure> {
+        let deadline = Instant::now() + self.first_byte_timeout;
         let request = self
             .client
             .post(self.url.clone())
@@ -169,92 +201,120 @@ impl Line {
             .header(ACCEPT, "text/event-stream")
             .header(ACCEPT_ENCODING, "identity")
             .body(body);
-        let response =
-            timeout_at(deadline, request.send()).await.map_err(|_| self.silent(Awaited::FirstByte))?.map_err(|error| self.broken(error))?;
+        let response = timeout_at(deadline, request.send())
+            .await
+            .map_err(|_| self.timeout_failure(AwaitedEvent::FirstByte))?
+            .map_err(|error| self.transport_failure(error))?;
         let status = response.status().as_u16();
         let compressed = compression(response.headers());
         if status != 200 {
-            let after = asked_pause(response.headers());
+            let after = requested_pause(response.headers());
             let body = match compressed {
-                Some(how) => format!("(its message is compressed with {how}, although that was not asked for)"),
-                None => self.error_body(response).await,
+                Some(how) => format!(
+                    "(its message is compressed with {how}, although that was not asked for)"
+                ),
+                None => self.read_error_body(response).await,
             };
-            return Err(self.place.refused(status, after, &body));
+            return Err(self.endpoint.http_error(status, after, &body));
         }
         if let Some(how) = compressed {
-            return Err(self.place.compressed(&how));
+            return Err(self.endpoint.compressed(&how));
         }
-        let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        match content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
-            "text/html" => Err(self.place.not_a_stream("a web page")),
-            "application/json" => Err(self.in_one_piece(response).await),
-            _ => self.read(response, deadline, wire, hand).await,
+        let content_type = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        match content_type
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase()
+            .as_str()
+        {
+            "text/html" => Err(self.endpoint.unexpected_body("a web page")),
+            "application/json" => Err(self.json_body_failure(response).await),
+            _ => self.read_stream(response, deadline, wire, hand).await,
         }
     }
 
-    async fn read<W: Wire>(
+    async fn read_stream<W: StreamDecoder>(
         &self,
         mut response: HttpResponse,
         mut deadline: Instant,
         mut wire: W,
-        hand: &mut Hand<'_>,
-    ) -> Result<Response, Failure> {
-        let mut awaited = Awaited::FirstByte;
-        let mut parser = Parser::default();
-        let mut events: Vec<Event> = Vec::new();
-        let mut beginning = Beginning::default();
+        hand: &mut DeltaSink<'_>,
+    ) -> Result<ModelResponse, AttemptFailure> {
+        let mut awaited = AwaitedEvent::FirstByte;
+        let mut parser = SseParser::default();
+        let mut events: Vec<SseEvent> = Vec::new();
+        let mut beginning = BodyPrefix::default();
         let mut received = 0_usize;
         let mut heartbeats_until = Instant::now() + self.heartbeats();
         loop {
             let chunk = match timeout_at(deadline.min(heartbeats_until), response.chunk()).await {
                 Ok(Ok(Some(chunk))) => chunk,
-                _ if wire.is_whole() => return wire.finish(),
-                Ok(Ok(None)) if beginning.is_web_page() => return Err(self.place.not_a_stream("a web page")),
+                _ if wire.is_complete() => return wire.finish_reason(),
+                Ok(Ok(None)) if beginning.is_web_page() => {
+                    return Err(self.endpoint.unexpected_body("a web page"));
+                }
                 Ok(Ok(None)) => {
                     // The last event may lack its blank line. If it lacks more, it is none.
-                    if let Some(last) = parser.finish().filter(|last| is_whole(&last.data) || last.data.trim() == "[DONE]") {
-                        wire.event(&last, hand)?;
+                    if let Some(last) = parser
+                        .finish()
+                        .filter(|last| is_complete_json(&last.data) || last.data.trim() == "[DONE]")
+                    {
+                        wire.decode(&last, hand)?;
                     }
-                    return wire.finish();
+                    return wire.finish_reason();
                 }
-                Ok(Err(error)) => return Err(self.broken(error)),
+                Ok(Err(error)) => return Err(self.transport_failure(error)),
                 Err(_) if Instant::now() >= heartbeats_until => return Err(self.only_heartbeats()),
-                Err(_) => return Err(self.silent(awaited)),
+                Err(_) => return Err(self.timeout_failure(awaited)),
             };
             received += chunk.len();
             if received > MAX_STREAM {
-                return Err(self.place.malformed(&format!("the response is longer than {} MiB", MAX_STREAM >> 20)));
+                return Err(self
+                    .endpoint
+                    .malformed(&format!("the response is longer than {} MiB", MAX_STREAM >> 20)));
             }
-            beginning.take(&chunk);
-            parser.push(&chunk, &mut events).map_err(|error| self.place.malformed(&error.to_string()))?;
+            beginning.push(&chunk);
+            parser
+                .push(&chunk, &mut events)
+                .map_err(|error| self.endpoint.malformed(&error.to_string()))?;
             if events.iter().any(|event| event.name != PING) {
                 heartbeats_until = Instant::now() + self.heartbeats();
             } else if Instant::now() >= heartbeats_until {
                 return Err(self.only_heartbeats());
             }
             for event in events.drain(..) {
-                if wire.event(&event, hand)? == Progress::Over {
+                if wire.decode(&event, hand)? == DecodeProgress::Done {
                     // Whether the connection can be used again is of no concern to the response.
-                    let _ = timeout(CLOSING, async { while let Ok(Some(_)) = response.chunk().await {} }).await;
-                    return wire.finish();
+                    let _ = timeout(CLOSE_TIMEOUT, async {
+                        while let Ok(Some(_)) = response.chunk().await {}
+                    })
+                    .await;
+                    return wire.finish_reason();
                 }
             }
             // A stop is heard between two pieces, however fast they come.
             tokio::task::yield_now().await;
             // What follows a response that is whole has one time for all of it.
-            let is_farewell = matches!(awaited, Awaited::Rest);
-            awaited = if wire.is_whole() { Awaited::Rest } else { Awaited::NextByte };
+            let is_farewell = matches!(awaited, AwaitedEvent::Trailer);
+            awaited =
+                if wire.is_complete() { AwaitedEvent::Trailer } else { AwaitedEvent::NextByte };
             if !is_farewell {
-                deadline = Instant::now() + self.patience(awaited);
+                deadline = Instant::now() + self.timeout_for(awaited);
             } else if Instant::now() >= deadline {
-                return wire.finish();
+                return wire.finish_reason();
             }
         }
     }
 
-    async fn error_body(&self, mut response: HttpResponse) -> String {
+    async fn read_error_body(&self, mut response: HttpResponse) -> String {
         let mut body = Vec::new();
-        let deadline = Instant::now() + ERROR_BODY.min(self.timing.idle);
+        let deadline = Instant::now() + ERROR_BODY_TIMEOUT.min(self.timing.idle_timeout);
         while body.len() < MAX_ERROR_BODY
             && let Ok(Ok(Some(chunk))) = timeout_at(deadline, response.chunk()).await
         {
@@ -265,69 +325,82 @@ impl Line {
     }
 
     /// A body of JSON where a stream should be: an error, or a server that does not stream.
-    async fn in_one_piece(&self, response: HttpResponse) -> Failure {
-        let body = self.error_body(response).await;
+    async fn json_body_failure(&self, response: HttpResponse) -> AttemptFailure {
+        let body = self.read_error_body(response).await;
         match serde_json::from_str::<Value>(&body) {
-            Ok(value) if value.get("error").is_some_and(|error| !error.is_null()) => self.place.broke_off(&value["error"]),
-            _ => self.place.not_a_stream("one piece of JSON"),
+            Ok(value) if value.get("error").is_some_and(|error| !error.is_null()) => {
+                self.endpoint.stream_error(&value["error"])
+            }
+            _ => self.endpoint.unexpected_body("one piece of JSON"),
         }
     }
 
-    fn patience(&self, awaited: Awaited) -> Duration {
+    fn timeout_for(&self, awaited: AwaitedEvent) -> Duration {
         match awaited {
-            Awaited::FirstByte => self.first_event,
-            Awaited::NextByte => self.timing.idle,
-            Awaited::Rest => FAREWELL.min(self.timing.idle),
+            AwaitedEvent::FirstByte => self.first_byte_timeout,
+            AwaitedEvent::NextByte => self.timing.idle_timeout,
+            AwaitedEvent::Trailer => TRAILER_TIMEOUT.min(self.timing.idle_timeout),
         }
     }
 
     /// For how long nothing but heartbeats may come.
     fn heartbeats(&self) -> Duration {
-        self.timing.heartbeats.max(self.timing.idle).max(self.first_event)
+        self.timing.heartbeats.max(self.timing.idle_timeout).max(self.first_byte_timeout)
     }
 
-    fn only_heartbeats(&self) -> Failure {
-        let Place { provider, host, .. } = &self.place;
-        let time = in_words(self.heartbeats());
+    fn only_heartbeats(&self) -> AttemptFailure {
+        let ServerEndpoint { provider, host, .. } = &self.endpoint;
+        let time = describe_duration(self.heartbeats());
         let message = format!(
-            "{provider} ({host}) sent nothing but heartbeats for {time}. If it needs longer, raise `idle_timeout_seconds` in [provider] above that."
+            "{provider} ({host}) sent nothing but heartbeats for {time}. If it needs longer, \
+                raise `idle_timeout_seconds` in [provider] above that."
         );
-        Failure::new(ModelErrorKind::Timeout, message)
+        AttemptFailure::new(ModelErrorKind::Timeout, message)
     }
 
-    fn silent(&self, awaited: Awaited) -> Failure {
-        let Place { provider, host, .. } = &self.place;
-        let silence = in_words(self.patience(awaited));
+    fn timeout_failure(&self, awaited: AwaitedEvent) -> AttemptFailure {
+        let ServerEndpoint { provider, host, .. } = &self.endpoint;
+        let silence = describe_duration(self.timeout_for(awaited));
         let message = match awaited {
-            Awaited::FirstByte => {
+            AwaitedEvent::FirstByte => {
                 format!(
-                    "{provider} ({host}) sent nothing for {silence}. If it needs longer to begin, raise `first_event_timeout_seconds` in [provider]."
+                    "{provider} ({host}) sent nothing for {silence}. If it needs longer to begin, \
+                        raise `first_event_timeout_seconds` in [provider]."
                 )
             }
-            Awaited::NextByte | Awaited::Rest => {
+            AwaitedEvent::NextByte | AwaitedEvent::Trailer => {
                 format!(
-                    "{provider} ({host}) sent nothing for {silence} in the middle of a response. If it makes longer pauses, raise \
+                    "{provider} ({host}) sent nothing for {silence} in the middle of a response. \
+                        If it makes longer pauses, raise \
                      `idle_timeout_seconds` in [provider]."
                 )
             }
         };
-        Failure::new(ModelErrorKind::Timeout, message)
+        AttemptFailure::new(ModelErrorKind::Timeout, message)
     }
 
-    fn broken(&self, error: reqwest::Error) -> Failure {
-        let Place { provider, host, .. } = &self.place;
+    fn transport_failure(&self, error: reqwest::Error) -> AttemptFailure {
+        let ServerEndpoint { provider, host, .. } = &self.endpoint;
         if error.is_connect() && error.is_timeout() {
-            let silence = in_words(self.timing.connect);
-            return Failure::passing(ModelErrorKind::Transport, format!("{provider} ({host}) could not be reached within {silence}"), None);
+            let silence = describe_duration(self.timing.connect_timeout);
+            return AttemptFailure::transient(
+                ModelErrorKind::Transport,
+                format!("{provider} ({host}) could not be reached within {silence}"),
+                None,
+            );
         }
         let what = if error.is_connect() { "could not be reached" } else { "broke the connection" };
-        let why = self.place.quote(&root_cause(&error.without_url()));
-        Failure::passing(ModelErrorKind::Transport, format!("{provider} ({host}) {what}: {why}"), None)
+        let why = self.endpoint.quote(&root_cause(&error.without_url()));
+        AttemptFailure::transient(
+            ModelErrorKind::Transport,
+            format!("{provider} ({host}) {what}: {why}"),
+            None,
+        )
     }
 }
 
-fn aborted() -> Failure {
-    Failure::new(ModelErrorKind::Aborted, "cancelled")
+fn aborted() -> AttemptFailure {
+    AttemptFailure::new(ModelErrorKind::Aborted, "cancelled")
 }
 
 /// What lies at the bottom is what helps: "connection refused" rather than "error sending request".
@@ -339,7 +412,7 @@ fn root_cause(error: &dyn std::error::Error) -> String {
     cause.to_string()
 }
 
-fn in_words(duration: Duration) -> String {
+fn describe_duration(duration: Duration) -> String {
     match duration.as_secs() {
         0 => format!("{} ms", duration.as_millis()),
         seconds @ 1..=119 => format!("{seconds} s"),
@@ -352,15 +425,15 @@ fn in_words(duration: Duration) -> String {
 
 /// The first bytes of a body, to recognise a web page that does not say that it is one.
 #[derive(Default)]
-struct Beginning(Vec<u8>);
+struct BodyPrefix(Vec<u8>);
 
-impl Beginning {
-    fn take(&mut self, chunk: &[u8]) {
+impl BodyPrefix {
+    fn push(&mut self, chunk: &[u8]) {
         let room = 64_usize.saturating_sub(self.0.len());
         self.0.extend_from_slice(&chunk[..chunk.len().min(room)]);
     }
 
     fn is_web_page(&self) -> bool {
-        is_page(&String::from_utf8_lossy(&self.0))
+        is_web_page(&String::from_utf8_lossy(&self.0))
     }
 }

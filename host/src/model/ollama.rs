@@ -8,64 +8,84 @@ use serde::Deserialize;
 pub(super) const DEFAULT_ADDRESS: &str = "http://127.0.0.1:11434";
 
 /// A server on this machine answers at once or is not there.
-const PATIENCE: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// How long the list of models may be, in bytes: a thousand models take half of it.
-const MAX_LIST: usize = 1 << 20;
+const MAX_LIST_BYTES: usize = 1 << 20;
 
 /// Families that call tools well, the best for code first.
-const PREFERRED: [&str; 8] = ["qwen3-coder", "devstral", "gpt-oss", "qwen3", "glm", "mistral", "llama3.3", "llama3.1"];
+const PREFERRED_FAMILIES: [&str; 8] =
+    ["qwen3-coder", "devstral", "gpt-oss", "qwen3", "glm", "mistral", "llama3.3", "llama3.1"];
 
 #[derive(Deserialize)]
-struct Tags {
-    models: Vec<Tag>,
+struct OllamaModelTags {
+    models: Vec<OllamaModelTag>,
 }
 
 #[derive(Deserialize)]
-struct Tag {
+struct OllamaModelTag {
     name: String,
 }
 
-/// The model to take from the server at this address; none if there is no server or no model that can talk.
+/// The model to take from the server at this address; none if there is no server or no model that
+/// can talk.
 pub(super) async fn find_model(address: &str) -> Option<String> {
-    let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none()).build().ok()?;
-    let request = client.get(format!("{address}/api/tags")).header(reqwest::header::ACCEPT_ENCODING, "identity");
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .timeout(TIMEOUT)
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .ok()?;
+    let request = client
+        .get(format!("{address}/api/tags"))
+        .header(reqwest::header::ACCEPT_ENCODING, "identity");
     let mut response = request.send().await.ok()?.error_for_status().ok()?;
     let mut list = Vec::new();
     while let Some(chunk) = response.chunk().await.ok()? {
         list.extend_from_slice(&chunk);
-        if list.len() > MAX_LIST {
+        if list.len() > MAX_LIST_BYTES {
             return None;
         }
     }
-    let tags: Tags = serde_json::from_slice(&list).ok()?;
+    let tags: OllamaModelTags = serde_json::from_slice(&list).ok()?;
     pick(tags.models.into_iter().map(|tag| tag.name).collect())
 }
 
 /// The first of a preferred family, else the first: Ollama lists the one used last at the top.
 fn pick(names: Vec<String>) -> Option<String> {
     let talking: Vec<String> = names.into_iter().filter(|name| !name.contains("embed")).collect();
-    let preferred = PREFERRED.iter().find_map(|family| talking.iter().find(|name| name.starts_with(family)));
+    let preferred = PREFERRED_FAMILIES
+        .iter()
+        .find_map(|family| talking.iter().find(|name| name.starts_with(family)));
     preferred.or(talking.first()).cloned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::test_server::{Answer, Server};
+    use crate::model::test_server::{RawAnswer, ScriptedModelServer};
 
     #[test]
     fn a_model_that_calls_tools_is_preferred() {
         let picked = |names: &[&str]| pick(names.iter().map(|name| (*name).to_owned()).collect());
-        assert_eq!(picked(&["nomic-embed-text:latest", "phi3:latest", "qwen3:8b"]), Some("qwen3:8b".into()));
+        assert_eq!(
+            picked(&["nomic-embed-text:latest", "phi3:latest", "qwen3:8b"]),
+            Some("qwen3:8b".into())
+        );
         assert_eq!(picked(&["nomic-embed-text:latest", "phi3:latest"]), Some("phi3:latest".into()));
         assert_eq!(picked(&["nomic-embed-text:latest"]), None);
     }
 
     #[tokio::test]
     async fn a_server_is_asked_what_it_has() {
-        let tags = r#"{"models": [{"name": "llama3.1:8b", "size": 1}, {"name": "qwen3-coder:30b"}]}"#;
-        let server = Server::start(vec![Answer::with("200 OK", &[("content-type", "application/json")], tags)]).await;
+        let tags =
+            r#"{"models": [{"name": "llama3.1:8b", "size": 1}, {"name": "qwen3-coder:30b"}]}"#;
+        let server = ScriptedModelServer::start(vec![RawAnswer::new(
+            "200 OK",
+            &[("content-type", "application/json")],
+            tags,
+        )])
+        .await;
         assert_eq!(find_model(&server.url()).await, Some("qwen3-coder:30b".into()));
         assert!(server.requests()[0].head.starts_with("get /api/tags "));
         assert_eq!(find_model("http://127.0.0.1:1").await, None);
@@ -74,12 +94,15 @@ mod tests {
     #[tokio::test]
     async fn a_list_without_end_is_no_list() {
         let begun = r#"{"models": [{"name": "llama3.1:8b"}"#;
-        let mut answer = Answer::with("200 OK", &[("content-type", "application/json")], begun);
+        let mut answer = RawAnswer::new("200 OK", &[("content-type", "application/json")], begun);
         for _ in 0..3 {
             let more = r#", {"name": "llama3.1:8b"}"#.repeat(20_000);
-            answer = answer.then(crate::model::test_server::Step::Send(more.into_bytes()));
+            answer = answer.then(crate::model::test_server::ServerStep::Send(more.into_bytes()));
         }
-        let server = Server::start(vec![answer.then(crate::model::test_server::Step::Send(b"]}".to_vec()))]).await;
+        let server = ScriptedModelServer::start(vec![
+            answer.then(crate::model::test_server::ServerStep::Send(b"]}".to_vec())),
+        ])
+        .await;
         assert_eq!(find_model(&server.url()).await, None);
     }
 }

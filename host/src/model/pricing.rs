@@ -1,63 +1,71 @@
 //! What a response cost.
 //!
 //! List prices in US dollars, standard processing, as of November 2026, from
-//! <https://platform.claude.com/docs/en/about-claude/pricing> and <https://developers.openai.com/api/docs/pricing>.
-//! Only exact names and their dated snapshots match: a price that is not in the table is unknown, never guessed.
+//! <https://platform.claude.com/docs/en/about-claude/pricing> and
+//! <https://developers.openai.com/api/docs/pricing>. Only exact names and their dated snapshots
+//! match: a price that is not in the table is unknown, never guessed.
 
-use crate::conversation::Usage;
+use crate::conversation::TokenUsage;
 
 /// Dollars per million tokens.
 #[derive(Clone, Copy)]
-struct Price {
+struct ModelTokenPrice {
     input: f64,
     cached: f64,
     cache_write: f64,
     output: f64,
     /// Up to how many tokens of input this holds; beyond, the price is unknown.
+    max_input: u64,
+}
+
+const UNLIMITED: u64 = u64::MAX;
+
+const fn price(
+    input: f64,
+    cached: f64,
+    cache_write: f64,
+    output: f64,
     up_to: u64,
+) -> ModelTokenPrice {
+    ModelTokenPrice { input, cached, cache_write, output, max_input: up_to }
 }
 
-const ANY: u64 = u64::MAX;
-
-const fn price(input: f64, cached: f64, cache_write: f64, output: f64, up_to: u64) -> Price {
-    Price { input, cached, cache_write, output, up_to }
-}
-
-const PRICES: [(&str, Price); 26] = [
-    ("claude-fable-5-1", price(10.0, 0.25, 12.5, 50.0, ANY)),
-    ("claude-fable-5", price(10.0, 1.0, 12.5, 50.0, ANY)),
-    ("claude-opus-5-5", price(4.0, 0.2, 5.0, 20.0, ANY)),
-    ("claude-opus-5", price(5.0, 0.5, 6.25, 25.0, ANY)),
-    ("claude-opus-4-8", price(5.0, 0.5, 6.25, 25.0, ANY)),
-    ("claude-opus-4-7", price(5.0, 0.5, 6.25, 25.0, ANY)),
-    ("claude-opus-4-6", price(5.0, 0.5, 6.25, 25.0, ANY)),
-    ("claude-opus-4-5", price(5.0, 0.5, 6.25, 25.0, ANY)),
-    ("claude-opus-4-1", price(15.0, 1.5, 18.75, 75.0, ANY)),
-    ("claude-sonnet-5-5", price(2.0, 0.1, 2.5, 10.0, ANY)),
-    ("claude-sonnet-5", price(2.0, 0.2, 2.5, 10.0, ANY)),
-    ("claude-sonnet-4-6", price(3.0, 0.3, 3.75, 15.0, ANY)),
+const PRICES: [(&str, ModelTokenPrice); 26] = [
+    ("claude-fable-5-1", price(10.0, 0.25, 12.5, 50.0, UNLIMITED)),
+    ("claude-fable-5", price(10.0, 1.0, 12.5, 50.0, UNLIMITED)),
+    ("claude-opus-5-5", price(4.0, 0.2, 5.0, 20.0, UNLIMITED)),
+    ("claude-opus-5", price(5.0, 0.5, 6.25, 25.0, UNLIMITED)),
+    ("claude-opus-4-8", price(5.0, 0.5, 6.25, 25.0, UNLIMITED)),
+    ("claude-opus-4-7", price(5.0, 0.5, 6.25, 25.0, UNLIMITED)),
+    ("claude-opus-4-6", price(5.0, 0.5, 6.25, 25.0, UNLIMITED)),
+    ("claude-opus-4-5", price(5.0, 0.5, 6.25, 25.0, UNLIMITED)),
+    ("claude-opus-4-1", price(15.0, 1.5, 18.75, 75.0, UNLIMITED)),
+    ("claude-sonnet-5-5", price(2.0, 0.1, 2.5, 10.0, UNLIMITED)),
+    ("claude-sonnet-5", price(2.0, 0.2, 2.5, 10.0, UNLIMITED)),
+    ("claude-sonnet-4-6", price(3.0, 0.3, 3.75, 15.0, UNLIMITED)),
     ("claude-sonnet-4-5", price(3.0, 0.3, 3.75, 15.0, 200_000)),
     ("claude-haiku-5-5", price(0.1, 0.01, 0.125, 0.5, 100_000)),
-    ("claude-haiku-4-5", price(1.0, 0.1, 1.25, 5.0, ANY)),
+    ("claude-haiku-4-5", price(1.0, 0.1, 1.25, 5.0, UNLIMITED)),
     ("gpt-6-sol", price(2.0, 0.2, 2.5, 10.0, 272_000)),
-    ("gpt-5", price(1.25, 0.125, 1.25, 10.0, ANY)),
-    ("gpt-5-mini", price(0.25, 0.025, 0.25, 2.0, ANY)),
-    ("gpt-5-nano", price(0.05, 0.005, 0.05, 0.4, ANY)),
-    ("gpt-4.1", price(2.0, 0.5, 2.0, 8.0, ANY)),
-    ("gpt-4.1-mini", price(0.4, 0.1, 0.4, 1.6, ANY)),
-    ("gpt-4.1-nano", price(0.1, 0.025, 0.1, 0.4, ANY)),
-    ("gpt-4o", price(2.5, 1.25, 2.5, 10.0, ANY)),
-    ("gpt-4o-mini", price(0.15, 0.075, 0.15, 0.6, ANY)),
-    ("o3", price(2.0, 0.5, 2.0, 8.0, ANY)),
-    ("o4-mini", price(1.1, 0.275, 1.1, 4.4, ANY)),
+    ("gpt-5", price(1.25, 0.125, 1.25, 10.0, UNLIMITED)),
+    ("gpt-5-mini", price(0.25, 0.025, 0.25, 2.0, UNLIMITED)),
+    ("gpt-5-nano", price(0.05, 0.005, 0.05, 0.4, UNLIMITED)),
+    ("gpt-4.1", price(2.0, 0.5, 2.0, 8.0, UNLIMITED)),
+    ("gpt-4.1-mini", price(0.4, 0.1, 0.4, 1.6, UNLIMITED)),
+    ("gpt-4.1-nano", price(0.1, 0.025, 0.1, 0.4, UNLIMITED)),
+    ("gpt-4o", price(2.5, 1.25, 2.5, 10.0, UNLIMITED)),
+    ("gpt-4o-mini", price(0.15, 0.075, 0.15, 0.6, UNLIMITED)),
+    ("o3", price(2.0, 0.5, 2.0, 8.0, UNLIMITED)),
+    ("o4-mini", price(1.1, 0.275, 1.1, 4.4, UNLIMITED)),
 ];
 
-/// The price of these tokens in dollars; `None` if the price or either count is unknown. Input whose cached part is
-/// not told is counted at the full price.
-pub fn cost(usage: Usage, model: &str) -> Option<f64> {
-    let price = PRICES.iter().find(|(name, _)| is_named(model, name)).map(|(_, price)| price)?;
+/// The price of these tokens in dollars; `None` if the price or either count is unknown. Input
+/// whose cached part is not told is counted at the full price.
+pub fn cost(usage: TokenUsage, model: &str) -> Option<f64> {
+    let price =
+        PRICES.iter().find(|(name, _)| is_model_version(model, name)).map(|(_, price)| price)?;
     let (input, output) = (usage.input?, usage.output?);
-    if input > price.up_to {
+    if input > price.max_input {
         return None;
     }
     let cached = usage.cached_input.unwrap_or(0).min(input);
@@ -65,11 +73,16 @@ pub fn cost(usage: Usage, model: &str) -> Option<f64> {
     let plain = input - cached - written;
     #[expect(clippy::cast_precision_loss, reason = "no response has 2^53 tokens")]
     let dollars = |tokens: u64, per_million: f64| tokens as f64 * per_million / 1e6;
-    Some(dollars(plain, price.input) + dollars(cached, price.cached) + dollars(written, price.cache_write) + dollars(output, price.output))
+    Some(
+        dollars(plain, price.input)
+            + dollars(cached, price.cached)
+            + dollars(written, price.cache_write)
+            + dollars(output, price.output),
+    )
 }
 
 /// The name itself, or the name with the date of a snapshot.
-fn is_named(model: &str, name: &str) -> bool {
+fn is_model_version(model: &str, name: &str) -> bool {
     let Some(rest) = model.strip_prefix(name) else { return false };
     let date = rest.strip_prefix(['-', '@']).unwrap_or_default();
     rest.is_empty() || (date.len() >= 8 && date.chars().all(|c| c.is_ascii_digit() || c == '-'))
@@ -79,11 +92,16 @@ fn is_named(model: &str, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn usage(input: u64, output: u64, cached: Option<u64>, written: Option<u64>) -> Usage {
-        Usage { input: Some(input), output: Some(output), cached_input: cached, cache_write: written }
+    fn usage(input: u64, output: u64, cached: Option<u64>, written: Option<u64>) -> TokenUsage {
+        TokenUsage {
+            input: Some(input),
+            output: Some(output),
+            cached_input: cached,
+            cache_write: written,
+        }
     }
 
-    fn assert_cost(usage: Usage, model: &str, expected: f64) {
+    fn assert_cost(usage: TokenUsage, model: &str, expected: f64) {
         let cost = cost(usage, model).expect("the price is known");
         assert!((cost - expected).abs() < 1e-9, "{cost} instead of {expected}");
     }
@@ -91,8 +109,16 @@ mod tests {
     #[test]
     fn r097_cached_input_is_priced_apart() {
         assert_cost(usage(1_000_000, 1_000_000, None, None), "claude-opus-5-5", 24.0);
-        assert_cost(usage(1_000_000, 0, Some(400_000), Some(100_000)), "claude-haiku-4-5", 0.5 + 0.04 + 0.125);
-        assert_cost(usage(2_000, 1_000, Some(1_000), None), "gpt-4.1-mini-2025-04-14", (0.4 + 0.1 + 1.6) / 1_000.0);
+        assert_cost(
+            usage(1_000_000, 0, Some(400_000), Some(100_000)),
+            "claude-haiku-4-5",
+            0.5 + 0.04 + 0.125,
+        );
+        assert_cost(
+            usage(2_000, 1_000, Some(1_000), None),
+            "gpt-4.1-mini-2025-04-14",
+            (0.4 + 0.1 + 1.6) / 1_000.0,
+        );
     }
 
     #[test]
@@ -102,7 +128,7 @@ mod tests {
         assert_eq!(cost(some, "gpt-4o-audio-preview"), None);
         assert_eq!(cost(some, "claude-fable-5-2"), None);
         assert_eq!(cost(usage(300_000, 10, None, None), "gpt-6-sol"), None);
-        assert_eq!(cost(Usage { output: Some(1), ..Usage::default() }, "gpt-4o"), None);
+        assert_eq!(cost(TokenUsage { output: Some(1), ..TokenUsage::default() }, "gpt-4o"), None);
         assert!(cost(some, "claude-haiku-4-5-20251001").is_some());
     }
 }

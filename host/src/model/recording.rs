@@ -4,9 +4,10 @@
 //! ```json
 //! {"cofferdam_recording": 1, "model": "claude-sonnet-5-5", "context_window": 200000}
 //! ```
-//! Each further line is one response: its blocks in their order, why the model stopped, and the usage as far as it is
-//! known. Without `stop`, a response with calls stopped for them and any other was at its end. Arguments are the text
-//! that the model wrote; written by hand, they may be the JSON itself.
+//! Each further line is one response: its blocks in their order, why the model stopped, and the
+//! usage as far as it is known. Without `stop`, a response with calls stopped for them and any
+//! other was at its end. Arguments are the text that the model wrote; written by hand, they may be
+//! the JSON itself.
 //! ```json
 //! {"blocks": [{"text": "Let me look."}, {"call": {"id": "c1", "name": "list_dir", "arguments": {"path": "."}}}]}
 //! {"blocks": [{"reasoning": {"text": {"text": "Easy."}}}, {"text": "Two files."}], "stop": "end", "usage": {"input": 120, "output": 9}}
@@ -15,15 +16,17 @@
 //! ```json
 //! {"error": {"kind": "overflow", "message": "the conversation is too large", "partial_text": ""}}
 //! ```
-//! When it was recorded, a line also tells in `request` what was asked, as a digest and numbers; playing ignores it.
-//! Blank lines mean nothing. Unknown keys are errors, so that a misspelt one is noticed; the version in the first line
-//! changes when the format does.
+//! When it was recorded, a line also tells in `request` what was asked, as a digest and numbers;
+//! playing ignores it. Blank lines mean nothing. Unknown keys are errors, so that a misspelt one is
+//! noticed; the version in the first line changes when the format does.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::ports::{ModelError, ModelErrorKind};
-use crate::conversation::{Call, CallId, Reasoning, Response, ResponseBlock, StopReason, Usage};
+use crate::conversation::{
+    CallId, ModelReasoning, ModelResponse, ResponseBlock, StopReason, TokenUsage, ToolCall,
+};
 
 /// The version this program writes, and the only one it reads.
 pub(super) const VERSION: u32 = 1;
@@ -32,7 +35,9 @@ pub(super) const VERSION: u32 = 1;
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The first line is not the one that a recording begins with.
-    #[error("this is not a recording: its first line should be {{\"cofferdam_recording\": {VERSION}}}")]
+    #[error(
+        "this is not a recording: its first line should be {{\"cofferdam_recording\": {VERSION}}}"
+    )]
     NotARecording,
     /// It was written by another version.
     #[error("the recording has version {0}, this program reads version {VERSION}")]
@@ -49,7 +54,7 @@ pub enum RecordingError {
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Header {
+pub(super) struct RecordingHeader {
     pub(super) cofferdam_recording: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) provider: Option<String>,
@@ -62,30 +67,30 @@ pub(super) struct Header {
 /// Any further line.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Entry {
+pub(super) struct RecordingEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     request: Option<Value>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    blocks: Vec<Part>,
+    blocks: Vec<RecordedPart>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stop: Option<StopReason>,
     #[serde(default, skip_serializing_if = "is_unknown")]
-    usage: Usage,
+    usage: TokenUsage,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<Failed>,
+    error: Option<RecordedFailure>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum Part {
+enum RecordedPart {
     Text(String),
-    Reasoning(Reasoning),
-    Call(Asked),
+    Reasoning(ModelReasoning),
+    Call(RecordedRequest),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct RecordedRequest {
     #[serde(default)]
     id: String,
     name: String,
@@ -95,8 +100,8 @@ struct Asked {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Failed {
-    kind: Kind,
+struct RecordedFailure {
+    kind: FailureCategory,
     message: String,
     #[serde(default)]
     partial_text: String,
@@ -104,7 +109,7 @@ struct Failed {
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum FailureCategory {
     Aborted,
     Overflow,
     Transport,
@@ -115,63 +120,82 @@ enum Kind {
 }
 
 /// What a model came back with.
-pub(super) type Played = Result<Response, ModelError>;
+pub(super) type PlayedResponse = Result<ModelResponse, ModelError>;
 
 /// Reads a whole recording.
-pub(super) fn parse(text: &str) -> Result<(Header, Vec<Played>), RecordingError> {
-    let mut lines = text.trim_start_matches('\u{FEFF}').lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let header = lines.next().and_then(|(_, line)| serde_json::from_str::<Header>(line).ok()).ok_or(RecordingError::NotARecording)?;
+pub(super) fn parse(text: &str) -> Result<(RecordingHeader, Vec<PlayedResponse>), RecordingError> {
+    let mut lines = text
+        .trim_start_matches('\u{FEFF}')
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty());
+    let header = lines
+        .next()
+        .and_then(|(_, line)| serde_json::from_str::<RecordingHeader>(line).ok())
+        .ok_or(RecordingError::NotARecording)?;
     if header.cofferdam_recording != VERSION {
         return Err(RecordingError::Version(header.cofferdam_recording));
     }
     let played = lines
         .map(|(n, line)| {
-            let entry: Entry =
-                serde_json::from_str(line).map_err(|error| RecordingError::Line { line: n + 1, problem: error.to_string() })?;
-            Ok(entry.into_played())
+            let entry: RecordingEntry = serde_json::from_str(line).map_err(|error| {
+                RecordingError::Line { line: n + 1, problem: error.to_string() }
+            })?;
+            Ok(entry.into_response())
         })
         .collect::<Result<_, _>>()?;
     Ok((header, played))
 }
 
-impl Entry {
+impl RecordingEntry {
     /// The line for what came back to a request.
-    pub(super) fn new(request: Value, played: &Played) -> Self {
+    pub(super) fn new(request: Value, played: &PlayedResponse) -> Self {
         let request = Some(request);
         match played {
             Ok(response) => Self {
                 request,
-                blocks: response.blocks.iter().map(Part::of).collect(),
+                blocks: response.blocks.iter().map(RecordedPart::from_block).collect(),
                 stop: Some(response.stop.clone()),
                 usage: response.usage,
                 error: None,
             },
             Err(error) => {
                 let ModelError { kind, message, partial_text } = error.clone();
-                Self { request, error: Some(Failed { kind: Kind::of(kind), message, partial_text }), ..Self::default() }
+                Self {
+                    request,
+                    error: Some(RecordedFailure {
+                        kind: FailureCategory::from_kind(kind),
+                        message,
+                        partial_text,
+                    }),
+                    ..Self::default()
+                }
             }
         }
     }
 
-    fn into_played(self) -> Played {
-        if let Some(Failed { kind, message, partial_text }) = self.error {
+    fn into_response(self) -> PlayedResponse {
+        if let Some(RecordedFailure { kind, message, partial_text }) = self.error {
             return Err(ModelError { kind: kind.into_kind(), message, partial_text });
         }
-        let blocks: Vec<ResponseBlock> = self.blocks.into_iter().map(Part::into_block).collect();
+        let blocks: Vec<ResponseBlock> =
+            self.blocks.into_iter().map(RecordedPart::into_block).collect();
         let has_calls = blocks.iter().any(|block| matches!(block, ResponseBlock::Call(_)));
         let stop = self.stop.unwrap_or(if has_calls { StopReason::Calls } else { StopReason::End });
-        Ok(Response { blocks, stop, usage: self.usage })
+        Ok(ModelResponse { blocks, stop, usage: self.usage })
     }
 }
 
-impl Part {
-    fn of(block: &ResponseBlock) -> Self {
+impl RecordedPart {
+    fn from_block(block: &ResponseBlock) -> Self {
         match block {
             ResponseBlock::Text(text) => Self::Text(text.clone()),
             ResponseBlock::Reasoning(reasoning) => Self::Reasoning(reasoning.clone()),
-            ResponseBlock::Call(Call { id, name, arguments }) => {
-                Self::Call(Asked { id: id.as_str().into(), name: name.clone(), arguments: arguments.clone().into() })
-            }
+            ResponseBlock::Call(ToolCall { id, name, arguments }) => Self::Call(RecordedRequest {
+                id: id.as_str().into(),
+                name: name.clone(),
+                arguments: arguments.clone().into(),
+            }),
         }
     }
 
@@ -179,20 +203,20 @@ impl Part {
         match self {
             Self::Text(text) => ResponseBlock::Text(text),
             Self::Reasoning(reasoning) => ResponseBlock::Reasoning(reasoning),
-            Self::Call(Asked { id, name, arguments }) => {
+            Self::Call(RecordedRequest { id, name, arguments }) => {
                 let arguments = match arguments {
                     Value::String(text) => text,
                     Value::Null => String::new(),
                     json => json.to_string(),
                 };
-                ResponseBlock::Call(Call { id: CallId::new(id), name, arguments })
+                ResponseBlock::Call(ToolCall { id: CallId::new(id), name, arguments })
             }
         }
     }
 }
 
-impl Kind {
-    fn of(kind: ModelErrorKind) -> Self {
+impl FailureCategory {
+    fn from_kind(kind: ModelErrorKind) -> Self {
         match kind {
             ModelErrorKind::Aborted => Self::Aborted,
             ModelErrorKind::Overflow => Self::Overflow,
@@ -217,8 +241,8 @@ impl Kind {
     }
 }
 
-fn is_unknown(usage: &Usage) -> bool {
-    *usage == Usage::default()
+fn is_unknown(usage: &TokenUsage) -> bool {
+    *usage == TokenUsage::default()
 }
 
 #[cfg(test)]
@@ -238,10 +262,17 @@ mod tests {
         assert_eq!(header.model.as_deref(), Some("m"));
         let first = played[0].as_ref().expect("a response");
         assert_eq!(first.stop, StopReason::Calls);
-        let call = Call { id: CallId::new("c1"), name: "list_dir".into(), arguments: r#"{"path":"."}"#.into() };
+        let call = ToolCall {
+            id: CallId::new("c1"),
+            name: "list_dir".into(),
+            arguments: r#"{"path":"."}"#.into(),
+        };
         assert_eq!(first.blocks, [ResponseBlock::Text("Hi.".into()), ResponseBlock::Call(call)]);
         let second = played[1].as_ref().expect("a response");
-        assert_eq!((&second.stop, second.usage.input, second.usage.output), (&StopReason::End, Some(120), None));
+        assert_eq!(
+            (&second.stop, second.usage.input, second.usage.output),
+            (&StopReason::End, Some(120), None)
+        );
         assert_eq!(played[2], Err(ModelError::new(ModelErrorKind::Overflow, "too large")));
     }
 
@@ -249,9 +280,14 @@ mod tests {
     fn what_is_wrong_is_told_with_its_line() {
         let problem = |text: &str| parse(text).map(|_| ()).map_err(|error| error.to_string());
         assert!(problem("").is_err_and(|e| e.starts_with("this is not a recording")));
-        assert!(problem("{\"blocks\": []}").is_err_and(|e| e.starts_with("this is not a recording")));
+        assert!(
+            problem("{\"blocks\": []}").is_err_and(|e| e.starts_with("this is not a recording"))
+        );
         assert!(problem("{\"cofferdam_recording\": 2}").is_err_and(|e| e.contains("version 2")));
         let misspelt = "{\"cofferdam_recording\": 1}\n\n{\"block\": []}";
-        assert!(problem(misspelt).is_err_and(|e| e.starts_with("line 3 of the recording: unknown field `block`")));
+        assert!(
+            problem(misspelt)
+                .is_err_and(|e| e.starts_with("line 3 of the recording: unknown field `block`"))
+        );
     }
 }

@@ -2,98 +2,124 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::chance;
+use crate::random;
 
-/// How long to wait for what. The defaults are the ones to use; tests and impatient people take shorter ones.
+/// How long to wait for what. The defaults are the ones to use; tests and impatient people take
+/// shorter ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
+pub struct RetryTiming {
     /// Until the connection stands.
-    pub connect: Duration,
-    /// From sending the request to the first byte of the response's body; `None`: 2 minutes, and 15 for a server on this machine
-    /// or in its private network.
-    pub first_event: Option<Duration>,
+    pub connect_timeout: Duration,
+    /// From sending the request to the first byte of the response's body; `None`: 2 minutes, and 15
+    /// for a server on this machine or in its private network.
+    pub first_event_timeout: Option<Duration>,
     /// Between two pieces of the response; any byte will do.
-    pub idle: Duration,
-    /// For how long a provider may send nothing but heartbeats: comments and pings. A longer patience of the others counts here too.
+    pub idle_timeout: Duration,
+    /// For how long a provider may send nothing but heartbeats: comments and pings. A longer
+    /// patience of the others counts here too.
     pub heartbeats: Duration,
     /// The first pause; each one after is twice as long.
-    pub first_pause: Duration,
+    pub initial_pause: Duration,
     /// The longest pause of our own making.
-    pub longest_pause: Duration,
+    pub max_pause: Duration,
     /// The longest pause that a provider may ask for.
-    pub longest_retry_after: Duration,
+    pub max_retry_after: Duration,
     /// How often a request is sent at most.
-    pub attempts: u32,
+    pub max_attempts: u32,
 }
 
-impl Default for Timing {
+impl Default for RetryTiming {
     fn default() -> Self {
         Self {
-            connect: Duration::from_secs(10),
-            first_event: None,
-            idle: Duration::from_secs(120),
+            connect_timeout: Duration::from_secs(10),
+            first_event_timeout: None,
+            idle_timeout: Duration::from_secs(120),
             heartbeats: Duration::from_secs(1800),
-            first_pause: Duration::from_millis(500),
-            longest_pause: Duration::from_secs(8),
-            longest_retry_after: Duration::from_secs(60),
-            attempts: 3,
+            initial_pause: Duration::from_millis(500),
+            max_pause: Duration::from_secs(8),
+            max_retry_after: Duration::from_secs(60),
+            max_attempts: 3,
         }
     }
 }
 
 /// How long a provider's own servers may take to begin.
-const FIRST_EVENT: Duration = Duration::from_secs(120);
+const FIRST_EVENT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The same for a server on somebody's own hardware. It may have to load its model first, and reads a prompt of 32 Ki tokens, which
-/// is what such a server is taken to hold, in 14 minutes at 40 tokens a second; nothing is sent meanwhile.
-const LOCAL_FIRST_EVENT: Duration = Duration::from_secs(900);
+/// The same for a server on somebody's own hardware. It may have to load its model first, and reads
+/// a prompt of 32 Ki tokens, which is what such a server is taken to hold, in 14 minutes at 40
+/// tokens a second; nothing is sent meanwhile.
+const LOCAL_FIRST_EVENT_TIMEOUT: Duration = Duration::from_secs(900);
 
-impl Timing {
+impl RetryTiming {
     /// How long the first byte of a response is waited for.
-    pub(super) fn first_event(&self, is_local: bool) -> Duration {
-        self.first_event.unwrap_or(if is_local { LOCAL_FIRST_EVENT } else { FIRST_EVENT })
+    pub(super) fn first_event_timeout(&self, is_local: bool) -> Duration {
+        self.first_event_timeout.unwrap_or(if is_local {
+            LOCAL_FIRST_EVENT_TIMEOUT
+        } else {
+            FIRST_EVENT_TIMEOUT
+        })
     }
 
-    /// The pause after the nth failed attempt, counted from 1: between three quarters and all of the doubled one, so
-    /// that many clients do not come back at the same moment.
-    pub(super) fn pause(&self, attempt: u32) -> Duration {
-        let doubled = self.first_pause.saturating_mul(1_u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX));
-        chance::jittered(doubled.min(self.longest_pause))
+    /// The pause after the nth failed attempt, counted from 1: between three quarters and all of
+    /// the doubled one, so that many clients do not come back at the same moment.
+    pub(super) fn retry_pause(&self, attempt: u32) -> Duration {
+        let doubled = self
+            .initial_pause
+            .saturating_mul(1_u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX));
+        random::jitter(doubled.min(self.max_pause))
     }
 }
 
 /// Whether a status tells of trouble that may pass.
-pub(super) fn may_pass(status: u16) -> bool {
+pub(super) fn is_transient_status(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500..=599)
 }
 
 /// The value of a `Retry-After` header: seconds, or a date. None if it is neither.
-pub(super) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+pub(super) fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     // Seconds are whole, says the standard; some send fractions.
     if let Some((whole, fraction)) = value.split_once('.')
-        && [whole, fraction].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+        && [whole, fraction]
+            .iter()
+            .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
     {
-        return Some(value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(Duration::MAX));
+        return Some(
+            value
+                .parse()
+                .ok()
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+                .unwrap_or(Duration::MAX),
+        );
     }
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
     }
-    let then = http_date(value)?;
+    let then = parse_http_date(value)?;
     let now = now.duration_since(UNIX_EPOCH).ok()?;
     Some(Duration::from_secs(then).saturating_sub(now))
 }
 
-/// Seconds since 1970 of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`, the only form that is still sent.
-fn http_date(text: &str) -> Option<u64> {
+/// Seconds since 1970 of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`, the only form that is
+/// still sent.
+fn parse_http_date(text: &str) -> Option<u64> {
     let mut words = text.split_once(", ")?.1.split(' ');
     let day: u64 = words.next()?.parse().ok()?;
     let month = words.next()?;
-    let month = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"].iter().position(|m| *m == month)?;
+    let month =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+            .iter()
+            .position(|m| *m == month)?;
     let year: u64 = words.next()?.parse().ok()?;
     let mut time = words.next()?.splitn(3, ':').map(|part| part.parse::<u64>().ok());
     let (hour, minute, second) = (time.next()??, time.next()??, time.next()??);
-    if words.next() != Some("GMT") || !(1970..=9999).contains(&year) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60
+    if words.next() != Some("GMT")
+        || !(1970..=9999).contains(&year)
+        || !(1..=31).contains(&day)
+        || hour > 23
+        || minute > 59
+        || second > 60
     {
         return None;
     }
@@ -102,7 +128,11 @@ fn http_date(text: &str) -> Option<u64> {
     let leap_days_before = |year: u64| (year - 1) / 4 - (year - 1) / 100 + (year - 1) / 400;
     let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let leap_day = u64::from(is_leap && month > 1);
-    let days = (year - 1970) * 365 + leap_days_before(year) - leap_days_before(1970) + before + leap_day + day - 1;
+    let days = (year - 1970) * 365 + leap_days_before(year) - leap_days_before(1970)
+        + before
+        + leap_day
+        + day
+        - 1;
     Some(days * 86_400 + hour * 3_600 + minute * 60 + second)
 }
 
@@ -112,26 +142,39 @@ mod tests {
 
     #[test]
     fn r086_a_server_of_ones_own_has_longer_to_begin_unless_a_time_was_chosen() {
-        let seconds = |timing: Timing| [true, false].map(|is_local| timing.first_event(is_local).as_secs());
-        assert_eq!(seconds(Timing::default()), [900, 120]);
-        assert_eq!(seconds(Timing { first_event: Some(Duration::from_secs(7)), ..Timing::default() }), [7, 7]);
+        let seconds = |timing: RetryTiming| {
+            [true, false].map(|is_local| timing.first_event_timeout(is_local).as_secs())
+        };
+        assert_eq!(seconds(RetryTiming::default()), [900, 120]);
+        assert_eq!(
+            seconds(RetryTiming {
+                first_event_timeout: Some(Duration::from_secs(7)),
+                ..RetryTiming::default()
+            }),
+            [7, 7]
+        );
     }
 
     #[test]
     fn r085_which_statuses_may_pass() {
-        let passing: Vec<u16> = (100..600).filter(|status| may_pass(*status)).collect();
+        let passing: Vec<u16> = (100..600).filter(|status| is_transient_status(*status)).collect();
         let expected: Vec<u16> = [408, 409, 425, 429].into_iter().chain(500..600).collect();
         assert_eq!(passing, expected);
     }
 
     #[test]
     fn r085_pauses_double_up_to_a_limit() {
-        let timing = Timing::default();
-        for (attempt, millis) in [(1, 500), (2, 1_000), (3, 2_000), (4, 4_000), (5, 8_000), (6, 8_000), (99, 8_000)] {
+        let timing = RetryTiming::default();
+        for (attempt, millis) in
+            [(1, 500), (2, 1_000), (3, 2_000), (4, 4_000), (5, 8_000), (6, 8_000), (99, 8_000)]
+        {
             let whole = Duration::from_millis(millis);
             for _ in 0..20 {
-                let pause = timing.pause(attempt);
-                assert!(pause <= whole && pause >= whole.mul_f64(0.75), "attempt {attempt}: {pause:?}");
+                let pause = timing.retry_pause(attempt);
+                assert!(
+                    pause <= whole && pause >= whole.mul_f64(0.75),
+                    "attempt {attempt}: {pause:?}"
+                );
             }
         }
     }
@@ -156,9 +199,13 @@ mod tests {
             ("", None),
         ];
         for (value, seconds) in cases {
-            assert_eq!(retry_after(value, now), seconds.map(Duration::from_secs), "{value:?}");
+            assert_eq!(
+                parse_retry_after(value, now),
+                seconds.map(Duration::from_secs),
+                "{value:?}"
+            );
         }
-        assert_eq!(retry_after("1.5", now), Some(Duration::from_millis(1_500)));
-        assert_eq!(retry_after(&format!("{}.0", "9".repeat(400)), now), Some(Duration::MAX));
+        assert_eq!(parse_retry_after("1.5", now), Some(Duration::from_millis(1_500)));
+        assert_eq!(parse_retry_after(&format!("{}.0", "9".repeat(400)), now), Some(Duration::MAX));
     }
 }

@@ -1,46 +1,53 @@
 //! Server-sent events out of bytes that come in any pieces (R-88).
 //!
-//! The parser holds back whatever is not a whole line yet, so a piece may end inside a line, a line ending or a
-//! code point. It knows the three line endings in any mixture, comments, data over several lines and a byte order
-//! mark. Servers forget the blank line that ends the last event; [`Parser::finish`] hands that event over, and whoever reads it
-//! sees whether it is whole. Bytes that are not UTF-8 become U+FFFD, and the event says so: what they belong to is judged by
+//! The parser holds back whatever is not a whole line yet, so a piece may end inside a line, a line
+//! ending or a code point. It knows the three line endings in any mixture, comments, data over
+//! several lines and a byte order mark. Servers forget the blank line that ends the last event;
+//! [`SseParser::finish`] hands that event over, and whoever reads it sees whether it is whole.
+//! Bytes that are not UTF-8 become U+FFFD, and the event says so: what they belong to is judged by
 //! whoever reads the data.
 
-/// The longest line, and the most data of one event. A provider may send a whole response in one event; the longest
-/// responses there are (128 Ki tokens, about half a megabyte) stay below this even if every character is escaped.
-const MAX_EVENT: usize = 4 << 20;
+/// The longest line, and the most data of one event. A provider may send a whole response in one
+/// event; the longest responses there are (128 Ki tokens, about half a megabyte) stay below this
+/// even if every character is escaped.
+const MAX_EVENT_BYTES: usize = 4 << 20;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(super) struct Event {
+pub(super) struct SseEvent {
     /// The value of its `event` field; mostly empty.
     pub(super) name: String,
     /// Its `data` fields, joined by line feeds.
     pub(super) data: String,
     /// Whether bytes of its data were not UTF-8.
-    pub(super) is_damaged: bool,
+    pub(super) has_invalid_utf8: bool,
 }
 
 /// A line or an event is longer than any provider has reason for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an event is longer than {} MiB", MAX_EVENT >> 20)]
-pub(super) struct TooLong;
+#[error("an event is longer than {} MiB", MAX_EVENT_BYTES >> 20)]
+pub(super) struct EventTooLong;
 
 /// What has been received of the next event.
 #[derive(Debug, Default)]
-pub(super) struct Parser {
+pub(super) struct SseParser {
     line: Vec<u8>,
     past_first_line: bool,
     ended_in_cr: bool,
-    event: Event,
+    event: SseEvent,
     has_data: bool,
 }
 
-impl Parser {
-    /// Takes the next bytes and appends the events that they complete. After an error the stream is of no more use.
-    pub(super) fn push(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLong> {
+impl SseParser {
+    /// Takes the next bytes and appends the events that they complete. After an error the stream is
+    /// of no more use.
+    pub(super) fn push(
+        &mut self,
+        mut bytes: &[u8],
+        events: &mut Vec<SseEvent>,
+    ) -> Result<(), EventTooLong> {
         while let Some(first) = bytes.first() {
             if std::mem::take(&mut self.ended_in_cr) && *first == b'\n' {
                 bytes = &bytes[1..];
@@ -48,29 +55,34 @@ impl Parser {
             }
             let end = bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
             let piece = &bytes[..end.unwrap_or(bytes.len())];
-            if self.line.len() + piece.len() > MAX_EVENT {
-                return Err(TooLong);
+            if self.line.len() + piece.len() > MAX_EVENT_BYTES {
+                return Err(EventTooLong);
             }
             self.line.extend_from_slice(piece);
             let Some(end) = end else { return Ok(()) };
             self.ended_in_cr = bytes[end] == b'\r';
             bytes = &bytes[end + 1..];
             let line = std::mem::take(&mut self.line);
-            self.take_line(&line, events)?;
+            self.parse_line(&line, events)?;
         }
         Ok(())
     }
 
-    /// The event that the stream's end has cut off, if there is one: it lacks its blank line, and perhaps more.
-    pub(super) fn finish(mut self) -> Option<Event> {
+    /// The event that the stream's end has cut off, if there is one: it lacks its blank line, and
+    /// perhaps more.
+    pub(super) fn finish(mut self) -> Option<SseEvent> {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {
-            self.take_line(&line, &mut Vec::new()).ok()?;
+            self.parse_line(&line, &mut Vec::new()).ok()?;
         }
         self.has_data.then_some(self.event)
     }
 
-    fn take_line(&mut self, mut line: &[u8], events: &mut Vec<Event>) -> Result<(), TooLong> {
+    fn parse_line(
+        &mut self,
+        mut line: &[u8],
+        events: &mut Vec<SseEvent>,
+    ) -> Result<(), EventTooLong> {
         if !std::mem::replace(&mut self.past_first_line, true) {
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         }
@@ -87,14 +99,14 @@ impl Parser {
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             "data" => {
-                if self.event.data.len() + value.len() >= MAX_EVENT {
-                    return Err(TooLong);
+                if self.event.data.len() + value.len() >= MAX_EVENT_BYTES {
+                    return Err(EventTooLong);
                 }
                 if std::mem::replace(&mut self.has_data, true) {
                     self.event.data.push('\n');
                 }
                 self.event.data.push_str(value);
-                self.event.is_damaged |= !is_text;
+                self.event.has_invalid_utf8 |= !is_text;
             }
             "event" => value.clone_into(&mut self.event.name),
             // Comments (an empty field name), `id`, `retry` and whatever else is of no use here.
@@ -109,7 +121,7 @@ mod tests {
     use super::*;
 
     fn parsed(pieces: &[&[u8]]) -> Vec<(String, String)> {
-        let mut parser = Parser::default();
+        let mut parser = SseParser::default();
         let mut events = Vec::new();
         for piece in pieces {
             parser.push(piece, &mut events).expect("within the limits");
@@ -137,19 +149,26 @@ mod tests {
             ("", &[]),
         ];
         for (text, expected) in cases {
-            let expected: Vec<_> = expected.iter().map(|(name, data)| ((*name).into(), (*data).into())).collect();
+            let expected: Vec<_> =
+                expected.iter().map(|(name, data)| ((*name).into(), (*data).into())).collect();
             assert_eq!(parsed(&[text.as_bytes()]), expected, "{text:?}");
         }
     }
 
     #[test]
     fn r088_pieces_may_end_anywhere() {
-        let text = "\u{FEFF}event: a\r\ndata: {\"t\":\"grüße 🦀\"}\r\n\r\n: comment\rdata: x\r\rdata: y\ndata: z\n\n".as_bytes();
+        let text = "\u{FEFF}event: a\r\ndata: {\"t\":\"grüße 🦀\"}\r\n\r\n: comment\rdata: \
+            x\r\rdata: y\ndata: z\n\n"
+            .as_bytes();
         let whole = parsed(&[text]);
         assert_eq!(whole.len(), 3);
         for first in 0..=text.len() {
             for second in first..=text.len() {
-                assert_eq!(parsed(&[&text[..first], &text[first..second], &text[second..]]), whole, "cut at {first} and {second}");
+                assert_eq!(
+                    parsed(&[&text[..first], &text[first..second], &text[second..]]),
+                    whole,
+                    "cut at {first} and {second}"
+                );
             }
         }
         let bytes: Vec<&[u8]> = text.chunks(1).collect();
@@ -158,28 +177,31 @@ mod tests {
 
     #[test]
     fn r088_an_event_says_whether_it_was_text() {
-        let mut parser = Parser::default();
+        let mut parser = SseParser::default();
         let mut events = Vec::new();
-        parser.push(b": \xFF\nid: \xFF\ndata: a\n\ndata: gr\xC3\xBCn\n\ndata: \xC3\n\n", &mut events).expect("within the limits");
-        let told: Vec<(&str, bool)> = events.iter().map(|event| (event.data.as_str(), event.is_damaged)).collect();
+        parser
+            .push(b": \xFF\nid: \xFF\ndata: a\n\ndata: gr\xC3\xBCn\n\ndata: \xC3\n\n", &mut events)
+            .expect("within the limits");
+        let told: Vec<(&str, bool)> =
+            events.iter().map(|event| (event.data.as_str(), event.has_invalid_utf8)).collect();
         assert_eq!(told, [("a", false), ("gr\u{fc}n", false), ("\u{FFFD}", true)]);
     }
 
     #[test]
     fn r088_an_endless_line_is_an_error() {
-        let mut parser = Parser::default();
+        let mut parser = SseParser::default();
         let mut events = Vec::new();
         let piece = vec![b'x'; 1 << 20];
         let outcome = (0..16).try_for_each(|_| parser.push(&piece, &mut events));
-        assert_eq!(outcome, Err(TooLong));
+        assert_eq!(outcome, Err(EventTooLong));
     }
 
     #[test]
     fn r088_endless_data_is_an_error() {
-        let mut parser = Parser::default();
+        let mut parser = SseParser::default();
         let mut events = Vec::new();
         let line = format!("data: {}\n", "x".repeat(1 << 19));
         let outcome = (0..32).try_for_each(|_| parser.push(line.as_bytes(), &mut events));
-        assert_eq!(outcome, Err(TooLong));
+        assert_eq!(outcome, Err(EventTooLong));
     }
 }

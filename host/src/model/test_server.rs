@@ -8,13 +8,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use super::retry::Timing;
-use crate::agent::ports::{Delta, Model, ModelError, ModelRequest, ToolChoice};
-use crate::conversation::{Response, Transcript};
+use super::retry::RetryTiming;
+use crate::agent::ports::{LanguageModel, ModelError, ModelRequest, ResponseDelta, ToolChoice};
+use crate::conversation::{ModelResponse, Transcript};
 
 /// What one connection is answered with, after its request was read.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum ServerStep {
     /// These bytes, as one write.
     Send(Vec<u8>),
     /// Nothing for a while.
@@ -25,28 +25,31 @@ pub(super) enum Step {
 
 /// An answer as raw HTTP.
 #[derive(Clone, Debug)]
-pub(super) struct Answer(pub(super) Vec<Step>);
+pub(super) struct RawAnswer(pub(super) Vec<ServerStep>);
 
-impl Answer {
+impl RawAnswer {
     /// A stream of events, in one piece.
     pub(super) fn events(body: &str) -> Self {
-        Self::with("200 OK", &[("content-type", "text/event-stream")], body)
+        Self::new("200 OK", &[("content-type", "text/event-stream")], body)
     }
 
     /// The same, byte by byte.
-    pub(super) fn bytewise(body: &str) -> Self {
+    pub(super) fn byte_by_byte(body: &str) -> Self {
         let Self(mut steps) = Self::events("");
-        steps.extend(body.bytes().map(|byte| Step::Send(vec![byte])));
+        steps.extend(body.bytes().map(|byte| ServerStep::Send(vec![byte])));
         Self(steps)
     }
 
     /// Any answer; the connection's end is the body's.
-    pub(super) fn with(status: &str, headers: &[(&str, &str)], body: &str) -> Self {
-        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        Self(vec![Step::Send(format!("HTTP/1.1 {status}\r\nconnection: close\r\n{headers}\r\n{body}").into_bytes())])
+    pub(super) fn new(status: &str, headers: &[(&str, &str)], body: &str) -> Self {
+        let headers: String =
+            headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        Self(vec![ServerStep::Send(
+            format!("HTTP/1.1 {status}\r\nconnection: close\r\n{headers}\r\n{body}").into_bytes(),
+        )])
     }
 
-    pub(super) fn then(mut self, step: Step) -> Self {
+    pub(super) fn then(mut self, step: ServerStep) -> Self {
         self.0.push(step);
         self
     }
@@ -54,21 +57,22 @@ impl Answer {
 
 /// A request as it arrived.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(super) struct ReceivedRequest {
     /// The request line and the headers, in lower case.
     pub(super) head: String,
     pub(super) body: Value,
 }
 
-/// Answers one connection after the other from a script; when it is over, connections are closed unanswered.
+/// Answers one connection after the other from a script; when it is over, connections are closed
+/// unanswered.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct ScriptedModelServer {
     pub(super) address: String,
-    requests: Arc<Mutex<Vec<Request>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
-impl Server {
-    pub(super) async fn start(answers: Vec<Answer>) -> Self {
+impl ScriptedModelServer {
+    pub(super) async fn start(answers: Vec<RawAnswer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -86,24 +90,28 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    pub(super) fn requests(&self) -> Vec<Request> {
+    pub(super) fn requests(&self) -> Vec<ReceivedRequest> {
         self.requests.lock().expect("not poisoned").clone()
     }
 }
 
-async fn serve(mut stream: TcpStream, answer: Option<Answer>, seen: Arc<Mutex<Vec<Request>>>) {
+async fn serve(
+    mut stream: TcpStream,
+    answer: Option<RawAnswer>,
+    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
+) {
     let Some(request) = read_request(&mut stream).await else { return };
     seen.lock().expect("not poisoned").push(request);
     for step in answer.into_iter().flat_map(|answer| answer.0) {
         match step {
-            Step::Send(bytes) => {
+            ServerStep::Send(bytes) => {
                 if stream.write_all(&bytes).await.is_err() || stream.flush().await.is_err() {
                     return;
                 }
                 tokio::task::yield_now().await;
             }
-            Step::Wait(duration) => tokio::time::sleep(duration).await,
-            Step::Stall => std::future::pending().await,
+            ServerStep::Wait(duration) => tokio::time::sleep(duration).await,
+            ServerStep::Stall => std::future::pending().await,
         }
     }
     // Reading to the end keeps the kernel from resetting what was written.
@@ -112,7 +120,7 @@ async fn serve(mut stream: TcpStream, answer: Option<Answer>, seen: Arc<Mutex<Ve
     let _ = stream.read_to_end(&mut rest).await;
 }
 
-async fn read_request(stream: &mut TcpStream) -> Option<Request> {
+async fn read_request(stream: &mut TcpStream) -> Option<ReceivedRequest> {
     let mut bytes = Vec::new();
     loop {
         let mut chunk = [0; 4096];
@@ -120,100 +128,146 @@ async fn read_request(stream: &mut TcpStream) -> Option<Request> {
         bytes.extend_from_slice(&chunk[..count]);
         let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
         let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
-        let length =
-            head.lines().find_map(|line| line.strip_prefix("content-length: ")).and_then(|length| length.parse().ok()).unwrap_or(0);
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "))
+            .and_then(|length| length.parse().ok())
+            .unwrap_or(0);
         if bytes.len() >= end + 4 + length {
             let body = serde_json::from_slice(&bytes[end + 4..]).unwrap_or(Value::Null);
-            return Some(Request { head, body });
+            return Some(ReceivedRequest { head, body });
         }
     }
 }
 
 /// Listens to a model.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct ModelProbe {
     pub(super) deltas: Vec<String>,
 }
 
-impl Heard {
-    pub(super) async fn ask(&mut self, model: &dyn Model, request: ModelRequest<'_>) -> Result<Response, ModelError> {
-        self.ask_until(model, request, &CancellationToken::new()).await
+impl ModelProbe {
+    pub(super) async fn respond(
+        &mut self,
+        model: &dyn LanguageModel,
+        request: ModelRequest<'_>,
+    ) -> Result<ModelResponse, ModelError> {
+        self.respond_until(model, request, &CancellationToken::new()).await
     }
 
-    pub(super) async fn ask_until(
+    pub(super) async fn respond_until(
         &mut self,
-        model: &dyn Model,
+        model: &dyn LanguageModel,
         request: ModelRequest<'_>,
         cancel: &CancellationToken,
-    ) -> Result<Response, ModelError> {
-        let mut on_delta = |delta: Delta<'_>| self.deltas.push(in_words(delta));
+    ) -> Result<ModelResponse, ModelError> {
+        let mut on_delta = |delta: ResponseDelta<'_>| self.deltas.push(describe_delta(delta));
         model.respond(request, &mut on_delta, cancel).await
     }
 }
 
-pub(super) fn in_words(delta: Delta<'_>) -> String {
+pub(super) fn describe_delta(delta: ResponseDelta<'_>) -> String {
     match delta {
-        Delta::Text(text) => format!("text {text}"),
-        Delta::Reasoning(text) => format!("reasoning {text}"),
-        Delta::CallBegun(name) => format!("call {name}"),
-        Delta::Retry { attempt, .. } => format!("retry after attempt {attempt}"),
+        ResponseDelta::Text(text) => format!("text {text}"),
+        ResponseDelta::Reasoning(text) => format!("reasoning {text}"),
+        ResponseDelta::ToolCallStart(name) => format!("call {name}"),
+        ResponseDelta::Retry { attempt, .. } => format!("retry after attempt {attempt}"),
     }
 }
 
 /// A request with nothing but a transcript.
-pub(super) fn hello(transcript: &Transcript) -> ModelRequest<'_> {
-    ModelRequest { system: "", conversation: transcript.sent(), note: None, tools: &[], tool_choice: ToolChoice::Auto, is_shown_live: true }
-}
-
-/// As patient as a test can be.
-pub(super) fn impatient() -> Timing {
-    Timing {
-        connect: Duration::from_secs(2),
-        first_event: Some(Duration::from_millis(500)),
-        idle: Duration::from_millis(500),
-        heartbeats: Duration::from_millis(1_500),
-        first_pause: Duration::from_millis(5),
-        longest_pause: Duration::from_millis(20),
-        ..Timing::default()
+pub(super) fn empty_request(transcript: &Transcript) -> ModelRequest<'_> {
+    ModelRequest {
+        system: "",
+        conversation: transcript.sent(),
+        note: None,
+        tools: &[],
+        tool_choice: ToolChoice::Auto,
+        is_shown_live: true,
     }
 }
 
-/// A conversation with everything that a wire format must carry: prompts that no one answered, thinking of all kinds,
-/// calls that are fine, empty, broken and misnamed, results of all kinds, and an answer.
-pub(super) fn eventful() -> Transcript {
+/// As patient as a test can be.
+pub(super) fn short_timing() -> RetryTiming {
+    RetryTiming {
+        connect_timeout: Duration::from_secs(2),
+        first_event_timeout: Some(Duration::from_millis(500)),
+        idle_timeout: Duration::from_millis(500),
+        heartbeats: Duration::from_millis(1_500),
+        initial_pause: Duration::from_millis(5),
+        max_pause: Duration::from_millis(20),
+        ..RetryTiming::default()
+    }
+}
+
+/// A conversation with everything that a wire format must carry: prompts that no one answered,
+/// thinking of all kinds, calls that are fine, empty, broken and misnamed, results of all kinds,
+/// and an answer.
+pub(super) fn full_transcript() -> Transcript {
     use crate::conversation::{
-        Call, CallId, Content, OpenTurn, Reasoning, Response, ResponseBlock, ResultStatus, StopReason, ToolResult, Turn,
+        AssistantTurn, CallId, ModelReasoning, ModelResponse, OpenTurn, ResponseBlock,
+        ResultContent, ResultStatus, StopReason, ToolCall, ToolResult,
     };
 
     let call = |id: &str, name: &str, arguments: &str| {
-        ResponseBlock::Call(Call { id: CallId::new(id), name: name.into(), arguments: arguments.into() })
+        ResponseBlock::Call(ToolCall {
+            id: CallId::new(id),
+            name: name.into(),
+            arguments: arguments.into(),
+        })
     };
     let mut transcript = Transcript::new();
-    transcript.begin("Are you there?");
-    transcript.begin("What is in here?");
-    let response = Response {
+    transcript.begin_exchange("Are you there?");
+    transcript.begin_exchange("What is in here?");
+    let response = ModelResponse {
         blocks: vec![
-            ResponseBlock::Reasoning(Reasoning::Text { text: "I should look.".into(), signature: Some("sig".into()) }),
-            ResponseBlock::Reasoning(Reasoning::Opaque { data: "opaque".into() }),
-            ResponseBlock::Reasoning(Reasoning::Text { text: "Unsigned.".into(), signature: None }),
-            ResponseBlock::Reasoning(Reasoning::Sealed { id: "rs_1".into(), summary: vec!["In short.".into()], data: "sealed".into() }),
+            ResponseBlock::Reasoning(ModelReasoning::Text {
+                text: "I should look.".into(),
+                signature: Some("sig".into()),
+            }),
+            ResponseBlock::Reasoning(ModelReasoning::Opaque { data: "opaque".into() }),
+            ResponseBlock::Reasoning(ModelReasoning::Text {
+                text: "Unsigned.".into(),
+                signature: None,
+            }),
+            ResponseBlock::Reasoning(ModelReasoning::Sealed {
+                id: "rs_1".into(),
+                summary: vec!["In short.".into()],
+                data: "sealed".into(),
+            }),
             ResponseBlock::Text("Let me look.".into()),
             call("c1", "list_dir", "{\"path\": \".\", \"n\": 1.0}"),
             call("c2", "todo", ""),
             call("c3", "see.this", "{\"a\":1}{\"b\":2}"),
         ],
         stop: StopReason::Calls,
-        ..Response::default()
+        ..ModelResponse::default()
     };
     let mut turn = OpenTurn::new(response).expect("it has calls");
-    let picture = Content::Image { media_type: "image/png".into(), base64: "iVBORw0KGgo=".into() };
-    turn.answer(0, ToolResult { status: ResultStatus::Ok, content: vec![Content::Text("a.rs".into()), picture.clone()] });
+    let picture =
+        ResultContent::Image { media_type: "image/png".into(), base64: "iVBORw0KGgo=".into() };
+    turn.answer(
+        0,
+        ToolResult {
+            status: ResultStatus::Ok,
+            content: vec![ResultContent::Text("a.rs".into()), picture.clone()],
+        },
+    );
     turn.answer(1, ToolResult { status: ResultStatus::Ok, content: vec![] });
-    turn.answer(2, ToolResult { status: ResultStatus::Error, content: vec![Content::Text("no such tool".into()), picture] });
+    turn.answer(
+        2,
+        ToolResult {
+            status: ResultStatus::Error,
+            content: vec![ResultContent::Text("no such tool".into()), picture],
+        },
+    );
     transcript.record(turn.close("unused"));
-    let answer = Response { blocks: vec![ResponseBlock::Text("One file.".into())], ..Response::default() };
-    transcript.record(Turn::without_calls(answer).expect("it has text"));
-    transcript.begin("Thanks.");
+    let answer = ModelResponse {
+        blocks: vec![ResponseBlock::Text("One file.".into())],
+        ..ModelResponse::default()
+    };
+    transcript.record(AssistantTurn::without_calls(answer).expect("it has text"));
+    transcript.begin_exchange("Thanks.");
     transcript
 }
 
@@ -228,12 +282,18 @@ pub(super) fn two_tools() -> Vec<crate::agent::ports::ToolDefinition> {
 }
 
 /// A conversation whose oldest turn is summarised and whose oldest result is left out.
-pub(super) fn shortened() -> Transcript {
-    use crate::conversation::test_kit::{conversation, said, worked};
-    use crate::conversation::{Place, Pruning};
+pub(super) fn pruned_transcript() -> Transcript {
+    use crate::conversation::test_util::{text_turn, tool_turn, transcript_of};
+    use crate::conversation::{PruneLimits, TurnIndex};
 
-    let mut transcript = conversation(&[("One.", vec![worked(4_000), worked(4_000)]), ("Two.", vec![said("Yes.")]), ("Three.", vec![])]);
-    assert!(transcript.summarise(transcript.summary_until(Place { exchange: 0, turn: 1 }, "It began.".into())));
-    assert!(transcript.prune(Pruning { protected: 0, least_gain: 1 }).is_some());
+    let mut transcript = transcript_of(&[
+        ("One.", vec![tool_turn(4_000), tool_turn(4_000)]),
+        ("Two.", vec![text_turn("Yes.")]),
+        ("Three.", vec![]),
+    ]);
+    assert!(transcript.apply_summary(
+        transcript.summary_until(TurnIndex { exchange: 0, turn: 1 }, "It began.".into())
+    ));
+    assert!(transcript.prune(PruneLimits { protected_tokens: 0, min_gain: 1 }).is_some());
     transcript
 }

@@ -1,29 +1,32 @@
-//! Streams out of the official SDKs' own tests, and what those SDKs make of them (`tests/vectors`): the adapters have to
-//! make the same of them, wherever the bytes are cut.
+//! Streams out of the official SDKs' own tests, and what those SDKs make of them (`tests/vectors`):
+//! the adapters have to make the same of them, wherever the bytes are cut.
 
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::fuzzing::{Format, read_stream};
-use crate::conversation::{Reasoning, Response, ResponseBlock, StopReason};
+use super::fuzzing::{StreamFormat, decode_stream};
+use crate::conversation::{ModelReasoning, ModelResponse, ResponseBlock, StopReason};
 
 /// A stream, and what is expected of it.
-struct Vector {
+struct TestVector {
     name: String,
     stream: String,
     expected: Value,
 }
 
-fn vectors(provider: &str) -> Vec<Vector> {
+fn load_vectors(provider: &str) -> Vec<TestVector> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/vectors").join(provider);
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "sse"));
     paths.sort();
     assert!(!paths.is_empty(), "there are no streams of {provider}");
     let read = |path: &Path| std::fs::read_to_string(path).expect("readable");
-    let vector = |path: PathBuf| Vector {
+    let vector = |path: PathBuf| TestVector {
         name: path.display().to_string(),
         stream: read(&path),
         expected: serde_json::from_str(&read(&path.with_extension("json"))).expect("JSON"),
@@ -31,43 +34,56 @@ fn vectors(provider: &str) -> Vec<Vector> {
     paths.into_iter().map(vector).collect()
 }
 
-fn claude(pieces: &[&[u8]]) -> Result<Response, String> {
-    read_stream(Format::Anthropic, pieces)
+fn decode_anthropic(pieces: &[&[u8]]) -> Result<ModelResponse, String> {
+    decode_stream(StreamFormat::Anthropic, pieces)
 }
 
-fn gpt(pieces: &[&[u8]]) -> Result<Response, String> {
-    read_stream(Format::OpenAi, pieces)
+fn decode_openai(pieces: &[&[u8]]) -> Result<ModelResponse, String> {
+    decode_stream(StreamFormat::OpenAi, pieces)
 }
 
-fn gpt_of_responses(pieces: &[&[u8]]) -> Result<Response, String> {
-    read_stream(Format::Responses, pieces)
+fn decode_responses(pieces: &[&[u8]]) -> Result<ModelResponse, String> {
+    decode_stream(StreamFormat::Responses, pieces)
 }
 
 /// Streams of Responses, for which there are no such tests: those that the fuzzer begins with.
-fn streams_of_responses() -> Vec<Vector> {
+fn responses_vectors() -> Vec<TestVector> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/corpus/stream");
     let vector = |name: &&str| {
         let bytes = std::fs::read(folder.join(name)).expect("readable");
         let stream = String::from_utf8(bytes[5..].to_vec()).expect("text");
-        Vector { name: (*name).to_owned(), stream, expected: Value::Null }
+        TestVector { name: (*name).to_owned(), stream, expected: Value::Null }
     };
-    ["responses-numbered", "responses-named", "responses-listed", "responses-cut", "responses-failed"].iter().map(vector).collect()
+    [
+        "responses-numbered",
+        "responses-named",
+        "responses-listed",
+        "responses-cut",
+        "responses-failed",
+    ]
+    .iter()
+    .map(vector)
+    .collect()
 }
 
 /// Several of the files lack the empty line that ends their last event; on the wire it is there.
-fn whole(stream: &str) -> String {
+fn with_blank_line(stream: &str) -> String {
     format!("{}\n\n", stream.trim_end())
 }
 
 /// A response in the words of Anthropic, as far as this host keeps it.
-fn in_their_words(response: &Response) -> Value {
+fn to_anthropic_json(response: &ModelResponse) -> Value {
     let block = |block: &ResponseBlock| match block {
         ResponseBlock::Text(text) => json!({"type": "text", "text": text}),
-        ResponseBlock::Reasoning(Reasoning::Text { text, signature }) => {
+        ResponseBlock::Reasoning(ModelReasoning::Text { text, signature }) => {
             json!({"type": "thinking", "thinking": text, "signature": signature})
         }
-        ResponseBlock::Reasoning(Reasoning::Opaque { data }) => json!({"type": "redacted_thinking", "data": data}),
-        ResponseBlock::Reasoning(Reasoning::Sealed { .. }) => json!({"type": "of another provider"}),
+        ResponseBlock::Reasoning(ModelReasoning::Opaque { data }) => {
+            json!({"type": "redacted_thinking", "data": data})
+        }
+        ResponseBlock::Reasoning(ModelReasoning::Sealed { .. }) => {
+            json!({"type": "of another provider"})
+        }
         ResponseBlock::Call(call) => {
             json!({"type": "tool_use", "id": call.id, "name": call.name, "arguments": call.arguments})
         }
@@ -83,17 +99,24 @@ fn in_their_words(response: &Response) -> Value {
     json!({"content": blocks, "stop_reason": stop, "input": response.usage.input, "output": response.usage.output})
 }
 
-/// The same of what the SDK made. What runs at the provider is none of this host's blocks, nor is blank text.
-fn theirs(expected: &Value) -> Value {
-    let ours = |(block, arguments): (&Value, &Value)| match block["type"].as_str().expect("a type") {
+/// The same of what the SDK made. What runs at the provider is none of this host's blocks, nor is
+/// blank text.
+fn expected_json(expected: &Value) -> Value {
+    let ours = |(block, arguments): (&Value, &Value)| match block["type"].as_str().expect("a type")
+    {
         "text" if block["text"] == "" => None,
         "text" => Some(json!({"type": "text", "text": block["text"]})),
-        "thinking" => Some(json!({"type": "thinking", "thinking": block["thinking"], "signature": block["signature"]})),
-        "tool_use" => Some(json!({"type": "tool_use", "id": block["id"], "name": block["name"], "arguments": arguments})),
+        "thinking" => Some(
+            json!({"type": "thinking", "thinking": block["thinking"], "signature": block["signature"]}),
+        ),
+        "tool_use" => Some(
+            json!({"type": "tool_use", "id": block["id"], "name": block["name"], "arguments": arguments}),
+        ),
         _ => None,
     };
     let list = |key: &str| expected[key].as_array().expect("a list");
-    let blocks: Vec<Value> = list("content").iter().zip(list("arguments")).filter_map(ours).collect();
+    let blocks: Vec<Value> =
+        list("content").iter().zip(list("arguments")).filter_map(ours).collect();
     let usage = |key: &str| expected["usage"][key].as_u64();
     let parts = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
     let input: u64 = parts.into_iter().filter_map(usage).sum();
@@ -102,23 +125,32 @@ fn theirs(expected: &Value) -> Value {
 
 #[test]
 fn r081_the_streams_of_anthropics_own_tests_give_the_same_messages() {
-    let vectors = vectors("anthropic");
+    let vectors = load_vectors("anthropic");
     assert!(vectors.len() >= 19, "some are missing");
-    for Vector { name, stream, expected } in &vectors {
-        let response = claude(&[whole(stream).as_bytes()]).unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
+    for TestVector { name, stream, expected } in &vectors {
+        let response = decode_anthropic(&[with_blank_line(stream).as_bytes()])
+            .unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
         if expected["error"].is_null() {
-            assert_eq!(in_their_words(&response), theirs(expected), "{name}");
+            assert_eq!(to_anthropic_json(&response), expected_json(expected), "{name}");
         } else {
-            // Theirs gives up on it; here it is a call, which will be answered with an error (R-22).
+            // Theirs gives up on it; here it is a call, which will be answered with an error
+            // (R-22).
             let calls: Vec<&str> = response.calls().map(|call| call.arguments.as_str()).collect();
             assert_eq!(json!(calls), expected["arguments"], "{name}");
-            assert!(calls.iter().all(|arguments| serde_json::from_str::<Value>(arguments).is_err()), "{name}");
+            assert!(
+                calls.iter().all(|arguments| serde_json::from_str::<Value>(arguments).is_err()),
+                "{name}"
+            );
         }
-        for (block, arguments) in
-            expected["content"].as_array().into_iter().flatten().zip(expected["arguments"].as_array().expect("a list"))
+        for (block, arguments) in expected["content"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .zip(expected["arguments"].as_array().expect("a list"))
         {
             if block["type"] == "tool_use" && expected["stop_reason"] != "max_tokens" {
-                let ours: Value = serde_json::from_str(arguments.as_str().expect("text")).expect("JSON");
+                let ours: Value =
+                    serde_json::from_str(arguments.as_str().expect("text")).expect("JSON");
                 assert_eq!(ours, block["input"], "{name}");
             }
         }
@@ -127,47 +159,65 @@ fn r081_the_streams_of_anthropics_own_tests_give_the_same_messages() {
 
 #[test]
 fn r082_the_streams_of_openais_own_tests_give_the_same_calls() {
-    let vectors = vectors("openai");
+    let vectors = load_vectors("openai");
     assert!(vectors.len() >= 5, "some are missing");
-    for Vector { name, stream, expected } in &vectors {
-        let response = gpt(&[stream.as_bytes()]).unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
-        let calls: Vec<_> = response.calls().map(|call| (json!(call.id), json!(call.name), json!(call.arguments))).collect();
+    for TestVector { name, stream, expected } in &vectors {
+        let response = decode_openai(&[stream.as_bytes()])
+            .unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
+        let calls: Vec<_> = response
+            .calls()
+            .map(|call| (json!(call.id), json!(call.name), json!(call.arguments)))
+            .collect();
         let theirs: Vec<_> = expected["message"]["tool_calls"]
             .as_array()
             .expect("calls")
             .iter()
-            .map(|call| (call["id"].clone(), call["function"]["name"].clone(), call["function"]["arguments"].clone()))
+            .map(|call| {
+                (
+                    call["id"].clone(),
+                    call["function"]["name"].clone(),
+                    call["function"]["arguments"].clone(),
+                )
+            })
             .collect();
-        assert_eq!((calls, &response.stop, response.text()), (theirs, &StopReason::Calls, String::new()), "{name}");
+        assert_eq!(
+            (calls, &response.stop, response.text()),
+            (theirs, &StopReason::Calls, String::new()),
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn r082_a_stream_of_responses_gives_each_call_once() {
-    for (Vector { name, stream, .. }, calls) in streams_of_responses().iter().zip([2, 1, 1, 1]) {
-        let response = gpt_of_responses(&[stream.as_bytes()]).unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
+    for (TestVector { name, stream, .. }, calls) in responses_vectors().iter().zip([2, 1, 1, 1]) {
+        let response = decode_responses(&[stream.as_bytes()])
+            .unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
         assert_eq!(response.calls().count(), calls, "{name}");
     }
 }
 
 #[test]
 fn r083_without_its_last_event_none_of_them_is_a_message() {
-    for Vector { name, stream, .. } in vectors("anthropic") {
+    for TestVector { name, stream, .. } in load_vectors("anthropic") {
         let end = stream.rfind("event: message_stop").expect("an end");
-        assert!(claude(&[&stream.as_bytes()[..end]]).is_err(), "{name}");
+        assert!(decode_anthropic(&[&stream.as_bytes()[..end]]).is_err(), "{name}");
     }
-    for Vector { name, stream, .. } in vectors("openai") {
+    for TestVector { name, stream, .. } in load_vectors("openai") {
         let end = stream.rfind("\n\ndata: {").expect("an end");
-        assert!(gpt(&[format!("{}\n\ndata: [DONE]\n\n", &stream[..end]).as_bytes()]).is_err(), "{name}");
+        assert!(
+            decode_openai(&[format!("{}\n\ndata: [DONE]\n\n", &stream[..end]).as_bytes()]).is_err(),
+            "{name}"
+        );
     }
-    for Vector { name, stream, .. } in streams_of_responses() {
+    for TestVector { name, stream, .. } in responses_vectors() {
         let end = stream.rfind("event: response.").expect("an end");
-        assert!(gpt_of_responses(&[&stream.as_bytes()[..end]]).is_err(), "{name}");
+        assert!(decode_responses(&[&stream.as_bytes()[..end]]).is_err(), "{name}");
     }
 }
 
 /// Cuts a text at these places, whatever they are.
-fn cut<'a>(bytes: &'a [u8], at: &[prop::sample::Index]) -> Vec<&'a [u8]> {
+fn split_at<'a>(bytes: &'a [u8], at: &[prop::sample::Index]) -> Vec<&'a [u8]> {
     let mut places: Vec<usize> = at.iter().map(|place| place.index(bytes.len() + 1)).collect();
     places.extend([0, bytes.len()]);
     places.sort_unstable();
@@ -183,16 +233,16 @@ proptest! {
         ending in prop::sample::select(vec!["\n", "\r\n", "\r"]),
     ) {
         let adapters = [
-            (vectors("anthropic"), claude as fn(&[&[u8]]) -> _),
-            (vectors("openai"), gpt),
-            (streams_of_responses(), gpt_of_responses),
+            (load_vectors("anthropic"), decode_anthropic as fn(&[&[u8]]) -> _),
+            (load_vectors("openai"), decode_openai),
+            (responses_vectors(), decode_responses),
         ];
         for (vectors, adapter) in adapters {
-            for Vector { name, stream, .. } in vectors {
-                let stream = whole(&stream);
+            for TestVector { name, stream, .. } in vectors {
+                let stream = with_blank_line(&stream);
                 let expected = adapter(&[stream.as_bytes()]);
                 let stream = stream.replace('\n', ending);
-                prop_assert_eq!(adapter(&cut(stream.as_bytes(), &places)), expected, "{}", name);
+                prop_assert_eq!(adapter(&split_at(stream.as_bytes(), &places)), expected, "{}", name);
             }
         }
     }

@@ -1,25 +1,27 @@
 //! Which figures of usage are believed.
 //!
-//! A server that counts wrongly would make the conversation be summarised too early, and cost sums that nobody paid. What is
-//! not believed is unknown.
+//! A server that counts wrongly would make the conversation be summarised too early, and cost sums
+//! that nobody paid. What is not believed is unknown.
 
-use crate::conversation::Usage;
+use crate::conversation::TokenUsage;
 
 /// Tokens of input that stand for nothing in the body: the provider's own words around it.
-const UNSEEN: u64 = 64 << 10;
+const MAX_UNSEEN_INPUT: u64 = 64 << 10;
 
 /// Tokens of output that any model may have written, those of hidden thinking included.
-const WRITTEN: u64 = 1 << 20;
+const MAX_OUTPUT: u64 = 1 << 20;
 
-/// The figures of a response that can be true, for a body of so many bytes and a model with this window. A token is at least a
-/// byte, except in pictures, of which a body holds few; what the window holds may always have been there.
-pub(super) fn believable(usage: Usage, body: usize, window: u64) -> Usage {
-    let most = u64::try_from(body).unwrap_or(u64::MAX).saturating_add(UNSEEN).max(window);
+/// The figures of a response that can be true, for a body of so many bytes and a model with this
+/// window. A token is at least a byte, except in pictures, of which a body holds few; what the
+/// window holds may always have been there.
+pub(super) fn plausible_usage(usage: TokenUsage, body: usize, window: u64) -> TokenUsage {
+    let most = u64::try_from(body).unwrap_or(u64::MAX).saturating_add(MAX_UNSEEN_INPUT).max(window);
     let input = usage.input.filter(|tokens| *tokens <= most);
-    let of_input = |part: Option<u64>| part.filter(|tokens| input.is_some_and(|input| *tokens <= input));
-    Usage {
+    let of_input =
+        |part: Option<u64>| part.filter(|tokens| input.is_some_and(|input| *tokens <= input));
+    TokenUsage {
         input,
-        output: usage.output.filter(|tokens| *tokens <= WRITTEN.max(window)),
+        output: usage.output.filter(|tokens| *tokens <= MAX_OUTPUT.max(window)),
         cached_input: of_input(usage.cached_input),
         cache_write: of_input(usage.cache_write),
     }
@@ -29,26 +31,38 @@ pub(super) fn believable(usage: Usage, body: usize, window: u64) -> Usage {
 mod tests {
     use super::*;
 
-    fn usage(input: u64, output: u64, cached: u64, written: u64) -> Usage {
-        Usage { input: Some(input), output: Some(output), cached_input: Some(cached), cache_write: Some(written) }
+    fn usage(input: u64, output: u64, cached: u64, written: u64) -> TokenUsage {
+        TokenUsage {
+            input: Some(input),
+            output: Some(output),
+            cached_input: Some(cached),
+            cache_write: Some(written),
+        }
     }
 
     #[test]
     fn r091_a_figure_that_cannot_be_true_is_unknown() {
         let fine = usage(150_000, 300_000, 100_000, 50_000);
-        assert_eq!(believable(fine, 1_000, 200_000), fine);
-        assert_eq!(believable(usage(65_537 + 999, 1, 0, 0), 1_000, 32_768).input, Some(66_536));
+        assert_eq!(plausible_usage(fine, 1_000, 200_000), fine);
+        assert_eq!(
+            plausible_usage(usage(65_537 + 999, 1, 0, 0), 1_000, 32_768).input,
+            Some(66_536)
+        );
         let table = [
-            (usage(u64::MAX, 7, 3, 3), Usage { output: Some(7), ..Usage::default() }),
-            (usage(200_001, 7, 3, 3), Usage { output: Some(7), ..Usage::default() }),
-            (usage(10, 2_000_000_000, 3, 4), Usage { output: None, ..usage(10, 0, 3, 4) }),
-            (usage(10, 7, 11, 4), Usage { cached_input: None, ..usage(10, 7, 0, 4) }),
-            (usage(10, 7, 10, u64::MAX), Usage { cache_write: None, ..usage(10, 7, 10, 0) }),
+            (usage(u64::MAX, 7, 3, 3), TokenUsage { output: Some(7), ..TokenUsage::default() }),
+            (usage(200_001, 7, 3, 3), TokenUsage { output: Some(7), ..TokenUsage::default() }),
+            (usage(10, 2_000_000_000, 3, 4), TokenUsage { output: None, ..usage(10, 0, 3, 4) }),
+            (usage(10, 7, 11, 4), TokenUsage { cached_input: None, ..usage(10, 7, 0, 4) }),
+            (usage(10, 7, 10, u64::MAX), TokenUsage { cache_write: None, ..usage(10, 7, 10, 0) }),
         ];
         for (told, expected) in table {
-            assert_eq!(believable(told, 1_000, 200_000), expected, "{told:?}");
+            assert_eq!(plausible_usage(told, 1_000, 200_000), expected, "{told:?}");
         }
-        let unknown = Usage { cached_input: Some(5), ..Usage::default() };
-        assert_eq!(believable(unknown, 1_000, 200_000), Usage::default(), "a part of nobody knows what");
+        let unknown = TokenUsage { cached_input: Some(5), ..TokenUsage::default() };
+        assert_eq!(
+            plausible_usage(unknown, 1_000, 200_000),
+            TokenUsage::default(),
+            "a part of nobody knows what"
+        );
     }
 }

@@ -4,110 +4,130 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::failure::{Failure, Place};
-use super::sse::Event;
-use crate::agent::ports::Delta;
-use crate::conversation::{Content, Response, Summary, ToolResult};
+use super::failure::{AttemptFailure, ServerEndpoint};
+use super::sse::SseEvent;
+use crate::agent::ports::ResponseDelta;
+use crate::conversation::{ModelResponse, ResultContent, RollingSummary, ToolResult};
 
 /// One response in one provider's format, assembled event by event.
-pub(super) trait Wire: Send {
+pub(super) trait StreamDecoder: Send {
     /// Takes the next event and hands over what is new in it.
-    fn event(&mut self, event: &Event, hand: &mut Hand<'_>) -> Result<Progress, Failure>;
+    fn decode(
+        &mut self,
+        event: &SseEvent,
+        hand: &mut DeltaSink<'_>,
+    ) -> Result<DecodeProgress, AttemptFailure>;
 
     /// Whether the response is whole, even if the stream ends here without saying so.
-    fn is_whole(&self) -> bool;
+    fn is_complete(&self) -> bool;
 
     /// The response; an error if it is not whole (R-83).
-    fn finish(self) -> Result<Response, Failure>;
+    fn finish_reason(self) -> Result<ModelResponse, AttemptFailure>;
 }
 
 /// Whether more is to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum DecodeProgress {
     /// The stream goes on.
     More,
     /// The stream said that it is over.
-    Over,
+    Done,
 }
 
-/// How much of one response is kept, in bytes: its text, thinking and arguments, and [`PART`] for each part. A million tokens are
-/// about this much, and no model writes as many at once.
+/// How much of one response is kept, in bytes: its text, thinking and arguments, and
+/// [`PART_OVERHEAD`] for each part. A million tokens are about this much, and no model writes as
+/// many at once.
 const MAX_RESPONSE: usize = 4 << 20;
 
-/// What a block, a call or the like counts beside its content: it takes memory even if it is empty, and work, since parts are looked
-/// for among each other. A response has no more than four thousand of them.
-pub(super) const PART: usize = 1 << 10;
+/// What a block, a call or the like counts beside its content: it takes memory even if it is empty,
+/// and work, since parts are looked for among each other. A response has no more than four thousand
+/// of them.
+pub(super) const PART_OVERHEAD: usize = 1 << 10;
 
-/// How much is kept of text that broke off, in bytes. It goes into the conversation, which has to remain of use.
+/// How much is kept of text that broke off, in bytes. It goes into the conversation, which has to
+/// remain of use.
 const MAX_PARTIAL: usize = 256 << 10;
 
 /// The longest reason to stop that is repeated, in characters.
 const MAX_REASON: usize = 64;
 
 /// A provider's own word for why the model stopped.
-pub(super) fn reason(word: &str) -> String {
+pub(super) fn truncate_reason(word: &str) -> String {
     word.chars().take(MAX_REASON).collect()
 }
 
-/// The hand that passes deltas on. It remembers what cannot be taken back: text. Thinking is shown by nobody but to programs,
-/// which are told when a response begins anew.
-pub(super) struct Hand<'a> {
-    on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
+/// The hand that passes deltas on. It remembers what cannot be taken back: text. Thinking is shown
+/// by nobody but to programs, which are told when a response begins anew.
+pub(super) struct DeltaSink<'a> {
+    on_delta: &'a mut (dyn FnMut(ResponseDelta<'_>) + Send),
     text: String,
     /// Whether what is passed on is seen, and so cannot be taken back.
-    shows: bool,
-    used: bool,
+    is_live: bool,
+    has_shown_text: bool,
     /// How much of the response was kept by now.
-    kept: usize,
+    byte_count: usize,
 }
 
-impl<'a> Hand<'a> {
-    pub(super) fn new(on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send), shows: bool) -> Self {
-        Self { on_delta, text: String::new(), shows, used: false, kept: 0 }
+impl<'a> DeltaSink<'a> {
+    pub(super) fn new(
+        on_delta: &'a mut (dyn FnMut(ResponseDelta<'_>) + Send),
+        is_live: bool,
+    ) -> Self {
+        Self { on_delta, text: String::new(), is_live, has_shown_text: false, byte_count: 0 }
     }
 
     /// Passes on a piece of the response; empty ones are none.
-    pub(super) fn over(&mut self, delta: Delta<'_>) {
+    pub(super) fn send(&mut self, delta: ResponseDelta<'_>) {
         match delta {
-            Delta::Text("") | Delta::Reasoning("") => return,
-            Delta::Text(text) => {
+            ResponseDelta::Text("") | ResponseDelta::Reasoning("") => return,
+            ResponseDelta::Text(text) => {
                 self.text.push_str(text);
-                self.used = self.shows;
+                self.has_shown_text = self.is_live;
             }
             // Nobody who watches holds on to these.
-            Delta::Reasoning(_) | Delta::CallBegun(_) => {}
+            ResponseDelta::Reasoning(_) | ResponseDelta::ToolCallStart(_) => {}
             // The response begins anew.
-            Delta::Retry { .. } => {
+            ResponseDelta::Retry { .. } => {
                 self.text.clear();
-                self.kept = 0;
+                self.byte_count = 0;
             }
         }
         (self.on_delta)(delta);
     }
 
     /// Counts bytes of a response before they are kept; an error if it is endless.
-    pub(super) fn keep(&mut self, bytes: usize, place: &Place) -> Result<(), Failure> {
-        self.kept = self.kept.saturating_add(bytes);
-        if self.kept > MAX_RESPONSE {
-            return Err(place.malformed(&format!("the response is longer than {} MiB", MAX_RESPONSE >> 20)));
+    pub(super) fn count_bytes(
+        &mut self,
+        bytes: usize,
+        place: &ServerEndpoint,
+    ) -> Result<(), AttemptFailure> {
+        self.byte_count = self.byte_count.saturating_add(bytes);
+        if self.byte_count > MAX_RESPONSE {
+            return Err(
+                place.malformed(&format!("the response is longer than {} MiB", MAX_RESPONSE >> 20))
+            );
         }
         Ok(())
     }
 
-    /// Sets a block of text that begins apart from the text before it, for whoever watches and for what is kept (R-130).
-    /// Returns what stands between them.
-    pub(super) fn set_apart(&mut self, begins: &str) -> &'static str {
+    /// Sets a block of text that begins apart from the text before it, for whoever watches and for
+    /// what is kept (R-130). Returns what stands between them.
+    pub(super) fn separate(&mut self, begins: &str) -> &'static str {
         const APART: &str = "\n\n";
-        if self.text.is_empty() || self.text.ends_with('\n') || begins.is_empty() || begins.starts_with('\n') {
+        if self.text.is_empty()
+            || self.text.ends_with('\n')
+            || begins.is_empty()
+            || begins.starts_with('\n')
+        {
             return "";
         }
-        self.over(Delta::Text(APART));
+        self.send(ResponseDelta::Text(APART));
         APART
     }
 
     /// Whether text of the response was shown, after which it cannot begin anew (R-85).
-    pub(super) fn is_used(&self) -> bool {
-        self.used
+    pub(super) fn has_shown_text(&self) -> bool {
+        self.has_shown_text
     }
 
     /// The text that was passed on, of the last attempt; of an endless one its beginning.
@@ -120,8 +140,9 @@ impl<'a> Hand<'a> {
     }
 }
 
-/// A tool's name in the form both providers accept. A model may have called a tool by a name that no tool can have;
-/// the call was answered with an error, but it is part of the history, which must remain acceptable.
+/// A tool's name in the form both providers accept. A model may have called a tool by a name that
+/// no tool can have; the call was answered with an error, but it is part of the history, which must
+/// remain acceptable.
 pub(super) fn wire_name(name: &str) -> Cow<'_, str> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.len() <= 64 && name.chars().all(fits) {
@@ -131,7 +152,8 @@ pub(super) fn wire_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(if fitted.is_empty() { "unnamed".to_owned() } else { fitted })
 }
 
-/// The schema of a tool's input. One without `properties` says the same as one with none, and is refused by OpenAI.
+/// The schema of a tool's input. One without `properties` says the same as one with none, and is
+/// refused by OpenAI.
 pub(super) fn wire_schema(schema: &Value) -> Cow<'_, Value> {
     match schema.as_object() {
         Some(fields) if !fields.contains_key("properties") => {
@@ -143,8 +165,9 @@ pub(super) fn wire_schema(schema: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// The arguments of a call as a JSON object, which is all that a provider accepts in what was said before. A model may have
-/// written something else, or been cut off in the midst of it; the call was answered with an error, and stays in the history.
+/// The arguments of a call as a JSON object, which is all that a provider accepts in what was said
+/// before. A model may have written something else, or been cut off in the midst of it; the call
+/// was answered with an error, and stays in the history.
 pub(super) fn wire_input(arguments: &str) -> Value {
     const UNPARSED: &str = "unparsed_arguments";
     if arguments.trim().is_empty() {
@@ -165,14 +188,16 @@ pub(super) fn wire_arguments(arguments: &str) -> Cow<'_, str> {
 }
 
 /// A summary as it is sent: on the user's side, and plainly not the user's words (R-70).
-pub(super) fn wire_summary(summary: &Summary) -> String {
+pub(super) fn wire_summary(summary: &RollingSummary) -> String {
     let under_way = if summary.until.turn > 0 {
-        " The user's message after it is older than its end: the summary covers part of the work on it."
+        " The user's message after it is older than its end: the summary covers part of the work \
+            on it."
     } else {
         ""
     };
     format!(
-        "[Context from the host, not a message of the user: what was said and done before this, in summary.{under_way}]\n\n{}\n\n[End of the summary.]",
+        "[Context from the host, not a message of the user: what was said and done before this, \
+            in summary.{under_way}]\n\n{}\n\n[End of the summary.]",
         summary.text
     )
 }
@@ -180,12 +205,16 @@ pub(super) fn wire_summary(summary: &Summary) -> String {
 /// Stands where a provider demands text and there is none.
 pub(super) const NO_OUTPUT: &str = "(no output)";
 
-/// A result as text, for formats without a mark for an error: the text of one begins with `Error:`. `picture` is handed the type
-/// and the base64 of each picture, and returns a line to stand for it, if one has to.
-pub(super) fn wire_text(result: &ToolResult, mut picture: impl FnMut(&str, &str) -> Option<String>) -> String {
+/// A result as text, for formats without a mark for an error: the text of one begins with `Error:`.
+/// `picture` is handed the type and the base64 of each picture, and returns a line to stand for it,
+/// if one has to.
+pub(super) fn wire_text(
+    result: &ToolResult,
+    mut picture: impl FnMut(&str, &str) -> Option<String>,
+) -> String {
     let mut text = result.text();
     for piece in &result.content {
-        let Content::Image { media_type, base64 } = piece else { continue };
+        let ResultContent::Image { media_type, base64 } = piece else { continue };
         let Some(remark) = picture(media_type, base64) else { continue };
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
@@ -202,7 +231,7 @@ pub(super) fn wire_text(result: &ToolResult, mut picture: impl FnMut(&str, &str)
 }
 
 /// Stands for a picture where the model cannot be shown any.
-pub(super) fn no_pictures(media_type: &str) -> String {
+pub(super) fn image_unsupported(media_type: &str) -> String {
     format!("[a picture, {media_type}: this model cannot be shown pictures]")
 }
 
@@ -220,7 +249,10 @@ mod tests {
 
     #[test]
     fn a_schema_has_properties_on_the_wire() {
-        assert_eq!(wire_schema(&json!({"type": "object"})).into_owned(), json!({"type": "object", "properties": {}}));
+        assert_eq!(
+            wire_schema(&json!({"type": "object"})).into_owned(),
+            json!({"type": "object", "properties": {}})
+        );
         let whole = json!({"type": "object", "properties": {"a": {}}});
         assert_eq!(wire_schema(&whole).into_owned(), whole);
     }
@@ -238,7 +270,10 @@ mod tests {
         ];
         for (written, sent) in table {
             assert_eq!(wire_arguments(written), sent);
-            assert_eq!(wire_input(written).to_string(), serde_json::from_str::<Value>(sent).expect("JSON").to_string());
+            assert_eq!(
+                wire_input(written).to_string(),
+                serde_json::from_str::<Value>(sent).expect("JSON").to_string()
+            );
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Ids of calls as strict servers take them.
 //!
-//! The ids of a conversation are distinct. A provider that takes fewer characters than another gets an id that depends on
-//! the original one alone, so that it is the same in each request, whatever is left out of it.
+//! The ids of a conversation are distinct. A provider that takes fewer characters than another gets
+//! an id that depends on the original one alone, so that it is the same in each request, whatever
+//! is left out of it.
 
 use std::borrow::Cow;
 
@@ -10,10 +11,10 @@ use sha2::{Digest as _, Sha256};
 use crate::conversation::CallId;
 
 /// How many bytes of an id stay readable where it has to change; a sign and eight digits follow.
-const READABLE: usize = 31;
+const READABLE_LEN: usize = 31;
 
 /// How long the ids of Mistral are.
-const SHORT: usize = 9;
+const SHORT_LEN: usize = 9;
 
 /// An id of letters, digits, `_` and `-`, which is all that Anthropic takes.
 pub(super) fn plain_id(id: &CallId) -> Cow<'_, str> {
@@ -22,19 +23,21 @@ pub(super) fn plain_id(id: &CallId) -> Cow<'_, str> {
     if !id.is_empty() && id.chars().all(fits) {
         return Cow::Borrowed(id);
     }
-    let readable: String = id.chars().map(|c| if fits(c) { c } else { '_' }).take(READABLE).collect();
+    let readable: String =
+        id.chars().map(|c| if fits(c) { c } else { '_' }).take(READABLE_LEN).collect();
     Cow::Owned(format!("{readable}_{:08x}", digest(id) >> 32))
 }
 
-/// An id of nine letters and digits, which is all that Mistral's API and the chat templates of its models take.
+/// An id of nine letters and digits, which is all that Mistral's API and the chat templates of its
+/// models take.
 pub(super) fn short_id(id: &CallId) -> Cow<'_, str> {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let id = id.as_str();
-    if id.len() == SHORT && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+    if id.len() == SHORT_LEN && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Cow::Borrowed(id);
     }
     let mut left = digest(id);
-    let short = (0..SHORT).map(|_| {
+    let short = (0..SHORT_LEN).map(|_| {
         let digit = usize::try_from(left % 62).unwrap_or_default();
         left /= 62;
         char::from(DIGITS[digit])
@@ -52,19 +55,38 @@ mod tests {
 
     #[test]
     fn r021_an_id_is_written_as_strict_servers_take_it_and_stays_itself() {
-        let ids = ["call_1", "functions.grep:0", "functions_grep_0", "functions:grep.0", "é", "abc123XYZ", &"x".repeat(40), "a b"];
+        let ids = [
+            "call_1",
+            "functions.grep:0",
+            "functions_grep_0",
+            "functions:grep.0",
+            "é",
+            "abc123XYZ",
+            &"x".repeat(40),
+            "a b",
+        ];
         let ids: Vec<CallId> = ids.iter().map(|id| CallId::new(*id)).collect();
         let plain: Vec<_> = ids.iter().map(plain_id).collect();
         let short: Vec<_> = ids.iter().map(short_id).collect();
         for id in &plain {
-            assert!(id.len() <= 40 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'), "{id}");
+            assert!(
+                id.len() <= 40
+                    && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'),
+                "{id}"
+            );
         }
-        assert!(short.iter().all(|id| id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric())), "{short:?}");
+        assert!(
+            short.iter().all(|id| id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric())),
+            "{short:?}"
+        );
         for written in [&plain, &short] {
             let distinct: std::collections::HashSet<_> = written.iter().collect();
             assert_eq!(distinct.len(), ids.len(), "{written:?}");
         }
-        assert_eq!((plain[0].as_ref(), plain[2].as_ref(), short[5].as_ref()), ("call_1", "functions_grep_0", "abc123XYZ"));
+        assert_eq!(
+            (plain[0].as_ref(), plain[2].as_ref(), short[5].as_ref()),
+            ("call_1", "functions_grep_0", "abc123XYZ")
+        );
         assert!(plain[1].starts_with("functions_grep_0_"), "{}", plain[1]);
     }
 }

@@ -7,10 +7,10 @@ use reqwest::Url;
 
 /// A place that a plugin can be fetched from, again and again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum PluginSource {
     /// A file, by its absolute path.
     File(PathBuf),
-    /// An address that [`Source::parse`] let pass.
+    /// An address that [`PluginSource::parse`] let pass.
     Url(Url),
 }
 
@@ -19,43 +19,57 @@ pub enum Source {
 pub enum SourceError {
     /// It is not an address.
     #[error("'{0}' is not an address: {1}")]
-    Malformed(String, String),
+    InvalidUrl(String, String),
     /// It has a name or a password in it, which would be kept in the lock file.
-    #[error("the address has a name or a password in it, which would be kept with the plugin; fetch the file yourself, and add that")]
+    #[error(
+        "the address has a name or a password in it, which would be kept with the plugin; fetch \
+            the file yourself, and add that"
+    )]
     Credentials,
     /// What is fetched that way could be anybody's.
     #[error("'{0}' is not fetched: use https, or the path of a file")]
-    NotSecure(String),
+    InsecureUrl(String),
     /// There is no current folder.
     #[error("cannot tell which file '{0}' is: {1}")]
-    NoFolder(String, String),
+    NoCurrentDirectory(String, String),
 }
 
-impl Source {
+impl PluginSource {
     /// Reads what somebody wrote: an address has a scheme, anything else is a path.
     pub fn parse(text: &str) -> Result<Self, SourceError> {
         if !text.contains("://") {
             let absolute = std::path::absolute(Path::new(text));
-            return absolute.map(Self::File).map_err(|error| SourceError::NoFolder(text.to_owned(), error.to_string()));
+            return absolute.map(Self::File).map_err(|error| {
+                SourceError::NoCurrentDirectory(text.to_owned(), error.to_string())
+            });
         }
-        let url = Url::parse(text).map_err(|error| SourceError::Malformed(text.to_owned(), error.to_string()))?;
+        let url = Url::parse(text)
+            .map_err(|error| SourceError::InvalidUrl(text.to_owned(), error.to_string()))?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(SourceError::Credentials);
         }
-        if is_secure(&url) || is_of_this_machine(&url) { Ok(Self::Url(url)) } else { Err(SourceError::NotSecure(text.to_owned())) }
+        if is_secure(&url) || is_loopback_url(&url) {
+            Ok(Self::Url(url))
+        } else {
+            Err(SourceError::InsecureUrl(text.to_owned()))
+        }
     }
 
     /// What the plugin would be called: the file's name without its ending.
-    pub fn name(&self) -> String {
+    pub fn default_plugin_name(&self) -> String {
         let last = match self {
             Self::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            Self::Url(url) => url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default().to_owned(),
+            Self::Url(url) => url
+                .path_segments()
+                .and_then(|mut segments| segments.next_back())
+                .unwrap_or_default()
+                .to_owned(),
         };
         last.strip_suffix(".wasm").unwrap_or(&last).to_owned()
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for PluginSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
@@ -68,16 +82,19 @@ fn is_secure(url: &Url) -> bool {
     url.scheme() == "https" && url.has_host()
 }
 
-/// Whether it is a server on this machine, by the address itself: what a name leads to can be anybody's to say.
-pub(super) fn is_of_this_machine(url: &Url) -> bool {
+/// Whether it is a server on this machine, by the address itself: what a name leads to can be
+/// anybody's to say.
+pub(super) fn is_loopback_url(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    let is_loopback = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    let is_loopback = host == "localhost"
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
     matches!(url.scheme(), "http" | "https") && is_loopback
 }
 
-/// Whether an address may send on to another: never to what is not encrypted, nor from elsewhere to this machine.
-pub(super) fn may_lead_to(from: &Url, to: &Url) -> bool {
-    match (is_of_this_machine(from), is_of_this_machine(to)) {
+/// Whether an address may send on to another: never to what is not encrypted, nor from elsewhere to
+/// this machine.
+pub(super) fn allows_redirect(from: &Url, to: &Url) -> bool {
+    match (is_loopback_url(from), is_loopback_url(to)) {
         (true, true) => from.scheme() == to.scheme() || is_secure(to),
         (true | false, false) => is_secure(to),
         (false, true) => false,
@@ -104,13 +121,17 @@ mod tests {
             ("https://", Some("is not an address")),
         ];
         for (text, problem) in table {
-            match (Source::parse(text), problem) {
-                (Ok(Source::Url(_)), None) => {}
-                (Err(error), Some(problem)) => assert!(error.to_string().contains(problem), "{text}: {error}"),
+            match (PluginSource::parse(text), problem) {
+                (Ok(PluginSource::Url(_)), None) => {}
+                (Err(error), Some(problem)) => {
+                    assert!(error.to_string().contains(problem), "{text}: {error}")
+                }
                 (got, _) => panic!("{text}: {got:?}"),
             }
         }
-        assert!(matches!(Source::parse("a.wasm"), Ok(Source::File(path)) if path.is_absolute()));
+        assert!(
+            matches!(PluginSource::parse("a.wasm"), Ok(PluginSource::File(path)) if path.is_absolute())
+        );
     }
 
     #[test]
@@ -127,13 +148,14 @@ mod tests {
         ];
         for (from, to, may) in table {
             let url = |text| Url::parse(text).expect("it is an address");
-            assert_eq!(may_lead_to(&url(from), &url(to)), may, "{from} to {to}");
+            assert_eq!(allows_redirect(&url(from), &url(to)), may, "{from} to {to}");
         }
     }
 
     #[test]
     fn a_plugin_is_called_as_its_file_is() {
-        let name = |text: &str| Source::parse(text).map(|source| source.name());
+        let name =
+            |text: &str| PluginSource::parse(text).map(|source| source.default_plugin_name());
         assert_eq!(name("https://example.org/x/word_count.wasm?v=2#top"), Ok("word_count".into()));
         assert_eq!(name("some/where/word_count.wasm"), Ok("word_count".into()));
         assert_eq!(name("https://example.org"), Ok(String::new()));

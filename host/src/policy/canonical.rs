@@ -2,13 +2,16 @@
 //!
 //! The audit log names the policy in force by the SHA-256 of this text. Version 1:
 //!
-//! - The first line is `cofferdam policy 1`. Each other line is a JSON array of texts, numbers and lists of these, and says one
-//!   thing. Lines end with a line feed.
-//! - Lines are sorted by their bytes, and none comes twice: neither the order of files nor that of rules means anything, and neither
-//!   does saying a thing twice.
-//! - The first entry is whose word it is: `system`, `user` or `project` (a project that the user trusts speaks as `user`).
-//! - Places, comments, names of files and the tests of rules are not in it, nor is the name of a profile: what the profile says is.
-//! - Lists of which the order means nothing (modes, methods, capabilities) are sorted and without repetition.
+//! - The first line is `cofferdam policy 1`. Each other line is a JSON array of texts, numbers and
+//!   lists of these, and says one thing. Lines end with a line feed.
+//! - Lines are sorted by their bytes, and none comes twice: neither the order of files nor that of
+//!   rules means anything, and neither does saying a thing twice.
+//! - The first entry is whose word it is: `system`, `user` or `project` (a project that the user
+//!   trusts speaks as `user`).
+//! - Places, comments, names of files and the tests of rules are not in it, nor is the name of a
+//!   profile: what the profile says is.
+//! - Lists of which the order means nothing (modes, methods, capabilities) are sorted and without
+//!   repetition.
 //!
 //! | line | says |
 //! |---|---|
@@ -28,10 +31,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Cap, Layer, Lending, Pattern, Policy, Protecting, Rule, SettingRules, Subject, Voice};
+use super::{
+    CapName, GrantRule, Policy, PolicyLayer, PolicyRule, ProtectionRules, RulePattern,
+    SettingRules, ToolSelector, TrustLevel,
+};
 
 /// The first line.
-const HEAD: &str = "cofferdam policy 1";
+const HEADER: &str = "cofferdam policy 1";
 
 impl Policy {
     /// The canonical form of this policy.
@@ -39,63 +45,91 @@ impl Policy {
         let mut lines = BTreeSet::new();
         for (voice, layer) in self.layers() {
             let who = match voice {
-                Voice::System => "system",
-                Voice::User => "user",
-                Voice::Stranger => "project",
+                TrustLevel::System => "system",
+                TrustLevel::User => "user",
+                TrustLevel::Stranger => "project",
             };
-            say(layer, &mut |line| {
+            emit_layer(layer, &mut |line| {
                 let Value::Array(words) = line else { return };
                 let line = Value::Array([vec![json!(who)], words].concat());
                 lines.insert(line.to_string());
             });
         }
-        lines.iter().fold(format!("{HEAD}\n"), |text, line| text + line + "\n")
+        lines.iter().fold(format!("{HEADER}\n"), |text, line| text + line + "\n")
     }
 }
 
 /// Everything that a layer says.
-fn say(layer: &Layer, to: &mut dyn FnMut(Value)) {
+fn emit_layer(layer: &PolicyLayer, to: &mut dyn FnMut(Value)) {
     // Each field by its name, so that a new one is not forgotten.
-    let Layer { source: _, file: _, profile: _, modes, rules, lists, minimum, local, protected, lending, named: _, maxima, settings } =
-        layer;
+    let PolicyLayer {
+        source: _,
+        file: _,
+        profile: _,
+        modes,
+        rules,
+        allow_lists: lists,
+        minimum_sandbox: minimum,
+        local_hosts: local,
+        protected,
+        grants: lending,
+        named_tools: _,
+        max_caps: maxima,
+        settings,
+    } = layer;
     if let Some((modes, _)) = modes {
         to(json!(["modes", sorted(modes.iter().map(|mode| mode.name()))]));
     }
-    for Rule { tool, pattern, written } in rules {
+    for PolicyRule { tool, pattern, source_rule: written } in rules {
         let text = match pattern {
             // What it covers follows from the tool.
-            Pattern::Tool => "",
-            Pattern::Command(_) | Pattern::Read(_) | Pattern::Write(_) | Pattern::Fetch { .. } => &written.text,
+            RulePattern::Tool => "",
+            RulePattern::Command(_)
+            | RulePattern::Read(_)
+            | RulePattern::Write(_)
+            | RulePattern::Fetch { .. } => &written.text,
         };
-        to(json!(["rule", written.kind.section(), written.verdict.name(), subject(tool.as_ref()), text]));
+        to(json!([
+            "rule",
+            written.kind.section(),
+            written.verdict.name(),
+            tool_text(tool.as_ref()),
+            text
+        ]));
     }
     lists.keys().for_each(|kind| to(json!(["allow-list", kind.section()])));
     if let Some((level, _)) = minimum {
         to(json!(["minimum", level.name()]));
     }
     local.iter().for_each(|host| to(json!(["local", host.text])));
-    let Protecting { hidden, read_only, shown, writable } = protected;
-    for (list, patterns) in [("hidden", hidden), ("read_only", read_only), ("shown", shown), ("writable", writable)] {
+    let ProtectionRules { hidden, read_only, shown, writable } = protected;
+    for (list, patterns) in
+        [("hidden", hidden), ("read_only", read_only), ("shown", shown), ("writable", writable)]
+    {
         patterns.iter().for_each(|pattern| to(json!(["protected", list, pattern.text])));
     }
-    for Lending { tool, at_most, never } in lending {
+    for GrantRule { tool, allowed: at_most, denied: never } in lending {
         for (word, kinds) in [("grants", at_most), ("withholds", never)] {
             if let Some((kinds, _)) = kinds {
-                to(json!([word, subject(Some(tool)), sorted(kinds.iter().map(|kind| kind.name()))]));
+                to(json!([
+                    word,
+                    tool_text(Some(tool)),
+                    sorted(kinds.iter().map(|kind| kind.name()))
+                ]));
             }
         }
     }
-    say_settings(settings, to);
+    emit_settings(settings, to);
     for (tool, caps) in maxima {
-        for cap in Cap::ALL {
+        for cap in CapName::ALL {
             if let Some(value) = caps.get(cap) {
-                to(json!(["limit", subject(tool.as_ref()), cap.name(), value]));
+                to(json!(["limit", tool_text(tool.as_ref()), cap.name(), value]));
             }
         }
     }
 }
 
-fn say_settings(settings: &SettingRules, to: &mut dyn FnMut(Value)) {
+fn emit_settings(settings: &SettingRules, to: &mut dyn FnMut(Value)) {
     let SettingRules {
         audit_enabled,
         audit_required,
@@ -129,16 +163,24 @@ fn say_settings(settings: &SettingRules, to: &mut dyn FnMut(Value)) {
     list("commands.read", read.as_ref().map(|(paths, _)| paths.iter().cloned().collect()));
     list("commands.write", write.as_ref().map(|(paths, _)| paths.iter().cloned().collect()));
     list("models.providers", providers.as_ref().map(|(names, _)| names.clone()));
-    list("models.base_urls", base_urls.as_ref().map(|(urls, _)| urls.iter().map(ToString::to_string).collect()));
+    list(
+        "models.base_urls",
+        base_urls.as_ref().map(|(urls, _)| urls.iter().map(ToString::to_string).collect()),
+    );
     list("plugins.digests", digests.as_ref().map(|(digests, _)| digests.clone()));
-    list("plugins.sources", sources.as_ref().map(|(sources, _)| sources.iter().map(ToString::to_string).collect()));
+    list(
+        "plugins.sources",
+        sources.as_ref().map(|(sources, _)| sources.iter().map(ToString::to_string).collect()),
+    );
 }
 
 /// The tool that a line is about. No two tools have names that only differ in case.
-fn subject(tool: Option<&Subject>) -> String {
+fn tool_text(tool: Option<&ToolSelector>) -> String {
     match tool {
-        None | Some(Subject::Every) => String::new(),
-        Some(tool @ (Subject::Name(_) | Subject::Digest(_))) => tool.to_string().to_ascii_lowercase(),
+        None | Some(ToolSelector::Every) => String::new(),
+        Some(tool @ (ToolSelector::Name(_) | ToolSelector::Digest(_))) => {
+            tool.to_string().to_ascii_lowercase()
+        }
     }
 }
 
@@ -148,7 +190,7 @@ fn sorted<'a>(words: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Level;
+    use super::super::PolicyLevel;
     use super::*;
 
     /// One of everything.
@@ -229,34 +271,50 @@ keep = false
 ["system","withholds","",["delegate","fetch"]]
 "#;
 
-    fn canonical(layers: &[(Level, &str)]) -> String {
+    fn canonical(layers: &[(PolicyLevel, &str)]) -> String {
         let mut policy = Policy::default();
         for (at, (level, text)) in layers.iter().enumerate() {
-            policy.add(Layer::parse(*level, &format!("{at}.toml"), text).unwrap_or_else(|error| panic!("{error}")));
+            policy.add_layer(
+                PolicyLayer::parse(*level, &format!("{at}.toml"), text)
+                    .unwrap_or_else(|error| panic!("{error}")),
+            );
         }
         policy.canonical()
     }
 
     #[test]
     fn the_canonical_form_of_version_1_does_not_change() {
-        assert_eq!(canonical(&[(Level::System, SYSTEM)]), CANONICAL);
+        assert_eq!(canonical(&[(PolicyLevel::System, SYSTEM)]), CANONICAL);
         assert_eq!(Policy::default().canonical(), "cofferdam policy 1\n");
         // As the audit log has it.
-        let digest = |text: &str| crate::sandbox::Digest::of(text.as_bytes()).to_string();
-        assert_eq!(digest(&canonical(&[(Level::System, SYSTEM)])), "913b58594c5c9977952d5b7dffa82c0eb7dbc2aad310b347a134990519cf064a");
-        assert_eq!(digest(&Policy::default().canonical()), "e3f8e5038af7e7514a5896b4afbd599fe00bfd995a4c3c3a73678df5fe8f1b9c");
+        let digest =
+            |text: &str| crate::sandbox::ComponentDigest::compute(text.as_bytes()).to_string();
+        assert_eq!(
+            digest(&canonical(&[(PolicyLevel::System, SYSTEM)])),
+            "913b58594c5c9977952d5b7dffa82c0eb7dbc2aad310b347a134990519cf064a"
+        );
+        assert_eq!(
+            digest(&Policy::default().canonical()),
+            "e3f8e5038af7e7514a5896b4afbd599fe00bfd995a4c3c3a73678df5fe8f1b9c"
+        );
     }
 
     #[test]
     fn what_means_nothing_is_not_in_it() {
         let one = "# A comment.\n[commands]\ndeny = [\"a *\", \"b *\"]\n[tools.x]\nuse = \"ask\"";
-        let other = "[tools.X]\nuse = \"ask\"\n\n\n[commands]\ndeny = [\"b *\", { pattern = \"a *\", match = [\"a\"] }, \"b *\"]";
-        assert_eq!(canonical(&[(Level::User, one)]), canonical(&[(Level::User, other)]));
-        let (system, user) = ((Level::System, "modes = [\"ask\"]"), (Level::User, one));
+        let other = "[tools.X]\nuse = \"ask\"\n\n\n[commands]\ndeny = [\"b *\", { pattern = \"a \
+            *\", match = [\"a\"] }, \"b *\"]";
+        assert_eq!(
+            canonical(&[(PolicyLevel::User, one)]),
+            canonical(&[(PolicyLevel::User, other)])
+        );
+        let (system, user) = ((PolicyLevel::System, "modes = [\"ask\"]"), (PolicyLevel::User, one));
         assert_eq!(canonical(&[system, user]), canonical(&[user, system]));
         // One file or two, if it is the same word.
-        let parts =
-            [(Level::User, "[commands]\ndeny = [\"a *\"]"), (Level::User, "[commands]\ndeny = [\"b *\"]\n[tools.\"x\"]\nuse = \"ask\"")];
+        let parts = [
+            (PolicyLevel::User, "[commands]\ndeny = [\"a *\"]"),
+            (PolicyLevel::User, "[commands]\ndeny = [\"b *\"]\n[tools.\"x\"]\nuse = \"ask\""),
+        ];
         assert_eq!(canonical(&parts), canonical(&[user]));
     }
 
@@ -272,11 +330,19 @@ keep = false
             "[write]\ndeny = [\"a *\"]",
             "",
         ];
-        let mut seen: BTreeSet<String> = texts.iter().map(|text| canonical(&[(Level::User, text)])).collect();
-        seen.extend([Level::System, Level::Project].map(|level| canonical(&[(level, base)])));
+        let mut seen: BTreeSet<String> =
+            texts.iter().map(|text| canonical(&[(PolicyLevel::User, text)])).collect();
+        seen.extend(
+            [PolicyLevel::System, PolicyLevel::Project].map(|level| canonical(&[(level, base)])),
+        );
         assert_eq!(seen.len(), texts.len() + 2);
         let mut trusted = Policy::default();
-        trusted.add_trusted(Layer::parse(Level::Project, "p.toml", base).unwrap());
-        assert_eq!(trusted.canonical(), canonical(&[(Level::User, base)]), "the user speaks for it");
+        trusted
+            .add_trusted_layer(PolicyLayer::parse(PolicyLevel::Project, "p.toml", base).unwrap());
+        assert_eq!(
+            trusted.canonical(),
+            canonical(&[(PolicyLevel::User, base)]),
+            "the user speaks for it"
+        );
     }
 }

@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Something that a tool says it needs. Nothing follows from asking alone: see [`Grants`](super::Grants).
+/// Something that a tool says it needs. Nothing follows from asking alone: see
+/// [`Grants`](super::Grants).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Capability {
@@ -87,7 +88,9 @@ impl fmt::Display for Capability {
             Self::WriteFiles => f.write_str("write files of the workspace"),
             Self::RunCommands => f.write_str("run commands"),
             Self::Fetch(hosts) => write!(f, "send HTTP requests to {}", hosts.join(", ")),
-            Self::ReadEnvironment(names) => write!(f, "read the environment variables {}", names.join(", ")),
+            Self::ReadEnvironment(names) => {
+                write!(f, "read the environment variables {}", names.join(", "))
+            }
             Self::Delegate => f.write_str("hand tasks to a sub-agent"),
             Self::KeepState => f.write_str("keep state between calls"),
             Self::PresentPlan => f.write_str("present a plan"),

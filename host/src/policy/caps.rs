@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A cap of a call. Its unit is part of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cap {
+pub enum CapName {
     /// Time in the guest and in what it calls, without approvals and commands.
     Seconds,
     /// All linear memories together.
@@ -32,7 +32,7 @@ pub enum Cap {
     ShownBytes,
 }
 
-impl Cap {
+impl CapName {
     /// All of them.
     pub const ALL: [Self; 10] = [
         Self::Seconds,
@@ -63,8 +63,8 @@ impl Cap {
         }
     }
 
-    /// What may be chosen. The least is what honest tools need; the most is what the engine is set up for, or what a
-    /// machine can be expected to have.
+    /// What may be chosen. The least is what honest tools need; the most is what the engine is set
+    /// up for, or what a machine can be expected to have.
     pub fn range(self) -> RangeInclusive<u64> {
         match self {
             Self::Seconds => 1..=3600,
@@ -99,7 +99,7 @@ impl Cap {
     }
 }
 
-impl fmt::Display for Cap {
+impl fmt::Display for CapName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -108,48 +108,50 @@ impl fmt::Display for Cap {
 /// Chosen caps. One that is absent is not chosen.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Caps(BTreeMap<Cap, u64>);
+pub struct Caps(BTreeMap<CapName, u64>);
 
 /// A cap out of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{cap} = {value} is out of its range: use {} to {}", cap.range().start(), cap.range().end())]
-pub struct OutOfRange {
-    cap: Cap,
+pub struct CapOutOfRange {
+    cap: CapName,
     value: u64,
 }
 
 impl Caps {
     /// Each at its default.
     pub fn defaults() -> Self {
-        Self(Cap::ALL.into_iter().map(|cap| (cap, cap.default_value())).collect())
+        Self(CapName::ALL.into_iter().map(|cap| (cap, cap.default_value())).collect())
     }
 
     /// The chosen value of a cap.
-    pub fn get(&self, cap: Cap) -> Option<u64> {
+    pub fn get(&self, cap: CapName) -> Option<u64> {
         self.0.get(&cap).copied()
     }
 
     /// The value in force: the chosen one, or the default.
-    pub fn value(&self, cap: Cap) -> u64 {
+    pub fn value(&self, cap: CapName) -> u64 {
         self.get(cap).unwrap_or_else(|| cap.default_value())
     }
 
     /// Chooses a cap.
-    pub fn set(&mut self, cap: Cap, value: u64) -> Result<(), OutOfRange> {
+    pub fn set(&mut self, cap: CapName, value: u64) -> Result<(), CapOutOfRange> {
         if !cap.range().contains(&value) {
-            return Err(OutOfRange { cap, value });
+            return Err(CapOutOfRange { cap, value });
         }
         self.0.insert(cap, value);
         Ok(())
     }
 
     /// Whether each is within its range.
-    pub fn check(&self) -> Result<(), OutOfRange> {
-        self.iter().try_for_each(|(cap, value)| if cap.range().contains(&value) { Ok(()) } else { Err(OutOfRange { cap, value }) })
+    pub fn check(&self) -> Result<(), CapOutOfRange> {
+        self.iter().try_for_each(|(cap, value)| {
+            if cap.range().contains(&value) { Ok(()) } else { Err(CapOutOfRange { cap, value }) }
+        })
     }
 
     /// The chosen ones, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (Cap, u64)> {
+    pub fn iter(&self) -> impl Iterator<Item = (CapName, u64)> {
         self.0.iter().map(|(cap, value)| (*cap, *value))
     }
 
@@ -161,9 +163,10 @@ impl Caps {
         Self(all)
     }
 
-    /// These, and no more than those: a maximum that stands alone becomes the value only if the default is above it.
+    /// These, and no more than those: a maximum that stands alone becomes the value only if the
+    /// default is above it.
     #[must_use]
-    pub fn at_most(&self, maxima: &Self) -> Self {
+    pub fn limited_to(&self, maxima: &Self) -> Self {
         let mut lowered = self.clone();
         for (cap, most) in maxima.iter() {
             if lowered.value(cap) > most {
@@ -175,7 +178,7 @@ impl Caps {
 
     /// The smaller of both, where both choose.
     #[must_use]
-    pub fn smaller(&self, other: &Self) -> Self {
+    pub fn min(&self, other: &Self) -> Self {
         let mut all = self.0.clone();
         for (cap, value) in other.iter() {
             all.entry(cap).and_modify(|ours| *ours = (*ours).min(value)).or_insert(value);
@@ -193,7 +196,7 @@ impl Caps {
 mod tests {
     use super::*;
 
-    fn caps(chosen: &[(Cap, u64)]) -> Caps {
+    fn caps(chosen: &[(CapName, u64)]) -> Caps {
         let mut caps = Caps::default();
         chosen.iter().for_each(|(cap, value)| caps.set(*cap, *value).expect("it is in range"));
         caps
@@ -201,24 +204,27 @@ mod tests {
 
     #[test]
     fn every_default_is_in_its_range() {
-        for cap in Cap::ALL {
+        for cap in CapName::ALL {
             assert!(cap.range().contains(&cap.default_value()), "{cap}");
         }
     }
 
     #[test]
     fn r098_a_maximum_lowers_what_is_chosen_and_raises_nothing() {
-        let maxima = caps(&[(Cap::Seconds, 30), (Cap::MemoryMib, 512)]);
-        assert_eq!(caps(&[(Cap::Seconds, 600)]).at_most(&maxima).value(Cap::Seconds), 30);
-        assert_eq!(caps(&[(Cap::Seconds, 5)]).at_most(&maxima).value(Cap::Seconds), 5);
+        let maxima = caps(&[(CapName::Seconds, 30), (CapName::MemoryMib, 512)]);
+        assert_eq!(
+            caps(&[(CapName::Seconds, 600)]).limited_to(&maxima).value(CapName::Seconds),
+            30
+        );
+        assert_eq!(caps(&[(CapName::Seconds, 5)]).limited_to(&maxima).value(CapName::Seconds), 5);
         // The default of 60 s is too much, that of 256 MiB is not.
-        assert_eq!(Caps::default().at_most(&maxima).value(Cap::Seconds), 30);
-        assert_eq!(Caps::default().at_most(&maxima).value(Cap::MemoryMib), 256);
+        assert_eq!(Caps::default().limited_to(&maxima).value(CapName::Seconds), 30);
+        assert_eq!(Caps::default().limited_to(&maxima).value(CapName::MemoryMib), 256);
     }
 
     #[test]
     fn a_value_out_of_range_says_what_is_in_it() {
-        let problem = Caps::default().set(Cap::Seconds, 0).unwrap_err().to_string();
+        let problem = Caps::default().set(CapName::Seconds, 0).unwrap_err().to_string();
         assert_eq!(problem, "seconds = 0 is out of its range: use 1 to 3600");
     }
 }

@@ -1,4 +1,5 @@
-//! What a call would change in the workspace, as it was computed from what it wrote aside, and not from what it says.
+//! What a call would change in the workspace, as it was computed from what it wrote aside, and not
+//! from what it says.
 
 use std::fmt;
 
@@ -9,16 +10,16 @@ use super::WorkspacePath;
 /// All changes of one call, in the order of their paths.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(transparent)]
-pub struct Changes(Vec<Change>);
+pub struct ChangeSet(Vec<FileChange>);
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct FileChange {
     /// What is changed.
     pub path: WorkspacePath,
     /// How.
     #[serde(flatten)]
-    pub act: Act,
+    pub kind: ChangeKind,
     /// The change of a text as a unified diff; `None` for what is no text, or too large to compare.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
@@ -27,18 +28,18 @@ pub struct Change {
 /// The kinds of change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "act", rename_all = "kebab-case")]
-pub enum Act {
+pub enum ChangeKind {
     /// A new file.
     Create {
         /// What it will hold.
-        after: Content,
+        after: ContentDigest,
     },
     /// A file gets another content.
     Modify {
         /// Bytes that it has now.
         before: u64,
         /// What it will hold.
-        after: Content,
+        after: ContentDigest,
     },
     /// A file goes.
     Delete {
@@ -50,7 +51,7 @@ pub enum Act {
         /// Where it is now.
         from: WorkspacePath,
         /// What it will hold.
-        after: Content,
+        after: ContentDigest,
     },
     /// A new directory.
     CreateDirectory,
@@ -67,22 +68,22 @@ pub enum Act {
 
 /// A content, by its size and its digest: what is permitted is this one and no other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Content {
+pub struct ContentDigest {
     /// In bytes.
     pub size: u64,
     /// SHA-256, in hexadecimal.
     pub digest: String,
 }
 
-impl Changes {
+impl ChangeSet {
     /// These, put in order.
-    pub fn new(mut changes: Vec<Change>) -> Self {
+    pub fn new(mut changes: Vec<FileChange>) -> Self {
         changes.sort_by(|a, b| a.path.cmp(&b.path));
         Self(changes)
     }
 
     /// In the order of their paths.
-    pub fn iter(&self) -> std::slice::Iter<'_, Change> {
+    pub fn iter(&self) -> std::slice::Iter<'_, FileChange> {
         self.0.iter()
     }
 
@@ -99,30 +100,44 @@ impl Changes {
     /// Every path that is not what it was before, the old ones of moved files among them.
     pub fn paths(&self) -> impl Iterator<Item = &WorkspacePath> {
         self.0.iter().flat_map(|change| {
-            let from = match &change.act {
-                Act::Move { from, .. } => Some(from),
-                Act::Create { .. } | Act::Modify { .. } | Act::Delete { .. } | Act::CreateDirectory | Act::RemoveDirectory => None,
-                Act::Link { .. } | Act::Unlink => None,
+            let from = match &change.kind {
+                ChangeKind::Move { from, .. } => Some(from),
+                ChangeKind::Create { .. }
+                | ChangeKind::Modify { .. }
+                | ChangeKind::Delete { .. }
+                | ChangeKind::CreateDirectory
+                | ChangeKind::RemoveDirectory => None,
+                ChangeKind::Link { .. } | ChangeKind::Unlink => None,
             };
             std::iter::once(&change.path).chain(from)
         })
     }
 
     /// Whether files are only written and directories made: nothing goes, moves or becomes a link.
-    pub fn only_write(&self) -> bool {
-        self.0.iter().all(|change| match change.act {
-            Act::Create { .. } | Act::Modify { .. } | Act::CreateDirectory => true,
-            Act::Delete { .. } | Act::Move { .. } | Act::RemoveDirectory | Act::Link { .. } | Act::Unlink => false,
+    pub fn has_only_writes(&self) -> bool {
+        self.0.iter().all(|change| match change.kind {
+            ChangeKind::Create { .. } | ChangeKind::Modify { .. } | ChangeKind::CreateDirectory => {
+                true
+            }
+            ChangeKind::Delete { .. }
+            | ChangeKind::Move { .. }
+            | ChangeKind::RemoveDirectory
+            | ChangeKind::Link { .. }
+            | ChangeKind::Unlink => false,
         })
     }
 
-    /// The smallest path that holds everything that is written, apart from directories made on the way.
-    pub fn common(&self) -> Option<WorkspacePath> {
-        let files = || self.0.iter().filter(|change| change.act != Act::CreateDirectory);
-        let mut paths =
-            if files().next().is_some() { files().map(|change| &change.path).collect() } else { self.paths().collect::<Vec<_>>() };
+    /// The smallest path that holds everything that is written, apart from directories made on the
+    /// way.
+    pub fn common_path(&self) -> Option<WorkspacePath> {
+        let files = || self.0.iter().filter(|change| change.kind != ChangeKind::CreateDirectory);
+        let mut paths = if files().next().is_some() {
+            files().map(|change| &change.path).collect()
+        } else {
+            self.paths().collect::<Vec<_>>()
+        };
         let first = paths.pop()?.clone();
-        paths.into_iter().try_fold(first, |common, path| common.common_with(path))
+        paths.into_iter().try_fold(first, |common, path| common.common_ancestor(path))
     }
 
     /// All text diffs one after the other, and a line for each change that has none.
@@ -140,27 +155,31 @@ impl Changes {
     }
 }
 
-impl<'a> IntoIterator for &'a Changes {
-    type Item = &'a Change;
-    type IntoIter = std::slice::Iter<'a, Change>;
+impl<'a> IntoIterator for &'a ChangeSet {
+    type Item = &'a FileChange;
+    type IntoIter = std::slice::Iter<'a, FileChange>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for FileChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = &self.path;
-        match &self.act {
-            Act::Create { after } => write!(f, "create {path} ({} bytes)", after.size),
-            Act::Modify { before, after } => write!(f, "change {path} ({before} → {} bytes)", after.size),
-            Act::Delete { before } => write!(f, "delete {path} ({before} bytes)"),
-            Act::Move { from, after } => write!(f, "move {from} to {path} ({} bytes)", after.size),
-            Act::CreateDirectory => write!(f, "create the directory {path}"),
-            Act::RemoveDirectory => write!(f, "remove the directory {path}"),
-            Act::Link { to } => write!(f, "make {path} a symbolic link to {to}"),
-            Act::Unlink => write!(f, "remove the symbolic link {path}"),
+        match &self.kind {
+            ChangeKind::Create { after } => write!(f, "create {path} ({} bytes)", after.size),
+            ChangeKind::Modify { before, after } => {
+                write!(f, "change {path} ({before} → {} bytes)", after.size)
+            }
+            ChangeKind::Delete { before } => write!(f, "delete {path} ({before} bytes)"),
+            ChangeKind::Move { from, after } => {
+                write!(f, "move {from} to {path} ({} bytes)", after.size)
+            }
+            ChangeKind::CreateDirectory => write!(f, "create the directory {path}"),
+            ChangeKind::RemoveDirectory => write!(f, "remove the directory {path}"),
+            ChangeKind::Link { to } => write!(f, "make {path} a symbolic link to {to}"),
+            ChangeKind::Unlink => write!(f, "remove the symbolic link {path}"),
         }
     }
 }
@@ -169,34 +188,39 @@ impl fmt::Display for Change {
 mod tests {
     use super::*;
 
-    fn change(path: &str, act: Act) -> Change {
-        Change { path: WorkspacePath::parse(path, None).unwrap(), act, diff: None }
+    fn change(path: &str, act: ChangeKind) -> FileChange {
+        FileChange { path: WorkspacePath::parse(path, None).unwrap(), kind: act, diff: None }
     }
 
-    fn content(size: u64) -> Content {
-        Content { size, digest: String::new() }
+    fn content(size: u64) -> ContentDigest {
+        ContentDigest { size, digest: String::new() }
     }
 
     #[test]
     fn the_common_path_leaves_out_directories_made_on_the_way() {
-        let create = |path| change(path, Act::Create { after: content(1) });
-        let common = |changes: Vec<Change>| Changes::new(changes).common().map(|path| path.as_str().to_owned());
-        assert_eq!(common(vec![change("a", Act::CreateDirectory), create("a/b")]), Some("a/b".into()));
+        let create = |path| change(path, ChangeKind::Create { after: content(1) });
+        let common = |changes: Vec<FileChange>| {
+            ChangeSet::new(changes).common_path().map(|path| path.as_str().to_owned())
+        };
+        assert_eq!(
+            common(vec![change("a", ChangeKind::CreateDirectory), create("a/b")]),
+            Some("a/b".into())
+        );
         assert_eq!(common(vec![create("a/b"), create("a/c/d")]), Some("a".into()));
         assert_eq!(common(vec![create("a"), create("b")]), None);
-        assert_eq!(common(vec![change("a", Act::CreateDirectory)]), Some("a".into()));
+        assert_eq!(common(vec![change("a", ChangeKind::CreateDirectory)]), Some("a".into()));
         assert_eq!(common(vec![]), None);
     }
 
     #[test]
     fn each_change_has_its_words() {
         let from = WorkspacePath::parse("old", None).unwrap();
-        let changes = Changes::new(vec![
-            change("a", Act::Create { after: content(1) }),
-            change("b", Act::Modify { before: 1, after: content(2) }),
-            change("c", Act::Delete { before: 3 }),
-            change("d", Act::Move { from, after: content(4) }),
-            change("e", Act::Link { to: "a".into() }),
+        let changes = ChangeSet::new(vec![
+            change("a", ChangeKind::Create { after: content(1) }),
+            change("b", ChangeKind::Modify { before: 1, after: content(2) }),
+            change("c", ChangeKind::Delete { before: 3 }),
+            change("d", ChangeKind::Move { from, after: content(4) }),
+            change("e", ChangeKind::Link { to: "a".into() }),
         ]);
         insta::assert_snapshot!(changes.diff(), @r"
         create a (1 bytes)
@@ -205,7 +229,7 @@ mod tests {
         move old to d (4 bytes)
         make e a symbolic link to a
         ");
-        assert!(!changes.only_write());
+        assert!(!changes.has_only_writes());
         assert!(changes.paths().any(|path| path.as_str() == "old"));
     }
 }

@@ -1,14 +1,14 @@
 //! What can be said of a command line without running it: very little.
 //!
-//! Only a line of plain words is understood here. Everything else (quotes that hide something, variables, pipes, lists,
-//! redirections, substitutions) is *opaque*: it is asked each time and never remembered. Parsing decides what to ask,
-//! not what is safe.
+//! Only a line of plain words is understood here. Everything else (quotes that hide something,
+//! variables, pipes, lists, redirections, substitutions) is *opaque*: it is asked each time and
+//! never remembered. Parsing decides what to ask, not what is safe.
 
 use std::fmt;
 
 use serde::Serialize;
 
-use super::programs::Program;
+use super::programs::ProgramSyntax;
 
 /// A line that consists of plain words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,20 +48,25 @@ impl<'a> SimpleCommand<'a> {
         &self.words
     }
 
-    /// What "don't ask again" would cover: any line of the same subcommand, if that bounds what the line can do, or else
-    /// exactly these words.
+    /// What "don't ask again" would cover: any line of the same subcommand, if that bounds what the
+    /// line can do, or else exactly these words.
     pub fn scope(&self) -> CommandScope {
-        let words = |count: usize| self.words[..count].iter().map(|word| (*word).to_owned()).collect();
+        let words =
+            |count: usize| self.words[..count].iter().map(|word| (*word).to_owned()).collect();
         match self.words[..] {
-            [program, _, ..] if is_bounded(program, &self.words[1..]) => CommandScope::BeginsWith(words(2)),
+            [program, _, ..] if is_bounded(program, &self.words[1..]) => {
+                CommandScope::BeginsWith(words(2))
+            }
             _ => CommandScope::Exactly(words(self.words.len())),
         }
     }
 }
 
-/// Whether a program, called by its plain name, is bound by the first of these words in what it does with the others.
+/// Whether a program, called by its plain name, is bound by the first of these words in what it
+/// does with the others.
 fn is_bounded(program: &str, words: &[&str]) -> bool {
-    Program::named(program).is_some_and(|known| known.name == program && known.is_bounded(words))
+    ProgramSyntax::find(program)
+        .is_some_and(|known| known.name == program && known.is_bounded(words))
 }
 
 impl CommandScope {
@@ -69,9 +74,11 @@ impl CommandScope {
     pub fn covers(&self, line: &str) -> bool {
         SimpleCommand::parse(line).is_some_and(|command| match self {
             Self::BeginsWith(ours) => {
-                let begins = command.words.len() >= ours.len() && ours.iter().zip(&command.words).all(|(ours, theirs)| ours == theirs);
+                let begins = command.words.len() >= ours.len()
+                    && ours.iter().zip(&command.words).all(|(ours, theirs)| ours == theirs);
                 // An option further on may lift the bound that the subcommand sets.
-                begins && ours.first().is_some_and(|program| is_bounded(program, &command.words[1..]))
+                begins
+                    && ours.first().is_some_and(|program| is_bounded(program, &command.words[1..]))
             }
             Self::Exactly(ours) => *ours == command.words,
         })
@@ -97,10 +104,22 @@ mod tests {
 
     #[test]
     fn r039_the_scope_is_narrower_than_the_program() {
-        assert_eq!(scope("cargo test --release").as_deref(), Some("commands that begin with `cargo test`"));
+        assert_eq!(
+            scope("cargo test --release").as_deref(),
+            Some("commands that begin with `cargo test`")
+        );
         assert_eq!(scope("git status").as_deref(), Some("commands that begin with `git status`"));
-        for exact in ["ls -la src", "make", "make test", "rm build", "cp a b", "./git status", "git -C x status", "Git status", "git2 log"]
-        {
+        for exact in [
+            "ls -la src",
+            "make",
+            "make test",
+            "rm build",
+            "cp a b",
+            "./git status",
+            "git -C x status",
+            "Git status",
+            "git2 log",
+        ] {
             assert_eq!(scope(exact), Some(format!("exactly `{exact}`")));
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Place, Policy};
+use super::{Policy, SourceLocation};
 
 /// How much of the machine is closed to a command, the most last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -42,9 +42,9 @@ pub struct CommandRules {
     /// With less than this, commands are refused.
     pub minimum: SandboxLevel,
     /// The place of a policy file that demands it, if it was not the user's own choice.
-    pub demanded_at: Option<Place>,
+    pub required_by: Option<SourceLocation>,
     /// No more than this is used, even where the machine has more.
-    pub at_most: SandboxLevel,
+    pub maximum: SandboxLevel,
     /// Whether commands reach the network.
     pub network: bool,
     /// Absolute paths that they may read besides the usual ones.
@@ -59,8 +59,8 @@ impl Default for CommandRules {
     fn default() -> Self {
         Self {
             minimum: SandboxLevel::Kernel,
-            demanded_at: None,
-            at_most: SandboxLevel::Full,
+            required_by: None,
+            maximum: SandboxLevel::Full,
             network: false,
             read: Vec::new(),
             write: Vec::new(),
@@ -70,12 +70,15 @@ impl Default for CommandRules {
 }
 
 impl CommandRules {
-    /// With what a policy demands: no less of a sandbox than the user chose, and no more of a network.
+    /// With what a policy demands: no less of a sandbox than the user chose, and no more of a
+    /// network.
     #[must_use]
-    pub fn under(self, policy: &Policy) -> Self {
-        let rules = Self { network: self.network && policy.forbids_network().is_none(), ..self };
+    pub fn with_policy(self, policy: &Policy) -> Self {
+        let rules = Self { network: self.network && policy.network_denied_by().is_none(), ..self };
         match policy.minimum_sandbox() {
-            Some((minimum, place)) if minimum > rules.minimum => Self { minimum, demanded_at: Some(place.clone()), ..rules },
+            Some((minimum, place)) if minimum > rules.minimum => {
+                Self { minimum, required_by: Some(place.clone()), ..rules }
+            }
             Some(_) | None => rules,
         }
     }
@@ -98,8 +101,15 @@ pub struct CommandLimits {
 
 impl Default for CommandLimits {
     fn default() -> Self {
-        // Enough for a build with a job for each of 64 cores, and little enough that a fork bomb is a nuisance. Memory is not
-        // bounded: sanitizers and language runtimes reserve terabytes that they do not use.
-        Self { processes: 2048, descriptors: 16_384, file_size: 8 << 30, memory: None, seconds: None }
+        // Enough for a build with a job for each of 64 cores, and little enough that a fork bomb is
+        // a nuisance. Memory is not bounded: sanitizers and language runtimes reserve terabytes
+        // that they do not use.
+        Self {
+            processes: 2048,
+            descriptors: 16_384,
+            file_size: 8 << 30,
+            memory: None,
+            seconds: None,
+        }
     }
 }

@@ -4,25 +4,25 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Capability, Deed, Finding, Place};
+use super::{Action, Capability, ReasonedVerdict, SourceLocation};
 
 /// Why something was refused, for the model and for the user alike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Denial {
     /// Stable and short.
-    pub code: Code,
+    pub code: DenialCode,
     /// What was refused, and why.
     pub reason: String,
     /// What would allow it, if anything does.
     pub remedy: Option<String>,
     /// The place of the rule that decided, if one did. The reason names it too.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
 }
 
 /// The kinds of refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Code {
+pub enum DenialCode {
     /// The tool was not granted what it tried to use.
     NotGranted,
     /// A path is not below the workspace.
@@ -59,7 +59,7 @@ pub enum Code {
     NotRecorded,
 }
 
-impl Code {
+impl DenialCode {
     /// As it stands in a denial.
     pub fn name(self) -> &'static str {
         match self {
@@ -86,26 +86,32 @@ impl Code {
 
 impl Denial {
     /// A refusal that something would lift.
-    pub fn new(code: Code, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub fn new(code: DenialCode, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { code, reason: reason.into(), remedy: Some(remedy.into()), place: None }
     }
 
     /// A refusal that nothing lifts.
-    pub fn fixed(code: Code, reason: impl Into<String>) -> Self {
+    pub fn without_remedy(code: DenialCode, reason: impl Into<String>) -> Self {
         Self { code, reason: reason.into(), remedy: None, place: None }
     }
 
     /// A refusal for a tool that is not given what it asks for.
-    pub fn withheld(tool: &str, capability: &Capability, place: &Place) -> Self {
+    pub fn denied_by_policy(tool: &str, capability: &Capability, place: &SourceLocation) -> Self {
         let reason = format!("{tool} may not {capability}: {place} withholds that.");
         let remedy = format!("What {} says of it would have to change.", place.file);
-        Self { code: Code::Policy, reason, remedy: Some(remedy), place: Some(place.clone()) }
+        Self { code: DenialCode::Policy, reason, remedy: Some(remedy), place: Some(place.clone()) }
     }
 
-    /// A refusal that follows from what was found about something, which names rule, file and line.
-    pub fn found(code: Code, what: &str, act: &Deed<'_>, finding: &Finding) -> Self {
-        let reason = format!("{what}: {}.", finding.why());
-        Self { code, reason, remedy: Some(finding.what_would_change_it(act)), place: finding.place().cloned() }
+    /// A refusal that follows from what was found about something, which names rule, file and line
+    ///
+    pub fn from_verdict(
+        code: DenialCode,
+        what: &str,
+        act: &Action<'_>,
+        finding: &ReasonedVerdict,
+    ) -> Self {
+        let reason = format!("{what}: {}.", finding.describe_reason());
+        Self { code, reason, remedy: Some(finding.remedy(act)), place: finding.location().cloned() }
     }
 }
 

@@ -4,7 +4,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Act, Change, Changes, CommandScope, HostAddress, Mode, SimpleCommand, WorkspacePath};
+use super::{
+    ApprovalMode, ChangeKind, ChangeSet, CommandScope, FileChange, HostAddress, SimpleCommand,
+    WorkspacePath,
+};
 
 /// An act that needs a permit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -17,10 +20,11 @@ pub enum Effect {
         /// Where.
         directory: WorkspacePath,
     },
-    /// Make exactly these changes to the workspace. They were written aside; nothing has happened yet.
+    /// Make exactly these changes to the workspace. They were written aside; nothing has happened
+    /// yet.
     Write {
         /// Never empty: what changes nothing needs no permit.
-        changes: Changes,
+        changes: ChangeSet,
         /// The tool, or a rule about it, wants each of its calls confirmed.
         confirm: bool,
     },
@@ -39,14 +43,15 @@ pub enum Effect {
     Plan {
         /// The plan, in Markdown.
         text: String,
-        /// The mode that is in force afterwards. Whoever proposes the plan has no say in it: the judge puts it in.
-        then: Mode,
+        /// The mode that is in force afterwards. Whoever proposes the plan has no say in it: the
+        /// judge puts it in.
+        then: ApprovalMode,
     },
 }
 
 /// An effect that somebody has to decide on, with everything to decide by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Question {
+pub struct ApprovalQuestion {
     /// The tool that is about to act.
     pub tool: String,
     /// The arguments of the call, as the model wrote them.
@@ -96,11 +101,15 @@ impl Effect {
                 let lines = SimpleCommand::parse(line)?.scope();
                 Some(Scope::Command { tool: tool.to_owned(), directory: directory.clone(), lines })
             }
-            Self::Write { changes, confirm: false } if changes.only_write() => {
-                changes.common().map(|path| Scope::Write { tool: tool.to_owned(), path })
+            Self::Write { changes, confirm: false } if changes.has_only_writes() => {
+                changes.common_path().map(|path| Scope::Write { tool: tool.to_owned(), path })
             }
             Self::Write { .. } => None,
-            Self::Fetch { method, host, .. } => Some(Scope::Fetch { tool: tool.to_owned(), method: method.clone(), host: host.clone() }),
+            Self::Fetch { method, host, .. } => Some(Scope::Fetch {
+                tool: tool.to_owned(),
+                method: method.clone(),
+                host: host.clone(),
+            }),
             Self::Confirmed | Self::Plan { .. } => None,
         }
     }
@@ -110,20 +119,45 @@ impl Scope {
     /// Whether this scope, approved before, covers an effect.
     pub fn covers(&self, tool: &str, effect: &Effect) -> bool {
         match (self, effect) {
-            (Self::Command { tool: approved, directory: place, lines }, Effect::Command { line, directory }) => {
-                approved == tool && place == directory && lines.covers(line)
-            }
+            (
+                Self::Command { tool: approved, directory: place, lines },
+                Effect::Command { line, directory },
+            ) => approved == tool && place == directory && lines.covers(line),
             (Self::Write { tool: approved, path }, Effect::Write { changes, confirm }) => {
-                let covers =
-                    |change: &Change| change.act == Act::CreateDirectory && path.is_within(&change.path) || change.path.is_within(path);
-                !confirm && approved == tool && changes.only_write() && changes.iter().all(covers)
+                let covers = |change: &FileChange| {
+                    change.kind == ChangeKind::CreateDirectory && path.is_within(&change.path)
+                        || change.path.is_within(path)
+                };
+                !confirm
+                    && approved == tool
+                    && changes.has_only_writes()
+                    && changes.iter().all(covers)
             }
-            (Self::Fetch { tool: approved, method, host }, Effect::Fetch { method: asked, host: at, .. }) => {
-                approved == tool && method == asked && host == at
-            }
-            (Self::Command { .. }, Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. })
-            | (Self::Write { .. }, Effect::Command { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. })
-            | (Self::Fetch { .. }, Effect::Command { .. } | Effect::Write { .. } | Effect::Confirmed | Effect::Plan { .. }) => false,
+            (
+                Self::Fetch { tool: approved, method, host },
+                Effect::Fetch { method: asked, host: at, .. },
+            ) => approved == tool && method == asked && host == at,
+            (
+                Self::Command { .. },
+                Effect::Write { .. }
+                | Effect::Fetch { .. }
+                | Effect::Confirmed
+                | Effect::Plan { .. },
+            )
+            | (
+                Self::Write { .. },
+                Effect::Command { .. }
+                | Effect::Fetch { .. }
+                | Effect::Confirmed
+                | Effect::Plan { .. },
+            )
+            | (
+                Self::Fetch { .. },
+                Effect::Command { .. }
+                | Effect::Write { .. }
+                | Effect::Confirmed
+                | Effect::Plan { .. },
+            ) => false,
         }
     }
 }
@@ -134,7 +168,9 @@ impl fmt::Display for Scope {
             Self::Command { directory, lines, .. } if directory.as_str().is_empty() => lines.fmt(f),
             Self::Command { directory, lines, .. } => write!(f, "{lines} in {directory}"),
             Self::Write { tool, path } => write!(f, "{tool} writing {path}"),
-            Self::Fetch { tool, method, host } => write!(f, "{method} requests of {tool} to {host}"),
+            Self::Fetch { tool, method, host } => {
+                write!(f, "{method} requests of {tool} to {host}")
+            }
         }
     }
 }

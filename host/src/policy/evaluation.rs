@@ -1,16 +1,20 @@
 //! The decision about one act, as the checks that lead to it.
 //!
-//! There is one list of checks, in one order. Deciding and explaining both walk it to the first check that has an answer.
+//! There is one list of checks, in one order. Deciding and explaining both walk it to the first
+//! check that has an answer.
 
 use serde::Serialize;
 
-use super::resolved::{Listed, RuleMatches, by_mode};
-use super::{Act, Because, Deed, Effect, Finding, Kind, Match, Mode, Policy, ToolId, Verdict, Voice};
+use super::resolved::{ListedRule, RuleMatches, mode_verdict};
+use super::{
+    Action, ActionKind, ApprovalMode, ChangeKind, Effect, PatternMatch, Policy, ReasonedVerdict,
+    ToolId, TrustLevel, Verdict, VerdictReason,
+};
 
 /// One check of a decision, in the order in which they are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Check {
+pub enum DecisionCheck {
     /// A rule that denies covers the act.
     DenyRules,
     /// Plan mode denies every change.
@@ -35,25 +39,25 @@ pub enum Check {
 
 /// A check that was made, and its answer if it had one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Step {
+pub struct DecisionStep {
     /// Which check.
-    pub check: Check,
+    pub check: DecisionCheck,
     /// What it found. Only the last step of a decision has found something.
-    pub finding: Option<Finding>,
+    pub finding: Option<ReasonedVerdict>,
 }
 
 /// What was found about one act, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Evaluation<'a> {
+pub struct ActionEvaluation<'a> {
     /// The act.
-    pub act: Deed<'a>,
+    pub action: Action<'a>,
     /// The answer.
-    pub finding: Finding,
+    pub finding: ReasonedVerdict,
     /// The checks that were made, the last of which decided.
-    pub steps: Vec<Step>,
+    pub steps: Vec<DecisionStep>,
 }
 
-impl Check {
+impl DecisionCheck {
     /// All of them but the last, which always has an answer.
     const BEFORE_MODE: [Self; 9] = [
         Self::DenyRules,
@@ -68,7 +72,7 @@ impl Check {
     ];
 
     /// What it looks for, in words.
-    pub fn in_words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::DenyRules => "rules that deny",
             Self::PlanMode => "plan mode",
@@ -86,72 +90,114 @@ impl Check {
 
 impl Policy {
     /// Evaluates one act of a tool.
-    pub fn evaluate<'a>(&self, mode: Mode, tool: ToolId<'_>, act: Deed<'a>) -> Evaluation<'a> {
-        let mut steps = Vec::with_capacity(Check::BEFORE_MODE.len() + 1);
+    pub fn evaluate<'a>(
+        &self,
+        mode: ApprovalMode,
+        tool: ToolId<'_>,
+        act: Action<'a>,
+    ) -> ActionEvaluation<'a> {
+        let mut steps = Vec::with_capacity(DecisionCheck::BEFORE_MODE.len() + 1);
         let matches = self.match_rules(tool, &act);
-        for check in Check::BEFORE_MODE {
+        for check in DecisionCheck::BEFORE_MODE {
             let finding = self.check(check, mode, &act, &matches);
-            steps.push(Step { check, finding: finding.clone() });
+            steps.push(DecisionStep { check, finding: finding.clone() });
             if let Some(finding) = finding {
-                return Evaluation { act, finding, steps };
+                return ActionEvaluation { action: act, finding, steps };
             }
         }
-        let finding = by_mode(mode, &act);
-        steps.push(Step { check: Check::Mode, finding: Some(finding.clone()) });
-        Evaluation { act, finding, steps }
+        let finding = mode_verdict(mode, &act);
+        steps.push(DecisionStep { check: DecisionCheck::Mode, finding: Some(finding.clone()) });
+        ActionEvaluation { action: act, finding, steps }
     }
 
-    /// Evaluates all acts of an effect. A link is one more act where its place is a directory of a listed path: what is
-    /// changed behind it is not seen.
-    pub(super) fn evaluate_effect<'a>(&self, mode: Mode, tool: ToolId<'_>, effect: &'a Effect) -> Vec<Evaluation<'a>> {
-        let mut evaluations: Vec<_> = effect.acts().into_iter().map(|act| self.evaluate(mode, tool, act)).collect();
+    /// Evaluates all acts of an effect. A link is one more act where its place is a directory of a
+    /// listed path: what is changed behind it is not seen.
+    pub(super) fn evaluate_effect<'a>(
+        &self,
+        mode: ApprovalMode,
+        tool: ToolId<'_>,
+        effect: &'a Effect,
+    ) -> Vec<ActionEvaluation<'a>> {
+        let mut evaluations: Vec<_> =
+            effect.actions().into_iter().map(|act| self.evaluate(mode, tool, act)).collect();
         if let Effect::Write { changes, .. } = effect {
-            let links = changes.iter().filter(|change| matches!(change.act, Act::Link { .. }));
+            let links =
+                changes.iter().filter(|change| matches!(change.kind, ChangeKind::Link { .. }));
             evaluations.extend(links.filter_map(|change| {
-                let finding = Finding { verdict: Verdict::Ask, because: Because::Listed(self.asked().find_link(&change.path)?) };
-                let steps = vec![Step { check: Check::ListedPaths, finding: Some(finding.clone()) }];
-                Some(Evaluation { act: Deed::Write(Some(&change.path)), finding, steps })
+                let finding = ReasonedVerdict {
+                    verdict: Verdict::Ask,
+                    reason: VerdictReason::Listed(self.approval_paths().find_link(&change.path)?),
+                };
+                let steps = vec![DecisionStep {
+                    check: DecisionCheck::ListedPaths,
+                    finding: Some(finding.clone()),
+                }];
+                Some(ActionEvaluation { action: Action::Write(Some(&change.path)), finding, steps })
             }));
         }
         evaluations
     }
 
     /// The answer for one act of a tool.
-    pub fn find(&self, mode: Mode, tool: ToolId<'_>, act: &Deed<'_>) -> Finding {
+    pub fn verdict(
+        &self,
+        mode: ApprovalMode,
+        tool: ToolId<'_>,
+        act: &Action<'_>,
+    ) -> ReasonedVerdict {
         self.evaluate(mode, tool, act.clone()).finding
     }
 
-    fn check(&self, check: Check, mode: Mode, act: &Deed<'_>, matches: &RuleMatches<'_>) -> Option<Finding> {
+    fn check(
+        &self,
+        check: DecisionCheck,
+        mode: ApprovalMode,
+        act: &Action<'_>,
+        matches: &RuleMatches<'_>,
+    ) -> Option<ReasonedVerdict> {
         let not_listed = |voice| match matches.listed(voice, act.kind()) {
-            Listed::No(because) => Some(Finding { verdict: Verdict::Ask, because }),
-            Listed::Yes(_) | Listed::NoList => None,
+            ListedRule::No(because) => {
+                Some(ReasonedVerdict { verdict: Verdict::Ask, reason: because })
+            }
+            ListedRule::Yes(_) | ListedRule::NoList => None,
         };
         let allowed_by = |voice| match matches.listed(voice, act.kind()) {
-            Listed::Yes(because) => Some(Finding { verdict: Verdict::Allow, because }),
-            Listed::No(_) | Listed::NoList => None,
+            ListedRule::Yes(because) => {
+                Some(ReasonedVerdict { verdict: Verdict::Allow, reason: because })
+            }
+            ListedRule::No(_) | ListedRule::NoList => None,
         };
         match check {
-            Check::DenyRules => matches.strict(Verdict::Deny, Match::Yes),
-            Check::PlanMode => {
-                let changes = matches!(act.kind(), Kind::Commands | Kind::Write);
-                (mode == Mode::Plan && changes).then_some(Finding { verdict: Verdict::Deny, because: Because::Mode(mode) })
+            DecisionCheck::DenyRules => matches.strict(Verdict::Deny, PatternMatch::Yes),
+            DecisionCheck::PlanMode => {
+                let changes = matches!(act.kind(), ActionKind::Commands | ActionKind::Write);
+                (mode == ApprovalMode::Plan && changes).then_some(ReasonedVerdict {
+                    verdict: Verdict::Deny,
+                    reason: VerdictReason::Mode(mode),
+                })
             }
-            Check::ListedPaths => match act {
-                Deed::Write(Some(path)) => {
-                    self.asked().find(path).map(|listed| Finding { verdict: Verdict::Ask, because: Because::Listed(listed) })
-                }
-                Deed::Write(None) | Deed::Command(_) | Deed::Read(_) | Deed::Fetch { .. } | Deed::Use => None,
+            DecisionCheck::ListedPaths => match act {
+                Action::Write(Some(path)) => self.approval_paths().find(path).map(|listed| {
+                    ReasonedVerdict { verdict: Verdict::Ask, reason: VerdictReason::Listed(listed) }
+                }),
+                Action::Write(None)
+                | Action::Command(_)
+                | Action::Read(_)
+                | Action::Fetch { .. }
+                | Action::Use => None,
             },
-            Check::AskRules => matches.strict(Verdict::Ask, Match::Yes),
-            Check::PossibleRules => {
-                let denied = matches.strict(Verdict::Deny, Match::Perhaps);
-                denied.or_else(|| matches.strict(Verdict::Ask, Match::Perhaps))
+            DecisionCheck::AskRules => matches.strict(Verdict::Ask, PatternMatch::Yes),
+            DecisionCheck::PossibleRules => {
+                let denied = matches.strict(Verdict::Deny, PatternMatch::Maybe);
+                denied.or_else(|| matches.strict(Verdict::Ask, PatternMatch::Maybe))
             }
-            Check::SystemList => not_listed(Voice::System),
-            Check::ProjectList => not_listed(Voice::Stranger),
-            Check::UserList => not_listed(Voice::User),
-            Check::AllowRules => allowed_by(Voice::User).or_else(|| allowed_by(Voice::System)),
-            Check::Mode => Some(by_mode(mode, act)),
+            DecisionCheck::SystemList => not_listed(TrustLevel::System),
+            DecisionCheck::ProjectList => not_listed(TrustLevel::Stranger),
+            DecisionCheck::UserList => not_listed(TrustLevel::User),
+            DecisionCheck::AllowRules => {
+                allowed_by(TrustLevel::User).or_else(|| allowed_by(TrustLevel::System))
+            }
+            DecisionCheck::Mode => Some(mode_verdict(mode, act)),
         }
     }
 }

@@ -11,9 +11,11 @@ pub struct Grants {
     pub files: FileGrant,
     /// Whether it may propose commands. Each command line is decided by itself.
     pub commands: bool,
-    /// The requests it may send, as [patterns](super::RequestPattern). Each request is decided by itself.
+    /// The requests it may send, as [patterns](super::RequestPattern). Each request is decided by
+    /// itself.
     pub fetch: Vec<String>,
-    /// Whether it may show plans. Each plan is decided by itself, and one that is accepted ends plan mode.
+    /// Whether it may show plans. Each plan is decided by itself, and one that is accepted ends
+    /// plan mode.
     pub plans: bool,
     /// Whether it finds again what it kept at an earlier call.
     pub state: bool,
@@ -35,9 +37,10 @@ pub enum FileGrant {
 }
 
 impl Grants {
-    /// What a tool that asks for `asked` is given: never more than it asks for. The capabilities that this host
-    /// cannot lend yet are returned as the second part, so that nobody takes silence for consent.
-    pub fn for_asked(asked: &[Capability]) -> (Self, Vec<Capability>) {
+    /// What a tool that asks for `asked` is given: never more than it asks for. The capabilities
+    /// that this host cannot lend yet are returned as the second part, so that nobody takes silence
+    /// for consent.
+    pub fn from_requested(asked: &[Capability]) -> (Self, Vec<Capability>) {
         let mut grants = Self::default();
         let mut not_lent = Vec::new();
         for capability in asked {
@@ -60,15 +63,15 @@ impl Grants {
         *self == Self::default()
     }
 
-    /// Whether a tool with these grants can change anything outside of itself. A plan that is accepted changes the mode;
-    /// what a tool keeps is its own.
-    pub fn can_change_anything(&self) -> bool {
+    /// Whether a tool with these grants can change anything outside of itself. A plan that is
+    /// accepted changes the mode; what a tool keeps is its own.
+    pub fn has_side_effects(&self) -> bool {
         let Self { files, commands, fetch, plans, state: _, agents: _ } = self;
         *commands || *plans || *files == FileGrant::ReadWrite || !fetch.is_empty()
     }
 
     /// The grants in words.
-    pub fn in_words(&self) -> Vec<String> {
+    pub fn describe(&self) -> Vec<String> {
         let Self { files, commands, fetch, plans, state, agents } = self;
         let mut words = Vec::new();
         match files {
@@ -101,31 +104,35 @@ mod tests {
 
     #[test]
     fn nothing_asked_is_nothing_given() {
-        assert_eq!(Grants::for_asked(&[]), (Grants::default(), vec![]));
+        assert_eq!(Grants::from_requested(&[]), (Grants::default(), vec![]));
     }
 
     #[test]
     fn r014_grants_follow_what_is_asked_and_no_more() {
-        let (grants, _) = Grants::for_asked(&[Capability::ReadFiles]);
+        let (grants, _) = Grants::from_requested(&[Capability::ReadFiles]);
         assert_eq!(grants, Grants { files: FileGrant::Read, ..Grants::default() });
-        assert!(!grants.can_change_anything());
-        let (grants, _) = Grants::for_asked(&[Capability::WriteFiles, Capability::ReadFiles]);
+        assert!(!grants.has_side_effects());
+        let (grants, _) = Grants::from_requested(&[Capability::WriteFiles, Capability::ReadFiles]);
         assert_eq!(grants.files, FileGrant::ReadWrite);
-        assert!(grants.can_change_anything());
-        let (grants, _) = Grants::for_asked(&[Capability::KeepState, Capability::Delegate]);
+        assert!(grants.has_side_effects());
+        let (grants, _) = Grants::from_requested(&[Capability::KeepState, Capability::Delegate]);
         assert_eq!(grants, Grants { state: true, agents: true, ..Grants::default() });
-        assert!(!grants.can_change_anything());
-        let (grants, _) = Grants::for_asked(&[Capability::Fetch(vec!["a.example".into()]), Capability::Fetch(vec!["b.example".into()])]);
+        assert!(!grants.has_side_effects());
+        let (grants, _) = Grants::from_requested(&[
+            Capability::Fetch(vec!["a.example".into()]),
+            Capability::Fetch(vec!["b.example".into()]),
+        ]);
         assert_eq!(grants.fetch, ["a.example", "b.example"]);
-        assert!(grants.can_change_anything(), "nobody here knows what a request changes there");
-        let (grants, _) = Grants::for_asked(&[Capability::PresentPlan]);
-        assert!(grants.can_change_anything(), "it can end plan mode");
+        assert!(grants.has_side_effects(), "nobody here knows what a request changes there");
+        let (grants, _) = Grants::from_requested(&[Capability::PresentPlan]);
+        assert!(grants.has_side_effects(), "it can end plan mode");
     }
 
     #[test]
     fn what_cannot_be_lent_is_named() {
         let environment = Capability::ReadEnvironment(vec!["PATH".into()]);
-        let (grants, not_lent) = Grants::for_asked(&[environment.clone(), Capability::RunCommands]);
+        let (grants, not_lent) =
+            Grants::from_requested(&[environment.clone(), Capability::RunCommands]);
         assert!(grants.commands);
         assert_eq!(not_lent, [environment]);
     }

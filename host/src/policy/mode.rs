@@ -6,9 +6,11 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// The user's general answer, chosen at the terminal and never by a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mode {
+pub enum ApprovalMode {
     /// Commands, writes and requests are asked, one by one.
     #[default]
     Ask,
@@ -20,11 +22,11 @@ pub enum Mode {
     Auto,
 }
 
-impl Mode {
+impl ApprovalMode {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Ask, Self::Plan, Self::AutoEdit, Self::Auto];
     /// All of them, the strictest first.
-    pub const FROM_STRICT: [Self; 4] = [Self::Plan, Self::Ask, Self::AutoEdit, Self::Auto];
+    pub const STRICTEST_FIRST: [Self; 4] = [Self::Plan, Self::Ask, Self::AutoEdit, Self::Auto];
 
     /// The one that a single key changes to. It never leads into `auto`: that is said in full.
     #[must_use]
@@ -37,12 +39,19 @@ impl Mode {
     }
 
     /// Says what needs approval where no rule decides.
-    pub fn in_words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Ask => "commands, writes and requests need approval, one by one",
-            Self::Plan => "commands and writes are denied until you accept a plan; requests need approval",
-            Self::AutoEdit => "writes are allowed without asking; commands and requests need approval",
-            Self::Auto => "commands and writes are allowed without asking; requests need approval unless a rule allows the host",
+            Self::Plan => {
+                "commands and writes are denied until you accept a plan; requests need approval"
+            }
+            Self::AutoEdit => {
+                "writes are allowed without asking; commands and requests need approval"
+            }
+            Self::Auto => {
+                "commands and writes are allowed without asking; requests need approval unless a \
+                    rule allows the host"
+            }
         }
     }
 
@@ -57,7 +66,7 @@ impl Mode {
     }
 }
 
-impl fmt::Display for Mode {
+impl fmt::Display for ApprovalMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -68,11 +77,14 @@ impl fmt::Display for Mode {
 #[error("'{0}' is not a mode: use ask, plan, auto-edit or auto")]
 pub struct UnknownMode(String);
 
-impl FromStr for Mode {
+impl FromStr for ApprovalMode {
     type Err = UnknownMode;
 
     fn from_str(word: &str) -> Result<Self, UnknownMode> {
-        Self::ALL.into_iter().find(|mode| mode.name() == word).ok_or_else(|| UnknownMode(word.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|mode| mode.name() == word)
+            .ok_or_else(|| UnknownMode(word.to_owned()))
     }
 }
 
@@ -82,6 +94,9 @@ mod tests {
 
     #[test]
     fn no_key_leads_into_auto() {
-        assert_eq!(Mode::ALL.map(Mode::next), [Mode::Plan, Mode::AutoEdit, Mode::Ask, Mode::Ask]);
+        assert_eq!(
+            ApprovalMode::ALL.map(ApprovalMode::next),
+            [ApprovalMode::Plan, ApprovalMode::AutoEdit, ApprovalMode::Ask, ApprovalMode::Ask]
+        );
     }
 }

@@ -1,27 +1,29 @@
-//! Paths as tools and models write them: relative to the workspace, and never out of it by their own words.
+//! Paths as tools and models write them: relative to the workspace, and never out of it by their
+//! own words.
 //!
-//! This is the first check, which gives a good error. The second is the sandbox's own, which resolves each part
-//! below an open directory and so cannot be fooled by a link or a race.
+//! This is the first check, which gives a good error. The second is the sandbox's own, which
+//! resolves each part below an open directory and so cannot be fooled by a link or a race.
 
 use std::fmt;
 use std::path::Path;
 
 use serde::Serialize;
 
-/// A path below the workspace, with `/` between its parts and no `..` that climbs out. Empty for the workspace itself.
+/// A path below the workspace, with `/` between its parts and no `..` that climbs out. Empty for
+/// the workspace itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct WorkspacePath(String);
 
 /// Why a text is not a path of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PathProblem {
+pub enum PathError {
     /// It begins at the root of the file system.
     #[error("'{0}' is an absolute path; tools take paths relative to the workspace{hint}", hint = self.hint())]
     Absolute(String, Option<String>),
     /// Its `..` lead out.
     #[error("'{0}' leads out of the workspace; tools see nothing outside of it")]
-    Climbs(String),
+    EscapesWorkspace(String),
     /// It has a NUL byte, which no path has.
     #[error("the path contains a NUL byte")]
     Nul,
@@ -30,45 +32,46 @@ pub enum PathProblem {
     TooLong,
 }
 
-impl PathProblem {
+impl PathError {
     fn hint(&self) -> String {
         match self {
             Self::Absolute(_, Some(relative)) => format!(": use '{relative}'"),
             Self::Absolute(_, None) => ", such as 'src/main.rs'".to_owned(),
-            Self::Climbs(_) | Self::Nul | Self::TooLong => String::new(),
+            Self::EscapesWorkspace(_) | Self::Nul | Self::TooLong => String::new(),
         }
     }
 }
 
 impl WorkspacePath {
     /// Linux's `PATH_MAX`.
-    const LONGEST: usize = 4096;
+    const MAX_LEN: usize = 4096;
 
     /// The top of the workspace.
     pub fn root() -> Self {
         Self(String::new())
     }
 
-    /// Reads a path. With the workspace's own absolute path at hand, the error for an absolute path below it
-    /// says what to write instead.
-    pub fn parse(text: &str, workspace: Option<&Path>) -> Result<Self, PathProblem> {
+    /// Reads a path. With the workspace's own absolute path at hand, the error for an absolute path
+    /// below it says what to write instead.
+    pub fn parse(text: &str, workspace: Option<&Path>) -> Result<Self, PathError> {
         if text.contains('\0') {
-            return Err(PathProblem::Nul);
+            return Err(PathError::Nul);
         }
-        if text.len() > Self::LONGEST {
-            return Err(PathProblem::TooLong);
+        if text.len() > Self::MAX_LEN {
+            return Err(PathError::TooLong);
         }
         if text.starts_with('/') {
             let inside = workspace.and_then(|root| Path::new(text).strip_prefix(root).ok());
-            let relative = inside.map(|path| path.to_string_lossy()).filter(|path| !path.is_empty());
-            return Err(PathProblem::Absolute(text.to_owned(), relative.map(Into::into)));
+            let relative =
+                inside.map(|path| path.to_string_lossy()).filter(|path| !path.is_empty());
+            return Err(PathError::Absolute(text.to_owned(), relative.map(Into::into)));
         }
         let mut parts: Vec<&str> = Vec::new();
         for part in text.split('/') {
             match part {
                 "" | "." => {}
                 ".." => {
-                    parts.pop().ok_or_else(|| PathProblem::Climbs(text.to_owned()))?;
+                    parts.pop().ok_or_else(|| PathError::EscapesWorkspace(text.to_owned()))?;
                 }
                 name => parts.push(name),
             }
@@ -82,18 +85,26 @@ impl WorkspacePath {
     }
 
     /// For opening below the workspace's directory: `.` for the workspace itself.
-    pub fn for_open(&self) -> &str {
+    pub fn as_fs_path(&self) -> &str {
         if self.0.is_empty() { "." } else { &self.0 }
     }
 
     /// Whether this is `outer` or lies below it.
     pub fn is_within(&self, outer: &Self) -> bool {
-        outer.0.is_empty() || self.0 == outer.0 || self.0.strip_prefix(&outer.0).is_some_and(|rest| rest.starts_with('/'))
+        outer.0.is_empty()
+            || self.0 == outer.0
+            || self.0.strip_prefix(&outer.0).is_some_and(|rest| rest.starts_with('/'))
     }
 
     /// The longest path that both lie within; `None` if that is the workspace itself.
-    pub fn common_with(&self, other: &Self) -> Option<Self> {
-        let parts: Vec<&str> = self.0.split('/').zip(other.0.split('/')).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
+    pub fn common_ancestor(&self, other: &Self) -> Option<Self> {
+        let parts: Vec<&str> = self
+            .0
+            .split('/')
+            .zip(other.0.split('/'))
+            .take_while(|(a, b)| a == b)
+            .map(|(a, _)| a)
+            .collect();
         let common = parts.join("/");
         (!common.is_empty()).then_some(Self(common))
     }
@@ -106,7 +117,7 @@ impl WorkspacePath {
 
 impl fmt::Display for WorkspacePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.for_open())
+        f.write_str(self.as_fs_path())
     }
 }
 
@@ -117,15 +128,20 @@ mod tests {
     #[test]
     fn r123_paths_that_leave_the_workspace_are_refused() {
         for text in ["..", "../x", "a/../../x", "../../etc/passwd", "a/b/../../../c"] {
-            assert_eq!(WorkspacePath::parse(text, None), Err(PathProblem::Climbs(text.into())), "{text}");
+            assert_eq!(
+                WorkspacePath::parse(text, None),
+                Err(PathError::EscapesWorkspace(text.into())),
+                "{text}"
+            );
         }
-        assert_eq!(WorkspacePath::parse("a\0b", None), Err(PathProblem::Nul));
-        assert_eq!(WorkspacePath::parse(&"x".repeat(5000), None), Err(PathProblem::TooLong));
+        assert_eq!(WorkspacePath::parse("a\0b", None), Err(PathError::Nul));
+        assert_eq!(WorkspacePath::parse(&"x".repeat(5000), None), Err(PathError::TooLong));
     }
 
     #[test]
     fn r123_an_absolute_path_is_refused_with_the_relative_one_where_there_is_one() {
-        let error = |text| WorkspacePath::parse(text, Some(Path::new("/home/w"))).unwrap_err().to_string();
+        let error =
+            |text| WorkspacePath::parse(text, Some(Path::new("/home/w"))).unwrap_err().to_string();
         assert!(error("/home/w/src/a.rs").contains("use 'src/a.rs'"));
         assert!(error("/etc/passwd").contains("relative to the workspace, such as"));
         assert!(!error("/home/w2/a.rs").contains("use '"));
@@ -133,7 +149,9 @@ mod tests {
 
     #[test]
     fn paths_are_read_once_into_one_form() {
-        for (text, read) in [("a/b", "a/b"), ("./a//b/", "a/b"), ("a/../b", "b"), ("", ""), (".", ""), ("a/..", "")] {
+        for (text, read) in
+            [("a/b", "a/b"), ("./a//b/", "a/b"), ("a/../b", "b"), ("", ""), (".", ""), ("a/..", "")]
+        {
             assert_eq!(WorkspacePath::parse(text, None).unwrap().as_str(), read, "{text}");
         }
     }

@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Layer, Level, PolicyError};
+use super::{PolicyError, PolicyLayer, PolicyLevel};
 
 /// A ready-made policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Profile {
+pub enum PolicyProfile {
     /// Looks at everything and changes nothing.
     ReadOnly,
     /// For work on a project with somebody at the terminal.
@@ -25,7 +25,7 @@ pub enum Profile {
 #[error("'{0}' is not a profile: use read-only, develop or locked-down")]
 pub struct UnknownProfile(String);
 
-impl Profile {
+impl PolicyProfile {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::ReadOnly, Self::Develop, Self::LockedDown];
 
@@ -48,22 +48,25 @@ impl Profile {
     }
 
     /// As a layer for whoever chose it.
-    pub fn layer(self, level: Level) -> Result<Layer, PolicyError> {
-        Layer::of_profile(level, &format!("profile {self}"), self.text())
+    pub fn to_layer(self, level: PolicyLevel) -> Result<PolicyLayer, PolicyError> {
+        PolicyLayer::from_profile(level, &format!("profile {self}"), self.text())
     }
 }
 
-impl fmt::Display for Profile {
+impl fmt::Display for PolicyProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Profile {
+impl FromStr for PolicyProfile {
     type Err = UnknownProfile;
 
     fn from_str(word: &str) -> Result<Self, UnknownProfile> {
-        Self::ALL.into_iter().find(|profile| profile.name() == word).ok_or_else(|| UnknownProfile(word.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|profile| profile.name() == word)
+            .ok_or_else(|| UnknownProfile(word.to_owned()))
     }
 }
 
@@ -73,9 +76,9 @@ mod tests {
 
     #[test]
     fn every_profile_is_a_policy() {
-        for profile in Profile::ALL {
-            profile.layer(Level::User).unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(profile.name().parse::<Profile>().unwrap(), profile);
+        for profile in PolicyProfile::ALL {
+            profile.to_layer(PolicyLevel::User).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(profile.name().parse::<PolicyProfile>().unwrap(), profile);
         }
     }
 }

@@ -1,6 +1,11 @@
 //! Generated from `wit/`: the host's side of the contract.
 
-#![allow(missing_docs, unreachable_pub, clippy::cast_possible_truncation, reason = "generated code")]
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::cast_possible_truncation,
+    reason = "generated code"
+)]
 
 wasmtime::component::bindgen!({
     path: "../wit",

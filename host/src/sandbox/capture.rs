@@ -11,25 +11,25 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError};
 
 /// A stream that takes everything, keeps the last `cap` bytes, and counts the rest.
 #[derive(Clone, Debug)]
-pub(super) struct Capture {
-    kept: Arc<Mutex<Kept>>,
+pub(super) struct TailCapture {
+    tail: Arc<Mutex<CapturedTail>>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CapturedTail {
     cap: usize,
     bytes: Vec<u8>,
     dropped: u64,
 }
 
-impl Capture {
+impl TailCapture {
     pub(super) fn new(cap: usize) -> Self {
-        Self { kept: Arc::new(Mutex::new(Kept { cap, bytes: Vec::new(), dropped: 0 })) }
+        Self { tail: Arc::new(Mutex::new(CapturedTail { cap, bytes: Vec::new(), dropped: 0 })) }
     }
 
     /// What was kept, as text; a first line says so if anything was dropped.
     pub(super) fn text(&self) -> String {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&kept.bytes);
         match kept.dropped {
             0 => text.into_owned(),
@@ -37,9 +37,10 @@ impl Capture {
         }
     }
 
-    fn keep(&self, bytes: &[u8]) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        // The last part is kept: a panic's message comes at the end. Trimming at twice the cap keeps this linear.
+    fn push(&self, bytes: &[u8]) {
+        let mut kept = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        // The last part is kept: a panic's message comes at the end. Trimming at twice the cap
+        // keeps this linear.
         let cap = kept.cap;
         let tail = &bytes[bytes.len().saturating_sub(cap)..];
         kept.dropped += (bytes.len() - tail.len()) as u64;
@@ -52,9 +53,9 @@ impl Capture {
     }
 }
 
-impl OutputStream for Capture {
+impl OutputStream for TailCapture {
     fn write(&mut self, bytes: Bytes) -> Result<(), StreamError> {
-        self.keep(&bytes);
+        self.push(&bytes);
         Ok(())
     }
 
@@ -68,17 +69,17 @@ impl OutputStream for Capture {
 }
 
 #[wasmtime_wasi::async_trait]
-impl Pollable for Capture {
+impl Pollable for TailCapture {
     async fn ready(&mut self) {}
 }
 
-impl IsTerminal for Capture {
+impl IsTerminal for TailCapture {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl StdoutStream for Capture {
+impl StdoutStream for TailCapture {
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(self.clone())
     }
@@ -88,9 +89,13 @@ impl StdoutStream for Capture {
     }
 }
 
-impl AsyncWrite for Capture {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
-        self.keep(bytes);
+impl AsyncWrite for TailCapture {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        self.push(bytes);
         Poll::Ready(Ok(bytes.len()))
     }
 
@@ -109,11 +114,11 @@ mod tests {
 
     #[test]
     fn r098_a_flood_keeps_its_end_and_says_what_is_missing() {
-        let capture = Capture::new(10);
-        capture.keep(b"short");
+        let capture = TailCapture::new(10);
+        capture.push(b"short");
         assert_eq!(capture.text(), "short");
-        capture.keep(&[b'x'; 100]);
-        capture.keep(b"the end");
+        capture.push(&[b'x'; 100]);
+        capture.push(b"the end");
         let text = capture.text();
         assert!(text.starts_with("[102 earlier bytes dropped]\n"), "{text}");
         assert!(text.ends_with("the end"));

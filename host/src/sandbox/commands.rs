@@ -1,4 +1,5 @@
-//! `commands`: the guest proposes a line, the gate decides on exactly that line, and what was decided on is what runs.
+//! `commands`: the guest proposes a line, the gate decides on exactly that line, and what was
+//! decided on is what runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,134 +7,180 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::bindings::cofferdam::plugin::commands as wit;
-use super::confine::Commands;
-use super::digest::Digest;
-use super::gate::{Gate, Ruling};
+use super::call_state::{CallState, not_granted};
+use super::confine::CommandSandbox;
+use super::digest::ComponentDigest;
+use super::gate::{Gate, GateRuling};
 use super::listed_files::{ListedChange, ListedFiles};
-use super::process::{self, Ending};
-use super::state::{State, not_granted};
+use super::process::{self, CommandEnding};
 use super::workspace::{Workspace, path_denied};
-use crate::policy::{Code, Denial, Effect, SandboxLevel};
+use crate::policy::{Denial, DenialCode, Effect, SandboxLevel};
 
 /// The contract's 128 KiB; Linux takes no longer argument.
-const LONGEST_LINE: usize = 128 << 10;
+const MAX_LINE_LEN: usize = 128 << 10;
 /// The contract's range, in seconds (R-120).
-const TIMEOUT: std::ops::RangeInclusive<u32> = 1..=600;
+const TIMEOUT_SECONDS: std::ops::RangeInclusive<u32> = 1..=600;
 
 /// Of each command of a call a record is kept, so that a call runs no more than these.
-const MOST_COMMANDS: usize = 1000;
+const MAX_COMMANDS: usize = 1000;
 
 /// What a tool that may propose commands is lent for a call.
-pub(super) struct Lent {
+pub(super) struct CommandsHost {
     workspace: Arc<Workspace>,
     gate: Gate,
-    commands: Arc<Commands>,
-    pub(super) ran: Vec<RanCommand>,
+    commands: Arc<CommandSandbox>,
+    pub(super) records: Vec<RanCommand>,
 }
 
 /// A command that was started: for the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RanCommand {
     /// Of the very line.
-    pub line_sha256: Digest,
+    pub line_sha256: ComponentDigest,
     /// The sandbox that it ran in.
     pub level: SandboxLevel,
     /// How it ended; `None` if it was stopped with its call, or did not get as far as running.
-    pub ending: Option<Ending>,
-    /// What was done about changes that it made to protected paths, and what it changed of the listed files.
+    pub ending: Option<CommandEnding>,
+    /// What was done about changes that it made to protected paths, and what it changed of the
+    /// listed files.
     pub remarks: Vec<String>,
     /// The instruction files, and the files that run code, that it changed.
     #[serde(skip)]
-    pub changed: Vec<ListedChange>,
+    pub changed_files: Vec<ListedChange>,
 }
 
 /// Changed files that are named in the result of a command.
-const MOST_NAMED: usize = 10;
+const MAX_LISTED_CHANGES: usize = 10;
 
-impl Lent {
-    pub(super) fn new(workspace: &Arc<Workspace>, gate: &Gate, commands: &Arc<Commands>) -> Self {
-        Self { workspace: Arc::clone(workspace), gate: Arc::clone(gate), commands: Arc::clone(commands), ran: Vec::new() }
+impl CommandsHost {
+    pub(super) fn new(
+        workspace: &Arc<Workspace>,
+        gate: &Gate,
+        commands: &Arc<CommandSandbox>,
+    ) -> Self {
+        Self {
+            workspace: Arc::clone(workspace),
+            gate: Arc::clone(gate),
+            commands: Arc::clone(commands),
+            records: Vec::new(),
+        }
     }
 }
 
-impl wit::Host for State {
+impl wit::Host for CallState {
     async fn run(&mut self, command: wit::Command) -> Result<wit::Finished, wit::CommandError> {
         let Some(lent) = &mut self.commands else {
             return Err(denied(not_granted("run commands", "run-commands")));
         };
-        let Lent { workspace, gate, commands, ran } = lent;
-        if command.line.len() > LONGEST_LINE || command.line.contains('\0') {
-            return Err(wit::CommandError::Invalid("a command line has at most 128 KiB and no NUL byte".into()));
+        let CommandsHost { workspace, gate, commands, records: ran } = lent;
+        if command.line.len() > MAX_LINE_LEN || command.line.contains('\0') {
+            return Err(wit::CommandError::Invalid(
+                "a command line has at most 128 KiB and no NUL byte".into(),
+            ));
         }
-        if !TIMEOUT.contains(&command.timeout) {
-            return Err(wit::CommandError::Invalid(format!("the timeout is 1 to 600 seconds, not {}", command.timeout)));
+        if !TIMEOUT_SECONDS.contains(&command.timeout) {
+            return Err(wit::CommandError::Invalid(format!(
+                "the timeout is 1 to 600 seconds, not {}",
+                command.timeout
+            )));
         }
-        let directory = workspace.parse(&command.directory).map_err(|problem| denied(path_denied(&problem)))?;
+        let directory =
+            workspace.parse(&command.directory).map_err(|problem| denied(path_denied(&problem)))?;
         // A person may take as long as they like, and a command has a limit of its own.
         let clock = Arc::clone(&self.clock);
         let _waiting = clock.pause();
-        if ran.len() >= MOST_COMMANDS {
-            return Err(denied(Denial::fixed(Code::TooMany, format!("one call runs at most {MOST_COMMANDS} commands."))));
+        if ran.len() >= MAX_COMMANDS {
+            return Err(denied(Denial::without_remedy(
+                DenialCode::TooMany,
+                format!("one call runs at most {MAX_COMMANDS} commands."),
+            )));
         }
         // Nobody is asked about what will not run.
-        let level = commands.admitted().map_err(denied)?;
+        let level = commands.allowed_level().map_err(denied)?;
         let asked = gate(Effect::Command { line: command.line, directory });
         let permit = match asked.await {
-            Ruling::Permitted(permit) => permit,
-            Ruling::Denied(denial) => return Err(denied(denial)),
+            GateRuling::Permitted(permit) => permit,
+            GateRuling::Denied(denial) => return Err(denied(denial)),
         };
         if let Effect::Command { line, .. } = permit.effect() {
             // Now, since the call may end before the command does.
-            let line_sha256 = Digest::of(line.as_bytes());
-            ran.push(RanCommand { line_sha256, level, ending: None, remarks: Vec::new(), changed: Vec::new() });
+            let line_sha256 = ComponentDigest::compute(line.as_bytes());
+            ran.push(RanCommand {
+                line_sha256,
+                level,
+                ending: None,
+                remarks: Vec::new(),
+                changed_files: Vec::new(),
+            });
         }
         let asked = u64::from(command.timeout);
         let shorter = commands.rules().limits.seconds.filter(|most| *most < asked);
         let timeout = Duration::from_secs(shorter.unwrap_or(asked));
-        let before = workspace.look_for_listed_files().await;
+        let before = workspace.scan_listed_files_async().await;
         workspace.links_may_change();
-        match process::run(permit, workspace, timeout, clock.cancel(), commands, level).await {
+        match process::run(permit, workspace, timeout, clock.cancellation(), commands, level).await
+        {
             Ok(mut finished) => {
                 workspace.links_may_change();
-                let after = workspace.look_for_listed_files().await;
+                let after = workspace.scan_listed_files_async().await;
                 let changed = after.changes_since(&before);
-                finished.remarks.extend(describe(&changed, &before, &after));
-                let user_limit = shorter.filter(|_| finished.ending == Ending::TimedOut);
-                finished.remarks.extend(user_limit.map(|most| {
-                    format!("the command was killed after {most} s, the limit of commands here (`max_seconds` under [commands] in the configuration)")
+                finished.notices.extend(describe_changes(&changed, &before, &after));
+                let user_limit = shorter.filter(|_| finished.ending == CommandEnding::TimedOut);
+                finished.notices.extend(user_limit.map(|most| {
+                    format!(
+                        "the command was killed after {most} s, the limit of commands here \
+                        (`max_seconds` under [commands] in the configuration)"
+                    )
                 }));
                 if let Some(record) = ran.last_mut() {
                     record.ending = Some(finished.ending);
-                    record.remarks.clone_from(&finished.remarks);
-                    record.changed = changed;
+                    record.remarks.clone_from(&finished.notices);
+                    record.changed_files = changed;
                 }
                 // A tool says of what timed out that it was at the timeout that it gave itself.
                 if user_limit.is_some() {
-                    finished.ending = Ending::Killed(rustix::process::Signal::KILL.as_raw());
+                    finished.ending = CommandEnding::Killed(rustix::process::Signal::KILL.as_raw());
                 }
                 Ok(finished.into())
             }
-            Err(process::Failed::Cancelled) => Err(denied(Denial::fixed(Code::Cancelled, "the user stopped the request."))),
+            Err(process::CommandFailure::Cancelled) => Err(denied(Denial::without_remedy(
+                DenialCode::Cancelled,
+                "the user stopped the request.",
+            ))),
             Err(
-                failed @ (process::Failed::Directory(..)
-                | process::Failed::Start(_)
-                | process::Failed::Sandbox(_)
-                | process::Failed::Unreported
-                | process::Failed::NotACommand),
+                failed @ (process::CommandFailure::Directory(..)
+                | process::CommandFailure::Start(_)
+                | process::CommandFailure::Sandbox(_)
+                | process::CommandFailure::MissingReport
+                | process::CommandFailure::NotACommand),
             ) => Err(wit::CommandError::Failed(failed.to_string())),
         }
     }
 }
 
 /// What the result of a command says of the listed files that it changed.
-fn describe(changed: &[ListedChange], before: &ListedFiles, after: &ListedFiles) -> Vec<String> {
-    let mut lines: Vec<String> =
-        changed.iter().take(MOST_NAMED).map(|change| format!("the command {}; review it", change.describe())).collect();
-    if let Some(more @ 1..) = changed.len().checked_sub(MOST_NAMED) {
-        lines.push(format!("the command changed {more} more files that tell agents what to do or that programs run code from"));
+fn describe_changes(
+    changed: &[ListedChange],
+    before: &ListedFiles,
+    after: &ListedFiles,
+) -> Vec<String> {
+    let mut lines: Vec<String> = changed
+        .iter()
+        .take(MAX_LISTED_CHANGES)
+        .map(|change| format!("the command {}; review it", change.describe()))
+        .collect();
+    if let Some(more @ 1..) = changed.len().checked_sub(MAX_LISTED_CHANGES) {
+        lines.push(format!(
+            "the command changed {more} more files that tell agents what to do or \
+            that programs run code from"
+        ));
     }
-    if after.is_cut() && !before.is_cut() {
-        lines.push("the command left so many files that changes of instruction files among them may not be noticed".to_owned());
+    if after.is_truncated() && !before.is_truncated() {
+        lines.push(
+            "the command left so many files that changes of instruction files among them \
+            may not be noticed"
+                .to_owned(),
+        );
     }
     lines
 }
@@ -142,15 +189,15 @@ fn denied(denial: Denial) -> wit::CommandError {
     wit::CommandError::Denied(denial.into())
 }
 
-impl From<process::Finished> for wit::Finished {
-    fn from(finished: process::Finished) -> Self {
+impl From<process::FinishedCommand> for wit::Finished {
+    fn from(finished: process::FinishedCommand) -> Self {
         let ending = match finished.ending {
-            process::Ending::Exited(code) => wit::Ending::Exited(code),
-            process::Ending::Killed(signal) => wit::Ending::Killed(signal),
-            process::Ending::TimedOut => wit::Ending::TimedOut,
+            process::CommandEnding::Exited(code) => wit::Ending::Exited(code),
+            process::CommandEnding::Killed(signal) => wit::Ending::Killed(signal),
+            process::CommandEnding::TimedOut => wit::Ending::TimedOut,
         };
         let mut stderr = finished.stderr;
-        for remark in &finished.remarks {
+        for remark in &finished.notices {
             let line_break = if stderr.is_empty() || stderr.ends_with('\n') { "" } else { "\n" };
             stderr = format!("{stderr}{line_break}[sandbox] {remark}\n");
         }

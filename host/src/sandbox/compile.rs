@@ -1,4 +1,5 @@
-//! Compiling, which a hostile component can make take minutes and gigabytes: bounded, and in a process of its own.
+//! Compiling, which a hostile component can make take minutes and gigabytes: bounded, and in a
+//! process of its own.
 
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
@@ -7,21 +8,22 @@ use std::time::{Duration, Instant};
 
 use wasmtime::Engine;
 
-use super::engine::{Allocation, Sandbox, SandboxOptions};
+use super::engine::{InstanceAllocation, SandboxOptions, WasmSandbox};
 use super::os;
 
 /// The largest component that is looked at. The largest in use, CPython's, has 18 MiB.
-pub const LARGEST_COMPONENT: usize = 64 << 20;
+pub const MAX_COMPONENT_SIZE: usize = 64 << 20;
 /// The largest in use take 45 s of one core on a slow machine.
-const TIME: Duration = Duration::from_secs(180);
+const TIME_LIMIT: Duration = Duration::from_secs(180);
 /// Address space of the compiling process.
-const MEMORY: u64 = 8 << 30;
+const MEMORY_LIMIT: u64 = 8 << 30;
 
 /// Who compiles.
 #[derive(Clone, Debug)]
-pub enum Compiler {
-    /// This program, started anew with the arguments `compile-component`; see [`compile_from_stdin`].
-    Process(PathBuf),
+pub enum CompilerKind {
+    /// This program, started anew with the arguments `compile-component`; see
+    /// [`compile_from_stdin`].
+    ChildProcess(PathBuf),
     /// This very process: for components that are trusted.
     InProcess,
 }
@@ -30,22 +32,28 @@ pub enum Compiler {
 pub(super) enum CompileError {
     #[error("{0}")]
     Invalid(String),
-    #[error("compiling it takes longer than {} seconds, which no honest component does", TIME.as_secs())]
-    TooSlow,
+    #[error("compiling it takes longer than {} seconds, which no honest component does", TIME_LIMIT.as_secs())]
+    TimedOut,
     #[error("the compiler cannot be run: {0}")]
     Io(#[from] std::io::Error),
 }
 
-impl Compiler {
-    pub(super) fn compile(&self, engine: &Engine, component: &[u8]) -> Result<Vec<u8>, CompileError> {
+impl CompilerKind {
+    pub(super) fn compile(
+        &self,
+        engine: &Engine,
+        component: &[u8],
+    ) -> Result<Vec<u8>, CompileError> {
         match self {
-            Self::InProcess => engine.precompile_component(component).map_err(|error| CompileError::Invalid(format!("{error:#}"))),
-            Self::Process(program) => in_a_process(program, component),
+            Self::InProcess => engine
+                .precompile_component(component)
+                .map_err(|error| CompileError::Invalid(format!("{error:#}"))),
+            Self::ChildProcess(program) => compile_in_child(program, component),
         }
     }
 }
 
-fn in_a_process(program: &PathBuf, component: &[u8]) -> Result<Vec<u8>, CompileError> {
+fn compile_in_child(program: &PathBuf, component: &[u8]) -> Result<Vec<u8>, CompileError> {
     let mut child = Command::new(program)
         .arg("compile-component")
         .env_clear()
@@ -53,7 +61,9 @@ fn in_a_process(program: &PathBuf, component: &[u8]) -> Result<Vec<u8>, CompileE
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    let (Some(mut stdin), Some(mut stdout), Some(mut stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take()) else {
+    let (Some(mut stdin), Some(mut stdout), Some(mut stderr)) =
+        (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
         return Err(CompileError::Io(std::io::ErrorKind::BrokenPipe.into()));
     };
     std::thread::scope(|scope| {
@@ -75,10 +85,10 @@ fn in_a_process(program: &PathBuf, component: &[u8]) -> Result<Vec<u8>, CompileE
             if let Some(status) = child.try_wait()? {
                 break status;
             }
-            if started.elapsed() > TIME {
+            if started.elapsed() > TIME_LIMIT {
                 child.kill()?;
                 child.wait()?;
-                return Err(CompileError::TooSlow);
+                return Err(CompileError::TimedOut);
             }
             std::thread::sleep(Duration::from_millis(5));
         };
@@ -87,20 +97,32 @@ fn in_a_process(program: &PathBuf, component: &[u8]) -> Result<Vec<u8>, CompileE
         match (status.success(), complaint.is_empty()) {
             (true, _) => Ok(compiled),
             (false, false) => Err(CompileError::Invalid(complaint)),
-            (false, true) => Err(CompileError::Invalid(format!("the compiler ended with {status}"))),
+            (false, true) => {
+                Err(CompileError::Invalid(format!("the compiler ended with {status}")))
+            }
         }
     })
 }
 
-/// The other side of [`Compiler::Process`]: reads a component from standard input, writes machine code to standard
-/// output. It bounds itself before it reads anything.
+/// The other side of [`CompilerKind::ChildProcess`]: reads a component from standard input, writes
+/// machine code to standard output. It bounds itself before it reads anything.
 pub fn compile_from_stdin() -> Result<(), String> {
-    os::limit_compiler(2 * TIME, MEMORY).map_err(|error| format!("cannot limit itself: {error}"))?;
+    os::limit_compiler(2 * TIME_LIMIT, MEMORY_LIMIT)
+        .map_err(|error| format!("cannot limit itself: {error}"))?;
     let mut component = Vec::new();
-    let most = LARGEST_COMPONENT as u64 + 1;
-    std::io::stdin().lock().take(most).read_to_end(&mut component).map_err(|error| error.to_string())?;
-    let options = SandboxOptions { allocation: Allocation::OnDemand, compiler: Compiler::InProcess, cache: None };
-    let sandbox = Sandbox::new(options).map_err(|error| error.to_string())?;
-    let compiled = sandbox.engine.precompile_component(&component).map_err(|error| format!("{error:#}"))?;
+    let most = MAX_COMPONENT_SIZE as u64 + 1;
+    std::io::stdin()
+        .lock()
+        .take(most)
+        .read_to_end(&mut component)
+        .map_err(|error| error.to_string())?;
+    let options = SandboxOptions {
+        allocation: InstanceAllocation::OnDemand,
+        compiler: CompilerKind::InProcess,
+        cache: None,
+    };
+    let sandbox = WasmSandbox::new(options).map_err(|error| error.to_string())?;
+    let compiled =
+        sandbox.engine.precompile_component(&component).map_err(|error| format!("{error:#}"))?;
     std::io::stdout().lock().write_all(&compiled).map_err(|error| error.to_string())
 }

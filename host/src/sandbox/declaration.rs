@@ -12,11 +12,11 @@ use crate::policy::{Capability, RequestPattern};
 
 /// A plugin's tools and what its component imports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Declaration {
+pub struct PluginDeclaration {
     /// In the plugin's order.
     pub tools: Vec<DeclaredTool>,
     /// What the component could use if it were granted.
-    pub imports: Imports,
+    pub imports: ComponentImports,
 }
 
 /// One tool as its plugin describes it.
@@ -38,17 +38,17 @@ pub struct DeclaredTool {
 
 /// What a component imports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Imports {
+pub struct ComponentImports {
     /// The names of all imported interfaces, in order.
     pub interfaces: Vec<String>,
     /// Those among them that this host lends.
-    pub lent: BTreeSet<Lent>,
+    pub lent: BTreeSet<HostInterface>,
 }
 
 /// An interface of this host that is a power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Lent {
+pub enum HostInterface {
     /// Looking at files.
     Workspace,
     /// Running commands.
@@ -63,8 +63,9 @@ pub enum Lent {
     State,
 }
 
-impl Lent {
-    const ALL: [Self; 6] = [Self::Workspace, Self::Commands, Self::Http, Self::Plans, Self::Agents, Self::State];
+impl HostInterface {
+    const ALL: [Self; 6] =
+        [Self::Workspace, Self::Commands, Self::Http, Self::Plans, Self::Agents, Self::State];
 
     /// Its name in the contract.
     pub fn interface(self) -> &'static str {
@@ -80,7 +81,7 @@ impl Lent {
     }
 
     /// Whether asking for this is asking for the interface.
-    pub fn is_asked_by(self, capability: &Capability) -> bool {
+    pub fn is_requested_by(self, capability: &Capability) -> bool {
         let interface = match capability {
             Capability::ReadFiles | Capability::WriteFiles => Self::Workspace,
             Capability::RunCommands => Self::Commands,
@@ -94,42 +95,53 @@ impl Lent {
     }
 }
 
-impl fmt::Display for Lent {
+impl fmt::Display for HostInterface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.interface())
     }
 }
 
-impl Imports {
-    pub(super) fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+impl ComponentImports {
+    pub(super) fn from_names<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut interfaces: Vec<String> = names.map(str::to_owned).collect();
         interfaces.sort();
-        let imports = |lent: &Lent| interfaces.iter().any(|name| name.split('@').next() == Some(lent.interface()));
-        let lent = Lent::ALL.into_iter().filter(imports).collect();
+        let imports = |lent: &HostInterface| {
+            interfaces.iter().any(|name| name.split('@').next() == Some(lent.interface()))
+        };
+        let lent = HostInterface::ALL.into_iter().filter(imports).collect();
         Self { interfaces, lent }
     }
 }
 
 /// The contract's caps.
-const MOST_TOOLS: usize = 64;
-const LONGEST_NAME: usize = 64;
-const LONGEST_DESCRIPTION: usize = 16 << 10;
-/// What one tool asks for: hosts, names of variables, and capabilities. Each is shown to the user, and compared with what was
-/// accepted.
-const MOST_ASKED: usize = 256;
+const MAX_TOOLS: usize = 64;
+const MAX_NAME_LEN: usize = 64;
+const MAX_DESCRIPTION_LEN: usize = 16 << 10;
+/// What one tool asks for: hosts, names of variables, and capabilities. Each is shown to the user,
+/// and compared with what was accepted.
+const MAX_REQUESTED: usize = 256;
 /// Bytes of a host or of the name of a variable.
-const LONGEST_ASKED: usize = 512;
+const MAX_REQUESTED_LEN: usize = 512;
 /// Interfaces that a component imports, in each of their versions. All of WASI has some thirty.
-const MOST_IMPORTS: usize = 256;
+const MAX_IMPORTS: usize = 256;
 
-impl Declaration {
+impl PluginDeclaration {
     /// Takes what `list-tools` answered, or says what is wrong with it.
-    pub(super) fn check(tools: Vec<wit::Tool>, imports: Imports) -> Result<Self, String> {
-        if imports.interfaces.len() > MOST_IMPORTS {
-            return Err(format!("it imports {} interfaces; a plugin imports at most {MOST_IMPORTS}", imports.interfaces.len()));
+    pub(super) fn from_wit(
+        tools: Vec<wit::Tool>,
+        imports: ComponentImports,
+    ) -> Result<Self, String> {
+        if imports.interfaces.len() > MAX_IMPORTS {
+            return Err(format!(
+                "it imports {} interfaces; a plugin imports at most {MAX_IMPORTS}",
+                imports.interfaces.len()
+            ));
         }
-        if tools.is_empty() || tools.len() > MOST_TOOLS {
-            return Err(format!("it declares {} tools; a plugin has 1 to {MOST_TOOLS}", tools.len()));
+        if tools.is_empty() || tools.len() > MAX_TOOLS {
+            return Err(format!(
+                "it declares {} tools; a plugin has 1 to {MAX_TOOLS}",
+                tools.len()
+            ));
         }
         let mut names = BTreeSet::new();
         let tools = tools
@@ -146,8 +158,13 @@ impl Declaration {
     }
 
     /// The interfaces that are imported and that no tool asks for.
-    pub fn imported_but_not_asked(&self) -> Vec<Lent> {
-        let asked = |lent: &Lent| self.tools.iter().flat_map(|tool| &tool.asks).any(|capability| lent.is_asked_by(capability));
+    pub fn unrequested_imports(&self) -> Vec<HostInterface> {
+        let asked = |lent: &HostInterface| {
+            self.tools
+                .iter()
+                .flat_map(|tool| &tool.asks)
+                .any(|capability| lent.is_requested_by(capability))
+        };
         self.imports.lent.iter().copied().filter(|lent| !asked(lent)).collect()
     }
 }
@@ -155,12 +172,16 @@ impl Declaration {
 fn check_tool(tool: wit::Tool) -> Result<DeclaredTool, String> {
     let name = tool.name;
     let well_formed = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-    if name.is_empty() || name.len() > LONGEST_NAME || !well_formed {
-        let shown: String = name.chars().take(LONGEST_NAME).collect();
-        return Err(format!("the tool name {shown:?} is not 1 to {LONGEST_NAME} of a-z, A-Z, 0-9, _ and -"));
+    if name.is_empty() || name.len() > MAX_NAME_LEN || !well_formed {
+        let shown: String = name.chars().take(MAX_NAME_LEN).collect();
+        return Err(format!(
+            "the tool name {shown:?} is not 1 to {MAX_NAME_LEN} of a-z, A-Z, 0-9, _ and -"
+        ));
     }
-    if tool.description.len() > LONGEST_DESCRIPTION {
-        return Err(format!("the description of {name} is longer than {LONGEST_DESCRIPTION} bytes"));
+    if tool.description.len() > MAX_DESCRIPTION_LEN {
+        return Err(format!(
+            "the description of {name} is longer than {MAX_DESCRIPTION_LEN} bytes"
+        ));
     }
     let asked = |capability: &wit::Capability| match capability {
         wit::Capability::Fetch(texts) | wit::Capability::ReadEnvironment(texts) => {
@@ -168,10 +189,16 @@ fn check_tool(tool: wit::Tool) -> Result<DeclaredTool, String> {
         }
         _ => (1, 0),
     };
-    let (count, longest) =
-        tool.capabilities.iter().map(asked).fold((0, 0), |(count, longest), (more, length)| (count + more, longest.max(length)));
-    if count > MOST_ASKED || longest > LONGEST_ASKED {
-        return Err(format!("{name} asks for more than {MOST_ASKED} things, or for one with a name of more than {LONGEST_ASKED} bytes"));
+    let (count, longest) = tool
+        .capabilities
+        .iter()
+        .map(asked)
+        .fold((0, 0), |(count, longest), (more, length)| (count + more, longest.max(length)));
+    if count > MAX_REQUESTED || longest > MAX_REQUESTED_LEN {
+        return Err(format!(
+            "{name} asks for more than {MAX_REQUESTED} things, or for one with a name of more \
+                than {MAX_REQUESTED_LEN} bytes"
+        ));
     }
     for capability in &tool.capabilities {
         if let wit::Capability::Fetch(hosts) = capability
@@ -180,7 +207,8 @@ fn check_tool(tool: wit::Tool) -> Result<DeclaredTool, String> {
             return Err(format!("{name} asks for a host that cannot be understood: {problem}"));
         }
     }
-    let input_schema = schema::check(&tool.input_schema).map_err(|problem| format!("the input schema of {name} {problem}"))?;
+    let input_schema = schema::check(&tool.input_schema)
+        .map_err(|problem| format!("the input schema of {name} {problem}"))?;
     Ok(DeclaredTool {
         description: tool.description,
         input_schema,
@@ -221,7 +249,8 @@ mod tests {
     }
 
     fn problem(tools: Vec<wit::Tool>) -> String {
-        Declaration::check(tools, Imports::of([].into_iter())).unwrap_err()
+        PluginDeclaration::from_wit(tools, ComponentImports::from_names([].into_iter()))
+            .unwrap_err()
     }
 
     const OBJECT: &str = r#"{"type":"object"}"#;
@@ -240,9 +269,11 @@ mod tests {
         let asking = |capabilities: Vec<wit::Capability>| {
             let mut tool = tool("other", OBJECT);
             tool.capabilities = capabilities;
-            Declaration::check(vec![tool], Imports::of([].into_iter()))
+            PluginDeclaration::from_wit(vec![tool], ComponentImports::from_names([].into_iter()))
         };
-        let hosts = |count: usize| wit::Capability::Fetch((0..count).map(|n| format!("h{n}.example")).collect());
+        let hosts = |count: usize| {
+            wit::Capability::Fetch((0..count).map(|n| format!("h{n}.example")).collect())
+        };
         assert!(asking(vec![hosts(200), wit::Capability::ReadFiles]).is_ok());
         for asked in [
             vec![hosts(257)],
@@ -251,21 +282,32 @@ mod tests {
             vec![wit::Capability::ReadEnvironment(vec![String::new(); 257])],
             vec![wit::Capability::ReadEnvironment(vec!["x".repeat(513)])],
         ] {
-            assert!(asking(asked).is_err_and(|problem| problem.contains("asks for more than 256 things")));
+            assert!(
+                asking(asked)
+                    .is_err_and(|problem| problem.contains("asks for more than 256 things"))
+            );
         }
     }
 
     #[test]
     fn a_component_imports_what_there_is() {
         let names: Vec<String> = (0..300).map(|n| format!("wasi:cli/exit@0.2.{n}")).collect();
-        let imports = Imports::of(names.iter().map(String::as_str));
-        let problem = Declaration::check(vec![tool("other", OBJECT)], imports).unwrap_err();
+        let imports = ComponentImports::from_names(names.iter().map(String::as_str));
+        let problem =
+            PluginDeclaration::from_wit(vec![tool("other", OBJECT)], imports).unwrap_err();
         assert!(problem.contains("it imports 300 interfaces"), "{problem}");
     }
 
     #[test]
     fn imports_are_recognised_whatever_their_version() {
-        let imports = Imports::of(["wasi:cli/exit@0.2.6", "cofferdam:plugin/commands@0.1.7", "cofferdam:plugin/types@0.1.0"].into_iter());
-        assert_eq!(imports.lent, BTreeSet::from([Lent::Commands]));
+        let imports = ComponentImports::from_names(
+            [
+                "wasi:cli/exit@0.2.6",
+                "cofferdam:plugin/commands@0.1.7",
+                "cofferdam:plugin/types@0.1.0",
+            ]
+            .into_iter(),
+        );
+        assert_eq!(imports.lent, BTreeSet::from([HostInterface::Commands]));
     }
 }

@@ -8,17 +8,18 @@ use sha2::{Digest as _, Sha256};
 /// The SHA-256 of a component, in lower-case hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Digest(String);
+pub struct ComponentDigest(String);
 
-impl Digest {
+impl ComponentDigest {
     /// Of these bytes.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn compute(bytes: &[u8]) -> Self {
         Self(hex(&Sha256::digest(bytes)))
     }
 
     /// From its 64 digits, as somebody wrote them down; `None` if they are no digest.
     pub fn parse(digits: &str) -> Option<Self> {
-        let well_formed = digits.len() == 64 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        let well_formed =
+            digits.len() == 64 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         well_formed.then(|| Self(digits.to_owned()))
     }
 
@@ -33,7 +34,7 @@ impl Digest {
     }
 }
 
-impl fmt::Display for Digest {
+impl fmt::Display for ComponentDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

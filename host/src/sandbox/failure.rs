@@ -1,16 +1,17 @@
-//! Why a call did not do what was asked: by the tool's own word, by running into a wall, or by a fault of the host.
+//! Why a call did not do what was asked: by the tool's own word, by running into a wall, or by a
+//! fault of the host.
 
 use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
 
 use super::bindings::exports::cofferdam::plugin::tools as wit;
-use super::clock::Stop;
-use super::limits::{Exceeded, Limits};
-use super::state::State;
+use super::call_state::CallState;
+use super::clock::CallStopReason;
+use super::limits::{CallLimits, ExceededCap};
 
 /// A call that failed. Each text is written for the model and fits the user as well.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum CallFailure {
     /// The tool found the input to make no sense.
     #[error("invalid input{at}: {message}", at = if pointer.is_empty() { String::new() } else { format!(" at {pointer}") })]
     InvalidInput {
@@ -46,13 +47,13 @@ pub enum Failure {
     Trapped(String),
     /// The answer was not acceptable.
     #[error("{0}")]
-    BadAnswer(String),
+    InvalidResult(String),
     /// The tool did its work, and what it wrote was not taken over.
     #[error("{0}")]
     NotChanged(String),
     /// The tool did its work, and some of what it wrote was taken over, or may have been.
     #[error("{0}")]
-    HalfChanged(String),
+    PartlyChanged(String),
     /// The request was cancelled.
     #[error("cancelled")]
     Cancelled,
@@ -64,10 +65,12 @@ pub enum Failure {
     Host(String),
 }
 
-impl From<wit::ToolError> for Failure {
+impl From<wit::ToolError> for CallFailure {
     fn from(error: wit::ToolError) -> Self {
         match error {
-            wit::ToolError::InvalidInput(problem) => Self::InvalidInput { pointer: problem.pointer, message: problem.message },
+            wit::ToolError::InvalidInput(problem) => {
+                Self::InvalidInput { pointer: problem.pointer, message: problem.message }
+            }
             wit::ToolError::NotFound(what) => Self::NotFound(what),
             wit::ToolError::Denied(denial) => Self::Denied {
                 code: denial.code,
@@ -80,9 +83,9 @@ impl From<wit::ToolError> for Failure {
     }
 }
 
-impl Failure {
+impl CallFailure {
     /// The kind of the one failure after which something may have changed.
-    pub const HALF_CHANGED: &str = "half-changed";
+    pub const PARTLY_CHANGED: &str = "half-changed";
 
     /// The kind of failure in a word, for programs.
     pub fn kind(&self) -> &'static str {
@@ -94,55 +97,81 @@ impl Failure {
             Self::ToolFailed(_) => "failed",
             Self::LimitExceeded(_) => "limit-exceeded",
             Self::Trapped(_) => "crashed",
-            Self::BadAnswer(_) => "bad-answer",
+            Self::InvalidResult(_) => "bad-answer",
             Self::NotChanged(_) => "not-changed",
-            Self::HalfChanged(_) => Self::HALF_CHANGED,
+            Self::PartlyChanged(_) => Self::PARTLY_CHANGED,
             Self::Cancelled => "cancelled",
             Self::Unavailable(_) => "unavailable",
             Self::Host(_) => "host-failure",
         }
     }
 
-    pub(super) fn stopped(stop: Stop, limits: &Limits) -> Self {
+    pub(super) fn from_stop(stop: CallStopReason, limits: &CallLimits) -> Self {
         match stop {
-            Stop::Cancelled => Self::Cancelled,
-            Stop::Expired => Self::LimitExceeded(format!("it ran longer than its {} seconds", limits.time.as_secs_f64())),
+            CallStopReason::Cancelled => Self::Cancelled,
+            CallStopReason::Expired => Self::LimitExceeded(format!(
+                "it ran longer than its {} seconds",
+                limits.time.as_secs_f64()
+            )),
         }
     }
 
-    /// What an error of wasmtime means for a call: the cap that was run into, if one was, or else the trap in words
-    /// with what the guest wrote last (a panic's message, in most languages).
-    pub(super) fn from_wasmtime(error: &wasmtime::Error, state: &State, limits: &Limits) -> Self {
-        if let Some(stop) = state.clock.stop() {
-            return Self::stopped(stop, limits);
+    /// What an error of wasmtime means for a call: the cap that was run into, if one was, or else
+    /// the trap in words with what the guest wrote last (a panic's message, in most languages).
+    pub(super) fn from_wasmtime(
+        error: &wasmtime::Error,
+        state: &CallState,
+        limits: &CallLimits,
+    ) -> Self {
+        if let Some(stop) = state.clock.stop_reason() {
+            return Self::from_stop(stop, limits);
         }
         if error.is::<wasmtime::PoolConcurrencyLimitError>() {
             return Self::Unavailable("as many calls run as there is room for".into());
         }
         match state.meter.exceeded {
-            Some(Exceeded::Memory) => {
-                return Self::LimitExceeded(format!("it needs more than its {} MiB of memory", limits.memory >> 20));
+            Some(ExceededCap::Memory) => {
+                return Self::LimitExceeded(format!(
+                    "it needs more than its {} MiB of memory",
+                    limits.memory >> 20
+                ));
             }
-            Some(Exceeded::Table) => {
-                return Self::LimitExceeded(format!("it needs a table of more than {} elements", limits.table_elements));
+            Some(ExceededCap::Table) => {
+                return Self::LimitExceeded(format!(
+                    "it needs a table of more than {} elements",
+                    limits.table_elements
+                ));
             }
             None => {}
         }
         if let Some(ResourceTableError::Full) = error.downcast_ref::<ResourceTableError>() {
-            return Self::LimitExceeded(format!("it holds more than {} handles to files, streams and the like", limits.handles));
+            return Self::LimitExceeded(format!(
+                "it holds more than {} handles to files, streams and the like",
+                limits.handles
+            ));
         }
-        // wasmtime keeps the type of this error to itself; a test of the enclosure notices when the words change.
+        // wasmtime keeps the type of this error to itself; a test of the enclosure notices when the
+        // words change.
         if error.root_cause().to_string().contains("fuel allocated for hostcalls") {
-            return Self::LimitExceeded(format!("it handed over more than {} MiB at once", limits.crossing >> 20));
+            return Self::LimitExceeded(format!(
+                "it handed over more than {} MiB at once",
+                limits.crossing >> 20
+            ));
         }
         let what = match error.downcast_ref::<Trap>() {
             Some(Trap::StackOverflow) => "its stack overflowed".to_owned(),
-            Some(Trap::UnreachableCodeReached) => "it gave up (unreachable code reached)".to_owned(),
+            Some(Trap::UnreachableCodeReached) => {
+                "it gave up (unreachable code reached)".to_owned()
+            }
             Some(trap) => trap.to_string(),
             None => error.root_cause().to_string(),
         };
         let last_words = last_lines(&state.stderr.text());
-        if last_words.is_empty() { Self::Trapped(what) } else { Self::Trapped(format!("{what}\n{last_words}")) }
+        if last_words.is_empty() {
+            Self::Trapped(what)
+        } else {
+            Self::Trapped(format!("{what}\n{last_words}"))
+        }
     }
 }
 

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use wasmtime::ResourceLimiter;
 
-use crate::policy::{Cap, Caps};
+use crate::policy::{CapName, Caps};
 
 /// The caps of one call. They are set before anything of the guest runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct CallLimits {
     /// Time in the guest and in what it calls, without approvals and commands.
     pub time: Duration,
-    /// All linear memories of the call together, in bytes. The largest runtimes in use (Python, JavaScript) start
-    /// with less than 20 MiB.
+    /// All linear memories of the call together, in bytes. The largest runtimes in use (Python,
+    /// JavaScript) start with less than 20 MiB.
     pub memory: usize,
-    /// Elements of each table. A table costs the host 8 bytes an element; the largest seen in a real plugin,
-    /// CPython's, has about 10,000.
+    /// Elements of each table. A table costs the host 8 bytes an element; the largest seen in a
+    /// real plugin, CPython's, has about 10,000.
     pub table_elements: usize,
     /// Core instances, memories and tables, each. CPython's component has 14 instances.
     pub instances: usize,
@@ -31,7 +31,7 @@ pub struct Limits {
     pub random: u64,
 }
 
-impl Default for Limits {
+impl Default for CallLimits {
     fn default() -> Self {
         let nothing = Self {
             time: Duration::ZERO,
@@ -44,28 +44,31 @@ impl Default for Limits {
             handles: 0,
             random: 0,
         };
-        nothing.with(&Caps::defaults())
+        nothing.with_caps(&Caps::defaults())
     }
 }
 
-impl Limits {
-    /// These, with the caps that were chosen. A cap beyond what this machine can count is as good as none.
+impl CallLimits {
+    /// These, with the caps that were chosen. A cap beyond what this machine can count is as good
+    /// as none.
     #[must_use]
-    pub fn with(mut self, caps: &Caps) -> Self {
-        let size = |value: u64, unit: usize| usize::try_from(value).unwrap_or(usize::MAX).saturating_mul(unit);
+    pub fn with_caps(mut self, caps: &Caps) -> Self {
+        let size = |value: u64, unit: usize| {
+            usize::try_from(value).unwrap_or(usize::MAX).saturating_mul(unit)
+        };
         for (cap, value) in caps.iter() {
             match cap {
-                Cap::Seconds => self.time = Duration::from_secs(value),
-                Cap::MemoryMib => self.memory = size(value, 1 << 20),
-                Cap::TableElements => self.table_elements = size(value, 1),
-                Cap::Instances => self.instances = size(value, 1),
-                Cap::CrossingKib => self.crossing = size(value, 1 << 10),
-                Cap::OutputKib => self.output = size(value, 1 << 10),
-                Cap::LogKib => self.log = size(value, 1 << 10),
-                Cap::Handles => self.handles = size(value, 1),
-                Cap::RandomKib => self.random = value.saturating_mul(1 << 10),
+                CapName::Seconds => self.time = Duration::from_secs(value),
+                CapName::MemoryMib => self.memory = size(value, 1 << 20),
+                CapName::TableElements => self.table_elements = size(value, 1),
+                CapName::Instances => self.instances = size(value, 1),
+                CapName::CrossingKib => self.crossing = size(value, 1 << 10),
+                CapName::OutputKib => self.output = size(value, 1 << 10),
+                CapName::LogKib => self.log = size(value, 1 << 10),
+                CapName::Handles => self.handles = size(value, 1),
+                CapName::RandomKib => self.random = value.saturating_mul(1 << 10),
                 // What the model is shown is cut after the call.
-                Cap::ShownBytes => {}
+                CapName::ShownBytes => {}
             }
         }
         self
@@ -79,24 +82,30 @@ impl Limits {
 
 /// Keeps count of what a guest takes and remembers which cap it ran into.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub(super) struct ResourceMeter {
     memory: usize,
     memory_cap: usize,
     table_cap: usize,
     instance_cap: usize,
-    pub(super) exceeded: Option<Exceeded>,
+    pub(super) exceeded: Option<ExceededCap>,
 }
 
 /// A cap that was run into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Exceeded {
+pub(super) enum ExceededCap {
     Memory,
     Table,
 }
 
-impl Meter {
-    pub(super) fn new(limits: &Limits) -> Self {
-        Self { memory: 0, memory_cap: limits.memory, table_cap: limits.table_elements, instance_cap: limits.instances, exceeded: None }
+impl ResourceMeter {
+    pub(super) fn new(limits: &CallLimits) -> Self {
+        Self {
+            memory: 0,
+            memory_cap: limits.memory,
+            table_cap: limits.table_elements,
+            instance_cap: limits.instances,
+            exceeded: None,
+        }
     }
 
     /// The most memory that was in use.
@@ -105,21 +114,31 @@ impl Meter {
     }
 }
 
-impl ResourceLimiter for Meter {
-    fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+impl ResourceLimiter for ResourceMeter {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         // Linear memories never shrink, so the sum of all growth is what is in use.
         let total = self.memory.saturating_add(desired.saturating_sub(current));
         if total > self.memory_cap {
-            self.exceeded = Some(Exceeded::Memory);
+            self.exceeded = Some(ExceededCap::Memory);
             return Ok(false);
         }
         self.memory = total;
         Ok(true)
     }
 
-    fn table_growing(&mut self, _current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         if desired > self.table_cap {
-            self.exceeded = Some(Exceeded::Table);
+            self.exceeded = Some(ExceededCap::Table);
             return Ok(false);
         }
         Ok(true)
@@ -144,18 +163,28 @@ mod tests {
 
     #[test]
     fn r098_the_defaults_are_those_that_the_caps_tell() {
-        let Limits { time, memory, table_elements, instances, crossing, output, log, handles, random } = Limits::default();
-        let told = |cap: Cap, unit: u64| cap.default_value() * unit;
-        assert_eq!(time.as_secs(), told(Cap::Seconds, 1));
-        assert_eq!(random, told(Cap::RandomKib, 1 << 10));
+        let CallLimits {
+            time,
+            memory,
+            table_elements,
+            instances,
+            crossing,
+            output,
+            log,
+            handles,
+            random,
+        } = CallLimits::default();
+        let told = |cap: CapName, unit: u64| cap.default_value() * unit;
+        assert_eq!(time.as_secs(), told(CapName::Seconds, 1));
+        assert_eq!(random, told(CapName::RandomKib, 1 << 10));
         let sizes = [
-            (memory, Cap::MemoryMib, 1 << 20),
-            (table_elements, Cap::TableElements, 1),
-            (instances, Cap::Instances, 1),
-            (crossing, Cap::CrossingKib, 1 << 10),
-            (output, Cap::OutputKib, 1 << 10),
-            (log, Cap::LogKib, 1 << 10),
-            (handles, Cap::Handles, 1),
+            (memory, CapName::MemoryMib, 1 << 20),
+            (table_elements, CapName::TableElements, 1),
+            (instances, CapName::Instances, 1),
+            (crossing, CapName::CrossingKib, 1 << 10),
+            (output, CapName::OutputKib, 1 << 10),
+            (log, CapName::LogKib, 1 << 10),
+            (handles, CapName::Handles, 1),
         ];
         for (size, cap, unit) in sizes {
             assert_eq!(size as u64, told(cap, unit), "{cap}");

@@ -10,8 +10,8 @@ type ReadLink<'a> = &'a dyn Fn(&Path) -> Option<PathBuf>;
 
 /// The number of links that Linux follows for one path.
 const MOST_LINKS: usize = 40;
-/// The number of path components that are followed, those of link targets included. The kernel follows more; nobody writes
-/// such a path.
+/// The number of path components that are followed, those of link targets included. The kernel
+/// follows more; nobody writes such a path.
 const MOST_PARTS: usize = 4096;
 
 /// The way from a path to the file that it means.
@@ -19,15 +19,20 @@ const MOST_PARTS: usize = 4096;
 pub(super) struct LinkChain {
     /// The links on the way, in order: absolute paths whose directories contain no link.
     pub(super) links: Vec<PathBuf>,
-    /// The absolute path without links, whether a file exists there or not. `None` if the links form a circle.
+    /// The absolute path without links, whether a file exists there or not. `None` if the links
+    /// form a circle.
     pub(super) end: Option<PathBuf>,
     /// The number of components that were looked at.
     pub(super) parts: usize,
 }
 
-/// Follows `path` from the absolute directory `from`, which contains no link. `read_link` returns the target of a link, and
-/// `None` for everything else.
-pub(super) fn follow(from: &Path, path: &Path, read_link: impl Fn(&Path) -> Option<PathBuf>) -> LinkChain {
+/// Follows `path` from the absolute directory `from`, which contains no link. `read_link` returns
+/// the target of a link, and `None` for everything else.
+pub(super) fn follow(
+    from: &Path,
+    path: &Path,
+    read_link: impl Fn(&Path) -> Option<PathBuf>,
+) -> LinkChain {
     LinkFollower::default().follow(from, path, &read_link)
 }
 
@@ -37,7 +42,7 @@ pub(super) fn follow(from: &Path, path: &Path, read_link: impl Fn(&Path) -> Opti
 #[derive(Clone, Debug, Default)]
 pub(super) struct LinkFollower {
     /// Paths whose directories contain no link.
-    known: HashMap<PathBuf, Known>,
+    known: HashMap<PathBuf, ResolvedName>,
     /// Chains of whole directories.
     bases: HashMap<PathBuf, Arc<LinkChain>>,
     /// Components that were looked at for all paths.
@@ -45,23 +50,29 @@ pub(super) struct LinkFollower {
 }
 
 #[derive(Clone, Debug)]
-enum Known {
+enum ResolvedName {
     NoLink,
     /// A link, with the links behind it, its end and the components on the way there.
     Link(Arc<LinkChain>),
 }
 
 /// Why a path has no end.
-struct Endless;
+struct LinkLimitExceeded;
 
 impl LinkFollower {
-    /// The number of components that were looked at for all paths. Every path counts as one component more.
+    /// The number of components that were looked at for all paths. Every path counts as one
+    /// component more.
     pub(super) fn steps(&self) -> usize {
         self.steps
     }
 
     /// Follows `path` from the absolute directory `base`, which may contain links.
-    pub(super) fn follow_below(&mut self, base: &Path, path: &Path, read_link: ReadLink<'_>) -> LinkChain {
+    pub(super) fn follow_below(
+        &mut self,
+        base: &Path,
+        path: &Path,
+        read_link: ReadLink<'_>,
+    ) -> LinkChain {
         if path.is_absolute() {
             return self.follow(Path::new("/"), path, read_link);
         }
@@ -86,8 +97,15 @@ impl LinkFollower {
         chain
     }
 
-    /// The end of `path`. Calls itself for the target of a link, and so at most `MOST_LINKS` times at once.
-    fn walk(&mut self, mut at: PathBuf, path: &Path, chain: &mut LinkChain, read_link: ReadLink<'_>) -> Result<PathBuf, Endless> {
+    /// The end of `path`. Calls itself for the target of a link, and so at most `MOST_LINKS` times
+    /// at once.
+    fn walk(
+        &mut self,
+        mut at: PathBuf,
+        path: &Path,
+        chain: &mut LinkChain,
+        read_link: ReadLink<'_>,
+    ) -> Result<PathBuf, LinkLimitExceeded> {
         for component in path.components() {
             match component {
                 Component::RootDir => at = PathBuf::from("/"),
@@ -105,43 +123,57 @@ impl LinkFollower {
         Ok(at)
     }
 
-    fn count(&mut self, chain: &mut LinkChain) -> Result<(), Endless> {
+    fn count(&mut self, chain: &mut LinkChain) -> Result<(), LinkLimitExceeded> {
         self.steps += 1;
         chain.parts += 1;
-        if chain.parts > MOST_PARTS { Err(Endless) } else { Ok(()) }
+        if chain.parts > MOST_PARTS { Err(LinkLimitExceeded) } else { Ok(()) }
     }
 
-    fn enter(&mut self, at: &Path, name: &OsStr, chain: &mut LinkChain, read_link: ReadLink<'_>) -> Result<PathBuf, Endless> {
+    fn enter(
+        &mut self,
+        at: &Path,
+        name: &OsStr,
+        chain: &mut LinkChain,
+        read_link: ReadLink<'_>,
+    ) -> Result<PathBuf, LinkLimitExceeded> {
         let next = at.join(name);
         match self.known.get(&next) {
-            Some(Known::NoLink) => return Ok(next),
-            Some(Known::Link(behind)) => {
+            Some(ResolvedName::NoLink) => return Ok(next),
+            Some(ResolvedName::Link(behind)) => {
                 let behind = Arc::clone(behind);
                 chain.links.push(next);
                 chain.links.extend(behind.links.iter().cloned());
                 chain.parts += behind.parts;
                 chain.is_within_limits()?;
-                return behind.end.clone().ok_or(Endless);
+                return behind.end.clone().ok_or(LinkLimitExceeded);
             }
             None => {}
         }
         let Some(target) = read_link(&next) else {
-            self.known.insert(next.clone(), Known::NoLink);
+            self.known.insert(next.clone(), ResolvedName::NoLink);
             return Ok(next);
         };
         chain.links.push(next.clone());
         chain.is_within_limits()?;
         let (links, parts) = (chain.links.len(), chain.parts);
         let end = self.walk(at.to_owned(), &target, chain, read_link)?;
-        let behind = LinkChain { links: chain.links[links..].to_vec(), end: Some(end.clone()), parts: chain.parts - parts };
-        self.known.insert(next, Known::Link(Arc::new(behind)));
+        let behind = LinkChain {
+            links: chain.links[links..].to_vec(),
+            end: Some(end.clone()),
+            parts: chain.parts - parts,
+        };
+        self.known.insert(next, ResolvedName::Link(Arc::new(behind)));
         Ok(end)
     }
 }
 
 impl LinkChain {
-    fn is_within_limits(&self) -> Result<(), Endless> {
-        if self.links.len() > MOST_LINKS || self.has_too_many_parts() { Err(Endless) } else { Ok(()) }
+    fn is_within_limits(&self) -> Result<(), LinkLimitExceeded> {
+        if self.links.len() > MOST_LINKS || self.has_too_many_parts() {
+            Err(LinkLimitExceeded)
+        } else {
+            Ok(())
+        }
     }
 
     /// Whether the kernel may follow the path further than this did.
@@ -191,8 +223,14 @@ mod tests {
 
     #[test]
     fn a_link_on_the_way_of_many_paths_is_resolved_once() {
-        let links: HashMap<PathBuf, PathBuf> =
-            (0..39).map(|n| (PathBuf::from(format!("/w/l{n}")), PathBuf::from("d/../".repeat(50) + &format!("l{}", n + 1)))).collect();
+        let links: HashMap<PathBuf, PathBuf> = (0..39)
+            .map(|n| {
+                (
+                    PathBuf::from(format!("/w/l{n}")),
+                    PathBuf::from("d/../".repeat(50) + &format!("l{}", n + 1)),
+                )
+            })
+            .collect();
         let reads = std::cell::Cell::new(0);
         let read_link = |path: &Path| {
             reads.set(reads.get() + 1);
@@ -203,8 +241,17 @@ mod tests {
         assert_eq!((first.links.len(), first.end), (34, Some("/w/l39/x0".into())));
         let (before, steps) = (reads.get(), follower.steps());
         for n in 1..1000 {
-            let chain = follower.follow_below(Path::new("/w"), &PathBuf::from(format!("l5/x{n}")), &read_link);
-            assert_eq!(chain, follow(Path::new("/"), &PathBuf::from(format!("w/l5/x{n}")), |path| links.get(path).cloned()));
+            let chain = follower.follow_below(
+                Path::new("/w"),
+                &PathBuf::from(format!("l5/x{n}")),
+                &read_link,
+            );
+            assert_eq!(
+                chain,
+                follow(Path::new("/"), &PathBuf::from(format!("w/l5/x{n}")), |path| links
+                    .get(path)
+                    .cloned())
+            );
         }
         assert_eq!(reads.get() - before, 999);
         assert!(follower.steps() - steps < 4000);
@@ -221,7 +268,14 @@ mod tests {
         assert!(follower.follow_below(Path::new("/w"), Path::new("l20"), &read_link).end.is_some());
         assert_eq!(follower.follow_below(Path::new("/w"), Path::new("l5"), &read_link).end, None);
         assert!(follower.follow_below(Path::new("/w"), Path::new("l10"), &read_link).end.is_some());
-        assert_eq!(follower.follow_below(Path::new("/w"), Path::new("l20/../l20"), &read_link).end, None);
-        assert!(follower.follow_below(Path::new("/w"), &PathBuf::from("d/../".repeat(3000)), &read_link).has_too_many_parts());
+        assert_eq!(
+            follower.follow_below(Path::new("/w"), Path::new("l20/../l20"), &read_link).end,
+            None
+        );
+        assert!(
+            follower
+                .follow_below(Path::new("/w"), &PathBuf::from("d/../".repeat(3000)), &read_link)
+                .has_too_many_parts()
+        );
     }
 }

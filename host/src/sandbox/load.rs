@@ -1,4 +1,5 @@
-//! Loading a plugin: measured, compiled or found compiled, asked what it has, and checked against what it imports.
+//! Loading a plugin: measured, compiled or found compiled, asked what it has, and checked against
+//! what it imports.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -8,39 +9,39 @@ use wasmtime::Store;
 use wasmtime::component::Component;
 
 use super::bindings;
-use super::clock::Clock;
-use super::compile::LARGEST_COMPONENT;
-use super::declaration::{Declaration, Imports, Lent};
-use super::digest::Digest;
-use super::engine::Sandbox;
-use super::failure::Failure;
-use super::limits::Limits;
-use super::state::State;
-use crate::shown;
+use super::call_state::CallState;
+use super::clock::CallClock;
+use super::compile::MAX_COMPONENT_SIZE;
+use super::declaration::{ComponentImports, HostInterface, PluginDeclaration};
+use super::digest::ComponentDigest;
+use super::engine::WasmSandbox;
+use super::failure::CallFailure;
+use super::limits::CallLimits;
+use crate::terminal_escape;
 
-/// The kind of a kept declaration. The number goes up with every change to what a declaration is checked for, so that one
-/// that was checked for less is not taken for good.
-const DECLARATION: &str = "tools-4";
+/// The kind of a kept declaration. The number goes up with every change to what a declaration is
+/// checked for, so that one that was checked for less is not taken for good.
+const DECLARATION_EXTENSION: &str = "tools-4";
 /// The kind of a compiled component, which carries a seal before its machine code.
-const CODE: &str = "code-1";
+const CODE_EXTENSION: &str = "code-1";
 
 /// A component that is linked and can be instantiated.
-type PluginPre = bindings::PluginWithEverythingPre<State>;
+type PluginPre = bindings::PluginWithEverythingPre<CallState>;
 
 /// A component's bytes under the name of their content.
 pub struct ComponentBytes {
-    digest: Digest,
+    digest: ComponentDigest,
     bytes: Cow<'static, [u8]>,
     /// Of a component that is part of this program.
-    declaration: Option<Declaration>,
+    declaration: Option<PluginDeclaration>,
 }
 
 /// A component that can be called. Its code is loaded at the first call.
-pub struct Plugin {
-    digest: Digest,
-    declaration: Declaration,
+pub struct LoadedPlugin {
+    digest: ComponentDigest,
+    declaration: PluginDeclaration,
     bytes: Cow<'static, [u8]>,
-    ready: OnceLock<PluginPre>,
+    instance_pre: OnceLock<PluginPre>,
 }
 
 /// A plugin that is not loaded, and why.
@@ -50,13 +51,16 @@ pub enum LoadError {
     #[error("cannot read {0}: {1}")]
     Read(PathBuf, std::io::Error),
     /// It is larger than any honest one.
-    #[error("it has {0} bytes; at most {LARGEST_COMPONENT} are looked at")]
+    #[error("it has {0} bytes; at most {MAX_COMPONENT_SIZE} are looked at")]
     TooLarge(usize),
     /// It is something else altogether.
-    #[error("it is not WebAssembly{}", begins(.0))]
+    #[error("it is not WebAssembly{}", describe_first_bytes(.0))]
     NotWasm(Vec<u8>),
     /// It is WebAssembly of the older kind.
-    #[error("it is a core WebAssembly module, and a plugin is a component: build it for wasm32-wasip2, or with `cofferdam plugin build`")]
+    #[error(
+        "it is a core WebAssembly module, and a plugin is a component: build it for \
+            wasm32-wasip2, or with `cofferdam plugin build`"
+    )]
     CoreModule,
     /// It is not a component, or not one that this host understands.
     #[error("it is not a component that can be used here: {0}")]
@@ -66,26 +70,31 @@ pub enum LoadError {
     Unlinkable(String),
     /// It did not say what tools it has.
     #[error("its list-tools failed: {0}")]
-    ListTools(Failure),
+    ListTools(CallFailure),
     /// What it says of itself is not acceptable.
     #[error("its declaration is refused: {0}")]
     Declaration(String),
     /// Its component could do more than any of its tools asks for.
-    #[error("it imports {} without any of its tools asking for that", list(.0))]
-    ImportsMore(Vec<Lent>),
+    #[error("it imports {} without any of its tools asking for that", join_interface_names(.0))]
+    UnrequestedImports(Vec<HostInterface>),
     /// A fault of this program or of the machine.
     #[error("the host failed: {0}")]
     Host(String),
 }
 
 /// How a file begins, for somebody who wonders what it is.
-fn begins(bytes: &[u8]) -> String {
+fn describe_first_bytes(bytes: &[u8]) -> String {
     let text: String = String::from_utf8_lossy(bytes).chars().take(8).collect();
-    if text.is_empty() { "; it is empty".to_owned() } else { format!(" (it begins with `{}`)", shown::line(&text, 40)) }
+    if text.is_empty() {
+        "; it is empty".to_owned()
+    } else {
+        format!(" (it begins with `{}`)", terminal_escape::escape_line(&text, 40))
+    }
 }
 
-/// What the first bytes say of a file: the name of the format, its version, and which of its two kinds it is.
-fn is_component(bytes: &[u8]) -> Result<(), LoadError> {
+/// What the first bytes say of a file: the name of the format, its version, and which of its two
+/// kinds it is.
+fn check_component_header(bytes: &[u8]) -> Result<(), LoadError> {
     match bytes {
         [b'\0', b'a', b's', b'm', _, _, 0, 0, ..] => Err(LoadError::CoreModule),
         [b'\0', b'a', b's', b'm', ..] => Ok(()),
@@ -104,24 +113,28 @@ fn special(kind: std::fs::FileType) -> Option<&'static str> {
     }
 }
 
-fn list(lent: &[Lent]) -> String {
+fn join_interface_names(lent: &[HostInterface]) -> String {
     lent.iter().map(|lent| lent.interface()).collect::<Vec<_>>().join(" and ")
 }
 
 impl ComponentBytes {
-    /// Of a component that is part of this program, whose digest was taken, and which was asked what it has, when the program
-    /// was made. Without a declaration it is asked when it is loaded.
-    pub fn embedded(digest: Digest, bytes: &'static [u8], declaration: Option<Declaration>) -> Self {
+    /// Of a component that is part of this program, whose digest was taken, and which was asked
+    /// what it has, when the program was made. Without a declaration it is asked when it is loaded.
+    pub fn embedded(
+        digest: ComponentDigest,
+        bytes: &'static [u8],
+        declaration: Option<PluginDeclaration>,
+    ) -> Self {
         Self { digest, bytes: Cow::Borrowed(bytes), declaration }
     }
 
     /// What it said of itself when the program was made.
-    pub fn declaration(&self) -> Option<&Declaration> {
+    pub fn declaration(&self) -> Option<&PluginDeclaration> {
         self.declaration.as_ref()
     }
 
     /// The name of their content.
-    pub fn digest(&self) -> &Digest {
+    pub fn digest(&self) -> &ComponentDigest {
         &self.digest
     }
 
@@ -132,12 +145,18 @@ impl ComponentBytes {
         let problem = |error| LoadError::Read(path.to_owned(), error);
         // A FIFO is not waited for.
         let nonblock = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
-        let file = std::fs::File::options().read(true).custom_flags(nonblock).open(path).map_err(problem)?;
+        let file = std::fs::File::options()
+            .read(true)
+            .custom_flags(nonblock)
+            .open(path)
+            .map_err(problem)?;
         if let Some(kind) = special(file.metadata().map_err(problem)?.file_type()) {
-            return Err(problem(std::io::Error::other(format!("it is {kind}, and a plugin is a regular file"))));
+            return Err(problem(std::io::Error::other(format!(
+                "it is {kind}, and a plugin is a regular file"
+            ))));
         }
         let mut bytes = Vec::new();
-        let most = LARGEST_COMPONENT as u64 + 1;
+        let most = MAX_COMPONENT_SIZE as u64 + 1;
         file.take(most).read_to_end(&mut bytes).map_err(problem)?;
         Ok(bytes.into())
     }
@@ -157,30 +176,41 @@ impl From<Arc<[u8]>> for ComponentBytes {
 
 impl std::fmt::Debug for ComponentBytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ComponentBytes").field("digest", &self.digest).field("size", &self.bytes.len()).finish()
+        f.debug_struct("ComponentBytes")
+            .field("digest", &self.digest)
+            .field("size", &self.bytes.len())
+            .finish()
     }
 }
 
 impl From<Vec<u8>> for ComponentBytes {
     fn from(bytes: Vec<u8>) -> Self {
-        Self { digest: Digest::of(&bytes), bytes: Cow::Owned(bytes), declaration: None }
+        Self {
+            digest: ComponentDigest::compute(&bytes),
+            bytes: Cow::Owned(bytes),
+            declaration: None,
+        }
     }
 }
 
-impl Plugin {
+impl LoadedPlugin {
     /// The name of its content.
-    pub fn digest(&self) -> &Digest {
+    pub fn digest(&self) -> &ComponentDigest {
         &self.digest
     }
 
     /// What it says of itself.
-    pub fn declaration(&self) -> &Declaration {
+    pub fn declaration(&self) -> &PluginDeclaration {
         &self.declaration
     }
 
-    /// What it says of itself when it is asked again, whatever it said before. Blocks, and must not be called on a task.
-    pub fn declared_anew(&self, sandbox: &Sandbox) -> Result<Declaration, LoadError> {
-        sandbox.list_tools(self.ready(sandbox)?, self.declaration.imports.clone())
+    /// What it says of itself when it is asked again, whatever it said before. Blocks, and must not
+    /// be called on a task.
+    pub fn reload_declaration(
+        &self,
+        sandbox: &WasmSandbox,
+    ) -> Result<PluginDeclaration, LoadError> {
+        sandbox.list_tools(self.instance_pre(sandbox)?, self.declaration.imports.clone())
     }
 
     /// The component itself.
@@ -194,63 +224,76 @@ impl Plugin {
     }
 
     /// Ready to be instantiated, from the cache in most cases.
-    pub(super) fn ready(&self, sandbox: &Sandbox) -> Result<&PluginPre, LoadError> {
-        if let Some(ready) = self.ready.get() {
+    pub(super) fn instance_pre(&self, sandbox: &WasmSandbox) -> Result<&PluginPre, LoadError> {
+        if let Some(ready) = self.instance_pre.get() {
             return Ok(ready);
         }
-        let component = sandbox.component(&self.digest, &self.bytes)?;
+        let component = sandbox.load_component(&self.digest, &self.bytes)?;
         let ready = sandbox.link(&component)?;
-        Ok(self.ready.get_or_init(|| ready))
+        Ok(self.instance_pre.get_or_init(|| ready))
     }
 }
 
-impl Sandbox {
-    /// Loads a component. The first time this compiles it, which takes from a tenth of a second to most of a minute;
-    /// `on_compile` is told before that. Blocks.
-    pub fn load(&self, component: impl Into<ComponentBytes>, on_compile: &dyn Fn()) -> Result<Plugin, LoadError> {
+impl WasmSandbox {
+    /// Loads a component. The first time this compiles it, which takes from a tenth of a second to
+    /// most of a minute; `on_compile` is told before that. Blocks.
+    pub fn load(
+        &self,
+        component: impl Into<ComponentBytes>,
+        on_compile: &dyn Fn(),
+    ) -> Result<LoadedPlugin, LoadError> {
         let ComponentBytes { digest, bytes, declaration } = component.into();
-        if bytes.len() > LARGEST_COMPONENT {
+        if bytes.len() > MAX_COMPONENT_SIZE {
             return Err(LoadError::TooLarge(bytes.len()));
         }
-        is_component(&bytes)?;
+        check_component_header(&bytes)?;
         let (declaration, ready) = match declaration {
-            Some(declaration) => (declaration, self.compile_ahead(&digest, &bytes, on_compile)?),
-            None => self.known_or_asked(&digest, &bytes, on_compile)?,
+            Some(declaration) => (declaration, self.precompile(&digest, &bytes, on_compile)?),
+            None => self.load_declaration(&digest, &bytes, on_compile)?,
         };
-        let more = declaration.imported_but_not_asked();
+        let more = declaration.unrequested_imports();
         if !more.is_empty() {
-            return Err(LoadError::ImportsMore(more));
+            return Err(LoadError::UnrequestedImports(more));
         }
-        Ok(Plugin { digest, declaration, bytes, ready })
+        Ok(LoadedPlugin { digest, declaration, bytes, instance_pre: ready })
     }
 
     /// Compiles a component that will be called, where that can be kept.
-    fn compile_ahead(&self, digest: &Digest, bytes: &[u8], on_compile: &dyn Fn()) -> Result<OnceLock<PluginPre>, LoadError> {
+    fn precompile(
+        &self,
+        digest: &ComponentDigest,
+        bytes: &[u8],
+        on_compile: &dyn Fn(),
+    ) -> Result<OnceLock<PluginPre>, LoadError> {
         if self.cache.is_none() || self.is_compiled(digest) {
             return Ok(OnceLock::new());
         }
         on_compile();
-        let component = self.component(digest, bytes)?;
+        let component = self.load_component(digest, bytes)?;
         Ok(OnceLock::from(self.link(&component)?))
     }
 
     /// What a component said of itself when it was loaded before, or says now.
-    fn known_or_asked(
+    fn load_declaration(
         &self,
-        digest: &Digest,
+        digest: &ComponentDigest,
         bytes: &[u8],
         on_compile: &dyn Fn(),
-    ) -> Result<(Declaration, OnceLock<PluginPre>), LoadError> {
-        let name = self.cache_name(digest, DECLARATION);
+    ) -> Result<(PluginDeclaration, OnceLock<PluginPre>), LoadError> {
+        let name = self.cache_name(digest, DECLARATION_EXTENSION);
         let known = self.cache.as_ref().and_then(|cache| cache.read(&name));
-        if let Some(declaration) = known.and_then(|known| serde_json::from_slice(known.content()).ok()) {
+        if let Some(declaration) =
+            known.and_then(|known| serde_json::from_slice(known.content()).ok())
+        {
             return Ok((declaration, OnceLock::new()));
         }
         if !self.is_compiled(digest) {
             on_compile();
         }
-        let component = self.component(digest, bytes)?;
-        let imports = Imports::of(component.component_type().imports(&self.engine).map(|(name, _)| name));
+        let component = self.load_component(digest, bytes)?;
+        let imports = ComponentImports::from_names(
+            component.component_type().imports(&self.engine).map(|(name, _)| name),
+        );
         let ready = self.link(&component)?;
         let declaration = self.list_tools(&ready, imports)?;
         if let (Some(cache), Ok(json)) = (&self.cache, serde_json::to_vec(&declaration)) {
@@ -260,41 +303,62 @@ impl Sandbox {
         Ok((declaration, OnceLock::from(ready)))
     }
 
-    fn cache_name(&self, digest: &Digest, kind: &str) -> String {
-        format!("{digest}-{:016x}.{kind}", self.compatibility())
+    fn cache_name(&self, digest: &ComponentDigest, kind: &str) -> String {
+        format!("{digest}-{:016x}.{kind}", self.compatibility_hash())
     }
 
-    fn is_compiled(&self, digest: &Digest) -> bool {
-        self.cache.as_ref().is_some_and(|cache| cache.has(&self.cache_name(digest, CODE)))
+    fn is_compiled(&self, digest: &ComponentDigest) -> bool {
+        self.cache
+            .as_ref()
+            .is_some_and(|cache| cache.contains(&self.cache_name(digest, CODE_EXTENSION)))
     }
 
-    fn component(&self, digest: &Digest, bytes: &[u8]) -> Result<Component, LoadError> {
-        let name = self.cache_name(digest, CODE);
+    fn load_component(
+        &self,
+        digest: &ComponentDigest,
+        bytes: &[u8],
+    ) -> Result<Component, LoadError> {
+        let name = self.cache_name(digest, CODE_EXTENSION);
         let kept = self.cache.as_ref().and_then(|cache| cache.read(&name));
-        if let Some(component) = kept.and_then(|kept| load_own_code(self, kept.content()).ok()) {
+        if let Some(component) =
+            kept.and_then(|kept| deserialize_component(self, kept.content()).ok())
+        {
             return Ok(component);
         }
-        let compiled = self.compiler.compile(&self.engine, bytes).map_err(|error| LoadError::Invalid(error.to_string()))?;
+        let compiled = self
+            .compiler
+            .compile(&self.engine, bytes)
+            .map_err(|error| LoadError::Invalid(error.to_string()))?;
         if let Some(cache) = &self.cache {
             // As with declarations.
             let _ = cache.write(&name, &compiled);
         }
-        load_own_code(self, &compiled)
+        deserialize_component(self, &compiled)
     }
 
     fn link(&self, component: &Component) -> Result<PluginPre, LoadError> {
-        let pre = self.linker.instantiate_pre(component).map_err(|error| LoadError::Unlinkable(format!("{error:#}")))?;
+        let pre = self
+            .linker
+            .instantiate_pre(component)
+            .map_err(|error| LoadError::Unlinkable(format!("{error:#}")))?;
         PluginPre::new(pre).map_err(|error| LoadError::Unlinkable(format!("{error:#}")))
     }
 
     /// Runs `list-tools` in an enclosure with nothing in it.
-    fn list_tools(&self, ready: &PluginPre, imports: Imports) -> Result<Declaration, LoadError> {
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|error| LoadError::Host(error.to_string()))?;
-        let limits = Limits::for_declaration();
-        let clock = Arc::new(Clock::start(limits.time, tokio_util::sync::CancellationToken::new()));
-        let state = State::empty(&limits, Arc::clone(&clock));
-        let mut store = self.store(state, &limits);
+    fn list_tools(
+        &self,
+        ready: &PluginPre,
+        imports: ComponentImports,
+    ) -> Result<PluginDeclaration, LoadError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(|error| LoadError::Host(error.to_string()))?;
+        let limits = CallLimits::for_declaration();
+        let clock =
+            Arc::new(CallClock::start(limits.time, tokio_util::sync::CancellationToken::new()));
+        let state = CallState::empty(&limits, Arc::clone(&clock));
+        let mut store = self.new_store(state, &limits);
         let listed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             runtime.block_on(async {
                 tokio::select! {
@@ -302,27 +366,36 @@ impl Sandbox {
                         let instance = ready.instantiate_async(&mut store).await?;
                         instance.cofferdam_plugin_tools().call_list_tools(&mut store).await
                     } => Some(listed),
-                    _ = clock.stopped() => None,
+                    _ = clock.wait_for_stop() => None,
                 }
             })
         }));
         match listed {
-            Ok(Some(Ok(tools))) => Declaration::check(tools, imports).map_err(LoadError::Declaration),
-            Ok(Some(Err(error))) => Err(LoadError::ListTools(Failure::from_wasmtime(&error, store.data(), &limits))),
-            Ok(None) => Err(LoadError::ListTools(Failure::stopped(super::clock::Stop::Expired, &limits))),
-            Err(_) => Err(LoadError::Host("it panicked while it listed the tools of a plugin".into())),
+            Ok(Some(Ok(tools))) => {
+                PluginDeclaration::from_wit(tools, imports).map_err(LoadError::Declaration)
+            }
+            Ok(Some(Err(error))) => {
+                Err(LoadError::ListTools(CallFailure::from_wasmtime(&error, store.data(), &limits)))
+            }
+            Ok(None) => Err(LoadError::ListTools(CallFailure::from_stop(
+                super::clock::CallStopReason::Expired,
+                &limits,
+            ))),
+            Err(_) => {
+                Err(LoadError::Host("it panicked while it listed the tools of a plugin".into()))
+            }
         }
     }
 
     /// A store with every limit set before anything runs in it.
-    pub(super) fn store(&self, state: State, limits: &Limits) -> Store<State> {
+    pub(super) fn new_store(&self, state: CallState, limits: &CallLimits) -> Store<CallState> {
         let mut store = Store::new(&self.engine, state);
         store.limiter(|state| &mut state.meter);
         store.set_hostcall_fuel(limits.crossing);
         store.set_epoch_deadline(1);
-        store.epoch_deadline_callback(|store| match store.data().clock.stop() {
+        store.epoch_deadline_callback(|store| match store.data().clock.stop_reason() {
             None => {
-                store.data().clock.ran();
+                store.data().clock.count_tick();
                 Ok(wasmtime::UpdateDeadline::Continue(1))
             }
             Some(_) => Ok(wasmtime::UpdateDeadline::Interrupt),
@@ -332,11 +405,13 @@ impl Sandbox {
 }
 
 /// Loads machine code that this program compiled itself.
-fn load_own_code(sandbox: &Sandbox, compiled: &[u8]) -> Result<Component, LoadError> {
-    // SAFETY: the bytes come from this program's own compiler, through memory or through a pipe to its own child, or they are
-    // what `Cache::read` returned: bytes in memory of this process, whose seal shows that this program wrote exactly them under a
-    // name that carries the component's digest and everything of the engine that compiling depends on. Who can make such a seal
-    // can read the state of this user, and so is this user.
+fn deserialize_component(sandbox: &WasmSandbox, compiled: &[u8]) -> Result<Component, LoadError> {
+    // SAFETY: the bytes come from this program's own compiler, through memory or through a pipe to
+    // its own child, or they are what `Cache::read` returned: bytes in memory of this process,
+    // whose seal shows that this program wrote exactly them under a name that carries the
+    // component's digest and everything of the engine that compiling depends on. Who can make such
+    // a seal can read the state of this user, and so is this user.
     #[expect(unsafe_code, reason = "loading what this program compiled; see the comment above")]
-    unsafe { Component::deserialize(&sandbox.engine, compiled) }.map_err(|error| LoadError::Host(format!("{error:#}")))
+    unsafe { Component::deserialize(&sandbox.engine, compiled) }
+        .map_err(|error| LoadError::Host(format!("{error:#}")))
 }

@@ -1,8 +1,8 @@
 //! The enclosure in which tools run: the only room that knows wasmtime.
 //!
-//! A [`Plugin`] is a component that was read, measured, compiled (or found compiled in the cache) and asked what
-//! tools it has. [`Plugin::call`] runs one call: a fresh store and instance with the grants of that one tool, dropped
-//! after any outcome. Nothing outlives a call.
+//! A [`LoadedPlugin`] is a component that was read, measured, compiled (or found compiled in the
+//! cache) and asked what tools it has. [`LoadedPlugin::call`] runs one call: a fresh store and
+//! instance with the grants of that one tool, dropped after any outcome. Nothing outlives a call.
 //!
 //! What a guest can reach:
 //!
@@ -13,18 +13,18 @@
 //! | `wasi:sockets` | – | every operation refused |
 //! | `wasi:http` | requests to granted hosts, each decided through the [`Gate`] | refused with a denial |
 //! | `workspace` | walks below the workspace | refused with a denial |
-//! | `commands` | each line decided through the [`Gate`], run in the sandbox of the operating system ([`Commands`]) | refused with a denial |
-//! | `plans` | each plan shown through the [`PlanGate`] | refused with a denial |
-//! | `agents` | tasks handed to a [`Delegation`], at most four | refused with a denial |
-//! | `state` | the tool's own [`Notebook`] of this session | refused with a denial |
+//! | `commands` | each line decided through the [`Gate`], run in the sandbox of the operating system ([`CommandSandbox`]) | refused with a denial |
+//! | `plans` | each plan shown through the [`PlanApprovalGate`] | refused with a denial |
+//! | `agents` | tasks handed to a [`DelegateTask`], at most four | refused with a denial |
+//! | `state` | the tool's own [`ToolState`] of this session | refused with a denial |
 //! | `progress` | always | – |
 
 mod agents;
-mod below;
 mod bindings;
 mod cache;
 mod cache_key;
 mod call;
+mod call_state;
 mod capture;
 mod clock;
 mod commands;
@@ -35,6 +35,7 @@ mod digest;
 mod engine;
 mod exit_code;
 mod failure;
+mod file_version;
 mod files;
 mod gate;
 mod git;
@@ -43,45 +44,49 @@ mod limits;
 mod links;
 mod listed_files;
 mod load;
-mod notebook;
 mod os;
 mod output;
 mod plans;
 mod process;
 mod progress;
+mod rooted_fs;
 mod schema;
 mod stage;
-mod state;
+mod tool_state;
 mod unsuitable;
-mod version;
 mod walk;
 mod workspace;
 
-pub use self::http::{BadCredential, Contact, Contacts, Credential, special_address};
-pub use cache::{Cache, CacheProblem};
+pub use self::http::{CredentialError, HostCredential, HttpContact, HttpContacts, special_address};
+pub use cache::{ArtifactCache, CacheError};
 pub use cache_key::{CacheKey, CacheKeyError};
-pub use call::{Call, CallReport};
+pub use call::{CallReport, PluginCall};
 pub use commands::RanCommand;
-pub use compile::{Compiler, LARGEST_COMPONENT, compile_from_stdin};
-pub use confine::{Commands, Measured, guard_supervisor, outer_repository, supervise_command, turn_into_command};
-pub use declaration::{Declaration, DeclaredTool, Imports, Lent};
-pub use digest::Digest;
-pub use engine::{Allocation, Sandbox, SandboxError, SandboxOptions};
-pub use failure::Failure;
-pub use files::Touched;
-pub use gate::{Delegated, Delegation, Gate, PlanGate, ProgressSink, Ruling};
-pub use limits::Limits;
+pub use compile::{CompilerKind, MAX_COMPONENT_SIZE, compile_from_stdin};
+pub use confine::{
+    CommandSandbox, MeasuredLevel, exec_confined_command, guard_supervisor, outer_repository,
+    supervise_command,
+};
+pub use declaration::{ComponentImports, DeclaredTool, HostInterface, PluginDeclaration};
+pub use digest::ComponentDigest;
+pub use engine::{InstanceAllocation, SandboxError, SandboxOptions, WasmSandbox};
+pub use failure::CallFailure;
+pub use file_version::FileVersion;
+pub use files::TouchedPaths;
+pub use gate::{DelegateTask, DelegationOutcome, Gate, GateRuling, PlanApprovalGate, ProgressSink};
+pub use limits::CallLimits;
 pub use listed_files::{ListedChange, ListedFile, ListedFiles};
-pub use load::{ComponentBytes, LoadError, Plugin};
-pub use notebook::{Note, Notebook, Notebooks};
-pub use output::{Output, Piece, Shown};
-pub use process::Ending as CommandEnding;
+pub use load::{ComponentBytes, LoadError, LoadedPlugin};
+pub use output::{CallOutput, OutputPiece, UserOutputView};
+pub use process::CommandEnding;
 pub(crate) use schema::{SchemaCost, check as check_schema};
-pub use stage::{CommitError, Entry, History, HistoryError, Made, Staged, Undone};
-pub use version::Version;
+pub use stage::{
+    AppliedChange, CommitError, HistoryError, Staged, UndoHistory, UndoHistoryEntry, UndoOutcome,
+};
+pub use tool_state::{StateChange, ToolState, ToolStateStore};
 pub use workspace::{Workspace, WorkspaceError};
 
 /// What starts this program anew, as it is now, whatever becomes of its path meanwhile.
-pub fn this_program() -> std::io::Result<std::path::PathBuf> {
-    os::this_program()
+pub fn current_program() -> std::io::Result<std::path::PathBuf> {
+    os::current_program()
 }

@@ -1,23 +1,23 @@
 //! What a tool answered, checked.
 
 use super::bindings::exports::cofferdam::plugin::tools as wit;
-use super::limits::Limits;
-use crate::picture;
+use super::limits::CallLimits;
+use crate::image_type;
 
 /// The answer of a call that went well.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Output {
+pub struct CallOutput {
     /// For the model, in order.
-    pub content: Vec<Piece>,
+    pub content: Vec<OutputPiece>,
     /// For the user, if it differs.
-    pub shown: Option<Shown>,
+    pub user_view: Option<UserOutputView>,
     /// Whether the tool left something out.
     pub truncated: bool,
 }
 
 /// A piece of content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum OutputPiece {
     /// Text, JSON among it.
     Text(String),
     /// A picture.
@@ -31,7 +31,7 @@ pub enum Piece {
 
 /// What the user sees in place of the content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum UserOutputView {
     /// Text.
     Text(String),
     /// A unified diff.
@@ -45,37 +45,47 @@ pub enum Shown {
     },
 }
 
-impl Output {
+impl CallOutput {
     /// How much there is for the model, in bytes.
     pub fn size(&self) -> usize {
-        self.content.iter().map(Piece::len).sum()
+        self.content.iter().map(OutputPiece::len).sum()
     }
 
     /// Takes an answer from a guest, or says what is wrong with it.
-    pub(super) fn check(output: wit::Output, limits: &Limits) -> Result<Self, String> {
+    pub(super) fn from_wit(output: wit::Output, limits: &CallLimits) -> Result<Self, String> {
         let mut bytes = 0_usize;
         let mut content = Vec::with_capacity(output.content.len());
         for piece in output.content {
             content.push(match piece {
-                wit::Content::Text(text) => Piece::Text(text),
-                wit::Content::Json(text) => match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
-                    Ok(_) => Piece::Text(text),
-                    Err(error) => return Err(format!("the tool answered with JSON that does not parse: {error}")),
-                },
-                wit::Content::Image(image) => checked(image)?,
+                wit::Content::Text(text) => OutputPiece::Text(text),
+                wit::Content::Json(text) => {
+                    match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
+                        Ok(_) => OutputPiece::Text(text),
+                        Err(error) => {
+                            return Err(format!(
+                                "the tool answered with JSON that does not parse: {error}"
+                            ));
+                        }
+                    }
+                }
+                wit::Content::Image(image) => check_image(image)?,
             });
-            bytes = bytes.saturating_add(content.last().map_or(0, Piece::len));
+            bytes = bytes.saturating_add(content.last().map_or(0, OutputPiece::len));
         }
-        let shown = output.view.map(shown).transpose()?;
-        bytes = bytes.saturating_add(shown.as_ref().map_or(0, Shown::bytes));
+        let shown = output.view.map(check_view).transpose()?;
+        bytes = bytes.saturating_add(shown.as_ref().map_or(0, UserOutputView::len));
         if bytes > limits.output {
-            return Err(format!("the tool answered with {bytes} bytes; at most {} are taken. Ask for less at a time.", limits.output));
+            return Err(format!(
+                "the tool answered with {bytes} bytes; at most {} are taken. Ask for less at a \
+                    time.",
+                limits.output
+            ));
         }
-        Ok(Self { content, shown, truncated: output.truncated })
+        Ok(Self { content, user_view: shown, truncated: output.truncated })
     }
 }
 
-impl Piece {
+impl OutputPiece {
     fn len(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -85,42 +95,55 @@ impl Piece {
 }
 
 /// Takes a picture as what it is, whichever of the types the tool gives it.
-fn checked(image: wit::Image) -> Result<Piece, String> {
+fn check_image(image: wit::Image) -> Result<OutputPiece, String> {
     let wit::Image { media_type, data } = image;
-    if !picture::TYPES.contains(&media_type.as_str()) {
-        return Err(format!("the tool answered with an image of type {media_type:?}, which is none of {}", picture::TYPES.join(", ")));
+    if !image_type::MEDIA_TYPES.contains(&media_type.as_str()) {
+        return Err(format!(
+            "the tool answered with an image of type {media_type:?}, which is none of {}",
+            image_type::MEDIA_TYPES.join(", ")
+        ));
     }
-    match picture::media_type(&data) {
-        Some(real) => Ok(Piece::Image { media_type: real.to_owned(), data }),
+    match image_type::media_type(&data) {
+        Some(real) => Ok(OutputPiece::Image { media_type: real.to_owned(), data }),
         None => Err(format!(
-            "the tool answered with an image of type {media_type:?} whose {} bytes are no picture of the types {}",
+            "the tool answered with an image of type {media_type:?} whose {} bytes are no picture \
+                of the types {}",
             data.len(),
-            picture::TYPES.join(", ")
+            image_type::MEDIA_TYPES.join(", ")
         )),
     }
 }
 
-/// Takes a view as it is. Nothing is added to it: a few thousand rows without cells under a few thousand columns are small
-/// for the guest that hands them over, and gigabytes once they are filled up.
-fn shown(view: wit::View) -> Result<Shown, String> {
+/// Takes a view as it is. Nothing is added to it: a few thousand rows without cells under a few
+/// thousand columns are small for the guest that hands them over, and gigabytes once they are
+/// filled up.
+fn check_view(view: wit::View) -> Result<UserOutputView, String> {
     match view {
-        wit::View::Text(text) => Ok(Shown::Text(text)),
-        wit::View::Diff(text) => Ok(Shown::Diff(text)),
-        wit::View::Table(wit::Table { header, rows }) => match rows.iter().find(|row| row.len() != header.len()) {
-            Some(row) => {
-                Err(format!("the tool answered with a table that has a row of {} cells under {} columns", row.len(), header.len()))
+        wit::View::Text(text) => Ok(UserOutputView::Text(text)),
+        wit::View::Diff(text) => Ok(UserOutputView::Diff(text)),
+        wit::View::Table(wit::Table { header, rows }) => {
+            match rows.iter().find(|row| row.len() != header.len()) {
+                Some(row) => Err(format!(
+                    "the tool answered with a table that has a row of {} cells under {} columns",
+                    row.len(),
+                    header.len()
+                )),
+                None if header.is_empty() => {
+                    Err("the tool answered with a table that has no columns".into())
+                }
+                None => Ok(UserOutputView::Table { header, rows }),
             }
-            None if header.is_empty() => Err("the tool answered with a table that has no columns".into()),
-            None => Ok(Shown::Table { header, rows }),
-        },
+        }
     }
 }
 
-impl Shown {
-    fn bytes(&self) -> usize {
+impl UserOutputView {
+    fn len(&self) -> usize {
         match self {
             Self::Text(text) | Self::Diff(text) => text.len(),
-            Self::Table { header, rows } => rows.iter().flatten().chain(header).map(String::len).sum(),
+            Self::Table { header, rows } => {
+                rows.iter().flatten().chain(header).map(String::len).sum()
+            }
         }
     }
 }
@@ -129,22 +152,33 @@ impl Shown {
 mod tests {
     use super::*;
 
-    fn check(media_type: &str, data: &[u8]) -> Result<Output, String> {
+    fn check(media_type: &str, data: &[u8]) -> Result<CallOutput, String> {
         let image = wit::Image { media_type: media_type.to_owned(), data: data.to_vec() };
-        let output = wit::Output { content: vec![wit::Content::Image(image)], view: None, truncated: false };
-        Output::check(output, &Limits::default())
+        let output =
+            wit::Output { content: vec![wit::Content::Image(image)], view: None, truncated: false };
+        CallOutput::from_wit(output, &CallLimits::default())
     }
 
     #[test]
     fn r056_a_picture_is_what_its_type_says_or_fails_the_call() {
         let png = b"\x89PNG\r\n\x1a\nrest";
         for named in ["image/png", "image/jpeg"] {
-            let [Piece::Image { media_type, data }] = &check(named, png).expect("a picture").content[..] else { panic!("one picture") };
+            let [OutputPiece::Image { media_type, data }] =
+                &check(named, png).expect("a picture").content[..]
+            else {
+                panic!("one picture")
+            };
             assert_eq!((media_type.as_str(), data.as_slice()), ("image/png", &png[..]));
         }
-        for (named, data) in [("image/png", &b""[..]), ("image/webp", b"<svg/>"), ("image/svg+xml", png)] {
+        for (named, data) in
+            [("image/png", &b""[..]), ("image/webp", b"<svg/>"), ("image/svg+xml", png)]
+        {
             let problem = check(named, data).expect_err("it is none");
-            assert!(problem.contains(named) && problem.ends_with("image/png, image/jpeg, image/gif, image/webp"), "{problem}");
+            assert!(
+                problem.contains(named)
+                    && problem.ends_with("image/png, image/jpeg, image/gif, image/webp"),
+                "{problem}"
+            );
         }
     }
 }

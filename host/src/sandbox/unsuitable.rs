@@ -1,35 +1,43 @@
-//! Directories that cannot be a workspace, because other programs run or obey the files in them: patterns of protected paths
-//! count from the workspace on, so that nothing in such a directory would be protected.
+//! Directories that cannot be a workspace, because other programs run or obey the files in them:
+//! patterns of protected paths count from the workspace on, so that nothing in such a directory
+//! would be protected.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::git::{self, NamedPaths, UserSettings};
+use super::git::{self, GitNamedPaths, UserSettings};
 use super::workspace::Workspace;
-use crate::policy::{Protected, ProtectedPaths};
+use crate::policy::{PathProtection, ProtectedPaths};
 
 /// The directories of a repository in which no project is.
-const OF_REPOSITORY: &[&str] = &["branches", "hooks", "info", "lfs", "logs", "modules", "objects", "refs", "worktrees"];
+const OF_REPOSITORY: &[&str] =
+    &["branches", "hooks", "info", "lfs", "logs", "modules", "objects", "refs", "worktrees"];
 
 impl Workspace {
     /// The protected directory that the workspace is or lies in, if it does.
     pub fn protected_directory(&self) -> Option<PathBuf> {
-        listed(self.root()).or_else(|| of_repository(self.root())).or_else(|| named_by_settings(self.root()))
+        listed(self.root())
+            .or_else(|| of_repository(self.root()))
+            .or_else(|| named_by_settings(self.root()))
     }
 }
 
 /// A directory on the built-in list.
 fn listed(root: &Path) -> Option<PathBuf> {
     let paths = ProtectedPaths::default();
-    // Programs keep worktrees of a project in their own directories: a project with a repository of its own is one.
+    // Programs keep worktrees of a project in their own directories: a project with a repository of
+    // its own is one.
     let is_project = fs::symlink_metadata(root.join(".git")).is_ok();
-    let mut above: Vec<&Path> = root.ancestors().filter(|above| above.file_name().is_some()).collect();
+    let mut above: Vec<&Path> =
+        root.ancestors().filter(|above| above.file_name().is_some()).collect();
     above.reverse();
     let is_protected = |above: &&Path| {
         let parts: Vec<_> = above.iter().skip(1).map(|part| part.to_string_lossy()).collect();
-        match paths.find_itself(parts.iter().map(AsRef::as_ref)) {
-            Some((Protected::Pinned | Protected::Hidden, _)) => true,
-            Some((Protected::ReadOnly, _)) => !is_project || parts.iter().any(|part| git::is_named(part, ".git")),
+        match paths.find_exact(parts.iter().map(AsRef::as_ref)) {
+            Some((PathProtection::Pinned | PathProtection::Hidden, _)) => true,
+            Some((PathProtection::ReadOnly, _)) => {
+                !is_project || parts.iter().any(|part| git::is_same_name(part, ".git"))
+            }
             None => false,
         }
     };
@@ -41,8 +49,11 @@ fn of_repository(root: &Path) -> Option<PathBuf> {
     let has = |above: &Path, name: &str| fs::symlink_metadata(above.join(name)).is_ok();
     root.ancestors().find_map(|inner| {
         let (above, name) = (inner.parent()?, inner.file_name()?.to_string_lossy());
-        let is_part = OF_REPOSITORY.iter().any(|part| git::is_named(&name, part));
-        let is_repository = || has(above, "HEAD") && (has(above, "commondir") || has(above, "objects") && has(above, "refs"));
+        let is_part = OF_REPOSITORY.iter().any(|part| git::is_same_name(&name, part));
+        let is_repository = || {
+            has(above, "HEAD")
+                && (has(above, "commondir") || has(above, "objects") && has(above, "refs"))
+        };
         (is_part && is_repository()).then(|| inner.to_owned())
     })
 }
@@ -51,7 +62,7 @@ fn of_repository(root: &Path) -> Option<PathBuf> {
 fn named_by_settings(root: &Path) -> Option<PathBuf> {
     root.ancestors().skip(1).find_map(|above| {
         fs::symlink_metadata(above.join(".git")).ok()?;
-        let mut settings = NamedPaths::new(above, &UserSettings::default()).ok()?;
+        let mut settings = GitNamedPaths::new(above, &UserSettings::default()).ok()?;
         let named = settings.of_repository(Path::new(""), Path::new(".git")).ok()?;
         named.into_iter().map(|path| above.join(path)).find(|path| root.starts_with(path))
     })
@@ -66,15 +77,26 @@ mod tests {
         let folder = tempfile::tempdir().expect("a directory");
         let root = folder.path().canonicalize().expect("it exists");
         let make = |path: &str| fs::create_dir_all(root.join(path)).expect("a directory");
-        for path in ["repo/.git/hooks", "repo/.git/objects/x", "repo/src", "repo/.vscode/x", "repo/.husky/_", "repo/.claude/worktrees/w"] {
+        for path in [
+            "repo/.git/hooks",
+            "repo/.git/objects/x",
+            "repo/src",
+            "repo/.vscode/x",
+            "repo/.husky/_",
+            "repo/.claude/worktrees/w",
+        ] {
             make(path);
         }
-        for path in ["bare/objects", "bare/refs", "bare/hooks/x", "bare/main", "hooks/info", ".ssh/x"] {
+        for path in
+            ["bare/objects", "bare/refs", "bare/hooks/x", "bare/main", "hooks/info", ".ssh/x"]
+        {
             make(path);
         }
         fs::write(root.join("bare/HEAD"), "ref: refs/heads/main\n").expect("it is written");
-        fs::write(root.join("repo/.git/config"), "[core]\n\thooksPath = .husky/_\n").expect("it is written");
-        fs::write(root.join("repo/.claude/worktrees/w/.git"), "gitdir: x\n").expect("it is written");
+        fs::write(root.join("repo/.git/config"), "[core]\n\thooksPath = .husky/_\n")
+            .expect("it is written");
+        fs::write(root.join("repo/.claude/worktrees/w/.git"), "gitdir: x\n")
+            .expect("it is written");
         std::os::unix::fs::symlink("repo/.git", root.join("link")).expect("a link");
         let table = [
             ("repo", None),
@@ -96,7 +118,11 @@ mod tests {
         ];
         for (path, expected) in table {
             let workspace = Workspace::open(&root.join(path)).expect("it opens");
-            assert_eq!(workspace.protected_directory(), expected.map(|path| root.join(path)), "{path}");
+            assert_eq!(
+                workspace.protected_directory(),
+                expected.map(|path| root.join(path)),
+                "{path}"
+            );
         }
     }
 }

@@ -6,26 +6,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::below;
 use super::bindings::cofferdam::plugin::workspace as wit;
-use super::files::{Guard, Problem, View};
+use super::call_state::{CallState, not_granted};
+use super::files::{FileRefusal, PathAccessGuard, WorkspaceFilesView};
 use super::git;
-use super::state::{State, not_granted};
-use crate::policy::{Code, Denial, FileGrant, PathProblem, Protected, ProtectedPaths, WorkspacePath};
+use super::rooted_fs;
+use crate::policy::{
+    Denial, DenialCode, FileGrant, PathError, PathProtection, ProtectedPaths, WorkspacePath,
+};
 
 /// The directory that tools work in.
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
     dir: cap_std::fs::Dir,
-    guard: Guard,
+    guard: PathAccessGuard,
     /// Links may lead elsewhere than at the last look.
     has_new_links: AtomicBool,
 }
 
 /// What settings of git name in a workspace.
 #[derive(Debug, Default)]
-pub(super) struct NamedByGit {
+pub(super) struct GitNamedWorkspacePaths {
     pub(super) paths: Vec<PathBuf>,
     /// Directories of repositories whose settings exceed a limit, and so may name more.
     pub(super) not_analysed: Vec<PathBuf>,
@@ -42,30 +44,41 @@ pub struct WorkspaceError {
 }
 
 impl Workspace {
-    /// Opens a directory. What it is called later does not matter: files are opened below the open directory.
+    /// Opens a directory. What it is called later does not matter: files are opened below the open
+    /// directory.
     pub fn open(path: &Path) -> Result<Self, WorkspaceError> {
         let problem = |source| WorkspaceError { path: path.to_owned(), source };
         let root = path.canonicalize().map_err(problem)?;
-        let dir = cap_std::fs::Dir::open_ambient_dir(&root, cap_std::ambient_authority()).map_err(problem)?;
-        Ok(Self { root, dir, guard: Guard::default(), has_new_links: AtomicBool::new(true) })
+        let dir = cap_std::fs::Dir::open_ambient_dir(&root, cap_std::ambient_authority())
+            .map_err(problem)?;
+        Ok(Self {
+            root,
+            dir,
+            guard: PathAccessGuard::default(),
+            has_new_links: AtomicBool::new(true),
+        })
     }
 
-    /// With other paths hidden and protected than those of the program's own list; what the settings of its repository name
-    /// as hooks or as further settings is protected as well.
-    pub fn protecting(self, paths: ProtectedPaths) -> Self {
+    /// With other paths hidden and protected than those of the program's own list; what the
+    /// settings of its repository name as hooks or as further settings is protected as well.
+    pub fn with_protected_paths(self, paths: ProtectedPaths) -> Self {
         let mut named = self.named_by_git(&[PathBuf::new()]).paths;
-        named.extend(git::links_in(&self.root, Path::new(".git")));
+        named.extend(git::control_link_targets(&self.root, Path::new(".git")));
         let named = named.iter().filter_map(|path| WorkspacePath::parse(path.to_str()?, None).ok());
-        let paths = named.fold(paths, |paths, path| paths.and_place(&path, Protected::ReadOnly));
-        Self { guard: Guard::new(paths), ..self }
+        let paths =
+            named.fold(paths, |paths, path| paths.with_path(&path, PathProtection::ReadOnly));
+        Self { guard: PathAccessGuard::new(paths), ..self }
     }
 
-    /// The paths that settings of git name for git to run: those outside of the workspace, and those of the repositories in
-    /// these directories. Settings that cannot be read name nothing here; commands are refused then.
-    pub(super) fn named_by_git(&self, tops: &[PathBuf]) -> NamedByGit {
-        let mut found = NamedByGit::default();
-        let settings = git::NamedPaths::new(&self.root, &git::UserSettings::of_this_process());
-        let Ok(mut settings) = settings.map_err(|problem| found.problem = Some(problem)) else { return found };
+    /// The paths that settings of git name for git to run: those outside of the workspace, and
+    /// those of the repositories in these directories. Settings that cannot be read name nothing
+    /// here; commands are refused then.
+    pub(super) fn named_by_git(&self, tops: &[PathBuf]) -> GitNamedWorkspacePaths {
+        let mut found = GitNamedWorkspacePaths::default();
+        let settings = git::GitNamedPaths::new(&self.root, &git::UserSettings::of_this_process());
+        let Ok(mut settings) = settings.map_err(|problem| found.problem = Some(problem)) else {
+            return found;
+        };
         match settings.outside_paths() {
             Ok(named) => found.paths.extend(named),
             Err(problem) if settings.take_exceeded() => found.problem = Some(problem),
@@ -89,7 +102,7 @@ impl Workspace {
     }
 
     /// What is refused whatever was granted.
-    pub(super) fn guard(&self) -> &Guard {
+    pub(super) fn guard(&self) -> &PathAccessGuard {
         &self.guard
     }
 
@@ -113,18 +126,24 @@ impl Workspace {
         &self.dir
     }
 
-    /// The text of a file, for the host's own use, and whether there is more: of one that is larger than `most` bytes it is
-    /// the first lines. `None` if it is not there, is not a file, or cannot be read; refused if no tool could read it: it may
-    /// be a link to what is hidden, whoever made that.
-    pub fn read_beginning(self: &Arc<Self>, path: &str, most: usize) -> Result<Option<(String, bool)>, Denial> {
-        let place = match View::new(Arc::clone(self), None).place(path) {
+    /// The text of a file, for the host's own use, and whether there is more: of one that is larger
+    /// than `most` bytes it is the first lines. `None` if it is not there, is not a file, or cannot
+    /// be read; refused if no tool could read it: it may be a link to what is hidden, whoever made
+    /// that.
+    pub fn read_prefix(
+        self: &Arc<Self>,
+        path: &str,
+        most: usize,
+    ) -> Result<Option<(String, bool)>, Denial> {
+        let place = match WorkspaceFilesView::new(Arc::clone(self), None).resolve_existing(path) {
             Ok(Some(place)) => place,
-            Err(Problem::Denied(_, denial)) => return Err(denial),
-            Ok(None) | Err(Problem::Code(_) | Problem::Io(_)) => return Ok(None),
+            Err(FileRefusal::Denied(_, denial)) => return Err(denial),
+            Ok(None) | Err(FileRefusal::Code(_) | FileRefusal::Io(_)) => return Ok(None),
         };
-        self.guard.reading(&place)?;
+        self.guard.check_read(&place)?;
         let mut bytes = Vec::new();
-        let read = below::open(&self.dir, &place).and_then(|(file, _)| file.take(most as u64 + 1).read_to_end(&mut bytes));
+        let read = rooted_fs::open(&self.dir, &place)
+            .and_then(|(file, _)| file.take(most as u64 + 1).read_to_end(&mut bytes));
         if read.is_err() {
             return Ok(None);
         }
@@ -137,32 +156,41 @@ impl Workspace {
         Ok(Some((String::from_utf8_lossy(&bytes).into_owned(), has_more)))
     }
 
-    /// Why a path of the workspace is refused although it reads well, to a tool with this grant: since a link in it leads
-    /// out, since it is a FIFO, a socket or a device, or since it is hidden or protected. The sandbox refuses it anyway;
-    /// this is for an error that says what is the matter before anything runs.
-    pub fn refusal(self: &Arc<Self>, path: &WorkspacePath, grant: FileGrant) -> Option<Denial> {
-        View::new(Arc::clone(self), None).refusal(path.for_open(), grant)
+    /// Why a path of the workspace is refused although it reads well, to a tool with this grant:
+    /// since a link in it leads out, since it is a FIFO, a socket or a device, or since it is
+    /// hidden or protected. The sandbox refuses it anyway; this is for an error that says what is
+    /// the matter before anything runs.
+    pub fn find_denial(self: &Arc<Self>, path: &WorkspacePath, grant: FileGrant) -> Option<Denial> {
+        WorkspaceFilesView::new(Arc::clone(self), None).find_denial(path.as_fs_path(), grant)
     }
 
     /// Reads a path as a guest or a model writes it.
-    pub fn parse(&self, text: &str) -> Result<WorkspacePath, PathProblem> {
+    pub fn parse(&self, text: &str) -> Result<WorkspacePath, PathError> {
         WorkspacePath::parse(text, Some(&self.root))
     }
 }
 
-impl wit::Host for State {
+impl wit::Host for CallState {
     fn open_walk(&mut self, options: wit::WalkOptions) -> Result<u32, wit::WorkspaceError> {
         let Some(workspace) = &self.workspace else {
             return Err(denied(not_granted("look at files", "read-files")));
         };
-        self.walks.open(workspace, options, self.files.notes())
+        self.walks.open(workspace, options, self.files.activity_logs())
     }
 
-    async fn next_entries(&mut self, walk: u32, limit: u32) -> Result<Vec<wit::Entry>, wit::WorkspaceError> {
+    async fn next_entries(
+        &mut self,
+        walk: u32,
+        limit: u32,
+    ) -> Result<Vec<wit::Entry>, wit::WorkspaceError> {
         self.walks.next_entries(walk, limit).await
     }
 
-    async fn next_files(&mut self, walk: u32, max_bytes: u32) -> Result<wit::Batch, wit::WorkspaceError> {
+    async fn next_files(
+        &mut self,
+        walk: u32,
+        max_bytes: u32,
+    ) -> Result<wit::Batch, wit::WorkspaceError> {
         self.walks.next_files(walk, max_bytes).await
     }
 
@@ -179,8 +207,8 @@ pub(super) fn denied(denial: Denial) -> wit::WorkspaceError {
     wit::WorkspaceError::Denied(denial.into())
 }
 
-pub(super) fn path_denied(problem: &PathProblem) -> Denial {
-    Denial::fixed(Code::OutsideWorkspace, problem.to_string())
+pub(super) fn path_denied(problem: &PathError) -> Denial {
+    Denial::without_remedy(DenialCode::OutsideWorkspace, problem.to_string())
 }
 
 #[cfg(test)]
@@ -194,20 +222,33 @@ mod tests {
         std::os::unix::fs::symlink("/etc/passwd", folder.path().join("out")).expect("it is made");
         std::fs::write(folder.path().join("file"), "").expect("it is written");
         std::os::unix::fs::symlink("file", folder.path().join("in")).expect("it is made");
-        let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).expect("it is bound");
+        let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket"))
+            .expect("it is bound");
         std::fs::write(folder.path().join(".env"), "").expect("it is written");
-        std::os::unix::fs::symlink(folder.path().join("file"), folder.path().join("absolute")).expect("it is made");
+        std::os::unix::fs::symlink(folder.path().join("file"), folder.path().join("absolute"))
+            .expect("it is made");
         std::os::unix::fs::symlink(".env", folder.path().join("harmless")).expect("it is made");
-        let with = |path, grant| workspace.refusal(&workspace.parse(path).expect("it reads well"), grant).map(|denial| denial.code);
+        let with = |path, grant| {
+            workspace
+                .find_denial(&workspace.parse(path).expect("it reads well"), grant)
+                .map(|denial| denial.code)
+        };
         let code = |path| with(path, FileGrant::Read);
-        assert_eq!(code("out"), Some(Code::OutsideWorkspace));
-        assert_eq!(code("out/more"), Some(Code::OutsideWorkspace));
-        assert_eq!(code("socket"), Some(Code::SpecialFile));
-        assert_eq!([code(".env"), code("harmless")], [Some(Code::Hidden), Some(Code::Hidden)]);
+        assert_eq!(code("out"), Some(DenialCode::OutsideWorkspace));
+        assert_eq!(code("out/more"), Some(DenialCode::OutsideWorkspace));
+        assert_eq!(code("socket"), Some(DenialCode::SpecialFile));
+        assert_eq!(
+            [code(".env"), code("harmless")],
+            [Some(DenialCode::Hidden), Some(DenialCode::Hidden)]
+        );
         assert_eq!([code("absolute"), code(".git/hooks/x")], [None, None]);
-        assert_eq!(with(".git/hooks/x", FileGrant::ReadWrite), Some(Code::Protected));
+        assert_eq!(with(".git/hooks/x", FileGrant::ReadWrite), Some(DenialCode::Protected));
         std::fs::create_dir(folder.path().join(".git")).expect("it is made");
-        assert_eq!(with(".git", FileGrant::ReadWrite), None, "it is a directory, which may be looked into");
+        assert_eq!(
+            with(".git", FileGrant::ReadWrite),
+            None,
+            "it is a directory, which may be looked into"
+        );
         assert_eq!([code("file"), code("in"), code(""), code("missing")], [None, None, None, None]);
     }
 
@@ -216,10 +257,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));
         let guide = folder.path().join("AGENTS.md");
-        let read = || workspace.read_beginning("AGENTS.md", 8);
+        let read = || workspace.read_prefix("AGENTS.md", 8);
         assert_eq!(read(), Ok(None));
         std::fs::write(folder.path().join(".env"), "PASSWORD=x").expect("it is written");
-        for (target, code) in [(".env", Code::Hidden), ("/etc/passwd", Code::OutsideWorkspace)] {
+        for (target, code) in
+            [(".env", DenialCode::Hidden), ("/etc/passwd", DenialCode::OutsideWorkspace)]
+        {
             std::os::unix::fs::symlink(target, &guide).expect("it is made");
             assert_eq!(read().map_err(|denial| denial.code), Err(code), "{target}");
             std::fs::remove_file(&guide).expect("it is removed");

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::SessionId;
-use super::record::VERSION;
+use super::record::FORMAT_VERSION;
 
 /// A session cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -18,15 +18,16 @@ pub enum SessionError {
         source: io::Error,
     },
     /// Somebody else could read or write it.
-    #[error("the folder {} {problem}; make it yours alone (`chmod 700`), or remove it", path.display())]
+    #[error("the folder {} {reason}; make it yours alone (`chmod 700`), or remove it", path.display())]
     NotPrivate {
         /// The folder.
         path: PathBuf,
         /// In which way.
-        problem: &'static str,
+        reason: &'static str,
     },
     /// Somebody else could have written the session: its model, its address and what was said.
-    #[error("the session {} {problem}, so nothing was loaded\nhint: delete it, or make it yours alone (`chmod 600`) if you know what is in it", path.display())]
+    #[error("the session {} {problem}, so nothing was loaded\nhint: delete it, or make it yours \
+        alone (`chmod 600`) if you know what is in it", path.display())]
     NotTrusted {
         /// The file.
         path: PathBuf,
@@ -38,12 +39,15 @@ pub enum SessionError {
     InUse(SessionId),
     /// It was deleted between being found and being opened.
     #[error("session {0} is gone")]
-    Gone(SessionId),
+    Deleted(SessionId),
     /// Nothing to continue.
     #[error("there is no session of this project yet: run without --continue to begin one")]
-    NoneYet,
+    NoSessions,
     /// No session is meant.
-    #[error("no session begins with '{0}'; `cofferdam sessions list` shows those of this project, `--all` those of all projects")]
+    #[error(
+        "no session begins with '{0}'; `cofferdam sessions list` shows those of this project, \
+            `--all` those of all projects"
+    )]
     NotFound(String),
     /// Several sessions could be meant.
     #[error("'{prefix}' could be any of {}", candidates.iter().map(SessionId::as_str).collect::<Vec<_>>().join(", "))]
@@ -55,10 +59,11 @@ pub enum SessionError {
     },
     /// This program is too old for it (R-110).
     #[error(
-        "{} was written by a newer version of cofferdam (format {version}, this one knows up to {VERSION}): update to go on with it",
+        "{} was written by a newer version of cofferdam (format {version}, this one knows up to \
+            {FORMAT_VERSION}): update to go on with it",
         path.display()
     )]
-    Newer {
+    NewerVersion {
         /// The file.
         path: PathBuf,
         /// Its version.
@@ -75,14 +80,14 @@ pub enum SessionError {
         most: u64,
     },
     /// A line in it cannot be what was written (R-111).
-    #[error("line {line} of {} is damaged, so nothing was loaded: {problem}", path.display())]
+    #[error("line {line} of {} is damaged, so nothing was loaded: {reason}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
         /// Counted from 1.
         line: usize,
         /// What is wrong with it.
-        problem: String,
+        reason: String,
     },
 }
 

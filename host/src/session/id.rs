@@ -4,12 +4,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::chance;
+use crate::random;
 
 /// How many hexadecimal digits a name has.
-const DIGITS: usize = 12;
+const ID_DIGITS: usize = 12;
 
-/// Twelve hexadecimal digits. Any unique beginning will do to name a session at the terminal.
+/// Twelve hexadecimal digits. Any unique beginning will do to name a session at the terminal
+///
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SessionId(String);
@@ -17,13 +18,13 @@ pub struct SessionId(String);
 impl SessionId {
     /// A new one. Nothing depends on its being hard to guess.
     pub(super) fn random() -> Self {
-        Self(format!("{:012x}", chance::bits() >> 16))
+        Self(format!("{:012x}", random::next_u64() >> 16))
     }
 
     /// From a file name without its ending, if it is a name at all.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        (text.len() == DIGITS && text.bytes().all(is_digit)).then(|| Self(text.to_owned()))
+        (text.len() == ID_DIGITS && text.bytes().all(is_digit)).then(|| Self(text.to_owned()))
     }
 
     /// The digits.

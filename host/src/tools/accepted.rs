@@ -1,35 +1,36 @@
 //! Which plugins of strangers were accepted, and as what: the lock file.
 //!
-//! A plugin is accepted as one content that asks for certain things. Another content is another plugin, whatever its name;
-//! what it asks for beyond the accepted one is told apart from what it asks for all the same.
+//! A plugin is accepted as one content that asks for certain things. Another content is another
+//! plugin, whatever its name; what it asks for beyond the accepted one is told apart from what it
+//! asks for all the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::added::Added;
+use super::added::AddedPlugin;
 use crate::policy::Capability;
-use crate::sandbox::{DeclaredTool, Digest, Plugin};
+use crate::sandbox::{ComponentDigest, DeclaredTool, LoadedPlugin};
 
 /// All accepted plugins, by the path they are loaded from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lock {
+pub struct AcceptedPlugins {
     version: u32,
     /// Those that `plugin add` brought, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) added: BTreeMap<String, Added>,
+    pub(super) added: BTreeMap<String, AddedPlugin>,
     #[serde(default, rename = "plugin", skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) plugins: BTreeMap<String, Accepted>,
+    pub(super) plugins: BTreeMap<String, AcceptedPlugin>,
 }
 
 /// A plugin as it was accepted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Accepted {
+pub struct AcceptedPlugin {
     /// The content.
-    pub digest: Digest,
+    pub digest: ComponentDigest,
     /// Every interface that it imports.
     pub imports: BTreeSet<String>,
     /// By name.
@@ -42,7 +43,7 @@ pub struct Accepted {
 #[serde(deny_unknown_fields)]
 pub struct AcceptedTool {
     /// Of its input schema.
-    pub schema: Digest,
+    pub schema: ComponentDigest,
     /// What it asks for.
     pub asks: Vec<Capability>,
     /// Whether it wants to run alone.
@@ -55,7 +56,7 @@ pub struct AcceptedTool {
 
 /// How a plugin stands to what was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum AcceptanceStatus {
     /// It is what was accepted.
     Accepted,
     /// It was never accepted.
@@ -63,86 +64,117 @@ pub enum Standing {
     /// It is not what was accepted.
     Changed {
         /// What it asks for beyond that, in words; empty if nothing.
-        wider: Vec<String>,
+        new_permissions: Vec<String>,
     },
 }
 
 /// The lock file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadLock {
+pub enum InvalidLockFile {
     /// It is not understood.
     #[error("{0}")]
-    NotUnderstood(String),
+    Malformed(String),
     /// It is of another version of this program.
-    #[error("it is of format {0}, and this version of cofferdam knows format {VERSION}")]
-    OtherFormat(u32),
+    #[error("it is of format {0}, and this version of cofferdam knows format {LOCK_VERSION}")]
+    UnsupportedVersion(u32),
 }
 
-const VERSION: u32 = 1;
+const LOCK_VERSION: u32 = 1;
 
-impl Lock {
+impl AcceptedPlugins {
     /// An empty one.
     pub fn new() -> Self {
-        Self { version: VERSION, ..Self::default() }
+        Self { version: LOCK_VERSION, ..Self::default() }
     }
 
     /// Reads the text of a lock file.
-    pub fn parse(text: &str) -> Result<Self, BadLock> {
-        let lock: Self = toml::from_str(text).map_err(|error| BadLock::NotUnderstood(error.to_string()))?;
-        if lock.version != VERSION {
-            return Err(BadLock::OtherFormat(lock.version));
+    pub fn parse(text: &str) -> Result<Self, InvalidLockFile> {
+        let lock: Self =
+            toml::from_str(text).map_err(|error| InvalidLockFile::Malformed(error.to_string()))?;
+        if lock.version != LOCK_VERSION {
+            return Err(InvalidLockFile::UnsupportedVersion(lock.version));
         }
-        if let Some(digest) = lock.plugins.values().map(|plugin| &plugin.digest).find(|digest| Digest::parse(digest.as_str()).is_none()) {
-            return Err(BadLock::NotUnderstood(format!("{:?} is not a digest", digest.as_str())));
+        if let Some(digest) = lock
+            .plugins
+            .values()
+            .map(|plugin| &plugin.digest)
+            .find(|digest| ComponentDigest::parse(digest.as_str()).is_none())
+        {
+            return Err(InvalidLockFile::Malformed(format!(
+                "{:?} is not a digest",
+                digest.as_str()
+            )));
         }
-        if let Some(added) = lock.added.values().find(|added| !added.is_plain()) {
-            return Err(BadLock::NotUnderstood(format!("{:?} is not the name of a file", added.file)));
+        if let Some(added) = lock.added.values().find(|added| !added.has_plain_file_name()) {
+            return Err(InvalidLockFile::Malformed(format!(
+                "{:?} is not the name of a file",
+                added.file
+            )));
         }
         Ok(lock)
     }
 
     /// The text of the lock file.
-    pub fn text(&self) -> Result<String, BadLock> {
-        let text = toml::to_string_pretty(self).map_err(|error| BadLock::NotUnderstood(error.to_string()))?;
-        Ok(format!("# What plugins were accepted as. Written by cofferdam; `cofferdam lock` and `cofferdam plugin` change it.\n\n{text}"))
+    pub fn to_toml(&self) -> Result<String, InvalidLockFile> {
+        let text = toml::to_string_pretty(self)
+            .map_err(|error| InvalidLockFile::Malformed(error.to_string()))?;
+        Ok(format!(
+            "# What plugins were accepted as. Written by cofferdam; `cofferdam lock` and \
+                `cofferdam plugin` change it.\n\n{text}"
+        ))
     }
 
     /// How the plugin at this path stands to what was accepted.
-    pub fn standing(&self, path: &Path, plugin: &Plugin) -> Standing {
-        let now = Accepted::of(plugin);
-        match self.plugins.get(&key(path)) {
-            None => Standing::New,
-            Some(before) if *before == now => Standing::Accepted,
-            Some(before) => Standing::Changed { wider: now.beyond(before) },
+    pub fn status(&self, path: &Path, plugin: &LoadedPlugin) -> AcceptanceStatus {
+        let now = AcceptedPlugin::from_plugin(plugin);
+        match self.plugins.get(&path_key(path)) {
+            None => AcceptanceStatus::New,
+            Some(before) if *before == now => AcceptanceStatus::Accepted,
+            Some(before) => {
+                AcceptanceStatus::Changed { new_permissions: now.new_permissions_since(before) }
+            }
         }
     }
 
     /// What the plugin at this path asks for beyond what was accepted there, in words.
-    pub fn wider(&self, path: &Path, plugin: &Plugin) -> Vec<String> {
-        let nothing = Accepted { digest: plugin.digest().clone(), imports: BTreeSet::new(), tools: BTreeMap::new() };
-        Accepted::of(plugin).beyond(self.plugins.get(&key(path)).unwrap_or(&nothing))
+    pub fn new_permissions(&self, path: &Path, plugin: &LoadedPlugin) -> Vec<String> {
+        let nothing = AcceptedPlugin {
+            digest: plugin.digest().clone(),
+            imports: BTreeSet::new(),
+            tools: BTreeMap::new(),
+        };
+        AcceptedPlugin::from_plugin(plugin)
+            .new_permissions_since(self.plugins.get(&path_key(path)).unwrap_or(&nothing))
     }
 
     /// Accepts the plugin at this path as it is.
-    pub fn accept(&mut self, path: &Path, plugin: &Plugin) {
-        self.plugins.insert(key(path), Accepted::of(plugin));
+    pub fn accept_plugin(&mut self, path: &Path, plugin: &LoadedPlugin) {
+        self.plugins.insert(path_key(path), AcceptedPlugin::from_plugin(plugin));
     }
 
-    /// Another path under which the very same content was accepted, or another content that has a tool of the same name.
-    pub fn remark(&self, path: &Path, plugin: &Plugin) -> Option<String> {
-        let others = || self.plugins.iter().filter(|(other, _)| **other != key(path));
-        if let Some((other, _)) = others().find(|(_, accepted)| accepted.digest == *plugin.digest()) {
+    /// Another path under which the very same content was accepted, or another content that has a
+    /// tool of the same name.
+    pub fn similarity_notice(&self, path: &Path, plugin: &LoadedPlugin) -> Option<String> {
+        let others = || self.plugins.iter().filter(|(other, _)| **other != path_key(path));
+        if let Some((other, _)) = others().find(|(_, accepted)| accepted.digest == *plugin.digest())
+        {
             return Some(format!("the same content is accepted as {other}"));
         }
-        let named = |accepted: &Accepted| {
-            plugin.declaration().tools.iter().find(|tool| accepted.tools.contains_key(&tool.name)).map(|tool| tool.name.clone())
+        let named = |accepted: &AcceptedPlugin| {
+            plugin
+                .declaration()
+                .tools
+                .iter()
+                .find(|tool| accepted.tools.contains_key(&tool.name))
+                .map(|tool| tool.name.clone())
         };
-        let (other, tool) = others().find_map(|(other, accepted)| Some((other, named(accepted)?)))?;
+        let (other, tool) =
+            others().find_map(|(other, accepted)| Some((other, named(accepted)?)))?;
         Some(format!("a tool named {tool} was accepted from {other}, with another content"))
     }
 }
 
-pub(super) fn key(path: &Path) -> String {
+pub(super) fn path_key(path: &Path) -> String {
     let canonical = path.canonicalize().or_else(|error| match (path.parent(), path.file_name()) {
         // A file that is gone had its place all the same.
         (Some(folder), Some(name)) => Ok(folder.canonicalize()?.join(name)),
@@ -151,10 +183,10 @@ pub(super) fn key(path: &Path) -> String {
     canonical.unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
-impl Accepted {
-    pub(super) fn of(plugin: &Plugin) -> Self {
+impl AcceptedPlugin {
+    pub(super) fn from_plugin(plugin: &LoadedPlugin) -> Self {
         let declaration = plugin.declaration();
-        let tool = |tool: &DeclaredTool| (tool.name.clone(), AcceptedTool::of(tool));
+        let tool = |tool: &DeclaredTool| (tool.name.clone(), AcceptedTool::from_declared(tool));
         Self {
             digest: plugin.digest().clone(),
             imports: declaration.imports.interfaces.iter().cloned().collect(),
@@ -163,13 +195,15 @@ impl Accepted {
     }
 
     /// What this asks for and the other does not, in words.
-    pub(super) fn beyond(&self, other: &Self) -> Vec<String> {
+    pub(super) fn new_permissions_since(&self, other: &Self) -> Vec<String> {
         let mut wider = Vec::new();
         for (name, tool) in &self.tools {
             match other.tools.get(name) {
-                None => wider.push(format!("it has a new tool, {name}{}", tool.in_words())),
+                None => wider.push(format!("it has a new tool, {name}{}", tool.describe())),
                 Some(before) => {
-                    let more = tool.asks.iter().filter(|asked| !before.asks.iter().any(|had| includes(had, asked)));
+                    let more = tool.asks.iter().filter(|asked| {
+                        !before.asks.iter().any(|had| covers_capability(had, asked))
+                    });
                     wider.extend(more.map(|asked| format!("{name} now asks to {asked}")));
                     if before.confirm && !tool.confirm {
                         wider.push(format!("{name} no longer wants to be confirmed"));
@@ -180,16 +214,21 @@ impl Accepted {
                 }
             }
         }
-        let lent = |interface: &&String| interface.starts_with("cofferdam:") && !other.imports.contains(*interface);
-        wider.extend(self.imports.iter().filter(lent).map(|interface| format!("it now imports {interface}")));
+        let lent = |interface: &&String| {
+            interface.starts_with("cofferdam:") && !other.imports.contains(*interface)
+        };
+        wider.extend(
+            self.imports.iter().filter(lent).map(|interface| format!("it now imports {interface}")),
+        );
         wider
     }
 }
 
 /// Whether one capability is at least another.
-pub(super) fn includes(had: &Capability, asked: &Capability) -> bool {
+pub(super) fn covers_capability(had: &Capability, asked: &Capability) -> bool {
     match (had, asked) {
-        (Capability::Fetch(had), Capability::Fetch(asked)) | (Capability::ReadEnvironment(had), Capability::ReadEnvironment(asked)) => {
+        (Capability::Fetch(had), Capability::Fetch(asked))
+        | (Capability::ReadEnvironment(had), Capability::ReadEnvironment(asked)) => {
             asked.iter().all(|one| had.contains(one))
         }
         (Capability::WriteFiles, Capability::ReadFiles) => true,
@@ -198,18 +237,22 @@ pub(super) fn includes(had: &Capability, asked: &Capability) -> bool {
 }
 
 impl AcceptedTool {
-    fn of(tool: &DeclaredTool) -> Self {
+    fn from_declared(tool: &DeclaredTool) -> Self {
         Self {
-            schema: Digest::of(tool.input_schema.to_string().as_bytes()),
+            schema: ComponentDigest::compute(tool.input_schema.to_string().as_bytes()),
             asks: tool.asks.clone(),
             exclusive: tool.exclusive,
             confirm: tool.confirm,
         }
     }
 
-    fn in_words(&self) -> String {
+    fn describe(&self) -> String {
         let asks: Vec<String> = self.asks.iter().map(ToString::to_string).collect();
-        if asks.is_empty() { ", which asks for nothing".to_owned() } else { format!(", which asks to {}", asks.join("; ")) }
+        if asks.is_empty() {
+            ", which asks for nothing".to_owned()
+        } else {
+            format!(", which asks to {}", asks.join("; "))
+        }
     }
 }
 
@@ -217,24 +260,59 @@ impl AcceptedTool {
 mod tests {
     use super::*;
 
-    fn tool(asks: &[Capability]) -> AcceptedTool {
-        AcceptedTool { schema: Digest::of(b"{}"), asks: asks.to_vec(), exclusive: false, confirm: false }
+    fn accepted_tool(asks: &[Capability]) -> AcceptedTool {
+        AcceptedTool {
+            schema: ComponentDigest::compute(b"{}"),
+            asks: asks.to_vec(),
+            exclusive: false,
+            confirm: false,
+        }
     }
 
-    fn plugin(content: &[u8], tools: &[(&str, AcceptedTool)]) -> Accepted {
+    fn accepted_plugin(content: &[u8], tools: &[(&str, AcceptedTool)]) -> AcceptedPlugin {
         let tools = tools.iter().map(|(name, tool)| ((*name).to_owned(), tool.clone())).collect();
-        Accepted { digest: Digest::of(content), imports: BTreeSet::new(), tools }
+        AcceptedPlugin {
+            digest: ComponentDigest::compute(content),
+            imports: BTreeSet::new(),
+            tools,
+        }
     }
 
     #[test]
     fn what_is_wider_is_said_in_words() {
-        let fetch = |hosts: &[&str]| Capability::Fetch(hosts.iter().map(|host| (*host).to_owned()).collect());
-        let before = plugin(b"1", &[("a", AcceptedTool { confirm: true, ..tool(&[Capability::WriteFiles, fetch(&["x.org", "y.org"])]) })]);
-        let same = plugin(b"2", &[("a", AcceptedTool { confirm: true, ..tool(&[Capability::ReadFiles, fetch(&["y.org"])]) })]);
-        assert_eq!(same.beyond(&before), Vec::<String>::new());
-        let mut wider = plugin(b"3", &[("a", tool(&[Capability::RunCommands, fetch(&["z.org"])])), ("b", tool(&[]))]);
+        let fetch = |hosts: &[&str]| {
+            Capability::Fetch(hosts.iter().map(|host| (*host).to_owned()).collect())
+        };
+        let before = accepted_plugin(
+            b"1",
+            &[(
+                "a",
+                AcceptedTool {
+                    confirm: true,
+                    ..accepted_tool(&[Capability::WriteFiles, fetch(&["x.org", "y.org"])])
+                },
+            )],
+        );
+        let same = accepted_plugin(
+            b"2",
+            &[(
+                "a",
+                AcceptedTool {
+                    confirm: true,
+                    ..accepted_tool(&[Capability::ReadFiles, fetch(&["y.org"])])
+                },
+            )],
+        );
+        assert_eq!(same.new_permissions_since(&before), Vec::<String>::new());
+        let mut wider = accepted_plugin(
+            b"3",
+            &[
+                ("a", accepted_tool(&[Capability::RunCommands, fetch(&["z.org"])])),
+                ("b", accepted_tool(&[])),
+            ],
+        );
         wider.imports.insert("cofferdam:plugin/commands@0.1.0".into());
-        insta::assert_snapshot!(wider.beyond(&before).join("\n"), @r"
+        insta::assert_snapshot!(wider.new_permissions_since(&before).join("\n"), @r"
         a now asks to run commands
         a now asks to send HTTP requests to z.org
         a no longer wants to be confirmed
@@ -245,12 +323,26 @@ mod tests {
 
     #[test]
     fn a_lock_is_written_and_read() {
-        let mut lock = Lock::new();
-        lock.plugins
-            .insert("/p/a.wasm".into(), plugin(b"1", &[("a", tool(&[Capability::ReadFiles, Capability::Fetch(vec!["x.org".into()])]))]));
-        let text = lock.text().expect("it can be written");
-        assert_eq!(Lock::parse(&text), Ok(lock), "{text}");
-        assert_eq!(Lock::parse("version = 2"), Err(BadLock::OtherFormat(2)));
-        assert!(Lock::parse("version = 1\nx = 1").is_err());
+        let mut lock = AcceptedPlugins::new();
+        lock.plugins.insert(
+            "/p/a.wasm".into(),
+            accepted_plugin(
+                b"1",
+                &[(
+                    "a",
+                    accepted_tool(&[
+                        Capability::ReadFiles,
+                        Capability::Fetch(vec!["x.org".into()]),
+                    ]),
+                )],
+            ),
+        );
+        let text = lock.to_toml().expect("it can be written");
+        assert_eq!(AcceptedPlugins::parse(&text), Ok(lock), "{text}");
+        assert_eq!(
+            AcceptedPlugins::parse("version = 2"),
+            Err(InvalidLockFile::UnsupportedVersion(2))
+        );
+        assert!(AcceptedPlugins::parse("version = 1\nx = 1").is_err());
     }
 }

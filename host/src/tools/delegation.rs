@@ -6,69 +6,69 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::parallel::Slot;
-use crate::agent::Outcome;
-use crate::agent::events::{Event, Fitting, Observer};
-use crate::agent::ports::{Delegate, Worked};
-use crate::conversation::Call;
-use crate::policy::{Code, Denial};
-use crate::sandbox::{Delegated, Delegation};
+use super::parallel::ParallelCallSlot;
+use crate::agent::RequestOutcome;
+use crate::agent::events::{AgentEvent, ContextFitting, Observer};
+use crate::agent::ports::{SubAgentReport, TaskDelegate};
+use crate::conversation::ToolCall;
+use crate::policy::{Denial, DenialCode};
+use crate::sandbox::{DelegateTask, DelegationOutcome};
 
 /// Who works on tasks that tools hand over.
 #[derive(Clone)]
-pub enum SubAgents {
+pub enum SubAgentRunner {
     /// This one makes them.
-    By(Arc<dyn Delegate>),
+    Available(Arc<dyn TaskDelegate>),
     /// There is no model, as when a tool is called by hand.
     NoModel,
     /// The tools are those of a sub-agent, which has none of its own.
-    TooDeep,
+    NotNested,
 }
 
 /// A task on its way out of an enclosure.
-struct Task {
+struct DelegatedTask {
     text: String,
-    reply: oneshot::Sender<Delegated>,
+    reply: oneshot::Sender<DelegationOutcome>,
 }
 
 /// The host's end of one call's tasks.
-pub(super) struct Tasks(mpsc::Receiver<Task>);
+pub(super) struct CallTasks(mpsc::Receiver<DelegatedTask>);
 
 /// The two ends for one call.
-pub(super) fn tasks() -> (Delegation, Tasks) {
+pub(super) fn task_channel() -> (DelegateTask, CallTasks) {
     // A call hands over one task at a time.
-    let (tasks, received) = mpsc::channel::<Task>(1);
-    let delegation: Delegation = Arc::new(move |text| {
+    let (tasks, received) = mpsc::channel::<DelegatedTask>(1);
+    let delegation: DelegateTask = Arc::new(move |text| {
         let tasks = tasks.clone();
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
-            match tasks.send(Task { text, reply }).await {
-                Ok(()) => answer.await.unwrap_or_else(|_| cancelled()),
-                Err(_) => cancelled(),
+            match tasks.send(DelegatedTask { text, reply }).await {
+                Ok(()) => answer.await.unwrap_or_else(|_| cancelled_task()),
+                Err(_) => cancelled_task(),
             }
         })
     });
-    (delegation, Tasks(received))
+    (delegation, CallTasks(received))
 }
 
-impl Tasks {
-    /// Has the tasks of a call worked on until `ended`, which is the call itself, and waits for those that still run then:
-    /// they were cancelled with it.
-    pub(super) async fn work_until<T>(
+impl CallTasks {
+    /// Has the tasks of a call worked on until `ended`, which is the call itself, and waits for
+    /// those that still run then: they were cancelled with it.
+    pub(super) async fn run_until<T>(
         mut self,
         ended: impl Future<Output = T>,
-        by: &SubAgents,
-        call: &Call,
+        by: &SubAgentRunner,
+        call: &ToolCall,
         observer: &dyn Observer,
-        (slot, cancel): (&Slot, &CancellationToken),
+        (slot, cancel): (&ParallelCallSlot, &CancellationToken),
     ) -> T {
-        let relay = Relay { call, to: observer };
+        let relay = ProgressRelay { call, observer };
         let mut working = FuturesUnordered::new();
         tokio::pin!(ended);
         let value = loop {
             tokio::select! {
                 value = &mut ended => break value,
-                Some(task) = self.0.recv() => working.push(work(by, task, &relay, (slot, cancel))),
+                Some(task) = self.0.recv() => working.push(run_task(by, task, &relay, (slot, cancel))),
                 Some(()) = working.next(), if !working.is_empty() => {}
             }
         };
@@ -77,12 +77,22 @@ impl Tasks {
     }
 }
 
-async fn work(by: &SubAgents, task: Task, observer: &dyn Observer, (slot, cancel): (&Slot, &CancellationToken)) {
+async fn run_task(
+    by: &SubAgentRunner,
+    task: DelegatedTask,
+    observer: &dyn Observer,
+    (slot, cancel): (&ParallelCallSlot, &CancellationToken),
+) {
     let delegated = match by {
-        SubAgents::By(delegate) => told(slot.lent(cancel, delegate.delegate(&task.text, observer, cancel)).await),
-        SubAgents::NoModel => Delegated::Denied(Denial::fixed(Code::NoSubAgent, "there is no model here that could work on a task.")),
-        SubAgents::TooDeep => Delegated::Denied(Denial::new(
-            Code::NoSubAgent,
+        SubAgentRunner::Available(delegate) => to_delegated(
+            slot.release_during(cancel, delegate.delegate(&task.text, observer, cancel)).await,
+        ),
+        SubAgentRunner::NoModel => DelegationOutcome::Denied(Denial::without_remedy(
+            DenialCode::NoSubAgent,
+            "there is no model here that could work on a task.",
+        )),
+        SubAgentRunner::NotNested => DelegationOutcome::Denied(Denial::new(
+            DenialCode::NoSubAgent,
             "this is a sub-agent, and a sub-agent has none of its own.",
             "Look for yourself with the other tools.",
         )),
@@ -91,56 +101,77 @@ async fn work(by: &SubAgents, task: Task, observer: &dyn Observer, (slot, cancel
     let _ = task.reply.send(delegated);
 }
 
-fn told(Worked { outcome, turns }: Worked) -> Delegated {
+fn to_delegated(SubAgentReport { outcome, turns }: SubAgentReport) -> DelegationOutcome {
     let kind = outcome.kind();
     match outcome {
-        Outcome::Answered { text } => Delegated::Answered { text, complete: true, turns },
-        Outcome::Limit { text, .. } if !text.trim().is_empty() => Delegated::Answered { text, complete: false, turns },
-        Outcome::Limit { turns, .. } => failed(kind, format!("it took all of its {turns} turns and gave no answer")),
-        Outcome::Empty => failed(kind, "the model gave no answer, twice in a row".to_owned()),
-        Outcome::Rejected => failed(kind, "it was handed back to the user".to_owned()),
-        Outcome::Aborted => cancelled(),
-        Outcome::TimedOut { seconds } => failed(kind, format!("it ran longer than {seconds} seconds")),
-        Outcome::ProviderError { message } | Outcome::Overflow { message } | Outcome::InternalError { message } => failed(kind, message),
+        RequestOutcome::Answered { text } => {
+            DelegationOutcome::Answered { text, complete: true, turns }
+        }
+        RequestOutcome::Limit { text, .. } if !text.trim().is_empty() => {
+            DelegationOutcome::Answered { text, complete: false, turns }
+        }
+        RequestOutcome::Limit { turns, .. } => {
+            failed_task(kind, format!("it took all of its {turns} turns and gave no answer"))
+        }
+        RequestOutcome::Empty => {
+            failed_task(kind, "the model gave no answer, twice in a row".to_owned())
+        }
+        RequestOutcome::Rejected => failed_task(kind, "it was handed back to the user".to_owned()),
+        RequestOutcome::Aborted => cancelled_task(),
+        RequestOutcome::TimedOut { seconds } => {
+            failed_task(kind, format!("it ran longer than {seconds} seconds"))
+        }
+        RequestOutcome::ProviderError { message }
+        | RequestOutcome::Overflow { message }
+        | RequestOutcome::InternalError { message } => failed_task(kind, message),
     }
 }
 
-fn failed(kind: &'static str, message: String) -> Delegated {
-    Delegated::Failed { kind, message }
+fn failed_task(kind: &'static str, message: String) -> DelegationOutcome {
+    DelegationOutcome::Failed { kind, message }
 }
 
-fn cancelled() -> Delegated {
-    Delegated::Denied(Denial::fixed(Code::Cancelled, "the user stopped the request."))
+fn cancelled_task() -> DelegationOutcome {
+    DelegationOutcome::Denied(Denial::without_remedy(
+        DenialCode::Cancelled,
+        "the user stopped the request.",
+    ))
 }
 
 /// What a sub-agent does, as the progress and the cost of the call that it works for.
-struct Relay<'a> {
-    call: &'a Call,
-    to: &'a dyn Observer,
+struct ProgressRelay<'a> {
+    call: &'a ToolCall,
+    observer: &'a dyn Observer,
 }
 
-impl Observer for Relay<'_> {
-    fn observe(&self, event: &Event<'_>) {
+impl Observer for ProgressRelay<'_> {
+    fn observe(&self, event: &AgentEvent<'_>) {
         match event {
-            Event::CallStarted { call, summary, .. } => {
+            AgentEvent::CallStarted { call, summary, .. } => {
                 let message = format!("{} {summary}", call.name);
-                self.to.observe(&Event::CallProgress { call: self.call, message: message.trim_end() });
+                self.observer.observe(&AgentEvent::CallProgress {
+                    call: self.call,
+                    message: message.trim_end(),
+                });
             }
-            Event::TurnFinished(turn) => self.to.observe(&Event::SubAgentTurn { call: self.call, usage: turn.usage() }),
-            Event::Fitting(Fitting::Summarised { usage, .. }) | Event::Discarded { usage } => {
-                self.to.observe(&Event::SubAgentTurn { call: self.call, usage: *usage });
+            AgentEvent::TurnFinished(turn) => self
+                .observer
+                .observe(&AgentEvent::SubAgentTurn { call: self.call, usage: turn.usage() }),
+            AgentEvent::ContextFitting(ContextFitting::Summarised { usage, .. })
+            | AgentEvent::Discarded { usage } => {
+                self.observer.observe(&AgentEvent::SubAgentTurn { call: self.call, usage: *usage });
             }
-            Event::RequestStarted { .. }
-            | Event::TurnStarted { .. }
-            | Event::Fitting(Fitting::Pruned(_) | Fitting::Summarising)
-            | Event::Delta(_)
-            | Event::Answered(_)
-            | Event::CallsProposed(_)
-            | Event::CallProgress { .. }
-            | Event::CallFinished { .. }
-            | Event::SubAgentTurn { .. }
-            | Event::Notice(_)
-            | Event::RequestFinished { .. } => {}
+            AgentEvent::RequestStarted { .. }
+            | AgentEvent::TurnStarted { .. }
+            | AgentEvent::ContextFitting(ContextFitting::Pruned(_) | ContextFitting::Summarising)
+            | AgentEvent::Delta(_)
+            | AgentEvent::Answered(_)
+            | AgentEvent::CallsRequested(_)
+            | AgentEvent::CallProgress { .. }
+            | AgentEvent::CallFinished { .. }
+            | AgentEvent::SubAgentTurn { .. }
+            | AgentEvent::Notice(_)
+            | AgentEvent::RequestFinished { .. } => {}
         }
     }
 

@@ -2,33 +2,33 @@
 
 use std::sync::Arc;
 
-use super::answer::Outputs;
 use super::instruction_record::InstructionRecord;
-use super::parallel::Slots;
-use super::schedule::Reorder;
-use crate::sandbox::{Commands, Credential, Limits};
+use super::output::OutputFiles;
+use super::parallel::ParallelCallSlots;
+use super::schedule::ReorderPolicy;
+use crate::sandbox::{CallLimits, CommandSandbox, HostCredential};
 
 /// Choices of the user.
 #[derive(Clone, Debug)]
 pub struct DispatcherSettings {
     /// How many calls run at the same time, with those of others who have the same slots.
-    pub parallel: Slots,
+    pub call_slots: ParallelCallSlots,
     /// How far reads are moved ahead of writes.
-    pub reorder: Reorder,
+    pub reorder: ReorderPolicy,
     /// Bytes of a result that the model is shown, where the tool's own caps say nothing.
-    pub output_cap: usize,
+    pub output_limit: usize,
     /// Where whole outputs are kept when they are cut; `None`: nowhere.
-    pub outputs: Option<Outputs>,
+    pub output_files: Option<OutputFiles>,
     /// The caps of each call.
-    pub limits: Limits,
+    pub limits: CallLimits,
     /// How commands run.
-    pub commands: Arc<Commands>,
+    pub commands: Arc<CommandSandbox>,
     /// After so many rejections in a row the request ends.
-    pub rejections: u32,
+    pub max_rejections: u32,
     /// What the host adds to requests.
-    pub credentials: Arc<[Credential]>,
+    pub credentials: Arc<[HostCredential]>,
     /// Whether the same call with the same result again is remarked on.
-    pub repetition: bool,
+    pub detect_repetition: bool,
     /// Where changes of instruction files are noted for the next session; `None`: nowhere.
-    pub instructions: Option<InstructionRecord>,
+    pub instruction_record: Option<InstructionRecord>,
 }

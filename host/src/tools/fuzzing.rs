@@ -1,28 +1,29 @@
-//! The way in for the fuzz targets: a schema and arguments as a call has them, without a plugin and a workspace around them.
+//! The way in for the fuzz targets: a schema and arguments as a call has them, without a plugin and
+//! a workspace around them.
 
-use super::arguments::Arguments;
+use super::arguments::ArgumentChecker;
 use crate::sandbox::check_schema;
 
 /// What becomes of arguments under a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Checked {
+pub enum FuzzedCheck {
     /// The schema is not taken, so no tool has it.
-    NoSchema(String),
+    InvalidSchema(String),
     /// The arguments are refused, in these words.
-    Refused(String),
+    Invalid(String),
     /// They fit; so many of their texts are paths.
-    Fit(usize),
+    Valid(usize),
 }
 
 /// Checks arguments against the schema of a tool.
-pub fn check_arguments(schema: &str, arguments: &str) -> Checked {
+pub fn check_arguments(schema: &str, arguments: &str) -> FuzzedCheck {
     let schema = match check_schema(schema) {
         Ok(schema) => schema,
-        Err(problem) => return Checked::NoSchema(problem),
+        Err(problem) => return FuzzedCheck::InvalidSchema(problem),
     };
-    let checks = Arguments::new(schema);
-    match checks.fit(arguments) {
-        Ok(value) => Checked::Fit(checks.paths(&value).len()),
-        Err(problem) => Checked::Refused(problem.to_string()),
+    let checks = ArgumentChecker::new(schema);
+    match checks.parse_and_validate(arguments) {
+        Ok(value) => FuzzedCheck::Valid(checks.find_paths(&value).len()),
+        Err(problem) => FuzzedCheck::Invalid(problem.to_string()),
     }
 }

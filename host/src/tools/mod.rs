@@ -1,50 +1,61 @@
-//! The tools of a run: which there are, in what order they run, who is asked, and what the model is told.
+//! The tools of a run: which there are, in what order they run, who is asked, and what the model is
+//! told.
 //!
-//! A [`Catalog`] maps names to tools, each with the grants it holds and the tier that follows from them. The
-//! [`Dispatcher`] takes the calls of a turn, checks their arguments, orders them by what their tools are *able* to do,
-//! runs them in their enclosures, asks where something has to be approved, and answers every call.
+//! A [`ToolCatalog`] maps names to tools, each with the grants it holds and the tier that follows
+//! from them. The [`Dispatcher`] takes the calls of a turn, checks their arguments, orders them by
+//! what their tools are *able* to do, runs them in their enclosures, asks where something has to be
+//! approved, and answers every call.
 
 mod accepted;
 mod added;
-mod answer;
 mod approval;
 mod arguments;
+mod audit_sink;
 mod builtin;
 mod catalog;
 mod confirmation;
 mod delegation;
-mod denied;
-mod dispatch;
+mod dispatcher;
 mod dispatcher_settings;
 #[doc(hidden)]
 pub mod fuzzing;
 mod input_cost;
 mod instruction_record;
-mod ledger;
-mod lookup;
-mod memory;
+mod marked_paths;
+mod output;
 mod parallel;
-mod paths;
+mod path_checks;
+mod refusal;
 mod repetition;
 mod schedule;
-mod settle;
+mod session_state;
+mod settler;
 mod summary;
 mod tier;
 
-pub use accepted::{Accepted, AcceptedTool, BadLock, Lock, Standing};
-pub use added::{Added, Difference};
-pub use answer::Outputs;
-pub use approval::{Answer, Approvals, Approver};
-pub use arguments::{Arguments, ArgumentsProblem};
+pub use accepted::{
+    AcceptanceStatus, AcceptedPlugin, AcceptedPlugins, AcceptedTool, InvalidLockFile,
+};
+pub use added::{AcceptanceDiff, AddedPlugin};
+pub use approval::{ApprovalAnswer, Approver, SessionApprovals};
+pub use arguments::{ArgumentChecker, ArgumentsError};
+pub use audit_sink::{
+    AuditSink, AuthorityChange, CallIdentity, CommandEnding, DecisionBasis, DecisionRecord,
+    FinishedCallRecord, HttpContact, HttpContacts, RecordFailure, RecordedOutcome, TouchedPaths,
+};
 pub use builtin::{BuiltInDeclaration, BuiltInDeclarations, builtin_components};
-pub use catalog::{Catalog, ChosenCaps, Origin, Refused, Tool, UnknownTool, objection_to};
-pub use confirmation::Confirmation;
-pub use delegation::SubAgents;
-pub use dispatch::Dispatcher;
+pub use catalog::{
+    CatalogTool, ChosenCaps, PluginProvenance, RefusedPlugin, ToolCatalog, UnknownTool, load_error,
+};
+pub use confirmation::ConfirmationRule;
+pub use delegation::SubAgentRunner;
+pub use dispatcher::Dispatcher;
 pub use dispatcher_settings::DispatcherSettings;
-pub use instruction_record::{ChangedBy, InstructionChange, InstructionRecord, InstructionRecordError};
-pub use ledger::{Change, CommandEnding, Contact, Contacts, Decided, Ended, Ground, Ledger, Ruled, Subject, Touched, Unrecorded};
-pub use memory::Memory;
-pub use parallel::{InvalidParallelLimit, ParallelLimit, Slots};
-pub use schedule::Reorder;
-pub use tier::{tier, why};
+pub use instruction_record::{
+    InstructionChange, InstructionChangeOrigin, InstructionRecord, InstructionRecordError,
+};
+pub use output::OutputFiles;
+pub use parallel::{InvalidParallelLimit, ParallelCallSlots, ParallelLimit};
+pub use schedule::ReorderPolicy;
+pub use session_state::SessionState;
+pub use tier::{compute_tier, explain};

@@ -1,4 +1,5 @@
-//! Noticing that a model goes in circles (R-11). It only ever adds a remark: what ends loops is correct history.
+//! Noticing that a model goes in circles (R-11). It only ever adds a remark: what ends loops is
+//! correct history.
 
 use serde_json::Value;
 
@@ -6,30 +7,38 @@ use crate::bounded_json;
 use crate::conversation::ToolResult;
 
 /// So many times in a row the same call with the same result say that nothing new will come of it.
-const CIRCLES: u32 = 3;
+const REPETITION_THRESHOLD: u32 = 3;
 
 /// The last call, and how often it came in a row.
 #[derive(Debug, Default)]
-pub(super) struct Repetition {
+pub(super) struct RepetitionTracker {
     last: Option<(String, Value, ToolResult)>,
-    times: u32,
+    count: u32,
 }
 
-impl Repetition {
+impl RepetitionTracker {
     /// Takes note of a call; the remark that belongs to its result, if one does.
-    pub(super) fn remark(&mut self, tool: &str, arguments: &str, result: &ToolResult) -> Option<String> {
+    pub(super) fn record_call(
+        &mut self,
+        tool: &str,
+        arguments: &str,
+        result: &ToolResult,
+    ) -> Option<String> {
         // As a value, so that spaces and the order of keys make no difference.
-        let arguments = bounded_json::parse(arguments).unwrap_or_else(|| Value::String(arguments.to_owned()));
-        let same = self.last.as_ref().is_some_and(|(t, a, r)| t == tool && *a == arguments && r == result);
-        self.times = if same { self.times.saturating_add(1) } else { 1 };
+        let arguments =
+            bounded_json::parse(arguments).unwrap_or_else(|| Value::String(arguments.to_owned()));
+        let same =
+            self.last.as_ref().is_some_and(|(t, a, r)| t == tool && *a == arguments && r == result);
+        self.count = if same { self.count.saturating_add(1) } else { 1 };
         if !same {
             self.last = Some((tool.to_owned(), arguments, result.clone()));
         }
-        (self.times >= CIRCLES).then(|| {
+        (self.count >= REPETITION_THRESHOLD).then(|| {
             format!(
-                "[Remark of the host: this is the same call with the same result, {} times in a row. Repeating it will not change that; \
+                "[Remark of the host: this is the same call with the same result, {} times in a \
+                    row. Repeating it will not change that; \
                  try something else, or tell the user what is in the way.]",
-                self.times
+                self.count
             )
         })
     }
@@ -41,19 +50,23 @@ mod tests {
 
     #[test]
     fn r011_the_third_same_call_with_the_same_result_gets_a_remark() {
-        let mut repetition = Repetition::default();
+        let mut repetition = RepetitionTracker::default();
         let same = ToolResult::ok("a");
-        assert_eq!(repetition.remark("grep", r#"{"a":1,"b":2}"#, &same), None);
-        assert_eq!(repetition.remark("grep", r#"{ "b": 2, "a": 1 }"#, &same), None);
-        assert!(repetition.remark("grep", r#"{"a":1,"b":2}"#, &same).is_some_and(|remark| remark.contains("3 times")));
+        assert_eq!(repetition.record_call("grep", r#"{"a":1,"b":2}"#, &same), None);
+        assert_eq!(repetition.record_call("grep", r#"{ "b": 2, "a": 1 }"#, &same), None);
+        assert!(
+            repetition
+                .record_call("grep", r#"{"a":1,"b":2}"#, &same)
+                .is_some_and(|remark| remark.contains("3 times"))
+        );
     }
 
     #[test]
     fn r011_another_result_begins_anew() {
-        let mut repetition = Repetition::default();
+        let mut repetition = RepetitionTracker::default();
         for text in ["a", "a", "b", "a", "a"] {
-            assert_eq!(repetition.remark("grep", "{}", &ToolResult::ok(text)), None, "{text}");
+            assert_eq!(repetition.record_call("grep", "{}", &ToolResult::ok(text)), None, "{text}");
         }
-        assert!(repetition.remark("grep", "{}", &ToolResult::ok("a")).is_some());
+        assert!(repetition.record_call("grep", "{}", &ToolResult::ok("a")).is_some());
     }
 }

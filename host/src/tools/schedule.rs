@@ -8,9 +8,9 @@ use crate::policy::{FileGrant, Grants, WorkspacePath};
 /// How far reads may be moved ahead of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reorder {
-    /// Only where nobody could tell the difference: a read that follows a write in the model's order stays behind it,
-    /// unless both name their paths and the paths are disjoint.
+pub enum ReorderPolicy {
+    /// Only where nobody could tell the difference: a read that follows a write in the model's
+    /// order stays behind it, unless both name their paths and the paths are disjoint.
     #[default]
     Safe,
     /// All research, then all reads, then all writes.
@@ -19,86 +19,95 @@ pub enum Reorder {
 
 /// What the order depends on.
 #[derive(Clone, Debug)]
-pub(super) struct Planned<'a> {
+pub(super) struct PlannedCall<'a> {
     pub(super) tier: Tier,
-    pub(super) touches: Touches,
+    pub(super) touched_files: TouchedFiles,
     /// The tool, if it keeps state: its calls come one after the other, in the model's order.
-    pub(super) keeps: Option<&'a str>,
+    pub(super) stateful_tool: Option<&'a str>,
 }
 
 /// Which files a call may touch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Touches {
+pub(super) enum TouchedFiles {
     /// None at all: it was granted none.
     Nothing,
     /// These, and what lies below them.
     Paths(Vec<WorkspacePath>),
     /// Any.
-    Anything,
+    Any,
 }
 
-/// Pairs of paths of two calls that are compared; calls with more may meet. A response can hold a thousand calls, and each of them
-/// thousands of paths.
-const MOST_PAIRS: usize = 256;
+/// Pairs of paths of two calls that are compared; calls with more may meet. A response can hold a
+/// thousand calls, and each of them thousands of paths.
+const MAX_COMPARED_PAIRS: usize = 256;
 
-impl Touches {
+impl TouchedFiles {
     /// Of a call with these grants and with these paths in its arguments.
-    pub(super) fn of(grants: &Grants, paths: &[WorkspacePath]) -> Self {
-        // What a command, a sub-agent or a server of this machine looks at is nobody's to know beforehand.
+    pub(super) fn from_grants(grants: &Grants, paths: &[WorkspacePath]) -> Self {
+        // What a command, a sub-agent or a server of this machine looks at is nobody's to know
+        // beforehand.
         let roams = grants.commands || grants.agents || !grants.fetch.is_empty();
         match (grants.files, roams, paths.is_empty()) {
             (FileGrant::None, false, _) => Self::Nothing,
             (FileGrant::Read | FileGrant::ReadWrite, false, false) => Self::Paths(paths.to_vec()),
-            (FileGrant::Read | FileGrant::ReadWrite, false, true) | (_, true, _) => Self::Anything,
+            (FileGrant::Read | FileGrant::ReadWrite, false, true) | (_, true, _) => Self::Any,
         }
     }
 }
 
 /// A part of the order. The numbers are places in the list of calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ScheduleStep {
     /// Side by side.
-    Together(Vec<usize>),
+    Parallel(Vec<usize>),
     /// By itself.
-    Alone(usize),
+    Exclusive(usize),
 }
 
 /// Puts calls in order.
-pub(super) fn steps(calls: &[Planned<'_>], reorder: Reorder) -> Vec<Step> {
+pub(super) fn plan_steps(calls: &[PlannedCall<'_>], reorder: ReorderPolicy) -> Vec<ScheduleStep> {
     let writes: Vec<usize> = (0..calls.len()).filter(|&i| calls[i].tier == Tier::Write).collect();
-    // After how many of the writes each other call comes: behind the last one before it that it could see.
+    // After how many of the writes each other call comes: behind the last one before it that it
+    // could see.
     let behind = |i: usize| match reorder {
-        Reorder::Always => 0,
-        Reorder::Safe => {
-            let sees = |&&w: &&usize| w < i && calls[i].touches.may_meet(&calls[w].touches);
+        ReorderPolicy::Always => 0,
+        ReorderPolicy::Safe => {
+            let sees =
+                |&&w: &&usize| w < i && calls[i].touched_files.may_overlap(&calls[w].touched_files);
             writes.iter().rposition(|w| sees(&w)).map_or(0, |position| position + 1)
         }
     };
     let mut behind: Vec<usize> = (0..calls.len()).map(behind).collect();
     for i in 0..calls.len() {
-        if let Some(before) = (0..i).rev().find(|&before| calls[i].keeps.is_some() && calls[before].keeps == calls[i].keeps) {
+        if let Some(before) = (0..i).rev().find(|&before| {
+            calls[i].stateful_tool.is_some()
+                && calls[before].stateful_tool == calls[i].stateful_tool
+        }) {
             behind[i] = behind[i].max(behind[before]);
         }
     }
     let mut steps = Vec::new();
     for round in 0..=writes.len() {
         for tier in [Tier::Research, Tier::ReadOnly] {
-            let together: Vec<usize> = (0..calls.len()).filter(|&i| calls[i].tier == tier && behind[i] == round).collect();
-            steps.extend(in_turn(calls, together).into_iter().map(Step::Together));
+            let together: Vec<usize> =
+                (0..calls.len()).filter(|&i| calls[i].tier == tier && behind[i] == round).collect();
+            steps.extend(split_stateful(calls, together).into_iter().map(ScheduleStep::Parallel));
         }
         if let Some(&write) = writes.get(round) {
-            steps.push(Step::Alone(write));
+            steps.push(ScheduleStep::Exclusive(write));
         }
     }
     steps
 }
 
 /// Parts calls that would run side by side so that no tool that keeps state runs beside itself.
-fn in_turn(calls: &[Planned<'_>], together: Vec<usize>) -> Vec<Vec<usize>> {
+fn split_stateful(calls: &[PlannedCall<'_>], together: Vec<usize>) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for call in together {
-        let keeps = calls[call].keeps;
-        let last = groups.iter().rposition(|group| keeps.is_some() && group.iter().any(|&other| calls[other].keeps == keeps));
+        let keeps = calls[call].stateful_tool;
+        let last = groups.iter().rposition(|group| {
+            keeps.is_some() && group.iter().any(|&other| calls[other].stateful_tool == keeps)
+        });
         let group = last.map_or(0, |last| last + 1);
         if group == groups.len() {
             groups.push(Vec::new());
@@ -108,14 +117,15 @@ fn in_turn(calls: &[Planned<'_>], together: Vec<usize>) -> Vec<Vec<usize>> {
     groups
 }
 
-impl Touches {
-    fn may_meet(&self, other: &Self) -> bool {
+impl TouchedFiles {
+    fn may_overlap(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Nothing, _) | (_, Self::Nothing) => false,
-            (Self::Anything, _) | (_, Self::Anything) => true,
+            (Self::Any, _) | (_, Self::Any) => true,
             (Self::Paths(ours), Self::Paths(theirs)) => {
                 let pairs = ours.len().saturating_mul(theirs.len());
-                pairs > MOST_PAIRS || ours.iter().any(|a| theirs.iter().any(|b| a.overlaps(b)))
+                pairs > MAX_COMPARED_PAIRS
+                    || ours.iter().any(|a| theirs.iter().any(|b| a.overlaps(b)))
             }
         }
     }
@@ -127,22 +137,40 @@ mod tests {
 
     #[test]
     fn r098_many_calls_with_many_paths_are_put_in_order_at_once() {
-        let paths = |name: &str, count: usize| -> Touches {
-            Touches::Paths((0..count).map(|n| WorkspacePath::parse(&format!("{name}/{n}"), None).expect("it is a path")).collect())
+        let paths = |name: &str, count: usize| -> TouchedFiles {
+            TouchedFiles::Paths(
+                (0..count)
+                    .map(|n| {
+                        WorkspacePath::parse(&format!("{name}/{n}"), None).expect("it is a path")
+                    })
+                    .collect(),
+            )
         };
-        let call = |tier: Tier, touches: Touches| Planned { tier, touches, keeps: None };
+        let call = |tier: Tier, touches: TouchedFiles| PlannedCall {
+            tier,
+            touched_files: touches,
+            stateful_tool: None,
+        };
         let started = std::time::Instant::now();
         let two = [call(Tier::Write, paths("a", 50_000)), call(Tier::ReadOnly, paths("b", 50_000))];
-        assert_eq!(steps(&two, Reorder::Safe), [Step::Alone(0), Step::Together(vec![1])], "what is not compared may meet");
+        assert_eq!(
+            plan_steps(&two, ReorderPolicy::Safe),
+            [ScheduleStep::Exclusive(0), ScheduleStep::Parallel(vec![1])],
+            "what is not compared may meet"
+        );
         let few = [call(Tier::Write, paths("a", 10)), call(Tier::ReadOnly, paths("b", 10))];
-        assert_eq!(steps(&few, Reorder::Safe), [Step::Together(vec![1]), Step::Alone(0)]);
+        assert_eq!(
+            plan_steps(&few, ReorderPolicy::Safe),
+            [ScheduleStep::Parallel(vec![1]), ScheduleStep::Exclusive(0)]
+        );
         let tier = |n: usize| if n.is_multiple_of(2) { Tier::Write } else { Tier::ReadOnly };
-        let many: Vec<Planned<'_>> = (0..400).map(|n| call(tier(n), paths(&n.to_string(), 16))).collect();
-        steps(&many, Reorder::Safe);
+        let many: Vec<PlannedCall<'_>> =
+            (0..400).map(|n| call(tier(n), paths(&n.to_string(), 16))).collect();
+        plan_steps(&many, ReorderPolicy::Safe);
         assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
     }
 
-    fn call(word: &str) -> Planned<'_> {
+    fn planned_call(word: &str) -> PlannedCall<'_> {
         let (tier, path) = word.split_once(' ').unwrap_or((word, "*"));
         let keeps = tier.strip_prefix("note-");
         let tier = match keeps.map_or(tier, |_| "read") {
@@ -152,18 +180,18 @@ mod tests {
             _ => panic!("{word}"),
         };
         let touches = match path {
-            "*" => Touches::Anything,
-            "-" => Touches::Nothing,
-            path => Touches::Paths(vec![WorkspacePath::parse(path, None).unwrap()]),
+            "*" => TouchedFiles::Any,
+            "-" => TouchedFiles::Nothing,
+            path => TouchedFiles::Paths(vec![WorkspacePath::parse(path, None).unwrap()]),
         };
-        Planned { tier, touches, keeps }
+        PlannedCall { tier, touched_files: touches, stateful_tool: keeps }
     }
 
-    fn order(calls: &[&str], reorder: Reorder) -> String {
-        let calls: Vec<_> = calls.iter().map(|word| call(word)).collect();
-        let steps = steps(&calls, reorder).into_iter().map(|step| match step {
-            Step::Together(calls) => format!("{calls:?}"),
-            Step::Alone(call) => call.to_string(),
+    fn schedule_text(calls: &[&str], reorder: ReorderPolicy) -> String {
+        let calls: Vec<_> = calls.iter().map(|word| planned_call(word)).collect();
+        let steps = plan_steps(&calls, reorder).into_iter().map(|step| match step {
+            ScheduleStep::Parallel(calls) => format!("{calls:?}"),
+            ScheduleStep::Exclusive(call) => call.to_string(),
         });
         steps.collect::<Vec<_>>().join(" ")
     }
@@ -171,47 +199,68 @@ mod tests {
     #[test]
     fn r015_research_then_reads_then_writes_one_by_one() {
         let calls = ["read", "write", "research", "read", "write"];
-        assert_eq!(order(&calls, Reorder::Always), "[2] [0, 3] 1 4");
+        assert_eq!(schedule_text(&calls, ReorderPolicy::Always), "[2] [0, 3] 1 4");
     }
 
     #[test]
     fn r015b_a_read_behind_a_write_stays_behind_it() {
-        assert_eq!(order(&["read", "write", "read"], Reorder::Safe), "[0] 1 [2]");
-        assert_eq!(order(&["write", "read", "read", "write", "read"], Reorder::Safe), "0 [1, 2] 3 [4]");
+        assert_eq!(schedule_text(&["read", "write", "read"], ReorderPolicy::Safe), "[0] 1 [2]");
+        assert_eq!(
+            schedule_text(&["write", "read", "read", "write", "read"], ReorderPolicy::Safe),
+            "0 [1, 2] 3 [4]"
+        );
     }
 
     #[test]
     fn r015b_unless_the_paths_are_known_and_disjoint() {
-        assert_eq!(order(&["write a", "read b"], Reorder::Safe), "[1] 0");
-        assert_eq!(order(&["write a", "read a"], Reorder::Safe), "0 [1]");
-        assert_eq!(order(&["write a/b", "read a"], Reorder::Safe), "0 [1]");
-        assert_eq!(order(&["write", "read b"], Reorder::Safe), "0 [1]");
-        assert_eq!(order(&["write a", "write b", "read a"], Reorder::Safe), "0 [2] 1");
+        assert_eq!(schedule_text(&["write a", "read b"], ReorderPolicy::Safe), "[1] 0");
+        assert_eq!(schedule_text(&["write a", "read a"], ReorderPolicy::Safe), "0 [1]");
+        assert_eq!(schedule_text(&["write a/b", "read a"], ReorderPolicy::Safe), "0 [1]");
+        assert_eq!(schedule_text(&["write", "read b"], ReorderPolicy::Safe), "0 [1]");
+        assert_eq!(
+            schedule_text(&["write a", "write b", "read a"], ReorderPolicy::Safe),
+            "0 [2] 1"
+        );
     }
 
     #[test]
     fn a_call_that_sees_no_files_never_waits() {
-        assert_eq!(order(&["write", "read -"], Reorder::Safe), "[1] 0");
+        assert_eq!(schedule_text(&["write", "read -"], ReorderPolicy::Safe), "[1] 0");
     }
 
     #[test]
     fn a_tool_that_keeps_state_never_runs_beside_itself() {
-        assert_eq!(order(&["note-a -", "read", "note-a -", "note-b -", "note-a -"], Reorder::Safe), "[0, 1, 3] [2] [4]");
+        assert_eq!(
+            schedule_text(
+                &["note-a -", "read", "note-a -", "note-b -", "note-a -"],
+                ReorderPolicy::Safe
+            ),
+            "[0, 1, 3] [2] [4]"
+        );
         // The second could go ahead of the write by its paths, and not of the first.
-        assert_eq!(order(&["write a", "note-a a", "note-a b", "note-b b"], Reorder::Safe), "[3] 0 [1] [2]");
-        assert_eq!(order(&["write", "note-a", "note-a"], Reorder::Always), "[1] [2] 0");
+        assert_eq!(
+            schedule_text(&["write a", "note-a a", "note-a b", "note-b b"], ReorderPolicy::Safe),
+            "[3] 0 [1] [2]"
+        );
+        assert_eq!(
+            schedule_text(&["write", "note-a", "note-a"], ReorderPolicy::Always),
+            "[1] [2] 0"
+        );
     }
 
     #[test]
     fn every_call_runs_exactly_once() {
-        let words = ["read", "write", "research", "read a", "note-a", "write a", "note-a -", "read -", "write b", "note-b", "read b"];
-        for reorder in [Reorder::Safe, Reorder::Always] {
-            let calls: Vec<_> = words.iter().map(|word| call(word)).collect();
-            let mut all: Vec<usize> = steps(&calls, reorder)
+        let words = [
+            "read", "write", "research", "read a", "note-a", "write a", "note-a -", "read -",
+            "write b", "note-b", "read b",
+        ];
+        for reorder in [ReorderPolicy::Safe, ReorderPolicy::Always] {
+            let calls: Vec<_> = words.iter().map(|word| planned_call(word)).collect();
+            let mut all: Vec<usize> = plan_steps(&calls, reorder)
                 .into_iter()
                 .flat_map(|step| match step {
-                    Step::Together(calls) => calls,
-                    Step::Alone(call) => vec![call],
+                    ScheduleStep::Parallel(calls) => calls,
+                    ScheduleStep::Exclusive(call) => vec![call],
                 })
                 .collect();
             all.sort_unstable();

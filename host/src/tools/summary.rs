@@ -4,34 +4,45 @@ use serde_json::Value;
 
 use crate::bounded_json;
 
-/// What a call is about: the first required text of its arguments, or else its first text, or else all of them in words.
-pub(super) fn of(schema: &Value, arguments: &str) -> String {
-    let Some(Value::Object(fields)) = bounded_json::parse(arguments) else { return arguments.trim().to_owned() };
+/// What a call is about: the first required text of its arguments, or else its first text, or else
+/// all of them in words.
+pub(super) fn summarize_arguments(schema: &Value, arguments: &str) -> String {
+    let Some(Value::Object(fields)) = bounded_json::parse(arguments) else {
+        return arguments.trim().to_owned();
+    };
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-    let first_required = required.filter_map(Value::as_str).find_map(|name| fields.get(name)?.as_str());
+    let first_required =
+        required.filter_map(Value::as_str).find_map(|name| fields.get(name)?.as_str());
     let text = first_required.or_else(|| fields.values().find_map(Value::as_str));
     match text {
         Some(text) => text.to_owned(),
-        None => fields.iter().filter_map(|(name, value)| in_words(name, value)).collect::<Vec<_>>().join(", "),
+        None => fields
+            .iter()
+            .filter_map(|(name, value)| describe_argument(name, value))
+            .collect::<Vec<_>>()
+            .join(", "),
     }
 }
 
 /// Letters of a refusal.
-const LONGEST_REFUSAL: usize = 4_000;
+const MAX_REFUSAL_CHARS: usize = 4_000;
 
-/// Why a call does not run, at a length that a model can be sent: it may repeat some of what the model wrote.
-pub(super) fn of_refusal(text: String) -> String {
-    match text.char_indices().nth(LONGEST_REFUSAL) {
+/// Why a call does not run, at a length that a model can be sent: it may repeat some of what the
+/// model wrote.
+pub(super) fn truncate_refusal(text: String) -> String {
+    match text.char_indices().nth(MAX_REFUSAL_CHARS) {
         Some((end, _)) => format!("{}… (cut)", &text[..end]),
         None => text,
     }
 }
 
 /// An argument that is no text; nothing if it says nothing.
-fn in_words(name: &str, value: &Value) -> Option<String> {
+fn describe_argument(name: &str, value: &Value) -> Option<String> {
     Some(match value {
         Value::Null => return None,
-        Value::Array(values) if values.len() == 1 => format!("1 {}", name.strip_suffix('s').unwrap_or(name)),
+        Value::Array(values) if values.len() == 1 => {
+            format!("1 {}", name.strip_suffix('s').unwrap_or(name))
+        }
         Value::Array(values) => format!("{} {name}", values.len()),
         Value::Object(_) => name.to_owned(),
         Value::Bool(_) | Value::Number(_) | Value::String(_) => format!("{name} {value}"),
@@ -47,19 +58,34 @@ mod tests {
     #[test]
     fn the_first_required_text_says_most() {
         let schema = json!({"required": ["pattern"]});
-        assert_eq!(of(&schema, r#"{"path": "src", "pattern": "fn main"}"#), "fn main");
-        assert_eq!(of(&json!({}), r#"{"n": 1, "path": "src"}"#), "src");
-        assert_eq!(of(&json!({}), "{}"), "");
+        assert_eq!(
+            summarize_arguments(&schema, r#"{"path": "src", "pattern": "fn main"}"#),
+            "fn main"
+        );
+        assert_eq!(summarize_arguments(&json!({}), r#"{"n": 1, "path": "src"}"#), "src");
+        assert_eq!(summarize_arguments(&json!({}), "{}"), "");
         let list = r#"{"items": [{"text": "Read", "status": "pending"}, {"text": "Mend", "status": "pending"}]}"#;
-        assert_eq!([of(&json!({}), list), of(&json!({}), r#"{"items": [{}]}"#)], ["2 items", "1 item"]);
-        assert_eq!([of(&json!({}), r#"{"items": null}"#), of(&json!({}), r#"{"n": 5, "all": true, "at": {}}"#)], ["", "n 5, all true, at"]);
-        assert_eq!(of(&json!({}), "{broken"), "{broken");
+        assert_eq!(
+            [
+                summarize_arguments(&json!({}), list),
+                summarize_arguments(&json!({}), r#"{"items": [{}]}"#)
+            ],
+            ["2 items", "1 item"]
+        );
+        assert_eq!(
+            [
+                summarize_arguments(&json!({}), r#"{"items": null}"#),
+                summarize_arguments(&json!({}), r#"{"n": 5, "all": true, "at": {}}"#)
+            ],
+            ["", "n 5, all true, at"]
+        );
+        assert_eq!(summarize_arguments(&json!({}), "{broken"), "{broken");
     }
 
     #[test]
     fn a_refusal_does_not_repeat_all_that_it_refuses() {
-        assert_eq!(of_refusal("short".to_owned()), "short");
-        let long = of_refusal("é".repeat(10_000));
+        assert_eq!(truncate_refusal("short".to_owned()), "short");
+        let long = truncate_refusal("é".repeat(10_000));
         assert!(long.ends_with("… (cut)") && long.chars().count() < 4_010, "{}", long.len());
     }
 }

@@ -3,12 +3,13 @@
 use crate::agent::events::Tier;
 use crate::policy::Capability;
 
-/// What a tool can do is what it was granted, and it is never granted more than it asks for and the policy leaves it; an
-/// interface that its component imports for another of its tools answers this one with a refusal. So what it is given
-/// settles its tier, and its hints and the policy can only make it stricter: a tool that lies about itself ends up alone and
-/// asked, never the other way round.
-pub fn tier(given: &[Capability], alone: bool) -> Tier {
-    if alone || given.iter().any(can_change_something) {
+/// What a tool can do is what it was granted, and it is never granted more than it asks for and the
+/// policy leaves it; an interface that its component imports for another of its tools answers this
+/// one with a refusal. So what it is given settles its tier, and its hints and the policy can only
+/// make it stricter: a tool that lies about itself ends up alone and asked, never the other way
+/// round.
+pub fn compute_tier(given: &[Capability], alone: bool) -> Tier {
+    if alone || given.iter().any(can_change_state) {
         Tier::Write
     } else if given.contains(&Capability::Delegate) {
         Tier::Research
@@ -18,23 +19,36 @@ pub fn tier(given: &[Capability], alone: bool) -> Tier {
 }
 
 /// Why a tool has its tier, in words. `can_change` is whether what it is given can change anything.
-pub fn why(tier: Tier, can_change: bool) -> &'static str {
+pub fn explain(tier: Tier, can_change: bool) -> &'static str {
     match (tier, can_change) {
         (Tier::Write, true) => {
-            "it can change things; it runs alone, and each effect needs approval or is allowed by the policy or the mode"
+            "it can change things; it runs alone, and each effect needs approval or is allowed by \
+                the policy or the mode"
         }
-        (Tier::Write, false) => "it asks for more than it is given, or to be treated strictly; it runs alone",
-        (Tier::ReadOnly, _) => "nothing it is given can change anything; it runs beside other readers",
-        (Tier::Research, _) => "it may ask a model and can change nothing; it runs beside others, first",
+        (Tier::Write, false) => {
+            "it asks for more than it is given, or to be treated strictly; it runs alone"
+        }
+        (Tier::ReadOnly, _) => {
+            "nothing it is given can change anything; it runs beside other readers"
+        }
+        (Tier::Research, _) => {
+            "it may ask a model and can change nothing; it runs beside others, first"
+        }
     }
 }
 
-fn can_change_something(capability: &Capability) -> bool {
+fn can_change_state(capability: &Capability) -> bool {
     match capability {
-        Capability::ReadFiles | Capability::ReadEnvironment(_) | Capability::KeepState | Capability::Delegate => false,
-        // A request can change something at the other end, and nobody here can know. A plan that is accepted changes the
-        // mode, so that what stands behind it has to wait for it.
-        Capability::WriteFiles | Capability::RunCommands | Capability::Fetch(_) | Capability::PresentPlan => true,
+        Capability::ReadFiles
+        | Capability::ReadEnvironment(_)
+        | Capability::KeepState
+        | Capability::Delegate => false,
+        // A request can change something at the other end, and nobody here can know. A plan that is
+        // accepted changes the mode, so that what stands behind it has to wait for it.
+        Capability::WriteFiles
+        | Capability::RunCommands
+        | Capability::Fetch(_)
+        | Capability::PresentPlan => true,
     }
 }
 
@@ -58,7 +72,7 @@ mod tests {
             (vec![Capability::Fetch(vec!["example.com".into()])], false, Tier::Write),
         ];
         for (given, alone, expected) in table {
-            assert_eq!(tier(&given, alone), expected, "{given:?}");
+            assert_eq!(compute_tier(&given, alone), expected, "{given:?}");
         }
     }
 
@@ -76,14 +90,21 @@ mod tests {
         ];
         // A capability that is new has to be looked at here too: this does not compile without it.
         let is_known_to_be_harmless = |capability: &Capability| match capability {
-            Capability::ReadFiles | Capability::ReadEnvironment(_) | Capability::KeepState | Capability::Delegate => true,
-            Capability::WriteFiles | Capability::RunCommands | Capability::Fetch(_) | Capability::PresentPlan => false,
+            Capability::ReadFiles
+            | Capability::ReadEnvironment(_)
+            | Capability::KeepState
+            | Capability::Delegate => true,
+            Capability::WriteFiles
+            | Capability::RunCommands
+            | Capability::Fetch(_)
+            | Capability::PresentPlan => false,
         };
         for chosen in 0_u32..1 << all.len() {
-            let given: Vec<Capability> = (0..all.len()).filter(|n| chosen & (1 << n) != 0).map(|n| all[n].clone()).collect();
-            let is_write = tier(&given, false) == Tier::Write;
+            let given: Vec<Capability> =
+                (0..all.len()).filter(|n| chosen & (1 << n) != 0).map(|n| all[n].clone()).collect();
+            let is_write = compute_tier(&given, false) == Tier::Write;
             assert_eq!(is_write, !given.iter().all(is_known_to_be_harmless), "{given:?}");
-            assert_eq!(tier(&given, true), Tier::Write, "{given:?}");
+            assert_eq!(compute_tier(&given, true), Tier::Write, "{given:?}");
         }
     }
 }

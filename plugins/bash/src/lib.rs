@@ -31,12 +31,18 @@ fn default_timeout() -> u32 {
 
 impl Tool for Bash {
     const NAME: &'static str = "bash";
-    const DESCRIPTION: &'static str = "Runs a command line with `sh -c` in the workspace and returns its standard output, its standard error \
-        and its exit code if that is not 0. Use it to build, test and run things; to read or search files, use the tools made for that.\n\
-        - Each call starts a new shell: directories and variables do not carry over. Chain with `&&`, or give `directory`.\n\
-        - There is no standard input. Pass flags that keep programs from asking (`-y`, `--no-pager`).\n\
-        - When the call ends, every process that it started is killed: nothing runs on in the background.\n\
-        - The user or a rule approves each command line. If one is denied, do not try to get around it.\n\
+    const DESCRIPTION: &'static str = "Runs a command line with `sh -c` in the workspace and \
+        returns its standard output, its standard error \
+        and its exit code if that is not 0. Use it to build, test and run things; to read or \
+        search files, use the tools made for that.\n\
+        - Each call starts a new shell: directories and variables do not carry over. Chain with \
+        `&&`, or give `directory`.\n\
+        - There is no standard input. Pass flags that keep programs from asking (`-y`, \
+        `--no-pager`).\n\
+        - When the call ends, every process that it started is killed: nothing runs on in the \
+        background.\n\
+        - The user or a rule approves each command line. If one is denied, do not try to get \
+        around it.\n\
         - Long output loses its middle. Filter it (`| tail -50`) if you need only a part.";
     type Input = Input;
 

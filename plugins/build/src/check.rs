@@ -26,23 +26,35 @@ pub enum Mismatch {
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotBuilt(plugin) => write!(f, "{plugin}: never built; run `cargo plugins build {plugin}`"),
+            Self::NotBuilt(plugin) => {
+                write!(f, "{plugin}: never built; run `cargo plugins build {plugin}`")
+            }
             Self::Stale(plugin) => {
-                write!(f, "{plugin}: its sources have changed since it was built; run `cargo plugins build {plugin}`")
+                write!(
+                    f,
+                    "{plugin}: its sources have changed since it was built; run `cargo plugins \
+                        build {plugin}`"
+                )
             }
             Self::Altered(plugin) => {
-                write!(f, "{plugin}: host/embedded/{plugin}.wasm is not what was built; run `cargo plugins build {plugin}`")
+                write!(
+                    f,
+                    "{plugin}: host/embedded/{plugin}.wasm is not what was built; run `cargo \
+                        plugins build {plugin}`"
+                )
             }
             Self::Gone(plugin) => write!(
                 f,
-                "{plugin}: recorded, and plugins/{plugin} is gone; run `cargo plugins build` and delete host/embedded/{plugin}.wasm"
+                "{plugin}: recorded, and plugins/{plugin} is gone; run `cargo plugins build` and \
+                    delete host/embedded/{plugin}.wasm"
             ),
             Self::Unreadable(what) => f.write_str(what),
         }
     }
 }
 
-/// Compares the sources of all plugins of the workspace at `root` with the record, and the record with the components.
+/// Compares the sources of all plugins of the workspace at `root` with the record, and the record
+/// with the components.
 ///
 /// It reads files and runs nothing.
 pub fn check(root: &Path) -> Result<(), Vec<Mismatch>> {
@@ -78,8 +90,15 @@ mod tests {
     type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
     const FILES: [(&str, &str); 7] = [
-        ("Cargo.toml", "[workspace.dependencies]\nused = '1'\nunused = '1'\n[profile.plugin]\nlto = true"),
-        ("Cargo.lock", "package = [{ name = 'used', version = '1.0.0' }, { name = 'unused', version = '1.0.0' }]"),
+        (
+            "Cargo.toml",
+            "[workspace.dependencies]\nused = '1'\nunused = '1'\n[profile.plugin]\nlto = true",
+        ),
+        (
+            "Cargo.lock",
+            "package = [{ name = 'used', version = '1.0.0' }, { name = 'unused', version = \
+                '1.0.0' }]",
+        ),
         ("wit/world.wit", "package a:b;"),
         ("sdk/rust/Cargo.toml", "[dependencies]\nused = '1'"),
         ("plugins/p/Cargo.toml", "package.name = 'plugin-p'\nlib.crate-type = ['cdylib']"),
@@ -108,7 +127,10 @@ mod tests {
     }
 
     /// What is found after a file of a workspace has another text.
-    fn after(path: &str, text: &str) -> std::result::Result<Vec<Mismatch>, Box<dyn std::error::Error>> {
+    fn after(
+        path: &str,
+        text: &str,
+    ) -> std::result::Result<Vec<Mismatch>, Box<dyn std::error::Error>> {
         let root = workspace()?;
         fs::write(root.path().join(path), text)?;
         Ok(check(root.path()).err().unwrap_or_default())
@@ -133,7 +155,10 @@ mod tests {
     fn nothing_else_does() -> Result {
         for (path, text) in [
             ("plugins/p/.hidden", "x"),
-            ("Cargo.lock", &FILES[1].1.replace("'unused', version = '1.0.0'", "'unused', version = '2.0.0'")),
+            (
+                "Cargo.lock",
+                &FILES[1].1.replace("'unused', version = '1.0.0'", "'unused', version = '2.0.0'"),
+            ),
             ("Cargo.toml", &FILES[0].1.replace("unused = '1'", "unused = '2'")),
         ] {
             assert_eq!(after(path, text)?, [], "{path}");
@@ -144,8 +169,14 @@ mod tests {
     #[test]
     fn a_component_that_was_not_built_from_here_is_found() -> Result {
         assert_eq!(after("host/embedded/p.wasm", "another")?, [Mismatch::Altered("p".to_owned())]);
-        assert_eq!(after("host/embedded/record.json", r#"{"plugins":{}}"#)?, [Mismatch::NotBuilt("p".to_owned())]);
-        assert_eq!(after("plugins/p/Cargo.toml", "package.name = 'p'")?, [Mismatch::Gone("p".to_owned())]);
+        assert_eq!(
+            after("host/embedded/record.json", r#"{"plugins":{}}"#)?,
+            [Mismatch::NotBuilt("p".to_owned())]
+        );
+        assert_eq!(
+            after("plugins/p/Cargo.toml", "package.name = 'p'")?,
+            [Mismatch::Gone("p".to_owned())]
+        );
         assert!(matches!(after("Cargo.lock", "")?.as_slice(), [Mismatch::Unreadable(_)]));
         Ok(())
     }

@@ -15,12 +15,21 @@ pub(crate) const TARGET: &str = "wasm32-wasip2";
 
 const PROFILE: &str = "plugin";
 
-/// What every component is compiled with. SIMD is what makes a search in WebAssembly as fast as one outside.
+/// What every component is compiled with. SIMD is what makes a search in WebAssembly as fast as one
+/// outside.
 pub(crate) const FLAGS: [&str; 1] = ["-Ctarget-feature=+simd128"];
 
 /// The variables that cargo and rustc may see. Everything else of theirs is for something else, and
 /// much of it would change the component.
-const KEPT: [&str; 7] = ["CARGO_HOME", "CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTRIES_", "CARGO_REGISTRY_", "CARGO_TERM_", "CARGO_SOURCE_"];
+const KEPT: [&str; 7] = [
+    "CARGO_HOME",
+    "CARGO_HTTP_",
+    "CARGO_NET_",
+    "CARGO_REGISTRIES_",
+    "CARGO_REGISTRY_",
+    "CARGO_TERM_",
+    "CARGO_SOURCE_",
+];
 
 /// A component that was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +42,14 @@ pub struct Built {
 
 /// Builds a plugin, and renews the embedded component and its record.
 ///
-/// With `again` it is built a second time, in that directory, and the record says whether that gave the same bytes.
-pub fn build(root: &Path, toolchain: &Toolchain, plugin: &Plugin, again: Option<&Path>) -> Result<Built, String> {
+/// With `again` it is built a second time, in that directory, and the record says whether that gave
+/// the same bytes.
+pub fn build(
+    root: &Path,
+    toolchain: &Toolchain,
+    plugin: &Plugin,
+    again: Option<&Path>,
+) -> Result<Built, String> {
     // Before compiling, so that what changes in the meantime counts as changed.
     let sources = sources::hash(root, plugin)?;
     let component = compile(root, toolchain, plugin, &target(root).join("plugins"))?;
@@ -64,7 +79,9 @@ pub fn build(root: &Path, toolchain: &Toolchain, plugin: &Plugin, again: Option<
 pub fn scratch(root: &Path) -> Result<PathBuf, String> {
     let directory = target(root).join("plugins-again");
     match fs::remove_dir_all(&directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(format!("{}: {error}", directory.display())),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(format!("{}: {error}", directory.display()))
+        }
         _ => Ok(directory),
     }
 }
@@ -73,25 +90,39 @@ fn target(root: &Path) -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |target| root.join(target))
 }
 
-/// Runs cargo for one plugin. Several in one run would share the features of their dependencies, and a component would
-/// depend on what it was built beside.
-fn compile(root: &Path, toolchain: &Toolchain, plugin: &Plugin, target: &Path) -> Result<Vec<u8>, String> {
+/// Runs cargo for one plugin. Several in one run would share the features of their dependencies,
+/// and a component would depend on what it was built beside.
+fn compile(
+    root: &Path,
+    toolchain: &Toolchain,
+    plugin: &Plugin,
+    target: &Path,
+) -> Result<Vec<u8>, String> {
     let mut flags: Vec<String> = FLAGS.map(str::to_owned).into();
     flags.extend(remap(root, toolchain));
     let mut cargo = toolchain.build(root, target, flags)?;
     cargo.args(["--locked", "--profile", PROFILE, "--package", &plugin.package]);
-    let status = cargo.status().map_err(|error| format!("{}: {error}", toolchain.cargo.display()))?;
+    let status =
+        cargo.status().map_err(|error| format!("{}: {error}", toolchain.cargo.display()))?;
     if !status.success() {
         return Err(format!("{}: cargo failed; what it said stands above", plugin.name));
     }
-    let component = target.join(TARGET).join(PROFILE).join(format!("{}.wasm", plugin.package.replace('-', "_")));
+    let component = target
+        .join(TARGET)
+        .join(PROFILE)
+        .join(format!("{}.wasm", plugin.package.replace('-', "_")));
     fs::read(&component).map_err(|error| format!("{}: {error}", component.display()))
 }
 
 impl Toolchain {
-    /// `cargo build` for a component in a folder: for the target, with these flags for rustc, and with nothing of the environment
-    /// that is meant for other builds.
-    pub fn build(&self, folder: &Path, target: &Path, mut flags: Vec<String>) -> Result<Command, String> {
+    /// `cargo build` for a component in a folder: for the target, with these flags for rustc, and
+    /// with nothing of the environment that is meant for other builds.
+    pub fn build(
+        &self,
+        folder: &Path,
+        target: &Path,
+        mut flags: Vec<String>,
+    ) -> Result<Command, String> {
         let mut cargo = Command::new(&self.cargo);
         cargo.current_dir(folder).env("RUSTC", &self.rustc);
         for (name, _) in env::vars_os().filter(|(name, _)| is_foreign(name, self)) {
@@ -99,7 +130,8 @@ impl Toolchain {
         }
         cargo.args(["build", "--target", TARGET, "--target-dir"]).arg(target);
         if let Some(debian) = &self.debian {
-            let (sysroot, programs) = debian.lay_out(target).map_err(|error| format!("{}: {error}", target.display()))?;
+            let (sysroot, programs) =
+                debian.lay_out(target).map_err(|error| format!("{}: {error}", target.display()))?;
             flags.push(format!("--sysroot={}", sysroot.display()));
             cargo.arg("-Zbuild-std=std,panic_abort").env("RUSTC_BOOTSTRAP", "1");
             let path = env::var_os("PATH").unwrap_or_default();
@@ -121,13 +153,20 @@ fn remap(root: &Path, toolchain: &Toolchain) -> Vec<String> {
     pairs.extend(home.map(|home| (home, "/cargo")));
     pairs.extend(fs::canonicalize(&std).map(|std| (std, "/rust")));
     pairs.push((std, "/rust"));
-    pairs.into_iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())).collect()
+    pairs
+        .into_iter()
+        .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
+        .collect()
 }
 
 fn is_foreign(name: &OsStr, toolchain: &Toolchain) -> bool {
     let name = name.to_string_lossy();
     // `cargo run` and rustup set these for the toolchain that this program was built with.
-    let of_another = toolchain.debian.is_some() && (name.starts_with("RUSTUP_") || name == "LD_LIBRARY_PATH");
+    let of_another =
+        toolchain.debian.is_some() && (name.starts_with("RUSTUP_") || name == "LD_LIBRARY_PATH");
     let cargo = name.starts_with("CARGO") && !KEPT.iter().any(|kept| name.starts_with(kept));
-    cargo || of_another || name.starts_with("RUSTC") && name != "RUSTC" || name.starts_with("RUSTFLAGS")
+    cargo
+        || of_another
+        || name.starts_with("RUSTC") && name != "RUSTC"
+        || name.starts_with("RUSTFLAGS")
 }

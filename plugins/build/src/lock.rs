@@ -1,7 +1,7 @@
 //! Which versions of which packages a plugin is built from, out of `Cargo.lock`.
 //!
-//! Only these make a component stale. Were the whole file to count, then each new version of anything that only the host
-//! needs would ask for a new build of every plugin.
+//! Only these make a component stale. Were the whole file to count, then each new version of
+//! anything that only the host needs would ask for a new build of every plugin.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,8 +26,8 @@ struct Package {
 
 /// A line for each package that `direct` names or leads to, with its version and checksum.
 ///
-/// The lock file does not tell a workspace member's dependencies for tests from the others, so these are
-/// not followed: the caller names what a member depends on.
+/// The lock file does not tell a workspace member's dependencies for tests from the others, so
+/// these are not followed: the caller names what a member depends on.
 pub(crate) fn closure(root: &Path, direct: &BTreeSet<String>) -> Result<Vec<String>, String> {
     let path = root.join("Cargo.lock");
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -49,9 +49,14 @@ fn lines(lock: &str, direct: &BTreeSet<String>) -> Result<Vec<String>, String> {
             None => (dependency, None),
         };
         let packages = by_name.get(name).ok_or_else(|| format!("`{name}` is not in it"))?;
-        for package in packages.iter().filter(|package| version.is_none_or(|version| version == package.version)) {
+        for package in packages
+            .iter()
+            .filter(|package| version.is_none_or(|version| version == package.version))
+        {
             let checksum = package.checksum.as_deref().unwrap_or("-");
-            if lines.insert(format!("{} {} {checksum}", package.name, package.version)) && package.source.is_some() {
+            if lines.insert(format!("{} {} {checksum}", package.name, package.version))
+                && package.source.is_some()
+            {
                 open.extend(package.dependencies.iter().map(String::as_str));
             }
         }
@@ -92,7 +97,10 @@ mod tests {
     #[test]
     fn only_what_is_reached_counts() {
         let direct = ["a", "member"].map(str::to_owned).into();
-        assert_eq!(lines(LOCK, &direct), Ok(vec!["a 1.0.0 aa".into(), "b 2.0.0 -".into(), "member 0.1.0 -".into()]));
+        assert_eq!(
+            lines(LOCK, &direct),
+            Ok(vec!["a 1.0.0 aa".into(), "b 2.0.0 -".into(), "member 0.1.0 -".into()])
+        );
     }
 
     #[test]

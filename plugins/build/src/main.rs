@@ -1,4 +1,5 @@
-//! `cargo plugins`: builds the components that the host embeds, and tells whether they are up to date.
+//! `cargo plugins`: builds the components that the host embeds, and tells whether they are up to
+//! date.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command for the terminal")]
 
 use std::path::{Path, PathBuf};
@@ -23,7 +24,8 @@ enum Command {
     Build {
         /// Names of plugins, as their directories are called; all without any.
         names: Vec<String>,
-        /// Build everything a second time from scratch and record whether the bytes are the same. Slow.
+        /// Build everything a second time from scratch and record whether the bytes are the same.
+        /// Slow.
         #[arg(long)]
         verify: bool,
     },

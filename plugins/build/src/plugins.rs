@@ -18,7 +18,9 @@ pub struct Plugin {
 pub fn plugins(root: &Path) -> Result<Vec<Plugin>, String> {
     let directory = root.join("plugins");
     let mut plugins = Vec::new();
-    for entry in fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))? {
+    for entry in
+        fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?
+    {
         let path = entry.map_err(|error| format!("{}: {error}", directory.display()))?.path();
         let manifest = path.join("Cargo.toml");
         if !manifest.is_file() {
@@ -26,7 +28,9 @@ pub fn plugins(root: &Path) -> Result<Vec<Plugin>, String> {
         }
         let manifest = read_manifest(&manifest)?;
         let name = path.file_name().and_then(|name| name.to_str());
-        if let (true, Some(name), Some(package)) = (is_component(&manifest), name, package(&manifest)) {
+        if let (true, Some(name), Some(package)) =
+            (is_component(&manifest), name, package(&manifest))
+        {
             plugins.push(Plugin { name: name.to_owned(), package: package.to_owned() });
         }
     }
@@ -36,11 +40,16 @@ pub fn plugins(root: &Path) -> Result<Vec<Plugin>, String> {
 
 /// The plugins with these names, or all without any.
 pub fn select(plugins: Vec<Plugin>, names: &[String]) -> Result<Vec<Plugin>, String> {
-    if let Some(unknown) = names.iter().find(|name| !plugins.iter().any(|plugin| plugin.name == **name)) {
+    if let Some(unknown) =
+        names.iter().find(|name| !plugins.iter().any(|plugin| plugin.name == **name))
+    {
         let known: Vec<_> = plugins.iter().map(|plugin| plugin.name.as_str()).collect();
         return Err(format!("there is no plugin `{unknown}`; there are {}", known.join(", ")));
     }
-    Ok(plugins.into_iter().filter(|plugin| names.is_empty() || names.contains(&plugin.name)).collect())
+    Ok(plugins
+        .into_iter()
+        .filter(|plugin| names.is_empty() || names.contains(&plugin.name))
+        .collect())
 }
 
 pub(crate) fn read_manifest(path: &Path) -> Result<Table, String> {
@@ -53,6 +62,9 @@ fn package(manifest: &Table) -> Option<&str> {
 }
 
 fn is_component(manifest: &Table) -> bool {
-    let types = manifest.get("lib").and_then(|lib| lib.get("crate-type")).and_then(|types| types.as_array());
+    let types = manifest
+        .get("lib")
+        .and_then(|lib| lib.get("crate-type"))
+        .and_then(|types| types.as_array());
     types.is_some_and(|types| types.iter().any(|name| name.as_str() == Some("cdylib")))
 }

@@ -36,7 +36,8 @@ impl Record {
     pub fn read(root: &Path) -> Result<Self, String> {
         let path = directory(root).join("record.json");
         match fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display())),
+            Ok(text) => serde_json::from_slice(&text)
+                .map_err(|error| format!("{}: {error}", path.display())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(format!("{}: {error}", path.display())),
         }

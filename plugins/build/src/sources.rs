@@ -1,7 +1,8 @@
 //! The hash of everything that a component is made from.
 //!
-//! That is the contract, the SDK, the plugin's own files, the versions of its dependencies, and what the workspace says about how to
-//! build it. A change anywhere else leaves the component as it is.
+//! That is the contract, the SDK, the plugin's own files, the versions of its dependencies, and
+//! what the workspace says about how to build it. A change anywhere else leaves the component as it
+//! is.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,13 +21,15 @@ pub(crate) fn hash(root: &Path, plugin: &Plugin) -> Result<String, String> {
     let mut hash = Sha256::new();
     for directory in ["wit", SDK, &own] {
         for path in files(root, directory)? {
-            let contents = fs::read(root.join(&path)).map_err(|error| format!("{path}: {error}"))?;
+            let contents =
+                fs::read(root.join(&path)).map_err(|error| format!("{path}: {error}"))?;
             add(&mut hash, &path, &contents);
         }
     }
     let mut direct = BTreeSet::new();
     for member in [SDK, &own] {
-        direct.extend(dependencies(&plugins::read_manifest(&root.join(member).join("Cargo.toml"))?));
+        direct
+            .extend(dependencies(&plugins::read_manifest(&root.join(member).join("Cargo.toml"))?));
     }
     add(&mut hash, "Cargo.lock", lock::closure(root, &direct)?.join("\n").as_bytes());
     let workspace = plugins::read_manifest(&root.join("Cargo.toml"))?;
@@ -47,14 +50,17 @@ fn add(hash: &mut Sha256, name: &str, contents: &[u8]) {
     hash.update(contents);
 }
 
-/// All files below a directory but the hidden ones, relative to the root, in order and with `/` on every system.
+/// All files below a directory but the hidden ones, relative to the root, in order and with `/` on
+/// every system.
 fn files(root: &Path, directory: &str) -> Result<BTreeSet<String>, String> {
     let failed = |error: std::io::Error| format!("{directory}: {error}");
     let mut files = BTreeSet::new();
     for entry in fs::read_dir(root.join(directory)).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name();
-        let name = name.to_str().ok_or_else(|| format!("{directory}: the name {} is not Unicode", name.display()))?;
+        let name = name
+            .to_str()
+            .ok_or_else(|| format!("{directory}: the name {} is not Unicode", name.display()))?;
         if name.starts_with('.') || name == "target" {
             continue;
         }
@@ -70,20 +76,28 @@ fn files(root: &Path, directory: &str) -> Result<BTreeSet<String>, String> {
 
 /// What a package is built with, as opposed to tested with.
 fn dependencies(manifest: &Table) -> Vec<String> {
-    let tables = ["dependencies", "build-dependencies"].into_iter().filter_map(|name| manifest.get(name)?.as_table());
+    let tables = ["dependencies", "build-dependencies"]
+        .into_iter()
+        .filter_map(|name| manifest.get(name)?.as_table());
     tables.flat_map(Table::keys).cloned().collect()
 }
 
 /// What of the workspace's manifest a component depends on.
 fn settings(workspace: &Table, direct: &BTreeSet<String>) -> Table {
-    let get = |path: &[&str]| path.iter().try_fold(&Value::Table(workspace.clone()), |value, key| value.get(key)).cloned();
+    let get = |path: &[&str]| {
+        path.iter().try_fold(&Value::Table(workspace.clone()), |value, key| value.get(key)).cloned()
+    };
     let mut settings = Table::new();
-    let shared = [&["workspace", "package", "edition"][..], &["profile", "release"], &["profile", "plugin"]];
+    let shared =
+        [&["workspace", "package", "edition"][..], &["profile", "release"], &["profile", "plugin"]];
     for path in shared.into_iter().map(<[_]>::to_vec) {
         settings.extend(get(&path).map(|value| (path.join("."), value)));
     }
     for name in direct {
-        settings.extend(get(&["workspace", "dependencies", name]).map(|value| (format!("dependency.{name}"), value)));
+        settings.extend(
+            get(&["workspace", "dependencies", name])
+                .map(|value| (format!("dependency.{name}"), value)),
+        );
     }
     settings
 }

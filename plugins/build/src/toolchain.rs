@@ -1,8 +1,9 @@
 //! Finding what can compile Rust to a component on this machine.
 //!
-//! Either some `rustc` has the standard library of the target, as after `rustup target add`. Or Debian's packages
-//! are there, which have its sources and a C library for it: then cargo builds the standard library too. Debian's files
-//! are used where they lie; what rustc wants to find elsewhere is linked into a folder of our own.
+//! Either some `rustc` has the standard library of the target, as after `rustup target add`. Or
+//! Debian's packages are there, which have its sources and a C library for it: then cargo builds
+//! the standard library too. Debian's files are used where they lie; what rustc wants to find
+//! elsewhere is linked into a folder of our own.
 
 use std::env;
 use std::fs;
@@ -15,18 +16,22 @@ const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_STD: &str = "/usr/lib/rustlib/src/rust/library";
 const DEBIAN_LIBC: &str = "/usr/lib/wasm32-wasi";
-/// What Debian calls the linker, best first; rust-lld is a link that leads nowhere without the `lld` it was built with.
+/// What Debian calls the linker, best first; rust-lld is a link that leads nowhere without the
+/// `lld` it was built with.
 const DEBIAN_LINKERS: [&str; 2] = ["/usr/bin/rust-lld", "/usr/bin/wasm-ld"];
-/// The C library and how a program starts with it; rustc looks for them in its `self-contained` folder.
+/// The C library and how a program starts with it; rustc looks for them in its `self-contained`
+/// folder.
 const LIBC_FILES: [&str; 3] = ["crt1-command.o", "crt1-reactor.o", "libc.a"];
 
 /// The oldest compiler that the SDK and the plugins are written for.
 const OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
 
-/// The lists come first: those of an installation medium have older packages than the archive of security updates.
+/// The lists come first: those of an installation medium have older packages than the archive of
+/// security updates.
 const INSTALL: &str = "\
   with rustup:  rustup update && rustup target add wasm32-wasip2
-  on Debian:    apt-get update && apt-get install rustc-web cargo-web rust-web-src rust-web-llvm wasi-libc
+  on Debian:    apt-get update && apt-get install rustc-web cargo-web rust-web-src rust-web-llvm \
+  wasi-libc
                 and a linker: `lld-22`, or any rustup toolchain, which brings its own";
 
 /// A way to compile to the target.
@@ -55,7 +60,9 @@ impl Toolchain {
         let cargo = env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
         let debian = || Self::with_std(root, DEBIAN_RUSTC.into(), DEBIAN_CARGO.into());
         let candidates: [&dyn Fn() -> Option<Self>; 3] =
-            [&|| Self::with_std(root, rustc.clone(), cargo.clone()), &debian, &|| Self::debian(root)];
+            [&|| Self::with_std(root, rustc.clone(), cargo.clone()), &debian, &|| {
+                Self::debian(root)
+            }];
         Self::choose(candidates.into_iter().filter_map(|candidate| candidate()))
     }
 
@@ -70,16 +77,27 @@ impl Toolchain {
         }
         old.dedup();
         Err(match old.as_slice() {
-            [] => format!("no Rust toolchain on this machine can build for {TARGET}\nhint: install one:\n{INSTALL}"),
+            [] => format!(
+                "no Rust toolchain on this machine can build for {TARGET}\nhint: install \
+                    one:\n{INSTALL}"
+            ),
             old => {
-                format!("too old to build for {TARGET}, which needs Rust {OLDEST}: {}\nhint: get a newer one:\n{INSTALL}", old.join(", "))
+                format!(
+                    "too old to build for {TARGET}, which needs Rust {OLDEST}: {}\nhint: get a \
+                        newer one:\n{INSTALL}",
+                    old.join(", ")
+                )
             }
         })
     }
 
     /// For people, and for the record.
     pub fn description(&self) -> String {
-        let std = if self.debian.is_some() { "std built from source with Debian's wasi-libc" } else { "its own std" };
+        let std = if self.debian.is_some() {
+            "std built from source with Debian's wasi-libc"
+        } else {
+            "its own std"
+        };
         format!("{}, {std}", self.version)
     }
 
@@ -107,8 +125,8 @@ impl Toolchain {
 }
 
 impl Debian {
-    /// Lays out what rustc and its linker look for, as links, and returns the folder that is to be the sysroot and
-    /// the one that is to be on the `PATH`.
+    /// Lays out what rustc and its linker look for, as links, and returns the folder that is to be
+    /// the sysroot and the one that is to be on the `PATH`.
     pub(crate) fn lay_out(&self, within: &Path) -> std::io::Result<(PathBuf, PathBuf)> {
         let sysroot = within.join("sysroot");
         let libraries = sysroot.join("lib/rustlib").join(TARGET).join("lib/self-contained");
@@ -124,7 +142,8 @@ impl Debian {
     }
 }
 
-/// rustup's toolchains bring a linker for WebAssembly along, whether they have its standard library or not.
+/// rustup's toolchains bring a linker for WebAssembly along, whether they have its standard library
+/// or not.
 fn linker_of_rustup(root: &Path) -> Option<PathBuf> {
     let rustc = Path::new("rustc");
     let sysroot = PathBuf::from(ask(root, rustc, &["--print", "sysroot"])?);
@@ -142,7 +161,8 @@ fn ask(root: &Path, program: &Path, arguments: &[&str]) -> Option<String> {
 
 /// The numbers of the first version in a text; empty if there is none.
 fn numbers(text: &str) -> Vec<u32> {
-    let version = text.split(|c: char| !c.is_ascii_digit() && c != '.').find(|part| part.contains('.'));
+    let version =
+        text.split(|c: char| !c.is_ascii_digit() && c != '.').find(|part| part.contains('.'));
     version.unwrap_or_default().split('.').map_while(|part| part.parse().ok()).collect()
 }
 
@@ -168,18 +188,33 @@ mod tests {
 
     fn toolchain(version: &str) -> Toolchain {
         let path = PathBuf::from(format!("/{version}/rustc"));
-        Toolchain { cargo: path.clone(), rustc: path, sysroot: PathBuf::new(), version: version.to_owned(), debian: None }
+        Toolchain {
+            cargo: path.clone(),
+            rustc: path,
+            sysroot: PathBuf::new(),
+            version: version.to_owned(),
+            debian: None,
+        }
     }
 
     #[test]
     fn a_compiler_that_is_too_old_is_passed_over_and_named() -> Result<(), String> {
-        let (old, new) = (toolchain("rustc 1.85.0 (4d91de4e4 2025-02-17)"), toolchain("rustc 1.100.2 (x)"));
+        let (old, new) =
+            (toolchain("rustc 1.85.0 (4d91de4e4 2025-02-17)"), toolchain("rustc 1.100.2 (x)"));
         let chosen = Toolchain::choose([old.clone(), new.clone()].into_iter())?;
         assert_eq!(chosen.version, new.version);
         let problem = Toolchain::choose([old].into_iter()).err().unwrap_or_default();
-        assert!(problem.contains("rustc 1.85.0") && problem.contains(OLDEST) && problem.contains("apt-get update &&"), "{problem}");
+        assert!(
+            problem.contains("rustc 1.85.0")
+                && problem.contains(OLDEST)
+                && problem.contains("apt-get update &&"),
+            "{problem}"
+        );
         let problem = Toolchain::choose(std::iter::empty()).err().unwrap_or_default();
-        assert!(problem.starts_with("no Rust toolchain") && problem.contains("rustup target add"), "{problem}");
+        assert!(
+            problem.starts_with("no Rust toolchain") && problem.contains("rustup target add"),
+            "{problem}"
+        );
         Ok(())
     }
 

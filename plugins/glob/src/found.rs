@@ -35,13 +35,18 @@ impl<'i> Found<'i> {
 
     fn nothing(&self) -> String {
         let mut text = format!("no files match `{}`", one_line(&self.input.pattern));
-        if let Some(path) = self.input.path.as_ref().map(WorkspacePath::below_root).filter(|path| !path.is_empty()) {
+        if let Some(path) =
+            self.input.path.as_ref().map(WorkspacePath::below_root).filter(|path| !path.is_empty())
+        {
             text.push_str(&format!(" in `{}`", one_line(path)));
         }
         if let Some(hint) = pattern::hint(&self.input.pattern) {
             text.push_str(&format!("; {hint}"));
         } else if !(self.input.hidden && self.input.no_ignore) {
-            text.push_str("; hidden and ignored directories were left out, `hidden` and `no_ignore` look into them too");
+            text.push_str(
+                "; hidden and ignored directories were left out, `hidden` and \
+                `no_ignore` look into them too",
+            );
         }
         text.push('\n');
         text
@@ -72,12 +77,16 @@ mod tests {
 
     #[test]
     fn files_stand_one_a_line() {
-        assert_eq!(find(&input(2), &["a.rs", "b/c\nd.rs"]), ("a.rs\nb/c\\nd.rs\n".to_owned(), false));
+        assert_eq!(
+            find(&input(2), &["a.rs", "b/c\nd.rs"]),
+            ("a.rs\nb/c\\nd.rs\n".to_owned(), false)
+        );
     }
 
     #[test]
     fn r121_what_is_left_out_is_told_with_a_way_to_it() {
-        let expected = "a\n[the first 1 of 3 files; to see the rest, narrow the pattern or give a directory as `path`, or raise `limit` (at most 2000)]\n";
+        let expected = "a\n[the first 1 of 3 files; to see the rest, narrow the pattern or give a \
+            directory as `path`, or raise `limit` (at most 2000)]\n";
         assert_eq!(find(&input(1), &["a", "b", "c"]), (expected.to_owned(), true));
     }
 

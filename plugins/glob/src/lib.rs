@@ -39,12 +39,16 @@ fn default_limit() -> u32 {
 
 impl Tool for Glob {
     const NAME: &'static str = "glob";
-    const DESCRIPTION: &'static str = "Finds files of the workspace by name and returns their paths, one a line, in the order of paths; \
+    const DESCRIPTION: &'static str = "Finds files of the workspace by name and returns their \
+        paths, one a line, in the order of paths; \
         the same as `rg --files -g PATTERN`.\n\
-        - A pattern without `/` is compared with the file's name at any depth: `*.rs`. One with `/` is compared with the whole path from the workspace on, \
-        also if `path` is given: `src/**/*.rs`. `*` stays within one directory, `**` crosses directories, `{a,b}` is either, `[0-9]` one of them, and `!` in \
+        - A pattern without `/` is compared with the file's name at any depth: `*.rs`. One with \
+        `/` is compared with the whole path from the workspace on, \
+        also if `path` is given: `src/**/*.rs`. `*` stays within one directory, `**` crosses \
+        directories, `{a,b}` is either, `[0-9]` one of them, and `!` in \
         front finds everything else.\n\
-        - Directories that are hidden or named in `.gitignore` are not looked into unless `hidden` and `no_ignore` say so or the pattern matches \
+        - Directories that are hidden or named in `.gitignore` are not looked into unless \
+        `hidden` and `no_ignore` say so or the pattern matches \
         them by name; so prefer `*.rs` to `**/*`.\n\
         - To search in files use `grep`, to see what a directory holds `list_dir`.";
     type Input = Input;

@@ -11,7 +11,10 @@ pub(crate) fn glob(pattern: &str) -> Result<String, ToolError> {
     let names = names.strip_prefix("./").unwrap_or(names);
     // The host would say so too, and not how to do better.
     if names.trim().is_empty() {
-        return Err(ToolError::invalid_input("/pattern", "the pattern is empty. `*.rs` finds by ending, `**` finds every file"));
+        return Err(ToolError::invalid_input(
+            "/pattern",
+            "the pattern is empty. `*.rs` finds by ending, `**` finds every file",
+        ));
     }
     Ok(format!("{not}{names}"))
 }
@@ -19,7 +22,9 @@ pub(crate) fn glob(pattern: &str) -> Result<String, ToolError> {
 /// Why a pattern may have found nothing, if its form says so.
 pub(crate) fn hint(pattern: &str) -> Option<String> {
     let directory = pattern.strip_suffix('/')?;
-    Some(format!("a `/` at the end stands for directories, and only files are found: try `{directory}/**`"))
+    Some(format!(
+        "a `/` at the end stands for directories, and only files are found: try `{directory}/**`"
+    ))
 }
 
 #[cfg(test)]
@@ -28,7 +33,9 @@ mod tests {
 
     #[test]
     fn a_pattern_stays_as_it_is() {
-        for pattern in ["*.rs", "src/**/*.{ts,tsx}", "!*.md", "/Cargo.toml", "!#x", "#notes#", ".env*"] {
+        for pattern in
+            ["*.rs", "src/**/*.{ts,tsx}", "!*.md", "/Cargo.toml", "!#x", "#notes#", ".env*"]
+        {
             assert_eq!(glob(pattern).as_deref(), Ok(pattern));
         }
     }
@@ -43,7 +50,10 @@ mod tests {
     #[test]
     fn a_pattern_that_says_nothing_is_refused() {
         for pattern in ["", " ", "!", "./", "! "] {
-            assert!(matches!(glob(pattern), Err(ToolError::InvalidInput(problem)) if problem.pointer == "/pattern"), "{pattern}");
+            assert!(
+                matches!(glob(pattern), Err(ToolError::InvalidInput(problem)) if problem.pointer == "/pattern"),
+                "{pattern}"
+            );
         }
     }
 }

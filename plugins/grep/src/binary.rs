@@ -1,15 +1,17 @@
 //! Telling text from other files by their NULs, as ripgrep does.
 //!
-//! ripgrep looks at one buffer after the other, so what it says depends on how a file falls into buffers. Here it depends on
-//! the file alone: with a NUL in its first 64 KiB it is not searched, otherwise it is searched up to its first NUL. Matches in a
-//! file with a NUL anywhere are not counted.
+//! ripgrep looks at one buffer after the other, so what it says depends on how a file falls into
+//! buffers. Here it depends on the file alone: with a NUL in its first 64 KiB it is not searched,
+//! otherwise it is searched up to its first NUL. Matches in a file with a NUL anywhere are not
+//! counted.
 
 use std::io::{self, Read};
 
 /// In bytes.
 pub(crate) const HEAD: usize = 64 << 10;
 
-/// UTF-16 is full of NULs until it is decoded, which the searcher does where a byte order mark says so.
+/// UTF-16 is full of NULs until it is decoded, which the searcher does where a byte order mark says
+/// so.
 pub(crate) fn is_utf16(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF")
 }

@@ -13,7 +13,8 @@ pub struct Input {
     /// The file or directory to search, relative to the workspace. Default: the whole workspace.
     #[serde(default)]
     pub path: Option<WorkspacePath>,
-    /// Search only files that match one of these globs, such as `*.rs` or `src/**`; `!` in front leaves files out.
+    /// Search only files that match one of these globs, such as `*.rs` or `src/**`; `!` in front
+    /// leaves files out.
     #[serde(default)]
     pub glob: Vec<String>,
     /// Matching lines, paths of files with a match, or the number of matching lines per file.
@@ -61,7 +62,10 @@ pub struct Input {
 /// What a result is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "said where it is used; documented variants would double the schema")]
+#[expect(
+    missing_docs,
+    reason = "said where it is used; documented variants would double the schema"
+)]
 pub enum OutputMode {
     #[default]
     Content,
@@ -77,7 +81,9 @@ impl Input {
     /// Lines of context before and after each match.
     pub(crate) fn context_lines(&self) -> (usize, usize) {
         match self.output_mode {
-            OutputMode::Content => (self.before.max(self.context).into(), self.after.max(self.context).into()),
+            OutputMode::Content => {
+                (self.before.max(self.context).into(), self.after.max(self.context).into())
+            }
             OutputMode::Files | OutputMode::Count => (0, 0),
         }
     }

@@ -1,6 +1,7 @@
 //! The `grep` tool: searches the workspace with ripgrep's own engine.
 //!
-//! The host walks and reads; this plugin searches what it is handed, in memory that does not grow with the files.
+//! The host walks and reads; this plugin searches what it is handed, in memory that does not grow
+//! with the files.
 
 mod binary;
 mod input;
@@ -17,7 +18,8 @@ pub use input::{Input, OutputMode};
 use report::Report;
 use required::Required;
 
-/// How much the host hands over at once. Smaller batches cross too often, larger ones fall out of the processor's cache.
+/// How much the host hands over at once. Smaller batches cross too often, larger ones fall out of
+/// the processor's cache.
 const BATCH: u32 = 1 << 20;
 
 /// The tool.
@@ -25,15 +27,20 @@ pub struct Grep;
 
 impl Tool for Grep {
     const NAME: &'static str = "grep";
-    const DESCRIPTION: &'static str = "Searches the contents of the workspace's files for a regular expression, with ripgrep's engine and syntax. \
+    const DESCRIPTION: &'static str = "Searches the contents of the workspace's files for a \
+        regular expression, with ripgrep's engine and syntax. \
         Prefer it to running `grep` or `rg` as a command: it is faster and needs no approval.\n\
-        - Results come in the order of paths: `path:line:text` for a match, `path-line-text` for context; `output_mode` gives only the paths or the \
+        - Results come in the order of paths: `path:line:text` for a match, `path-line-text` for \
+        context; `output_mode` gives only the paths or the \
         number of matching lines per file.\n\
-        - Patterns are Rust regular expressions: `log.*Error`, `fn\\s+\\w+`; braces are literal as `\\{`. No look-around, no back-references. With \
+        - Patterns are Rust regular expressions: `log.*Error`, `fn\\s+\\w+`; braces are literal \
+        as `\\{`. No look-around, no back-references. With \
         `fixed_strings` the pattern is plain text.\n\
         - A match lies within one line unless `multiline` is set.\n\
-        - Files that are hidden, binary or named in `.gitignore` are left out; `hidden` and `no_ignore` bring the first and the last back.\n\
-        - At most 200 results come back unless `limit` says otherwise, and 256 KiB. If there are more, the answer says \
+        - Files that are hidden, binary or named in `.gitignore` are left out; `hidden` and \
+        `no_ignore` bring the first and the last back.\n\
+        - At most 200 results come back unless `limit` says otherwise, and 256 KiB. If there are \
+        more, the answer says \
         with which `offset` to go on. Lines of more than 500 characters are cut around the match.";
     type Input = Input;
 

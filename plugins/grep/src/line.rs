@@ -26,7 +26,9 @@ pub(crate) fn push(out: &mut String, line: &[u8], focus: impl FnOnce(&[u8]) -> u
         }
     }
     let focus = focus(line).min(line.len());
-    let before = String::from_utf8_lossy(&line[boundary(line, focus.saturating_sub(bytes(BEFORE)))..focus]).into_owned();
+    let before =
+        String::from_utf8_lossy(&line[boundary(line, focus.saturating_sub(bytes(BEFORE)))..focus])
+            .into_owned();
     let start = before.char_indices().rev().nth(BEFORE - 1).map_or(0, |(start, _)| start);
     let before = &before[start..];
     let room = SHOWN - before.chars().count();

@@ -7,8 +7,8 @@ use regex_syntax::ast::parse::Parser;
 
 use crate::Input;
 
-/// In bytes. A call has 256 MiB: a pattern and its caches get a part of that, the longest line (or, if matches may span lines,
-/// the largest file that does not come in one batch) another.
+/// In bytes. A call has 256 MiB: a pattern and its caches get a part of that, the longest line (or,
+/// if matches may span lines, the largest file that does not come in one batch) another.
 const MAX_PATTERN: usize = 16 << 20;
 const MAX_CACHE: usize = 16 << 20;
 const MAX_LINE: usize = 64 << 20;
@@ -24,9 +24,12 @@ pub(crate) fn matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
         .dot_matches_new_line(input.multiline)
         .size_limit(MAX_PATTERN)
         .dfa_size_limit(MAX_CACHE);
-    // What the matcher compiles has groups around the pattern. Errors about these would puzzle the model.
+    // What the matcher compiles has groups around the pattern. Errors about these would puzzle the
+    // model.
     if !input.fixed_strings {
-        Parser::new().parse(&input.pattern).map_err(|error| ToolError::invalid_input("/pattern", error.to_string()))?;
+        Parser::new()
+            .parse(&input.pattern)
+            .map_err(|error| ToolError::invalid_input("/pattern", error.to_string()))?;
     }
     if !input.multiline {
         builder.line_terminator(Some(b'\n'));

@@ -12,7 +12,8 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkFinish, Si
 
 use crate::{Input, OutputMode, line};
 
-/// Of text. The host would cut more than that, in the middle; a report ends where the next one can begin.
+/// Of text. The host would cut more than that, in the middle; a report ends where the next one can
+/// begin.
 const MAX_BYTES: usize = 256 << 10;
 /// What could not be searched, in lines.
 const MAX_PROBLEMS: usize = 10;
@@ -110,13 +111,16 @@ impl<'m> Report<'m> {
     /// The file is binary from this byte on and was searched up to there.
     pub(crate) fn binary_from(&mut self, byte: u64) {
         if self.in_group && self.mode == OutputMode::Content {
-            push(&mut self.text, format_args!("[{}: binary from byte {byte} on, not searched further]\n", self.path));
+            push(
+                &mut self.text,
+                format_args!("[{}: binary from byte {byte} on, not searched further]\n", self.path),
+            );
         }
         self.uncount();
     }
 
-    /// The number of matches in a part of a file would be taken for that of the file; ripgrep gives none either. That there is a
-    /// match in it is true all the same.
+    /// The number of matches in a part of a file would be taken for that of the file; ripgrep gives
+    /// none either. That there is a match in it is true all the same.
     fn uncount(&mut self) {
         if self.mode == OutputMode::Count {
             self.matches = 0;
@@ -149,8 +153,17 @@ impl<'m> Report<'m> {
                 OutputMode::Files | OutputMode::Count => ("file", "files"),
             };
             let (first, last) = (self.offset + 1, self.offset + self.shown);
-            let range = if first == last { format!("{one} {first}") } else { format!("{many} {first} to {last}") };
-            push(&mut self.text, format_args!("[{range}; there are more: go on with offset {last}, or search for less]\n"));
+            let range = if first == last {
+                format!("{one} {first}")
+            } else {
+                format!("{many} {first} to {last}")
+            };
+            push(
+                &mut self.text,
+                format_args!(
+                    "[{range}; there are more: go on with offset {last}, or search for less]\n"
+                ),
+            );
         }
         if !self.problems.is_empty() {
             let lines = self.problems.join("\n");
@@ -180,7 +193,13 @@ impl<'m> Report<'m> {
     }
 
     /// A line with its place; `mark` is what tells matches from context.
-    fn line(&self, mark: char, number: Option<u64>, bytes: &[u8], focus: impl FnOnce(&[u8]) -> usize) -> String {
+    fn line(
+        &self,
+        mark: char,
+        number: Option<u64>,
+        bytes: &[u8],
+        focus: impl FnOnce(&[u8]) -> usize,
+    ) -> String {
         let mut text = String::with_capacity(self.path.len() + bytes.len().min(600) + 10);
         push(&mut text, format_args!("{}{mark}{}{mark}", self.path, number.unwrap_or_default()));
         line::push(&mut text, bytes, focus);
@@ -213,7 +232,8 @@ impl Sink for &mut Report<'_> {
         }
         for (number, bytes) in (found.line_number().unwrap_or_default()..).zip(found.lines()) {
             let matcher = self.matcher;
-            let focus = |bytes: &[u8]| matcher.find(bytes).ok().flatten().map_or(0, |found| found.start());
+            let focus =
+                |bytes: &[u8]| matcher.find(bytes).ok().flatten().map_or(0, |found| found.start());
             let text = self.line(':', Some(number), bytes, focus);
             self.text.push_str(&text);
             if self.text.len() >= MAX_BYTES {

@@ -1,8 +1,10 @@
-//! What every match must contain, so that the host can pass over files without it before they cross into the plugin.
+//! What every match must contain, so that the host can pass over files without it before they cross
+//! into the plugin.
 //!
-//! Found in the regular expression that the matcher is built from, after its flags were applied: what is said
-//! here is what the engine does. A part of the expression is either *exact*, if it matches nothing but a few strings, or
-//! it has at most a *best* set of strings of which each of its matches contains one.
+//! Found in the regular expression that the matcher is built from, after its flags were applied:
+//! what is said here is what the engine does. A part of the expression is either *exact*, if it
+//! matches nothing but a few strings, or it has at most a *best* set of strings of which each of
+//! its matches contains one.
 
 use std::cmp::Reverse;
 
@@ -62,12 +64,15 @@ impl Required {
         if self.strings.len() * next.strings.len() > MAX_STRINGS {
             return None;
         }
-        let strings = self.strings.iter().flat_map(|a| next.strings.iter().map(|b| [a.as_slice(), b].concat()));
+        let strings = self
+            .strings
+            .iter()
+            .flat_map(|a| next.strings.iter().map(|b| [a.as_slice(), b].concat()));
         Some(Self { strings: strings.collect(), ignore_case: self.ignore_case || next.ignore_case })
     }
 
-    /// All of these strings and all of those. Ignoring case where it was not asked for lets more files
-    /// pass, and none less.
+    /// All of these strings and all of those. Ignoring case where it was not asked for lets more
+    /// files pass, and none less.
     fn or(mut self, other: Self) -> Option<Self> {
         self.strings.extend(other.strings);
         self.ignore_case |= other.ignore_case;
@@ -112,7 +117,9 @@ fn analyse(hir: &Hir) -> Part {
         HirKind::Capture(capture) => analyse(&capture.sub),
         // What need not occur says nothing; what occurs several times occurs at least once.
         HirKind::Repetition(repetition) if repetition.min == 0 => Part::default(),
-        HirKind::Repetition(repetition) => Part { exact: None, best: analyse(&repetition.sub).best() },
+        HirKind::Repetition(repetition) => {
+            Part { exact: None, best: analyse(&repetition.sub).best() }
+        }
         HirKind::Concat(parts) => sequence(parts),
         HirKind::Alternation(parts) => alternatives(parts),
     }
@@ -140,7 +147,11 @@ fn sequence(parts: &[Hir]) -> Part {
 fn alternatives(parts: &[Hir]) -> Part {
     let parts: Vec<Part> = parts.iter().map(analyse).collect();
     let exact = union(parts.iter().map(|part| part.exact.clone()));
-    if exact.is_some() { Part { exact, best: None } } else { Part { exact, best: union(parts.into_iter().map(Part::best)) } }
+    if exact.is_some() {
+        Part { exact, best: None }
+    } else {
+        Part { exact, best: union(parts.into_iter().map(Part::best)) }
+    }
 }
 
 fn union(mut sets: impl Iterator<Item = Option<Required>>) -> Option<Required> {
@@ -150,18 +161,26 @@ fn union(mut sets: impl Iterator<Item = Option<Required>>) -> Option<Required> {
 
 /// The members of a small class. An ASCII letter in both cases is one string without case.
 ///
-/// Where a letter's cases are not only ASCII, as with `k` and the Kelvin sign, the host's way to ignore case would
-/// miss one: such a class is not taken.
+/// Where a letter's cases are not only ASCII, as with `k` and the Kelvin sign, the host's way to
+/// ignore case would miss one: such a class is not taken.
 fn members(class: &Class) -> Option<Required> {
     let members: Vec<char> = match class {
         Class::Unicode(class) => {
-            let size: u32 = class.ranges().iter().map(|range| u32::from(range.end()) - u32::from(range.start()) + 1).sum();
-            (size <= MAX_CLASS).then(|| class.ranges().iter().flat_map(|range| range.start()..=range.end()).collect())
+            let size: u32 = class
+                .ranges()
+                .iter()
+                .map(|range| u32::from(range.end()) - u32::from(range.start()) + 1)
+                .sum();
+            (size <= MAX_CLASS).then(|| {
+                class.ranges().iter().flat_map(|range| range.start()..=range.end()).collect()
+            })
         }
         Class::Bytes(class) => {
-            let size: u32 = class.ranges().iter().map(|range| u32::from(range.end() - range.start()) + 1).sum();
+            let size: u32 =
+                class.ranges().iter().map(|range| u32::from(range.end() - range.start()) + 1).sum();
             let bytes = || class.ranges().iter().flat_map(|range| range.start()..=range.end());
-            (size <= MAX_CLASS && bytes().all(|byte| byte.is_ascii())).then(|| bytes().map(char::from).collect())
+            (size <= MAX_CLASS && bytes().all(|byte| byte.is_ascii()))
+                .then(|| bytes().map(char::from).collect())
         }
     }?;
     match members.as_slice() {
@@ -169,9 +188,10 @@ fn members(class: &Class) -> Option<Required> {
         [upper, lower] if upper.is_ascii_uppercase() && upper.to_ascii_lowercase() == *lower => {
             Some(Required { strings: vec![lower.to_string().into_bytes()], ignore_case: true })
         }
-        _ if members.iter().all(char::is_ascii) => {
-            Some(Required { strings: members.iter().map(|c| c.to_string().into_bytes()).collect(), ignore_case: false })
-        }
+        _ if members.iter().all(char::is_ascii) => Some(Required {
+            strings: members.iter().map(|c| c.to_string().into_bytes()).collect(),
+            ignore_case: false,
+        }),
         _ => None,
     }
 }
@@ -186,7 +206,10 @@ mod tests {
     fn required(pattern: &str, ignore_case: bool) -> Option<(Vec<String>, bool)> {
         let input = Input { ignore_case, ..Input::of(pattern) };
         Required::of(&input).map(|required| {
-            let strings = required.strings.into_iter().map(|string| String::from_utf8_lossy(&string).into_owned());
+            let strings = required
+                .strings
+                .into_iter()
+                .map(|string| String::from_utf8_lossy(&string).into_owned());
             (strings.collect(), required.ignore_case)
         })
     }
@@ -233,27 +256,38 @@ mod tests {
         assert_eq!(Required::of(&input), Some(Required::one(b"a.*b")));
     }
 
-    /// Every text that matches holds what its pattern requires, for all short patterns and texts out of a few parts.
+    /// Every text that matches holds what its pattern requires, for all short patterns and texts
+    /// out of a few parts.
     #[test]
     fn nothing_that_matches_is_passed_over() {
-        let parts = ["ab", "K", "s", "[xy]", "(?:ab|Ks)", "b?", "(?:xs)+", ".", r"\b", "(?i:x)", "ſ", "$"];
+        let parts =
+            ["ab", "K", "s", "[xy]", "(?:ab|Ks)", "b?", "(?:xs)+", ".", r"\b", "(?i:x)", "ſ", "$"];
         let pieces = ["a", "ab", "k", "S", "x", "Y", "\u{212A}", "ſ", "AB"];
         let mut texts = vec![String::new()];
         for _ in 0..4 {
-            let longer: Vec<String> = texts.iter().flat_map(|text| pieces.iter().map(move |piece| format!("{text}{piece}"))).collect();
+            let longer: Vec<String> = texts
+                .iter()
+                .flat_map(|text| pieces.iter().map(move |piece| format!("{text}{piece}")))
+                .collect();
             texts.extend(longer.into_iter().step_by(2));
         }
         let mut checked = 0;
         let parts = parts.as_slice();
         let pairs = parts.iter().flat_map(|a| parts.iter().map(move |b| format!("{a}{b}")));
-        let patterns = pairs.flat_map(|pair| parts.iter().flat_map(move |c| [format!("{pair}{c}"), format!("{pair}|{c}b")]));
-        for (pattern, ignore_case) in patterns.flat_map(|pattern| [(pattern.clone(), false), (pattern, true)]) {
+        let patterns = pairs.flat_map(|pair| {
+            parts.iter().flat_map(move |c| [format!("{pair}{c}"), format!("{pair}|{c}b")])
+        });
+        for (pattern, ignore_case) in
+            patterns.flat_map(|pattern| [(pattern.clone(), false), (pattern, true)])
+        {
             let input = Input { ignore_case, ..Input::of(&pattern) };
             let Some(required) = Required::of(&input) else {
                 continue;
             };
             let Ok(matcher) = pattern::matcher(&input) else { panic!("{pattern}") };
-            for text in texts.iter().filter(|text| matcher.is_match(text.as_bytes()).unwrap_or_default()) {
+            for text in
+                texts.iter().filter(|text| matcher.is_match(text.as_bytes()).unwrap_or_default())
+            {
                 assert!(is_in(&required, text.as_bytes()), "{pattern} {required:?} {text}");
                 checked += 1;
             }
@@ -264,8 +298,13 @@ mod tests {
     /// As the host looks for it.
     fn is_in(required: &Required, text: &[u8]) -> bool {
         required.strings.iter().any(|string| {
-            text.windows(string.len())
-                .any(|window| if required.ignore_case { window.eq_ignore_ascii_case(string) } else { window == string.as_slice() })
+            text.windows(string.len()).any(|window| {
+                if required.ignore_case {
+                    window.eq_ignore_ascii_case(string)
+                } else {
+                    window == string.as_slice()
+                }
+            })
         })
     }
 }

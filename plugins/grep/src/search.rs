@@ -10,7 +10,11 @@ use crate::binary;
 use crate::report::Report;
 
 /// Searches until there are no more files or the report wants no more.
-pub(crate) fn search<F>(files: &mut Files<F>, searcher: &mut Searcher, report: &mut Report<'_>) -> Result<(), ToolError>
+pub(crate) fn search<F>(
+    files: &mut Files<F>,
+    searcher: &mut Searcher,
+    report: &mut Report<'_>,
+) -> Result<(), ToolError>
 where
     F: FnMut() -> Result<Batch, WorkspaceError>,
 {
@@ -28,7 +32,11 @@ where
 }
 
 /// A file that came in one piece is searched where it lies, any other as a stream.
-fn search_file<F>(mut file: File<'_, F>, searcher: &mut Searcher, report: &mut Report<'_>) -> io::Result<()>
+fn search_file<F>(
+    mut file: File<'_, F>,
+    searcher: &mut Searcher,
+    report: &mut Report<'_>,
+) -> io::Result<()>
 where
     F: FnMut() -> Result<Batch, WorkspaceError>,
 {
@@ -68,13 +76,16 @@ mod tests {
     use super::*;
     use crate::{Input, OutputMode, pattern};
 
-    /// Searches files that arrive in pieces of at most `piece` bytes, and returns the text and whether it is truncated.
+    /// Searches files that arrive in pieces of at most `piece` bytes, and returns the text and
+    /// whether it is truncated.
     fn grep_pieces(input: &Input, files: &[(&str, &[u8])], piece: usize) -> (String, bool) {
         let mut batches = Vec::new();
         for (path, bytes) in files {
             let mut chunks: Vec<&[u8]> = bytes.chunks(piece).collect();
             let last = chunks.pop().unwrap_or_default();
-            for (chunk, more) in chunks.into_iter().map(|chunk| (chunk, true)).chain([(last, false)]) {
+            for (chunk, more) in
+                chunks.into_iter().map(|chunk| (chunk, true)).chain([(last, false)])
+            {
                 let length = u32::try_from(chunk.len()).unwrap_or(u32::MAX);
                 let piece = FilePiece { path: (*path).to_owned(), length, more };
                 batches.push(Batch { pieces: vec![piece], data: chunk.to_vec() });
@@ -109,7 +120,8 @@ mod tests {
         text
     }
 
-    const FILES: [(&str, &[u8]); 3] = [("a", b"one\ntwo\nthree\nfour\nfive\nsix\n"), ("b/c", b"two\r\n"), ("d", b"nothing")];
+    const FILES: [(&str, &[u8]); 3] =
+        [("a", b"one\ntwo\nthree\nfour\nfive\nsix\n"), ("b/c", b"two\r\n"), ("d", b"nothing")];
 
     #[test]
     fn matches_have_path_and_line() {
@@ -120,7 +132,9 @@ mod tests {
     fn a_name_cannot_pass_for_two_lines_nor_give_orders_to_a_terminal() {
         let files: [(&str, &[u8]); 1] = [("a\u{1b}[2J\nb", b"one\ntwo\n")];
         assert_eq!(text(&Input::of("two"), &files), "a\\u{1b}[2J\\nb:2:two\n");
-        for (output_mode, expected) in [(OutputMode::Files, "a\\u{1b}[2J\\nb\n"), (OutputMode::Count, "a\\u{1b}[2J\\nb:1\n")] {
+        for (output_mode, expected) in
+            [(OutputMode::Files, "a\\u{1b}[2J\\nb\n"), (OutputMode::Count, "a\\u{1b}[2J\\nb:1\n")]
+        {
             assert_eq!(text(&Input { output_mode, ..Input::of("two") }, &files), expected);
         }
     }
@@ -128,7 +142,10 @@ mod tests {
     #[test]
     fn context_stands_apart_and_groups_have_breaks_between_them() {
         let input = Input { context: 1, ..Input::of("two|six") };
-        assert_eq!(text(&input, &FILES), "a-1-one\na:2:two\na-3-three\n--\na-5-five\na:6:six\n--\nb/c:1:two\n");
+        assert_eq!(
+            text(&input, &FILES),
+            "a-1-one\na:2:two\na-3-three\n--\na-5-five\na:6:six\n--\nb/c:1:two\n"
+        );
         let input = Input { after: 1, ..Input::of("two|three") };
         assert_eq!(text(&input, &FILES), "a:2:two\na:3:three\na-4-four\n--\nb/c:1:two\n");
     }
@@ -152,7 +169,11 @@ mod tests {
                 let offset = u32::try_from(page * 2).unwrap_or_default();
                 let input = Input { output_mode: mode, limit: 2, offset, ..Input::of("o") };
                 let (text, truncated) = grep(&input, &FILES);
-                assert_eq!(truncated, pages.get(page + 1).is_some_and(|next| !next.is_empty()), "{text}");
+                assert_eq!(
+                    truncated,
+                    pages.get(page + 1).is_some_and(|next| !next.is_empty()),
+                    "{text}"
+                );
                 if truncated {
                     assert!(text.starts_with(expected), "{text}");
                     assert!(text.contains(&format!("go on with offset {}", offset + 2)), "{text}");
@@ -168,7 +189,11 @@ mod tests {
         let one = Input { context: 1, limit: 1, ..Input::of("two|six") };
         assert!(grep(&one, &FILES).0.starts_with("a-1-one\na:2:two\na-3-three\n[match 1;"));
         let next = Input { offset: 1, ..one };
-        assert!(grep(&next, &FILES).0.starts_with("a-5-five\na:6:six\n[match 2;"), "{:?}", grep(&next, &FILES));
+        assert!(
+            grep(&next, &FILES).0.starts_with("a-5-five\na:6:six\n[match 2;"),
+            "{:?}",
+            grep(&next, &FILES)
+        );
     }
 
     #[test]
@@ -190,23 +215,34 @@ mod tests {
         late.extend(b"two\n\0one\n");
         let files: [(&str, &[u8]); 3] = [("a", b"\0one\n"), ("b", b"one\nx\0one\n"), ("c", &late)];
         // A file that was searched in part has a match, and no number of matches.
-        for (output_mode, expected) in [(OutputMode::Files, "c\n"), (OutputMode::Count, "No matches.")] {
+        for (output_mode, expected) in
+            [(OutputMode::Files, "c\n"), (OutputMode::Count, "No matches.")]
+        {
             assert_eq!(text(&Input { output_mode, ..Input::of("one") }, &files), expected);
         }
-        assert_eq!(text(&Input::of("two"), &files), "c:20001:two\n[c: binary from byte 80004 on, not searched further]\n");
+        assert_eq!(
+            text(&Input::of("two"), &files),
+            "c:20001:two\n[c: binary from byte 80004 on, not searched further]\n"
+        );
     }
 
     #[test]
     fn a_nul_in_decoded_text_leaves_no_count_either() {
-        let wide = |text: &str| -> Vec<u8> { "\u{FEFF}".chars().chain(text.chars()).flat_map(|c| (c as u16).to_le_bytes()).collect() };
+        let wide = |text: &str| -> Vec<u8> {
+            "\u{FEFF}".chars().chain(text.chars()).flat_map(|c| (c as u16).to_le_bytes()).collect()
+        };
         let late = wide(&("one\n".repeat(40_000) + "\0\n"));
-        let count = |files: &[(&str, &[u8])]| text(&Input { output_mode: OutputMode::Count, ..Input::of("one") }, files);
+        let count = |files: &[(&str, &[u8])]| {
+            text(&Input { output_mode: OutputMode::Count, ..Input::of("one") }, files)
+        };
         assert_eq!(count(&[("a", &late), ("b", &wide("one\none\n"))]), "b:2\n");
     }
 
     #[test]
     fn byte_order_marks_are_understood() {
-        let wide = |text: &str| -> Vec<u8> { "\u{FEFF}".chars().chain(text.chars()).flat_map(|c| (c as u16).to_le_bytes()).collect() };
+        let wide = |text: &str| -> Vec<u8> {
+            "\u{FEFF}".chars().chain(text.chars()).flat_map(|c| (c as u16).to_le_bytes()).collect()
+        };
         let (utf8, utf16) = ("\u{FEFF}one\n", wide("zero\none\n"));
         let files = [("a", utf8.as_bytes()), ("b", &utf16)];
         assert_eq!(text(&Input::of("^one"), &files), "a:1:one\nb:2:one\n");

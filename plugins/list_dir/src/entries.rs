@@ -18,7 +18,11 @@ impl<'i> Entries<'i> {
     }
 
     /// Takes the next entry; false if it wants no more.
-    pub(crate) fn push(&mut self, entry: &Entry, leads_to: impl FnOnce(&str) -> Option<String>) -> bool {
+    pub(crate) fn push(
+        &mut self,
+        entry: &Entry,
+        leads_to: impl FnOnce(&str) -> Option<String>,
+    ) -> bool {
         self.lines.push(|| {
             let path = one_line(&entry.path);
             match entry.kind {
@@ -38,7 +42,8 @@ impl<'i> Entries<'i> {
             (false, _) => "",
             (true, true) => "The directory is empty.\n",
             (true, false) => {
-                "The directory has no entries but, perhaps, hidden and ignored ones: `hidden` and `no_ignore` list these too.\n"
+                "The directory has no entries but, perhaps, hidden and ignored ones: `hidden` and \
+                    `no_ignore` list these too.\n"
             }
         };
         self.lines.add_problems("could not be listed", problems);
@@ -96,8 +101,8 @@ mod tests {
             entry("out", EntryKind::Symlink),
             entry("pipe", EntryKind::Other),
         ];
-        let expected =
-            "dir/\ndir/file  1.5K\nin -> a/b\nout -> (an absolute path, which tools cannot follow)\npipe  (neither file nor directory)\n";
+        let expected = "dir/\ndir/file  1.5K\nin -> a/b\nout -> (an absolute path, which tools \
+            cannot follow)\npipe  (neither file nor directory)\n";
         assert_eq!(list(&input(5), &entries), (expected.to_owned(), false));
     }
 
@@ -108,7 +113,8 @@ mod tests {
         assert!(truncated);
         assert_eq!(
             text,
-            "f0  1.5K\nf1  1.5K\n[the first 2 of 7 entries; to see the rest, raise `limit` (at most 2000), or list a directory further down, \
+            "f0  1.5K\nf1  1.5K\n[the first 2 of 7 entries; to see the rest, raise `limit` (at \
+                most 2000), or list a directory further down, \
              or find files by name with `glob`]\n"
         );
         let deep = Input { depth: 3, ..input(2) };

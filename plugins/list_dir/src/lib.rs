@@ -47,10 +47,13 @@ fn default_limit() -> u32 {
 
 impl Tool for ListDir {
     const NAME: &'static str = "list_dir";
-    const DESCRIPTION: &'static str = "Lists a directory of the workspace, one entry a line, in the order of paths. Paths are relative to the \
-        workspace, so that they can be passed on as they are. Directories end with `/`, files come with their size, symbolic links with \
+    const DESCRIPTION: &'static str = "Lists a directory of the workspace, one entry a line, in \
+        the order of paths. Paths are relative to the \
+        workspace, so that they can be passed on as they are. Directories end with `/`, files \
+        come with their size, symbolic links with \
         where they lead.\n\
-        `depth` 2 or 3 gives an overview of a project. Entries that are hidden or named in `.gitignore` are left out; `hidden` and `no_ignore` bring them \
+        `depth` 2 or 3 gives an overview of a project. Entries that are hidden or named in \
+        `.gitignore` are left out; `hidden` and `no_ignore` bring them \
         back (`.git` stays out). To find files by name use `glob`, to search in them `grep`.";
     type Input = Input;
 
@@ -62,7 +65,9 @@ impl Tool for ListDir {
         let path = input.path.clone().unwrap_or_default();
         let metadata = fs::metadata(&path).map_err(ToolError::io("list", &path))?;
         if !metadata.is_dir() {
-            return Err(ToolError::failed(format!("`{path}` is a file, not a directory. Use read_file to read it.")));
+            return Err(ToolError::failed(format!(
+                "`{path}` is a file, not a directory. Use read_file to read it."
+            )));
         }
         let mut walk = Walk::open(&WalkOptions {
             root: path.below_root().to_owned(),
@@ -73,7 +78,9 @@ impl Tool for ListDir {
         })?;
         let mut listing = Entries::new(&input);
         for entry in walk.entries() {
-            let leads_to = |link: &str| fs::read_link(link).ok().map(|target| target.to_string_lossy().into_owned());
+            let leads_to = |link: &str| {
+                fs::read_link(link).ok().map(|target| target.to_string_lossy().into_owned())
+            };
             if !listing.push(&entry?, leads_to) {
                 break;
             }

@@ -14,7 +14,11 @@ pub(crate) fn human(bytes: f64) -> String {
         unit = next;
         size /= 1024.0;
     }
-    if unit == UNITS[0] || size >= 9.95 { format!("{size:.0}{unit}") } else { format!("{size:.1}{unit}") }
+    if unit == UNITS[0] || size >= 9.95 {
+        format!("{size:.0}{unit}")
+    } else {
+        format!("{size:.1}{unit}")
+    }
 }
 
 #[cfg(test)]

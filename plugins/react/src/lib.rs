@@ -1,4 +1,5 @@
-//! The `react` tool: a scratchpad for the session, on which thoughts and observations are written down one after the other.
+//! The `react` tool: a scratchpad for the session, on which thoughts and observations are written
+//! down one after the other.
 
 mod pad;
 
@@ -34,8 +35,10 @@ const KEY: &str = "pad";
 
 impl Tool for React {
     const NAME: &'static str = "react";
-    const DESCRIPTION: &'static str = "A scratchpad for this session. Use it in long or tangled work: `think` before a step, to say what you expect of it, and \
-        `observe` after it, to write down what turned out and what follows. `get` returns all entries, also those that you no longer see; `clear` \
+    const DESCRIPTION: &'static str = "A scratchpad for this session. Use it in long or tangled \
+        work: `think` before a step, to say what you expect of it, and \
+        `observe` after it, to write down what turned out and what follows. `get` returns all \
+        entries, also those that you no longer see; `clear` \
         begins anew. It has no effect on files, and the user need not read it.";
     type Input = Input;
 
@@ -55,7 +58,12 @@ impl Tool for React {
             }
         };
         let text = input.text.as_deref().map(str::trim).filter(|text| !text.is_empty());
-        let text = text.ok_or_else(|| ToolError::invalid_input("/text", "it is missing. Say what you think, or what you observed"))?;
+        let text = text.ok_or_else(|| {
+            ToolError::invalid_input(
+                "/text",
+                "it is missing. Say what you think, or what you observed",
+            )
+        })?;
         let mut pad: Pad = state::load(KEY)?;
         let said = pad.add(kind, text)?;
         state::save(KEY, &pad)?;
@@ -74,16 +82,28 @@ mod tests {
     #[test]
     fn r126b_thoughts_and_observations_are_found_again_in_order() {
         let mut host = Host::new();
-        assert_eq!(host.call::<React>(r#"{"action":"get"}"#), Ok(Output::text("The scratchpad is empty.")));
-        assert_eq!(host.call::<React>(r#"{"action":"think","text":" It leaks. "}"#), Ok(Output::text("Noted as entry 1.")));
+        assert_eq!(
+            host.call::<React>(r#"{"action":"get"}"#),
+            Ok(Output::text("The scratchpad is empty."))
+        );
+        assert_eq!(
+            host.call::<React>(r#"{"action":"think","text":" It leaks. "}"#),
+            Ok(Output::text("Noted as entry 1."))
+        );
         assert_eq!(
             host.call::<React>(r#"{"action":"observe","text":"It does not:\nthe cache grows."}"#),
             Ok(Output::text("Noted as entry 2."))
         );
         let all = "1. thought: It leaks.\n2. observation: It does not:\n   the cache grows.\n";
         assert_eq!(host.call::<React>(r#"{"action":"get"}"#), Ok(Output::text(all)));
-        assert_eq!(host.call::<React>(r#"{"action":"clear"}"#), Ok(Output::text("Cleared; there were 2 entries.")));
-        assert_eq!(host.call::<React>(r#"{"action":"think","text":"Again."}"#), Ok(Output::text("Noted as entry 1.")));
+        assert_eq!(
+            host.call::<React>(r#"{"action":"clear"}"#),
+            Ok(Output::text("Cleared; there were 2 entries."))
+        );
+        assert_eq!(
+            host.call::<React>(r#"{"action":"think","text":"Again."}"#),
+            Ok(Output::text("Noted as entry 1."))
+        );
     }
 
     #[test]

@@ -28,7 +28,10 @@ impl Pad {
         if text.len() > LONGEST {
             return Err(ToolError::invalid_input(
                 "/text",
-                format!("it has {} bytes; an entry has at most {LONGEST}. Say it in fewer words", text.len()),
+                format!(
+                    "it has {} bytes; an entry has at most {LONGEST}. Say it in fewer words",
+                    text.len()
+                ),
             ));
         }
         self.entries.push((kind, text.to_owned()));
@@ -41,7 +44,10 @@ impl Pad {
         let number = self.gone + self.entries.len();
         Ok(match self.gone - before {
             0 => format!("Noted as entry {number}."),
-            _ => format!("Noted as entry {number}. The scratchpad is full, and entries up to {} are gone.", self.gone),
+            _ => format!(
+                "Noted as entry {number}. The scratchpad is full, and entries up to {} are gone.",
+                self.gone
+            ),
         })
     }
 
@@ -98,13 +104,19 @@ mod tests {
         let said = pad.add(Kind::Observation, "the last").unwrap_or_default();
         assert!(said.starts_with("Noted as entry 21."), "{said}");
         let shown = pad.show();
-        assert!(shown.starts_with("(entries up to ") && shown.ends_with("21. observation: the last\n"), "{shown}");
+        assert!(
+            shown.starts_with("(entries up to ") && shown.ends_with("21. observation: the last\n"),
+            "{shown}"
+        );
         let kept = serde_json::to_string(&pad).map(|json| json.len()).unwrap_or(usize::MAX);
         assert!(kept < 64 << 10, "{kept}");
     }
 
     #[test]
     fn an_entry_has_an_end() {
-        assert!(matches!(Pad::default().add(Kind::Thought, &"x".repeat(LONGEST + 1)), Err(ToolError::InvalidInput(_))));
+        assert!(matches!(
+            Pad::default().add(Kind::Thought, &"x".repeat(LONGEST + 1)),
+            Err(ToolError::InvalidInput(_))
+        ));
     }
 }

@@ -38,10 +38,13 @@ fn most_lines() -> u32 {
 
 impl Tool for ReadFile {
     const NAME: &'static str = "read_file";
-    const DESCRIPTION: &'static str = "Reads a text file of the workspace. Each line comes with its number and a tab in front, which are \
+    const DESCRIPTION: &'static str = "Reads a text file of the workspace. Each line comes with \
+        its number and a tab in front, which are \
         not part of the file.\n\
-        Returns up to 2,000 lines from `offset` on, at most 256 KiB; what is left is told, with the offset to go on with. Lines longer than \
-        2,000 characters are cut. Works on files of any size, so for a large one search first, then read the part around \
+        Returns up to 2,000 lines from `offset` on, at most 256 KiB; what is left is told, with \
+        the offset to go on with. Lines longer than \
+        2,000 characters are cut. Works on files of any size, so for a large one search first, \
+        then read the part around \
         a match. It reads neither directories nor binary files.";
     type Input = Input;
 
@@ -54,7 +57,8 @@ impl Tool for ReadFile {
         let file = File::open(path).map_err(ToolError::io("read", path))?;
         if file.metadata().map_err(ToolError::io("read", path))?.is_dir() {
             return Err(ToolError::failed(format!(
-                "`{path}` is a directory. Use a tool that lists or searches directories, then read one of its files."
+                "`{path}` is a directory. Use a tool that lists or searches directories, then \
+                    read one of its files."
             )));
         }
         slice::read(file, path.as_str(), input.offset, input.limit)

@@ -1,4 +1,5 @@
-//! Lines out of a stream, in memory that depends neither on the file's size nor on its lines' lengths.
+//! Lines out of a stream, in memory that depends neither on the file's size nor on its lines'
+//! lengths.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -77,7 +78,8 @@ impl<R: Read> Lines<R> {
                 self.consume(length);
             } else {
                 let last = usize::try_from(lines - skipped - 1).unwrap_or(usize::MAX);
-                let length = memchr::memchr_iter(b'\n', chunk).nth(last).map_or(chunk.len(), |end| end + 1);
+                let length =
+                    memchr::memchr_iter(b'\n', chunk).nth(last).map_or(chunk.len(), |end| end + 1);
                 self.consume(length);
                 skipped = lines;
             }
@@ -132,7 +134,8 @@ impl<R: Read> Lines<R> {
         Ok(Rest::Unknown)
     }
 
-    /// What is unread in the buffer, which is filled first if that is nothing; empty at the end of the file.
+    /// What is unread in the buffer, which is filled first if that is nothing; empty at the end of
+    /// the file.
     fn chunk(&mut self) -> io::Result<&[u8]> {
         if self.unread.is_empty() {
             if self.unread.end > 0 {
@@ -188,9 +191,13 @@ mod tests {
 
     #[test]
     fn lines_end_with_a_newline_or_the_file() -> io::Result<()> {
-        for (text, expected) in
-            [("", &[][..]), ("a", &["a"]), ("a\n", &["a"]), ("a\r\nb\r\n", &["a", "b"]), ("\n\na\rb\r", &["", "", "a\rb\r"])]
-        {
+        for (text, expected) in [
+            ("", &[][..]),
+            ("a", &["a"]),
+            ("a\n", &["a"]),
+            ("a\r\nb\r\n", &["a", "b"]),
+            ("\n\na\rb\r", &["", "", "a\rb\r"]),
+        ] {
             assert_eq!(lines(Lines::new(text.as_bytes()))?, expected, "{text:?}");
             assert_eq!(lines(Lines::new(Bytewise(text.as_bytes())))?, expected, "{text:?}");
         }

@@ -20,7 +20,12 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 const UTF_16: [&[u8]; 2] = [b"\xFF\xFE", b"\xFE\xFF"];
 
 /// The lines of `reader` from number `offset` on.
-pub(crate) fn read(reader: impl Read, path: &str, offset: u64, limit: u32) -> Result<Output, ToolError> {
+pub(crate) fn read(
+    reader: impl Read,
+    path: &str,
+    offset: u64,
+    limit: u32,
+) -> Result<Output, ToolError> {
     let failed = |error: io::Error| ToolError::io("read", path)(error);
     let mut lines = Lines::new(reader);
     let head = lines.head().map_err(failed)?;
@@ -37,14 +42,19 @@ pub(crate) fn read(reader: impl Read, path: &str, offset: u64, limit: u32) -> Re
     let mut slice = Slice::default();
     let mut line = Line::default();
     let mut left_over = 0;
-    while slice.lines < u64::from(limit.clamp(1, MAX_LINES)) && lines.next_line(&mut line).map_err(failed)? {
+    while slice.lines < u64::from(limit.clamp(1, MAX_LINES))
+        && lines.next_line(&mut line).map_err(failed)?
+    {
         if !slice.push(offset.saturating_add(slice.lines), &line) {
             left_over = 1;
             break;
         }
     }
     if slice.lines == 0 {
-        return Err(ToolError::invalid_input("/offset", format!("`{path}` has {skipped} {}", plural(skipped))));
+        return Err(ToolError::invalid_input(
+            "/offset",
+            format!("`{path}` has {skipped} {}", plural(skipped)),
+        ));
     }
 
     let last = before + slice.lines;
@@ -59,10 +69,14 @@ pub(crate) fn read(reader: impl Read, path: &str, offset: u64, limit: u32) -> Re
 
 fn refuse_binary(head: &[u8], path: &str) -> Result<(), ToolError> {
     if UTF_16.iter().any(|bom| head.starts_with(bom)) {
-        return Err(ToolError::failed(format!("`{path}` is UTF-16 text, and this tool reads UTF-8. Searching it works.")));
+        return Err(ToolError::failed(format!(
+            "`{path}` is UTF-16 text, and this tool reads UTF-8. Searching it works."
+        )));
     }
     if head.contains(&0) {
-        return Err(ToolError::failed(format!("`{path}` is a binary file, and this tool reads text.")));
+        return Err(ToolError::failed(format!(
+            "`{path}` is a binary file, and this tool reads text."
+        )));
     }
     Ok(())
 }
@@ -129,7 +143,10 @@ mod tests {
     #[test]
     fn r116_the_next_offset_is_told() {
         let four = b"a\nb\nc\nd\n";
-        assert_eq!(text(four, 2, 2), "     2\tb\n     3\tc\n[lines 2 to 3 of 4; go on with offset 4]\n");
+        assert_eq!(
+            text(four, 2, 2),
+            "     2\tb\n     3\tc\n[lines 2 to 3 of 4; go on with offset 4]\n"
+        );
         assert_eq!(text(four, 3, 2), "     3\tc\n     4\td\n");
     }
 
@@ -142,7 +159,10 @@ mod tests {
     #[test]
     fn r116_a_long_line_is_cut_and_says_so() {
         let long = "é".repeat(2001);
-        assert_eq!(text(long.as_bytes(), 1, 1), format!("     1\t{} [cut: the line has 2001 characters]\n", "é".repeat(2000)));
+        assert_eq!(
+            text(long.as_bytes(), 1, 1),
+            format!("     1\t{} [cut: the line has 2001 characters]\n", "é".repeat(2000))
+        );
         let enough = "é".repeat(2000);
         assert_eq!(text(enough.as_bytes(), 1, 1), format!("     1\t{enough}\n"));
         let wide = "🦀".repeat(3000);
@@ -154,17 +174,28 @@ mod tests {
         let all = format!("{}\n", "x".repeat(1000)).repeat(2000);
         let first = text(all.as_bytes(), 1, 2000);
         assert!(first.len() <= MAX_BYTES + 100);
-        assert!(first.ends_with("[lines 1 to 260 of 2000; go on with offset 261]\n"), "{}", &first[first.len() - 60..]);
+        assert!(
+            first.ends_with("[lines 1 to 260 of 2000; go on with offset 261]\n"),
+            "{}",
+            &first[first.len() - 60..]
+        );
         assert!(text(all.as_bytes(), 1999, 2000).starts_with("  1999\tx"));
     }
 
     #[test]
     fn r116_a_slice_of_a_huge_file_works() {
-        // 64 GiB of lines would be too slow for a test; what counts is that neither slice nor memory depend on what follows.
+        // 64 GiB of lines would be too slow for a test; what counts is that neither slice nor
+        // memory depend on what follows.
         let huge = io::repeat(b'\n').take(1 << 30);
         match read(huge, "f", 100_000_000, 1) {
             Ok(output) => {
-                assert_eq!(output, Output::text("100000000\t\n[lines 100000000 to 100000000; go on with offset 100000001]\n").truncated())
+                assert_eq!(
+                    output,
+                    Output::text(
+                        "100000000\t\n[lines 100000000 to 100000000; go on with offset 100000001]\n"
+                    )
+                    .truncated()
+                )
             }
             Err(error) => panic!("{error:?}"),
         }
@@ -173,15 +204,24 @@ mod tests {
     #[test]
     fn r116_binary_is_an_error() {
         for bytes in [&b"\x7fELF\0\0"[..], &[&b"x".repeat(8191)[..], b"\0"].concat()] {
-            assert!(matches!(read(bytes, "f", 1, 1), Err(ToolError::Failed(why)) if why.contains("binary")));
+            assert!(
+                matches!(read(bytes, "f", 1, 1), Err(ToolError::Failed(why)) if why.contains("binary"))
+            );
         }
-        assert!(matches!(read(&b"\xFF\xFEa\0"[..], "f", 1, 1), Err(ToolError::Failed(why)) if why.contains("UTF-16")));
+        assert!(
+            matches!(read(&b"\xFF\xFEa\0"[..], "f", 1, 1), Err(ToolError::Failed(why)) if why.contains("UTF-16"))
+        );
     }
 
     #[test]
     fn an_offset_behind_the_end_says_where_the_end_is() {
-        for (offset, bytes, lines) in [(3, &b"a\nb"[..], "2 lines"), (9, b"a\nb\n", "2 lines"), (2, b"a", "1 line")] {
-            assert_eq!(read(bytes, "f", offset, 1), Err(ToolError::invalid_input("/offset", format!("`f` has {lines}"))));
+        for (offset, bytes, lines) in
+            [(3, &b"a\nb"[..], "2 lines"), (9, b"a\nb\n", "2 lines"), (2, b"a", "1 line")]
+        {
+            assert_eq!(
+                read(bytes, "f", offset, 1),
+                Err(ToolError::invalid_input("/offset", format!("`f` has {lines}")))
+            );
         }
     }
 

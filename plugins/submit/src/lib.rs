@@ -18,7 +18,8 @@ pub struct Input {
 
 impl Tool for Submit {
     const NAME: &'static str = "submit";
-    const DESCRIPTION: &'static str = "Marks the task as done. Call it once, when everything that was asked for is finished and \
+    const DESCRIPTION: &'static str = "Marks the task as done. Call it once, when everything that \
+        was asked for is finished and \
         checked; then write the final answer to the user. It has no effect on files.";
     type Input = Input;
 
@@ -45,7 +46,10 @@ mod tests {
 
     #[test]
     fn r028_submit_confirms_with_the_trimmed_summary() {
-        assert_eq!(call::<Submit>(r#"{"summary":" Fixed it.\n"}"#), Ok(Output::text("Submitted: Fixed it.")));
+        assert_eq!(
+            call::<Submit>(r#"{"summary":" Fixed it.\n"}"#),
+            Ok(Output::text("Submitted: Fixed it."))
+        );
     }
 
     #[test]

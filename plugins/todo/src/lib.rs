@@ -14,7 +14,8 @@ pub struct Todo;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The whole list, which takes the place of the one before; empty to clear it. Without it the list comes back as it is.
+    /// The whole list, which takes the place of the one before; empty to clear it. Without it the
+    /// list comes back as it is.
     #[serde(default)]
     #[schemars(length(max = 100))]
     items: Option<Vec<Item>>,
@@ -24,9 +25,11 @@ const KEY: &str = "items";
 
 impl Tool for Todo {
     const NAME: &'static str = "todo";
-    const DESCRIPTION: &'static str = "Keeps a list of the steps of a task, which the user sees. Use it for work of three steps or more, and leave it for less.\n\
+    const DESCRIPTION: &'static str = "Keeps a list of the steps of a task, which the user sees. \
+        Use it for work of three steps or more, and leave it for less.\n\
         - Give the whole list each time: what is not in it is gone.\n\
-        - Set one item to `in_progress` before you begin with it, at most one at a time, and to `completed` as soon as it is done, not all at the end.\n\
+        - Set one item to `in_progress` before you begin with it, at most one at a time, and to \
+        `completed` as soon as it is done, not all at the end.\n\
         - Without `items` it returns the list as it is.";
     type Input = Input;
 
@@ -69,10 +72,17 @@ mod tests {
         let first = r#"{"items":[{"text":"Read","status":"in_progress"},{"text":"Mend","status":"pending"}]}"#;
         assert_eq!(text(host.call::<Todo>(first)), "0 of 2 done:\n[>] Read\n[ ] Mend\n");
         let second = r#"{"items":[{"text":"Read","status":"completed"},{"text":"Test","status":"in_progress"}]}"#;
-        let expected = "1 of 2 done:\n[x] Read\n[>] Test\nNo longer in the list, and not completed: Mend.\n";
+        let expected =
+            "1 of 2 done:\n[x] Read\n[>] Test\nNo longer in the list, and not completed: Mend.\n";
         assert_eq!(text(host.call::<Todo>(second)), expected);
-        assert_eq!(text(host.call::<Todo>(r#"{"items":null}"#)), "1 of 2 done:\n[x] Read\n[>] Test\n");
-        assert_eq!(text(host.call::<Todo>(r#"{"items":[]}"#)), "The list is empty.\nNo longer in the list, and not completed: Test.\n");
+        assert_eq!(
+            text(host.call::<Todo>(r#"{"items":null}"#)),
+            "1 of 2 done:\n[x] Read\n[>] Test\n"
+        );
+        assert_eq!(
+            text(host.call::<Todo>(r#"{"items":[]}"#)),
+            "The list is empty.\nNo longer in the list, and not completed: Test.\n"
+        );
     }
 
     #[test]
@@ -80,7 +90,9 @@ mod tests {
         let mut host = Host::new();
         text(host.call::<Todo>(r#"{"items":[{"text":"Read","status":"pending"}]}"#));
         let two = r#"{"items":[{"text":"a","status":"in_progress"},{"text":"b","status":"in_progress"}]}"#;
-        assert!(matches!(host.call::<Todo>(two), Err(ToolError::InvalidInput(problem)) if problem.pointer == "/items/1/status"));
+        assert!(
+            matches!(host.call::<Todo>(two), Err(ToolError::InvalidInput(problem)) if problem.pointer == "/items/1/status")
+        );
         assert_eq!(text(host.call::<Todo>("{}")), "0 of 1 done:\n[ ] Read\n");
     }
 }

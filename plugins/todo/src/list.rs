@@ -34,14 +34,21 @@ pub(crate) fn check(items: &[Item]) -> Result<(), ToolError> {
             return Err(ToolError::invalid_input(text, "it is empty. Say what is to be done"));
         }
         if item.text.chars().count() > LONGEST {
-            return Err(ToolError::invalid_input(text, format!("it has more than {LONGEST} characters. Say it in one line")));
+            return Err(ToolError::invalid_input(
+                text,
+                format!("it has more than {LONGEST} characters. Say it in one line"),
+            ));
         }
     }
-    let mut in_progress = items.iter().enumerate().filter(|(_, item)| item.status == Status::InProgress);
+    let mut in_progress =
+        items.iter().enumerate().filter(|(_, item)| item.status == Status::InProgress);
     if let (Some((first, _)), Some((second, _))) = (in_progress.next(), in_progress.next()) {
         return Err(ToolError::invalid_input(
             format!("/items/{second}/status"),
-            format!("item {first} is `in_progress` already, and one thing is done at a time. The list was not changed"),
+            format!(
+                "item {first} is `in_progress` already, and one thing is done at a time. The list \
+                    was not changed"
+            ),
         ));
     }
     Ok(())
@@ -49,14 +56,21 @@ pub(crate) fn check(items: &[Item]) -> Result<(), ToolError> {
 
 /// What was to be done and is gone from the list.
 pub(crate) fn dropped<'b>(before: &'b [Item], after: &[Item]) -> Vec<&'b str> {
-    let is_gone = |item: &&Item| item.status != Status::Completed && !after.iter().any(|other| other.text.trim() == item.text.trim());
+    let is_gone = |item: &&Item| {
+        item.status != Status::Completed
+            && !after.iter().any(|other| other.text.trim() == item.text.trim())
+    };
     before.iter().filter(is_gone).map(|item| item.text.trim()).collect()
 }
 
 /// The list, as text for the model and as a table for the user.
 pub(crate) fn show(items: &[Item], dropped: &[&str]) -> Output {
     let done = items.iter().filter(|item| item.status == Status::Completed).count();
-    let mut text = if items.is_empty() { "The list is empty.".to_owned() } else { format!("{done} of {} done:\n", items.len()) };
+    let mut text = if items.is_empty() {
+        "The list is empty.".to_owned()
+    } else {
+        format!("{done} of {} done:\n", items.len())
+    };
     for item in items {
         let mark = match item.status {
             Status::Pending => "[ ]",
@@ -68,10 +82,17 @@ pub(crate) fn show(items: &[Item], dropped: &[&str]) -> Output {
     if !dropped.is_empty() {
         let lines: Vec<String> = dropped.iter().map(|text| one_line(text)).collect();
         let line_break = if text.ends_with('\n') { "" } else { "\n" };
-        text.push_str(&format!("{line_break}No longer in the list, and not completed: {}.\n", lines.join("; ")));
+        text.push_str(&format!(
+            "{line_break}No longer in the list, and not completed: {}.\n",
+            lines.join("; ")
+        ));
     }
-    let rows = items.iter().map(|item| vec![shown(item.status).to_owned(), one_line(&item.text)]).collect();
-    Output::text(text).with_view(View::table(["", &format!("{done} of {} done", items.len())], rows))
+    let rows = items
+        .iter()
+        .map(|item| vec![shown(item.status).to_owned(), one_line(&item.text)])
+        .collect();
+    Output::text(text)
+        .with_view(View::table(["", &format!("{done} of {} done", items.len())], rows))
 }
 
 fn shown(status: Status) -> &'static str {
@@ -98,12 +119,22 @@ mod tests {
     fn r125_at_most_one_is_in_progress_and_each_says_something() {
         let long = "x".repeat(LONGEST + 1);
         let table = [
-            (vec![item("a", Status::InProgress), item("b", Status::Pending), item("c", Status::InProgress)], "/items/2/status"),
+            (
+                vec![
+                    item("a", Status::InProgress),
+                    item("b", Status::Pending),
+                    item("c", Status::InProgress),
+                ],
+                "/items/2/status",
+            ),
             (vec![item("a", Status::Pending), item(" \n", Status::Pending)], "/items/1/text"),
             (vec![item(&long, Status::Pending)], "/items/0/text"),
         ];
         for (items, pointer) in table {
-            assert!(matches!(check(&items), Err(ToolError::InvalidInput(problem)) if problem.pointer == pointer), "{pointer}");
+            assert!(
+                matches!(check(&items), Err(ToolError::InvalidInput(problem)) if problem.pointer == pointer),
+                "{pointer}"
+            );
         }
         assert_eq!(check(&[item("a", Status::InProgress), item("b", Status::Completed)]), Ok(()));
         assert_eq!(check(&[]), Ok(()));

@@ -11,7 +11,8 @@ const CONTEXT: usize = 3;
 const MAX_LINES: usize = 500;
 /// In characters.
 const MAX_LINE: usize = 500;
-/// Of the part from the first change to the last, old and new; what is longer gets no diff, for the memory that it takes.
+/// Of the part from the first change to the last, old and new; what is longer gets no diff, for the
+/// memory that it takes.
 const MAX_BYTES: usize = 2 << 20;
 /// What a hard one may take. It then says more than is needed, never something wrong.
 const MAX_TIME: Duration = Duration::from_millis(500);
@@ -24,7 +25,8 @@ pub(crate) fn of_change(path: &str, before: &str, after: &str) -> String {
         return out;
     }
     let skipped = before[..start].matches('\n').count();
-    let diff = TextDiff::configure().algorithm(Algorithm::Myers).timeout(MAX_TIME).diff_lines(old, new);
+    let diff =
+        TextDiff::configure().algorithm(Algorithm::Myers).timeout(MAX_TIME).diff_lines(old, new);
     let mut lines = 0_usize;
     for group in diff.grouped_ops(CONTEXT) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
@@ -67,23 +69,35 @@ pub(crate) fn changed_lines(before: &str, after: &str) -> (usize, usize) {
     (old.lines().count(), new.lines().count())
 }
 
-/// Leaves out the lines that both begin and end with, but for some around the change; and says where it begins.
+/// Leaves out the lines that both begin and end with, but for some around the change; and says
+/// where it begins.
 fn changed<'t>(before: &'t str, after: &'t str, context: usize) -> (usize, &'t str, &'t str) {
     let common = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
     let start = line_start(&before.as_bytes()[..common]);
     let rest = (before.len() - start).min(after.len() - start);
-    let tail = before.bytes().rev().zip(after.bytes().rev()).take(rest).take_while(|(a, b)| a == b).count();
+    let tail = before
+        .bytes()
+        .rev()
+        .zip(after.bytes().rev())
+        .take(rest)
+        .take_while(|(a, b)| a == b)
+        .count();
     // The first common line may begin in the middle of another one.
     let common = &before.as_bytes()[before.len() - tail..];
     let starts = |text: &str| text.len() == tail || text.as_bytes()[text.len() - tail - 1] == b'\n';
     let whole = starts(before) && starts(after);
-    let tail = if whole { tail } else { common.iter().position(|&byte| byte == b'\n').map_or(0, |end| tail - end - 1) };
+    let tail = if whole {
+        tail
+    } else {
+        common.iter().position(|&byte| byte == b'\n').map_or(0, |end| tail - end - 1)
+    };
 
     let mut from = start;
     for _ in 0..context {
         from = line_start(&before.as_bytes()[..from.saturating_sub(1)]);
     }
-    let kept: usize = before[before.len() - tail..].split_inclusive('\n').take(context).map(str::len).sum();
+    let kept: usize =
+        before[before.len() - tail..].split_inclusive('\n').take(context).map(str::len).sum();
     let tail = tail - kept;
     (from, &before[from..before.len() - tail], &after[from..after.len() - tail])
 }
@@ -150,6 +164,9 @@ mod tests {
         let cut = diff(&before, &before.replace('a', "b"));
         assert!(cut.ends_with("-a\n… 1500 more lines\n"), "{}", &cut[cut.len() - 50..]);
         let large = "a\n".repeat(MAX_BYTES / 2);
-        assert_eq!(diff(&large, &large.replace('a', "b")), "… changes in so many places are not shown\n");
+        assert_eq!(
+            diff(&large, &large.replace('a', "b")),
+            "… changes in so many places are not shown\n"
+        );
     }
 }

@@ -40,13 +40,17 @@ pub(crate) fn apply(text: &str, change: &Change<'_>) -> Result<Edit, ToolError> 
         None => ("", text),
     };
     if change.old == change.new {
-        return Err(ToolError::invalid_input("/new_text", "it is the same as old_text, so nothing would change"));
+        return Err(ToolError::invalid_input(
+            "/new_text",
+            "it is the same as old_text, so nothing would change",
+        ));
     }
     if change.old.is_empty() && body.is_empty() {
         return fill(mark, change);
     }
     if change.old.is_empty() {
-        let why = "it is empty, and the file is not. Give the text to replace, or, to add text, the line beside it";
+        let why = "it is empty, and the file is not. Give the text to replace, or, to add text, \
+            the line beside it";
         return Err(ToolError::invalid_input("/old_text", why));
     }
     let mut edit = match exact::find(body, change.old) {
@@ -81,7 +85,8 @@ fn exactly(text: &str, found: &Found<'_>, change: &Change<'_>) -> Result<Edit, T
         return Err(ambiguous(change, &numbers, found.overlaps));
     }
     // The file's own kind of line endings wins, but what fits as it stands is left as it stands.
-    let as_it_stands = if found.spelling == change.old { change.new.into() } else { endings::to_lf(change.new) };
+    let as_it_stands =
+        if found.spelling == change.old { change.new.into() } else { endings::to_lf(change.new) };
     let with_crlf = endings::to_crlf(change.new);
     let longest = as_it_stands.len().max(with_crlf.len()).saturating_mul(found.places.len());
     let shortest = text.len() - found.spelling.len() * found.places.len();
@@ -106,12 +111,14 @@ fn ambiguous(change: &Change<'_>, numbers: &[usize], overlaps: bool) -> ToolErro
         "/old_text",
         if overlaps {
             format!(
-                "it is in `{path}` at line {} more than once, overlapping itself. Nothing was changed. Add what stands around it",
+                "it is in `{path}` at line {} more than once, overlapping itself. Nothing was \
+                    changed. Add what stands around it",
                 numbers[0]
             )
         } else {
             format!(
-                "it is in `{path}` {count} times, at {} {}. Nothing was changed. Add lines around it until it is there once, or set `replace_all`",
+                "it is in `{path}` {count} times, at {} {}. Nothing was changed. Add lines around \
+                    it until it is there once, or set `replace_all`",
                 if numbers.first() == numbers.last() { "line" } else { "lines" },
                 lines::numbers(numbers)
             )
@@ -119,7 +126,8 @@ fn ambiguous(change: &Change<'_>, numbers: &[usize], overlaps: bool) -> ToolErro
     )
 }
 
-/// A text that ended its last line goes on to do so: to lose that is an oversight far more often than a wish.
+/// A text that ended its last line goes on to do so: to lose that is an oversight far more often
+/// than a wish.
 fn keep_final_newline(before: &str, after: &mut String) {
     if before.ends_with('\n') && !after.is_empty() && !after.ends_with('\n') {
         after.push_str(if before.ends_with("\r\n") { "\r\n" } else { "\n" });

@@ -25,7 +25,8 @@ impl<'t> Endings<'t> {
         Self { text, has_crlf: text.contains("\r\n"), next: None }
     }
 
-    /// Whether the line at `place` ends with `\r\n`; the last one, which may not end at all, counts as the one before it.
+    /// Whether the line at `place` ends with `\r\n`; the last one, which may not end at all, counts
+    /// as the one before it.
     pub(crate) fn is_crlf(&mut self, place: usize) -> bool {
         if !self.has_crlf {
             return false;

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use crate::endings;
 
-/// Where `old` is, in the first of its spellings that is there at all. In order, and without overlaps.
+/// Where `old` is, in the first of its spellings that is there at all. In order, and without
+/// overlaps.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Found<'o> {
     pub(crate) places: Vec<Range<usize>>,
@@ -22,7 +23,9 @@ pub(crate) fn find<'o>(text: &str, old: &'o str) -> Option<Found<'o>> {
         let places: Vec<_> = text
             .match_indices(spelling.as_ref())
             .map(|(start, found)| start..start + found.len())
-            .filter(|place| !endings::is_inside(text, place.start) && !endings::is_inside(text, place.end))
+            .filter(|place| {
+                !endings::is_inside(text, place.start) && !endings::is_inside(text, place.end)
+            })
             .collect();
         let first = places.first()?;
         let step = spelling.chars().next().map_or(1, char::len_utf8);
@@ -36,7 +39,12 @@ mod tests {
     use super::*;
 
     fn places(text: &str, old: &str) -> Vec<(usize, usize)> {
-        find(text, old).map(|found| found.places).unwrap_or_default().into_iter().map(|place| (place.start, place.end)).collect()
+        find(text, old)
+            .map(|found| found.places)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|place| (place.start, place.end))
+            .collect()
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! How the indentation of some lines differs from that of the same lines in a file, and doing the same to other lines.
+//! How the indentation of some lines differs from that of the same lines in a file, and doing the
+//! same to other lines.
 
 /// What leads from the model's indentation to the file's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,9 +18,12 @@ pub(crate) fn indentation(line: &str) -> &str {
     &line[..line.len() - line.trim_start().len()]
 }
 
-/// The shift between lines that are equal but for the whitespace around them: the model's, and the file's.
+/// The shift between lines that are equal but for the whitespace around them: the model's, and the
+/// file's.
 pub(crate) fn between<'t>(pairs: impl Iterator<Item = (&'t str, &'t str)>) -> Shift<'t> {
-    let all: Vec<_> = pairs.map(|(old, line)| (old.trim().is_empty(), (indentation(old), indentation(line)))).collect();
+    let all: Vec<_> = pairs
+        .map(|(old, line)| (old.trim().is_empty(), (indentation(old), indentation(line))))
+        .collect();
     // Blank lines have no indentation to speak of.
     let pairs: Vec<_> = all.iter().filter(|(blank, _)| !blank).map(|(_, pair)| *pair).collect();
     let Some(&(old, line)) = pairs.first() else { return Shift::Deeper("") };
@@ -112,9 +116,11 @@ mod tests {
 
     #[test]
     fn what_no_rule_says_is_not_guessed() {
-        for (old, lines, new) in
-            [("a\nb\nc", "a\n  b\n c", "one\ntwo"), ("  a\n    b", "\ta\n\t\tb", "   odd"), ("  a\n    b", "\ta\n\t\tb", " \tmixed")]
-        {
+        for (old, lines, new) in [
+            ("a\nb\nc", "a\n  b\n c", "one\ntwo"),
+            ("  a\n    b", "\ta\n\t\tb", "   odd"),
+            ("  a\n    b", "\ta\n\t\tb", " \tmixed"),
+        ] {
             assert_eq!(shifted(old, lines, new), None, "{old:?} {lines:?}");
         }
     }

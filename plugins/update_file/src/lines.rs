@@ -17,7 +17,8 @@ impl Line<'_> {
     }
 }
 
-/// All of them; a file of ten megabytes may have ten million, which fit into memory only if they are counted first.
+/// All of them; a file of ten megabytes may have ten million, which fit into memory only if they
+/// are counted first.
 pub(crate) fn collect(text: &str) -> Vec<Line<'_>> {
     let mut all = Vec::with_capacity(text.matches('\n').count() + 1);
     all.extend(lines(text));
@@ -28,7 +29,8 @@ fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     let mut start = 0;
     text.split_inclusive('\n').map(move |line| {
         let body = line.strip_suffix('\n').unwrap_or(line);
-        let body = if body.len() < line.len() { body.strip_suffix('\r').unwrap_or(body) } else { body };
+        let body =
+            if body.len() < line.len() { body.strip_suffix('\r').unwrap_or(body) } else { body };
         let line = Line { start, body, next: start + line.len() };
         start = line.next;
         line
@@ -68,7 +70,11 @@ mod tests {
     #[test]
     fn lines_know_where_they_are() {
         let found: Vec<_> = lines("a\r\n\nbc\r").collect();
-        let expected = [(0, "a", 3), (3, "", 4), (4, "bc\r", 7)].map(|(start, body, next)| Line { start, body, next });
+        let expected = [(0, "a", 3), (3, "", 4), (4, "bc\r", 7)].map(|(start, body, next)| Line {
+            start,
+            body,
+            next,
+        });
         assert_eq!(found, expected);
     }
 
@@ -78,6 +84,9 @@ mod tests {
         assert_eq!(numbers(&[1]), "1");
         assert_eq!(numbers(&[1, 1, 2]), "1 and 2");
         assert_eq!(numbers(&[1, 2, 3]), "1, 2 and 3");
-        assert_eq!(numbers(&(1..=12).collect::<Vec<_>>()), "1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more");
+        assert_eq!(
+            numbers(&(1..=12).collect::<Vec<_>>()),
+            "1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more"
+        );
     }
 }

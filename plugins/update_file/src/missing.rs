@@ -12,7 +12,8 @@ use crate::lines::{self, Line};
 const SHOWN: usize = 12;
 /// In characters.
 const MAX_LINE: usize = 200;
-/// Of a line that is wanted several times, so that one that is wanted a thousand times does not cost a thousandfold.
+/// Of a line that is wanted several times, so that one that is wanted a thousand times does not
+/// cost a thousandfold.
 const MAX_REPEATS: usize = 8;
 /// In bytes: what is longer is no line that a person wrote.
 const MAX_COMPARED: usize = 1000;
@@ -22,7 +23,10 @@ const SIMILAR: f64 = 0.5;
 pub(crate) fn explain(text: &str, change: &Change<'_>) -> ToolError {
     let mut message = format!("it is not in `{}`, so nothing was changed", change.path);
     if has_line_numbers(change.old) {
-        message.push_str(". It begins with line numbers, which are not part of the file: leave them and the tabs after them out");
+        message.push_str(
+            ". It begins with line numbers, which are not part of the file: leave \
+            them and the tabs after them out",
+        );
         return ToolError::invalid_input("/old_text", message);
     }
     let all = lines::collect(text);
@@ -40,7 +44,9 @@ pub(crate) fn explain(text: &str, change: &Change<'_>) -> ToolError {
             }
             message.push_str("Read the file there and copy the text exactly");
         }
-        None => message.push_str(", and nothing in it is similar. Search for a part of the text, or read the file again"),
+        None => message.push_str(
+            ", and nothing in it is similar. Search for a part of the text, or read the file again",
+        ),
     }
     ToolError::invalid_input("/old_text", message)
 }
@@ -56,7 +62,9 @@ fn has_line_numbers(old: &str) -> bool {
 /// The place with the most letters in lines that are equal to the wanted ones.
 fn by_equal_lines(all: &[Line<'_>], wanted: &[&str]) -> Option<usize> {
     let mut indices: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (index, line) in wanted.iter().enumerate().filter(|(_, line)| line.chars().any(char::is_alphanumeric)) {
+    for (index, line) in
+        wanted.iter().enumerate().filter(|(_, line)| line.chars().any(char::is_alphanumeric))
+    {
         let indices = indices.entry(line).or_default();
         if indices.len() < MAX_REPEATS {
             indices.push(index);
@@ -69,12 +77,18 @@ fn by_equal_lines(all: &[Line<'_>], wanted: &[&str]) -> Option<usize> {
         }
     }
     // Of several, the first one.
-    letters.into_iter().max_by_key(|(start, letters)| (*letters, std::cmp::Reverse(*start))).map(|(start, _)| start)
+    letters
+        .into_iter()
+        .max_by_key(|(start, letters)| (*letters, std::cmp::Reverse(*start)))
+        .map(|(start, _)| start)
 }
 
 /// The place of the line that is most like the longest wanted one.
 fn by_similar_line(all: &[Line<'_>], wanted: &[&str]) -> Option<usize> {
-    let (index, longest) = wanted.iter().enumerate().max_by_key(|(index, line)| (line.len(), std::cmp::Reverse(*index)))?;
+    let (index, longest) = wanted
+        .iter()
+        .enumerate()
+        .max_by_key(|(index, line)| (line.len(), std::cmp::Reverse(*index)))?;
     let mut likeness = Likeness::to(longest);
     let mut best = (SIMILAR, None);
     for (number, line) in all.iter().enumerate() {
@@ -133,7 +147,8 @@ fn pairs_of(line: &str) -> impl Iterator<Item = usize> + '_ {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "use std::fs;\n\nfn first(x: u32) -> u32 {\n    x + 1\n}\n\nfn second(x: u32) -> u32 {\n    x + 2\n}\n";
+    const TEXT: &str = "use std::fs;\n\nfn first(x: u32) -> u32 {\n    x + 1\n}\n\nfn second(x: \
+        u32) -> u32 {\n    x + 2\n}\n";
 
     fn message(old: &str) -> String {
         match explain(TEXT, &Change { path: "f", old, new: "", all: false }) {
@@ -144,11 +159,12 @@ mod tests {
 
     #[test]
     fn r118_the_nearest_place_is_shown() {
-        let nearest = |first: &str| format!("most similar place is this, with line numbers in front:\n{first}");
-        assert!(
-            message("fn second(x: u32) -> u32 {\n    x + 3\n}")
-                .contains(&nearest("     7\tfn second(x: u32) -> u32 {\n     8\t    x + 2\n     9\t}\n"))
-        );
+        let nearest = |first: &str| {
+            format!("most similar place is this, with line numbers in front:\n{first}")
+        };
+        assert!(message("fn second(x: u32) -> u32 {\n    x + 3\n}").contains(&nearest(
+            "     7\tfn second(x: u32) -> u32 {\n     8\t    x + 2\n     9\t}\n"
+        )));
         assert!(message("fn secnd(x: u32) -> u32 {").contains(&nearest("     7\tfn second")));
         assert!(message("fn zeroth() {\n    x + 1\n}").contains(&nearest("     3\tfn first")));
     }
@@ -161,7 +177,10 @@ mod tests {
 
     #[test]
     fn line_numbers_are_recognised() {
-        assert!(message("     3\tfn first(x: u32) -> u32 {\n     4\t    x + 1").contains("begins with line numbers"));
+        assert!(
+            message("     3\tfn first(x: u32) -> u32 {\n     4\t    x + 1")
+                .contains("begins with line numbers")
+        );
         assert!(!message("3 fn").contains("line numbers, which"));
     }
 }

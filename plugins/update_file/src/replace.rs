@@ -11,8 +11,8 @@ const CHUNK: usize = 1 << 20;
 /// Names are random; to meet one that is taken twice means that something else is wrong.
 const ATTEMPTS: usize = 4;
 
-/// Gives a file a new content: all of it, or on an error nothing. A call that the host ends in the middle may leave its temporary file
-/// behind, never a damaged one.
+/// Gives a file a new content: all of it, or on an error nothing. A call that the host ends in the
+/// middle may leave its temporary file behind, never a damaged one.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let (temporary, mut file) = create_beside(path)?;
     let written = content.chunks(CHUNK).try_for_each(|chunk| file.write_all(chunk));
@@ -29,7 +29,10 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
     for _ in 0..ATTEMPTS {
-        let temporary = path.with_file_name(format!(".cofferdam-{:016x}.tmp", RandomState::new().build_hasher().finish()));
+        let temporary = path.with_file_name(format!(
+            ".cofferdam-{:016x}.tmp",
+            RandomState::new().build_hasher().finish()
+        ));
         match OpenOptions::new().write(true).create_new(true).open(&temporary) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
             opened => return opened.map(|file| (temporary, file)),
@@ -45,7 +48,9 @@ mod tests {
     type Outcome = Result<(), Box<dyn std::error::Error>>;
 
     fn names(directory: &Path) -> io::Result<Vec<String>> {
-        fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+        fs::read_dir(directory)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect()
     }
 
     #[test]

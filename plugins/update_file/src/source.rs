@@ -12,28 +12,45 @@ pub(crate) const MAX_BYTES: usize = 10_000_000;
 pub(crate) fn read(path: &WorkspacePath) -> Result<String, ToolError> {
     // The host shows the path without them, and by way of a link they lead elsewhere than it seems.
     if path.as_str().split('/').any(|part| part == "..") {
-        return Err(ToolError::invalid_input("/path", format!("`{path}` has `..` in it; give the path without")));
+        return Err(ToolError::invalid_input(
+            "/path",
+            format!("`{path}` has `..` in it; give the path without"),
+        ));
     }
     let metadata = fs::symlink_metadata(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => ToolError::not_found(format!("`{path}` does not exist. Use write_file to create it.")),
+        std::io::ErrorKind::NotFound => {
+            ToolError::not_found(format!("`{path}` does not exist. Use write_file to create it."))
+        }
         _ => ToolError::io("update", path)(error),
     })?;
     if metadata.is_symlink() {
         // What takes the file's place would take the link's.
-        let target = fs::read_link(path).map(|target| format!(" to `{}`", target.display())).unwrap_or_default();
-        return Err(ToolError::failed(format!("`{path}` is a symbolic link{target}. Update the file that it leads to.")));
+        let target = fs::read_link(path)
+            .map(|target| format!(" to `{}`", target.display()))
+            .unwrap_or_default();
+        return Err(ToolError::failed(format!(
+            "`{path}` is a symbolic link{target}. Update the file that it leads to."
+        )));
     }
     if metadata.is_dir() {
-        return Err(ToolError::failed(format!("`{path}` is a directory, and this tool changes files.")));
+        return Err(ToolError::failed(format!(
+            "`{path}` is a directory, and this tool changes files."
+        )));
     }
     if !metadata.is_file() {
-        return Err(ToolError::failed(format!("`{path}` is neither a file nor a directory, and this tool changes files.")));
+        return Err(ToolError::failed(format!(
+            "`{path}` is neither a file nor a directory, and this tool changes files."
+        )));
     }
     if metadata.len() > MAX_BYTES as u64 {
         return Err(too_large(path.as_str()));
     }
     // Taking a file's place needs no right to write to it, so ask for that first.
-    let file = OpenOptions::new().read(true).write(true).open(path).map_err(ToolError::io("update", path))?;
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(ToolError::io("update", path))?;
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(MAX_BYTES) + 1);
     file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(ToolError::io("read", path))?;
     if bytes.len() > MAX_BYTES {
@@ -43,19 +60,27 @@ pub(crate) fn read(path: &WorkspacePath) -> Result<String, ToolError> {
 }
 
 pub(crate) fn too_large(path: &str) -> ToolError {
-    ToolError::failed(format!("`{path}` is, or would become, larger than 10 MB, which is more than this tool changes."))
+    ToolError::failed(format!(
+        "`{path}` is, or would become, larger than 10 MB, which is more than this tool changes."
+    ))
 }
 
 fn text(path: &str, bytes: Vec<u8>) -> Result<String, ToolError> {
     if bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF") {
-        return Err(ToolError::failed(format!("`{path}` is UTF-16 text, and this tool changes UTF-8.")));
+        return Err(ToolError::failed(format!(
+            "`{path}` is UTF-16 text, and this tool changes UTF-8."
+        )));
     }
     if bytes.contains(&0) {
-        return Err(ToolError::failed(format!("`{path}` is a binary file, and this tool changes text.")));
+        return Err(ToolError::failed(format!(
+            "`{path}` is a binary file, and this tool changes text."
+        )));
     }
     String::from_utf8(bytes).map_err(|error| {
         let place = error.utf8_error().valid_up_to();
-        ToolError::failed(format!("`{path}` is not UTF-8 (at byte {place}), and this tool changes nothing else."))
+        ToolError::failed(format!(
+            "`{path}` is not UTF-8 (at byte {place}), and this tool changes nothing else."
+        ))
     })
 }
 
@@ -71,14 +96,18 @@ mod tests {
     #[test]
     fn r118_only_text_files_of_some_size_are_read() -> Outcome {
         let directory = tempfile::tempdir()?;
-        let below = |name: &str| WorkspacePath::from(format!("{}/{name}", directory.path().display()).as_str());
+        let below = |name: &str| {
+            WorkspacePath::from(format!("{}/{name}", directory.path().display()).as_str())
+        };
         let refusal = |name: &str| match read(&below(name)) {
             Err(ToolError::Failed(message) | ToolError::NotFound(message)) => message,
             other => panic!("{name}: {other:?}"),
         };
-        for (name, bytes, why) in
-            [("nul", &b"a\0b"[..], "binary"), ("utf16", b"\xFF\xFEa\0", "UTF-16"), ("latin1", b"abc\xE9", "not UTF-8 (at byte 3)")]
-        {
+        for (name, bytes, why) in [
+            ("nul", &b"a\0b"[..], "binary"),
+            ("utf16", b"\xFF\xFEa\0", "UTF-16"),
+            ("latin1", b"abc\xE9", "not UTF-8 (at byte 3)"),
+        ] {
             fs::write(below(name), bytes)?;
             assert!(refusal(name).contains(why), "{name}");
         }

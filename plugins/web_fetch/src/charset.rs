@@ -1,4 +1,5 @@
-//! From bytes to text: by the byte order mark, the header, what HTML says of itself, and else by what the bytes can be.
+//! From bytes to text: by the byte order mark, the header, what HTML says of itself, and else by
+//! what the bytes can be.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
@@ -11,7 +12,13 @@ const PROLOGUE: usize = 1024;
 pub(crate) fn decode(bytes: &[u8], content_type: Option<&str>, kind: Kind) -> String {
     let (encoding, mark) = match Encoding::for_bom(bytes) {
         Some(found) => found,
-        None => (content_type.and_then(label).or_else(|| declared_in(bytes, kind)).unwrap_or_else(|| guess(bytes)), 0),
+        None => (
+            content_type
+                .and_then(label)
+                .or_else(|| declared_in(bytes, kind))
+                .unwrap_or_else(|| guess(bytes)),
+            0,
+        ),
     };
     encoding.decode_without_bom_handling(&bytes[mark..]).0.into_owned()
 }
@@ -19,8 +26,11 @@ pub(crate) fn decode(bytes: &[u8], content_type: Option<&str>, kind: Kind) -> St
 /// The encoding behind `charset=`.
 fn label(text: &str) -> Option<&'static Encoding> {
     let start = text.to_ascii_lowercase().find("charset")? + "charset".len();
-    let value = text[start..].trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
-    let end = value.find(|c: char| !c.is_ascii_alphanumeric() && !"-_.:+".contains(c)).unwrap_or(value.len());
+    let value =
+        text[start..].trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
+    let end = value
+        .find(|c: char| !c.is_ascii_alphanumeric() && !"-_.:+".contains(c))
+        .unwrap_or(value.len());
     Encoding::for_label(&value.as_bytes()[..end])
 }
 
@@ -42,7 +52,9 @@ fn declared_in(bytes: &[u8], kind: Kind) -> Option<&'static Encoding> {
 fn guess(bytes: &[u8]) -> &'static Encoding {
     match std::str::from_utf8(bytes) {
         Ok(_) => UTF_8,
-        Err(error) if error.error_len().is_none() && !bytes[..error.valid_up_to()].is_ascii() => UTF_8,
+        Err(error) if error.error_len().is_none() && !bytes[..error.valid_up_to()].is_ascii() => {
+            UTF_8
+        }
         Err(_) => WINDOWS_1252,
     }
 }
@@ -53,7 +65,8 @@ mod tests {
 
     #[test]
     fn r122_text_is_decoded_by_what_is_said_of_it() {
-        let meta = b"<html><meta name=a><META http-equiv='Content-Type' content='text/html; charset=iso-8859-2'>\xb1";
+        let meta = b"<html><meta name=a><META http-equiv='Content-Type' content='text/html; \
+            charset=iso-8859-2'>\xb1";
         let table: [(&[u8], Option<&str>, &str); 9] = [
             ("\u{e4}".as_bytes(), None, "\u{e4}"),
             (b"\xe4", None, "\u{e4}"),

@@ -13,7 +13,8 @@ const MOST_REDIRECTS: usize = 10;
 /// What is read of a response.
 pub(crate) const MOST_BYTES: usize = 5_000_000;
 
-const ACCEPT: &str = "text/html, application/xhtml+xml, text/markdown, text/plain;q=0.9, application/json;q=0.9, */*;q=0.5";
+const ACCEPT: &str = "text/html, application/xhtml+xml, text/markdown, text/plain;q=0.9, \
+    application/json;q=0.9, */*;q=0.5";
 const USER_AGENT: &str = concat!("cofferdam-web-fetch/", env!("CARGO_PKG_VERSION"));
 
 /// What was there.
@@ -30,16 +31,21 @@ pub(crate) struct Got {
     pub(crate) complete: bool,
 }
 
-/// Each request is one that the host decides on, whoever asked for it: the model, or a server by a redirect.
+/// Each request is one that the host decides on, whoever asked for it: the model, or a server by a
+/// redirect.
 pub(crate) fn get(asked: Url) -> Result<Got, ToolError> {
     let mut url = asked.clone();
     for _ in 0..=MOST_REDIRECTS {
-        let request = Request::get(url.to_string()).header("accept", ACCEPT).header("user-agent", USER_AGENT);
+        let request =
+            Request::get(url.to_string()).header("accept", ACCEPT).header("user-agent", USER_AGENT);
         let response = http::send(&request).map_err(|error| failed(&asked, &url, error))?;
         let Some(next) = redirect(&url, &response)? else { return read(asked, url, response) };
         url = next;
     }
-    Err(ToolError::failed(format!("{asked} was redirected more than {MOST_REDIRECTS} times, last to {url}. It may be a circle.")))
+    Err(ToolError::failed(format!(
+        "{asked} was redirected more than {MOST_REDIRECTS} times, last to {url}. It may be a \
+            circle."
+    )))
 }
 
 fn redirect(url: &Url, response: &Response) -> Result<Option<Url>, ToolError> {
@@ -47,32 +53,48 @@ fn redirect(url: &Url, response: &Response) -> Result<Option<Url>, ToolError> {
         return Ok(None);
     }
     let Some(location) = response.header("location") else {
-        return Err(ToolError::failed(format!("{url} redirects (status {}) without saying where to.", response.status)));
+        return Err(ToolError::failed(format!(
+            "{url} redirects (status {}) without saying where to.",
+            response.status
+        )));
     };
     let next = url.join(&location).map_err(|problem| {
         let location: String = location.chars().take(200).collect();
-        ToolError::failed(format!("{url} redirects to `{location}`, which cannot be followed: {problem}."))
+        ToolError::failed(format!(
+            "{url} redirects to `{location}`, which cannot be followed: {problem}."
+        ))
     })?;
     Ok(Some(next))
 }
 
 fn read(asked: Url, url: Url, mut response: Response) -> Result<Got, ToolError> {
-    let content_type = response.header("content-type").map(|text| text.chars().take(200).collect::<String>());
+    let content_type =
+        response.header("content-type").map(|text| text.chars().take(200).collect::<String>());
     let status = response.status;
     let declared = Kind::declared(content_type.as_deref());
     let kept = if declared == Kind::Other { 0 } else { MOST_BYTES };
-    let (bytes, complete) = response.read_up_to(kept).map_err(|error| failed(&asked, &url, HttpError::Failed(error.to_string())))?;
+    let (bytes, complete) = response
+        .read_up_to(kept)
+        .map_err(|error| failed(&asked, &url, HttpError::Failed(error.to_string())))?;
     let kind = declared.or_of(&bytes);
     let asked = (asked != url).then_some(asked);
     let got = Got { url, asked, content_type, kind, bytes, complete };
     match status {
         200..=299 => Ok(got),
         404 | 410 => Err(ToolError::not_found(refused(&got, status, "there is no such page"))),
-        401 | 403 => {
-            Err(ToolError::failed(refused(&got, status, "the server does not show it to just anybody, and this tool cannot log in")))
+        401 | 403 => Err(ToolError::failed(refused(
+            &got,
+            status,
+            "the server does not show it to just anybody, and this tool cannot log in",
+        ))),
+        429 => Err(ToolError::failed(refused(
+            &got,
+            status,
+            "the server wants fewer requests; try again later",
+        ))),
+        500..=599 => {
+            Err(ToolError::failed(refused(&got, status, "the server failed; it may work later")))
         }
-        429 => Err(ToolError::failed(refused(&got, status, "the server wants fewer requests; try again later"))),
-        500..=599 => Err(ToolError::failed(refused(&got, status, "the server failed; it may work later"))),
         _ => Err(ToolError::failed(refused(&got, status, "the server did not answer with a page"))),
     }
 }
@@ -86,14 +108,21 @@ fn refused(got: &Got, status: u16, what: &str) -> String {
 
 /// A denial stays one, with the way that led to it.
 fn failed(asked: &Url, url: &Url, error: HttpError) -> ToolError {
-    let on_the_way = if asked == url { String::new() } else { format!("{asked} redirects to {url}: ") };
+    let on_the_way =
+        if asked == url { String::new() } else { format!("{asked} redirects to {url}: ") };
     match error {
         HttpError::Denied(mut denial) => {
             denial.reason = format!("{on_the_way}{}", denial.reason);
             ToolError::Denied(denial)
         }
-        HttpError::InvalidRequest(problem) => ToolError::invalid_input("/url", format!("{on_the_way}{problem}")),
-        HttpError::TimedOut(problem) => ToolError::timed_out(format!("{on_the_way}cannot fetch {url}: {problem}")),
-        HttpError::Failed(problem) => ToolError::failed(format!("{on_the_way}cannot fetch {url}: {problem}")),
+        HttpError::InvalidRequest(problem) => {
+            ToolError::invalid_input("/url", format!("{on_the_way}{problem}"))
+        }
+        HttpError::TimedOut(problem) => {
+            ToolError::timed_out(format!("{on_the_way}cannot fetch {url}: {problem}"))
+        }
+        HttpError::Failed(problem) => {
+            ToolError::failed(format!("{on_the_way}cannot fetch {url}: {problem}"))
+        }
     }
 }

@@ -19,17 +19,27 @@ const HEAD: usize = 8 << 10;
 impl Kind {
     /// By the `content-type`.
     pub(crate) fn declared(content_type: Option<&str>) -> Self {
-        let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let essence = content_type
+            .unwrap_or_default()
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase();
         let (of, is) = essence.split_once('/').unwrap_or_default();
         match (of, is) {
             ("text", "html") | ("application", "xhtml+xml") => Self::Html,
             ("text", _) => Self::Text,
-            ("" | "application" | "binary" | "unknown", "" | "octet-stream" | "unknown") => Self::Unknown,
-            (_, is) if is.ends_with("+json") || is.ends_with("+xml") || is.ends_with("+yaml") => Self::Text,
+            ("" | "application" | "binary" | "unknown", "" | "octet-stream" | "unknown") => {
+                Self::Unknown
+            }
+            (_, is) if is.ends_with("+json") || is.ends_with("+xml") || is.ends_with("+yaml") => {
+                Self::Text
+            }
             (
                 "application",
-                "json" | "xml" | "javascript" | "ecmascript" | "yaml" | "x-yaml" | "toml" | "graphql" | "sql" | "x-sh" | "x-ndjson"
-                | "jsonl" | "x-tex" | "rtf",
+                "json" | "xml" | "javascript" | "ecmascript" | "yaml" | "x-yaml" | "toml"
+                | "graphql" | "sql" | "x-sh" | "x-ndjson" | "jsonl" | "x-tex" | "rtf",
             ) => Self::Text,
             _ => Self::Other,
         }
@@ -52,7 +62,11 @@ impl Kind {
 }
 
 fn looks_like_html(head: &[u8]) -> bool {
-    let begins = |word: &[u8]| head.trim_ascii_start().get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    let begins = |word: &[u8]| {
+        head.trim_ascii_start()
+            .get(..word.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(word))
+    };
     begins(b"<!doctype html") || begins(b"<html")
 }
 

@@ -6,7 +6,8 @@ use crate::get::{Got, MOST_BYTES};
 use crate::kind::Kind;
 use crate::{charset, html};
 
-/// Of text, in bytes. The host shows a little more of a result, so that the lines around the text fit in.
+/// Of text, in bytes. The host shows a little more of a result, so that the lines around the text
+/// fit in.
 const MOST_TEXT: usize = 100_000;
 /// Of what a server says beside an error.
 const EXCERPT: usize = 1_000;
@@ -16,13 +17,17 @@ pub(crate) fn page(got: &Got, offset: usize) -> Result<Output, ToolError> {
     let is = got.content_type.as_deref().unwrap_or("no content type");
     if got.kind == Kind::Other {
         return Err(ToolError::failed(format!(
-            "{} is `{is}`, which this tool cannot turn into text. Look for a page about it, or for another format.",
+            "{} is `{is}`, which this tool cannot turn into text. Look for a page about it, or \
+                for another format.",
             got.url
         )));
     }
     let (title, text) = text(got);
     if offset > 0 && offset >= text.len() {
-        return Err(ToolError::invalid_input("/offset", format!("the text has {} bytes; begin before its end", text.len())));
+        return Err(ToolError::invalid_input(
+            "/offset",
+            format!("the text has {} bytes; begin before its end", text.len()),
+        ));
     }
     let start = text.floor_char_boundary(offset);
     let end = text.floor_char_boundary(start.saturating_add(MOST_TEXT));
@@ -37,7 +42,11 @@ pub(crate) fn page(got: &Got, offset: usize) -> Result<Output, ToolError> {
     let part = if text.trim().is_empty() { "(no text)" } else { &text[start..end] };
     let mut tail = String::new();
     if end < text.len() {
-        tail.push_str(&format!("\n\n[{} of {} bytes of text are left; go on with offset {end}]", text.len() - end, text.len()));
+        tail.push_str(&format!(
+            "\n\n[{} of {} bytes of text are left; go on with offset {end}]",
+            text.len() - end,
+            text.len()
+        ));
     }
     if !got.complete {
         tail.push_str(&format!("\n\n[only the first {MOST_BYTES} bytes were read]"));

@@ -18,11 +18,17 @@ impl Url {
     /// Reads an address that is whole.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let (scheme, rest) = text.split_once("://").ok_or("it is no whole address; begin it with `https://`")?;
+        let (scheme, rest) =
+            text.split_once("://").ok_or("it is no whole address; begin it with `https://`")?;
         let encrypted = match scheme.to_ascii_lowercase().as_str() {
             "https" => true,
             "http" => false,
-            _ => return Err(format!("`{}` addresses are not fetched, only `https` and `http`", short(scheme))),
+            _ => {
+                return Err(format!(
+                    "`{}` addresses are not fetched, only `https` and `http`",
+                    short(scheme)
+                ));
+            }
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, rest) = rest.split_at(end);
@@ -30,13 +36,26 @@ impl Url {
             return Err("it names no host".into());
         }
         if authority.contains('@') {
-            return Err("it has a name or a password before an `@`, and these are not sent; leave them out".into());
+            return Err(
+                "it has a name or a password before an `@`, and these are not sent; leave them out"
+                    .into(),
+            );
         }
-        if let Some(odd) = authority.chars().find(|c| !c.is_ascii_alphanumeric() && !".-_:[]".contains(*c)) {
-            return Err(format!("{odd:?} belongs to no host; write a name with other letters in its ASCII form (`xn--…`)"));
+        if let Some(odd) =
+            authority.chars().find(|c| !c.is_ascii_alphanumeric() && !".-_:[]".contains(*c))
+        {
+            return Err(format!(
+                "{odd:?} belongs to no host; write a name with other letters in its ASCII form \
+                    (`xn--…`)"
+            ));
         }
         let (path, query) = path_and_query(rest);
-        Ok(Self { encrypted, authority: authority.to_ascii_lowercase(), path: without_dots(&path), query })
+        Ok(Self {
+            encrypted,
+            authority: authority.to_ascii_lowercase(),
+            path: without_dots(&path),
+            query,
+        })
     }
 
     /// Where a link or a redirect on this page leads (RFC 3986, 5.2).
@@ -50,14 +69,24 @@ impl Url {
             return Self::parse(&format!("{}:{reference}", self.scheme()));
         }
         let (path, query) = path_and_query(reference);
-        let here = Self { encrypted: self.encrypted, authority: self.authority.clone(), path: self.path.clone(), query };
+        let here = Self {
+            encrypted: self.encrypted,
+            authority: self.authority.clone(),
+            path: self.path.clone(),
+            query,
+        };
         Ok(match (reference.split('?').next().unwrap_or_default(), reference.contains('?')) {
             ("", true) => here,
             ("", false) => self.clone(),
-            (absolute, _) if absolute.starts_with('/') => Self { path: without_dots(&path), ..here },
+            (absolute, _) if absolute.starts_with('/') => {
+                Self { path: without_dots(&path), ..here }
+            }
             _ => {
                 let folder = &self.path[..=self.path.rfind('/').unwrap_or(0)];
-                Self { path: without_dots(&format!("{folder}{}", path.trim_start_matches('/'))), ..here }
+                Self {
+                    path: without_dots(&format!("{folder}{}", path.trim_start_matches('/'))),
+                    ..here
+                }
             }
         })
     }
@@ -73,7 +102,8 @@ impl fmt::Display for Url {
     }
 }
 
-/// The path, with a slash in front, and the query, with its question mark; what no request may hold is percent-encoded.
+/// The path, with a slash in front, and the query, with its question mark; what no request may hold
+/// is percent-encoded.
 fn path_and_query(text: &str) -> (String, String) {
     let text = text.split('#').next().unwrap_or_default();
     let (path, query) = text.split_at(text.find('?').unwrap_or(text.len()));
@@ -86,7 +116,9 @@ fn encoded(text: &str) -> String {
 
     text.bytes().fold(String::with_capacity(text.len()), |mut all, byte| {
         match byte {
-            b'!' | b'#'..=b';' | b'=' | b'?'..=b'[' | b']' | b'_' | b'a'..=b'z' | b'~' => all.push(char::from(byte)),
+            b'!' | b'#'..=b';' | b'=' | b'?'..=b'[' | b']' | b'_' | b'a'..=b'z' | b'~' => {
+                all.push(char::from(byte))
+            }
             // What a browser takes for a slash is one.
             b'\\' => all.push('/'),
             // A line break in an address is none of it.
@@ -135,7 +167,11 @@ mod tests {
             ("https://example.com/a\\b\n", "https://example.com/a/b"),
         ];
         for (text, expected) in table {
-            assert_eq!(Url::parse(text).map(|url| url.to_string()).as_deref(), Ok(expected), "{text}");
+            assert_eq!(
+                Url::parse(text).map(|url| url.to_string()).as_deref(),
+                Ok(expected),
+                "{text}"
+            );
         }
     }
 
@@ -173,7 +209,11 @@ mod tests {
         ];
         let base = Url::parse("https://example.com/a/b?q").expect("an address");
         for (reference, expected) in table {
-            assert_eq!(base.join(reference).map(|url| url.to_string()).as_deref(), Ok(expected), "{reference}");
+            assert_eq!(
+                base.join(reference).map(|url| url.to_string()).as_deref(),
+                Ok(expected),
+                "{reference}"
+            );
         }
         assert!(base.join("javascript:alert(1)").is_err());
         assert!(base.join("mailto:me@example.com").is_err());

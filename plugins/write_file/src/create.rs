@@ -9,21 +9,29 @@ use cofferdam_sdk::{ToolError, WorkspacePath};
 /// The host takes at most 4 MiB at once.
 const CHUNK: usize = 1 << 20;
 
-/// Creates a file with its parents. Nothing that exists is changed, and a file that cannot be written to its end is removed again.
+/// Creates a file with its parents. Nothing that exists is changed, and a file that cannot be
+/// written to its end is removed again.
 pub(crate) fn create(path: &WorkspacePath, content: &[u8]) -> Result<(), ToolError> {
     let name = path.as_str().rsplit('/').next().unwrap_or_default();
     if matches!(name, "" | "." | "..") {
-        return Err(ToolError::invalid_input("/path", format!("`{path}` names a directory; give the path of the new file")));
+        return Err(ToolError::invalid_input(
+            "/path",
+            format!("`{path}` names a directory; give the path of the new file"),
+        ));
     }
     // The host shows the path without them, and by way of a link they lead elsewhere than it seems.
     if path.as_str().split('/').any(|part| part == "..") {
-        return Err(ToolError::invalid_input("/path", format!("`{path}` has `..` in it; give the path without")));
+        return Err(ToolError::invalid_input(
+            "/path",
+            format!("`{path}` has `..` in it; give the path without"),
+        ));
     }
     let mut file = open_new(path)?;
     let written = content.chunks(CHUNK).try_for_each(|chunk| file.write_all(chunk));
     drop(file);
     written.map_err(|error| {
-        // It is this call's own file, so half of it helps nobody. If it cannot be removed there is nothing else to try.
+        // It is this call's own file, so half of it helps nobody. If it cannot be removed there is
+        // nothing else to try.
         let _ = fs::remove_file(path);
         ToolError::io("write", path)(error)
     })
@@ -51,20 +59,34 @@ fn make_parents(path: &WorkspacePath, parent: &Path) -> Result<(), ToolError> {
 fn explain(path: &WorkspacePath, error: io::Error) -> ToolError {
     match error.kind() {
         io::ErrorKind::NotADirectory => in_a_file(path),
-        io::ErrorKind::AlreadyExists | io::ErrorKind::IsADirectory => ToolError::failed(match fs::symlink_metadata(path) {
-            Ok(metadata) if metadata.is_dir() => format!("`{path}` is a directory; give the path of a new file"),
-            Ok(metadata) if metadata.is_symlink() => format!("`{path}` is a symbolic link already; nothing was written"),
-            Ok(metadata) if metadata.is_file() && metadata.len() == 0 => {
-                format!("`{path}` exists already, and is empty. Use update_file with an empty `old_text` to fill it.")
-            }
-            _ => format!("`{path}` exists already, and nothing was written. Use update_file to change it."),
-        }),
+        io::ErrorKind::AlreadyExists | io::ErrorKind::IsADirectory => {
+            ToolError::failed(match fs::symlink_metadata(path) {
+                Ok(metadata) if metadata.is_dir() => {
+                    format!("`{path}` is a directory; give the path of a new file")
+                }
+                Ok(metadata) if metadata.is_symlink() => {
+                    format!("`{path}` is a symbolic link already; nothing was written")
+                }
+                Ok(metadata) if metadata.is_file() && metadata.len() == 0 => {
+                    format!(
+                        "`{path}` exists already, and is empty. Use update_file with an empty \
+                            `old_text` to fill it."
+                    )
+                }
+                _ => format!(
+                    "`{path}` exists already, and nothing was written. Use update_file to change \
+                        it."
+                ),
+            })
+        }
         _ => ToolError::io("create", path)(error),
     }
 }
 
 fn in_a_file(path: &WorkspacePath) -> ToolError {
-    ToolError::failed(format!("cannot create `{path}`: a part of the path is a file and not a directory"))
+    ToolError::failed(format!(
+        "cannot create `{path}`: a part of the path is a file and not a directory"
+    ))
 }
 
 #[cfg(test)]
@@ -107,7 +129,9 @@ mod tests {
         assert!(refusal(&file).contains("Use update_file"));
         assert_eq!(fs::read(&file)?, b"old");
         fs::write(below(&directory, "empty"), "")?;
-        assert!(refusal(&below(&directory, "empty")).contains("update_file with an empty `old_text`"));
+        assert!(
+            refusal(&below(&directory, "empty")).contains("update_file with an empty `old_text`")
+        );
         assert!(refusal(&below(&directory, "file/x")).contains("a part of the path is a file"));
         assert!(refusal(&below(&directory, "file/x/y")).contains("a part of the path is a file"));
 

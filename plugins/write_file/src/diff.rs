@@ -34,8 +34,14 @@ mod tests {
 
     #[test]
     fn every_line_is_new() {
-        assert_eq!(of_new("d/f", "a\r\n\nb\n"), "--- /dev/null\n+++ b/d/f\n@@ -0,0 +1,3 @@\n+a\n+\n+b\n");
-        assert_eq!(of_new("f", "a"), "--- /dev/null\n+++ b/f\n@@ -0,0 +1,1 @@\n+a\n\\ No newline at end of file\n");
+        assert_eq!(
+            of_new("d/f", "a\r\n\nb\n"),
+            "--- /dev/null\n+++ b/d/f\n@@ -0,0 +1,3 @@\n+a\n+\n+b\n"
+        );
+        assert_eq!(
+            of_new("f", "a"),
+            "--- /dev/null\n+++ b/f\n@@ -0,0 +1,1 @@\n+a\n\\ No newline at end of file\n"
+        );
         assert_eq!(of_new("f", ""), "--- /dev/null\n+++ b/f\n");
     }
 

@@ -22,8 +22,10 @@ pub struct Input {
 
 impl Tool for WriteFile {
     const NAME: &'static str = "write_file";
-    const DESCRIPTION: &'static str = "Creates a text file in the workspace with the given content, and the directories that it needs. \
-        It never overwrites: to change a file that exists, use `update_file`. The content is written as it is, so end it with a line break.";
+    const DESCRIPTION: &'static str = "Creates a text file in the workspace with the given \
+        content, and the directories that it needs. \
+        It never overwrites: to change a file that exists, use `update_file`. The content is \
+        written as it is, so end it with a line break.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {
@@ -34,7 +36,11 @@ impl Tool for WriteFile {
         let Input { path, content } = input;
         create::create(&path, content.as_bytes())?;
         let lines = content.lines().count();
-        let summary = format!("wrote {} ({}) to {path}", counted(lines, "line"), counted(content.len(), "byte"));
+        let summary = format!(
+            "wrote {} ({}) to {path}",
+            counted(lines, "line"),
+            counted(content.len(), "byte")
+        );
         Ok(Output::text(summary).with_view(View::Diff(diff::of_new(path.as_str(), &content))))
     }
 }
@@ -53,7 +59,10 @@ mod tests {
 
     #[test]
     fn one_is_counted_as_one() {
-        assert_eq!((counted(1, "line"), counted(0, "byte")), ("1 line".to_owned(), "0 bytes".to_owned()));
+        assert_eq!(
+            (counted(1, "line"), counted(0, "byte")),
+            ("1 line".to_owned(), "0 bytes".to_owned())
+        );
     }
 
     #[test]

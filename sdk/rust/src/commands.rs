@@ -1,4 +1,5 @@
-//! Running commands on the user's machine. Needs [`Capability::RunCommands`](crate::Capability::RunCommands).
+//! Running commands on the user's machine. Needs
+//! [`Capability::RunCommands`](crate::Capability::RunCommands).
 
 pub use crate::bindings::cofferdam::plugin::commands::{Command, CommandError, Ending, Finished};
 
@@ -18,7 +19,12 @@ impl Command {
 impl Finished {
     /// A command that exited, for tests.
     pub fn exited(code: i32, stdout: impl Into<String>) -> Self {
-        Self { ending: Ending::Exited(code), stdout: stdout.into(), stderr: String::new(), duration: 0.0 }
+        Self {
+            ending: Ending::Exited(code),
+            stdout: stdout.into(),
+            stderr: String::new(),
+            duration: 0.0,
+        }
     }
 }
 

@@ -6,8 +6,8 @@ use std::io;
 use crate::{Denial, InputProblem, ToolError};
 
 impl ToolError {
-    /// The input fits the schema and still makes no sense. `pointer` is a JSON pointer such as `/lines/0`, empty for
-    /// the whole input.
+    /// The input fits the schema and still makes no sense. `pointer` is a JSON pointer such as
+    /// `/lines/0`, empty for the whole input.
     pub fn invalid_input(pointer: impl Into<String>, message: impl Into<String>) -> Self {
         Self::InvalidInput(InputProblem { pointer: pointer.into(), message: message.into() })
     }
@@ -43,11 +43,16 @@ impl ToolError {
             let subject = format!("cannot {action} `{path}`");
             match error.kind() {
                 io::ErrorKind::NotFound => Self::NotFound(format!("{subject}: it does not exist")),
-                io::ErrorKind::PermissionDenied => {
-                    Self::Failed(format!("{subject}: it is outside of the workspace, or the policy or the file's permissions forbid it"))
+                io::ErrorKind::PermissionDenied => Self::Failed(format!(
+                    "{subject}: it is outside of the workspace, or the policy or the file's \
+                        permissions forbid it"
+                )),
+                io::ErrorKind::IsADirectory => {
+                    Self::Failed(format!("{subject}: it is a directory"))
                 }
-                io::ErrorKind::IsADirectory => Self::Failed(format!("{subject}: it is a directory")),
-                io::ErrorKind::NotADirectory => Self::NotFound(format!("{subject}: a part of the path is not a directory")),
+                io::ErrorKind::NotADirectory => {
+                    Self::NotFound(format!("{subject}: a part of the path is not a directory"))
+                }
                 _ => Self::Failed(format!("{subject}: {error}")),
             }
         }
@@ -57,7 +62,8 @@ impl ToolError {
 /// What a tool without the permission to read is told of any file.
 const NO_FILES: &str = "this tool may not read files; it would have to ask for `read-files`";
 
-/// Whether there is a workspace. Without the permission to read there is none, and every path looks as if nothing were there.
+/// Whether there is a workspace. Without the permission to read there is none, and every path looks
+/// as if nothing were there.
 fn has_workspace() -> bool {
     std::fs::metadata(".").is_ok()
 }

@@ -4,7 +4,8 @@ use serde_path_to_error::{Path, Segment};
 
 use crate::{Declaration, Output, Tool, ToolError, schema};
 
-/// Exports tools from this component, which is to be done once in a plugin: `export_tools!(ReadFile, ListFiles);`
+/// Exports tools from this component, which is to be done once in a plugin:
+/// `export_tools!(ReadFile, ListFiles);`
 ///
 /// Expands to nothing on targets other than WebAssembly, where tests run.
 #[macro_export]
@@ -63,7 +64,8 @@ pub fn unknown_tool(name: &str) -> ToolError {
     ToolError::not_found(format!("this plugin has no tool `{name}`"))
 }
 
-/// What is wrong. Where it is in the text matters only if the text is no JSON; otherwise the pointer says it.
+/// What is wrong. Where it is in the text matters only if the text is no JSON; otherwise the
+/// pointer says it.
 fn message(error: &serde_json::Error) -> String {
     let mut message = error.to_string();
     if let (true, Some(end)) = (error.is_data(), message.rfind(" at line ")) {
@@ -78,7 +80,9 @@ fn pointer(path: &Path) -> String {
     for segment in path {
         match segment {
             Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
-            Segment::Map { key } => pointer.push_str(&format!("/{}", key.replace('~', "~0").replace('/', "~1"))),
+            Segment::Map { key } => {
+                pointer.push_str(&format!("/{}", key.replace('~', "~0").replace('/', "~1")))
+            }
             // An enum's variant is no step in the JSON text, and an unknown step leads nowhere.
             Segment::Enum { .. } | Segment::Unknown => {}
         }
@@ -130,7 +134,11 @@ mod tests {
             ("{}", "", "missing field `a/b`"),
             (r#"{"a/b":[1]} {}"#, "", "trailing characters at line 1 column 13"),
         ] {
-            assert_eq!(call::<Sum>(input), Err(ToolError::invalid_input(pointer, message)), "{input}");
+            assert_eq!(
+                call::<Sum>(input),
+                Err(ToolError::invalid_input(pointer, message)),
+                "{input}"
+            );
         }
     }
 

@@ -1,9 +1,11 @@
-//! Requests over HTTP. Needs [`Capability::Fetch`](crate::Capability::Fetch) with patterns that cover them, such as `docs.rs`,
-//! `GET *` or `GET,POST api.example.com:8443`.
+//! Requests over HTTP. Needs [`Capability::Fetch`](crate::Capability::Fetch) with patterns that
+//! cover them, such as `docs.rs`, `GET *` or `GET,POST api.example.com:8443`.
 //!
-//! The host decides on each request by itself and resolves names itself; addresses of the machine and of private networks have to be asked
-//! for by themselves. [`send`] follows no redirect: whoever follows one sends another request, and that is decided too. A header that
-//! says where a request goes, such as `Host`, cannot be set, and a secret that the user lends to a host is added where no tool sees it.
+//! The host decides on each request by itself and resolves names itself; addresses of the machine
+//! and of private networks have to be asked for by themselves. [`send`] follows no redirect:
+//! whoever follows one sends another request, and that is decided too. A header that says where a
+//! request goes, such as `Host`, cannot be set, and a secret that the user lends to a host is added
+//! where no tool sees it.
 //!
 //! ```
 //! use cofferdam_sdk::http::{self, Request};
@@ -31,13 +33,15 @@ use crate::{Denial, ToolError};
 pub struct Request {
     /// Such as `GET`.
     pub method: String,
-    /// The whole address, which begins with `https://` or `http://`. What comes after a `#` is not sent.
+    /// The whole address, which begins with `https://` or `http://`. What comes after a `#` is not
+    /// sent.
     pub url: String,
     /// Names and values.
     pub headers: Vec<(String, String)>,
     /// Up to 4 MiB.
     pub body: Vec<u8>,
-    /// How long the server may be silent. The host's own limit is 30 seconds, and this can only be less.
+    /// How long the server may be silent. The host's own limit is 30 seconds, and this can only be
+    /// less.
     pub patience: Option<Duration>,
 }
 
@@ -71,7 +75,13 @@ pub fn send(request: &Request) -> Result<Response, HttpError> {
 impl Request {
     /// A request without a body.
     pub fn new(method: impl Into<String>, url: impl Into<String>) -> Self {
-        Self { method: method.into(), url: url.into(), headers: Vec::new(), body: Vec::new(), patience: None }
+        Self {
+            method: method.into(),
+            url: url.into(),
+            headers: Vec::new(),
+            body: Vec::new(),
+            patience: None,
+        }
     }
 
     /// A `GET` request.
@@ -95,8 +105,15 @@ impl Request {
 
 impl Response {
     /// A response, for tests.
-    pub fn new<'h>(status: u16, headers: impl IntoIterator<Item = (&'h str, &'h str)>, body: impl Into<Vec<u8>>) -> Self {
-        let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec())).collect();
+    pub fn new<'h>(
+        status: u16,
+        headers: impl IntoIterator<Item = (&'h str, &'h str)>,
+        body: impl Into<Vec<u8>>,
+    ) -> Self {
+        let headers = headers
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()))
+            .collect();
         Self { status, headers, body: Box::new(io::Cursor::new(body.into())) }
     }
 
@@ -110,7 +127,8 @@ impl Response {
     pub fn read_up_to(&mut self, most: usize) -> io::Result<(Vec<u8>, bool)> {
         let mut bytes = Vec::new();
         self.by_ref().take(most as u64).read_to_end(&mut bytes)?;
-        let complete = bytes.len() < most || self.by_ref().take(1).read_to_end(&mut Vec::new())? == 0;
+        let complete =
+            bytes.len() < most || self.by_ref().take(1).read_to_end(&mut Vec::new())? == 0;
         Ok((bytes, complete))
     }
 }
@@ -123,7 +141,10 @@ impl Read for Response {
 
 impl fmt::Debug for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Response").field("status", &self.status).field("headers", &self.headers).finish_non_exhaustive()
+        f.debug_struct("Response")
+            .field("status", &self.status)
+            .field("headers", &self.headers)
+            .finish_non_exhaustive()
     }
 }
 
@@ -144,10 +165,16 @@ mod tests {
 
     #[test]
     fn a_body_is_read_up_to_a_length() {
-        for (most, read, complete) in [(0, "", false), (3, "tex", false), (4, "text", true), (5, "text", true)] {
+        for (most, read, complete) in
+            [(0, "", false), (3, "tex", false), (4, "text", true), (5, "text", true)]
+        {
             let mut response = Response::new(200, [("Content-Type", "text/plain")], "text");
             assert_eq!(response.header("content-type").as_deref(), Some("text/plain"));
-            assert_eq!(response.read_up_to(most).expect("it is there"), (read.as_bytes().to_vec(), complete), "{most}");
+            assert_eq!(
+                response.read_up_to(most).expect("it is there"),
+                (read.as_bytes().to_vec(), complete),
+                "{most}"
+            );
         }
     }
 }

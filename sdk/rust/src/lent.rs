@@ -1,7 +1,10 @@
-//! What the host lends: in a component it is the host itself, in a native test the one of [`crate::test`].
+//! What the host lends: in a component it is the host itself, in a native test the one of
+//! [`crate::test`].
 
 #[cfg(target_family = "wasm")]
-pub(crate) use crate::bindings::cofferdam::plugin::{agents, commands, plans, progress, state, workspace};
+pub(crate) use crate::bindings::cofferdam::plugin::{
+    agents, commands, plans, progress, state, workspace,
+};
 #[cfg(target_family = "wasm")]
 pub(crate) use crate::http::wasi as http;
 

@@ -1,7 +1,7 @@
 //! Write tools for Cofferdam in Rust.
 //!
-//! A plugin is a WebAssembly component with one or more tools. A tool is a type that implements [`Tool`];
-//! [`export_tools!`] turns tools into the component. This is a whole plugin:
+//! A plugin is a WebAssembly component with one or more tools. A tool is a type that implements
+//! [`Tool`]; [`export_tools!`] turns tools into the component. This is a whole plugin:
 //!
 //! ```
 //! use cofferdam_sdk::{Capability, Output, Tool, ToolError, WorkspacePath, export_tools};
@@ -66,25 +66,30 @@
 //! assert!(host.call::<CountWords>(r#"{"path": "b.txt"}"#).is_err());
 //! ```
 //!
-//! Its `Cargo.toml` has `crate-type = ["cdylib", "rlib"]` (the second is for tests) and depends on this crate,
-//! `serde` and `schemars`. Build it with `cargo build --release --target wasm32-wasip2`.
+//! Its `Cargo.toml` has `crate-type = ["cdylib", "rlib"]` (the second is for tests) and depends on
+//! this crate, `serde` and `schemars`. Build it with
+//! `cargo build --release --target wasm32-wasip2`.
 //!
 //! # What a tool may do
 //!
-//! Nothing, until it asks: [`Tool::capabilities`] is what the tool wants, the user's policy decides what it gets.
-//! With [`Capability::ReadFiles`] `std::fs` sees the workspace as the root directory, and [`workspace`] walks it;
-//! with [`Capability::RunCommands`] there is [`commands`], with [`Capability::KeepState`] there is [`state`], with
-//! [`Capability::Delegate`] there are [`agents`], with [`Capability::PresentPlan`] there are [`plans`], and with [`Capability::Fetch`] there is
-//! [`http`]. What was not given fails with an ordinary error. [`progress`] is always there.
+//! Nothing, until it asks: [`Tool::capabilities`] is what the tool wants, the user's policy decides
+//! what it gets. With [`Capability::ReadFiles`] `std::fs` sees the workspace as the root directory,
+//! and [`workspace`] walks it; with [`Capability::RunCommands`] there is [`commands`], with
+//! [`Capability::KeepState`] there is [`state`], with [`Capability::Delegate`] there are
+//! [`agents`], with [`Capability::PresentPlan`] there are [`plans`], and with [`Capability::Fetch`]
+//! there is [`http`]. What was not given fails with an ordinary error. [`progress`] is always
+//! there.
 //!
-//! Each call gets a fresh instance: a `static` does not outlive the call, and what is to last goes through [`state`]. Standard output and
-//! error end in the host's log, so a panic's message is kept, and the call fails.
+//! Each call gets a fresh instance: a `static` does not outlive the call, and what is to last goes
+//! through [`state`]. Standard output and error end in the host's log, so a panic's message is
+//! kept, and the call fails.
 //!
 //! # Testing
 //!
-//! On the development machine the crate builds and links as any other, and [`test::Host`] calls a tool as the host does: from the JSON
-//! text on, with a workspace of its own, with what the tool asks for and nothing else. [`declare`] shows what the host
-//! will know about a tool. What a tool decides is tested best in functions of their own.
+//! On the development machine the crate builds and links as any other, and [`test::Host`] calls a
+//! tool as the host does: from the JSON text on, with a workspace of its own, with what the tool
+//! asks for and nothing else. [`declare`] shows what the host will know about a tool. What a tool
+//! decides is tested best in functions of their own.
 
 pub mod agents;
 #[doc(hidden)]
@@ -108,7 +113,8 @@ pub mod workspace;
 
 pub use bindings::cofferdam::plugin::types::Denial;
 pub use bindings::exports::cofferdam::plugin::tools::{
-    Capability, Content, Hints, Image, InputProblem, Output, Table, Tool as Declaration, ToolError, View,
+    Capability, Content, Hints, Image, InputProblem, Output, Table, Tool as Declaration, ToolError,
+    View,
 };
 pub use export::{call, declare, unknown_tool};
 pub use path::WorkspacePath;

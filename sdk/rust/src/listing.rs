@@ -35,8 +35,8 @@ impl Listing {
         Self { text: String::new(), limit, listed: 0, left_out: 0 }
     }
 
-    /// Adds a line, or counts it if there is no room for it. False once counting makes no difference any more: there is no
-    /// need to look for more.
+    /// Adds a line, or counts it if there is no room for it. False once counting makes no
+    /// difference any more: there is no need to look for more.
     pub fn push(&mut self, line: impl FnOnce() -> String) -> bool {
         if self.left_out > 0 || self.listed >= self.limit || self.text.len() >= MAX_BYTES {
             self.left_out += 1;
@@ -68,13 +68,21 @@ impl Listing {
         }
     }
 
-    /// The text, and whether something was left out, in which case it ends with how much, and with the ways to see the rest.
+    /// The text, and whether something was left out, in which case it ends with how much, and with
+    /// the ways to see the rest.
     pub fn into_text(mut self, things: &str, ways: &[String]) -> (String, bool) {
         if self.left_out > 0 {
             let total = self.listed + self.left_out;
-            let total = if self.left_out >= COUNTED { format!("more than {total}") } else { total.to_string() };
+            let total = if self.left_out >= COUNTED {
+                format!("more than {total}")
+            } else {
+                total.to_string()
+            };
             let ways = ways.join(", or ");
-            self.text.push_str(&format!("[the first {} of {total} {things}; to see the rest, {ways}]\n", self.listed));
+            self.text.push_str(&format!(
+                "[the first {} of {total} {things}; to see the rest, {ways}]\n",
+                self.listed
+            ));
         }
         (self.text, self.left_out > 0)
     }
@@ -82,7 +90,9 @@ impl Listing {
 
 /// A name with its control characters escaped: it may hold line breaks, and must not pass for two.
 pub fn one_line(name: &str) -> String {
-    name.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+    name.chars()
+        .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
+        .collect()
 }
 
 #[cfg(test)]
@@ -102,9 +112,13 @@ mod tests {
         let listing = list(1, &["a", "b", "c"]);
         assert!(listing.is_limited());
         let ways = ["go there".to_owned(), "come here".to_owned()];
-        let expected = "a\n[the first 1 of 3 things; to see the rest, go there, or come here]\n".to_owned();
+        let expected =
+            "a\n[the first 1 of 3 things; to see the rest, go there, or come here]\n".to_owned();
         assert_eq!(listing.into_text("things", &ways), (expected, true));
-        assert_eq!(list(3, &["a", "b", "c"]).into_text("things", &ways), ("a\nb\nc\n".to_owned(), false));
+        assert_eq!(
+            list(3, &["a", "b", "c"]).into_text("things", &ways),
+            ("a\nb\nc\n".to_owned(), false)
+        );
     }
 
     #[test]
@@ -113,7 +127,11 @@ mod tests {
         let listing = list(2000, &vec![long.as_str(); 2000]);
         assert!(!listing.is_limited(), "a higher limit would show no more");
         let (text, truncated) = listing.into_text("things", &[]);
-        assert!(truncated && text.len() < MAX_BYTES + 5000 && text.contains(" of 2000 things"), "{}", text.len());
+        assert!(
+            truncated && text.len() < MAX_BYTES + 5000 && text.contains(" of 2000 things"),
+            "{}",
+            text.len()
+        );
     }
 
     #[test]

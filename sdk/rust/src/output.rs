@@ -38,7 +38,10 @@ impl Output {
 
 impl View {
     /// A table; each row has as many cells as the header.
-    pub fn table<H: Into<String>>(header: impl IntoIterator<Item = H>, rows: Vec<Vec<String>>) -> Self {
+    pub fn table<H: Into<String>>(
+        header: impl IntoIterator<Item = H>,
+        rows: Vec<Vec<String>>,
+    ) -> Self {
         Self::Table(Table { header: header.into_iter().map(Into::into).collect(), rows })
     }
 }

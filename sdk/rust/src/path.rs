@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// A path below the root of the workspace, such as `src/main.rs`.
 ///
-/// Its schema is marked, so that the host refuses paths that leave the workspace, can show them and can order calls by
-/// them. Use it for every argument that is a path; it opens as any path does.
+/// Its schema is marked, so that the host refuses paths that leave the workspace, can show them and
+/// can order calls by them. Use it for every argument that is a path; it opens as any path does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct WorkspacePath(String);
@@ -21,7 +21,8 @@ impl WorkspacePath {
         &self.0
     }
 
-    /// As the lent interfaces want it: the workspace itself, which a model may call `.` or `./`, is the empty string.
+    /// As the lent interfaces want it: the workspace itself, which a model may call `.` or `./`, is
+    /// the empty string.
     pub fn below_root(&self) -> &str {
         match self.0.trim_end_matches('/') {
             "" | "." => "",

@@ -7,15 +7,18 @@ use serde_json::Value;
 
 /// The schema of `T` as JSON text.
 ///
-/// Each token of it is sent with every request to the model, so what says nothing to a model goes: the names of Rust
-/// types, the width of integers, the schema's own address, defaults that are empty. The struct's documentation goes too; the tool has
-/// a description.
+/// Each token of it is sent with every request to the model, so what says nothing to a model goes:
+/// the names of Rust types, the width of integers, the schema's own address, defaults that are
+/// empty. The struct's documentation goes too; the tool has a description.
 pub(crate) fn of<T: JsonSchema>() -> String {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
-    let mut schema = settings.with_transform(RecursiveTransform(strip)).into_generator().into_root_schema_for::<T>();
+    let mut schema = settings
+        .with_transform(RecursiveTransform(strip))
+        .into_generator()
+        .into_root_schema_for::<T>();
     schema.remove("description");
     schema.to_value().to_string()
 }

@@ -1,8 +1,9 @@
-//! A few texts that this tool finds again at its next call of the session, and nobody else ever sees.
-//! Needs [`Capability::KeepState`](crate::Capability::KeepState).
+//! A few texts that this tool finds again at its next call of the session, and nobody else ever
+//! sees. Needs [`Capability::KeepState`](crate::Capability::KeepState).
 //!
-//! A key is 1 to 64 characters of `a-z`, `A-Z`, `0-9`, `.`, `_`, `/` and `-`. A value has at most 64 KiB, and a tool at most 256 keys
-//! and 256 KiB in all. Calls of a tool that keeps state never run beside each other.
+//! A key is 1 to 64 characters of `a-z`, `A-Z`, `0-9`, `.`, `_`, `/` and `-`. A value has at most
+//! 64 KiB, and a tool at most 256 keys and 256 KiB in all. Calls of a tool that keeps state never
+//! run beside each other.
 
 pub use crate::bindings::cofferdam::plugin::state::StateError;
 
@@ -36,15 +37,16 @@ pub fn keys() -> Result<Vec<String>, StateError> {
 pub fn load<T: DeserializeOwned + Default>(key: &str) -> Result<T, ToolError> {
     match get(key)? {
         None => Ok(T::default()),
-        Some(text) => {
-            serde_json::from_str(&text).map_err(|error| ToolError::failed(format!("what is kept as `{key}` cannot be read: {error}")))
-        }
+        Some(text) => serde_json::from_str(&text).map_err(|error| {
+            ToolError::failed(format!("what is kept as `{key}` cannot be read: {error}"))
+        }),
     }
 }
 
 /// Keeps a value as JSON.
 pub fn save<T: Serialize>(key: &str, value: &T) -> Result<(), ToolError> {
-    let text = serde_json::to_string(value).map_err(|error| ToolError::failed(format!("`{key}` cannot be kept: {error}")))?;
+    let text = serde_json::to_string(value)
+        .map_err(|error| ToolError::failed(format!("`{key}` cannot be kept: {error}")))?;
     Ok(set(key, &text)?)
 }
 

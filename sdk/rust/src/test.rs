@@ -1,7 +1,8 @@
 //! Calling a tool in a native test, as the host calls it in a component.
 //!
-//! A [`Host`] has a workspace in a temporary folder, keeps state between calls, and answers commands, plans and tasks as the test says.
-//! A tool gets what it asks for in [`Tool::capabilities`] and nothing else, so that a capability which was forgotten shows.
+//! A [`Host`] has a workspace in a temporary folder, keeps state between calls, and answers
+//! commands, plans and tasks as the test says. A tool gets what it asks for in
+//! [`Tool::capabilities`] and nothing else, so that a capability which was forgotten shows.
 //!
 //! ```
 //! use cofferdam_sdk::commands::{self, Command, Finished};
@@ -86,41 +87,57 @@ impl Host {
 
     /// With somebody who runs the tool's commands.
     #[must_use]
-    pub fn on_command(mut self, run: impl FnMut(&Command) -> Result<Finished, CommandError> + 'static) -> Self {
+    pub fn on_command(
+        mut self,
+        run: impl FnMut(&Command) -> Result<Finished, CommandError> + 'static,
+    ) -> Self {
         self.lender().command = Some(Box::new(run));
         self
     }
 
     /// With a user who answers the tool's plans.
     #[must_use]
-    pub fn on_plan(mut self, present: impl FnMut(&str) -> Result<String, PlanError> + 'static) -> Self {
+    pub fn on_plan(
+        mut self,
+        present: impl FnMut(&str) -> Result<String, PlanError> + 'static,
+    ) -> Self {
         self.lender().plan = Some(Box::new(present));
         self
     }
 
     /// With a sub-agent that works on the tool's tasks.
     #[must_use]
-    pub fn on_task(mut self, delegate: impl FnMut(&str) -> Result<Answer, AgentError> + 'static) -> Self {
+    pub fn on_task(
+        mut self,
+        delegate: impl FnMut(&str) -> Result<Answer, AgentError> + 'static,
+    ) -> Self {
         self.lender().task = Some(Box::new(delegate));
         self
     }
 
     /// With a network that answers the tool's requests.
     #[must_use]
-    pub fn on_request(mut self, send: impl FnMut(&Request) -> Result<Response, HttpError> + 'static) -> Self {
+    pub fn on_request(
+        mut self,
+        send: impl FnMut(&Request) -> Result<Response, HttpError> + 'static,
+    ) -> Self {
         self.lender().request = Some(Box::new(send));
         self
     }
 
-    /// Calls a tool with the JSON text of its input. The calls of all hosts of a process wait for each other.
+    /// Calls a tool with the JSON text of its input. The calls of all hosts of a process wait for
+    /// each other.
     ///
     /// # Panics
     ///
-    /// If the tool does, or if it uses something that it asks for and this host was not told how to answer.
+    /// If the tool does, or if it uses something that it asks for and this host was not told how to
+    /// answer.
     pub fn call<T: Tool>(&mut self, input: &str) -> Result<Output, ToolError> {
         let _one_at_a_time = WORKING_DIRECTORY.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = T::capabilities();
-        let sees_files = asked.iter().any(|asked| matches!(asked, Capability::ReadFiles | Capability::WriteFiles));
+        let sees_files = asked
+            .iter()
+            .any(|asked| matches!(asked, Capability::ReadFiles | Capability::WriteFiles));
         // Without files there is no directory to be in; an empty one shows the same.
         let nowhere = (!sees_files).then(Folder::new);
         let _inside = nowhere.as_ref().unwrap_or(&self.folder).enter();
@@ -139,7 +156,8 @@ impl Host {
         std::fs::read_to_string(self.workspace().join(path)).ok()
     }
 
-    /// What the tools of this host keep. All tools of this host share it; in the real one each has its own.
+    /// What the tools of this host keep. All tools of this host share it; in the real one each has
+    /// its own.
     pub fn state(&mut self) -> &mut BTreeMap<String, String> {
         &mut self.lender().state
     }
@@ -198,14 +216,21 @@ mod tests {
         fn call(_: Input) -> Result<Output, ToolError> {
             progress::report("begun");
             let mut said = Vec::new();
-            let mut say = |what: Result<String, ToolError>| said.push(what.unwrap_or_else(|error| format!("{error:?}")));
-            say(Walk::open(&WalkOptions::default())
-                .map_err(ToolError::from)
-                .map(|mut walk| walk.entries().flatten().map(|entry| entry.path).collect::<Vec<_>>().join(" ")));
-            say(state::set("k", "v").and_then(|()| state::get("k")).map(Option::unwrap_or_default).map_err(ToolError::from));
+            let mut say = |what: Result<String, ToolError>| {
+                said.push(what.unwrap_or_else(|error| format!("{error:?}")))
+            };
+            say(Walk::open(&WalkOptions::default()).map_err(ToolError::from).map(|mut walk| {
+                walk.entries().flatten().map(|entry| entry.path).collect::<Vec<_>>().join(" ")
+            }));
+            say(state::set("k", "v")
+                .and_then(|()| state::get("k"))
+                .map(Option::unwrap_or_default)
+                .map_err(ToolError::from));
             say(agents::delegate("look").map(|answer| answer.text).map_err(ToolError::from));
             say(plans::present("1. Go").map_err(ToolError::from));
-            say(crate::commands::run(&Command::new("date")).map(|finished| finished.stdout).map_err(ToolError::from));
+            say(crate::commands::run(&Command::new("date"))
+                .map(|finished| finished.stdout)
+                .map_err(ToolError::from));
             say(crate::http::send(&Request::get("https://example.com"))
                 .map(|response| response.status.to_string())
                 .map_err(ToolError::from));
@@ -228,7 +253,10 @@ mod tests {
     #[test]
     fn a_tool_gets_what_it_asks_for() {
         let mut host = host();
-        assert_eq!(host.call::<All<true>>("{}"), Ok(Output::text("b.txt src src/a.rs\nv\nlooked\nask\ndate\n204")));
+        assert_eq!(
+            host.call::<All<true>>("{}"),
+            Ok(Output::text("b.txt src src/a.rs\nv\nlooked\nask\ndate\n204"))
+        );
         assert_eq!(host.reported(), ["begun"]);
         assert_eq!(host.state().get("k").map(String::as_str), Some("v"));
     }
@@ -253,7 +281,9 @@ mod tests {
 
         fn call(input: Input) -> Result<Output, ToolError> {
             assert!(input.path.as_str() != "panic", "as asked");
-            std::fs::read_to_string(&input.path).map(Output::text).map_err(ToolError::io("read", &input.path))
+            std::fs::read_to_string(&input.path)
+                .map(Output::text)
+                .map_err(ToolError::io("read", &input.path))
         }
     }
 
@@ -295,7 +325,10 @@ mod tests {
                 assert!(matches!(state::set("a key", ""), Err(state::StateError::InvalidKey(_))));
                 assert!(matches!(state::get(""), Err(state::StateError::InvalidKey(_))));
                 let large = "x".repeat(60 << 10);
-                let full = (0..5).map(|n| state::set(&format!("large/{n}"), &large)).filter(Result::is_err).count();
+                let full = (0..5)
+                    .map(|n| state::set(&format!("large/{n}"), &large))
+                    .filter(Result::is_err)
+                    .count();
                 assert_eq!(full, 1, "four times 60 KiB are less than 256 KiB, five times are more");
                 assert!((0..4).all(|n| state::delete(&format!("large/{n}")).is_ok()));
                 let set = (0..300).filter(|n| state::set(&format!("k{n}"), "").is_ok()).count();
@@ -313,7 +346,9 @@ mod tests {
         };
         let before = here();
         let mut host = Host::new().with_file("a/b.txt", "text");
-        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| host.call::<Read>(r#"{"path":"panic"}"#)));
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            host.call::<Read>(r#"{"path":"panic"}"#)
+        }));
         assert!(panicked.is_err());
         assert_eq!(host.call::<Read>(r#"{"path":"a/b.txt"}"#), Ok(Output::text("text")));
         assert_eq!(host.read("a/b.txt").as_deref(), Some("text"));

@@ -1,5 +1,5 @@
-//! The fast road for tools that look at many files: the host walks, and hands over entries or whole files in
-//! large batches. Needs [`Capability::ReadFiles`](crate::Capability::ReadFiles) or
+//! The fast road for tools that look at many files: the host walks, and hands over entries or whole
+//! files in large batches. Needs [`Capability::ReadFiles`](crate::Capability::ReadFiles) or
 //! [`Capability::WriteFiles`](crate::Capability::WriteFiles).
 //!
 //! ```no_run
@@ -17,7 +17,9 @@
 
 mod files;
 
-pub use crate::bindings::cofferdam::plugin::workspace::{Batch, Entry, EntryKind, FilePiece, WalkOptions, WorkspaceError};
+pub use crate::bindings::cofferdam::plugin::workspace::{
+    Batch, Entry, EntryKind, FilePiece, WalkOptions, WorkspaceError,
+};
 pub use files::{File, Files};
 
 use crate::ToolError;
@@ -26,7 +28,8 @@ use crate::lent::workspace as host;
 /// How many entries cross into the plugin at once: each crossing costs more than an entry does.
 const ENTRIES: u32 = 1024;
 
-/// A walk through the workspace in the order of paths. Dropping it ends it; at most 16 are open in a call.
+/// A walk through the workspace in the order of paths. Dropping it ends it; at most 16 are open in
+/// a call.
 #[derive(Debug)]
 pub struct Walk {
     id: u32,
@@ -57,8 +60,12 @@ impl Walk {
         })
     }
 
-    /// The files that are left of the walk, with their contents, about `max_bytes` (64 KiB to 2 MiB) in memory at once.
-    pub fn files(&mut self, max_bytes: u32) -> Files<impl FnMut() -> Result<Batch, WorkspaceError> + '_> {
+    /// The files that are left of the walk, with their contents, about `max_bytes` (64 KiB to 2
+    /// MiB) in memory at once.
+    pub fn files(
+        &mut self,
+        max_bytes: u32,
+    ) -> Files<impl FnMut() -> Result<Batch, WorkspaceError> + '_> {
         Files::new(move || host::next_files(self.id, max_bytes))
     }
 
@@ -95,7 +102,9 @@ impl From<WorkspaceError> for ToolError {
             WorkspaceError::NotFound(message) => Self::NotFound(message),
             WorkspaceError::InvalidGlob(message) => Self::invalid_input("", message),
             WorkspaceError::Denied(denial) => Self::Denied(denial),
-            WorkspaceError::InvalidWalk(message) | WorkspaceError::Failed(message) => Self::Failed(message),
+            WorkspaceError::InvalidWalk(message) | WorkspaceError::Failed(message) => {
+                Self::Failed(message)
+            }
         }
     }
 }

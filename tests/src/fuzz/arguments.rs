@@ -1,11 +1,11 @@
 //! Checking the arguments of a call.
 
-use cofferdam::tools::fuzzing::{Checked, check_arguments};
+use cofferdam::tools::fuzzing::{FuzzedCheck, check_arguments};
 
 use super::fields;
 
 /// Letters that a refusal may have: a model reads it, and pays for it.
-const LONGEST_REFUSAL: usize = 8_000;
+const MAX_ERROR_CHARS: usize = 8_000;
 
 /// The fields: the schema of a tool, and the arguments of a call.
 ///
@@ -15,10 +15,14 @@ pub fn arguments(data: &[u8]) {
     let Some([schema, arguments]) = fields(data) else { return };
     let checked = check_arguments(schema, arguments);
     match &checked {
-        Checked::NoSchema(problem) | Checked::Refused(problem) => {
-            assert!(!problem.is_empty() && problem.chars().count() <= LONGEST_REFUSAL, "{} letters", problem.chars().count());
+        FuzzedCheck::InvalidSchema(problem) | FuzzedCheck::Invalid(problem) => {
+            assert!(
+                !problem.is_empty() && problem.chars().count() <= MAX_ERROR_CHARS,
+                "{} letters",
+                problem.chars().count()
+            );
         }
-        Checked::Fit(paths) => assert!(*paths <= arguments.len()),
+        FuzzedCheck::Valid(paths) => assert!(*paths <= arguments.len()),
     }
     assert_eq!(check_arguments(schema, arguments), checked);
 }

@@ -5,7 +5,8 @@ use cofferdam::session::fuzzing::read_journal;
 
 /// The first two bytes say where a crash cuts the journal that the rest is.
 ///
-/// - What is read is a valid conversation, and stays what it is when it is stored and read again.
+/// - What is read is a valid conversation, and stays what it is when it is stored and read
+///   again.
 /// - A journal that can be read can be read wherever it is torn.
 pub fn journal(data: &[u8]) {
     let Some((cut, bytes)) = data.split_first_chunk::<2>() else { return };

@@ -1,7 +1,7 @@
 //! What must hold of any bytes at all, one function for each fuzz target of `tests/fuzz`.
 //!
-//! They are functions of this crate, so that `cargo test` runs them too, on the committed corpora and on what random
-//! changes make of these; a fuzzer needs a compiler of its own and a long night.
+//! They are functions of this crate, so that `cargo test` runs them too, on the committed corpora
+//! and on what random changes make of these; a fuzzer needs a compiler of its own and a long night.
 
 #![expect(clippy::expect_used, reason = "what must hold and does not is what a fuzzer looks for")]
 
@@ -23,8 +23,14 @@ pub use stream::stream;
 pub type Target = fn(&[u8]);
 
 /// Every target: its name, which is that of its corpus too, and its function.
-pub const TARGETS: [(&str, Target); 6] =
-    [("arguments", arguments), ("journal", journal), ("paths", paths), ("policy", policy), ("repair", repair), ("stream", stream)];
+pub const TARGETS: [(&str, Target); 6] = [
+    ("arguments", arguments),
+    ("journal", journal),
+    ("paths", paths),
+    ("policy", policy),
+    ("repair", repair),
+    ("stream", stream),
+];
 
 /// Parts the fields of an input: ASCII's own separator, which no text that matters has.
 const SEPARATOR: char = '\u{1e}';

@@ -1,10 +1,10 @@
 //! Mending a conversation that somebody else wrote.
 
-use cofferdam::conversation::{Block, Content, Transcript, validate};
+use cofferdam::conversation::{ResultContent, Transcript, TurnContentBlock, validate};
 use serde_json::Value;
 
-/// Whatever is read as a conversation is a valid one, mending it twice is mending it once, and no prompt, text or
-/// result is missing.
+/// Whatever is read as a conversation is a valid one, mending it twice is mending it once,
+/// and no prompt, text or result is missing.
 pub fn repair(data: &[u8]) {
     let Ok(mended) = serde_json::from_slice::<Transcript>(data) else { return };
     assert_eq!(validate(&mended), Ok(()));
@@ -13,39 +13,46 @@ pub fn repair(data: &[u8]) {
     assert_eq!(twice, mended);
 
     let Ok(found) = serde_json::from_slice::<Value>(data) else { return };
-    let kept = texts(&mended);
-    for text in found_texts(&found) {
+    let kept = transcript_texts(&mended);
+    for text in json_texts(&found) {
         assert!(kept.iter().any(|kept| kept.contains(&text)), "{text:?} was lost");
     }
 }
 
-fn texts(transcript: &Transcript) -> Vec<String> {
+fn transcript_texts(transcript: &Transcript) -> Vec<String> {
     let mut texts = Vec::new();
     for exchange in transcript.exchanges() {
         texts.push(exchange.prompt().to_owned());
         for block in exchange.turns().iter().flat_map(|turn| turn.blocks()) {
             match block {
-                Block::Text(text) => texts.push(text.clone()),
-                Block::Reasoning(_) => {}
-                Block::Call(answered) => texts.extend(answered.result.content.iter().filter_map(|content| match content {
-                    Content::Text(text) => Some(text.clone()),
-                    Content::Image { .. } => None,
-                })),
+                TurnContentBlock::Text(text) => texts.push(text.clone()),
+                TurnContentBlock::Reasoning(_) => {}
+                TurnContentBlock::Call(answered) => texts.extend(
+                    answered.result.content.iter().filter_map(|content| match content {
+                        ResultContent::Text(text) => Some(text.clone()),
+                        ResultContent::Image { .. } => None,
+                    }),
+                ),
             }
         }
     }
     texts
 }
 
-/// Where the format has texts. Of a key that is there twice the reader refuses the file, so the last one is the only one.
-fn found_texts(found: &Value) -> Vec<String> {
+/// Where the format has texts. Of a key that is there twice the reader refuses the file, so the
+/// last one is the only one.
+fn json_texts(found: &Value) -> Vec<String> {
     let mut texts = Vec::new();
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     for exchange in list(&found["exchanges"]) {
         texts.extend(exchange["prompt"].as_str().map(str::to_owned));
         for block in list(&exchange["turns"]).iter().flat_map(|turn| list(&turn["blocks"])) {
             texts.extend(block["text"].as_str().map(str::to_owned));
-            texts.extend(list(&block["call"]["result"]["content"]).iter().filter_map(|piece| Some(piece["text"].as_str()?.to_owned())));
+            texts.extend(
+                list(&block["call"]["result"]["content"])
+                    .iter()
+                    .filter_map(|piece| Some(piece["text"].as_str()?.to_owned())),
+            );
         }
     }
     texts.retain(|text| !text.trim().is_empty());

@@ -3,32 +3,36 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use cofferdam::policy::Question;
-use cofferdam::tools::{Answer, Approver};
+use cofferdam::policy::ApprovalQuestion;
+use cofferdam::tools::{ApprovalAnswer, Approver};
 
-/// Answers questions by a list, with *no* once the list is at its end, and remembers what was asked.
+/// Answers questions by a list, with *no* once the list is at its end, and remembers what was
+/// asked.
 #[derive(Debug, Default)]
-pub struct Scripted {
-    answers: Mutex<VecDeque<Answer>>,
-    asked: Mutex<Vec<Question>>,
+pub struct ScriptedApprover {
+    answers: Mutex<VecDeque<ApprovalAnswer>>,
+    questions: Mutex<Vec<ApprovalQuestion>>,
 }
 
-impl Scripted {
+impl ScriptedApprover {
     /// With these answers.
-    pub fn with(answers: impl IntoIterator<Item = Answer>) -> Self {
-        Self { answers: Mutex::new(answers.into_iter().collect()), asked: Mutex::default() }
+    pub fn with_answers(answers: impl IntoIterator<Item = ApprovalAnswer>) -> Self {
+        Self { answers: Mutex::new(answers.into_iter().collect()), questions: Mutex::default() }
     }
 
     /// What was asked so far.
-    pub fn asked(&self) -> Vec<Question> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn questions(&self) -> Vec<ApprovalQuestion> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl Approver for Scripted {
-    fn ask<'a>(&'a self, question: &'a Question) -> std::pin::Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(question.clone());
+impl Approver for ScriptedApprover {
+    fn ask_pages<'a>(
+        &'a self,
+        question: &'a ApprovalQuestion,
+    ) -> std::pin::Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner).push(question.clone());
         let next = self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        Box::pin(async move { next.unwrap_or(Answer::No { guidance: None }) })
+        Box::pin(async move { next.unwrap_or(ApprovalAnswer::No { guidance: None }) })
     }
 }

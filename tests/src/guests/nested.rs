@@ -29,48 +29,49 @@ const IMPORTS: [(&str, &str); 2] = [
 const TOOLS: &str = "cofferdam:plugin/tools@0.1.0";
 
 /// A component around another one, with these definitions of its own before it.
-pub fn around(inner: &[u8], definitions: &str) -> Vec<u8> {
+pub fn wrap_component(inner: &[u8], definitions: &str) -> Vec<u8> {
     let holds = |name: &str| inner.windows(name.len()).any(|window| window == name.as_bytes());
     let imports: Vec<_> = IMPORTS.iter().filter(|(name, _)| holds(name)).collect();
     let texts: String = imports.iter().map(|(_, text)| *text).collect();
-    let mut outer = wat::parse_str(format!("(component {texts}\n{definitions})")).unwrap_or_else(|error| panic!("{error}"));
-    section(&mut outer, 4, inner);
+    let mut outer = wat::parse_str(format!("(component {texts}\n{definitions})"))
+        .unwrap_or_else(|error| panic!("{error}"));
+    push_section(&mut outer, 4, inner);
     // Instantiates component 0 with the imported instances by their names.
     let mut instance = vec![1, 0, 0];
-    number(&mut instance, imports.len());
+    push_leb128(&mut instance, imports.len());
     for (at, (import, _)) in imports.iter().enumerate() {
-        name(&mut instance, import);
+        push_name(&mut instance, import);
         instance.push(5);
-        number(&mut instance, at);
+        push_leb128(&mut instance, at);
     }
-    section(&mut outer, 5, &instance);
+    push_section(&mut outer, 5, &instance);
     // Takes its tools, and exports them under the same name.
     let mut alias = vec![1, 5, 0];
-    number(&mut alias, imports.len());
-    name(&mut alias, TOOLS);
-    section(&mut outer, 6, &alias);
+    push_leb128(&mut alias, imports.len());
+    push_name(&mut alias, TOOLS);
+    push_section(&mut outer, 6, &alias);
     let mut export = vec![1, 0];
-    name(&mut export, TOOLS);
+    push_name(&mut export, TOOLS);
     export.push(5);
-    number(&mut export, imports.len() + 1);
+    push_leb128(&mut export, imports.len() + 1);
     export.push(0);
-    section(&mut outer, 11, &export);
+    push_section(&mut outer, 11, &export);
     outer
 }
 
-fn section(component: &mut Vec<u8>, id: u8, content: &[u8]) {
+fn push_section(component: &mut Vec<u8>, id: u8, content: &[u8]) {
     component.push(id);
-    number(component, content.len());
+    push_leb128(component, content.len());
     component.extend_from_slice(content);
 }
 
-fn name(bytes: &mut Vec<u8>, name: &str) {
-    number(bytes, name.len());
+fn push_name(bytes: &mut Vec<u8>, name: &str) {
+    push_leb128(bytes, name.len());
     bytes.extend_from_slice(name.as_bytes());
 }
 
 /// In LEB128.
-fn number(bytes: &mut Vec<u8>, mut number: usize) {
+fn push_leb128(bytes: &mut Vec<u8>, mut number: usize) {
     loop {
         let low = u8::try_from(number & 0x7f).expect("seven bits");
         number >>= 7;

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::Seen;
-use super::history::{NOTE, PLACEHOLDER, Piece};
-use super::script::{Block, Said, Stop, pieces};
+use super::ReceivedResult;
+use super::history::{HistoryItem, NOTE_PREFIX, PLACEHOLDER};
+use super::script::{ContentBlock, ResponseContent, StopReason, split_text};
 
 /// The events of a response before its end, and those of its end.
-pub(super) fn events(said: &Said, number: usize) -> (Vec<String>, Vec<String>) {
+pub(super) fn events(said: &ResponseContent, number: usize) -> (Vec<String>, Vec<String>) {
     let chunk = |delta: Value, finish: Option<&str>| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
         format!(
@@ -15,17 +15,26 @@ pub(super) fn events(said: &Said, number: usize) -> (Vec<String>, Vec<String>) {
             json!({"id": format!("chatcmpl-{number}"), "object": "chat.completion.chunk", "choices": [choice], "usage": null})
         )
     };
-    let mut before = vec![": the stream begins\n\n".to_owned(), chunk(json!({"role": "assistant", "content": ""}), None)];
+    let mut before = vec![
+        ": the stream begins\n\n".to_owned(),
+        chunk(json!({"role": "assistant", "content": ""}), None),
+    ];
     let mut calls = Vec::new();
     for block in &said.blocks {
         match block {
-            Block::Text(text) => before.extend(pieces(text).iter().map(|piece| chunk(json!({"content": piece}), None))),
-            Block::Thinking(text) => before.extend(pieces(text).iter().map(|piece| chunk(json!({"reasoning_content": piece}), None))),
-            Block::Call { id, name, arguments } => {
+            ContentBlock::Text(text) => before.extend(
+                split_text(text).iter().map(|piece| chunk(json!({"content": piece}), None)),
+            ),
+            ContentBlock::Thinking(text) => before.extend(
+                split_text(text)
+                    .iter()
+                    .map(|piece| chunk(json!({"reasoning_content": piece}), None)),
+            ),
+            ContentBlock::Call { id, name, arguments } => {
                 let id = id.clone().unwrap_or_else(|| format!("call_{number}_{}", calls.len() + 1));
                 let begun = json!({"index": calls.len(), "id": id, "type": "function", "function": {"name": name, "arguments": ""}});
                 before.push(chunk(json!({"tool_calls": [begun]}), None));
-                calls.push(pieces(arguments));
+                calls.push(split_text(arguments));
             }
         }
     }
@@ -33,20 +42,26 @@ pub(super) fn events(said: &Said, number: usize) -> (Vec<String>, Vec<String>) {
     for round in 0..calls.iter().map(Vec::len).max().unwrap_or_default() {
         for (index, pieces) in calls.iter().enumerate() {
             if let Some(piece) = pieces.get(round) {
-                before.push(chunk(json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}), None));
+                before.push(chunk(
+                    json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}),
+                    None,
+                ));
             }
         }
     }
     let finish = match said.stop {
-        Some(Stop::Length) => "length",
-        Some(Stop::Withheld) => "content_filter",
+        Some(StopReason::Length) => "length",
+        Some(StopReason::ContentFilter) => "content_filter",
         None if calls.is_empty() => "stop",
         None => "tool_calls",
     };
     let mut end = vec![chunk(json!({}), Some(finish))];
     if let Some((input, output)) = said.usage {
         let usage = json!({"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output});
-        end.push(format!("data: {}\n\n", json!({"id": format!("chatcmpl-{number}"), "choices": [], "usage": usage})));
+        end.push(format!(
+            "data: {}\n\n",
+            json!({"id": format!("chatcmpl-{number}"), "choices": [], "usage": usage})
+        ));
     }
     end.push("data: [DONE]\n\n".to_owned());
     (before, end)
@@ -64,51 +79,73 @@ fn messages(body: &Value) -> &[Value] {
     body["messages"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-pub(super) fn system(body: &Value) -> String {
-    messages(body).iter().find(|m| m["role"] == "system").and_then(|m| m["content"].as_str()).unwrap_or_default().to_owned()
+pub(super) fn system_prompt(body: &Value) -> String {
+    messages(body)
+        .iter()
+        .find(|m| m["role"] == "system")
+        .and_then(|m| m["content"].as_str())
+        .unwrap_or_default()
+        .to_owned()
 }
 
-pub(super) fn tools(body: &Value) -> Vec<String> {
-    body["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["function"]["name"].as_str()).map(str::to_owned).collect()
+pub(super) fn tool_names(body: &Value) -> Vec<String> {
+    body["tools"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|tool| tool["function"]["name"].as_str())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The results of the newest assistant message.
-pub(super) fn results(body: &Value) -> Vec<Seen> {
+pub(super) fn tool_results(body: &Value) -> Vec<ReceivedResult> {
     let messages = messages(body);
-    let newest = messages.iter().rposition(|m| m["role"] == "assistant").map_or(messages.len(), |at| at + 1);
+    let newest =
+        messages.iter().rposition(|m| m["role"] == "assistant").map_or(messages.len(), |at| at + 1);
     let seen = |message: &Value| {
         let text = message["content"].as_str().unwrap_or_default();
         let id = message["tool_call_id"].as_str().unwrap_or_default().to_owned();
         match text.strip_prefix("Error: ") {
-            Some(text) => Seen { id, text: text.to_owned(), is_error: true },
-            None => Seen { id, text: text.to_owned(), is_error: false },
+            Some(text) => ReceivedResult { id, text: text.to_owned(), is_error: true },
+            None => ReceivedResult { id, text: text.to_owned(), is_error: false },
         }
     };
     messages[newest..].iter().filter(|m| m["role"] == "tool").map(seen).collect()
 }
 
 pub(super) fn user_texts(body: &Value) -> Vec<String> {
-    messages(body).iter().filter(|m| m["role"] == "user").filter_map(|m| m["content"].as_str()).map(str::to_owned).collect()
+    messages(body)
+        .iter()
+        .filter(|m| m["role"] == "user")
+        .filter_map(|m| m["content"].as_str())
+        .map(str::to_owned)
+        .collect()
 }
 
-/// All that was said, piece by piece, without what belongs to one request only: the system prompt, and a note.
-pub(super) fn pieces_of_history(body: &Value) -> Vec<Piece> {
+/// All that was said, piece by piece, without what belongs to one request only: the system prompt,
+/// and a note.
+pub(super) fn history_items(body: &Value) -> Vec<HistoryItem> {
     let mut pieces = Vec::new();
     for message in messages(body) {
         pieces.push(match (message["role"].as_str(), message["content"].as_str()) {
             (Some("system"), _) => continue,
-            (Some("user"), Some(text)) => Piece::User(text.to_owned()),
+            (Some("user"), Some(text)) => HistoryItem::User(text.to_owned()),
             (Some("tool"), Some(text)) => {
                 let mut frame = message.clone();
                 frame["content"] = text.starts_with("Error: ").into();
                 let is_left_out = text.strip_prefix("Error: ").unwrap_or(text) == PLACEHOLDER;
-                Piece::Result { whole: message.clone(), frame, is_left_out }
+                HistoryItem::Result {
+                    result: message.clone(),
+                    without_text: frame,
+                    is_pruned: is_left_out,
+                }
             }
-            _ => Piece::Other(message.clone()),
+            _ => HistoryItem::Other(message.clone()),
         });
     }
-    if let Some(Piece::User(text)) = pieces.last_mut()
-        && let Some(at) = text.rfind(NOTE)
+    if let Some(HistoryItem::User(text)) = pieces.last_mut()
+        && let Some(at) = text.rfind(NOTE_PREFIX)
     {
         text.truncate(text[..at].trim_end_matches("\n\n").len());
         if text.is_empty() {

@@ -6,7 +6,7 @@ use super::{Provider, anthropic, openai, responses};
 
 /// One request.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct ReceivedRequest {
     /// Whose format it has.
     pub provider: Provider,
     /// The path of its address.
@@ -19,7 +19,7 @@ pub struct Request {
 
 /// A result as the model sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct ReceivedResult {
     /// Whose result it is.
     pub id: String,
     /// Without the mark of an error.
@@ -28,42 +28,42 @@ pub struct Seen {
     pub is_error: bool,
 }
 
-impl Request {
+impl ReceivedRequest {
     /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(is, _)| is == name).map(|(_, value)| value.as_str())
     }
 
     /// The system prompt.
-    pub fn system(&self) -> String {
+    pub fn system_prompt(&self) -> String {
         match self.provider {
-            Provider::OpenAi => openai::system(&self.body),
-            Provider::Anthropic => anthropic::system(&self.body),
-            Provider::Responses => responses::system(&self.body),
+            Provider::OpenAi => openai::system_prompt(&self.body),
+            Provider::Anthropic => anthropic::system_prompt(&self.body),
+            Provider::Responses => responses::system_prompt(&self.body),
         }
     }
 
     /// The names of the tools that are offered.
-    pub fn tools(&self) -> Vec<String> {
+    pub fn tool_names(&self) -> Vec<String> {
         match self.provider {
-            Provider::OpenAi => openai::tools(&self.body),
-            Provider::Anthropic => anthropic::tools(&self.body),
-            Provider::Responses => responses::tools(&self.body),
+            Provider::OpenAi => openai::tool_names(&self.body),
+            Provider::Anthropic => anthropic::tool_names(&self.body),
+            Provider::Responses => responses::tool_names(&self.body),
         }
     }
 
     /// Whether the model may call them.
-    pub fn lets_call(&self) -> bool {
+    pub fn allows_calls(&self) -> bool {
         let choice = &self.body["tool_choice"];
         choice.as_str().or(choice["type"].as_str()) != Some("none")
     }
 
     /// The results of the newest assistant message, in their order.
-    pub fn results(&self) -> Vec<Seen> {
+    pub fn tool_results(&self) -> Vec<ReceivedResult> {
         match self.provider {
-            Provider::OpenAi => openai::results(&self.body),
-            Provider::Anthropic => anthropic::results(&self.body),
-            Provider::Responses => responses::results(&self.body),
+            Provider::OpenAi => openai::tool_results(&self.body),
+            Provider::Anthropic => anthropic::tool_results(&self.body),
+            Provider::Responses => responses::tool_results(&self.body),
         }
     }
 
@@ -77,7 +77,7 @@ impl Request {
     }
 
     /// How often a text stands anywhere in the body.
-    pub fn count(&self, text: &str) -> usize {
+    pub fn count_occurrences(&self, text: &str) -> usize {
         let quoted = Value::from(text).to_string();
         self.body.to_string().matches(quoted.trim_matches('"')).count()
     }

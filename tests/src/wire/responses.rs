@@ -2,47 +2,66 @@
 
 use serde_json::{Value, json};
 
-use super::Seen;
-use super::history::{NOTE, PLACEHOLDER, Piece};
-use super::script::{Block, Said, Stop, pieces};
+use super::ReceivedResult;
+use super::history::{HistoryItem, NOTE_PREFIX, PLACEHOLDER};
+use super::script::{ContentBlock, ResponseContent, StopReason, split_text};
 
 /// The events of a response before its end, and those of its end.
-pub(super) fn events(said: &Said, number: usize) -> (Vec<String>, Vec<String>) {
-    let mut before = vec![event("response.created", json!({"response": {"id": format!("resp_{number}"), "status": "in_progress"}}))];
+pub(super) fn events(said: &ResponseContent, number: usize) -> (Vec<String>, Vec<String>) {
+    let mut before = vec![event(
+        "response.created",
+        json!({"response": {"id": format!("resp_{number}"), "status": "in_progress"}}),
+    )];
     let (mut calls, mut output) = (Vec::new(), Vec::new());
     for (index, block) in said.blocks.iter().enumerate() {
-        let add = |item: &Value| event("response.output_item.added", json!({"output_index": index, "item": item}));
-        let done = |item: &Value| event("response.output_item.done", json!({"output_index": index, "item": item}));
+        let add = |item: &Value| {
+            event("response.output_item.added", json!({"output_index": index, "item": item}))
+        };
+        let done = |item: &Value| {
+            event("response.output_item.done", json!({"output_index": index, "item": item}))
+        };
         let delta = |kind: &str, key: &str, piece: &str| {
-            event(kind, json!({"output_index": index, "item_id": format!("item_{number}_{index}"), key: 0, "delta": piece}))
+            event(
+                kind,
+                json!({"output_index": index, "item_id": format!("item_{number}_{index}"), key: 0, "delta": piece}),
+            )
         };
         let item = match block {
-            Block::Text(text) => {
+            ContentBlock::Text(text) => {
                 let message = |text: &str| {
                     let content = json!([{"type": "output_text", "text": text, "annotations": []}]);
                     json!({"type": "message", "id": format!("msg_{number}_{index}"), "role": "assistant", "content": content})
                 };
                 before.push(add(&message("")));
-                before.extend(pieces(text).iter().map(|piece| delta("response.output_text.delta", "content_index", piece)));
+                before.extend(
+                    split_text(text)
+                        .iter()
+                        .map(|piece| delta("response.output_text.delta", "content_index", piece)),
+                );
                 before.push(done(&message(text)));
                 message(text)
             }
-            Block::Thinking(text) => {
+            ContentBlock::Thinking(text) => {
                 let thought = |summary: Value, sealed: &str| json!({"type": "reasoning", "id": format!("rs_{number}_{index}"), "summary": summary, "encrypted_content": sealed});
                 before.push(add(&thought(json!([]), "not whole")));
-                before.extend(pieces(text).iter().map(|piece| delta("response.reasoning_summary_text.delta", "summary_index", piece)));
-                let whole = thought(json!([{"type": "summary_text", "text": text}]), &format!("sealed-{number}-{index}"));
+                before.extend(split_text(text).iter().map(|piece| {
+                    delta("response.reasoning_summary_text.delta", "summary_index", piece)
+                }));
+                let whole = thought(
+                    json!([{"type": "summary_text", "text": text}]),
+                    &format!("sealed-{number}-{index}"),
+                );
                 before.push(done(&whole));
                 whole
             }
-            Block::Call { id, name, arguments } => {
+            ContentBlock::Call { id, name, arguments } => {
                 let id = id.clone().unwrap_or_else(|| format!("call_{number}_{}", calls.len() + 1));
                 let call = |arguments: &str| {
                     let item = format!("fc_{number}_{index}");
                     json!({"type": "function_call", "id": item, "call_id": id, "name": name, "arguments": arguments})
                 };
                 before.push(add(&call("")));
-                calls.push((index, pieces(arguments), done(&call(arguments))));
+                calls.push((index, split_text(arguments), done(&call(arguments))));
                 call(arguments)
             }
         };
@@ -60,14 +79,15 @@ pub(super) fn events(said: &Said, number: usize) -> (Vec<String>, Vec<String>) {
     before.extend(calls.into_iter().map(|(_, _, done)| done));
     let mut response = json!({"id": format!("resp_{number}"), "output": output});
     if let Some((input, tokens)) = said.usage {
-        response["usage"] = json!({"input_tokens": input, "output_tokens": tokens, "total_tokens": input + tokens});
+        response["usage"] =
+            json!({"input_tokens": input, "output_tokens": tokens, "total_tokens": input + tokens});
     }
     let kind = match said.stop {
-        Some(Stop::Length) => {
+        Some(StopReason::Length) => {
             response["incomplete_details"] = json!({"reason": "max_output_tokens"});
             "incomplete"
         }
-        Some(Stop::Withheld) => {
+        Some(StopReason::ContentFilter) => {
             response["incomplete_details"] = json!({"reason": "content_filter"});
             "incomplete"
         }
@@ -94,47 +114,69 @@ fn is_result(item: &Value) -> bool {
     item["type"] == "function_call_output"
 }
 
-pub(super) fn system(body: &Value) -> String {
+pub(super) fn system_prompt(body: &Value) -> String {
     body["instructions"].as_str().unwrap_or_default().to_owned()
 }
 
-pub(super) fn tools(body: &Value) -> Vec<String> {
-    body["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect()
+pub(super) fn tool_names(body: &Value) -> Vec<String> {
+    body["tools"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|tool| tool["name"].as_str())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The results of the newest calls.
-pub(super) fn results(body: &Value) -> Vec<Seen> {
-    let newest = items(body).iter().rposition(|item| item["type"] == "function_call").map_or(items(body).len(), |at| at + 1);
+pub(super) fn tool_results(body: &Value) -> Vec<ReceivedResult> {
+    let newest = items(body)
+        .iter()
+        .rposition(|item| item["type"] == "function_call")
+        .map_or(items(body).len(), |at| at + 1);
     let seen = |item: &Value| {
         let text = item["output"].as_str().unwrap_or_default();
         let id = item["call_id"].as_str().unwrap_or_default().to_owned();
         match text.strip_prefix("Error: ") {
-            Some(text) => Seen { id, text: text.to_owned(), is_error: true },
-            None => Seen { id, text: text.to_owned(), is_error: false },
+            Some(text) => ReceivedResult { id, text: text.to_owned(), is_error: true },
+            None => ReceivedResult { id, text: text.to_owned(), is_error: false },
         }
     };
     items(body)[newest..].iter().filter(|item| is_result(item)).map(seen).collect()
 }
 
 pub(super) fn user_texts(body: &Value) -> Vec<String> {
-    items(body).iter().filter(|item| item["role"] == "user").filter_map(|item| item["content"].as_str()).map(str::to_owned).collect()
+    items(body)
+        .iter()
+        .filter(|item| item["role"] == "user")
+        .filter_map(|item| item["content"].as_str())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// All that was said, piece by piece, without what belongs to one request only: a note.
-pub(super) fn pieces_of_history(body: &Value) -> Vec<Piece> {
-    let piece = |item: &Value| match (item["role"].as_str(), item["content"].as_str(), item["output"].as_str()) {
-        (Some("user"), Some(text), _) => Piece::User(text.to_owned()),
+pub(super) fn history_items(body: &Value) -> Vec<HistoryItem> {
+    let piece = |item: &Value| match (
+        item["role"].as_str(),
+        item["content"].as_str(),
+        item["output"].as_str(),
+    ) {
+        (Some("user"), Some(text), _) => HistoryItem::User(text.to_owned()),
         (_, _, Some(text)) => {
             let mut frame = item.clone();
             frame["output"] = text.starts_with("Error: ").into();
             let is_left_out = text.strip_prefix("Error: ").unwrap_or(text) == PLACEHOLDER;
-            Piece::Result { whole: item.clone(), frame, is_left_out }
+            HistoryItem::Result {
+                result: item.clone(),
+                without_text: frame,
+                is_pruned: is_left_out,
+            }
         }
-        _ => Piece::Other(item.clone()),
+        _ => HistoryItem::Other(item.clone()),
     };
-    let mut pieces: Vec<Piece> = items(body).iter().map(piece).collect();
-    if let Some(Piece::User(text)) = pieces.last_mut()
-        && let Some(at) = text.rfind(NOTE)
+    let mut pieces: Vec<HistoryItem> = items(body).iter().map(piece).collect();
+    if let Some(HistoryItem::User(text)) = pieces.last_mut()
+        && let Some(at) = text.rfind(NOTE_PREFIX)
     {
         text.truncate(text[..at].trim_end_matches("\n\n").len());
         if text.is_empty() {

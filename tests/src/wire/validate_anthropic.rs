@@ -4,119 +4,173 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Problems, Request, check_distinct, check_headers, has_text, is_name};
+use super::{ReceivedRequest, ValidationErrors, check_distinct, check_headers, has_text, is_name};
 
 /// More marks for the cache are refused.
-const MOST_CACHE_MARKS: usize = 4;
+const MAX_CACHE_MARKS: usize = 4;
 
 /// Everything that is wrong with a request; nothing, if it is fine.
-pub fn problems(request: &Request) -> Vec<String> {
-    let mut problems = Problems::default();
-    problems.unless(request.path == "/v1/messages", || format!("the path is {}", request.path));
+pub fn request_errors(request: &ReceivedRequest) -> Vec<String> {
+    let mut problems = ValidationErrors::default();
+    problems.require(request.path == "/v1/messages", || format!("the path is {}", request.path));
     check_headers(&mut problems, request);
-    problems.unless(request.header("x-api-key").is_some_and(|key| key.starts_with("sk-")), || "there is no key".into());
-    problems.unless(request.header("anthropic-version") == Some("2023-06-01"), || "there is no version".into());
-    problems.0.extend(problems_of_body(&request.body));
+    problems.require(request.header("x-api-key").is_some_and(|key| key.starts_with("sk-")), || {
+        "there is no key".into()
+    });
+    problems.require(request.header("anthropic-version") == Some("2023-06-01"), || {
+        "there is no version".into()
+    });
+    problems.0.extend(body_errors(&request.body));
     problems.0
 }
 
 /// The same for a body alone.
-pub fn problems_of_body(body: &Value) -> Vec<String> {
-    let mut problems = Problems::default();
-    problems.unless(has_text(&body["model"]), || "no model is named".into());
-    problems.unless(body["stream"] == true, || "no stream is asked for".into());
-    problems.unless(body["max_tokens"].as_u64().is_some_and(|most| most > 0), || "no limit on output".into());
+pub fn body_errors(body: &Value) -> Vec<String> {
+    let mut problems = ValidationErrors::default();
+    problems.require(has_text(&body["model"]), || "no model is named".into());
+    problems.require(body["stream"] == true, || "no stream is asked for".into());
+    problems.require(body["max_tokens"].as_u64().is_some_and(|most| most > 0), || {
+        "no limit on output".into()
+    });
     let system = match &body["system"] {
-        Value::Array(blocks) => !blocks.is_empty() && blocks.iter().all(|block| block["type"] == "text" && has_text(&block["text"])),
+        Value::Array(blocks) => {
+            !blocks.is_empty()
+                && blocks.iter().all(|block| block["type"] == "text" && has_text(&block["text"]))
+        }
         text => has_text(text),
     };
-    problems.unless(system, || "there is no system prompt, or a blank one".into());
+    problems.require(system, || "there is no system prompt, or a blank one".into());
     let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    problems.unless(messages.first().is_some_and(|m| m["role"] == "user"), || "the conversation does not begin with the user".into());
-    problems.unless(messages.last().is_some_and(|m| m["role"] == "user"), || "the last word is not to the model".into());
-    problems.unless(!messages.windows(2).any(|pair| pair[0]["role"] == pair[1]["role"]), || "two messages of one role in a row".into());
+    problems.require(messages.first().is_some_and(|m| m["role"] == "user"), || {
+        "the conversation does not begin with the user".into()
+    });
+    problems.require(messages.last().is_some_and(|m| m["role"] == "user"), || {
+        "the last word is not to the model".into()
+    });
+    problems.require(!messages.windows(2).any(|pair| pair[0]["role"] == pair[1]["role"]), || {
+        "two messages of one role in a row".into()
+    });
     let mut asked: Vec<&Value> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         let place = format!("message {}", at + 1);
         let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
-        problems.unless(!blocks.is_empty(), || format!("{place}: no content"));
+        problems.require(!blocks.is_empty(), || format!("{place}: no content"));
         match message["role"].as_str() {
-            Some("user") => user(&mut problems, &place, blocks, &std::mem::take(&mut asked)),
-            Some("assistant") => asked = assistant(&mut problems, &place, blocks),
-            other => problems.unless(false, || format!("{place}: the role {other:?} is unknown")),
+            Some("user") => check_user(&mut problems, &place, blocks, &std::mem::take(&mut asked)),
+            Some("assistant") => asked = check_assistant(&mut problems, &place, blocks),
+            other => problems.require(false, || format!("{place}: the role {other:?} is unknown")),
         }
     }
     let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
-    check_distinct(&mut problems, blocks.filter(|block| block["type"] == "tool_use").map(|block| &block["id"]));
-    tools(&mut problems, body, messages);
+    check_distinct(
+        &mut problems,
+        blocks.filter(|block| block["type"] == "tool_use").map(|block| &block["id"]),
+    );
+    check_tools(&mut problems, body, messages);
     let marks = body.to_string().matches("\"cache_control\"").count();
-    problems.unless(marks <= MOST_CACHE_MARKS, || format!("{marks} marks for the cache"));
+    problems.require(marks <= MAX_CACHE_MARKS, || format!("{marks} marks for the cache"));
     problems.0
 }
 
-fn user(problems: &mut Problems, place: &str, blocks: &[Value], asked: &[&Value]) {
+fn check_user(problems: &mut ValidationErrors, place: &str, blocks: &[Value], asked: &[&Value]) {
     let results = blocks.iter().take_while(|block| block["type"] == "tool_result").count();
-    let answered: Vec<&Value> = blocks[..results].iter().map(|result| &result["tool_use_id"]).collect();
-    problems.unless(answered == asked, || format!("{place}: the calls {asked:?} have the results {answered:?}"));
+    let answered: Vec<&Value> =
+        blocks[..results].iter().map(|result| &result["tool_use_id"]).collect();
+    problems.require(answered == asked, || {
+        format!("{place}: the calls {asked:?} have the results {answered:?}")
+    });
     for result in &blocks[..results] {
         let parts = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
-        problems.unless(!parts.is_empty() || has_text(&result["content"]), || format!("{place}: a blank result"));
-        problems.unless(parts.iter().all(|part| part["type"] != "text" || has_text(&part["text"])), || {
-            format!("{place}: blank text in a result")
+        problems.require(!parts.is_empty() || has_text(&result["content"]), || {
+            format!("{place}: a blank result")
         });
+        problems.require(
+            parts.iter().all(|part| part["type"] != "text" || has_text(&part["text"])),
+            || format!("{place}: blank text in a result"),
+        );
         let only_text = parts.iter().all(|part| part["type"] == "text");
-        problems.unless(result["is_error"] != true || only_text, || format!("{place}: an error with more than text"));
+        problems.require(result["is_error"] != true || only_text, || {
+            format!("{place}: an error with more than text")
+        });
     }
     for block in &blocks[results..] {
         match block["type"].as_str() {
-            Some("text") => problems.unless(has_text(&block["text"]), || format!("{place}: blank text")),
+            Some("text") => {
+                problems.require(has_text(&block["text"]), || format!("{place}: blank text"))
+            }
             Some("image") => {}
-            Some("tool_result") => problems.unless(false, || format!("{place}: a result after other content")),
-            other => problems.unless(false, || format!("{place}: a block of the kind {other:?}")),
+            Some("tool_result") => {
+                problems.require(false, || format!("{place}: a result after other content"))
+            }
+            other => problems.require(false, || format!("{place}: a block of the kind {other:?}")),
         }
     }
 }
 
 /// The ids of the calls.
-fn assistant<'a>(problems: &mut Problems, place: &str, blocks: &'a [Value]) -> Vec<&'a Value> {
+fn check_assistant<'a>(
+    problems: &mut ValidationErrors,
+    place: &str,
+    blocks: &'a [Value],
+) -> Vec<&'a Value> {
     let mut asked = Vec::new();
     let mut ids = HashSet::new();
     for block in blocks {
         match block["type"].as_str() {
-            Some("text") => problems.unless(has_text(&block["text"]), || format!("{place}: blank text")),
-            Some("thinking") => problems.unless(has_text(&block["signature"]), || format!("{place}: thinking without signature")),
-            Some("redacted_thinking") => problems.unless(has_text(&block["data"]), || format!("{place}: redacted thinking without data")),
+            Some("text") => {
+                problems.require(has_text(&block["text"]), || format!("{place}: blank text"))
+            }
+            Some("thinking") => problems.require(has_text(&block["signature"]), || {
+                format!("{place}: thinking without signature")
+            }),
+            Some("redacted_thinking") => problems.require(has_text(&block["data"]), || {
+                format!("{place}: redacted thinking without data")
+            }),
             Some("tool_use") => {
                 let id = block["id"].as_str().unwrap_or_default();
-                problems.unless(is_name(id), || format!("{place}: {id:?} is no id"));
-                problems.unless(ids.insert(id), || format!("{place}: two calls have the id {id:?}"));
-                problems.unless(block["name"].as_str().is_some_and(is_name), || format!("{place}: {} is no name", block["name"]));
-                problems.unless(block["input"].is_object(), || format!("{place}: the input is no object"));
+                problems.require(is_name(id), || format!("{place}: {id:?} is no id"));
+                problems
+                    .require(ids.insert(id), || format!("{place}: two calls have the id {id:?}"));
+                problems.require(block["name"].as_str().is_some_and(is_name), || {
+                    format!("{place}: {} is no name", block["name"])
+                });
+                problems.require(block["input"].is_object(), || {
+                    format!("{place}: the input is no object")
+                });
                 asked.push(&block["id"]);
             }
-            other => problems.unless(false, || format!("{place}: a block of the kind {other:?}")),
+            other => problems.require(false, || format!("{place}: a block of the kind {other:?}")),
         }
     }
-    let says = blocks.iter().any(|block| matches!(block["type"].as_str(), Some("text" | "tool_use")));
-    problems.unless(says, || format!("{place}: neither text nor calls"));
+    let says =
+        blocks.iter().any(|block| matches!(block["type"].as_str(), Some("text" | "tool_use")));
+    problems.require(says, || format!("{place}: neither text nor calls"));
     asked
 }
 
-fn tools(problems: &mut Problems, body: &Value, messages: &[Value]) {
+fn check_tools(problems: &mut ValidationErrors, body: &Value, messages: &[Value]) {
     let tools = body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
     let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
-    let needed = blocks.into_iter().any(|block| matches!(block["type"].as_str(), Some("tool_use" | "tool_result")));
-    problems.unless(!tools.is_empty() || !needed, || "there are calls, and no tools are offered".into());
+    let needed = blocks
+        .into_iter()
+        .any(|block| matches!(block["type"].as_str(), Some("tool_use" | "tool_result")));
+    problems.require(!tools.is_empty() || !needed, || {
+        "there are calls, and no tools are offered".into()
+    });
     let mut names = HashSet::new();
     for tool in tools {
         let name = tool["name"].as_str().unwrap_or_default();
-        problems.unless(is_name(name), || format!("{name:?} is no tool"));
-        problems.unless(names.insert(name), || format!("two tools are named {name:?}"));
-        problems.unless(tool["input_schema"]["type"] == "object", || format!("{name}: its input is no object"));
+        problems.require(is_name(name), || format!("{name:?} is no tool"));
+        problems.require(names.insert(name), || format!("two tools are named {name:?}"));
+        problems.require(tool["input_schema"]["type"] == "object", || {
+            format!("{name}: its input is no object")
+        });
     }
     if let Some(choice) = body.get("tool_choice") {
-        problems.unless(matches!(choice["type"].as_str(), Some("none" | "auto" | "any")), || format!("the tool choice is {choice}"));
-        problems.unless(!tools.is_empty(), || "a tool choice without tools".into());
+        problems.require(matches!(choice["type"].as_str(), Some("none" | "auto" | "any")), || {
+            format!("the tool choice is {choice}")
+        });
+        problems.require(!tools.is_empty(), || "a tool choice without tools".into());
     }
 }
 
@@ -127,7 +181,8 @@ mod tests {
     use super::*;
 
     fn good() -> Value {
-        let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "read_file", "input": {}});
+        let call =
+            |id: &str| json!({"type": "tool_use", "id": id, "name": "read_file", "input": {}});
         let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": [{"type": "text", "text": "1"}]});
         json!({
             "model": "m", "stream": true, "max_tokens": 1, "tool_choice": {"type": "none"},
@@ -147,7 +202,7 @@ mod tests {
 
     #[test]
     fn r060_each_kind_of_broken_body_is_found() {
-        assert_eq!(problems_of_body(&good()), [""; 0]);
+        assert_eq!(body_errors(&good()), [""; 0]);
         type Break = fn(&mut Value);
         let table: &[(&str, Break)] = &[
             ("no model", |b| b["model"] = "".into()),
@@ -189,13 +244,18 @@ mod tests {
                 b["tools"].as_array_mut().unwrap().push(tool);
             }),
             ("the tool choice is", |b| b["tool_choice"] = "none".into()),
-            ("marks for the cache", |b| b["metadata"] = json!(vec![json!({"cache_control": 1}); 5])),
+            ("marks for the cache", |b| {
+                b["metadata"] = json!(vec![json!({"cache_control": 1}); 5])
+            }),
         ];
         for (expected, break_it) in table {
             let mut body = good();
             break_it(&mut body);
-            let problems = problems_of_body(&body);
-            assert!(problems.iter().any(|problem| problem.contains(expected)), "{expected}: {problems:?}");
+            let problems = body_errors(&body);
+            assert!(
+                problems.iter().any(|problem| problem.contains(expected)),
+                "{expected}: {problems:?}"
+            );
         }
     }
 }

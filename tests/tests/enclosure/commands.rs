@@ -4,148 +4,204 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cofferdam::agent::ports::Ran;
+use cofferdam::agent::ports::RunOutcome;
 use cofferdam::conversation::ResultStatus;
-use cofferdam::policy::{Capability, Effect, Mode};
-use cofferdam::tools::Answer;
-use cofferdam_tests::guests::{Guest, House, Plan, Scripted};
+use cofferdam::policy::{ApprovalMode, Capability, Effect};
+use cofferdam::tools::ApprovalAnswer;
+use cofferdam_tests::guests::{ScriptedApprover, TestGuest, TestHost, TestHostBuilder};
 
-use crate::assert_says;
+use crate::assert_contains;
 
-fn command(directory: &str, timeout: &str) -> Guest {
-    Guest::named("command").with("{{directory}}", directory).with("{{timeout}}", timeout).asking(&[Capability::RunCommands])
+fn command_guest(directory: &str, timeout: &str) -> TestGuest {
+    TestGuest::from_file("command")
+        .with_replacement("{{directory}}", directory)
+        .with_replacement("{{timeout}}", timeout)
+        .with_requested(&[Capability::RunCommands])
 }
 
-fn two_commands() -> Guest {
-    Guest::named("two-commands").asking(&[Capability::RunCommands])
+fn two_command_guest() -> TestGuest {
+    TestGuest::from_file("two-commands").with_requested(&[Capability::RunCommands])
 }
 
-fn lines(approver: &Scripted) -> Vec<String> {
+fn approved_lines(approver: &ScriptedApprover) -> Vec<String> {
     let line = |effect| match effect {
         Effect::Command { line, .. } => line,
-        Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. } => "something else".into(),
+        Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. } => {
+            "something else".into()
+        }
     };
-    approver.asked().into_iter().map(|question| line(question.effect)).collect()
+    approver.questions().into_iter().map(|question| line(question.effect)).collect()
 }
 
-fn no(guidance: Option<&str>) -> Answer {
-    Answer::No { guidance: guidance.map(str::to_owned) }
+fn rejection(guidance: Option<&str>) -> ApprovalAnswer {
+    ApprovalAnswer::No { guidance: guidance.map(str::to_owned) }
 }
 
 #[test]
 fn r042_what_runs_is_what_was_shown() {
-    let approver = Arc::new(Scripted::with([Answer::Yes, Answer::Yes]));
-    let house = Plan::default().guest(&two_commands()).asking(&approver).build();
+    let approver =
+        Arc::new(ScriptedApprover::with_answers([ApprovalAnswer::Yes, ApprovalAnswer::Yes]));
+    let house = TestHostBuilder::default()
+        .with_guest(&two_command_guest())
+        .with_approver(&approver)
+        .build();
     // The arguments talk of something else altogether.
-    house.answers("two_commands", r#"{"command":"git status"}"#);
-    assert_eq!(lines(&approver), ["echo one > one", "echo two > two"]);
-    assert!(approver.asked().iter().all(|question| question.scope.is_none()), "an opaque line is not remembered");
-    assert_eq!(std::fs::read_to_string(house.folder().join("one")).expect("it ran"), "one\n");
-    assert_eq!(std::fs::read_to_string(house.folder().join("two")).expect("it ran"), "two\n");
+    house.call_ok("two_commands", r#"{"command":"git status"}"#);
+    assert_eq!(approved_lines(&approver), ["echo one > one", "echo two > two"]);
+    assert!(
+        approver.questions().iter().all(|question| question.scope.is_none()),
+        "an opaque line is not remembered"
+    );
+    assert_eq!(
+        std::fs::read_to_string(house.workspace_dir().join("one")).expect("it ran"),
+        "one\n"
+    );
+    assert_eq!(
+        std::fs::read_to_string(house.workspace_dir().join("two")).expect("it ran"),
+        "two\n"
+    );
 }
 
 #[test]
 fn r044_a_rejection_with_guidance_is_the_calls_own_result_whatever_the_tool_says() {
-    let approver = Arc::new(Scripted::with([Answer::Yes, no(Some("not the second one"))]));
-    let house = Plan::default().guest(&two_commands()).asking(&approver).build();
-    let report = house.turn(&[("two_commands", "{}"), ("good", r#"{"text":"x"}"#)]);
-    assert_eq!(report.ran, Ran::Finished);
-    let rejected = &report.answers[0];
+    let approver = Arc::new(ScriptedApprover::with_answers([
+        ApprovalAnswer::Yes,
+        rejection(Some("not the second one")),
+    ]));
+    let house = TestHostBuilder::default()
+        .with_guest(&two_command_guest())
+        .with_approver(&approver)
+        .build();
+    let report = house.run_turn(&[("two_commands", "{}"), ("good", r#"{"text":"x"}"#)]);
+    assert_eq!(report.outcome, RunOutcome::Finished);
+    let rejected = &report.outcomes[0];
     assert_eq!(rejected.status, ResultStatus::Rejected);
-    assert_says(&rejected.text, "do not assume that it succeeded");
-    assert_says(&rejected.text, "- ran `echo one > one`");
-    assert_says(&rejected.text, "not the second one");
+    assert_contains(&rejected.text, "do not assume that it succeeded");
+    assert_contains(&rejected.text, "- ran `echo one > one`");
+    assert_contains(&rejected.text, "not the second one");
     assert!(!rejected.text.contains("all went well"));
-    assert!(house.folder().join("one").exists() && !house.folder().join("two").exists());
-    assert_eq!(report.answers[1].status, ResultStatus::Ok);
-    house.assert_is_fine();
+    assert!(
+        house.workspace_dir().join("one").exists() && !house.workspace_dir().join("two").exists()
+    );
+    assert_eq!(report.outcomes[1].status, ResultStatus::Ok);
+    house.assert_healthy();
 }
 
 #[test]
 fn r045_a_rejection_without_guidance_hands_back() {
-    let approver = Arc::new(Scripted::with([no(None)]));
-    let house = Plan::default().guest(&two_commands()).asking(&approver).build();
-    let report = house.turn(&[("two_commands", "{}"), ("two_commands", "{}")]);
-    assert_eq!(report.ran, Ran::HandedBack);
-    assert_says(&report.answers[0].text, "cancelled by the user");
-    assert_eq!(report.answers[1].status, ResultStatus::NotRun);
-    assert!(!house.folder().join("one").exists());
-    house.assert_is_fine();
+    let approver = Arc::new(ScriptedApprover::with_answers([rejection(None)]));
+    let house = TestHostBuilder::default()
+        .with_guest(&two_command_guest())
+        .with_approver(&approver)
+        .build();
+    let report = house.run_turn(&[("two_commands", "{}"), ("two_commands", "{}")]);
+    assert_eq!(report.outcome, RunOutcome::Rejected);
+    assert_contains(&report.outcomes[0].text, "cancelled by the user");
+    assert_eq!(report.outcomes[1].status, ResultStatus::NotRun);
+    assert!(!house.workspace_dir().join("one").exists());
+    house.assert_healthy();
 }
 
 #[test]
 fn r045_nothing_more_of_a_rejected_call_runs() {
     // The first line is refused, and the guest goes on to its second.
-    let approver = Arc::new(Scripted::with([no(None), Answer::Yes]));
-    let house = Plan::default().guest(&two_commands()).asking(&approver).build();
-    let report = house.turn(&[("two_commands", "{}")]);
-    assert_eq!(report.ran, Ran::HandedBack);
-    assert_eq!(lines(&approver), ["echo one > one"], "a call that was rejected asks no more");
-    assert!(!house.folder().join("two").exists());
+    let approver = Arc::new(ScriptedApprover::with_answers([rejection(None), ApprovalAnswer::Yes]));
+    let house = TestHostBuilder::default()
+        .with_guest(&two_command_guest())
+        .with_approver(&approver)
+        .build();
+    let report = house.run_turn(&[("two_commands", "{}")]);
+    assert_eq!(report.outcome, RunOutcome::Rejected);
+    assert_eq!(
+        approved_lines(&approver),
+        ["echo one > one"],
+        "a call that was rejected asks no more"
+    );
+    assert!(!house.workspace_dir().join("two").exists());
 }
 
 #[test]
 fn r048_three_rejections_in_a_row_hand_back() {
     let words = Some("try something else");
-    let approver = Arc::new(Scripted::with([no(words), no(words), no(words)]));
-    let house = Plan::default().guest(&command("", "10")).asking(&approver).build();
+    let approver = Arc::new(ScriptedApprover::with_answers([
+        rejection(words),
+        rejection(words),
+        rejection(words),
+    ]));
+    let house = TestHostBuilder::default()
+        .with_guest(&command_guest("", "10"))
+        .with_approver(&approver)
+        .build();
     let call = ("command", r#"{"line":"ls"}"#);
-    assert_eq!(house.turn(&[call]).ran, Ran::Finished);
-    assert_eq!(house.turn(&[call]).ran, Ran::Finished);
-    assert_eq!(house.turn(&[call]).ran, Ran::HandedBack);
+    assert_eq!(house.run_turn(&[call]).outcome, RunOutcome::Finished);
+    assert_eq!(house.run_turn(&[call]).outcome, RunOutcome::Finished);
+    assert_eq!(house.run_turn(&[call]).outcome, RunOutcome::Rejected);
 }
 
 #[test]
 fn r041_nobody_to_ask_is_a_denial_and_plan_mode_too() {
-    for (mode, says) in [(Mode::Ask, "denied nobody-to-ask"), (Mode::AutoEdit, "denied nobody-to-ask"), (Mode::Plan, "denied mode")] {
-        let house = Plan::default().guest(&command("", "10")).mode(mode).build();
-        assert_says(&house.answers("command", r#"{"line":"touch x"}"#), says);
-        assert!(!house.folder().join("x").exists());
+    for (mode, says) in [
+        (ApprovalMode::Ask, "denied nobody-to-ask"),
+        (ApprovalMode::AutoEdit, "denied nobody-to-ask"),
+        (ApprovalMode::Plan, "denied mode"),
+    ] {
+        let house =
+            TestHostBuilder::default().with_guest(&command_guest("", "10")).with_mode(mode).build();
+        assert_contains(&house.call_ok("command", r#"{"line":"touch x"}"#), says);
+        assert!(!house.workspace_dir().join("x").exists());
     }
 }
 
 #[test]
 fn r120_the_timeout_has_a_range_and_holds() {
     for timeout in ["0", "601", "0xffffffff"] {
-        let house = House::with(&command("", timeout));
-        assert_says(&house.answers("command", r#"{"line":"touch x"}"#), "refused: the timeout is 1 to 600 seconds");
-        assert!(!house.folder().join("x").exists());
+        let house = TestHost::with_guest(&command_guest("", timeout));
+        assert_contains(
+            &house.call_ok("command", r#"{"line":"touch x"}"#),
+            "refused: the timeout is 1 to 600 seconds",
+        );
+        assert!(!house.workspace_dir().join("x").exists());
     }
     // 2 is `timed-out`. Time in a command is not time of the call.
-    let house = Plan::default().guest(&command("", "1")).millis(500).build();
-    assert_says(&house.answers("command", r#"{"line":"sleep 60"}"#), "ending 2");
-    house.assert_is_fine();
+    let house = TestHostBuilder::default()
+        .with_guest(&command_guest("", "1"))
+        .with_timeout_millis(500)
+        .build();
+    assert_contains(&house.call_ok("command", r#"{"line":"sleep 60"}"#), "ending 2");
+    house.assert_healthy();
 }
 
 #[test]
 fn r120_long_lines_and_nul_bytes_are_refused() {
-    let house = House::with(&Guest::named("long-command").asking(&[Capability::RunCommands]));
-    let text = house.answers("long_command", "{}");
+    let house = TestHost::with_guest(
+        &TestGuest::from_file("long-command").with_requested(&[Capability::RunCommands]),
+    );
+    let text = house.call_ok("long_command", "{}");
     let refused = "refused: a command line has at most 128 KiB and no NUL byte\n";
     assert_eq!(text, format!("{refused}{refused}"));
-    house.assert_is_fine();
+    house.assert_healthy();
 }
 
 #[test]
 fn r123_a_command_starts_inside() {
     for directory in ["..", "/etc", "../..", "sub/../.."] {
-        let house = House::with(&command(directory, "10"));
-        assert_says(&house.answers("command", r#"{"line":"pwd"}"#), "denied outside-workspace");
+        let house = TestHost::with_guest(&command_guest(directory, "10"));
+        assert_contains(&house.call_ok("command", r#"{"line":"pwd"}"#), "denied outside-workspace");
     }
     for directory in ["out", "none", "file"] {
-        let house = House::with(&command(directory, "10"));
-        symlink("/etc", house.folder().join("out")).expect("a link");
-        house.write("file", "");
-        let text = house.answers("command", r#"{"line":"pwd"}"#);
+        let house = TestHost::with_guest(&command_guest(directory, "10"));
+        symlink("/etc", house.workspace_dir().join("out")).expect("a link");
+        house.write_file("file", "");
+        let text = house.call_ok("command", r#"{"line":"pwd"}"#);
         assert!(text.starts_with("refused: ") && !text.contains("ending"), "{directory}: {text}");
-        house.assert_is_fine();
+        house.assert_healthy();
     }
 }
 
 #[test]
 fn r114_a_command_has_no_keys_of_the_users() {
-    let house = House::with(&command("", "10"));
-    let text = house.answers("command", r#"{"line":"env"}"#);
+    let house = TestHost::with_guest(&command_guest("", "10"));
+    let text = house.call_ok("command", r#"{"line":"env"}"#);
     // Cargo sets many for a test.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     assert!(!text.contains("CARGO_MANIFEST_DIR"), "{text}");
@@ -153,10 +209,13 @@ fn r114_a_command_has_no_keys_of_the_users() {
 
 #[test]
 fn r101_a_command_ends_when_it_is_cancelled() {
-    let house = House::with(&command("", "100"));
-    let report = house.turn_cancelled(&[("command", r#"{"line":"sleep 60; touch late"}"#)], Some(Duration::from_millis(300)));
-    assert_eq!(report.ran, Ran::Aborted);
+    let house = TestHost::with_guest(&command_guest("", "100"));
+    let report = house.run_turn_cancelled(
+        &[("command", r#"{"line":"sleep 60; touch late"}"#)],
+        Some(Duration::from_millis(300)),
+    );
+    assert_eq!(report.outcome, RunOutcome::Aborted);
     assert!(report.after_cancel.expect("it was cancelled") < Duration::from_secs(1));
-    assert_eq!(report.answers[0].status, ResultStatus::Interrupted);
-    house.assert_is_fine();
+    assert_eq!(report.outcomes[0].status, ResultStatus::Interrupted);
+    house.assert_healthy();
 }

@@ -4,73 +4,81 @@ use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
 
 use cofferdam::policy::Capability;
-use cofferdam_tests::guests::{Guest, House, Tool};
+use cofferdam_tests::guests::{GuestTool, TestGuest, TestHost};
 
-use crate::{assert_says, make_fifo};
+use crate::{assert_contains, create_fifo};
 
 /// What is in a folder, for comparing.
-fn listing(folder: &Path) -> Vec<String> {
+fn list_directory(folder: &Path) -> Vec<String> {
     let mut all: Vec<String> = std::fs::read_dir(folder)
         .expect("it is there")
         .map(|entry| entry.expect("it is there"))
-        .map(|entry| format!("{} {:?}", entry.file_name().display(), std::fs::read_to_string(entry.path()).ok()))
+        .map(|entry| {
+            format!(
+                "{} {:?}",
+                entry.file_name().display(),
+                std::fs::read_to_string(entry.path()).ok()
+            )
+        })
         .collect();
     all.sort();
     all
 }
 
 /// A folder next to the workspaces, with a secret in it.
-fn outside() -> tempfile::TempDir {
+fn outside_directory() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("secret"), "secret").expect("it can be written");
     folder
 }
 
 /// What the guest itself says.
-fn own_lines(text: &str) -> impl Iterator<Item = &str> {
+fn guest_lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.starts_with("[host: "))
 }
 
-fn open_path() -> Guest {
-    Guest::named("open-path").asking(&[Capability::ReadFiles])
+fn open_guest() -> TestGuest {
+    TestGuest::from_file("open-path").with_requested(&[Capability::ReadFiles])
 }
 
-fn open(house: &House, path: &str) -> String {
-    house.answers("open_path", &serde_json::json!({ "path": path }).to_string())
+fn open_in_guest(house: &TestHost, path: &str) -> String {
+    house.call_ok("open_path", &serde_json::json!({ "path": path }).to_string())
 }
 
 #[test]
 fn r014_a_grant_to_read_changes_nothing() {
-    let house = House::with(&Guest::named("write-with-a-read-grant").asking(&[Capability::ReadFiles]));
-    house.write("file", "content");
-    std::fs::create_dir(house.folder().join("dir")).expect("a folder");
-    let before = listing(house.folder());
-    let text = house.answers("write_with_a_read_grant", "{}");
-    assert_eq!(own_lines(&text).count(), 13, "{text}");
-    assert_says(&text, "[host: denied (not-granted): this tool may not change files.");
+    let house = TestHost::with_guest(
+        &TestGuest::from_file("write-with-a-read-grant").with_requested(&[Capability::ReadFiles]),
+    );
+    house.write_file("file", "content");
+    std::fs::create_dir(house.workspace_dir().join("dir")).expect("a folder");
+    let before = list_directory(house.workspace_dir());
+    let text = house.call_ok("write_with_a_read_grant", "{}");
+    assert_eq!(guest_lines(&text).count(), 13, "{text}");
+    assert_contains(&text, "[host: denied (not-granted): this tool may not change files.");
     // `open-to-mutate` may hand out a directory, with which nothing can be done either.
-    for line in own_lines(&text).filter(|line| !line.starts_with("open-to-mutate")) {
+    for line in guest_lines(&text).filter(|line| !line.starts_with("open-to-mutate")) {
         assert!(line.contains(" error "), "{line}\n{text}");
     }
-    assert_eq!(listing(house.folder()), before);
-    house.assert_is_fine();
+    assert_eq!(list_directory(house.workspace_dir()), before);
+    house.assert_healthy();
 }
 
 #[test]
 fn r123_no_path_leads_out_through_wasi() {
-    let outside = outside();
-    let house = House::with(&open_path());
-    house.write("inside/file", "content");
+    let outside = outside_directory();
+    let house = TestHost::with_guest(&open_guest());
+    house.write_file("inside/file", "content");
     let name = outside.path().file_name().expect("it has one").to_string_lossy().into_owned();
-    symlink(outside.path(), house.folder().join("absolute")).expect("a link");
-    symlink(format!("../{name}"), house.folder().join("relative")).expect("a link");
-    symlink("../absolute", house.folder().join("inside/twice")).expect("a link");
-    symlink("/proc/self/root", house.folder().join("root")).expect("a link");
-    symlink("loop", house.folder().join("loop")).expect("a link");
-    symlink("inside/file", house.folder().join("good")).expect("a link");
-    assert_eq!(open(&house, "inside/file"), "read content");
-    assert_eq!(open(&house, "good"), "read content");
-    assert_eq!(open(&house, "./inside/../good"), "read content");
+    symlink(outside.path(), house.workspace_dir().join("absolute")).expect("a link");
+    symlink(format!("../{name}"), house.workspace_dir().join("relative")).expect("a link");
+    symlink("../absolute", house.workspace_dir().join("inside/twice")).expect("a link");
+    symlink("/proc/self/root", house.workspace_dir().join("root")).expect("a link");
+    symlink("loop", house.workspace_dir().join("loop")).expect("a link");
+    symlink("inside/file", house.workspace_dir().join("good")).expect("a link");
+    assert_eq!(open_in_guest(&house, "inside/file"), "read content");
+    assert_eq!(open_in_guest(&house, "good"), "read content");
+    assert_eq!(open_in_guest(&house, "./inside/../good"), "read content");
     let climbing = format!("../{name}/secret");
     let deep = format!("inside/{}etc/passwd", "../".repeat(40));
     let absolute = outside.path().join("secret").display().to_string();
@@ -96,105 +104,133 @@ fn r123_no_path_leads_out_through_wasi() {
         "inside/../../x",
     ];
     for path in paths {
-        let text = open(&house, path);
+        let text = open_in_guest(&house, path);
         assert!(text.starts_with("error "), "{path}: {text}");
     }
-    house.assert_is_fine();
+    house.assert_healthy();
 }
 
 #[test]
 fn r123_odd_paths_are_errors() {
-    let house = House::with(&Guest::named("odd-paths").asking(&[Capability::ReadFiles]));
-    house.write("file", "content");
-    let text = house.answers("odd_paths", "{}");
-    assert!(text.lines().count() == 2 && text.lines().all(|line| line.contains(" error ")), "{text}");
-    house.assert_is_fine();
+    let house = TestHost::with_guest(
+        &TestGuest::from_file("odd-paths").with_requested(&[Capability::ReadFiles]),
+    );
+    house.write_file("file", "content");
+    let text = house.call_ok("odd_paths", "{}");
+    assert!(
+        text.lines().count() == 2 && text.lines().all(|line| line.contains(" error ")),
+        "{text}"
+    );
+    house.assert_healthy();
 }
 
 #[test]
 fn r123_a_path_that_leads_out_is_refused_before_the_call_where_the_schema_marks_it() {
-    let schema = r#"{"type":"object","properties":{"path":{"type":"string","format":"workspace-path"}}}"#;
-    let outside = outside();
-    let house = House::with(&Guest::named("open-path").tools([Tool::named("open_path").taking(schema).asking(&[Capability::ReadFiles])]));
-    symlink(outside.path(), house.folder().join("link")).expect("a link");
+    let schema =
+        r#"{"type":"object","properties":{"path":{"type":"string","format":"workspace-path"}}}"#;
+    let outside = outside_directory();
+    let house =
+        TestHost::with_guest(
+            &TestGuest::from_file("open-path").with_tools([GuestTool::new("open_path")
+                .with_schema(schema)
+                .with_requested(&[Capability::ReadFiles])]),
+        );
+    symlink(outside.path(), house.workspace_dir().join("link")).expect("a link");
     for (path, says) in [
         ("../x", "leads out of the workspace"),
         ("/etc/passwd", "absolute path"),
         ("link/secret", "symbolic link that leads out"),
         ("a\\u0000b", "NUL"),
     ] {
-        let text = house.fails("open_path", &format!(r#"{{"path":"{path}"}}"#));
-        assert_says(&text, "denied (outside-workspace)");
-        assert_says(&text, says);
+        let text = house.call_error("open_path", &format!(r#"{{"path":"{path}"}}"#));
+        assert_contains(&text, "denied (outside-workspace)");
+        assert_contains(&text, says);
     }
 }
 
 #[test]
 fn r123_writing_stays_inside() {
-    let outside = outside();
-    let house = House::with(&Guest::named("break-out").asking(&[Capability::WriteFiles]));
-    house.write("file", "content");
-    symlink(outside.path(), house.folder().join("out")).expect("a link");
-    let beside = |name: &str| house.folder().with_file_name(name);
+    let outside = outside_directory();
+    let house = TestHost::with_guest(
+        &TestGuest::from_file("break-out").with_requested(&[Capability::WriteFiles]),
+    );
+    house.write_file("file", "content");
+    symlink(outside.path(), house.workspace_dir().join("out")).expect("a link");
+    let beside = |name: &str| house.workspace_dir().with_file_name(name);
     // Whatever else lies in the directory of temporary files.
-    let before = ["new", "file"].map(|name| beside(name).symlink_metadata().ok().map(|there| there.ctime()));
-    let text = house.answers("break_out", "{}");
-    assert_eq!(own_lines(&text).count(), 8, "{text}");
-    assert_says(&text, "[host: denied (outside-workspace): 'out/new' is, or passes through, a symbolic link that leads out");
-    for line in own_lines(&text) {
+    let before =
+        ["new", "file"].map(|name| beside(name).symlink_metadata().ok().map(|there| there.ctime()));
+    let text = house.call_ok("break_out", "{}");
+    assert_eq!(guest_lines(&text).count(), 8, "{text}");
+    assert_contains(
+        &text,
+        "[host: denied (outside-workspace): 'out/new' is, or passes through, a symbolic link that \
+            leads out",
+    );
+    for line in guest_lines(&text) {
         assert!(line.contains(" error "), "{line}\n{text}");
     }
-    assert_eq!(listing(outside.path()), ["secret Some(\"secret\")"]);
-    assert_eq!(["new", "file"].map(|name| beside(name).symlink_metadata().ok().map(|there| there.ctime())), before);
-    house.assert_is_fine();
+    assert_eq!(list_directory(outside.path()), ["secret Some(\"secret\")"]);
+    assert_eq!(
+        ["new", "file"].map(|name| beside(name).symlink_metadata().ok().map(|there| there.ctime())),
+        before
+    );
+    house.assert_healthy();
 }
 
 #[test]
 fn r123_a_link_that_a_guest_makes_leads_nowhere() {
-    let outside = outside();
+    let outside = outside_directory();
     let name = outside.path().file_name().expect("it has one").to_string_lossy().into_owned();
-    let house = House::with(&Guest::named("link-out").with("{{outside}}", &name).asking(&[Capability::WriteFiles]));
-    let text = house.answers("link_out", "{}");
-    assert_says(&text, "\nread error ");
-    assert_says(&text, "\nwrite error ");
-    assert_eq!(listing(outside.path()), ["secret Some(\"secret\")"]);
-    house.assert_is_fine();
+    let house = TestHost::with_guest(
+        &TestGuest::from_file("link-out")
+            .with_replacement("{{outside}}", &name)
+            .with_requested(&[Capability::WriteFiles]),
+    );
+    let text = house.call_ok("link_out", "{}");
+    assert_contains(&text, "\nread error ");
+    assert_contains(&text, "\nwrite error ");
+    assert_eq!(list_directory(outside.path()), ["secret Some(\"secret\")"]);
+    house.assert_healthy();
 }
 
 #[test]
 fn a_hard_link_to_an_outside_file_reads_as_an_inside_file() {
     // Nobody can tell the two apart; only somebody outside of the enclosure can make one.
-    let house = House::with(&open_path());
+    let house = TestHost::with_guest(&open_guest());
     let beside = tempfile::tempdir().expect("a folder");
     std::fs::write(beside.path().join("file"), "linked").expect("it can be written");
-    std::fs::hard_link(beside.path().join("file"), house.folder().join("linked")).expect("a link");
-    assert_eq!(open(&house, "linked"), "read linked");
+    std::fs::hard_link(beside.path().join("file"), house.workspace_dir().join("linked"))
+        .expect("a link");
+    assert_eq!(open_in_guest(&house, "linked"), "read linked");
 }
 
 #[test]
 fn r098_a_fifo_is_refused_before_anything_waits_for_it() {
-    let house = House::with(&open_path());
-    make_fifo(&house.folder().join("fifo"));
-    symlink("fifo", house.folder().join("link")).expect("a link");
-    let _socket = std::os::unix::net::UnixListener::bind(house.folder().join("socket")).expect("it is bound");
+    let house = TestHost::with_guest(&open_guest());
+    create_fifo(&house.workspace_dir().join("fifo"));
+    symlink("fifo", house.workspace_dir().join("link")).expect("a link");
+    let _socket = std::os::unix::net::UnixListener::bind(house.workspace_dir().join("socket"))
+        .expect("it is bound");
     for path in ["fifo", "link", "socket"] {
-        let text = open(&house, path);
+        let text = open_in_guest(&house, path);
         assert!(text.starts_with("error "), "{path}: {text}");
-        assert_says(&text, "denied (special-file)");
+        assert_contains(&text, "denied (special-file)");
     }
     // Nobody waits for a writer: one that does not wait for a reader finds none.
     let writer = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
-    let opened = rustix::fs::open(house.folder().join("fifo"), writer, rustix::fs::Mode::empty());
+    let opened =
+        rustix::fs::open(house.workspace_dir().join("fifo"), writer, rustix::fs::Mode::empty());
     assert_eq!(opened.err(), Some(rustix::io::Errno::NXIO));
-    house.assert_is_fine();
+    house.assert_healthy();
 }
 
 #[test]
 fn a_folder_and_a_device_are_no_files() {
-    let house = House::with(&open_path());
-    std::fs::create_dir(house.folder().join("dir")).expect("a folder");
-    symlink("/dev/zero", house.folder().join("zero")).expect("a link");
-    assert!(open(&house, "dir").starts_with("error "));
-    assert!(open(&house, "zero").starts_with("error "));
-    house.assert_is_fine();
+    let house = TestHost::with_guest(&open_guest());
+    std::fs::create_dir(house.workspace_dir().join("dir")).expect("a folder");
+    symlink("/dev/zero", house.workspace_dir().join("zero")).expect("a link");
+    assert!(open_in_guest(&house, "dir").starts_with("error "));
+    assert!(open_in_guest(&house, "zero").starts_with("error "));
+    house.assert_healthy();
 }

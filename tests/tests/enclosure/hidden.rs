@@ -3,45 +3,58 @@
 use std::os::unix::fs::symlink;
 
 use cofferdam::policy::Capability;
-use cofferdam_tests::guests::{Guest, House};
+use cofferdam_tests::guests::{TestGuest, TestHost};
 
-use crate::assert_says;
-use crate::staged::editing;
+use crate::assert_contains;
+use crate::overlay::edit_host;
 
 #[test]
 fn a_hidden_file_is_seen_and_not_read_whatever_way_leads_to_it() {
-    let house = House::with(&Guest::named("open-path").asking(&[Capability::ReadFiles]));
-    house.write(".env", "KEY=1");
-    house.write("deep/er/.env.local", "KEY=2");
-    house.write("keys/id_ed25519", "KEY=3");
-    house.write(".env.example", "KEY=");
-    symlink(".env", house.folder().join("harmless")).expect("a link");
-    symlink("deep/er", house.folder().join("short")).expect("a link");
-    symlink(house.folder().join("keys"), house.folder().join("absolute")).expect("a link");
-    let ways = [".env", "./deep/../.env", "harmless", "deep/er/.env.local", "short/.env.local", "keys/id_ed25519", "absolute/id_ed25519"];
+    let house = TestHost::with_guest(
+        &TestGuest::from_file("open-path").with_requested(&[Capability::ReadFiles]),
+    );
+    house.write_file(".env", "KEY=1");
+    house.write_file("deep/er/.env.local", "KEY=2");
+    house.write_file("keys/id_ed25519", "KEY=3");
+    house.write_file(".env.example", "KEY=");
+    symlink(".env", house.workspace_dir().join("harmless")).expect("a link");
+    symlink("deep/er", house.workspace_dir().join("short")).expect("a link");
+    symlink(house.workspace_dir().join("keys"), house.workspace_dir().join("absolute"))
+        .expect("a link");
+    let ways = [
+        ".env",
+        "./deep/../.env",
+        "harmless",
+        "deep/er/.env.local",
+        "short/.env.local",
+        "keys/id_ed25519",
+        "absolute/id_ed25519",
+    ];
     for path in ways {
-        let text = house.answers("open_path", &serde_json::json!({ "path": path }).to_string());
+        let text = house.call_ok("open_path", &serde_json::json!({ "path": path }).to_string());
         assert!(text.starts_with("error 0\n") && !text.contains("KEY"), "{path}: {text}");
-        assert_says(&text, "[host: denied (hidden): '");
+        assert_contains(&text, "[host: denied (hidden): '");
     }
-    assert_eq!(house.answers("open_path", r#"{"path":".env.example"}"#), "read KEY=");
-    house.assert_is_fine();
+    assert_eq!(house.call_ok("open_path", r#"{"path":".env.example"}"#), "read KEY=");
+    house.assert_healthy();
 }
 
 #[test]
 fn a_walk_names_hidden_files_and_does_not_read_them() {
-    let house = House::with(&Guest::named("walk-files").asking(&[Capability::ReadFiles]));
-    house.write(".env", "KEY=1");
-    house.write(".aws/credentials", "KEY=2");
-    house.write("file", "content");
-    symlink(".aws", house.folder().join("clouds")).expect("a link");
-    let text = house.answers("walk_files", r#"{"root":""}"#);
+    let house = TestHost::with_guest(
+        &TestGuest::from_file("walk-files").with_requested(&[Capability::ReadFiles]),
+    );
+    house.write_file(".env", "KEY=1");
+    house.write_file(".aws/credentials", "KEY=2");
+    house.write_file("file", "content");
+    symlink(".aws", house.workspace_dir().join("clouds")).expect("a link");
+    let text = house.call_ok("walk_files", r#"{"root":""}"#);
     assert!(text.starts_with("file file\ncontent\n[host: denied (hidden): "), "{text}");
     for kept in [".env", ".aws/credentials"] {
-        assert_says(&text, &format!("[host: denied (hidden): '{kept}' is hidden"));
+        assert_contains(&text, &format!("[host: denied (hidden): '{kept}' is hidden"));
     }
     for root in [".aws", "clouds", ".env"] {
-        let text = house.answers("walk_files", &format!(r#"{{"root":"{root}"}}"#));
+        let text = house.call_ok("walk_files", &format!(r#"{{"root":"{root}"}}"#));
         assert!(!text.contains("KEY"), "{root}: {text}");
     }
 }
@@ -69,21 +82,38 @@ fn a_plugin_that_may_write_plants_no_hook() {
         (call $delete @".git/config")
         (call $rmdir @".git")
     "#;
-    let house = editing(steps);
-    house.write(".git/config", "mine");
-    house.write(".git/hooks/pre-push", "mine");
-    house.write("other/file", "");
-    house.write("sub/file", "");
-    let text = house.answers("edit", "{}");
+    let house = edit_host(steps);
+    house.write_file(".git/config", "mine");
+    house.write_file(".git/hooks/pre-push", "mine");
+    house.write_file("other/file", "");
+    house.write_file("sub/file", "");
+    let text = house.call_ok("edit", "{}");
     let refused: Vec<&str> = text.lines().filter(|line| line.contains(" error ")).collect();
     assert_eq!(refused.len(), 14, "{text}");
-    assert_says(&text, "denied (protected): '.git/hooks/pre-commit' is run or obeyed by other programs");
-    let content = |path: &str| std::fs::read_to_string(house.folder().join(path)).expect("it is there");
-    assert_eq!((content(".git/config"), content(".git/hooks/pre-push")), ("mine".into(), "mine".into()));
-    for path in [".git2", ".git/hooks/pre-commit", "other/.git", "sub/.git/config", "sub/.git/hooks", ".GIT", ".vscode", ".bashrc"] {
-        assert!(!house.folder().join(path).exists(), "{path} was made");
+    assert_contains(
+        &text,
+        "denied (protected): '.git/hooks/pre-commit' is run or obeyed by other programs",
+    );
+    let content = |path: &str| {
+        std::fs::read_to_string(house.workspace_dir().join(path)).expect("it is there")
+    };
+    assert_eq!(
+        (content(".git/config"), content(".git/hooks/pre-push")),
+        ("mine".into(), "mine".into())
+    );
+    for path in [
+        ".git2",
+        ".git/hooks/pre-commit",
+        "other/.git",
+        "sub/.git/config",
+        "sub/.git/hooks",
+        ".GIT",
+        ".vscode",
+        ".bashrc",
+    ] {
+        assert!(!house.workspace_dir().join(path).exists(), "{path} was made");
     }
-    house.assert_is_fine();
+    house.assert_healthy();
 }
 
 #[test]
@@ -95,10 +125,16 @@ fn what_is_hidden_does_not_move_to_where_it_could_be_read() {
         (call $read @"dir2/.env")
         (call $overwrite @".env" @"gone")
     "#;
-    let house = editing(steps);
-    house.write(".env", "KEY=1");
-    house.write("dir/.env", "KEY=2");
-    let text = house.answers("edit", "{}");
-    assert!(!text.contains("KEY") && text.lines().filter(|line| line.contains(" error ")).count() == 5, "{text}");
-    assert_eq!(std::fs::read_to_string(house.folder().join(".env")).expect("it is there"), "KEY=1");
+    let house = edit_host(steps);
+    house.write_file(".env", "KEY=1");
+    house.write_file("dir/.env", "KEY=2");
+    let text = house.call_ok("edit", "{}");
+    assert!(
+        !text.contains("KEY") && text.lines().filter(|line| line.contains(" error ")).count() == 5,
+        "{text}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(house.workspace_dir().join(".env")).expect("it is there"),
+        "KEY=1"
+    );
 }

@@ -1,5 +1,6 @@
-//! What hostile guests try, and what becomes of it. Each test loads a guest of `tests/guests` into a host that is put together
-//! like the program, calls it by the road of a model's call, and then calls a good tool in the same process.
+//! What hostile guests try, and what becomes of it. Each test loads a guest of `tests/guests` into
+//! a host that is put together like the program, calls it by the road of a model's call, and then
+//! calls a good tool in the same process.
 //!
 //! | module | area |
 //! |---|---|
@@ -26,48 +27,50 @@
 
 #![expect(clippy::expect_used, reason = "the helpers of tests are tests too")]
 
-mod agents;
-mod answers;
+mod capabilities;
 mod commands;
-mod complete;
+mod coverage;
 mod declarations;
+mod environment;
 mod files;
 mod floods;
 mod hidden;
 mod loading;
 mod memory;
-mod notes;
-mod order;
+mod overlay;
 mod plans;
-mod power;
 mod requests;
-mod staged;
-mod text;
-mod time;
+mod results;
+mod scheduling;
+mod sub_agents;
+mod terminal_text;
+mod timeouts;
+mod tool_state;
 mod undo;
 mod walks;
-mod world;
 
-use cofferdam::sandbox::Allocation;
+use cofferdam::sandbox::InstanceAllocation;
 
 /// Both ways to allocate: limits have to hold with either.
-const ALLOCATIONS: [Allocation; 2] = [Allocation::OnDemand, Allocation::Pooled];
+const ALLOCATIONS: [InstanceAllocation; 2] =
+    [InstanceAllocation::OnDemand, InstanceAllocation::Pooled];
 
 /// Makes a FIFO. Not every system has a call for that which a program may make.
-fn make_fifo(path: &std::path::Path) {
+fn create_fifo(path: &std::path::Path) {
     let made = std::process::Command::new("mkfifo").arg("-m").arg("600").arg(path).status();
     assert!(made.expect("it starts").success());
 }
 
 /// A cache in a folder, with its key beside it.
-fn cache_in(folder: &std::path::Path) -> cofferdam::sandbox::Cache {
-    let key = cofferdam::sandbox::CacheKey::of(&folder.join("keys")).expect("there is a key");
-    cofferdam::sandbox::Cache::open(&folder.join("cache"), key).expect("it opens")
+fn open_cache(folder: &std::path::Path) -> cofferdam::sandbox::ArtifactCache {
+    let key =
+        cofferdam::sandbox::CacheKey::load_or_create(&folder.join("keys")).expect("there is a key");
+    cofferdam::sandbox::ArtifactCache::open(&folder.join("cache"), key).expect("it opens")
 }
 
 /// Asserts that a text holds a part, and shows it if not.
 #[track_caller]
-fn assert_says(text: &str, part: &str) {
+fn assert_contains(text: &str, part: &str) {
     let shown: String = text.chars().take(600).collect();
     assert!(text.contains(part), "not said: {part:?}\nin: {shown}");
 }

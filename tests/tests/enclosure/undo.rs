@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use cofferdam::sandbox::{History, HistoryError, Undone, Workspace};
-use cofferdam_tests::guests::House;
+use cofferdam::sandbox::{HistoryError, UndoHistory, UndoOutcome, Workspace};
+use cofferdam_tests::guests::TestHost;
 
-use crate::assert_says;
-use crate::staged::{all_below, editing};
+use crate::assert_contains;
+use crate::overlay::{directory_snapshot, edit_host};
 
 const STEPS: &str = r#"
     (call $overwrite @"over" @"new")
@@ -18,145 +18,202 @@ const STEPS: &str = r#"
     (call $delete @"link")
 "#;
 
-fn house() -> House {
-    let house = editing(STEPS);
+fn edited_host() -> TestHost {
+    let house = edit_host(STEPS);
     for (path, text) in [("over", "over"), ("old", "old"), ("from", "from")] {
-        house.write(path, text);
+        house.write_file(path, text);
     }
-    std::fs::create_dir(house.folder().join("empty")).expect("a folder");
-    std::os::unix::fs::symlink("over", house.folder().join("link")).expect("a link");
+    std::fs::create_dir(house.workspace_dir().join("empty")).expect("a folder");
+    std::os::unix::fs::symlink("over", house.workspace_dir().join("link")).expect("a link");
     house
 }
 
 /// The record of the only change.
-fn record(house: &House) -> PathBuf {
-    let project = std::fs::read_dir(house.state()).expect("it lists").next().expect("one project").expect("it is there").path();
-    let change = std::fs::read_dir(project).expect("it lists").flatten().find(|entry| entry.path().is_dir()).expect("one change");
+fn undo_record(house: &TestHost) -> PathBuf {
+    let project = std::fs::read_dir(house.state_dir())
+        .expect("it lists")
+        .next()
+        .expect("one project")
+        .expect("it is there")
+        .path();
+    let change = std::fs::read_dir(project)
+        .expect("it lists")
+        .flatten()
+        .find(|entry| entry.path().is_dir())
+        .expect("one change");
     change.path().join("record.json")
 }
 
 /// As a crash in the middle of the change would have left it.
-fn make_pending(house: &House) {
-    let record = record(house);
+fn make_pending(house: &TestHost) {
+    let record = undo_record(house);
     let text = std::fs::read_to_string(&record).expect("it is there");
     assert!(text.contains(r#""state":"made""#), "{text}");
-    std::fs::write(record, text.replace(r#""state":"made""#, r#""state":"pending""#)).expect("it is written");
+    std::fs::write(record, text.replace(r#""state":"made""#, r#""state":"pending""#))
+        .expect("it is written");
 }
 
 #[test]
 fn a_change_is_taken_back_as_a_whole_and_once() {
-    let house = house();
-    let before = all_below(house.folder());
-    house.answers("edit", "{}");
-    assert_ne!(all_below(house.folder()), before);
+    let house = edited_host();
+    let before = directory_snapshot(house.workspace_dir());
+    house.call_ok("edit", "{}");
+    assert_ne!(directory_snapshot(house.workspace_dir()), before);
     let entries = house.history().list().expect("it lists");
     assert_eq!((entries.len(), entries[0].tool.as_str()), (1, "edit"));
     house.history().undo(house.workspace(), false).expect("it is taken back");
-    assert_eq!(all_below(house.folder()), before);
+    assert_eq!(directory_snapshot(house.workspace_dir()), before);
     assert!(matches!(house.history().undo(house.workspace(), false), Err(HistoryError::Empty)));
     // Whoever made the change knows nothing of that, and has to look first.
-    assert!(house.fails("edit", "{}").contains("Read it again"));
-    assert_eq!(all_below(house.folder()), before);
+    assert!(house.call_error("edit", "{}").contains("Read it again"));
+    assert_eq!(directory_snapshot(house.workspace_dir()), before);
 }
 
 #[test]
 fn what_was_changed_since_is_not_lost_without_a_word() {
-    let house = house();
-    let before = all_below(house.folder());
-    house.answers("edit", "{}");
-    house.write("over", "mine");
-    let after = all_below(house.folder());
-    let error = house.history().undo(house.workspace(), false).expect_err("it is refused").to_string();
+    let house = edited_host();
+    let before = directory_snapshot(house.workspace_dir());
+    house.call_ok("edit", "{}");
+    house.write_file("over", "mine");
+    let after = directory_snapshot(house.workspace_dir());
+    let error =
+        house.history().undo(house.workspace(), false).expect_err("it is refused").to_string();
     assert_eq!(
         error,
-        "changed since then, so nothing was undone: over. With --force what was there before is put back all the same, and these changes are lost"
+        "changed since then, so nothing was undone: over. With --force what was there before is \
+            put back all the same, and these changes are lost"
     );
-    assert_eq!(all_below(house.folder()), after);
+    assert_eq!(directory_snapshot(house.workspace_dir()), after);
     house.history().undo(house.workspace(), true).expect("it is taken back");
-    assert_eq!(all_below(house.folder()), before);
+    assert_eq!(directory_snapshot(house.workspace_dir()), before);
 }
 
 #[test]
 fn a_change_that_a_crash_cut_short_is_taken_back_at_the_next_start() {
-    let house = house();
-    let before = all_below(house.folder());
-    house.answers("edit", "{}");
+    let house = edited_host();
+    let before = directory_snapshot(house.workspace_dir());
+    house.call_ok("edit", "{}");
     make_pending(&house);
     // Some of it had not happened yet, and a new content was not in its place.
-    house.write("over", "over");
-    std::fs::remove_file(house.folder().join("dir/to")).expect("it is removed");
-    let id = record(&house).parent().and_then(|folder| folder.file_name()).expect("a name").to_string_lossy().into_owned();
+    house.write_file("over", "over");
+    std::fs::remove_file(house.workspace_dir().join("dir/to")).expect("it is removed");
+    let id = undo_record(&house)
+        .parent()
+        .and_then(|folder| folder.file_name())
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
     let steps = ["dir", "dir/file", "dir/to"].len();
-    house.write(&format!("dir/.cofferdam-{id}-{}.tmp", steps - 1), "half of");
+    house.write_file(&format!("dir/.cofferdam-{id}-{}.tmp", steps - 1), "half of");
     assert!(house.history().list().expect("it lists").is_empty());
     let recovered = house.history().recover(house.workspace()).expect("it recovers");
-    assert!(recovered.len() == 1 && recovered[0].ends_with("was interrupted and has been taken back"), "{recovered:?}");
-    assert_eq!(all_below(house.folder()), before);
-    assert_eq!(house.history().recover(house.workspace()).expect("it recovers"), Vec::<String>::new());
+    assert!(
+        recovered.len() == 1 && recovered[0].ends_with("was interrupted and has been taken back"),
+        "{recovered:?}"
+    );
+    assert_eq!(directory_snapshot(house.workspace_dir()), before);
+    assert_eq!(
+        house.history().recover(house.workspace()).expect("it recovers"),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
 fn recovering_leaves_what_is_somebody_elses() {
-    let house = house();
-    house.answers("edit", "{}");
+    let house = edited_host();
+    house.call_ok("edit", "{}");
     make_pending(&house);
-    house.write("over", "mine");
+    house.write_file("over", "mine");
     let recovered = house.history().recover(house.workspace()).expect("it recovers");
     assert!(
-        recovered[0].contains("cannot wholly be taken back ('over' was changed by somebody else); what was there is in "),
+        recovered[0].contains(
+            "cannot wholly be taken back ('over' was changed by somebody else); \
+            what was there is in "
+        ),
         "{recovered:?}"
     );
-    assert_eq!(std::fs::read_to_string(house.folder().join("over")).expect("it is there"), "mine");
-    assert!(house.folder().join("old").exists());
+    assert_eq!(
+        std::fs::read_to_string(house.workspace_dir().join("over")).expect("it is there"),
+        "mine"
+    );
+    assert!(house.workspace_dir().join("old").exists());
 }
 
 #[test]
 fn what_cannot_be_taken_back_is_left_to_the_user_and_not_tried_again() {
-    let house = house();
-    house.answers("edit", "{}");
+    let house = edited_host();
+    house.call_ok("edit", "{}");
     make_pending(&house);
-    house.write("over", "mine");
+    house.write_file("over", "mine");
     assert_eq!(house.history().recover(house.workspace()).expect("it recovers").len(), 1);
-    let [(entry, kept)] = &house.history().abandoned().expect("it lists")[..] else { panic!("not one") };
+    let [(entry, kept)] = &house.history().abandoned().expect("it lists")[..] else {
+        panic!("not one")
+    };
     assert_eq!(entry.paths, ["over"]);
     assert!(kept.join("record.json").exists());
     // What is made of the file later is safe, even if it looks like what the change has left there.
-    house.write("over", "new");
+    house.write_file("over", "new");
     assert!(house.history().recover(house.workspace()).expect("it recovers").is_empty());
     assert!(matches!(house.history().undo(house.workspace(), false), Err(HistoryError::Empty)));
-    assert_eq!(std::fs::read_to_string(house.folder().join("over")).expect("it is there"), "new");
+    assert_eq!(
+        std::fs::read_to_string(house.workspace_dir().join("over")).expect("it is there"),
+        "new"
+    );
     assert!(kept.exists());
 }
 
 #[test]
 fn a_directory_that_somebody_uses_stays_and_everything_else_goes_back() {
-    let house = editing(r#"(call $overwrite @"a" @"new") (call $mkdir @"d") (call $create @"d/x" @"x")"#);
-    house.write("a", "old");
-    house.answers("edit", "{}");
-    house.write("d/y", "theirs");
+    let house =
+        edit_host(r#"(call $overwrite @"a" @"new") (call $mkdir @"d") (call $create @"d/x" @"x")"#);
+    house.write_file("a", "old");
+    house.call_ok("edit", "{}");
+    house.write_file("d/y", "theirs");
     let undone = house.history().undo(house.workspace(), false).expect("it is taken back");
-    let Undone::Change { stays, .. } = undone else { panic!("nothing was interrupted") };
+    let UndoOutcome::Change { remaining: stays, .. } = undone else {
+        panic!("nothing was interrupted")
+    };
     assert_eq!(stays, ["d"]);
-    assert_eq!(all_below(house.folder()), [r#"a Some("old")"#, "d None", r#"d/y Some("theirs")"#]);
+    assert_eq!(
+        directory_snapshot(house.workspace_dir()),
+        [r#"a Some("old")"#, "d None", r#"d/y Some("theirs")"#]
+    );
     assert!(matches!(house.history().undo(house.workspace(), false), Err(HistoryError::Empty)));
 }
 
 #[test]
 fn what_is_in_the_way_is_told_before_anything_is_touched_and_force_does_what_can_be_done() {
-    let house = editing(r#"(call $delete @"d/gone") (call $overwrite @"a" @"new") (call $delete @"b")"#);
+    let house =
+        edit_host(r#"(call $delete @"d/gone") (call $overwrite @"a" @"new") (call $delete @"b")"#);
     for path in ["d/gone", "a", "b"] {
-        house.write(path, "old");
+        house.write_file(path, "old");
     }
-    house.answers("edit", "{}");
-    std::fs::remove_dir(house.folder().join("d")).expect("it is empty");
-    let error = house.history().undo(house.workspace(), false).expect_err("it is refused").to_string();
-    assert_eq!(error, "nothing was undone: 'd/gone' cannot be put back, since 'd' is no directory any more");
-    assert_eq!(all_below(house.folder()), [r#"a Some("new")"#]);
+    house.call_ok("edit", "{}");
+    std::fs::remove_dir(house.workspace_dir().join("d")).expect("it is empty");
+    let error =
+        house.history().undo(house.workspace(), false).expect_err("it is refused").to_string();
+    assert_eq!(
+        error,
+        "nothing was undone: 'd/gone' cannot be put back, since 'd' is no directory any more"
+    );
+    assert_eq!(directory_snapshot(house.workspace_dir()), [r#"a Some("new")"#]);
     // A directory with something in it takes the place of nothing.
-    house.write("b/mine", "mine");
-    let error = house.history().undo(house.workspace(), true).expect_err("not all of it can be").to_string();
-    assert!(error.starts_with("it was taken back, but not all of it: 'b' is not empty. What was there is kept in "), "{error}");
-    assert_eq!(all_below(house.folder()), [r#"a Some("old")"#, "b None", r#"b/mine Some("mine")"#, "d None", r#"d/gone Some("old")"#]);
+    house.write_file("b/mine", "mine");
+    let error = house
+        .history()
+        .undo(house.workspace(), true)
+        .expect_err("not all of it can be")
+        .to_string();
+    assert!(
+        error.starts_with(
+            "it was taken back, but not all of it: 'b' is not empty. What was there is kept in "
+        ),
+        "{error}"
+    );
+    assert_eq!(
+        directory_snapshot(house.workspace_dir()),
+        [r#"a Some("old")"#, "b None", r#"b/mine Some("mine")"#, "d None", r#"d/gone Some("old")"#]
+    );
     // It is not in the way of older changes.
     assert!(matches!(house.history().undo(house.workspace(), false), Err(HistoryError::Empty)));
     assert_eq!(house.history().abandoned().expect("it lists").len(), 1);
@@ -164,38 +221,53 @@ fn what_is_in_the_way_is_told_before_anything_is_touched_and_force_does_what_can
 
 #[test]
 fn undo_says_so_if_a_change_was_interrupted_and_takes_nothing_else_back() {
-    let house = editing(r#"(call $append @"log" @"x")"#);
-    house.write("log", "");
-    house.answers("edit", "{}");
-    house.answers("edit", "{}");
+    let house = edit_host(r#"(call $append @"log" @"x")"#);
+    house.write_file("log", "");
+    house.call_ok("edit", "{}");
+    house.call_ok("edit", "{}");
     // The newer of the two.
-    let project = std::fs::read_dir(house.state()).expect("it lists").next().expect("one project").expect("it is there").path();
-    let mut changes: Vec<_> = std::fs::read_dir(project).expect("it lists").flatten().map(|entry| entry.path()).collect();
+    let project = std::fs::read_dir(house.state_dir())
+        .expect("it lists")
+        .next()
+        .expect("one project")
+        .expect("it is there")
+        .path();
+    let mut changes: Vec<_> =
+        std::fs::read_dir(project).expect("it lists").flatten().map(|entry| entry.path()).collect();
     changes.retain(|path| path.is_dir());
     changes.sort();
     let newest = changes.pop().expect("two changes").join("record.json");
     let text = std::fs::read_to_string(&newest).expect("it is there");
-    std::fs::write(newest, text.replace(r#""state":"made""#, r#""state":"pending""#)).expect("it is written");
+    std::fs::write(newest, text.replace(r#""state":"made""#, r#""state":"pending""#))
+        .expect("it is written");
     let undone = house.history().undo(house.workspace(), false).expect("it is seen to");
-    assert!(matches!(&undone, Undone::Interrupted(lines) if lines.len() == 1), "{undone:?}");
-    assert_eq!(std::fs::read_to_string(house.folder().join("log")).expect("it is there"), "x");
+    assert!(matches!(&undone, UndoOutcome::Interrupted(lines) if lines.len() == 1), "{undone:?}");
+    assert_eq!(
+        std::fs::read_to_string(house.workspace_dir().join("log")).expect("it is there"),
+        "x"
+    );
     let undone = house.history().undo(house.workspace(), false).expect("it is taken back");
-    assert!(matches!(undone, Undone::Change { .. }));
-    assert_eq!(std::fs::read_to_string(house.folder().join("log")).expect("it is there"), "");
+    assert!(matches!(undone, UndoOutcome::Change { .. }));
+    assert_eq!(
+        std::fs::read_to_string(house.workspace_dir().join("log")).expect("it is there"),
+        ""
+    );
 }
 
 #[test]
 fn directories_keep_their_modes_when_they_move_and_when_they_come_back() {
     use std::os::unix::fs::PermissionsExt as _;
-    let house = editing(r#"(call $rename @"from" @"to") (call $rmdir @"empty")"#);
-    house.write("from/deep/file", "x");
-    std::fs::create_dir(house.folder().join("empty")).expect("a folder");
-    let path = |name: &str| house.folder().join(name);
+    let house = edit_host(r#"(call $rename @"from" @"to") (call $rmdir @"empty")"#);
+    house.write_file("from/deep/file", "x");
+    std::fs::create_dir(house.workspace_dir().join("empty")).expect("a folder");
+    let path = |name: &str| house.workspace_dir().join(name);
     for (name, mode) in [("from", 0o750), ("from/deep", 0o700), ("empty", 0o711)] {
-        std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(mode)).expect("it is set");
+        std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(mode))
+            .expect("it is set");
     }
-    let mode = |name: &str| path(name).metadata().expect("it is there").permissions().mode() & 0o7777;
-    house.answers("edit", "{}");
+    let mode =
+        |name: &str| path(name).metadata().expect("it is there").permissions().mode() & 0o7777;
+    house.call_ok("edit", "{}");
     assert_eq!([mode("to"), mode("to/deep")], [0o750, 0o700]);
     house.history().undo(house.workspace(), false).expect("it is taken back");
     assert_eq!([mode("from"), mode("from/deep"), mode("empty")], [0o750, 0o700, 0o711]);
@@ -204,35 +276,43 @@ fn directories_keep_their_modes_when_they_move_and_when_they_come_back() {
 #[test]
 fn the_history_is_bounded_and_for_its_owner_alone() {
     use std::os::unix::fs::PermissionsExt as _;
-    let house = editing(r#"(call $append @"log" @"x")"#);
-    house.write("log", "");
+    let house = edit_host(r#"(call $append @"log" @"x")"#);
+    house.write_file("log", "");
     for _ in 0..25 {
-        house.answers("edit", "{}");
+        house.call_ok("edit", "{}");
     }
     assert_eq!(house.history().list().expect("it lists").len(), 20);
-    let mode = |path: &std::path::Path| path.metadata().expect("it is there").permissions().mode() & 0o777;
-    let record = record(&house);
+    let mode =
+        |path: &std::path::Path| path.metadata().expect("it is there").permissions().mode() & 0o777;
+    let record = undo_record(&house);
     assert_eq!((mode(&record), mode(record.parent().expect("a folder"))), (0o600, 0o700));
     for n in (5..25).rev() {
         house.history().undo(house.workspace(), false).expect("it is taken back");
-        assert_eq!(std::fs::read_to_string(house.folder().join("log")).expect("it is there").len(), n);
+        assert_eq!(
+            std::fs::read_to_string(house.workspace_dir().join("log")).expect("it is there").len(),
+            n
+        );
     }
 }
 
 #[test]
 fn what_the_user_lets_others_do_with_a_file_stays_when_it_goes_back() {
     use std::os::unix::fs::PermissionsExt as _;
-    let house = editing(r#"(call $overwrite @"script" @"new") (call $delete @"gone")"#);
-    let path = |name: &str| house.folder().join(name);
-    let set = |name: &str, mode| std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(mode)).expect("it is set");
+    let house = edit_host(r#"(call $overwrite @"script" @"new") (call $delete @"gone")"#);
+    let path = |name: &str| house.workspace_dir().join(name);
+    let set = |name: &str, mode| {
+        std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(mode))
+            .expect("it is set")
+    };
     for name in ["script", "gone"] {
-        house.write(name, "old");
+        house.write_file(name, "old");
         set(name, 0o640);
     }
-    house.answers("edit", "{}");
+    house.call_ok("edit", "{}");
     set("script", 0o755);
     house.history().undo(house.workspace(), false).expect("it is taken back");
-    let mode = |name: &str| path(name).metadata().expect("it is there").permissions().mode() & 0o7777;
+    let mode =
+        |name: &str| path(name).metadata().expect("it is there").permissions().mode() & 0o7777;
     assert_eq!([mode("script"), mode("gone")], [0o755, 0o640]);
     assert_eq!(std::fs::read_to_string(path("script")).expect("it is there"), "old");
 }
@@ -240,13 +320,16 @@ fn what_the_user_lets_others_do_with_a_file_stays_when_it_goes_back() {
 #[test]
 fn directories_get_their_rights_back_also_if_that_was_cut_short() {
     use std::os::unix::fs::PermissionsExt as _;
-    let house = editing(r#"(call $rmdir @"d/e") (call $rmdir @"d")"#);
-    let path = |name: &str| house.folder().join(name);
+    let house = edit_host(r#"(call $rmdir @"d/e") (call $rmdir @"d")"#);
+    let path = |name: &str| house.workspace_dir().join(name);
     std::fs::create_dir_all(path("d/e")).expect("folders");
-    let set = |name: &str, mode| std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(mode)).expect("it is set");
+    let set = |name: &str, mode| {
+        std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(mode))
+            .expect("it is set")
+    };
     set("d/e", 0o755);
     set("d", 0o2750);
-    house.answers("edit", "{}");
+    house.call_ok("edit", "{}");
     assert!(!path("d").exists());
     // They came back, each for its owner alone at first, and then the power went.
     make_pending(&house);
@@ -254,25 +337,32 @@ fn directories_get_their_rights_back_also_if_that_was_cut_short() {
     set("d/e", 0o700);
     set("d", 0o700);
     assert_eq!(house.history().recover(house.workspace()).expect("it recovers").len(), 1);
-    let mode = |name: &str| path(name).metadata().expect("it is there").permissions().mode() & 0o7777;
+    let mode =
+        |name: &str| path(name).metadata().expect("it is there").permissions().mode() & 0o7777;
     assert_eq!([mode("d"), mode("d/e")], [0o2750, 0o755]);
 }
 
 #[test]
 fn what_moves_and_what_comes_back_belongs_to_whom_it_belonged() {
     use std::os::unix::fs::{MetadataExt as _, chown};
-    let house = editing(r#"(call $rename @"from" @"to") (call $overwrite @"file" @"new") (call $rmdir @"empty")"#);
-    let path = |name: &str| house.folder().join(name);
-    house.write("from/leaf", "x");
-    house.write("file", "old");
+    let house = edit_host(
+        r#"(call $rename @"from" @"to") (call $overwrite @"file" @"new") (call $rmdir @"empty")"#,
+    );
+    let path = |name: &str| house.workspace_dir().join(name);
+    house.write_file("from/leaf", "x");
+    house.write_file("file", "old");
     std::fs::create_dir(path("empty")).expect("a folder");
-    let owner = |name: &str| path(name).metadata().map(|metadata| (metadata.uid(), metadata.gid())).expect("it is there");
-    let (user, groups) = (rustix::process::geteuid(), rustix::process::getgroups().expect("they are known"));
+    let owner = |name: &str| {
+        path(name).metadata().map(|metadata| (metadata.uid(), metadata.gid())).expect("it is there")
+    };
+    let (user, groups) =
+        (rustix::process::geteuid(), rustix::process::getgroups().expect("they are known"));
     let given = |number: u32| {
         if user.is_root() {
             return (number, number + 10);
         }
-        // Only root gives files away. Others can choose among their groups, of which each has at least one.
+        // Only root gives files away. Others can choose among their groups, of which each has at
+        // least one.
         let at = usize::try_from(number).expect("it is small") % groups.len().max(1);
         (user.as_raw(), groups.get(at).copied().unwrap_or_else(rustix::process::getegid).as_raw())
     };
@@ -280,30 +370,41 @@ fn what_moves_and_what_comes_back_belongs_to_whom_it_belonged() {
         chown(path(name), Some(given(number).0), Some(given(number).1)).expect("it is given away");
         assert_eq!(owner(name), given(number), "{name}");
     }
-    house.answers("edit", "{}");
+    house.call_ok("edit", "{}");
     assert_eq!([owner("to"), owner("to/leaf"), owner("file")], [1, 2, 3].map(given));
     house.history().undo(house.workspace(), false).expect("it is taken back");
-    assert_eq!([owner("from"), owner("from/leaf"), owner("file"), owner("empty")], [1, 2, 3, 4].map(given));
+    assert_eq!(
+        [owner("from"), owner("from/leaf"), owner("file"), owner("empty")],
+        [1, 2, 3, 4].map(given)
+    );
 }
 
 #[test]
 fn a_change_that_finds_another_one_interrupted_takes_that_back_and_says_so() {
-    let house = editing(r#"(call $append @"log" @"x")"#);
-    house.write("log", "");
-    house.answers("edit", "{}");
+    let house = edit_host(r#"(call $append @"log" @"x")"#);
+    house.write_file("log", "");
+    house.call_ok("edit", "{}");
     make_pending(&house);
-    let text = house.fails("edit", "{}");
-    assert_says(&text, "a change by edit to log was interrupted and has been taken back. So nothing was changed by this call");
-    assert_eq!(std::fs::read_to_string(house.folder().join("log")).expect("it is there"), "");
+    let text = house.call_error("edit", "{}");
+    assert_contains(
+        &text,
+        "a change by edit to log was interrupted and has been taken back. So nothing was changed \
+            by this call",
+    );
+    assert_eq!(
+        std::fs::read_to_string(house.workspace_dir().join("log")).expect("it is there"),
+        ""
+    );
 }
 
 #[test]
 fn what_never_began_is_removed_and_what_cannot_be_read_is_told() {
-    let house = house();
-    house.answers("edit", "{}");
-    let change = record(&house).parent().expect("a folder").to_owned();
+    let house = edited_host();
+    house.call_ok("edit", "{}");
+    let change = undo_record(&house).parent().expect("a folder").to_owned();
     let project = change.parent().expect("a folder");
-    let (rubbish, newer) = (project.join("00000000000000000001"), project.join("00000000000000000002"));
+    let (rubbish, newer) =
+        (project.join("00000000000000000001"), project.join("00000000000000000002"));
     for folder in [&rubbish, &newer] {
         std::fs::create_dir(folder).expect("a folder");
         std::fs::write(folder.join("0"), "old").expect("it is written");
@@ -321,6 +422,6 @@ fn a_project_with_the_longest_name_has_a_history() {
     let root = folder.path().join("ü".repeat(127));
     std::fs::create_dir(&root).expect("a folder");
     let workspace = Workspace::open(&root).expect("it opens");
-    let history = History::of(&folder.path().join("undo"), &workspace);
+    let history = UndoHistory::for_workspace(&folder.path().join("undo"), &workspace);
     assert!(matches!(history.undo(&workspace, false), Err(HistoryError::Empty)));
 }

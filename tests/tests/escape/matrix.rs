@@ -1,4 +1,5 @@
-//! Every probe at every level, against the table, and the table in `SECURITY.md` against what was measured.
+//! Every probe at every level, against the table, and the table in `SECURITY.md` against what was
+//! measured.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -6,25 +7,31 @@ use std::path::Path;
 
 use cofferdam::policy::SandboxLevel;
 
-use super::probes::{ALL, Control, Fate, Probe};
-use super::scene::Scene;
+use super::environment::ProbeEnvironment;
+use super::probes::{ALL, ControlOutcome, EscapeProbe, ProbeOutcome};
 
 const BEGIN: &str = "<!-- measured: begin -->\n";
 const END: &str = "<!-- measured: end -->\n";
 
-fn all() -> impl Iterator<Item = &'static Probe> {
+fn all_probes() -> impl Iterator<Item = &'static EscapeProbe> {
     ALL.iter().flat_map(|(_, parts)| parts.iter().flat_map(|probes| probes.iter()))
 }
 
 /// Runs all probes at a level, and names those that went otherwise than the table says.
-fn surprises(level: SandboxLevel, expected: impl Fn(&Probe) -> Option<Fate>) -> Vec<String> {
+fn find_deviations(
+    level: SandboxLevel,
+    expected: impl Fn(&EscapeProbe) -> Option<ProbeOutcome>,
+) -> Vec<String> {
     let mut surprises = Vec::new();
-    for probe in all() {
+    for probe in all_probes() {
         let Some(expected) = expected(probe) else { continue };
-        let (fate, said) = Scene::new(level).runs(probe);
+        let (fate, said) = ProbeEnvironment::new(level).run(probe);
         if std::mem::discriminant(&fate) != std::mem::discriminant(&expected) {
             let said: String = said.chars().take(300).collect();
-            surprises.push(format!("`{level}`: {}: {fate:?} and not {expected:?}: {}\n    said: {said}", probe.name, probe.line));
+            surprises.push(format!(
+                "`{level}`: {}: {fate:?} and not {expected:?}: {}\n    said: {said}",
+                probe.name, probe.command
+            ));
         }
     }
     surprises
@@ -32,73 +39,99 @@ fn surprises(level: SandboxLevel, expected: impl Fn(&Probe) -> Option<Fate>) -> 
 
 #[test]
 fn there_are_many_probes_and_each_has_a_name_of_its_own() {
-    let mut names: Vec<_> = all().map(|probe| probe.name).collect();
+    let mut names: Vec<_> = all_probes().map(|probe| probe.name).collect();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), all().count());
+    assert_eq!(names.len(), all_probes().count());
     assert!(names.len() >= 100, "{}", names.len());
 }
 
 #[test]
 fn without_a_sandbox_the_probes_do_what_they_say() {
     let root = rustix::process::geteuid().is_root();
-    let surprises = surprises(SandboxLevel::None, |probe| match probe.control {
-        Control::Happens => Some(Fate::Open("nothing prevents it")),
-        Control::HappensToRoot => root.then_some(Fate::Open("root may")),
-        Control::Harms | Control::Depends => None,
+    let surprises = find_deviations(SandboxLevel::None, |probe| match probe.control_outcome {
+        ControlOutcome::Succeeds => Some(ProbeOutcome::Allowed("nothing prevents it")),
+        ControlOutcome::SucceedsAsRoot => root.then_some(ProbeOutcome::Allowed("root may")),
+        ControlOutcome::Harmful | ControlOutcome::MachineDependent => None,
     });
     assert!(surprises.is_empty(), "{}", surprises.join("\n"));
 }
 
 #[test]
 fn full_closes_or_undoes_everything() {
-    assert!(all().all(|probe| !matches!(probe.full, Fate::Open(_))));
-    let surprises = surprises(SandboxLevel::Full, |probe| Some(probe.full));
+    assert!(all_probes().all(|probe| !matches!(probe.full_outcome, ProbeOutcome::Allowed(_))));
+    let surprises = find_deviations(SandboxLevel::Full, |probe| Some(probe.full_outcome));
     assert!(surprises.is_empty(), "{}", surprises.join("\n"));
 }
 
 #[test]
 fn kernel_closes_or_undoes_everything_but_what_is_said_aloud() {
-    let surprises = surprises(SandboxLevel::Kernel, |probe| Some(probe.kernel));
+    let surprises = find_deviations(SandboxLevel::Kernel, |probe| Some(probe.kernel_outcome));
     assert!(surprises.is_empty(), "{}", surprises.join("\n"));
 }
 
 #[test]
 fn the_matrix_in_the_security_document_is_this_one() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("it has a parent").join("SECURITY.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("it has a parent")
+        .join("SECURITY.md");
     let text = fs::read_to_string(&path).expect("it can be read");
     let (before, rest) = text.split_once(BEGIN).expect("the beginning is marked");
     let (there, after) = rest.split_once(END).expect("the end is marked");
-    let measured = matrix();
+    let measured = render_matrix();
     if std::env::var_os("UPDATE_MATRIX").is_some() {
-        fs::write(&path, format!("{before}{BEGIN}{measured}{END}{after}")).expect("it can be written");
+        fs::write(&path, format!("{before}{BEGIN}{measured}{END}{after}"))
+            .expect("it can be written");
     } else {
         assert_eq!(there, measured, "run again with UPDATE_MATRIX=1");
     }
 }
 
 /// The tests above hold every line of it against the machine.
-fn matrix() -> String {
+fn render_matrix() -> String {
     let mut text = String::from("| what a command tries | `full` | `kernel` |\n|---|---|---|\n");
     for (part, parts) in ALL {
-        let probes: Vec<Probe> = parts.concat();
-        for fates in [(Fate::Closed, Fate::Closed), (Fate::Closed, Fate::Undone), (Fate::Undone, Fate::Undone)] {
-            let names: Vec<_> = probes.iter().filter(|probe| (probe.full, probe.kernel) == fates).map(|probe| probe.name).collect();
+        let probes: Vec<EscapeProbe> = parts.concat();
+        for fates in [
+            (ProbeOutcome::Blocked, ProbeOutcome::Blocked),
+            (ProbeOutcome::Blocked, ProbeOutcome::Restored),
+            (ProbeOutcome::Restored, ProbeOutcome::Restored),
+        ] {
+            let names: Vec<_> = probes
+                .iter()
+                .filter(|probe| (probe.full_outcome, probe.kernel_outcome) == fates)
+                .map(|probe| probe.name)
+                .collect();
             if !names.is_empty() {
-                let _ = writeln!(text, "| **{part}**: {} | {} | {} |", names.join(", "), in_words(fates.0), in_words(fates.1));
+                let _ = writeln!(
+                    text,
+                    "| **{part}**: {} | {} | {} |",
+                    names.join(", "),
+                    describe(fates.0),
+                    describe(fates.1)
+                );
             }
         }
-        for probe in probes.iter().filter(|probe| matches!(probe.kernel, Fate::Open(_))) {
-            let _ = writeln!(text, "| **{part}**: {} | {} | {} |", probe.name, in_words(probe.full), in_words(probe.kernel));
+        for probe in
+            probes.iter().filter(|probe| matches!(probe.kernel_outcome, ProbeOutcome::Allowed(_)))
+        {
+            let _ = writeln!(
+                text,
+                "| **{part}**: {} | {} | {} |",
+                probe.name,
+                describe(probe.full_outcome),
+                describe(probe.kernel_outcome)
+            );
         }
     }
     text
 }
 
-fn in_words(fate: Fate) -> String {
+fn describe(fate: ProbeOutcome) -> String {
     match fate {
-        Fate::Closed => "closed".into(),
-        Fate::Undone => "undone".into(),
-        Fate::Open(why) => format!("**open**: {why}"),
+        ProbeOutcome::Blocked => "closed".into(),
+        ProbeOutcome::Restored => "undone".into(),
+        ProbeOutcome::Allowed(why) => format!("**open**: {why}"),
     }
 }

@@ -4,36 +4,36 @@ use super::{attributes, system_calls};
 
 /// An attempt.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Probe {
+pub(super) struct EscapeProbe {
     /// In the words of the matrix.
     pub(super) name: &'static str,
-    /// For `sh -c`. `{out}` is a folder outside, `{ws}` the workspace, `{pid}` a process outside, `{mark}` the time that
-    /// processes are to sleep by which they are found.
-    pub(super) line: &'static str,
-    pub(super) sign: Sign,
-    pub(super) control: Control,
-    pub(super) full: Fate,
-    pub(super) kernel: Fate,
+    /// For `sh -c`. `{out}` is a folder outside, `{ws}` the workspace, `{pid}` a process outside,
+    /// `{mark}` the time that processes are to sleep by which they are found.
+    pub(super) command: &'static str,
+    pub(super) success_sign: SuccessSign,
+    pub(super) control_outcome: ControlOutcome,
+    pub(super) full_outcome: ProbeOutcome,
+    pub(super) kernel_outcome: ProbeOutcome,
 }
 
 /// What becomes of an attempt in a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum ProbeOutcome {
     /// It does not happen.
-    Closed,
+    Blocked,
     /// It happens, and once the command has ended it is as it was before, and the user is told.
-    Undone,
+    Restored,
     /// It happens; why that is so.
-    Open(&'static str),
+    Allowed(&'static str),
 }
 
 /// By what one sees that it happened.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Sign {
+pub(super) enum SuccessSign {
     /// The command says so.
-    Says(&'static str),
+    Output(&'static str),
     /// Something is there.
-    Makes(&'static str),
+    Creates(&'static str),
     /// It is not as it was.
     Changes(&'static str),
     /// Somebody outside was reached.
@@ -46,43 +46,81 @@ pub(super) enum Sign {
 
 /// What becomes of it without a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Control {
+pub(super) enum ControlOutcome {
     /// It happens.
-    Happens,
+    Succeeds,
     /// It happens to root.
-    HappensToRoot,
+    SucceedsAsRoot,
     /// It would harm this machine.
-    Harms,
+    Harmful,
     /// It depends on the machine, or something else prevents it too.
-    Depends,
+    MachineDependent,
 }
 
-use Control::{Depends, Happens, HappensToRoot, Harms};
-use Fate::{Closed, Open, Undone};
-use Sign::{Changes, Connects, Kills, Makes, Says, Stays};
+use ControlOutcome::{Harmful, MachineDependent, Succeeds, SucceedsAsRoot};
+use ProbeOutcome::{Allowed, Blocked, Restored};
+use SuccessSign::{Changes, Connects, Creates, Kills, Output, Stays};
 
-pub(super) const fn closed(name: &'static str, line: &'static str, sign: Sign, control: Control) -> Probe {
-    Probe { name, line, sign, control, full: Closed, kernel: Closed }
+pub(super) const fn blocked(
+    name: &'static str,
+    line: &'static str,
+    sign: SuccessSign,
+    control: ControlOutcome,
+) -> EscapeProbe {
+    EscapeProbe {
+        name,
+        command: line,
+        success_sign: sign,
+        control_outcome: control,
+        full_outcome: Blocked,
+        kernel_outcome: Blocked,
+    }
 }
 
-pub(super) const fn open(name: &'static str, line: &'static str, sign: Sign, why: &'static str) -> Probe {
-    Probe { name, line, sign, control: Happens, full: Closed, kernel: Open(why) }
+pub(super) const fn allowed(
+    name: &'static str,
+    line: &'static str,
+    sign: SuccessSign,
+    why: &'static str,
+) -> EscapeProbe {
+    EscapeProbe {
+        name,
+        command: line,
+        success_sign: sign,
+        control_outcome: Succeeds,
+        full_outcome: Blocked,
+        kernel_outcome: Allowed(why),
+    }
 }
 
 /// A change to something protected that is there.
-const fn held(name: &'static str, line: &'static str, sign: Sign) -> Probe {
-    Probe { name, line, sign, control: Happens, full: Closed, kernel: Undone }
+const fn blocked_change(name: &'static str, line: &'static str, sign: SuccessSign) -> EscapeProbe {
+    EscapeProbe {
+        name,
+        command: line,
+        success_sign: sign,
+        control_outcome: Succeeds,
+        full_outcome: Blocked,
+        kernel_outcome: Restored,
+    }
 }
 
 /// A name that is not there yet, so that there is nothing to mount over.
-const fn undone(name: &'static str, line: &'static str, sign: Sign) -> Probe {
-    Probe { name, line, sign, control: Happens, full: Undone, kernel: Undone }
+const fn restored(name: &'static str, line: &'static str, sign: SuccessSign) -> EscapeProbe {
+    EscapeProbe {
+        name,
+        command: line,
+        success_sign: sign,
+        control_outcome: Succeeds,
+        full_outcome: Restored,
+        kernel_outcome: Restored,
+    }
 }
 
 pub(super) const METADATA: &str = "Landlock does not look at metadata";
 const HIDDEN: &str = "Landlock cannot except a file from a folder";
 pub(super) const NAMES: &str = "`/proc` is shared";
-pub(super) const DONE: Sign = Says("ESCAPED");
+pub(super) const RESTORED: SuccessSign = Output("ESCAPED");
 
 /// Begins a line of Python with what the probes need.
 macro_rules! python {
@@ -90,332 +128,703 @@ macro_rules! python {
         concat!(
             "python3 -c 'import os,sys,socket,ctypes,fcntl,resource\n",
             "libc=ctypes.CDLL(None,use_errno=True)\n",
-            "def call(*a):\n r=libc.syscall(*a); e=ctypes.get_errno(); print(\"ESC\"+\"APED\" if r>=0 or e not in (1,38) else \"refused\")\n",
+            "def call(*a):\n r=libc.syscall(*a); e=ctypes.get_errno(); print(\"ESC\"+\"APED\" if \
+                r>=0 or e not in (1,38) else \"refused\")\n",
             $code,
             "\nprint(\"ESC\"+\"APED\" if os.environ.get(\"DONE\") else \"\")' 2>&1"
         )
     };
 }
 
-pub(super) const FILES: &[Probe] = &[
-    closed("read a file", "cat {out}/secret", Says("outside-secret"), Happens),
-    closed("list a folder", "ls {out}", Says("target"), Happens),
-    closed("make a file", "echo x > {out}/new", Makes("{out}/new"), Happens),
-    closed("make a folder", "mkdir {out}/new", Makes("{out}/new"), Happens),
-    closed("append to a file", "echo x >> {out}/target", Changes("{out}/target"), Happens),
-    closed("cut a file", "python3 -c 'import os; os.truncate(\"{out}/target\", 0)'", Changes("{out}/target"), Happens),
-    closed("remove a file", "rm -f {out}/target", Changes("{out}/target"), Happens),
-    closed("move a file here", "mv {out}/target mine", Changes("{out}/target"), Happens),
-    closed("move a file out", "mv file.txt {out}/new", Makes("{out}/new"), Happens),
-    closed("hard link to a file", "ln {out}/secret mine && cat mine", Says("outside-secret"), Happens),
-    closed("read through a link", "ln -s {out}/secret mine; cat mine", Says("outside-secret"), Happens),
-    closed("write through a link", "ln -s {out} mine; echo x > mine/new", Makes("{out}/new"), Happens),
-    closed("read through /proc/self/root", "cat /proc/self/root{out}/secret", Says("outside-secret"), Happens),
-    closed("read through another process' root", "cat /proc/{pid}/root{out}/secret", Says("outside-secret"), Happens),
-    closed(
+pub(super) const FILES: &[EscapeProbe] = &[
+    blocked("read a file", "cat {out}/secret", Output("outside-secret"), Succeeds),
+    blocked("list a folder", "ls {out}", Output("target"), Succeeds),
+    blocked("make a file", "echo x > {out}/new", Creates("{out}/new"), Succeeds),
+    blocked("make a folder", "mkdir {out}/new", Creates("{out}/new"), Succeeds),
+    blocked("append to a file", "echo x >> {out}/target", Changes("{out}/target"), Succeeds),
+    blocked(
+        "cut a file",
+        "python3 -c 'import os; os.truncate(\"{out}/target\", 0)'",
+        Changes("{out}/target"),
+        Succeeds,
+    ),
+    blocked("remove a file", "rm -f {out}/target", Changes("{out}/target"), Succeeds),
+    blocked("move a file here", "mv {out}/target mine", Changes("{out}/target"), Succeeds),
+    blocked("move a file out", "mv file.txt {out}/new", Creates("{out}/new"), Succeeds),
+    blocked(
+        "hard link to a file",
+        "ln {out}/secret mine && cat mine",
+        Output("outside-secret"),
+        Succeeds,
+    ),
+    blocked(
+        "read through a link",
+        "ln -s {out}/secret mine; cat mine",
+        Output("outside-secret"),
+        Succeeds,
+    ),
+    blocked(
+        "write through a link",
+        "ln -s {out} mine; echo x > mine/new",
+        Creates("{out}/new"),
+        Succeeds,
+    ),
+    blocked(
+        "read through /proc/self/root",
+        "cat /proc/self/root{out}/secret",
+        Output("outside-secret"),
+        Succeeds,
+    ),
+    blocked(
+        "read through another process' root",
+        "cat /proc/{pid}/root{out}/secret",
+        Output("outside-secret"),
+        Succeeds,
+    ),
+    blocked(
         "read through another process' folder",
         "cat /proc/{pid}/cwd/../../..{out}/secret /proc/$PPID/root{out}/secret",
-        Says("outside-secret"),
-        Happens,
+        Output("outside-secret"),
+        Succeeds,
     ),
-    closed("bind a socket", python!("socket.socket(socket.AF_UNIX).bind(\"{out}/new\")"), Makes("{out}/new"), Happens),
-    open("permissions of a file", "chmod 777 {out}/target", Changes("{out}/target"), METADATA),
-    open("times of a file", "python3 -c 'import os; os.utime(\"{out}/target\", (1, 1))'", Changes("{out}/target"), METADATA),
-    open("size and owner of a file", "stat -c size=%s {out}/secret", Says("size=15"), METADATA),
-    closed("passwords of the system", "cat /etc/shadow", Says("root:"), HappensToRoot),
-    closed("another user's cron", "ls /var/spool/cron /var/lib/dpkg", Says("status"), Happens),
-    closed("a device of its own", "mknod disk b 8 0", Makes("{ws}/disk"), HappensToRoot),
-    closed("a file that runs as its owner (chmod)", "cp /bin/true x; chmod u+s x; test -u x && echo ESCAPED", DONE, Happens),
-    closed("a file that runs as its group (chmod)", "cp /bin/true x; chmod g+s x; test -g x && echo ESCAPED", DONE, Happens),
-    closed(
+    blocked(
+        "bind a socket",
+        python!("socket.socket(socket.AF_UNIX).bind(\"{out}/new\")"),
+        Creates("{out}/new"),
+        Succeeds,
+    ),
+    allowed("permissions of a file", "chmod 777 {out}/target", Changes("{out}/target"), METADATA),
+    allowed(
+        "times of a file",
+        "python3 -c 'import os; os.utime(\"{out}/target\", (1, 1))'",
+        Changes("{out}/target"),
+        METADATA,
+    ),
+    allowed(
+        "size and owner of a file",
+        "stat -c size=%s {out}/secret",
+        Output("size=15"),
+        METADATA,
+    ),
+    blocked("passwords of the system", "cat /etc/shadow", Output("root:"), SucceedsAsRoot),
+    blocked("another user's cron", "ls /var/spool/cron /var/lib/dpkg", Output("status"), Succeeds),
+    blocked("a device of its own", "mknod disk b 8 0", Creates("{ws}/disk"), SucceedsAsRoot),
+    blocked(
+        "a file that runs as its owner (chmod)",
+        "cp /bin/true x; chmod u+s x; test -u x && echo ESCAPED",
+        RESTORED,
+        Succeeds,
+    ),
+    blocked(
+        "a file that runs as its group (chmod)",
+        "cp /bin/true x; chmod g+s x; test -g x && echo ESCAPED",
+        RESTORED,
+        Succeeds,
+    ),
+    blocked(
         "a file that runs as its owner (open)",
-        python!("os.open(\"x\", os.O_CREAT|os.O_WRONLY, 0o4755); os.environ[\"DONE\"]=\"1\" if os.stat(\"x\").st_mode & 0o4000 else \"\""),
-        DONE,
-        Happens,
+        python!(
+            "os.open(\"x\", os.O_CREAT|os.O_WRONLY, 0o4755); os.environ[\"DONE\"]=\"1\" if \
+                os.stat(\"x\").st_mode & 0o4000 else \"\""
+        ),
+        RESTORED,
+        Succeeds,
     ),
-    closed("a root of its own", python!("os.chroot(\".\"); print(\"ESC\"+\"APED\")"), DONE, HappensToRoot),
-    closed("a mount", "mount -t tmpfs none . && echo ESCAPED", DONE, HappensToRoot),
-    closed("a mount over the new interface", python!("call(430, b\"tmpfs\", 0)"), DONE, HappensToRoot),
-    closed("files by handle", python!("call(304, -100, 0, 0)"), DONE, HappensToRoot),
+    blocked(
+        "a root of its own",
+        python!("os.chroot(\".\"); print(\"ESC\"+\"APED\")"),
+        RESTORED,
+        SucceedsAsRoot,
+    ),
+    blocked("a mount", "mount -t tmpfs none . && echo ESCAPED", RESTORED, SucceedsAsRoot),
+    blocked(
+        "a mount over the new interface",
+        python!("call(430, b\"tmpfs\", 0)"),
+        RESTORED,
+        SucceedsAsRoot,
+    ),
+    blocked("files by handle", python!("call(304, -100, 0, 0)"), RESTORED, SucceedsAsRoot),
 ];
 
-pub(super) const NETWORK: &[Probe] = &[
-    closed("TCP", python!("socket.create_connection((\"127.0.0.1\", {tcp}), 2)"), Connects, Happens),
-    closed("TCP over IPv6 mapping", python!("socket.create_connection((\"::ffff:127.0.0.1\", {tcp}), 2)"), Connects, Happens),
-    closed(
+pub(super) const NETWORK: &[EscapeProbe] = &[
+    blocked(
+        "TCP",
+        python!("socket.create_connection((\"127.0.0.1\", {tcp}), 2)"),
+        Connects,
+        Succeeds,
+    ),
+    blocked(
+        "TCP over IPv6 mapping",
+        python!("socket.create_connection((\"::ffff:127.0.0.1\", {tcp}), 2)"),
+        Connects,
+        Succeeds,
+    ),
+    blocked(
         "TCP with data in the first packet",
         python!("s=socket.socket(); s.sendto(b\"x\", 0x20000000, (\"127.0.0.1\", {tcp}))"),
         Connects,
-        Depends,
+        MachineDependent,
     ),
-    closed("UDP", python!("socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b\"x\", (\"127.0.0.1\", {udp}))"), Connects, Happens),
-    closed("a unix socket", python!("socket.socket(socket.AF_UNIX).connect(\"{out}/stream\")"), Connects, Happens),
-    closed(
+    blocked(
+        "UDP",
+        python!(
+            "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b\"x\", (\"127.0.0.1\", \
+                {udp}))"
+        ),
+        Connects,
+        Succeeds,
+    ),
+    blocked(
+        "a unix socket",
+        python!("socket.socket(socket.AF_UNIX).connect(\"{out}/stream\")"),
+        Connects,
+        Succeeds,
+    ),
+    blocked(
         "a unix datagram socket",
-        python!("socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b\"x\", \"{out}/datagram\")"),
+        python!(
+            "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b\"x\", \"{out}/datagram\")"
+        ),
         Connects,
-        Happens,
+        Succeeds,
     ),
-    closed(
+    blocked(
         "a unix socket from a pair",
-        python!("socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b\"x\", \"{out}/datagram\")"),
+        python!(
+            "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b\"x\", \
+                \"{out}/datagram\")"
+        ),
         Connects,
-        Happens,
+        Succeeds,
     ),
-    closed("an abstract unix socket", python!("socket.socket(socket.AF_UNIX).connect(\"\\0{abstract}\")"), Connects, Happens),
-    closed("a raw socket", python!("socket.socket(socket.AF_INET, socket.SOCK_RAW, 1); print(\"ESC\"+\"APED\")"), DONE, HappensToRoot),
-    closed("a packet socket", python!("socket.socket(17, socket.SOCK_RAW, 0); print(\"ESC\"+\"APED\")"), DONE, HappensToRoot),
-    closed("netlink to the kernel", python!("socket.socket(16, socket.SOCK_RAW, 9); print(\"ESC\"+\"APED\")"), DONE, Depends),
-    closed("the kernel's crypto sockets", python!("socket.socket(38, 5, 0); print(\"ESC\"+\"APED\")"), DONE, Depends),
-    closed("a socket to the hypervisor", python!("socket.socket(40, 1, 0); print(\"ESC\"+\"APED\")"), DONE, Depends),
-    closed("io_uring", python!("call(425, 8, ctypes.create_string_buffer(120))"), DONE, Depends),
+    blocked(
+        "an abstract unix socket",
+        python!("socket.socket(socket.AF_UNIX).connect(\"\\0{abstract}\")"),
+        Connects,
+        Succeeds,
+    ),
+    blocked(
+        "a raw socket",
+        python!("socket.socket(socket.AF_INET, socket.SOCK_RAW, 1); print(\"ESC\"+\"APED\")"),
+        RESTORED,
+        SucceedsAsRoot,
+    ),
+    blocked(
+        "a packet socket",
+        python!("socket.socket(17, socket.SOCK_RAW, 0); print(\"ESC\"+\"APED\")"),
+        RESTORED,
+        SucceedsAsRoot,
+    ),
+    blocked(
+        "netlink to the kernel",
+        python!("socket.socket(16, socket.SOCK_RAW, 9); print(\"ESC\"+\"APED\")"),
+        RESTORED,
+        MachineDependent,
+    ),
+    blocked(
+        "the kernel's crypto sockets",
+        python!("socket.socket(38, 5, 0); print(\"ESC\"+\"APED\")"),
+        RESTORED,
+        MachineDependent,
+    ),
+    blocked(
+        "a socket to the hypervisor",
+        python!("socket.socket(40, 1, 0); print(\"ESC\"+\"APED\")"),
+        RESTORED,
+        MachineDependent,
+    ),
+    blocked(
+        "io_uring",
+        python!("call(425, 8, ctypes.create_string_buffer(120))"),
+        RESTORED,
+        MachineDependent,
+    ),
 ];
 
-pub(super) const PROCESSES: &[Probe] = &[
-    closed("kill", "kill -9 {pid}", Kills, Happens),
-    closed("kill all", "kill -9 -1; sleep 0.1", Kills, Harms),
-    closed("trace", python!("print(\"ESC\"+\"APED\" if libc.ptrace(16, {pid}, 0, 0) == 0 else \"\")"), DONE, Happens),
-    closed("read its environment", "tr '\\0' '\\n' < /proc/{pid}/environ", Says("victim-secret"), Happens),
-    closed("read its memory", "dd if=/proc/{pid}/mem bs=1 count=0 && echo ESCAPED", DONE, Happens),
-    closed("read its memory map", "grep -q . /proc/{pid}/maps && echo ESCAPED", DONE, Happens),
-    closed("see its files", "ls -l /proc/{pid}/fd | grep -q /dev/null && echo ESCAPED", DONE, Happens),
-    open("see its command line", "tr '\\0' ' ' < /proc/{pid}/cmdline", Says("sleep 86000"), NAMES),
-    closed("slow it", "renice 19 -p {pid} > /dev/null && echo ESCAPED", DONE, Happens),
-    closed(
+pub(super) const PROCESSES: &[EscapeProbe] = &[
+    blocked("kill", "kill -9 {pid}", Kills, Succeeds),
+    blocked("kill all", "kill -9 -1; sleep 0.1", Kills, Harmful),
+    blocked(
+        "trace",
+        python!("print(\"ESC\"+\"APED\" if libc.ptrace(16, {pid}, 0, 0) == 0 else \"\")"),
+        RESTORED,
+        Succeeds,
+    ),
+    blocked(
+        "read its environment",
+        "tr '\\0' '\\n' < /proc/{pid}/environ",
+        Output("victim-secret"),
+        Succeeds,
+    ),
+    blocked(
+        "read its memory",
+        "dd if=/proc/{pid}/mem bs=1 count=0 && echo ESCAPED",
+        RESTORED,
+        Succeeds,
+    ),
+    blocked(
+        "read its memory map",
+        "grep -q . /proc/{pid}/maps && echo ESCAPED",
+        RESTORED,
+        Succeeds,
+    ),
+    blocked(
+        "see its files",
+        "ls -l /proc/{pid}/fd | grep -q /dev/null && echo ESCAPED",
+        RESTORED,
+        Succeeds,
+    ),
+    allowed(
+        "see its command line",
+        "tr '\\0' ' ' < /proc/{pid}/cmdline",
+        Output("sleep 86000"),
+        NAMES,
+    ),
+    blocked("slow it", "renice 19 -p {pid} > /dev/null && echo ESCAPED", RESTORED, Succeeds),
+    blocked(
         "change its limits",
-        python!("resource.prlimit({pid}, resource.RLIMIT_NOFILE, (64, 64)); print(\"ESC\"+\"APED\")"),
-        DONE,
-        Happens,
+        python!(
+            "resource.prlimit({pid}, resource.RLIMIT_NOFILE, (64, 64)); print(\"ESC\"+\"APED\")"
+        ),
+        RESTORED,
+        Succeeds,
     ),
-    closed(
+    blocked(
         "take its files",
-        python!("fd=libc.syscall(434, {pid}, 0); print(\"ESC\"+\"APED\" if libc.syscall(438, fd, 1, 0) >= 0 else \"\")"),
-        DONE,
-        Happens,
+        python!(
+            "fd=libc.syscall(434, {pid}, 0); print(\"ESC\"+\"APED\" if libc.syscall(438, fd, 1, \
+                0) >= 0 else \"\")"
+        ),
+        RESTORED,
+        Succeeds,
     ),
-    closed("a namespace of its own", "unshare --user true && echo ESCAPED", DONE, Happens),
-    closed(
+    blocked("a namespace of its own", "unshare --user true && echo ESCAPED", RESTORED, Succeeds),
+    blocked(
         "a namespace of its own (clone)",
         python!("call(56, 0x10000000 | 17, 0, 0, 0, 0) if False else call(272, 0x10000000)"),
-        DONE,
-        Happens,
+        RESTORED,
+        Succeeds,
     ),
-    closed("enter a namespace", "nsenter --target {pid} --uts true && echo ESCAPED", DONE, HappensToRoot),
-    closed(
+    blocked(
+        "enter a namespace",
+        "nsenter --target {pid} --uts true && echo ESCAPED",
+        RESTORED,
+        SucceedsAsRoot,
+    ),
+    blocked(
         "memory of another process of the user",
         python!(
-            "libc.shmat.restype=ctypes.c_void_p; r=libc.shmat({shm}, None, 0); print(\"ESC\"+\"APED\" if r != 2**64-1 else \"refused\")"
+            "libc.shmat.restype=ctypes.c_void_p; r=libc.shmat({shm}, None, 0); \
+                print(\"ESC\"+\"APED\" if r != 2**64-1 else \"refused\")"
         ),
-        DONE,
-        Happens,
+        RESTORED,
+        Succeeds,
     ),
-    closed("keys of the session", python!("call(250, 0, -3, 1)"), DONE, Happens),
-    closed("a new key", python!("call(248, b\"user\", b\"cofferdam\", b\"x\", 1, -3)"), DONE, Happens),
-    closed("a program in the kernel", python!("call(321, 0, ctypes.create_string_buffer(128), 128)"), DONE, HappensToRoot),
-    closed("performance counters", python!("call(298, ctypes.create_string_buffer(128), 0, -1, -1, 0)"), DONE, Depends),
-    closed("userfaultfd", python!("call(323, 1)"), DONE, Depends),
-    closed("random addresses off", "setarch --addr-no-randomize true && echo ESCAPED", DONE, Happens),
-    closed("the second way to each system call", python!("call(0x40000000 | 39)"), DONE, Depends),
-    closed("a system call from the future", python!("call(467, -100, b\".\", 0, 0, 0)"), DONE, Depends),
-    closed(
+    blocked("keys of the session", python!("call(250, 0, -3, 1)"), RESTORED, Succeeds),
+    blocked(
+        "a new key",
+        python!("call(248, b\"user\", b\"cofferdam\", b\"x\", 1, -3)"),
+        RESTORED,
+        Succeeds,
+    ),
+    blocked(
+        "a program in the kernel",
+        python!("call(321, 0, ctypes.create_string_buffer(128), 128)"),
+        RESTORED,
+        SucceedsAsRoot,
+    ),
+    blocked(
+        "performance counters",
+        python!("call(298, ctypes.create_string_buffer(128), 0, -1, -1, 0)"),
+        RESTORED,
+        MachineDependent,
+    ),
+    blocked("userfaultfd", python!("call(323, 1)"), RESTORED, MachineDependent),
+    blocked(
+        "random addresses off",
+        "setarch --addr-no-randomize true && echo ESCAPED",
+        RESTORED,
+        Succeeds,
+    ),
+    blocked(
+        "the second way to each system call",
+        python!("call(0x40000000 | 39)"),
+        RESTORED,
+        MachineDependent,
+    ),
+    blocked(
+        "a system call from the future",
+        python!("call(467, -100, b\".\", 0, 0, 0)"),
+        RESTORED,
+        MachineDependent,
+    ),
+    blocked(
         "the 32-bit way to each system call",
         "test -e /lib/ld-linux.so.2 && /lib/ld-linux.so.2 --version && echo ESCAPED",
-        DONE,
-        Depends,
+        RESTORED,
+        MachineDependent,
     ),
-    closed(
+    blocked(
         "type at the terminal",
-        python!("m,s=os.openpty(); os.setsid(); fcntl.ioctl(s, 0x540e, 0); fcntl.ioctl(s, 0x5412, b\"x\"); print(\"ESC\"+\"APED\")"),
-        DONE,
-        Depends,
+        python!(
+            "m,s=os.openpty(); os.setsid(); fcntl.ioctl(s, 0x540e, 0); fcntl.ioctl(s, 0x5412, \
+                b\"x\"); print(\"ESC\"+\"APED\")"
+        ),
+        RESTORED,
+        MachineDependent,
     ),
-    closed("the controlling terminal", "(exec 3<>/dev/tty) && echo ESCAPED", DONE, Depends),
-    closed("inherited files", "python3 -c 'import os; print(os.read({fd}, 99))'", Says("inherited-secret"), Happens),
-    closed(
+    blocked(
+        "the controlling terminal",
+        "(exec 3<>/dev/tty) && echo ESCAPED",
+        RESTORED,
+        MachineDependent,
+    ),
+    blocked(
+        "inherited files",
+        "python3 -c 'import os; print(os.read({fd}, 99))'",
+        Output("inherited-secret"),
+        Succeeds,
+    ),
+    blocked(
         "what the kernel does with crashes",
         "echo '|/bin/false' > /proc/sys/kernel/core_pattern",
         Changes("/proc/sys/kernel/core_pattern"),
-        Harms,
+        Harmful,
     ),
-    closed("the name of the machine", "hostname evil; echo evil > /proc/sys/kernel/hostname", Changes("/proc/sys/kernel/hostname"), Harms),
-    closed("the clock", "date -s @1000000000 && echo ESCAPED", DONE, Harms),
-    closed("messages of the kernel", "dmesg | grep -q . && echo ESCAPED", DONE, HappensToRoot),
-    closed("a daemon", "(setsid sleep {mark} > /dev/null 2>&1 &) ; sleep 0.3", Stays, Happens),
-    closed(
+    blocked(
+        "the name of the machine",
+        "hostname evil; echo evil > /proc/sys/kernel/hostname",
+        Changes("/proc/sys/kernel/hostname"),
+        Harmful,
+    ),
+    blocked("the clock", "date -s @1000000000 && echo ESCAPED", RESTORED, Harmful),
+    blocked(
+        "messages of the kernel",
+        "dmesg | grep -q . && echo ESCAPED",
+        RESTORED,
+        SucceedsAsRoot,
+    ),
+    blocked("a daemon", "(setsid sleep {mark} > /dev/null 2>&1 &) ; sleep 0.3", Stays, Succeeds),
+    blocked(
         "a daemon that ignores signals",
         "setsid sh -c 'trap \"\" TERM HUP INT; sleep {mark}; true' > /dev/null 2>&1 & sleep 0.1",
         Stays,
-        Happens,
+        Succeeds,
     ),
-    closed("a process in the background", "sleep {mark} & echo started", Stays, Depends),
-    closed("a stopped process", "(setsid sh -c 'kill -STOP $$; sleep {mark}' > /dev/null 2>&1 &); sleep 0.1", Stays, Happens),
+    blocked("a process in the background", "sleep {mark} & echo started", Stays, MachineDependent),
+    blocked(
+        "a stopped process",
+        "(setsid sh -c 'kill -STOP $$; sleep {mark}' > /dev/null 2>&1 &); sleep 0.1",
+        Stays,
+        Succeeds,
+    ),
     // Some 250 processes and no more, whatever the sandbox does; the tests allow half of that.
-    closed("a fork bomb", "f() { if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; sleep 5; }; f 6 # {mark}", Stays, Harms),
-    closed(
+    blocked(
+        "a fork bomb",
+        "f() { if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; sleep 5; }; f 6 # {mark}",
+        Stays,
+        Harmful,
+    ),
+    blocked(
         "a hundred thousand open files",
         python!("n=[os.open(\"/dev/null\", 0) for _ in range(100000)]; print(\"ESC\"+\"APED\")"),
-        DONE,
-        Depends,
+        RESTORED,
+        MachineDependent,
     ),
-    closed("a file of a terabyte", "truncate -s 1T big && echo ESCAPED", DONE, Happens),
-    closed("core dumps", "ulimit -c unlimited && echo ESCAPED", DONE, Depends),
+    blocked("a file of a terabyte", "truncate -s 1T big && echo ESCAPED", RESTORED, Succeeds),
+    blocked("core dumps", "ulimit -c unlimited && echo ESCAPED", RESTORED, MachineDependent),
 ];
 
-pub(super) const PROTECTED: &[Probe] = &[
-    held("plant a hook", "echo evil > .git/hooks/pre-commit", Makes("{ws}/.git/hooks/pre-commit")),
-    held("plant a hook through a link", "ln -s .git g; echo evil > g/hooks/pre-commit", Makes("{ws}/.git/hooks/pre-commit")),
-    held("plant a hook through /proc", "echo evil > /proc/self/cwd/.git/hooks/pre-commit", Makes("{ws}/.git/hooks/pre-commit")),
-    held("plant a hook by a hard link", "ln file.txt .git/hooks/pre-commit", Makes("{ws}/.git/hooks/pre-commit")),
-    held("plant a hook by moving it there", "echo evil > x; mv x .git/hooks/pre-commit", Makes("{ws}/.git/hooks/pre-commit")),
-    held("plant a hook by way of another .git", "mv .git .git2; mkdir -p .git/hooks; echo evil > .git/hooks/x", Makes("{ws}/.git/hooks/x")),
-    held(
-        "plant a hook by way of an exchanged .git",
-        python!("os.makedirs(\"fake/hooks\"); open(\"fake/hooks/x\", \"w\").close(); libc.renameat2(-100, b\"fake\", -100, b\".git\", 2)"),
-        Makes("{ws}/.git/hooks/x"),
+pub(super) const PROTECTED: &[EscapeProbe] = &[
+    blocked_change(
+        "plant a hook",
+        "echo evil > .git/hooks/pre-commit",
+        Creates("{ws}/.git/hooks/pre-commit"),
     ),
-    held(
+    blocked_change(
+        "plant a hook through a link",
+        "ln -s .git g; echo evil > g/hooks/pre-commit",
+        Creates("{ws}/.git/hooks/pre-commit"),
+    ),
+    blocked_change(
+        "plant a hook through /proc",
+        "echo evil > /proc/self/cwd/.git/hooks/pre-commit",
+        Creates("{ws}/.git/hooks/pre-commit"),
+    ),
+    blocked_change(
+        "plant a hook by a hard link",
+        "ln file.txt .git/hooks/pre-commit",
+        Creates("{ws}/.git/hooks/pre-commit"),
+    ),
+    blocked_change(
+        "plant a hook by moving it there",
+        "echo evil > x; mv x .git/hooks/pre-commit",
+        Creates("{ws}/.git/hooks/pre-commit"),
+    ),
+    blocked_change(
+        "plant a hook by way of another .git",
+        "mv .git .git2; mkdir -p .git/hooks; echo evil > .git/hooks/x",
+        Creates("{ws}/.git/hooks/x"),
+    ),
+    blocked_change(
+        "plant a hook by way of an exchanged .git",
+        python!(
+            "os.makedirs(\"fake/hooks\"); open(\"fake/hooks/x\", \"w\").close(); \
+                libc.renameat2(-100, b\"fake\", -100, b\".git\", 2)"
+        ),
+        Creates("{ws}/.git/hooks/x"),
+    ),
+    blocked_change(
         "plant a hook by way of other hooks",
         "mv .git/hooks .git/h2; mkdir .git/hooks; echo evil > .git/hooks/x",
-        Makes("{ws}/.git/hooks/x"),
+        Creates("{ws}/.git/hooks/x"),
     ),
-    held("hooks that are a link", "mkdir e; rm -rf .git/hooks; ln -s ../e .git/hooks", Changes("{ws}/.git/hooks")),
-    held("permissions of hooks", "chmod 777 .git/hooks", Changes("{ws}/.git/hooks")),
-    held("a .git that is a file", "mv .git g; echo 'gitdir: evil' > .git", Changes("{ws}/.git")),
-    held("git's settings", "git config core.hooksPath evil", Changes("{ws}/.git/config")),
-    held(
+    blocked_change(
+        "hooks that are a link",
+        "mkdir e; rm -rf .git/hooks; ln -s ../e .git/hooks",
+        Changes("{ws}/.git/hooks"),
+    ),
+    blocked_change("permissions of hooks", "chmod 777 .git/hooks", Changes("{ws}/.git/hooks")),
+    blocked_change(
+        "a .git that is a file",
+        "mv .git g; echo 'gitdir: evil' > .git",
+        Changes("{ws}/.git"),
+    ),
+    blocked_change("git's settings", "git config core.hooksPath evil", Changes("{ws}/.git/config")),
+    blocked_change(
         "git's settings, replaced",
         "cp .git/config c; echo '[core] hooksPath = x' >> c; mv -f c .git/config",
         Changes("{ws}/.git/config"),
     ),
-    undone("git's settings of a worktree", "echo evil > .git/config.worktree", Makes("{ws}/.git/config.worktree")),
-    undone("git's common folder", "echo ../evil > .git/commondir", Makes("{ws}/.git/commondir")),
-    undone("a hook of a module", "mkdir -p .git/modules/m/hooks; echo evil > .git/modules/m/hooks/x", Makes("{ws}/.git/modules/m/hooks/x")),
-    held("a hook of a nested repository", "echo evil > nested/.git/hooks/x", Makes("{ws}/nested/.git/hooks/x")),
-    held(
+    restored(
+        "git's settings of a worktree",
+        "echo evil > .git/config.worktree",
+        Creates("{ws}/.git/config.worktree"),
+    ),
+    restored(
+        "git's common folder",
+        "echo ../evil > .git/commondir",
+        Creates("{ws}/.git/commondir"),
+    ),
+    restored(
+        "a hook of a module",
+        "mkdir -p .git/modules/m/hooks; echo evil > .git/modules/m/hooks/x",
+        Creates("{ws}/.git/modules/m/hooks/x"),
+    ),
+    blocked_change(
+        "a hook of a nested repository",
+        "echo evil > nested/.git/hooks/x",
+        Creates("{ws}/nested/.git/hooks/x"),
+    ),
+    blocked_change(
         "another nested repository in its place",
         "mv nested n2; mkdir -p nested/.git/hooks; echo evil > nested/.git/hooks/x",
-        Makes("{ws}/nested/.git/hooks/x"),
+        Creates("{ws}/nested/.git/hooks/x"),
     ),
-    undone("a hook of a new repository", "mkdir -p fresh/.git/hooks; echo evil > fresh/.git/hooks/x", Makes("{ws}/fresh/.git/hooks/x")),
-    undone("a hook in other letters", "mkdir -p sub/.GIT/Hooks; echo evil > sub/.GIT/Hooks/x", Makes("{ws}/sub/.GIT/Hooks/x")),
-    held("a .git file that points elsewhere", "echo 'gitdir: /tmp/evil' > worktree/.git", Changes("{ws}/worktree/.git")),
-    held("a .git file, replaced", "mv worktree/.git worktree/g; echo 'gitdir: /tmp/evil' > worktree/.git", Changes("{ws}/worktree/.git")),
-    held("a .git file, overwritten by a move", "echo 'gitdir: /tmp/evil' > g; mv -f g worktree/.git", Changes("{ws}/worktree/.git")),
-    held(
+    restored(
+        "a hook of a new repository",
+        "mkdir -p fresh/.git/hooks; echo evil > fresh/.git/hooks/x",
+        Creates("{ws}/fresh/.git/hooks/x"),
+    ),
+    restored(
+        "a hook in other letters",
+        "mkdir -p sub/.GIT/Hooks; echo evil > sub/.GIT/Hooks/x",
+        Creates("{ws}/sub/.GIT/Hooks/x"),
+    ),
+    blocked_change(
+        "a .git file that points elsewhere",
+        "echo 'gitdir: /tmp/evil' > worktree/.git",
+        Changes("{ws}/worktree/.git"),
+    ),
+    blocked_change(
+        "a .git file, replaced",
+        "mv worktree/.git worktree/g; echo 'gitdir: /tmp/evil' > worktree/.git",
+        Changes("{ws}/worktree/.git"),
+    ),
+    blocked_change(
+        "a .git file, overwritten by a move",
+        "echo 'gitdir: /tmp/evil' > g; mv -f g worktree/.git",
+        Changes("{ws}/worktree/.git"),
+    ),
+    blocked_change(
         "another worktree in its place",
         "mv worktree w2; mkdir worktree; echo 'gitdir: /tmp/evil' > worktree/.git",
         Changes("{ws}/worktree/.git"),
     ),
-    undone("a new .git file", "mkdir fresh; echo 'gitdir: ../evil' > fresh/.git", Makes("{ws}/fresh/.git")),
-    undone("a .git link", "mkdir fresh; ln -s ../evil fresh/.git", Makes("{ws}/fresh/.git")),
-    undone(
-        "settings in a folder that cannot be listed",
-        "mkdir -p fresh/.git; echo '[core] fsmonitor = evil' > fresh/.git/config; chmod 311 fresh/.git",
-        Makes("{ws}/fresh/.git/config"),
+    restored(
+        "a new .git file",
+        "mkdir fresh; echo 'gitdir: ../evil' > fresh/.git",
+        Creates("{ws}/fresh/.git"),
     ),
-    held(
+    restored("a .git link", "mkdir fresh; ln -s ../evil fresh/.git", Creates("{ws}/fresh/.git")),
+    restored(
+        "settings in a folder that cannot be listed",
+        "mkdir -p fresh/.git; echo '[core] fsmonitor = evil' > fresh/.git/config; chmod 311 \
+            fresh/.git",
+        Creates("{ws}/fresh/.git/config"),
+    ),
+    blocked_change(
         "a hook in a folder that cannot be listed",
         "echo evil > .git/hooks/pre-commit; chmod 311 .git/hooks",
-        Makes("{ws}/.git/hooks/pre-commit"),
+        Creates("{ws}/.git/hooks/pre-commit"),
     ),
-    undone(
+    restored(
         "git's common folder in a folder that cannot be listed",
-        "cp -r .git evil; echo '[core] fsmonitor = evil' >> evil/config; echo ../evil > .git/commondir; chmod 311 .git",
-        Makes("{ws}/.git/commondir"),
+        "cp -r .git evil; echo '[core] fsmonitor = evil' >> evil/config; echo ../evil > \
+            .git/commondir; chmod 311 .git",
+        Creates("{ws}/.git/commondir"),
     ),
-    undone(
+    restored(
         "a repository by another name",
-        "mkdir -p docs/objects docs/refs; echo 'ref: refs/heads/main' > docs/HEAD; echo '[core] fsmonitor = evil' > docs/config",
-        Makes("{ws}/docs/config"),
+        "mkdir -p docs/objects docs/refs; echo 'ref: refs/heads/main' > docs/HEAD; echo '[core] \
+            fsmonitor = evil' > docs/config",
+        Creates("{ws}/docs/config"),
     ),
-    undone(
+    restored(
         "a repository that points at another one",
-        "mkdir -p docs x/objects x/refs; echo 'ref: refs/heads/main' > docs/HEAD; echo ../x > docs/commondir; echo '[core] worktree = .' > docs/config.worktree",
-        Makes("{ws}/docs/commondir"),
+        "mkdir -p docs x/objects x/refs; echo 'ref: refs/heads/main' > docs/HEAD; echo ../x > \
+            docs/commondir; echo '[core] worktree = .' > docs/config.worktree",
+        Creates("{ws}/docs/commondir"),
     ),
-    undone(
+    restored(
         "a repository of links",
-        "mkdir -p x lib; cd lib; echo 'ref: refs/heads/m' > HEAD; ln -s ../x objects; ln -s ../x refs; echo '[core] fsmonitor = evil' > config",
-        Makes("{ws}/lib/config"),
+        "mkdir -p x lib; cd lib; echo 'ref: refs/heads/m' > HEAD; ln -s ../x objects; ln -s ../x \
+            refs; echo '[core] fsmonitor = evil' > config",
+        Creates("{ws}/lib/config"),
     ),
-    undone(
+    restored(
         "a repository of executable files",
-        "mkdir lib; cd lib; ln -s refs/heads/m HEAD; : > objects; : > refs; chmod +x objects refs; echo '[core] fsmonitor = evil' > config",
-        Makes("{ws}/lib/config"),
+        "mkdir lib; cd lib; ln -s refs/heads/m HEAD; : > objects; : > refs; chmod +x objects \
+            refs; echo '[core] fsmonitor = evil' > config",
+        Creates("{ws}/lib/config"),
     ),
-    undone(
+    restored(
         "a repository in what looks like one",
-        "for d in lib lib/src; do mkdir -p $d/objects $d/refs; echo 'ref: refs/heads/m' > $d/HEAD; done; echo '[core] fsmonitor = evil' > lib/src/config",
-        Makes("{ws}/lib/src/config"),
+        "for d in lib lib/src; do mkdir -p $d/objects $d/refs; echo 'ref: refs/heads/m' > \
+            $d/HEAD; done; echo '[core] fsmonitor = evil' > lib/src/config",
+        Creates("{ws}/lib/src/config"),
     ),
-    undone(
+    restored(
         "a repository in what git stores",
-        "mkdir -p .git/logs/x/objects .git/logs/x/refs; cd .git/logs/x; echo 'ref: refs/heads/m' > HEAD; echo '[core] fsmonitor = evil' > config",
-        Makes("{ws}/.git/logs/x/config"),
+        "mkdir -p .git/logs/x/objects .git/logs/x/refs; cd .git/logs/x; echo 'ref: refs/heads/m' \
+            > HEAD; echo '[core] fsmonitor = evil' > config",
+        Creates("{ws}/.git/logs/x/config"),
     ),
-    undone(
+    restored(
         "a repository in a secret",
-        "mkdir -p x.pem/objects x.pem/refs; cd x.pem; echo 'ref: refs/heads/m' > HEAD; echo '[core] fsmonitor = evil' > config",
-        Makes("{ws}/x.pem/config"),
+        "mkdir -p x.pem/objects x.pem/refs; cd x.pem; echo 'ref: refs/heads/m' > HEAD; echo \
+            '[core] fsmonitor = evil' > config",
+        Creates("{ws}/x.pem/config"),
     ),
-    undone(
+    restored(
         "tasks of an editor in what git stores",
         "mkdir -p .git/objects/x/.vscode; echo evil > .git/objects/x/.vscode/tasks.json",
-        Makes("{ws}/.git/objects/x/.vscode"),
+        Creates("{ws}/.git/objects/x/.vscode"),
     ),
-    undone("tasks of an editor in a secret", "mkdir -p x.pem/.vscode; echo evil > x.pem/.vscode/tasks.json", Makes("{ws}/x.pem/.vscode")),
-    undone(
+    restored(
+        "tasks of an editor in a secret",
+        "mkdir -p x.pem/.vscode; echo evil > x.pem/.vscode/tasks.json",
+        Creates("{ws}/x.pem/.vscode"),
+    ),
+    restored(
         "settings of a new repository by another name of theirs",
         "git init -q fresh && ln fresh/.git/config x",
-        Makes("{ws}/fresh/.git/config"),
+        Creates("{ws}/fresh/.git/config"),
     ),
-    held("a hook where the settings say", "echo evil > named/hooks/pre-commit", Changes("{ws}/named/hooks/pre-commit")),
-    held("settings that the settings include", "echo evil > named/included", Changes("{ws}/named/included")),
-    held("what a protected link leads to", "echo evil > tools/servers.json", Changes("{ws}/tools/servers.json")),
-    held(
+    blocked_change(
+        "a hook where the settings say",
+        "echo evil > named/hooks/pre-commit",
+        Changes("{ws}/named/hooks/pre-commit"),
+    ),
+    blocked_change(
+        "settings that the settings include",
+        "echo evil > named/included",
+        Changes("{ws}/named/included"),
+    ),
+    blocked_change(
+        "what a protected link leads to",
+        "echo evil > tools/servers.json",
+        Changes("{ws}/tools/servers.json"),
+    ),
+    blocked_change(
         "another file in place of what a protected link leads to",
         "mv tools t2; mkdir tools; echo evil > tools/servers.json",
         Changes("{ws}/tools/servers.json"),
     ),
-    held("the repository, moved away", "mv .git elsewhere", Changes("{ws}/.git/HEAD")),
-    undone(
+    blocked_change("the repository, moved away", "mv .git elsewhere", Changes("{ws}/.git/HEAD")),
+    restored(
         "a hook beside a secret that is too large to keep",
-        "truncate -s 65M x.pem; mkdir fresh; echo evil > fresh/.mcp.json; echo evil > .git/hooks/pre-commit; true",
-        Makes("{ws}/fresh/.mcp.json"),
+        "truncate -s 65M x.pem; mkdir fresh; echo evil > fresh/.mcp.json; echo evil > \
+            .git/hooks/pre-commit; true",
+        Creates("{ws}/fresh/.mcp.json"),
     ),
-    undone("modules", "echo evil > .gitmodules", Makes("{ws}/.gitmodules")),
-    held("tasks of an editor", "echo evil > .vscode/tasks.json", Changes("{ws}/.vscode/tasks.json")),
-    undone("new settings of an editor", "mkdir .idea; echo evil > .idea/workspace.xml", Makes("{ws}/.idea/workspace.xml")),
-    undone(
+    restored("modules", "echo evil > .gitmodules", Creates("{ws}/.gitmodules")),
+    blocked_change(
+        "tasks of an editor",
+        "echo evil > .vscode/tasks.json",
+        Changes("{ws}/.vscode/tasks.json"),
+    ),
+    restored(
+        "new settings of an editor",
+        "mkdir .idea; echo evil > .idea/workspace.xml",
+        Creates("{ws}/.idea/workspace.xml"),
+    ),
+    restored(
         "settings of an editor in a folder that cannot be changed",
         "mkdir .idea; echo evil > .idea/workspace.xml; chmod 555 .idea",
-        Makes("{ws}/.idea/workspace.xml"),
+        Creates("{ws}/.idea/workspace.xml"),
     ),
-    undone("settings of an editor that are a link", "mkdir e; ln -s e .idea", Makes("{ws}/.idea")),
-    undone(
+    restored(
+        "settings of an editor that are a link",
+        "mkdir e; ln -s e .idea",
+        Creates("{ws}/.idea"),
+    ),
+    restored(
         "a development container",
         "mkdir -p .devcontainer; echo evil > .devcontainer/devcontainer.json",
-        Makes("{ws}/.devcontainer/devcontainer.json"),
+        Creates("{ws}/.devcontainer/devcontainer.json"),
     ),
-    undone("servers of an agent", "echo evil > .mcp.json", Makes("{ws}/.mcp.json")),
-    undone("settings of an agent", "mkdir -p sub/.claude; echo evil > sub/.claude/settings.json", Makes("{ws}/sub/.claude/settings.json")),
-    undone("this program's own settings", "mkdir .cofferdam; echo evil > .cofferdam/policy.toml", Makes("{ws}/.cofferdam/policy.toml")),
-    undone("what runs on entering a folder", "echo evil > .envrc", Makes("{ws}/.envrc")),
-    undone("start files of a shell", "echo evil > .bashrc", Makes("{ws}/.bashrc")),
-    held("change a secret", "echo x >> .env", Changes("{ws}/.env")),
-    held("replace a secret", "rm -f .env; echo x > .env", Changes("{ws}/.env")),
-    held("another secret in its place", "mv deploy d2; mkdir deploy; echo mine > deploy/id_ed25519", Changes("{ws}/deploy/id_ed25519")),
-    open("read a secret", "cat .env", Says("env-secret"), HIDDEN),
-    open("read a secret through a link", "ln -s .env e; cat e", Says("env-secret"), HIDDEN),
-    open("read a secret through a hard link", "ln .env e; cat e", Says("env-secret"), HIDDEN),
-    open("read a secret by another name", "mv .env e; cat e", Says("env-secret"), HIDDEN),
-    open("read a secret without its mask", "umount .env 2> /dev/null; cat .env", Says("env-secret"), HIDDEN),
-    open("read a secret in a folder that moved", "mv deploy d2; cat d2/id_ed25519; cat deploy/id_ed25519", Says("key-secret"), HIDDEN),
-    open("read a private key", "cat deploy/id_ed25519", Says("key-secret"), HIDDEN),
+    restored("servers of an agent", "echo evil > .mcp.json", Creates("{ws}/.mcp.json")),
+    restored(
+        "settings of an agent",
+        "mkdir -p sub/.claude; echo evil > sub/.claude/settings.json",
+        Creates("{ws}/sub/.claude/settings.json"),
+    ),
+    restored(
+        "this program's own settings",
+        "mkdir .cofferdam; echo evil > .cofferdam/policy.toml",
+        Creates("{ws}/.cofferdam/policy.toml"),
+    ),
+    restored("what runs on entering a folder", "echo evil > .envrc", Creates("{ws}/.envrc")),
+    restored("start files of a shell", "echo evil > .bashrc", Creates("{ws}/.bashrc")),
+    blocked_change("change a secret", "echo x >> .env", Changes("{ws}/.env")),
+    blocked_change("replace a secret", "rm -f .env; echo x > .env", Changes("{ws}/.env")),
+    blocked_change(
+        "another secret in its place",
+        "mv deploy d2; mkdir deploy; echo mine > deploy/id_ed25519",
+        Changes("{ws}/deploy/id_ed25519"),
+    ),
+    allowed("read a secret", "cat .env", Output("env-secret"), HIDDEN),
+    allowed("read a secret through a link", "ln -s .env e; cat e", Output("env-secret"), HIDDEN),
+    allowed("read a secret through a hard link", "ln .env e; cat e", Output("env-secret"), HIDDEN),
+    allowed("read a secret by another name", "mv .env e; cat e", Output("env-secret"), HIDDEN),
+    allowed(
+        "read a secret without its mask",
+        "umount .env 2> /dev/null; cat .env",
+        Output("env-secret"),
+        HIDDEN,
+    ),
+    allowed(
+        "read a secret in a folder that moved",
+        "mv deploy d2; cat d2/id_ed25519; cat deploy/id_ed25519",
+        Output("key-secret"),
+        HIDDEN,
+    ),
+    allowed("read a private key", "cat deploy/id_ed25519", Output("key-secret"), HIDDEN),
 ];
 
 /// The table in its parts.
-pub(super) const ALL: [(&str, &[&[Probe]]); 4] = [
+pub(super) const ALL: [(&str, &[&[EscapeProbe]]); 4] = [
     ("Files outside of the workspace", &[FILES, attributes::FILES]),
     ("Network", &[NETWORK, system_calls::SOCKETS]),
     ("Processes and the kernel", &[PROCESSES, system_calls::PROCESSES]),

@@ -1,11 +1,11 @@
-//! The house rules: who may import whom, who may name what, and what comes from where. Each is a table; a file that breaks
-//! one is named with its line.
+//! The house rules: who may import whom, who may name what, and what comes from where. Each is a
+//! table; a file that breaks one is named with its line.
 
 #![expect(clippy::expect_used, reason = "a tree that cannot be read has no rules to keep")]
 
 mod components;
-mod hosts;
 mod modes;
-mod rooms;
+mod modules;
+mod registry_hosts;
 mod rules;
 mod sources;

@@ -4,43 +4,47 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A source file.
-pub(crate) struct Source {
+pub(crate) struct SourceFile {
     /// Below `host/src`.
     pub(crate) path: String,
     /// The room it stands in: the first part of its path.
-    pub(crate) room: String,
+    pub(crate) module: String,
     /// Its lines up to its test module.
     pub(crate) lines: Vec<String>,
 }
 
 /// The root of the workspace.
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package stands in the workspace").to_owned()
+pub(crate) fn workspace_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the package stands in the workspace")
+        .to_owned()
 }
 
 /// All source files of the host that are part of the program.
-pub(crate) fn host() -> Vec<Source> {
-    let base = root().join("host/src");
+pub(crate) fn host_sources() -> Vec<SourceFile> {
+    let base = workspace_root().join("host/src");
     let mut files = Vec::new();
-    collect(&base, &mut files);
-    let mut sources: Vec<Source> = files.iter().filter_map(|file| read(&base, file)).collect();
+    collect_files(&base, &mut files);
+    let mut sources: Vec<SourceFile> =
+        files.iter().filter_map(|file| read_source(&base, file)).collect();
     sources.sort_by(|a, b| a.path.cmp(&b.path));
     assert!(sources.len() > 50, "the host's sources were not found");
     sources
 }
 
-pub(crate) fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+pub(crate) fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("it can be listed").flatten() {
         let path = entry.path();
         if path.is_dir() {
-            collect(&path, files);
+            collect_files(&path, files);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             files.push(path);
         }
     }
 }
 
-fn read(base: &Path, file: &Path) -> Option<Source> {
+fn read_source(base: &Path, file: &Path) -> Option<SourceFile> {
     let path = file.strip_prefix(base).expect("it is below").to_string_lossy().into_owned();
     let name = file.file_stem()?.to_string_lossy();
     if name == "tests" || name.starts_with("test_") {
@@ -49,5 +53,5 @@ fn read(base: &Path, file: &Path) -> Option<Source> {
     let text = fs::read_to_string(file).expect("it can be read");
     let program = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let room = path.split(['/', '.']).next().unwrap_or_default().to_owned();
-    Some(Source { path, room, lines: program.lines().map(str::to_owned).collect() })
+    Some(SourceFile { path, module: room, lines: program.lines().map(str::to_owned).collect() })
 }

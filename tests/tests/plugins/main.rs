@@ -1,46 +1,52 @@
-//! Writing plugins, as an author does it, up to where a toolchain is needed; `tests/languages/run` goes on from there.
+//! Writing plugins, as an author does it, up to where a toolchain is needed; `tests/languages/run`
+//! goes on from there.
 
 #![expect(clippy::expect_used, reason = "what a test cannot set up, it cannot test")]
 
 mod added;
-mod site;
+mod file_server;
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use cofferdam::policy::Capability;
-use cofferdam_tests::guests::{Guest, Tool};
-use cofferdam_tests::program::{Home, Ran};
+use cofferdam_tests::guests::{GuestTool, TestGuest};
+use cofferdam_tests::program::{ProgramOutput, TestHome};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
 
-fn home() -> Home {
-    Home::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"))
+fn new_home() -> TestHome {
+    TestHome::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"))
 }
 
-fn embedded(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../host/embedded/{name}.wasm")).display().to_string()
+fn embedded_component(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(format!("../host/embedded/{name}.wasm"))
+        .display()
+        .to_string()
 }
 
 /// `plugin test` on a component, with these cases.
-fn test(home: &Home, component: &str, cases: &Value) -> Ran {
-    home.write("cases.json", cases.to_string());
+fn run_plugin_test(home: &TestHome, component: &str, cases: &Value) -> ProgramOutput {
+    home.write_file("cases.json", cases.to_string());
     let cases = home.path().join("cases.json").display().to_string();
     home.run(&["plugin", "test", component, "--cases", &cases])
 }
 
-fn guest(home: &Home, guest: &Guest) -> String {
-    home.write("guest.wasm", guest.component());
+fn write_guest(home: &TestHome, guest: &TestGuest) -> String {
+    home.write_file("guest.wasm", guest.component());
     home.path().join("guest.wasm").display().to_string()
 }
 
 /// The checks that failed, without the tool's name, each with what was found.
-fn failed(ran: &Ran) -> Vec<(String, String)> {
+fn failed_checks(ran: &ProgramOutput) -> Vec<(String, String)> {
     let mut lines = ran.stdout.lines();
     let mut failed = Vec::new();
     while let Some(line) = lines.next() {
-        if let Some((_, check)) = line.strip_prefix("FAILED ").and_then(|rest| rest.split_once(": ")) {
+        if let Some((_, check)) =
+            line.strip_prefix("FAILED ").and_then(|rest| rest.split_once(": "))
+        {
             failed.push((check.to_owned(), lines.next().unwrap_or_default().trim().to_owned()));
         }
     }
@@ -51,16 +57,31 @@ fn failed(ran: &Ran) -> Vec<(String, String)> {
 fn the_built_in_tools_stand_what_every_tool_has_to_stand() {
     let file = json!({"a.txt": "one\ntwo\n"});
     let table = [
-        ("read_file", json!([{"says": "reads", "tool": "read_file", "files": file, "input": {"path": "a.txt"}, "with": ["one"]}])),
-        ("grep", json!([{"says": "finds", "tool": "grep", "files": file, "input": {"pattern": "tw"}, "with": ["a.txt:2:two"]}])),
-        ("glob", json!([{"says": "lists", "tool": "glob", "files": file, "input": {"pattern": "*.txt"}, "with": ["a.txt"]}])),
-        ("list_dir", json!([{"says": "lists", "tool": "list_dir", "files": file, "input": {}, "with": ["a.txt"]}])),
-        ("submit", json!([{"says": "confirms", "tool": "submit", "input": {"summary": "done"}, "with": ["done"]}])),
+        (
+            "read_file",
+            json!([{"says": "reads", "tool": "read_file", "files": file, "input": {"path": "a.txt"}, "with": ["one"]}]),
+        ),
+        (
+            "grep",
+            json!([{"says": "finds", "tool": "grep", "files": file, "input": {"pattern": "tw"}, "with": ["a.txt:2:two"]}]),
+        ),
+        (
+            "glob",
+            json!([{"says": "lists", "tool": "glob", "files": file, "input": {"pattern": "*.txt"}, "with": ["a.txt"]}]),
+        ),
+        (
+            "list_dir",
+            json!([{"says": "lists", "tool": "list_dir", "files": file, "input": {}, "with": ["a.txt"]}]),
+        ),
+        (
+            "submit",
+            json!([{"says": "confirms", "tool": "submit", "input": {"summary": "done"}, "with": ["done"]}]),
+        ),
     ];
-    let home = home();
+    let home = new_home();
     for (name, cases) in table {
-        let ran = test(&home, &embedded(name), &cases);
-        assert_eq!((ran.code, failed(&ran)), (0, vec![]), "{name}: {}", ran.stdout);
+        let ran = run_plugin_test(&home, &embedded_component(name), &cases);
+        assert_eq!((ran.exit_code, failed_checks(&ran)), (0, vec![]), "{name}: {}", ran.stdout);
         assert!(ran.stdout.contains(": case: "), "{name}: {}", ran.stdout);
     }
 }
@@ -69,7 +90,9 @@ fn the_built_in_tools_stand_what_every_tool_has_to_stand() {
 fn a_case_that_does_not_come_true_is_named_with_what_came() {
     let case = |more: Value| {
         let mut case = json!({"says": "it", "tool": "read_file", "files": {"a.txt": "one"}, "input": {"path": "a.txt"}});
-        case.as_object_mut().expect("it is one").extend(more.as_object().expect("it is one").clone());
+        case.as_object_mut()
+            .expect("it is one")
+            .extend(more.as_object().expect("it is one").clone());
         json!([case])
     };
     let table = [
@@ -82,11 +105,11 @@ fn a_case_that_does_not_come_true_is_named_with_what_came() {
         (json!({"leaves": {"a.txt": "x"}}), "a.txt holds \"one\" afterwards"),
         (json!({"tool": "nothing"}), "the component has no tool `nothing`"),
     ];
-    let home = home();
+    let home = new_home();
     for (more, problem) in table {
-        let ran = test(&home, &embedded("read_file"), &case(more.clone()));
-        let first = failed(&ran).into_iter().next().unwrap_or_default();
-        assert_eq!((ran.code, first.0.as_str()), (1, "case: it"), "{more}: {}", ran.stdout);
+        let ran = run_plugin_test(&home, &embedded_component("read_file"), &case(more.clone()));
+        let first = failed_checks(&ran).into_iter().next().unwrap_or_default();
+        assert_eq!((ran.exit_code, first.0.as_str()), (1, "case: it"), "{more}: {}", ran.stdout);
         assert!(first.1.starts_with(problem), "{more}: {}", first.1);
     }
 }
@@ -94,33 +117,62 @@ fn a_case_that_does_not_come_true_is_named_with_what_came() {
 #[test]
 fn a_tool_that_cannot_stand_it_is_told_what_it_did() {
     let text = r#"{"type":"object","properties":{"text":{"type":"string"}}}"#;
-    let path = r#"{"type":"object","properties":{"path":{"type":"string","format":"workspace-path"}}}"#;
+    let path =
+        r#"{"type":"object","properties":{"path":{"type":"string","format":"workspace-path"}}}"#;
     // Whatever it is called by and given, it answers.
-    let yes = || Guest::made_of("yes", "(func $call (result i32) (call $text @\"yes\"))");
+    let yes = || TestGuest::from_source("yes", "(func $call (result i32) (call $text @\"yes\"))");
     let table = [
-        (yes(), "declares the same each time, and knows no other name", "it answers to the name `not_yes`"),
-        (Guest::named("divide-by-zero"), "declares the same each time, and knows no other name", "the tool crashed"),
-        (yes().asking(&[Capability::ReadFiles]), "without grants it fails as a tool does", "it says that it worked"),
-        (Guest::named("divide-by-zero").tools([Tool::named("t").taking(text)]), "text in all scripts", "the tool crashed"),
-        (Guest::named("divide-by-zero").tools([Tool::named("t").taking(text)]), "a quarter of a megabyte of input", "the tool crashed"),
-        (yes().tools([Tool::named("t").taking(path)]), "a link that leads out of the workspace is an error", "it answered"),
+        (
+            yes(),
+            "declares the same each time, and knows no other name",
+            "it answers to the name `not_yes`",
+        ),
+        (
+            TestGuest::from_file("divide-by-zero"),
+            "declares the same each time, and knows no other name",
+            "the tool crashed",
+        ),
+        (
+            yes().with_requested(&[Capability::ReadFiles]),
+            "without grants it fails as a tool does",
+            "it says that it worked",
+        ),
+        (
+            TestGuest::from_file("divide-by-zero")
+                .with_tools([GuestTool::new("t").with_schema(text)]),
+            "text in all scripts",
+            "the tool crashed",
+        ),
+        (
+            TestGuest::from_file("divide-by-zero")
+                .with_tools([GuestTool::new("t").with_schema(text)]),
+            "a quarter of a megabyte of input",
+            "the tool crashed",
+        ),
+        (
+            yes().with_tools([GuestTool::new("t").with_schema(path)]),
+            "a link that leads out of the workspace is an error",
+            "it answered",
+        ),
     ];
-    let home = home();
+    let home = new_home();
     for (made, check, problem) in table {
-        let ran = test(&home, &guest(&home, &made), &json!([]));
-        let found = failed(&ran);
+        let ran = run_plugin_test(&home, &write_guest(&home, &made), &json!([]));
+        let found = failed_checks(&ran);
         let is_found = found.iter().any(|(name, what)| name == check && what.contains(problem));
-        assert!(ran.code == 1 && is_found, "{}: {check}: {found:?}", made.name());
+        assert!(ran.exit_code == 1 && is_found, "{}: {check}: {found:?}", made.name());
     }
 }
 
 #[test]
 fn inspecting_shows_what_a_component_is_and_not_what_it_says() {
-    let home = home();
-    let tool = Tool::named("harmless").described("I only read.\u{1b}[2K").asking(&[Capability::ReadFiles, Capability::RunCommands]);
-    let made = Guest::named("borrow").tools([tool]);
-    let ran = home.run(&["plugin", "inspect", &guest(&home, &made)]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let home = new_home();
+    let tool = GuestTool::new("harmless")
+        .with_description("I only read.\u{1b}[2K")
+        .with_requested(&[Capability::ReadFiles, Capability::RunCommands]);
+    let made = TestGuest::from_file("borrow").with_tools([tool]);
+    let ran = home.run(&["plugin", "inspect", &write_guest(&home, &made)]);
+    assert_eq!(ran.exit_code, 0, "{ran:?}");
     for part in [
         "propose commands; only with a grant, and each line is decided by itself",
         "asks for    read files of the workspace; run commands",
@@ -129,35 +181,59 @@ fn inspecting_shows_what_a_component_is_and_not_what_it_says() {
     ] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }
-    let json = home.run(&["plugin", "inspect", &embedded("read_file"), "--json"]);
+    let json = home.run(&["plugin", "inspect", &embedded_component("read_file"), "--json"]);
     let value: Value = serde_json::from_str(&json.stdout).expect("it is JSON");
-    assert_eq!((&value["tools"][0]["name"], &value["tools"][0]["tier"]), (&json!("read_file"), &json!("read-only")));
+    assert_eq!(
+        (&value["tools"][0]["name"], &value["tools"][0]["tier"]),
+        (&json!("read_file"), &json!("read-only"))
+    );
     assert_eq!(value["digest"].as_str().map(str::len), Some(64));
     let refused = home.run(&["plugin", "inspect", "nothing.wasm"]);
-    assert!(refused.code == 1 && refused.stderr.contains("cannot read nothing.wasm"), "{refused:?}");
+    assert!(
+        refused.exit_code == 1 && refused.stderr.contains("cannot read nothing.wasm"),
+        "{refused:?}"
+    );
 }
 
 #[test]
 fn what_a_run_refuses_is_refused_by_test_and_inspect_too() {
-    let home = home();
-    let takes = |schema: &'static str| Guest::named("good").tools([Tool::named("other").taking(schema)]);
+    let home = new_home();
+    let takes = |schema: &'static str| {
+        TestGuest::from_file("good").with_tools([GuestTool::new("other").with_schema(schema)])
+    };
     let table = [
-        (takes(r#"{"type":"object","properties":{"a":{"type":"strng"}}}"#), "the input schema of other cannot be used"),
-        (takes(r#"{"type":"object","properties":{"a":{"type":"string","minLength":-1}}}"#), "the input schema of other cannot be used"),
-        (Guest::named("good").tools([Tool::named("grep")]), "it has a tool named grep"),
+        (
+            takes(r#"{"type":"object","properties":{"a":{"type":"strng"}}}"#),
+            "the input schema of other cannot be used",
+        ),
+        (
+            takes(r#"{"type":"object","properties":{"a":{"type":"string","minLength":-1}}}"#),
+            "the input schema of other cannot be used",
+        ),
+        (
+            TestGuest::from_file("good").with_tools([GuestTool::new("grep")]),
+            "it has a tool named grep",
+        ),
     ];
     for (made, problem) in table {
-        let file = guest(&home, &made);
+        let file = write_guest(&home, &made);
         let listed = home.run(&["tools", "list", "--plugin", &file]);
-        assert!(listed.stdout.contains("broken: ") && listed.stdout.contains(problem), "{listed:?}");
-        for refused in [home.run(&["plugin", "inspect", &file]), test(&home, &file, &json!([]))] {
-            let is_refused =
-                refused.code == 1 && refused.stderr.contains("would be refused by every run") && refused.stderr.contains(problem);
+        assert!(
+            listed.stdout.contains("broken: ") && listed.stdout.contains(problem),
+            "{listed:?}"
+        );
+        for refused in
+            [home.run(&["plugin", "inspect", &file]), run_plugin_test(&home, &file, &json!([]))]
+        {
+            let is_refused = refused.exit_code == 1
+                && refused.stderr.contains("would be refused by every run")
+                && refused.stderr.contains(problem);
             assert!(is_refused, "{problem}: {refused:?}");
         }
     }
-    let fine = guest(&home, &takes(r#"{"type":"object","properties":{"a":{"type":"string"}}}"#));
-    assert_eq!(home.run(&["plugin", "inspect", &fine]).code, 0);
+    let fine =
+        write_guest(&home, &takes(r#"{"type":"object","properties":{"a":{"type":"string"}}}"#));
+    assert_eq!(home.run(&["plugin", "inspect", &fine]).exit_code, 0);
 }
 
 #[test]
@@ -165,65 +241,84 @@ fn a_build_leaves_a_cache_that_is_believed_afterwards() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().expect("a folder");
     let cache = folder.path().join("cache");
-    let home = Home::with_cache(PROGRAM, &cache);
-    assert_eq!(home.run(&["plugin", "new", "early", "--lang", "c"]).code, 0);
+    let home = TestHome::with_cache(PROGRAM, &cache);
+    assert_eq!(home.run(&["plugin", "new", "early", "--lang", "c"]).exit_code, 0);
     // Without any program there is no toolchain: it ends before anything is fetched.
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", "umask 022; PATH=/nowhere exec \"$0\" plugin build early", PROGRAM]);
-    home.furnish(&mut shell);
-    let ran = home.start(shell).wait();
-    assert_eq!(ran.code, 1, "{ran:?}");
+    home.configure(&mut shell);
+    let ran = home.start(shell).wait_for_exit();
+    assert_eq!(ran.exit_code, 1, "{ran:?}");
     let mode = std::fs::metadata(cache.join("cofferdam")).expect("it is made").permissions().mode();
     assert_eq!(mode & 0o777, 0o700, "{ran:?}");
 }
 
 #[test]
 fn the_command_that_a_refusal_names_accepts_the_plugin() {
-    let home = home();
-    home.write("my plugins/it.wasm", Guest::named("good").tools([Tool::named("other")]).component());
+    let home = new_home();
+    home.write_file(
+        "my plugins/it.wasm",
+        TestGuest::from_file("good").with_tools([GuestTool::new("other")]).component(),
+    );
     let file = home.path().join("my plugins/it.wasm").display().to_string();
     let call = || home.run(&["--plugin", &file, "tools", "call", "other", r#"{"text":"x"}"#]);
     let refused = call();
-    let (_, rest) = refused.stderr.split_once("accept it with `").unwrap_or_else(|| panic!("no hint: {refused:?}"));
+    let (_, rest) = refused
+        .stderr
+        .split_once("accept it with `")
+        .unwrap_or_else(|| panic!("no hint: {refused:?}"));
     let hint = rest.split('`').next().expect("it ends").to_owned();
-    assert!(refused.code != 0 && hint.starts_with("cofferdam lock --yes --plugin '"), "{hint}");
+    assert!(
+        refused.exit_code != 0 && hint.starts_with("cofferdam lock --yes --plugin '"),
+        "{hint}"
+    );
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", &hint.replacen("cofferdam", "\"$0\"", 1), PROGRAM]);
-    home.furnish(&mut shell);
-    let accepted = home.start(shell).wait();
-    assert_eq!(accepted.code, 0, "{accepted:?}");
+    home.configure(&mut shell);
+    let accepted = home.start(shell).wait_for_exit();
+    assert_eq!(accepted.exit_code, 0, "{accepted:?}");
     let called = call();
-    assert_eq!((called.code, called.stdout.trim()), (0, "x"), "{called:?}");
+    assert_eq!((called.exit_code, called.stdout.trim()), (0, "x"), "{called:?}");
 }
 
 #[test]
 fn a_plugin_begins_from_a_template_and_nothing_is_overwritten() {
-    let home = home();
+    let home = new_home();
     for language in ["rust", "python", "javascript", "c", "go"] {
         let name = format!("in_{language}");
         let ran = home.run(&["plugin", "new", &name, "--lang", language]);
-        assert_eq!(ran.code, 0, "{ran:?}");
-        assert!(home.has(&format!("{name}/plugin.toml")) && home.has(&format!("{name}/cases.json")));
+        assert_eq!(ran.exit_code, 0, "{ran:?}");
+        assert!(
+            home.has_file(&format!("{name}/plugin.toml"))
+                && home.has_file(&format!("{name}/cases.json"))
+        );
         let again = home.run(&["plugin", "new", &name, "--lang", language]);
-        assert!(again.code == 1 && again.stderr.contains("exists already"), "{again:?}");
+        assert!(again.exit_code == 1 && again.stderr.contains("exists already"), "{again:?}");
         let early = home.run(&["plugin", "test", &name]);
-        assert!(early.code == 1 && early.stderr.contains("run `cofferdam plugin build` first"), "{early:?}");
+        assert!(
+            early.exit_code == 1 && early.stderr.contains("run `cofferdam plugin build` first"),
+            "{early:?}"
+        );
     }
     for (args, problem) in [
         (["plugin", "new", "Upper", "--lang", "rust"], "cannot be the name of a plugin"),
         (["plugin", "new", "fine", "--lang", "cobol"], "there is no template for 'cobol'"),
     ] {
         let ran = home.run(&args);
-        assert!(ran.code == 2 && ran.stderr.contains(problem), "{ran:?}");
+        assert!(ran.exit_code == 2 && ran.stderr.contains(problem), "{ran:?}");
     }
     let nowhere = home.run(&["plugin", "build"]);
-    assert!(nowhere.code == 1 && nowhere.stderr.contains("has no plugin.toml"), "{nowhere:?}");
+    assert!(nowhere.exit_code == 1 && nowhere.stderr.contains("has no plugin.toml"), "{nowhere:?}");
 }
 
 #[test]
 fn what_a_tool_printed_is_shown_beside_the_case_that_it_failed() {
-    let home = home();
-    let component = guest(&home, &Guest::named("panic"));
-    let ran = test(&home, &component, &json!([{"says": "works", "tool": "panic", "input": {}, "with": ["fine"]}]));
+    let home = new_home();
+    let component = write_guest(&home, &TestGuest::from_file("panic"));
+    let ran = run_plugin_test(
+        &home,
+        &component,
+        &json!([{"says": "works", "tool": "panic", "input": {}, "with": ["fine"]}]),
+    );
     assert!(ran.stdout.contains("it printed:\n           | "), "{}", ran.stdout);
 }

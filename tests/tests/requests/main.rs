@@ -1,51 +1,51 @@
-//! The program against scripted providers: whole requests from the command line to the wire and back, under the rules
-//! that the names of the tests begin with.
+//! The program against scripted providers: whole requests from the command line to the wire and
+//! back, under the rules that the names of the tests begin with.
 
 #![expect(clippy::expect_used, reason = "what a test cannot set up, it cannot test")]
 
 mod abort;
 mod answers;
 mod approval;
-mod beside;
-mod bounds;
-mod changed;
-mod circles;
+mod bounded_settings;
+mod call_ids;
+mod changed_files;
 mod command_line;
 mod compaction;
+mod concurrent_runs;
 mod demo;
 mod dialog;
 mod display;
-mod endless;
+mod endless_streams;
 mod failures;
 mod history;
-mod ids;
-mod instructions;
+mod instruction_files;
 mod interventions;
-mod json;
-mod limit;
-mod lock;
-mod notes;
-mod order;
+mod invalid_calls;
+mod json_output;
+mod openai_responses;
 mod outcomes;
 mod plan_mode;
+mod plugin_acceptance;
 mod policy;
+mod random_transcripts;
 mod recording;
-mod refused;
+mod repetition;
 mod research;
-mod responses;
 mod ripgrep;
-mod soup;
+mod scheduling;
 mod streams;
 mod submit;
-mod tools;
+mod todo_and_react;
+mod tools_command;
 mod trust;
-mod web;
+mod turn_limit;
+mod web_fetch;
 
-use cofferdam_tests::program::Home;
+use cofferdam_tests::program::TestHome;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
 
 /// A home for one test.
-fn home() -> Home {
-    Home::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"))
+fn new_home() -> TestHome {
+    TestHome::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"))
 }

@@ -1,109 +1,164 @@
 //! Policy files of the real program: what they allow, and what the model and the user are told.
 
-use cofferdam_tests::program::Home;
-use cofferdam_tests::wire::{both, calls, says};
+use cofferdam_tests::program::TestHome;
+use cofferdam_tests::wire::{both_providers, call_reply, text_reply};
 use serde_json::{Value, json};
 
-use super::home;
+use super::new_home;
 
-const USER: &str = "config/cofferdam/policy.toml";
-const PROJECT: &str = "workspace/.cofferdam/policy.toml";
+const USER_POLICY: &str = "config/cofferdam/policy.toml";
+const PROJECT_POLICY: &str = "workspace/.cofferdam/policy.toml";
 
-fn under(file: &str, text: &str) -> Home {
-    let home = home();
-    home.write(file, text);
+fn home_with_policy(file: &str, text: &str) -> TestHome {
+    let home = new_home();
+    home.write_file(file, text);
     home
 }
 
 /// What a text says, with the paths of this home made those of every home.
-fn plain(home: &Home, text: &str) -> String {
+fn normalize_paths(home: &TestHome, text: &str) -> String {
     let real = home.path().canonicalize().expect("it is there");
     text.replace(&*real.to_string_lossy(), "~").replace(&*home.path().to_string_lossy(), "~")
 }
 
 #[test]
 fn r036_the_model_is_told_rule_file_and_line() {
-    for provider in both() {
-        let home = under(USER, "# Mine.\n\n[commands]\ndeny = [\"touch *\"]\n");
-        let server = provider.serve([calls("bash", json!({"command": "touch ran"})), says("Then not.")]);
-        home.ask(&server, &["--mode", "auto"]).answered("Then not.");
-        let [denied] = server.last_request().results().try_into().expect("there is one result");
-        let text = plain(&home, &denied.text);
-        assert!(denied.is_error && text.contains("denied (policy): bash may not run `touch ran`"), "{text}");
-        assert!(text.contains("the rule deny `touch *` of [commands] at ~/config/cofferdam/policy.toml:4:9 covers it"), "{text}");
-        assert!(text.contains("The user can change that rule in ~/config/cofferdam/policy.toml"), "{text}");
-        assert!(!home.has("ran"));
+    for provider in both_providers() {
+        let home = home_with_policy(USER_POLICY, "# Mine.\n\n[commands]\ndeny = [\"touch *\"]\n");
+        let server = provider
+            .serve([call_reply("bash", json!({"command": "touch ran"})), text_reply("Then not.")]);
+        home.run_task(&server, &["--mode", "auto"]).expect_answer("Then not.");
+        let [denied] =
+            server.last_request().tool_results().try_into().expect("there is one result");
+        let text = normalize_paths(&home, &denied.text);
+        assert!(
+            denied.is_error && text.contains("denied (policy): bash may not run `touch ran`"),
+            "{text}"
+        );
+        assert!(
+            text.contains(
+                "the rule deny `touch *` of [commands] at \
+            ~/config/cofferdam/policy.toml:4:9 covers it"
+            ),
+            "{text}"
+        );
+        assert!(
+            text.contains("The user can change that rule in ~/config/cofferdam/policy.toml"),
+            "{text}"
+        );
+        assert!(!home.has_file("ran"));
     }
 }
 
 #[test]
 fn r037_a_rule_allows_where_nobody_can_be_asked_and_nothing_more_than_it_says() {
-    for provider in both() {
-        let home = under(USER, "[commands]\nallow = [\"touch one *\"]\n");
-        let all = calls("bash", json!({"command": "touch one two"}))
-            .call("bash", json!({"command": "touch one; touch three"}))
-            .call("bash", json!({"command": "touch four"}));
-        let server = provider.serve([all, says("Done.")]);
-        home.ask(&server, &[]).answered("Done.");
-        let [one, opaque, other] = server.last_request().results().try_into().expect("there are three results");
+    for provider in both_providers() {
+        let home = home_with_policy(USER_POLICY, "[commands]\nallow = [\"touch one *\"]\n");
+        let all = call_reply("bash", json!({"command": "touch one two"}))
+            .with_call("bash", json!({"command": "touch one; touch three"}))
+            .with_call("bash", json!({"command": "touch four"}));
+        let server = provider.serve([all, text_reply("Done.")]);
+        home.run_task(&server, &[]).expect_answer("Done.");
+        let [one, opaque, other] =
+            server.last_request().tool_results().try_into().expect("there are three results");
         assert!(!one.is_error, "{one:?}");
         for denied in [opaque, other] {
-            let text = plain(&home, &denied.text);
+            let text = normalize_paths(&home, &denied.text);
             assert!(denied.is_error && text.contains("denied (nobody-to-ask)"), "{text}");
-            assert!(text.contains("it is not on the list `allow` of [commands] at ~/config/cofferdam/policy.toml:2:9"), "{text}");
+            assert!(
+                text.contains(
+                    "it is not on the list `allow` of [commands] at \
+                ~/config/cofferdam/policy.toml:2:9"
+                ),
+                "{text}"
+            );
         }
-        assert!(home.has("one") && home.has("two") && !home.has("three") && !home.has("four"));
+        assert!(
+            home.has_file("one")
+                && home.has_file("two")
+                && !home.has_file("three")
+                && !home.has_file("four")
+        );
     }
 }
 
 #[test]
 fn a_project_cannot_grant_itself_bash() {
-    let greedy = "[commands]\nallow = [\"*\"]\n[tools.bash]\nuse = \"allow\"\ngrants = [\"run-commands\"]\n";
-    for provider in both() {
-        let home = under(PROJECT, greedy);
-        let serve = || provider.serve([calls("bash", json!({"command": "touch ran"})), says("Done.")]);
+    let greedy =
+        "[commands]\nallow = [\"*\"]\n[tools.bash]\nuse = \"allow\"\ngrants = [\"run-commands\"]\n";
+    for provider in both_providers() {
+        let home = home_with_policy(PROJECT_POLICY, greedy);
+        let serve = || {
+            provider
+                .serve([call_reply("bash", json!({"command": "touch ran"})), text_reply("Done.")])
+        };
         let server = serve();
-        home.ask(&server, &[]).answered("Done.");
-        assert!(server.last_request().results()[0].text.contains("denied (nobody-to-ask)"));
-        assert!(!home.has("ran"));
+        home.run_task(&server, &[]).expect_answer("Done.");
+        assert!(server.last_request().tool_results()[0].text.contains("denied (nobody-to-ask)"));
+        assert!(!home.has_file("ran"));
         // The same file, trusted: now it counts.
         let shown = home.run(&["trust", "--show"]);
-        let digest = shown.stdout.trim().rsplit("sha256:").next().expect("it tells the digest").to_owned();
-        assert!(shown.code == 1 && shown.stdout.contains("NOT trusted"), "{shown:?}");
-        assert_eq!(home.run(&["trust", "--digest", &digest]).code, 0);
-        home.ask(&serve(), &[]).answered("Done.");
-        assert!(home.has("ran"));
+        let digest =
+            shown.stdout.trim().rsplit("sha256:").next().expect("it tells the digest").to_owned();
+        assert!(shown.exit_code == 1 && shown.stdout.contains("NOT trusted"), "{shown:?}");
+        assert_eq!(home.run(&["trust", "--digest", &digest]).exit_code, 0);
+        home.run_task(&serve(), &[]).expect_answer("Done.");
+        assert!(home.has_file("ran"));
     }
 }
 
 #[test]
 fn a_broken_policy_stops_everything_with_its_place() {
-    for file in [USER, PROJECT] {
-        let home = under(file, "[commands]\nallow = [\n  \"ls\",\n  \"ls | wc\",\n]\n");
-        let place = format!("{file}:4:3: no command is covered by `ls | wc`: '|' is more than plain words");
-        for args in [&["tools", "list"][..], &["tools", "call", "read_file", "{}"], &["policy", "show"], &["policy", "check"], &["doctor"]]
-        {
+    for file in [USER_POLICY, PROJECT_POLICY] {
+        let home = home_with_policy(file, "[commands]\nallow = [\n  \"ls\",\n  \"ls | wc\",\n]\n");
+        let place =
+            format!("{file}:4:3: no command is covered by `ls | wc`: '|' is more than plain words");
+        for args in [
+            &["tools", "list"][..],
+            &["tools", "call", "read_file", "{}"],
+            &["policy", "show"],
+            &["policy", "check"],
+            &["doctor"],
+        ] {
             let ran = home.run(args);
-            assert!(ran.code == 78 && ran.stderr.contains(&place) && ran.stdout.is_empty(), "{args:?}: {ran:?}");
+            assert!(
+                ran.exit_code == 78 && ran.stderr.contains(&place) && ran.stdout.is_empty(),
+                "{args:?}: {ran:?}"
+            );
         }
-        let report = home.run(&["run", "The task.", "--model", "replay:none", "--output", "json"]).ended("not-started", 78);
+        let report = home
+            .run(&["run", "The task.", "--model", "replay:none", "--output", "json"])
+            .expect_outcome("not-started", 78);
         assert!(report["error"].as_str().is_some_and(|error| error.contains(&place)), "{report}");
     }
 }
 
 #[test]
 fn a_failing_test_of_a_rule_is_found_by_check() {
-    let home = home();
-    home.write("mine.toml", "[commands]\nallow = [{ pattern = \"ls *\", match = [\"ls -la\"], not-match = [\"ls\"] }]\n");
+    let home = new_home();
+    home.write_file(
+        "mine.toml",
+        "[commands]\nallow = [{ pattern = \"ls *\", match = [\"ls \
+        -la\"], not-match = [\"ls\"] }]\n",
+    );
     let path = home.path().join("mine.toml");
     let ran = home.run(&["policy", "check", &path.to_string_lossy()]);
-    assert!(ran.code == 78 && ran.stderr.contains("mine.toml:2:10: a test of the rule fails: `ls *` should not cover `ls`"), "{ran:?}");
-    home.write("mine.toml", "[commands]\nallow = [{ pattern = \"ls *\", match = [\"ls -la\"] }]\n");
+    assert!(
+        ran.exit_code == 78
+            && ran
+                .stderr
+                .contains("mine.toml:2:10: a test of the rule fails: `ls *` should not cover `ls`"),
+        "{ran:?}"
+    );
+    home.write_file(
+        "mine.toml",
+        "[commands]\nallow = [{ pattern = \"ls *\", match = [\"ls -la\"] }]\n",
+    );
     let ran = home.run(&["policy", "check", &path.to_string_lossy()]);
-    assert!(ran.code == 0 && ran.stdout.contains("understood, 1 rules"), "{ran:?}");
+    assert!(ran.exit_code == 0 && ran.stdout.contains("understood, 1 rules"), "{ran:?}");
 }
 
-const EXPLAINED: &str = r#"
+const EXPLAIN_CASES: &str = r#"
 modes = ["plan", "ask", "auto-edit"]
 [commands]
 allow = ["git status *", "cargo test *"]
@@ -119,43 +174,97 @@ use = "deny"
 
 #[test]
 fn explain_tells_rule_file_and_line_and_what_would_change_it() {
-    let home = under(USER, EXPLAINED);
+    let home = home_with_policy(USER_POLICY, EXPLAIN_CASES);
     let explain = |args: &[&str]| {
         let ran = home.run(&[&["policy", "explain"], args].concat());
         assert!(ran.stderr.is_empty(), "{ran:?}");
-        format!("{}exit {}", plain(&home, &ran.stdout), ran.code)
+        format!("{}exit {}", normalize_paths(&home, &ran.stdout), ran.exit_code)
     };
     insta::assert_snapshot!(explain(&["bash", "--command", "git status -s"]));
     insta::assert_snapshot!(explain(&["bash", "--command", "cargo test --release"]));
-    insta::assert_snapshot!(explain(&["bash", "--command", "git push -f", "--command", "true; git push", "--command", "env git push"]));
+    insta::assert_snapshot!(explain(&[
+        "bash",
+        "--command",
+        "git push -f",
+        "--command",
+        "true; git push",
+        "--command",
+        "env git push"
+    ]));
     insta::assert_snapshot!(explain(&["bash", "--command", "git status; x", "--command", "make"]));
-    insta::assert_snapshot!(explain(&["write_file", "--write", "src/x.rs", "--write", "docs/x.md", "--write", ".vscode/tasks.json"]));
-    insta::assert_snapshot!(explain(&["grep", "--read", "secrets/key", "--read", ".env", "--read", "src/x.rs"]));
-    insta::assert_snapshot!(explain(&["grep", "--write", "src/x.rs", "--command", "ls", "--fetch", "docs.rs"]));
+    insta::assert_snapshot!(explain(&[
+        "write_file",
+        "--write",
+        "src/x.rs",
+        "--write",
+        "docs/x.md",
+        "--write",
+        ".vscode/tasks.json"
+    ]));
+    insta::assert_snapshot!(explain(&[
+        "grep",
+        "--read",
+        "secrets/key",
+        "--read",
+        ".env",
+        "--read",
+        "src/x.rs"
+    ]));
+    insta::assert_snapshot!(explain(&[
+        "grep",
+        "--write",
+        "src/x.rs",
+        "--command",
+        "ls",
+        "--fetch",
+        "docs.rs"
+    ]));
     insta::assert_snapshot!(explain(&["submit"]));
 }
 
 #[test]
 fn explain_says_what_a_call_would_meet() {
-    let home = under(USER, "[tools.grep]\nuse = \"ask\"\n[write]\ndeny = [\"vendor/**\"]\n");
+    let home = home_with_policy(
+        USER_POLICY,
+        "[tools.grep]\nuse = \"ask\"\n[write]\ndeny = [\"vendor/**\"]\n",
+    );
     std::fs::create_dir(home.workspace().join("vendor")).expect("it can be made");
     std::os::unix::fs::symlink("vendor", home.workspace().join("v")).expect("a link");
     let explain = |args: &[&str]| {
         let ran = home.run(&[&["policy", "explain"], args].concat());
-        format!("{}exit {}", plain(&home, &ran.stdout), ran.code)
+        format!("{}exit {}", normalize_paths(&home, &ran.stdout), ran.exit_code)
     };
     // A tool that is confirmed is so before it reads.
     let asked = explain(&["grep", "--read", "src"]);
-    assert!(asked.contains("grep: read src: ask") && asked.contains("the rule ask `grep` of [tools] at"), "{asked}");
+    assert!(
+        asked.contains("grep: read src: ask")
+            && asked.contains("the rule ask `grep` of [tools] at"),
+        "{asked}"
+    );
     // This program's own files, where they lie in the workspace.
     let root = home.path().display().to_string();
-    let own = explain(&["read_file", "-C", &root, "--read", USER]);
+    let own = explain(&["read_file", "-C", &root, "--read", USER_POLICY]);
     assert!(own.contains("deny") && own.contains("hidden from everyone"), "{own}");
-    let own = explain(&["write_file", "-C", &root, "--mode", "auto", "--write", "state/cofferdam/trust.json"]);
-    assert!(own.contains("deny") && own.contains("what this program keeps there is nobody else's"), "{own}");
+    let own = explain(&[
+        "write_file",
+        "-C",
+        &root,
+        "--mode",
+        "auto",
+        "--write",
+        "state/cofferdam/trust.json",
+    ]);
+    assert!(
+        own.contains("deny") && own.contains("what this program keeps there is nobody else's"),
+        "{own}"
+    );
     // Where links lead.
     let linked = explain(&["write_file", "--mode", "auto", "--write", "v/x"]);
-    assert!(linked.contains("write v/x: deny") && linked.contains("a link leads there, so that it is to write vendor/x"), "{linked}");
+    assert!(
+        linked.contains("write v/x: deny")
+            && linked.contains("a link leads there, so that it is to write vendor/x"),
+        "{linked}"
+    );
     assert!(explain(&["write_file", "--mode", "auto", "--write", "w/x"]).contains("allow"));
     // What needs nobody's word.
     let runs = explain(&["read_file"]);
@@ -166,15 +275,22 @@ fn explain_says_what_a_call_would_meet() {
 
 #[test]
 fn what_is_said_of_a_tool_that_is_not_there_is_told() {
-    let home = under(USER, "[tools.bsah]\nuse = \"deny\"\n[tools.Bash]\nuse = \"deny\"\n");
-    home.write(
+    let home = home_with_policy(
+        USER_POLICY,
+        "[tools.bsah]\nuse = \"deny\"\n[tools.Bash]\nuse = \"deny\"\n",
+    );
+    home.write_file(
         "config/cofferdam/config.toml",
-        "[tools.grpe.limits]\nseconds = 5\n[tools.GREP.limits]\nseconds = 7\n[limits]\nseconds = 9\n",
+        "[tools.grpe.limits]\nseconds = 5\n[tools.GREP.limits]\nseconds = 7\n[limits]\nseconds = \
+            9\n",
     );
     for args in [&["policy", "check"][..], &["policy", "show"], &["doctor"]] {
         let told = home.run(args).stdout;
         assert!(told.contains("policy.toml:1:8: there is no tool bsah"), "{told}");
-        assert!(told.contains("[tools.grpe] in the configuration: there is no tool grpe"), "{told}");
+        assert!(
+            told.contains("[tools.grpe] in the configuration: there is no tool grpe"),
+            "{told}"
+        );
         assert!(!told.contains("no tool Bash") && !told.contains("no tool GREP"), "{told}");
     }
     let ran = home.run(&["tools", "call", "bash", r#"{"command":"true"}"#, "--mode", "auto"]);
@@ -185,27 +301,42 @@ fn what_is_said_of_a_tool_that_is_not_there_is_told() {
 
 #[test]
 fn a_project_file_is_one_wherever_it_is_checked_from() {
-    let home = under(PROJECT, "profile = \"develop\"\n");
+    let home = home_with_policy(PROJECT_POLICY, "profile = \"develop\"\n");
     let mut command = home.command(&["policy", "check", "policy.toml"]);
     command.current_dir(home.workspace().join(".cofferdam"));
-    let ran = home.start(command).wait();
-    assert!(ran.code == 78 && ran.stderr.contains("a profile is the choice of the user"), "{ran:?}");
+    let ran = home.start(command).wait_for_exit();
+    assert!(
+        ran.exit_code == 78 && ran.stderr.contains("a profile is the choice of the user"),
+        "{ran:?}"
+    );
 }
 
 #[test]
 fn a_configuration_that_is_not_to_be_believed_stops_everything() {
     use std::os::unix::fs::PermissionsExt as _;
-    let home = home();
-    home.write("config/cofferdam/config.toml", "[commands]\nwrite = [\"~/.cache\", \"~\"]\n");
-    for args in [&["tools", "list"][..], &["tools", "call", "bash", r#"{"command":"true"}"#], &["doctor"]] {
+    let home = new_home();
+    home.write_file("config/cofferdam/config.toml", "[commands]\nwrite = [\"~/.cache\", \"~\"]\n");
+    for args in
+        [&["tools", "list"][..], &["tools", "call", "bash", r#"{"command":"true"}"#], &["doctor"]]
+    {
         let ran = home.run(args);
-        assert!(ran.code == 78 && ran.stderr.contains("config.toml:2:22: commands.write = \"~\" would let commands change"), "{ran:?}");
+        assert!(
+            ran.exit_code == 78
+                && ran
+                    .stderr
+                    .contains("config.toml:2:22: commands.write = \"~\" would let commands change"),
+            "{ran:?}"
+        );
     }
     let path = home.path().join("config/cofferdam/config.toml");
-    home.write("config/cofferdam/config.toml", "");
+    home.write_file("config/cofferdam/config.toml", "");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).expect("it is ours");
     let ran = home.run(&["tools", "list"]);
-    assert!(ran.code == 78 && ran.stderr.contains("others can write this configuration: `chmod go-w` it"), "{ran:?}");
+    assert!(
+        ran.exit_code == 78
+            && ran.stderr.contains("others can write this configuration: `chmod go-w` it"),
+        "{ran:?}"
+    );
 }
 
 #[test]
@@ -224,7 +355,7 @@ fn r036_what_explain_says_is_what_happens() {
     let mut written = 0;
     let mut seen = std::collections::BTreeMap::new();
     for policy in policies {
-        let home = under(USER, policy).with("there.txt", "there\n");
+        let home = home_with_policy(USER_POLICY, policy).with_file("there.txt", "there\n");
         for mode in ["ask", "plan", "auto"] {
             written += 1;
             let path = format!("a/{written}");
@@ -233,96 +364,162 @@ fn r036_what_explain_says_is_what_happens() {
                 ("bash", "--command", "true -C . push", json!({"command": "true -C . push"})),
                 ("bash", "--command", "env true push", json!({"command": "env true push"})),
                 ("write_file", "--write", path.as_str(), json!({"path": path, "content": "x"})),
-                ("write_file", "--write", ".git/config", json!({"path": ".git/config", "content": "x"})),
+                (
+                    "write_file",
+                    "--write",
+                    ".git/config",
+                    json!({"path": ".git/config", "content": "x"}),
+                ),
                 ("read_file", "--read", "there.txt", json!({"path": "there.txt"})),
             ];
             for (tool, what, act, input) in acts {
-                let explained = home.run(&["policy", "explain", tool, what, act, "--mode", mode, "--json"]);
-                let happens = home.run(&["tools", "call", tool, &input.to_string(), "--mode", mode]);
-                assert_eq!(explained.code == 0, happens.code == 0, "{policy}: {mode}: {tool} {act}: {explained:?} and {happens:?}");
-                let told = &explained.lines()[0];
+                let explained =
+                    home.run(&["policy", "explain", tool, what, act, "--mode", mode, "--json"]);
+                let happens =
+                    home.run(&["tools", "call", tool, &input.to_string(), "--mode", mode]);
+                assert_eq!(
+                    explained.exit_code == 0,
+                    happens.exit_code == 0,
+                    "{policy}: {mode}: {tool} {act}: {explained:?} and {happens:?}"
+                );
+                let told = &explained.json_lines()[0];
                 *seen.entry(told["verdict"].to_string()).or_insert(0) += 1;
                 // What the decision rests on is the last check, and the only one with a finding.
-                if let Some((last, before)) = told["steps"].as_array().and_then(|steps| steps.split_last()) {
-                    assert!(last["finding"].is_object() && before.iter().all(|step| step["finding"].is_null()), "{told}");
+                if let Some((last, before)) =
+                    told["steps"].as_array().and_then(|steps| steps.split_last())
+                {
+                    assert!(
+                        last["finding"].is_object()
+                            && before.iter().all(|step| step["finding"].is_null()),
+                        "{told}"
+                    );
                 }
             }
         }
     }
-    assert!(seen.len() == 3 && seen.values().all(|count| *count > 10), "each verdict is among them: {seen:?}");
+    assert!(
+        seen.len() == 3 && seen.values().all(|count| *count > 10),
+        "each verdict is among them: {seen:?}"
+    );
 }
 
 #[test]
 fn explain_can_be_read_by_a_program() {
-    let home = under(USER, EXPLAINED);
+    let home = home_with_policy(USER_POLICY, EXPLAIN_CASES);
     let ran = home.run(&["policy", "explain", "bash", "--command", "git push", "--json"]);
-    let told: &Value = &ran.lines()[0];
-    assert_eq!((&told["verdict"], &told["place"]["line"], ran.code), (&json!("deny"), &json!(6), 1), "{told}");
+    let told: &Value = &ran.json_lines()[0];
+    assert_eq!(
+        (&told["verdict"], &told["place"]["line"], ran.exit_code),
+        (&json!("deny"), &json!(6), 1),
+        "{told}"
+    );
     let ran = home.run(&["policy", "explain", "no_such_tool", "--command", "ls"]);
-    assert!(ran.code == 1 && ran.stderr.contains("there is no tool named"), "{ran:?}");
+    assert!(ran.exit_code == 1 && ran.stderr.contains("there is no tool named"), "{ran:?}");
 }
 
 #[test]
 fn show_tells_everything_that_is_in_force() {
-    let home = under(USER, EXPLAINED);
-    home.write(
-        PROJECT,
-        "[commands]\nallow = [\"make *\"]\n[protected]\nhidden = [\"*.sqlite\"]\nshown = [\"*.pem\"]\n[limits]\nseconds = 20\n",
+    let home = home_with_policy(USER_POLICY, EXPLAIN_CASES);
+    home.write_file(
+        PROJECT_POLICY,
+        "[commands]\nallow = [\"make *\"]\n[protected]\nhidden = [\"*.sqlite\"]\nshown = \
+            [\"*.pem\"]\n[limits]\nseconds = 20\n",
     );
     let ran = home.run(&["policy", "show"]);
-    let text = plain(&home, &ran.stdout);
+    let text = normalize_paths(&home, &ran.stdout);
     let (text, _) = text.split_once("\nThe built-in list").expect("it is told too");
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn r014_a_denied_tool_is_not_offered_and_does_not_run() {
-    for provider in both() {
-        let home = under(USER, "[tools.bash]\nuse = \"deny\"\n");
-        let server = provider.serve([calls("bash", json!({"command": "touch ran"})), says("No.")]);
-        home.ask(&server, &["--mode", "auto"]).answered("No.");
+    for provider in both_providers() {
+        let home = home_with_policy(USER_POLICY, "[tools.bash]\nuse = \"deny\"\n");
+        let server = provider
+            .serve([call_reply("bash", json!({"command": "touch ran"})), text_reply("No.")]);
+        home.run_task(&server, &["--mode", "auto"]).expect_answer("No.");
         let request = server.last_request();
-        assert!(request.results()[0].text.contains("denied (policy): bash may not run: the rule deny `bash` of [tools]"));
-        assert!(!request.tools().contains(&"bash".to_owned()) && request.tools().contains(&"grep".to_owned()), "{:?}", request.tools());
-        assert!(!home.has("ran"));
+        assert!(
+            request.tool_results()[0]
+                .text
+                .contains("denied (policy): bash may not run: the rule deny `bash` of [tools]")
+        );
+        assert!(
+            !request.tool_names().contains(&"bash".to_owned())
+                && request.tool_names().contains(&"grep".to_owned()),
+            "{:?}",
+            request.tool_names()
+        );
+        assert!(!home.has_file("ran"));
     }
 }
 
 #[test]
 fn a_profile_is_a_policy_too() {
-    let home = home();
+    let home = new_home();
     let ran = home.run(&["tools", "list", "--json", "--profile", "read-only"]);
     let list: Value = serde_json::from_str(&ran.stdout).expect("it is JSON");
     for tool in list["tools"].as_array().into_iter().flatten() {
-        assert!(tool["grants"]["files"] != "read-write" && tool["grants"]["commands"] == false, "{tool}");
+        assert!(
+            tool["grants"]["files"] != "read-write" && tool["grants"]["commands"] == false,
+            "{tool}"
+        );
     }
-    let refused = home.run(&["run", "The task.", "--profile", "read-only", "--mode", "auto", "--model", "replay:none"]);
-    assert!(refused.code == 78 && refused.stderr.contains("profile read-only:3:9: the policy does not leave mode `auto`"), "{refused:?}");
+    let refused = home.run(&[
+        "run",
+        "The task.",
+        "--profile",
+        "read-only",
+        "--mode",
+        "auto",
+        "--model",
+        "replay:none",
+    ]);
+    assert!(
+        refused.exit_code == 78
+            && refused
+                .stderr
+                .contains("profile read-only:3:9: the policy does not leave mode `auto`"),
+        "{refused:?}"
+    );
     let unknown = home.run(&["tools", "list", "--profile", "yolo"]);
-    assert!(unknown.code == 2 && unknown.stderr.contains("use read-only, develop or locked-down"), "{unknown:?}");
+    assert!(
+        unknown.exit_code == 2 && unknown.stderr.contains("use read-only, develop or locked-down"),
+        "{unknown:?}"
+    );
     for profile in ["read-only", "develop", "locked-down"] {
         let shown = home.run(&["policy", "show", "--profile", profile]);
-        assert!(shown.code == 0 && shown.stdout.starts_with("# "), "{shown:?}");
+        assert!(shown.exit_code == 0 && shown.stdout.starts_with("# "), "{shown:?}");
     }
 }
 
 #[test]
 fn a_mode_of_the_configuration_is_lowered_to_what_the_policy_leaves() {
-    let home = under(USER, "modes = [\"plan\"]\n");
-    home.write("config/cofferdam/config.toml", "mode = \"auto\"\n");
+    let home = home_with_policy(USER_POLICY, "modes = [\"plan\"]\n");
+    home.write_file("config/cofferdam/config.toml", "mode = \"auto\"\n");
     let ran = home.run(&["tools", "call", "bash", r#"{"command": "touch ran"}"#]);
-    assert!(ran.code == 1 && ran.stderr.contains("in mode `plan`") && !home.has("ran"), "{ran:?}");
-    let none = under(USER, "modes = []\n").run(&["tools", "list"]);
-    assert!(none.code == 78 && none.stderr.contains("policy.toml:1:9: the policy leaves no mode"), "{none:?}");
+    assert!(
+        ran.exit_code == 1 && ran.stderr.contains("in mode `plan`") && !home.has_file("ran"),
+        "{ran:?}"
+    );
+    let none = home_with_policy(USER_POLICY, "modes = []\n").run(&["tools", "list"]);
+    assert!(
+        none.exit_code == 78 && none.stderr.contains("policy.toml:1:9: the policy leaves no mode"),
+        "{none:?}"
+    );
 }
 
 #[test]
 fn r095_what_the_model_is_shown_is_capped_by_tool_and_the_policy_lowers_the_cap() {
     let shown = |policy: &str| {
-        let home = under(USER, policy).with("long.txt", "0123456789\n".repeat(2000));
-        home.write("config/cofferdam/config.toml", "[limits]\nshown_bytes = 30000\n[tools.read_file.limits]\nshown_bytes = 5000\n");
+        let home = home_with_policy(USER_POLICY, policy)
+            .with_file("long.txt", "0123456789\n".repeat(2000));
+        home.write_file(
+            "config/cofferdam/config.toml",
+            "[limits]\nshown_bytes = 30000\n[tools.read_file.limits]\nshown_bytes = 5000\n",
+        );
         let ran = home.run(&["tools", "call", "read_file", r#"{"path": "long.txt"}"#]);
-        assert!(ran.code == 0 && ran.stdout.contains("left out"), "{ran:?}");
+        assert!(ran.exit_code == 0 && ran.stdout.contains("left out"), "{ran:?}");
         ran.stdout.len()
     };
     assert!((4000..=5000).contains(&shown("")));
@@ -332,11 +529,15 @@ fn r095_what_the_model_is_shown_is_capped_by_tool_and_the_policy_lowers_the_cap(
 
 #[test]
 fn r098_a_cap_that_was_chosen_holds() {
-    let home = home().with("a.txt", "some text\n");
-    home.write("config/cofferdam/config.toml", "[tools.read_file.limits]\nmemory_mib = 1\n");
+    let home = new_home().with_file("a.txt", "some text\n");
+    home.write_file("config/cofferdam/config.toml", "[tools.read_file.limits]\nmemory_mib = 1\n");
     let ran = home.run(&["tools", "call", "read_file", r#"{"path": "a.txt"}"#]);
-    assert!(ran.code == 1 && ran.stderr.contains("1 MiB"), "{ran:?}");
-    home.write("config/cofferdam/config.toml", "[limits]\nmemory_mib = 100000\n");
+    assert!(ran.exit_code == 1 && ran.stderr.contains("1 MiB"), "{ran:?}");
+    home.write_file("config/cofferdam/config.toml", "[limits]\nmemory_mib = 100000\n");
     let ran = home.run(&["tools", "list"]);
-    assert!(ran.code == 78 && ran.stderr.contains("config.toml:2:14: memory_mib = 100000 is out of its range"), "{ran:?}");
+    assert!(
+        ran.exit_code == 78
+            && ran.stderr.contains("config.toml:2:14: memory_mib = 100000 is out of its range"),
+        "{ran:?}"
+    );
 }

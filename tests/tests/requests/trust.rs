@@ -2,60 +2,74 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use cofferdam_tests::terminal::Terminal;
+use cofferdam_tests::terminal::TestTerminal;
 
-use super::home;
+use super::new_home;
 
 const PROJECT: &str = "workspace/.cofferdam/policy.toml";
 
 #[test]
 fn trust_is_for_somebody_who_has_seen_the_file() {
-    let home = home();
-    home.write(PROJECT, "# \u{202e}hidden\n[commands]\nallow = [\"make *\"]\n");
-    let is_trusted = || home.run(&["trust", "--show"]).code == 0;
-    let mut terminal = Terminal::start(&home.command(&["trust"]), None);
-    terminal.wait_for("allow = [\"make *\"]");
-    terminal.wait_for("[y/N]");
-    terminal.types("\n");
-    terminal.wait_for("It is not trusted.");
+    let home = new_home();
+    home.write_file(PROJECT, "# \u{202e}hidden\n[commands]\nallow = [\"make *\"]\n");
+    let is_trusted = || home.run(&["trust", "--show"]).exit_code == 0;
+    let mut terminal = TestTerminal::start(&home.command(&["trust"]), None);
+    terminal.wait_for_output("allow = [\"make *\"]");
+    terminal.wait_for_output("[y/N]");
+    terminal.type_keys("\n");
+    terminal.wait_for_output("It is not trusted.");
     assert!(!is_trusted());
-    let mut terminal = Terminal::start(&home.command(&["trust"]), None);
+    let mut terminal = TestTerminal::start(&home.command(&["trust"]), None);
     // What it says cannot change how it looks.
-    terminal.wait_for("\\u{202e}hidden");
-    terminal.wait_for("[y/N]");
-    terminal.types("y\n");
-    terminal.wait_for("Trusted, with this content");
+    terminal.wait_for_output("\\u{202e}hidden");
+    terminal.wait_for_output("[y/N]");
+    terminal.type_keys("y\n");
+    terminal.wait_for_output("Trusted, with this content");
     assert!(is_trusted());
-    let mode = std::fs::metadata(home.path().join("state/cofferdam/trust.json")).expect("it is there").permissions().mode();
+    let mode = std::fs::metadata(home.path().join("state/cofferdam/trust.json"))
+        .expect("it is there")
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
-    home.write(PROJECT, "[commands]\nallow = [\"*\"]\n");
+    home.write_file(PROJECT, "[commands]\nallow = [\"*\"]\n");
     assert!(!is_trusted(), "another content");
 }
 
 #[test]
 fn trust_without_a_terminal_names_the_content() {
-    let home = home();
+    let home = new_home();
     let ran = home.run(&["trust"]);
-    assert!(ran.code == 1 && ran.stderr.contains("no policy file"), "{ran:?}");
-    home.write(PROJECT, "[commands]\nallow = [\"make *\"]\n");
+    assert!(ran.exit_code == 1 && ran.stderr.contains("no policy file"), "{ran:?}");
+    home.write_file(PROJECT, "[commands]\nallow = [\"make *\"]\n");
     let ran = home.run(&["trust"]);
-    assert!(ran.code == 1 && ran.stderr.contains("nobody can be asked here"), "{ran:?}");
+    assert!(ran.exit_code == 1 && ran.stderr.contains("nobody can be asked here"), "{ran:?}");
     let ran = home.run(&["trust", "--digest", &"0".repeat(64)]);
-    assert!(ran.code == 1 && ran.stderr.contains("another content"), "{ran:?}");
+    assert!(ran.exit_code == 1 && ran.stderr.contains("another content"), "{ran:?}");
     let shown = home.run(&["trust", "--show"]).stdout;
     let digest = shown.trim().rsplit(", ").next().expect("it ends with the digest");
-    assert_eq!(home.run(&["trust", "--digest", digest]).code, 0);
-    assert_eq!(home.run(&["trust", "--show"]).code, 0);
-    assert_eq!(home.run(&["trust", "--revoke"]).code, 0);
-    assert_eq!(home.run(&["trust", "--show"]).code, 1);
-    assert_eq!(home.run(&["trust", "--revoke"]).code, 1);
+    assert_eq!(home.run(&["trust", "--digest", digest]).exit_code, 0);
+    assert_eq!(home.run(&["trust", "--show"]).exit_code, 0);
+    assert_eq!(home.run(&["trust", "--revoke"]).exit_code, 0);
+    assert_eq!(home.run(&["trust", "--show"]).exit_code, 1);
+    assert_eq!(home.run(&["trust", "--revoke"]).exit_code, 1);
 }
 
 #[test]
 fn what_is_not_understood_is_not_trusted() {
-    let home = home();
-    home.write(PROJECT, "profile = \"develop\"\n");
-    let digest = home.run(&["trust", "--show"]).stdout.trim().rsplit(", ").next().map(str::to_owned).expect("it tells it");
+    let home = new_home();
+    home.write_file(PROJECT, "profile = \"develop\"\n");
+    let digest = home
+        .run(&["trust", "--show"])
+        .stdout
+        .trim()
+        .rsplit(", ")
+        .next()
+        .map(str::to_owned)
+        .expect("it tells it");
     let ran = home.run(&["trust", "--digest", &digest]);
-    assert!(ran.code == 78 && ran.stderr.contains("policy.toml:1:11: a profile is the choice of the user"), "{ran:?}");
+    assert!(
+        ran.exit_code == 78
+            && ran.stderr.contains("policy.toml:1:11: a profile is the choice of the user"),
+        "{ran:?}"
+    );
 }

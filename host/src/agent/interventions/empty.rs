@@ -1,14 +1,18 @@
-//! After an empty response the model is reminded, and told if it had no room left to say anything. That a second one in a
-//! row ends the request is the loop's business.
+//! After an empty response the model is reminded, and told if it had no room left to say
+//! anything. That a second one in a row ends the request is the loop's business.
 
-use super::{Came, Policy, Record};
+use super::{Intervention, RequestProgress, TurnSummary};
 
-pub(super) struct Empty;
+pub(super) struct EmptyResponseNote;
 
-impl Policy for Empty {
-    fn note(&mut self, record: &Record) -> Option<String> {
-        let Some(Came::Nothing { at_limit }) = record.turns.last() else { return None };
-        let what = if *at_limit { "used up its limit on output before it said anything; think less" } else { "was empty" };
+impl Intervention for EmptyResponseNote {
+    fn note(&mut self, record: &RequestProgress) -> Option<String> {
+        let Some(TurnSummary::Empty { at_limit }) = record.turns.last() else { return None };
+        let what = if *at_limit {
+            "used up its limit on output before it said anything; think less"
+        } else {
+            "was empty"
+        };
         Some(format!("Your last response {what}. Go on with the task, or give your final answer."))
     }
 }

@@ -1,18 +1,20 @@
-//! When the limit on turns is reached, the model is told why it cannot call anything any more (R-04).
+//! When the limit on turns is reached, the model is told why it cannot call anything any more
+//! (R-04).
 
 use super::super::ports::ToolChoice;
-use super::{Policy, Record};
+use super::{Intervention, RequestProgress};
 
-pub(super) struct Limit;
+pub(super) struct TurnLimitNote;
 
-impl Policy for Limit {
-    fn note(&mut self, record: &Record) -> Option<String> {
-        match record.choice {
+impl Intervention for TurnLimitNote {
+    fn note(&mut self, record: &RequestProgress) -> Option<String> {
+        match record.tool_choice {
             ToolChoice::Auto => None,
             ToolChoice::None => Some(format!(
-                "The limit of {} turns with tools is reached, and no further call will be run. Give your final answer now: what you did, \
+                "The limit of {} turns with tools is reached, and no further call will be run. \
+                    Give your final answer now: what you did, \
                  what you found, and what is left to do.",
-                record.limit
+                record.turn_limit
             )),
         }
     }

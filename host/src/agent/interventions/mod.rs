@@ -1,11 +1,12 @@
 //! Remarks of the host to the model, where a request does not go as it should.
 //!
-//! Each policy is a file with a switch of its own. It reads what happened so far in the request, and has at most one note
-//! for the next request to the model (R-74). Notes that are due together become one, in the order of the policies (R-80).
-//! A note is marked as the host's, goes out once, and is no part of the conversation (R-78).
+//! Each policy is a file with a switch of its own. It reads what happened so far in the request,
+//! and has at most one note for the next request to the model (R-74). Notes that are due together
+//! become one, in the order of the policies (R-80). A note is marked as the host's, goes out once,
+//! and is no part of the conversation (R-78).
 //!
-//! One more advice of the host stands elsewhere: that the same call gave the same result again is part of that result
-//! (R-11), so the dispatcher says it.
+//! One more advice of the host stands elsewhere: that the same call gave the same result again is
+//! part of that result (R-11), so the dispatcher says it.
 
 mod empty;
 mod limit;
@@ -17,7 +18,7 @@ use crate::conversation::ResultStatus;
 
 /// Which policies are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interventions {
+pub struct InterventionSettings {
     /// The limit on turns is reached.
     pub limit: bool,
     /// A response was empty (R-75).
@@ -28,7 +29,7 @@ pub struct Interventions {
     pub react: bool,
 }
 
-impl Default for Interventions {
+impl Default for InterventionSettings {
     fn default() -> Self {
         Self { limit: true, empty: true, unproductive: true, react: false }
     }
@@ -36,57 +37,58 @@ impl Default for Interventions {
 
 /// What a policy may know of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct RequestProgress {
     /// The number of the turn that comes, from 1.
-    pub(super) coming: u32,
+    pub(super) turn: u32,
     /// Whether the model may call anything in it.
-    pub(super) choice: ToolChoice,
+    pub(super) tool_choice: ToolChoice,
     /// How many turns with calls there may be.
-    pub(super) limit: u32,
+    pub(super) turn_limit: u32,
     /// What the turns so far came to, in their order.
-    pub(super) turns: Vec<Came>,
+    pub(super) turns: Vec<TurnSummary>,
 }
 
 /// What a turn came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Came {
+pub(super) enum TurnSummary {
     /// Its calls were run; the last of them.
-    Ran { tool: String, arguments: String, status: ResultStatus },
+    CallsRun { tool: String, arguments: String, status: ResultStatus },
     /// It was cut off by the limit on output, and nothing was run.
-    CutOff,
+    Truncated,
     /// Nothing was said, perhaps since thinking took all the room there was.
-    Nothing { at_limit: bool },
+    Empty { at_limit: bool },
 }
 
 /// One policy.
-pub(super) trait Policy: Send {
+pub(super) trait Intervention: Send {
     /// A note for the turn that comes.
-    fn note(&mut self, record: &Record) -> Option<String>;
+    fn note(&mut self, record: &RequestProgress) -> Option<String>;
 }
 
 /// All policies that are on.
-pub(super) struct Policies(Vec<Box<dyn Policy>>);
+pub(super) struct ActiveInterventions(Vec<Box<dyn Intervention>>);
 
 /// Begins every note.
-const MARK: &str = "[A note of the host, not a message of the user]";
+const NOTE_HEADER: &str = "[A note of the host, not a message of the user]";
 
-impl Policies {
+impl ActiveInterventions {
     /// In the order of their notes.
-    pub(super) fn new(on: Interventions) -> Self {
-        let Interventions { limit, empty, unproductive, react } = on;
-        let all: [(bool, Box<dyn Policy>); 4] = [
-            (limit, Box::new(limit::Limit)),
-            (empty, Box::new(empty::Empty)),
-            (unproductive, Box::new(unproductive::Unproductive)),
-            (react, Box::<react::React>::default()),
+    pub(super) fn new(on: InterventionSettings) -> Self {
+        let InterventionSettings { limit, empty, unproductive, react } = on;
+        let all: [(bool, Box<dyn Intervention>); 4] = [
+            (limit, Box::new(limit::TurnLimitNote)),
+            (empty, Box::new(empty::EmptyResponseNote)),
+            (unproductive, Box::new(unproductive::UnproductiveNote)),
+            (react, Box::<react::ReflectionNote>::default()),
         ];
         Self(all.into_iter().filter(|(on, _)| *on).map(|(_, policy)| policy).collect())
     }
 
     /// The one note for the turn that comes.
-    pub(super) fn note(&mut self, record: &Record) -> Option<String> {
-        let notes: Vec<String> = self.0.iter_mut().filter_map(|policy| policy.note(record)).collect();
-        (!notes.is_empty()).then(|| format!("{MARK}\n{}", notes.join("\n\n")))
+    pub(super) fn note(&mut self, record: &RequestProgress) -> Option<String> {
+        let notes: Vec<String> =
+            self.0.iter_mut().filter_map(|policy| policy.note(record)).collect();
+        (!notes.is_empty()).then(|| format!("{NOTE_HEADER}\n{}", notes.join("\n\n")))
     }
 }
 
@@ -94,41 +96,63 @@ impl Policies {
 mod tests {
     use super::*;
 
-    pub(super) fn record(turns: &[Came]) -> Record {
+    pub(super) fn record(turns: &[TurnSummary]) -> RequestProgress {
         let coming = u32::try_from(turns.len()).expect("it is small") + 1;
-        Record { coming, choice: ToolChoice::Auto, limit: 40, turns: turns.to_vec() }
+        RequestProgress {
+            turn: coming,
+            tool_choice: ToolChoice::Auto,
+            turn_limit: 40,
+            turns: turns.to_vec(),
+        }
     }
 
-    pub(super) fn ran(tool: &str) -> Came {
-        Came::Ran { tool: tool.into(), arguments: "{}".into(), status: ResultStatus::Ok }
+    pub(super) fn ran(tool: &str) -> TurnSummary {
+        TurnSummary::CallsRun {
+            tool: tool.into(),
+            arguments: "{}".into(),
+            status: ResultStatus::Ok,
+        }
     }
 
     #[test]
     fn r074_each_policy_has_its_own_switch() {
-        let off = Interventions { limit: false, empty: false, unproductive: false, react: false };
-        let cut_off = [Came::CutOff, Came::CutOff, Came::CutOff];
-        let last = Record { choice: ToolChoice::None, ..record(&[ran("grep")]) };
+        let off =
+            InterventionSettings { limit: false, empty: false, unproductive: false, react: false };
+        let cut_off = [TurnSummary::Truncated, TurnSummary::Truncated, TurnSummary::Truncated];
+        let last = RequestProgress { tool_choice: ToolChoice::None, ..record(&[ran("grep")]) };
         let table = [
-            (Interventions { limit: true, ..off }, last),
-            (Interventions { empty: true, ..off }, record(&[Came::Nothing { at_limit: false }])),
-            (Interventions { unproductive: true, ..off }, record(&cut_off)),
-            (Interventions { react: true, ..off }, record(&[ran("grep")])),
+            (InterventionSettings { limit: true, ..off }, last),
+            (
+                InterventionSettings { empty: true, ..off },
+                record(&[TurnSummary::Empty { at_limit: false }]),
+            ),
+            (InterventionSettings { unproductive: true, ..off }, record(&cut_off)),
+            (InterventionSettings { react: true, ..off }, record(&[ran("grep")])),
         ];
         for (at, (on, due)) in table.iter().enumerate() {
-            assert_eq!(Policies::new(off).note(due), None, "{at}");
+            assert_eq!(ActiveInterventions::new(off).note(due), None, "{at}");
             for (other, (_, record)) in table.iter().enumerate() {
-                let note = Policies::new(*on).note(record);
+                let note = ActiveInterventions::new(*on).note(record);
                 // What is due for the limit is due for react as well: a second turn after a call.
                 let also = (at, other) == (3, 0);
-                assert_eq!(note.is_some(), at == other || also, "policy {at}, record {other}: {note:?}");
+                assert_eq!(
+                    note.is_some(),
+                    at == other || also,
+                    "policy {at}, record {other}: {note:?}"
+                );
             }
         }
     }
 
     #[test]
     fn r080_two_that_are_due_are_one_note_in_fixed_order() {
-        let due = Record { choice: ToolChoice::None, ..record(&[Came::Nothing { at_limit: false }]) };
-        let note = Policies::new(Interventions::default()).note(&due).expect("two are due");
+        let due = RequestProgress {
+            tool_choice: ToolChoice::None,
+            ..record(&[TurnSummary::Empty { at_limit: false }])
+        };
+        let note = ActiveInterventions::new(InterventionSettings::default())
+            .note(&due)
+            .expect("two are due");
         insta::assert_snapshot!(note, @r"
         [A note of the host, not a message of the user]
         The limit of 40 turns with tools is reached, and no further call will be run. Give your final answer now: what you did, what you found, and what is left to do.

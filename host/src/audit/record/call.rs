@@ -7,7 +7,7 @@ use crate::policy::{Grants, SandboxLevel};
 
 /// A call, its tool, and what that holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Actor {
+pub struct CallActor {
     /// The call, by its id in the conversation.
     pub call: String,
     /// The tool's name.
@@ -24,10 +24,10 @@ pub struct Actor {
 
 /// How a call went.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct CallEndRecord {
     /// Whose it was.
     #[serde(flatten)]
-    pub actor: Actor,
+    pub actor: CallActor,
     /// Its result, in a word.
     pub status: ResultStatus,
     /// The kind of failure, if it failed in its enclosure.
@@ -37,7 +37,7 @@ pub struct Ended {
     /// Denials without a record of their own.
     pub more_denials: u64,
     /// The commands that it started, in order.
-    pub commands: Vec<Command>,
+    pub commands: Vec<CommandRun>,
     /// In the guest and in what it called.
     pub active_ms: u64,
     /// In dialogs.
@@ -53,20 +53,20 @@ pub struct Ended {
     /// The most memory it had.
     pub memory_bytes: usize,
     /// What it opened, if anything.
-    pub touched: Option<Touched>,
+    pub touched: Option<TouchedRecord>,
     /// Whom it sent requests to, if anybody.
-    pub contacted: Option<Contacted>,
+    pub contacted: Option<ContactsRecord>,
 }
 
 /// A command that ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Command {
+pub struct CommandRun {
     /// Of the very line.
     pub line_sha256: String,
     /// The sandbox that it ran in.
     pub level: SandboxLevel,
     /// How it ended; none if it was stopped with its call.
-    pub ending: Option<Ending>,
+    pub ending: Option<CommandEnd>,
     /// What was done about changes that it made to protected paths.
     pub remarks: Vec<String>,
 }
@@ -74,7 +74,7 @@ pub struct Command {
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ending {
+pub enum CommandEnd {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal.
@@ -85,7 +85,7 @@ pub enum Ending {
 
 /// Paths that a call has opened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Touched {
+pub struct TouchedRecord {
     /// Read.
     pub read: Vec<String>,
     /// Written, made, moved or removed, aside.
@@ -98,16 +98,16 @@ pub struct Touched {
 
 /// Whom a call has sent requests to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Contacted {
+pub struct ContactsRecord {
     /// The first ones.
-    pub requests: Vec<Contact>,
+    pub requests: Vec<ContactRecord>,
     /// How many more.
     pub more: usize,
 }
 
 /// A request that was sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Contact {
+pub struct ContactRecord {
     /// Such as `GET`.
     pub method: String,
     /// The host, with its port.

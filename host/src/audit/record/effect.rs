@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{Mode, Verdict};
+use crate::policy::{ApprovalMode, Verdict};
 
 /// An effect, by everything that tells it from another, and without the contents of files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Effect {
+pub enum EffectRecord {
     /// A command line.
     Command {
         /// As it is run.
@@ -18,7 +18,7 @@ pub enum Effect {
     /// Changes to the workspace.
     Write {
         /// The first ones.
-        changes: Vec<Change>,
+        changes: Vec<PathChangeRecord>,
         /// How many there are besides.
         more: usize,
         /// Whether the tool, or a rule about it, wants each of its calls confirmed.
@@ -40,13 +40,13 @@ pub enum Effect {
         /// The plan.
         text: String,
         /// The mode afterwards.
-        then: Mode,
+        then: ApprovalMode,
     },
 }
 
 /// A change of one path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Change {
+pub struct PathChangeRecord {
     /// What happens to it.
     pub act: ChangeAct,
     /// The path.
@@ -93,7 +93,7 @@ pub enum ChangeAct {
 /// What decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum By {
+pub enum DecisionAuthority {
     /// A denial.
     Denial {
         /// Its code.
@@ -110,10 +110,10 @@ pub enum By {
         user: String,
         /// What they approved for the session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        scope: Option<Scope>,
+        scope: Option<ApprovedScope>,
         /// What had it asked, of what was approved earlier.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        asked: Option<Box<By>>,
+        asked: Option<Box<DecisionAuthority>>,
     },
     /// A rule.
     Rule {
@@ -132,7 +132,7 @@ pub enum By {
     /// The mode.
     Mode {
         /// Which.
-        mode: Mode,
+        mode: ApprovalMode,
     },
     /// That reading is allowed.
     Reading {
@@ -144,7 +144,7 @@ pub enum By {
 /// What was approved for a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Scope {
+pub enum ApprovedScope {
     /// Command lines.
     Command {
         /// Of this tool.

@@ -1,38 +1,41 @@
-//! The records, as they are written and as they are read: one type for both, so that no reader looks for what no writer
-//! writes. A reader of an older version meets new keys and new kinds, and no old one with another meaning.
+//! The records, as they are written and as they are read: one type for both, so that no reader
+//! looks for what no writer writes. A reader of an older version meets new keys and new kinds, and
+//! no old one with another meaning.
 
 mod call;
-mod changed;
 mod effect;
+mod setting;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::chain::End;
-use super::whose::Whose;
-use crate::policy::{Mode, SandboxLevel, Verdict};
-pub use call::{Actor, Command, Contact, Contacted, Ended, Ending, Touched};
-pub use changed::Changed;
-pub use effect::{By, Change, ChangeAct, Effect, Scope};
+use super::chain::ChainEnd;
+use super::principal::Principal;
+use crate::policy::{ApprovalMode, SandboxLevel, Verdict};
+pub use call::{
+    CallActor, CallEndRecord, CommandEnd, CommandRun, ContactRecord, ContactsRecord, TouchedRecord,
+};
+pub use effect::{ApprovedScope, ChangeAct, DecisionAuthority, EffectRecord, PathChangeRecord};
+pub use setting::SettingChange;
 
 /// The version of the format.
-pub(super) const VERSION: u32 = 1;
+pub(super) const FORMAT_VERSION: u32 = 1;
 
 /// A record as the object that it is on its line.
-pub(super) type Fields = Map<String, Value>;
+pub(super) type JsonFields = Map<String, Value>;
 
 /// When a record has to be on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Durable {
+pub(super) enum SyncPolicy {
     /// With the next one that has to be there.
-    Later,
+    Deferred,
     /// Before what it tells of happens.
-    Now,
+    Immediate,
 }
 
 /// A record: what it tells, and when and in which request that was.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Record {
+pub struct AuditRecord {
     /// Its number in its log.
     pub n: u64,
     /// To the millisecond, in UTC.
@@ -43,13 +46,13 @@ pub struct Record {
     pub request: Option<String>,
     /// The rest.
     #[serde(flatten)]
-    pub what: What,
+    pub what: RecordKind,
 }
 
 /// What a record tells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum What {
+pub enum RecordKind {
     /// A log begins.
     Log {
         /// Of the format.
@@ -60,17 +63,18 @@ pub enum What {
         program: String,
         /// Who ran it, and where.
         #[serde(flatten)]
-        whose: Whose,
+        whose: Principal,
         /// The log that was begun before this one.
-        after: Option<EndOf>,
+        after: Option<PreviousLogEnd>,
     },
     /// What this run is.
     Session {
         /// The absolute path of the workspace.
         workspace: String,
         /// What is allowed without asking.
-        mode: Mode,
-        /// All rules in force, by the SHA-256 of their canonical form ([`crate::policy::Policy::canonical`]).
+        mode: ApprovalMode,
+        /// All rules in force, by the SHA-256 of their canonical form
+        /// ([`crate::policy::Policy::canonical`]).
         policy: Option<String>,
         /// Who answers, at first.
         model: Option<String>,
@@ -93,18 +97,18 @@ pub enum What {
     Decided {
         /// Who wants it.
         #[serde(flatten)]
-        actor: Box<Actor>,
+        actor: Box<CallActor>,
         /// What it is.
-        effect: Effect,
+        effect: EffectRecord,
         /// What becomes of it.
         decision: Verdict,
         /// Because of what.
-        by: Box<By>,
+        by: Box<DecisionAuthority>,
         /// How long a dialog was open or waited for.
         waited_ms: u64,
     },
     /// A call that ran is over.
-    Ended(Box<Ended>),
+    Ended(Box<CallEndRecord>),
     /// A call was refused before anything of it ran.
     Refused {
         /// The call.
@@ -117,7 +121,7 @@ pub enum What {
         input_bytes: usize,
     },
     /// What will be allowed, or what was changed, is another from now on.
-    Changed(Changed),
+    Changed(SettingChange),
     /// Records could not be written.
     Gap {
         /// How many.
@@ -134,13 +138,13 @@ pub enum What {
         /// The oldest, by name.
         oldest: String,
         /// The newest and where it ended. What is older than that is gone with it.
-        newest: EndOf,
+        newest: PreviousLogEnd,
     },
 }
 
 /// Where a log ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EndOf {
+pub struct PreviousLogEnd {
     /// The log, by name.
     pub log: String,
     /// How many lines it had.
@@ -149,36 +153,43 @@ pub struct EndOf {
     pub hash: String,
 }
 
-impl What {
-    /// When it has to be on the disk: what something may happen on the strength of, before that happens.
-    pub(super) fn durable(&self) -> Durable {
+impl RecordKind {
+    /// When it has to be on the disk: what something may happen on the strength of, before that
+    /// happens.
+    pub(super) fn sync_policy(&self) -> SyncPolicy {
         match self {
-            Self::Decided { decision: Verdict::Allow, .. } => Durable::Now,
-            Self::Changed(_) | Self::Outcome { .. } | Self::Gap { .. } | Self::Pruned { .. } => Durable::Now,
-            Self::Log { .. } | Self::Session { .. } | Self::Request { .. } | Self::Ended(_) | Self::Refused { .. } => Durable::Later,
-            Self::Decided { decision: Verdict::Ask | Verdict::Deny, .. } => Durable::Later,
+            Self::Decided { decision: Verdict::Allow, .. } => SyncPolicy::Immediate,
+            Self::Changed(_) | Self::Outcome { .. } | Self::Gap { .. } | Self::Pruned { .. } => {
+                SyncPolicy::Immediate
+            }
+            Self::Log { .. }
+            | Self::Session { .. }
+            | Self::Request { .. }
+            | Self::Ended(_)
+            | Self::Refused { .. } => SyncPolicy::Deferred,
+            Self::Decided { decision: Verdict::Ask | Verdict::Deny, .. } => SyncPolicy::Deferred,
         }
     }
 
     /// As it is written.
-    pub(super) fn fields(&self) -> Fields {
+    pub(super) fn to_fields(&self) -> JsonFields {
         match serde_json::to_value(self) {
             Ok(Value::Object(fields)) => fields,
             // A record is made of texts and numbers, of which each has its form in JSON.
-            Ok(_) | Err(_) => Fields::new(),
+            Ok(_) | Err(_) => JsonFields::new(),
         }
     }
 }
 
-impl Record {
+impl AuditRecord {
     /// What a line says, if this version knows its kind.
-    pub fn read(fields: &Fields) -> Option<Self> {
+    pub fn from_fields(fields: &JsonFields) -> Option<Self> {
         serde_json::from_value(Value::Object(fields.clone())).ok()
     }
 }
 
-impl EndOf {
-    pub(super) fn new(log: &super::LogName, end: &End) -> Self {
+impl PreviousLogEnd {
+    pub(super) fn new(log: &super::AuditLogName, end: &ChainEnd) -> Self {
         Self { log: log.as_str().to_owned(), lines: end.lines, hash: end.hash.clone() }
     }
 }

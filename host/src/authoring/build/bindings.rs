@@ -7,42 +7,50 @@ use wit_bindgen_core::Files;
 use wit_bindgen_core::wit_parser::{Resolve, WorldId};
 
 use super::step::BuildError;
-use crate::authoring::Project;
+use crate::authoring::PluginProject;
 
 /// The world of a project, read from its `wit` folder.
-pub(super) fn world(project: &Project) -> Result<(Resolve, WorldId), BuildError> {
-    let wit = project.folder().join("wit");
+pub(super) fn read_world(project: &PluginProject) -> Result<(Resolve, WorldId), BuildError> {
+    let wit = project.directory().join("wit");
     let mut resolve = Resolve::default();
-    let problem = |error| BuildError::Component(format!("{}: {error:#}", wit.display()));
+    let problem = |error| BuildError::InvalidComponent(format!("{}: {error:#}", wit.display()));
     let (package, _) = resolve.push_dir(&wit).map_err(problem)?;
-    let world = resolve.select_world(&[package], Some(&project.name().kebab())).map_err(problem)?;
+    let world =
+        resolve.select_world(&[package], Some(&project.name().to_kebab_case())).map_err(problem)?;
     Ok((resolve, world))
 }
 
-/// What the C bindings call the world, whatever the plugin's name is, so that `cofferdam.c` is the same for all.
-pub(super) const C_WORLD: &str = "bindings";
+/// What the C bindings call the world, whatever the plugin's name is, so that `cofferdam.c` is the
+/// same for all.
+pub(super) const C_WORLD_NAME: &str = "bindings";
 
 /// Writes `bindings/bindings.{c,h}` and the object file that carries the world.
-pub(super) fn c(project: &Project) -> Result<(), BuildError> {
-    let (mut resolve, world) = world(project)?;
+pub(super) fn generate_c(project: &PluginProject) -> Result<(), BuildError> {
+    let (mut resolve, world) = read_world(project)?;
     let mut files = Files::default();
-    let mut generator = wit_bindgen_c::Opts { rename_world: Some(C_WORLD.to_owned()), ..Default::default() }.build();
-    generator.generate(&mut resolve, world, &mut files).map_err(|error| BuildError::Component(format!("{error:#}")))?;
-    write(&files, &project.folder().join("bindings"))
+    let mut generator =
+        wit_bindgen_c::Opts { rename_world: Some(C_WORLD_NAME.to_owned()), ..Default::default() }
+            .build();
+    generator
+        .generate(&mut resolve, world, &mut files)
+        .map_err(|error| BuildError::InvalidComponent(format!("{error:#}")))?;
+    write_files(&files, &project.directory().join("bindings"))
 }
 
 /// Writes the packages of the world's interfaces, and `wit_exports.go`.
-pub(super) fn go(project: &Project) -> Result<(), BuildError> {
-    let (mut resolve, world) = world(project)?;
+pub(super) fn generate_go(project: &PluginProject) -> Result<(), BuildError> {
+    let (mut resolve, world) = read_world(project)?;
     let mut files = Files::default();
     let mut generator = wit_bindgen_go::Opts::default().build();
-    generator.generate(&mut resolve, world, &mut files).map_err(|error| BuildError::Component(format!("{error:#}")))?;
+    generator
+        .generate(&mut resolve, world, &mut files)
+        .map_err(|error| BuildError::InvalidComponent(format!("{error:#}")))?;
     // The project has a module file of its own.
     files.remove("go.mod");
-    write(&files, project.folder())
+    write_files(&files, project.directory())
 }
 
-fn write(files: &Files, folder: &Path) -> Result<(), BuildError> {
+fn write_files(files: &Files, folder: &Path) -> Result<(), BuildError> {
     for (name, contents) in files.iter() {
         let path = folder.join(name);
         if let Some(parent) = path.parent() {
@@ -56,41 +64,52 @@ fn write(files: &Files, folder: &Path) -> Result<(), BuildError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::authoring::Language;
+    use crate::authoring::PluginLanguage;
 
     #[test]
     fn the_module_that_go_bindings_need_comes_with_the_project() {
         let folder = tempfile::tempdir().unwrap();
-        let project = Project::create(folder.path(), "in_go".parse().unwrap(), Language::Go).unwrap();
-        let (mut resolve, world) = world(&project).unwrap();
+        let project =
+            PluginProject::create(folder.path(), "in_go".parse().unwrap(), PluginLanguage::Go)
+                .unwrap();
+        let (mut resolve, world) = read_world(&project).unwrap();
         let mut files = Files::default();
         wit_bindgen_go::Opts::default().build().generate(&mut resolve, world, &mut files).unwrap();
-        let generated = files.iter().find(|(name, _)| *name == "go.mod").map(|(_, text)| String::from_utf8_lossy(text).into_owned());
-        let needed = generated.as_deref().unwrap().lines().find(|line| line.contains("go.bytecodealliance.org/pkg")).unwrap();
+        let generated = files
+            .iter()
+            .find(|(name, _)| *name == "go.mod")
+            .map(|(_, text)| String::from_utf8_lossy(text).into_owned());
+        let needed = generated
+            .as_deref()
+            .unwrap()
+            .lines()
+            .find(|line| line.contains("go.bytecodealliance.org/pkg"))
+            .unwrap();
         let needed = needed.trim().trim_start_matches("require ").to_owned();
-        let own = fs::read_to_string(project.folder().join("go.mod")).unwrap();
+        let own = fs::read_to_string(project.directory().join("go.mod")).unwrap();
         assert!(own.contains(&format!("require {needed}\n")), "{needed}: {own}");
         assert!(own.contains("replace go.bytecodealliance.org/pkg => ./wit-runtime"), "{own}");
         // All packages of it that the bindings name, and what these name in turn.
-        go(&project).unwrap();
+        generate_go(&project).unwrap();
         let mut sources = Vec::new();
-        collect(project.folder(), &mut sources);
+        collect_sources(project.directory(), &mut sources);
         assert!(sources.len() > 5);
         for source in sources {
             for line in fs::read_to_string(&source).unwrap().lines() {
                 if let Some((_, rest)) = line.split_once("\"go.bytecodealliance.org/pkg/") {
-                    let package = project.folder().join("wit-runtime").join(rest.trim_end_matches('"'));
+                    let package =
+                        project.directory().join("wit-runtime").join(rest.trim_end_matches('"'));
                     assert!(package.is_dir(), "{}: {line}", source.display());
                 }
             }
         }
     }
 
-    fn collect(folder: &Path, sources: &mut Vec<std::path::PathBuf>) {
+    fn collect_sources(folder: &Path, sources: &mut Vec<std::path::PathBuf>) {
         for entry in fs::read_dir(folder).unwrap().flatten() {
             let path = entry.path();
             if path.is_dir() {
-                collect(&path, sources);
+                collect_sources(&path, sources);
             } else if path.extension().is_some_and(|extension| extension == "go") {
                 sources.push(path);
             }

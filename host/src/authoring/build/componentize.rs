@@ -3,29 +3,48 @@
 use std::fs;
 use std::path::Path;
 
-use wasi_preview1_component_adapter_provider::{WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER};
+use wasi_preview1_component_adapter_provider::{
+    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
+};
 use wit_component::{ComponentEncoder, StringEncoding};
 
-use super::bindings::world;
+use super::bindings::read_world;
 use super::step::BuildError;
-use crate::authoring::Project;
+use crate::authoring::PluginProject;
 
 /// Writes the project's component, made of a core module that says what world it is for.
-pub(super) fn componentize(project: &Project, core: &Path) -> Result<(), BuildError> {
+pub(super) fn componentize(project: &PluginProject, core: &Path) -> Result<(), BuildError> {
     let module = fs::read(core).map_err(|error| BuildError::Io(core.to_owned(), error))?;
     let encoded = ComponentEncoder::default()
         .module(&module)
-        .and_then(|encoder| encoder.adapter(WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER))
+        .and_then(|encoder| {
+            encoder.adapter(
+                WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME,
+                WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
+            )
+        })
         .and_then(|encoder| encoder.validate(true).encode());
-    let component = encoded.map_err(|error| BuildError::Component(format!("{} cannot become a component: {error:#}", core.display())))?;
-    fs::write(project.component(), component).map_err(|error| BuildError::Io(project.component(), error))
+    let component = encoded.map_err(|error| {
+        BuildError::InvalidComponent(format!(
+            "{} cannot become a component: {error:#}",
+            core.display()
+        ))
+    })?;
+    fs::write(project.component_path(), component)
+        .map_err(|error| BuildError::Io(project.component_path(), error))
 }
 
 /// Writes into a core module what world it is for.
-pub(super) fn embed_world(project: &Project, core: &Path) -> Result<(), BuildError> {
-    let (resolve, world) = world(project)?;
+pub(super) fn embed_world(project: &PluginProject, core: &Path) -> Result<(), BuildError> {
+    let (resolve, world) = read_world(project)?;
     let mut module = fs::read(core).map_err(|error| BuildError::Io(core.to_owned(), error))?;
-    wit_component::embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false)
-        .map_err(|error| BuildError::Component(format!("{error:#}")))?;
+    wit_component::embed_component_metadata(
+        &mut module,
+        &resolve,
+        world,
+        StringEncoding::UTF8,
+        false,
+    )
+    .map_err(|error| BuildError::InvalidComponent(format!("{error:#}")))?;
     fs::write(core, module).map_err(|error| BuildError::Io(core.to_owned(), error))
 }

@@ -2,16 +2,27 @@
 
 use std::process::Command;
 
-use super::step::{BuildError, Steps};
-use crate::authoring::Project;
+use super::step::{BuildError, PluginBuildSteps};
+use crate::authoring::PluginProject;
 
-const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
+const COMPONENTIZE_PY_PACKAGE: &str = "componentize-py==0.25.1";
 
-pub(super) fn build(project: &Project, steps: &Steps<'_>) -> Result<(), BuildError> {
-    let python = steps.python("Python", COMPONENTIZE_PY)?;
+pub(super) fn build(
+    project: &PluginProject,
+    steps: &PluginBuildSteps<'_>,
+) -> Result<(), BuildError> {
+    let python = steps.python_environment("Python", COMPONENTIZE_PY_PACKAGE)?;
     let program = python.with_file_name("componentize-py");
-    let world = project.name().kebab();
+    let world = project.name().to_kebab_case();
     let mut command = Command::new(program);
-    command.current_dir(project.folder()).args(["-d", "wit", "-w", &world, "componentize", "plugin", "-o"]);
-    steps.run(command.arg(project.component()))
+    command.current_dir(project.directory()).args([
+        "-d",
+        "wit",
+        "-w",
+        &world,
+        "componentize",
+        "plugin",
+        "-o",
+    ]);
+    steps.run(command.arg(project.component_path()))
 }

@@ -10,22 +10,22 @@ use std::process::{Command, Stdio};
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// A program that has to be there is not.
-    #[error("{} is not installed, and building in {} needs it\nhint: {}", .0.program, .0.language, .0.remedy)]
-    Missing(Prerequisite),
+    #[error("{} is not installed, and building in {} needs it\nhint: {}", .0.program, .0.language, .0.hint)]
+    Missing(BuildPrerequisite),
     /// A program that has to be newer.
     #[error("{} {found} is too old: building in {} needs {}.{} or newer\nhint: {}",
-        needed.program, needed.language, needed.oldest.0, needed.oldest.1, needed.remedy)]
+        required.program, required.language, required.min_version.0, required.min_version.1, required.hint)]
     TooOld {
         /// Its version.
         found: String,
         /// What is needed.
-        needed: Prerequisite,
+        required: BuildPrerequisite,
     },
     /// A program failed.
-    #[error("`{line}` failed ({status}):\n{output}")]
+    #[error("`{command_line}` failed ({status}):\n{output}")]
     Failed {
         /// As it can be typed.
-        line: String,
+        command_line: String,
         /// How it ended.
         status: String,
         /// What it printed, the last part of it.
@@ -36,61 +36,71 @@ pub enum BuildError {
     Io(PathBuf, io::Error),
     /// The contract and the code do not fit together.
     #[error("{0}")]
-    Component(String),
+    InvalidComponent(String),
 }
 
 /// A program that a build needs.
 #[derive(Clone, Copy, Debug)]
-pub struct Prerequisite {
+pub struct BuildPrerequisite {
     /// Its name on the `PATH`.
     pub program: &'static str,
     /// The oldest version that works.
-    pub oldest: (u32, u32),
+    pub min_version: (u32, u32),
     /// The language that needs it.
     pub language: &'static str,
     /// How to get it.
-    pub remedy: &'static str,
+    pub hint: &'static str,
 }
 
 /// What every build has.
-pub(super) struct Steps<'a> {
+pub(super) struct PluginBuildSteps<'a> {
     pub(super) toolchains: &'a Path,
-    pub(super) say: &'a dyn Fn(&str),
+    pub(super) report: &'a dyn Fn(&str),
 }
 
 /// How much of a failed program's output is kept.
-const OUTPUT: usize = 8 << 10;
+const MAX_OUTPUT_BYTES: usize = 8 << 10;
 
-impl Steps<'_> {
+impl PluginBuildSteps<'_> {
     /// Runs a program to its end.
     pub(super) fn run(&self, command: &mut Command) -> Result<(), BuildError> {
-        let line = line(command);
-        (self.say)(&line);
+        let line = format_command(command);
+        (self.report)(&line);
         let output = command.stdin(Stdio::null()).output().map_err(|error| BuildError::Failed {
-            line: line.clone(),
+            command_line: line.clone(),
             status: error.to_string(),
             output: String::new(),
         })?;
         if output.status.success() {
             return Ok(());
         }
-        let text = [output.stdout, output.stderr].map(|stream| String::from_utf8_lossy(&stream).into_owned()).concat();
-        let mut from = text.len().saturating_sub(OUTPUT);
+        let text = [output.stdout, output.stderr]
+            .map(|stream| String::from_utf8_lossy(&stream).into_owned())
+            .concat();
+        let mut from = text.len().saturating_sub(MAX_OUTPUT_BYTES);
         while !text.is_char_boundary(from) {
             from += 1;
         }
-        Err(BuildError::Failed { line, status: output.status.to_string(), output: text[from..].trim().to_owned() })
+        Err(BuildError::Failed {
+            command_line: line,
+            status: output.status.to_string(),
+            output: text[from..].trim().to_owned(),
+        })
     }
 
-    /// A folder of the cache that `install` fills, once, whoever builds at the same time. One that was left half filled is
-    /// filled anew.
-    pub(super) fn installed(&self, name: &str, install: impl FnOnce(&Path) -> Result<(), BuildError>) -> Result<PathBuf, BuildError> {
+    /// A folder of the cache that `install` fills, once, whoever builds at the same time. One that
+    /// was left half filled is filled anew.
+    pub(super) fn ensure_installed(
+        &self,
+        name: &str,
+        install: impl FnOnce(&Path) -> Result<(), BuildError>,
+    ) -> Result<PathBuf, BuildError> {
         let folder = self.toolchains.join(name);
         let complete = folder.join(".complete");
         if complete.exists() {
             return Ok(folder);
         }
-        let _installing = self.alone(name)?;
+        let _installing = self.lock_install(name)?;
         // By whoever was at it before.
         if complete.exists() {
             return Ok(folder);
@@ -99,21 +109,24 @@ impl Steps<'_> {
             fs::remove_dir_all(&folder).map_err(|error| BuildError::Io(folder.clone(), error))?;
         }
         fs::create_dir_all(&folder).map_err(|error| BuildError::Io(folder.clone(), error))?;
-        (self.say)(&format!("installing {name} (once) …"));
+        (self.report)(&format!("installing {name} (once) …"));
         install(&folder)?;
         fs::write(&complete, "").map_err(|error| BuildError::Io(complete, error))?;
         Ok(folder)
     }
 
-    /// Waits until no other process installs this. The lock goes with the file, also when this process is killed.
-    fn alone(&self, name: &str) -> Result<File, BuildError> {
+    /// Waits until no other process installs this. The lock goes with the file, also when this
+    /// process is killed.
+    fn lock_install(&self, name: &str) -> Result<File, BuildError> {
         let path = self.toolchains.join(format!("{name}.lock"));
         let lock = || {
             fs::create_dir_all(self.toolchains)?;
             let file = File::options().write(true).create(true).truncate(false).open(&path)?;
             match file.try_lock() {
                 Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) => (self.say)(&format!("another build installs {name}; waiting for it …")),
+                Err(TryLockError::WouldBlock) => {
+                    (self.report)(&format!("another build installs {name}; waiting for it …"))
+                }
                 Err(TryLockError::Error(error)) => return Err(error),
             }
             file.lock()?;
@@ -122,36 +135,59 @@ impl Steps<'_> {
         lock().map_err(|error| BuildError::Io(path.clone(), error))
     }
 
-    /// A Python environment with a package of the language's registry, at its version; its interpreter.
-    pub(super) fn python(&self, language: &'static str, package: &str) -> Result<PathBuf, BuildError> {
-        let folder = self.installed(package, |folder| {
-            let python = Prerequisite {
+    /// A Python environment with a package of the language's registry, at its version; its
+    /// interpreter.
+    pub(super) fn python_environment(
+        &self,
+        language: &'static str,
+        package: &str,
+    ) -> Result<PathBuf, BuildError> {
+        let folder = self.ensure_installed(package, |folder| {
+            let python = BuildPrerequisite {
                 program: "python3",
-                oldest: (3, 9),
+                min_version: (3, 9),
                 language,
-                remedy: "install Python 3.9 or newer with its venv module (Debian: `apt-get update && apt-get install python3-venv`)",
+                hint: "install Python 3.9 or newer with its venv module (Debian: `apt-get update \
+                    && apt-get install python3-venv`)",
             };
-            python.require(&["--version"])?;
+            python.check_version(&["--version"])?;
             // Debian has the program without these modules.
-            python.require(&["-c", "import ensurepip, platform, venv; print(platform.python_version())"])?;
+            python.check_version(&[
+                "-c",
+                "import ensurepip, platform, venv; \
+                print(platform.python_version())",
+            ])?;
             self.run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
             let pip = folder.join("bin/python");
-            self.run(Command::new(pip).args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", package]))
+            self.run(Command::new(pip).args([
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                package,
+            ]))
         })?;
         Ok(folder.join("bin/python"))
     }
 }
 
-impl Prerequisite {
+impl BuildPrerequisite {
     /// Finds that the program is there and new enough. The arguments make it print its version.
-    pub(super) fn require(self, arguments: &[&str]) -> Result<(), BuildError> {
-        let output = Command::new(self.program).args(arguments).stdin(Stdio::null()).output().map_err(|_| BuildError::Missing(self))?;
+    pub(super) fn check_version(self, arguments: &[&str]) -> Result<(), BuildError> {
+        let output = Command::new(self.program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|_| BuildError::Missing(self))?;
         if !output.status.success() {
             return Err(BuildError::Missing(self));
         }
         let said = String::from_utf8_lossy(&output.stdout);
-        match version(&said) {
-            Some((found, numbers)) if numbers < self.oldest => Err(BuildError::TooOld { found, needed: self }),
+        match parse_version(&said) {
+            Some((found, numbers)) if numbers < self.min_version => {
+                Err(BuildError::TooOld { found, required: self })
+            }
             // One that says nothing of its version has to show what it can do.
             Some(_) | None => Ok(()),
         }
@@ -159,7 +195,7 @@ impl Prerequisite {
 }
 
 /// The first version in a text, and its first two numbers.
-fn version(said: &str) -> Option<(String, (u32, u32))> {
+fn parse_version(said: &str) -> Option<(String, (u32, u32))> {
     said.split(|c: char| !c.is_ascii_digit() && c != '.').find_map(|text| {
         let mut numbers = text.split('.').map(str::parse);
         Some((text.to_owned(), (numbers.next()?.ok()?, numbers.next()?.ok()?)))
@@ -167,14 +203,22 @@ fn version(said: &str) -> Option<(String, (u32, u32))> {
 }
 
 /// The command as it can be typed.
-fn line(command: &Command) -> String {
+fn format_command(command: &Command) -> String {
     let quoted = |part: &OsStr| {
         let part = part.to_string_lossy();
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,+@%=".contains(c);
-        if !part.is_empty() && part.chars().all(plain) { part.into_owned() } else { format!("'{}'", part.replace('\'', "'\\''")) }
+        if !part.is_empty() && part.chars().all(plain) {
+            part.into_owned()
+        } else {
+            format!("'{}'", part.replace('\'', "'\\''"))
+        }
     };
-    let set = command.get_envs().filter_map(|(name, value)| Some(format!("{}={}", name.to_string_lossy(), quoted(value?))));
-    set.chain(std::iter::once(command.get_program()).chain(command.get_args()).map(quoted)).collect::<Vec<_>>().join(" ")
+    let set = command
+        .get_envs()
+        .filter_map(|(name, value)| Some(format!("{}={}", name.to_string_lossy(), quoted(value?))));
+    set.chain(std::iter::once(command.get_program()).chain(command.get_args()).map(quoted))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[cfg(test)]
@@ -184,40 +228,64 @@ mod tests {
     #[test]
     fn a_failed_program_is_told_with_its_line_and_what_it_said() {
         let said = std::cell::RefCell::new(Vec::new());
-        let steps = Steps { toolchains: Path::new("/nowhere"), say: &|line| said.borrow_mut().push(line.to_owned()) };
-        let error = steps.run(Command::new("sh").args(["-c", "echo no luck >&2; exit 3"]).env("A", "b c")).unwrap_err().to_string();
+        let steps = PluginBuildSteps {
+            toolchains: Path::new("/nowhere"),
+            report: &|line| said.borrow_mut().push(line.to_owned()),
+        };
+        let error = steps
+            .run(Command::new("sh").args(["-c", "echo no luck >&2; exit 3"]).env("A", "b c"))
+            .unwrap_err()
+            .to_string();
         assert_eq!(said.take(), ["A='b c' sh -c 'echo no luck >&2; exit 3'"]);
         assert!(error.contains("exit status: 3") && error.ends_with("no luck"), "{error}");
     }
 
     #[test]
     fn a_program_that_is_missing_or_too_old_is_named_with_what_helps() {
-        let needed = |program, oldest| Prerequisite { program, oldest, language: "Go", remedy: "get a newer one" };
-        let error = needed("no-such-program", (1, 0)).require(&["--version"]).unwrap_err().to_string();
-        assert_eq!(error, "no-such-program is not installed, and building in Go needs it\nhint: get a newer one");
-        let said = |text: &'static str| needed("echo", (1, 27)).require(&[text]);
+        let needed = |program, oldest| BuildPrerequisite {
+            program,
+            min_version: oldest,
+            language: "Go",
+            hint: "get a newer one",
+        };
+        let error = needed("no-such-program", (1, 0))
+            .check_version(&["--version"])
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            "no-such-program is not installed, and building in Go needs it\nhint: get a newer one"
+        );
+        let said = |text: &'static str| needed("echo", (1, 27)).check_version(&[text]);
         let error = said("go version go1.24.9 linux/amd64").unwrap_err().to_string();
-        assert_eq!(error, "echo 1.24.9 is too old: building in Go needs 1.27 or newer\nhint: get a newer one");
-        assert!(said("go version go1.27.3 linux/amd64").is_ok() && said("v1.100.0").is_ok() && said("v2.0.0").is_ok());
-        assert!(needed("false", (1, 0)).require(&[]).is_err());
+        assert_eq!(
+            error,
+            "echo 1.24.9 is too old: building in Go needs 1.27 or newer\nhint: get a newer one"
+        );
+        assert!(
+            said("go version go1.27.3 linux/amd64").is_ok()
+                && said("v1.100.0").is_ok()
+                && said("v2.0.0").is_ok()
+        );
+        assert!(needed("false", (1, 0)).check_version(&[]).is_err());
     }
 
     #[test]
     fn what_was_left_half_installed_is_installed_anew() {
         let folder = tempfile::tempdir().unwrap();
-        let steps = Steps { toolchains: folder.path(), say: &|_| {} };
-        let broken = || BuildError::Component("no network".into());
-        let half = steps.installed("tool-1", |folder| {
+        let steps = PluginBuildSteps { toolchains: folder.path(), report: &|_| {} };
+        let broken = || BuildError::InvalidComponent("no network".into());
+        let half = steps.ensure_installed("tool-1", |folder| {
             fs::write(folder.join("half"), "").unwrap();
             Err(broken())
         });
         assert!(half.is_err());
-        let whole = steps.installed("tool-1", |folder| {
+        let whole = steps.ensure_installed("tool-1", |folder| {
             assert!(!folder.join("half").exists());
             Ok(())
         });
         assert!(whole.is_ok());
-        assert!(steps.installed("tool-1", |_| Err(broken())).is_ok());
+        assert!(steps.ensure_installed("tool-1", |_| Err(broken())).is_ok());
     }
 
     #[test]
@@ -229,9 +297,9 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    let steps = Steps { toolchains: folder.path(), say: &|_| {} };
+                    let steps = PluginBuildSteps { toolchains: folder.path(), report: &|_| {} };
                     builds.wait();
-                    let installed = steps.installed("tool-1", |folder| {
+                    let installed = steps.ensure_installed("tool-1", |folder| {
                         installs.fetch_add(1, Ordering::SeqCst);
                         fs::write(folder.join("tool"), "").unwrap();
                         // Long enough for the others to come by.

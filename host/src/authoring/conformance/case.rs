@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// A call and what it comes to.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Case {
+pub struct ConformanceCase {
     /// What it shows.
     pub says: String,
     /// The tool.
@@ -25,7 +25,7 @@ pub struct Case {
     pub answers: Option<String>,
     /// It does not do it, in this way.
     #[serde(default)]
-    pub fails: Option<Fails>,
+    pub fails: Option<FailureKind>,
     /// What its answer or its error contains.
     #[serde(default)]
     pub with: Vec<String>,
@@ -50,7 +50,7 @@ pub enum FileContent {
 /// The ways to fail that a tool can choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Fails {
+pub enum FailureKind {
     /// `invalid-input`
     InvalidInput,
     /// `not-found`
@@ -65,10 +65,10 @@ pub enum Fails {
 
 /// The file of the cases cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{path}: {problem}")]
-pub struct CaseError {
+#[error("{path}: {message}")]
+pub struct ConformanceCaseError {
     path: PathBuf,
-    problem: String,
+    message: String,
 }
 
 impl FileContent {
@@ -76,16 +76,20 @@ impl FileContent {
     pub fn bytes(&self) -> Result<Vec<u8>, String> {
         match self {
             Self::Text(text) => Ok(text.clone().into_bytes()),
-            Self::Bytes { base64 } => base64::engine::general_purpose::STANDARD.decode(base64).map_err(|error| error.to_string()),
+            Self::Bytes { base64 } => base64::engine::general_purpose::STANDARD
+                .decode(base64)
+                .map_err(|error| error.to_string()),
         }
     }
 }
 
 /// Reads a file of cases.
-pub fn read_cases(path: &Path) -> Result<Vec<Case>, CaseError> {
-    let problem = |problem: String| CaseError { path: path.to_owned(), problem };
+pub fn read_cases(path: &Path) -> Result<Vec<ConformanceCase>, ConformanceCaseError> {
+    let problem =
+        |problem: String| ConformanceCaseError { path: path.to_owned(), message: problem };
     let text = std::fs::read_to_string(path).map_err(|error| problem(error.to_string()))?;
-    let cases: Vec<Case> = serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
+    let cases: Vec<ConformanceCase> =
+        serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
     for case in &cases {
         let both = case.answers.is_some() && case.fails.is_some();
         if both {
@@ -93,11 +97,18 @@ pub fn read_cases(path: &Path) -> Result<Vec<Case>, CaseError> {
         }
         let files = case.files.iter().chain(&case.leaves);
         for (name, content) in files {
-            let is_below = Path::new(name).components().all(|part| matches!(part, std::path::Component::Normal(_)));
+            let is_below = Path::new(name)
+                .components()
+                .all(|part| matches!(part, std::path::Component::Normal(_)));
             if !is_below {
-                return Err(problem(format!("\"{}\": {name} is not a path below the workspace", case.says)));
+                return Err(problem(format!(
+                    "\"{}\": {name} is not a path below the workspace",
+                    case.says
+                )));
             }
-            content.bytes().map_err(|error| problem(format!("\"{}\": {name}: {error}", case.says)))?;
+            content
+                .bytes()
+                .map_err(|error| problem(format!("\"{}\": {name}: {error}", case.says)))?;
         }
     }
     Ok(cases)
@@ -114,16 +125,30 @@ mod tests {
         let table = [
             (r#"[{"says":"s","tool":"t","input":{}}]"#, None),
             (r#"[{"says":"s","tool":"t","input":[]}]"#, Some("expected a map")),
-            (r#"[{"says":"s","tool":"t","input":{},"answer":"x"}]"#, Some("unknown field `answer`")),
-            (r#"[{"says":"s","tool":"t","input":{},"answers":"x","fails":"failed"}]"#, Some("both")),
-            (r#"[{"says":"s","tool":"t","input":{},"files":{"../x":""}}]"#, Some("not a path below")),
-            (r#"[{"says":"s","tool":"t","input":{},"files":{"x":{"base64":"%"}}}]"#, Some("Invalid")),
+            (
+                r#"[{"says":"s","tool":"t","input":{},"answer":"x"}]"#,
+                Some("unknown field `answer`"),
+            ),
+            (
+                r#"[{"says":"s","tool":"t","input":{},"answers":"x","fails":"failed"}]"#,
+                Some("both"),
+            ),
+            (
+                r#"[{"says":"s","tool":"t","input":{},"files":{"../x":""}}]"#,
+                Some("not a path below"),
+            ),
+            (
+                r#"[{"says":"s","tool":"t","input":{},"files":{"x":{"base64":"%"}}}]"#,
+                Some("Invalid"),
+            ),
         ];
         for (text, problem) in table {
             std::fs::write(&path, text).unwrap();
             match (read_cases(&path), problem) {
                 (Ok(_), None) => {}
-                (Err(error), Some(problem)) => assert!(error.to_string().contains(problem), "{text}: {error}"),
+                (Err(error), Some(problem)) => {
+                    assert!(error.to_string().contains(problem), "{text}: {error}")
+                }
                 (got, _) => panic!("{text}: {got:?}"),
             }
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Check {
+pub enum ConformanceCheck {
     /// A case of the author.
     Case(String),
     /// It says the same of itself each time, and accepts no name that it did not declare.
@@ -15,10 +15,11 @@ pub enum Check {
     UnicodePath,
     /// Text of all scripts, and of characters that are no letters, is taken.
     UnicodeText,
-    /// A quarter of a megabyte of text is taken, or refused: more than a model writes, less than an answer may hold.
-    BigInput,
+    /// A quarter of a megabyte of text is taken, or refused: more than a model writes, less than an
+    /// answer may hold.
+    LargeInput,
     /// A file of eight megabytes is read, or refused.
-    BigFile,
+    LargeFile,
     /// A path to nothing is an error.
     MissingPath,
     /// A directory where a file belongs is no crash.
@@ -31,18 +32,18 @@ pub enum Check {
 
 /// What came of a check of one tool.
 #[derive(Clone, Debug)]
-pub struct Finding {
+pub struct CheckResult {
     /// The tool.
     pub tool: String,
     /// What was looked at.
-    pub check: Check,
+    pub check: ConformanceCheck,
     /// What is wrong, if anything.
-    pub problem: Option<String>,
+    pub error: Option<String>,
     /// What the tool printed meanwhile; empty where that tells nothing.
-    pub printed: String,
+    pub output: String,
 }
 
-impl fmt::Display for Check {
+impl fmt::Display for ConformanceCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Case(says) => return write!(f, "case: {says}"),
@@ -50,8 +51,8 @@ impl fmt::Display for Check {
             Self::WithoutGrants => "without grants it fails as a tool does",
             Self::UnicodePath => "a file with a name in another script",
             Self::UnicodeText => "text in all scripts",
-            Self::BigInput => "a quarter of a megabyte of input",
-            Self::BigFile => "a file of eight megabytes",
+            Self::LargeInput => "a quarter of a megabyte of input",
+            Self::LargeFile => "a file of eight megabytes",
             Self::MissingPath => "a path to nothing is an error",
             Self::DirectoryPath => "a directory where a file belongs",
             Self::OutsidePath => "a link that leads out of the workspace is an error",

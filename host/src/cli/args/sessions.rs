@@ -2,7 +2,7 @@
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::{CallArgs, ModelArgs};
+use super::{ModelArgs, ToolCallArgs};
 
 #[derive(Debug, ClapArgs)]
 pub(in crate::cli) struct SessionsArgs {
@@ -36,7 +36,7 @@ pub(in crate::cli) enum SessionsCommand {
         #[command(flatten)]
         model: ModelArgs,
         #[command(flatten)]
-        calls: CallArgs,
+        calls: ToolCallArgs,
     },
     /// Print the whole transcript of a session as JSON
     Export {

@@ -2,7 +2,7 @@
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::CallArgs;
+use super::ToolCallArgs;
 
 #[derive(Debug, ClapArgs)]
 pub(in crate::cli) struct ToolsArgs {
@@ -37,7 +37,8 @@ pub(in crate::cli) enum ToolsCommand {
         cofferdam tools call read_file '{\"path\":\"README.md\"}'\n  \
         cofferdam tools call bash '{\"command\":\"make test\"}' --mode auto\n  \
         cofferdam tools call my_tool '{}' --plugin my_tool.wasm\n\n\
-        A result goes to a pipe or a file as it is; at a terminal its control characters are escaped.\n\n\
+        A result goes to a pipe or a file as it is; at a terminal its control characters are \
+        escaped.\n\n\
         Exit code: 0 if the tool did what was asked, 1 if its result is an error.")]
     Call {
         /// The tool
@@ -46,7 +47,7 @@ pub(in crate::cli) enum ToolsCommand {
         #[arg(default_value = "{}")]
         input: String,
         #[command(flatten)]
-        calls: CallArgs,
+        calls: ToolCallArgs,
         /// The whole result as JSON
         #[arg(long)]
         json: bool,

@@ -7,11 +7,15 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
     cofferdam audit show                         everything on record, oldest first\n  \
     cofferdam audit show --session 5f0c --tool bash\n  \
     cofferdam audit verify                       exit code 1 if anything was changed, and where\n  \
-    cofferdam audit verify --contains HASH       a hash that verify printed before, kept elsewhere\n  \
+    cofferdam audit verify --contains HASH       a hash that verify printed before, kept \
+    elsewhere\n  \
     cofferdam audit export --format ocsf > events.jsonl\n  \
-    cofferdam audit prune --keep-days 90         remove what is older; where that ended stays on record\n\n\
-    Each run of the program has a log of its own in $XDG_STATE_HOME/cofferdam/audit, readable only by you. Its records are a chain of \
-        hashes: a changed, missing or moved record shows. Whoever can write as you can write a whole log anew; to see that, keep the \
+    cofferdam audit prune --keep-days 90         remove what is older; where that ended stays on \
+    record\n\n\
+    Each run of the program has a log of its own in $XDG_STATE_HOME/cofferdam/audit, readable \
+    only by you. Its records are a chain of \
+        hashes: a changed, missing or moved record shows. Whoever can write as you can write a \
+        whole log anew; to see that, keep the \
         hashes that verify prints somewhere else.")]
 pub(in crate::cli) struct AuditArgs {
     #[command(subcommand)]
@@ -39,7 +43,8 @@ pub(in crate::cli) enum AuditCommand {
     /// Check that the logs are as they were written
     #[command(after_help = "Examples:\n  \
         cofferdam audit verify\n  \
-        cofferdam audit verify --contains HASH       a hash that was printed before, and kept where this user cannot write\n\n\
+        cofferdam audit verify --contains HASH       a hash that was printed before, and kept \
+        where this user cannot write\n\n\
         Exit code: 0 if they are, 1 if not.")]
     Verify {
         /// Demand that a record with this hash is there (may be given more than once)
@@ -55,20 +60,29 @@ pub(in crate::cli) enum AuditCommand {
         #[arg(long, value_enum, default_value_t = AuditFormat::Json)]
         format: AuditFormat,
     },
-    /// Remove the oldest logs; a record of where they ended stays, so that the others can still be checked
+    /// Remove the oldest logs; a record of where they ended stays, so that the others can still be
+    /// checked
     #[command(after_help = "Examples:\n  \
-        cofferdam audit prune --keep-days 90         removes what was begun more than 90 days ago\n  \
+        cofferdam audit prune --keep-days 90         removes what was begun more than 90 days \
+        ago\n  \
         cofferdam audit prune --before 2026-01-01    removes what was begun before that day\n\n\
-        Logs go from the oldest on, up to the first that is still being written. Before they go, a new \
-        log says how many there were and where the last one ended. `cofferdam audit export` keeps a \
+        Logs go from the oldest on, up to the first that is still being written. Before they go, \
+        a new \
+        log says how many there were and where the last one ended. `cofferdam audit export` keeps \
+        a \
         copy elsewhere.")]
-    Prune(PruneArgs),
+    Prune(AuditPruneArgs),
 }
 
 #[derive(Debug, ClapArgs)]
-pub(in crate::cli) struct PruneArgs {
+pub(in crate::cli) struct AuditPruneArgs {
     /// Remove the logs that were begun before this day
-    #[arg(long, value_name = "DATE", required_unless_present = "keep_days", conflicts_with = "keep_days")]
+    #[arg(
+        long,
+        value_name = "DATE",
+        required_unless_present = "keep_days",
+        conflicts_with = "keep_days"
+    )]
     pub(in crate::cli) before: Option<jiff::civil::Date>,
     /// Remove the logs that were begun more than this many days ago
     #[arg(long, value_name = "N")]

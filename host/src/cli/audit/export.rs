@@ -5,28 +5,28 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 use super::args::AuditFormat;
-use super::warn_of_problems;
-use crate::audit::{Inspected, ocsf};
-use crate::cli::error::Done;
+use super::warn_errors;
+use crate::audit::{InspectedLog, to_ocsf};
+use crate::cli::error::CommandResult;
 use crate::cli::exit;
-use crate::cli::print::stdout_line;
-use crate::shown;
+use crate::cli::print::print_line;
+use crate::terminal_escape;
 
-pub(super) fn run(logs: &[Inspected], format: AuditFormat) -> Done {
+pub(super) fn run(logs: &[InspectedLog], format: AuditFormat) -> CommandResult {
     for log in logs {
-        let whose = log.whose();
+        let whose = log.principal();
         for (index, (record, hash)) in log.records.iter().zip(&log.hashes).enumerate() {
             let event = match format {
-                AuditFormat::Json => Some(Value::Object(log.whole(index))),
-                AuditFormat::Ocsf => ocsf(&log.name, &whose, hash, record),
+                AuditFormat::Json => Some(Value::Object(log.record_with_hash(index))),
+                AuditFormat::Ocsf => to_ocsf(&log.name, &whose, hash, record),
             };
             if let Some(event) = event
-                && !stdout_line(&shown::json(&event.to_string()))
+                && !print_line(&terminal_escape::escape_json(&event.to_string()))
             {
-                return Ok(ExitCode::from(exit::FAILED));
+                return Ok(ExitCode::from(exit::FAILURE));
             }
         }
     }
     // What stands after a bad record is not given out as if it were a record.
-    Ok(if warn_of_problems(logs) { ExitCode::from(exit::FAILED) } else { ExitCode::SUCCESS })
+    Ok(if warn_errors(logs) { ExitCode::from(exit::FAILURE) } else { ExitCode::SUCCESS })
 }

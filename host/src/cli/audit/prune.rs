@@ -5,39 +5,51 @@ use std::process::ExitCode;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::args::PruneArgs;
-use super::{without_keys, without_tools};
-use crate::audit::{Audit, PruneError, Store, prune};
-use crate::cli::args::{CallArgs, Common, ModelArgs};
-use crate::cli::assemble;
-use crate::cli::error::{CliError, Done};
-use crate::cli::print::{stderr_line, stdout_line};
-use crate::shown;
+use super::args::AuditPruneArgs;
+use super::{key_redactor, run_start_without_tools};
+use crate::audit::{AuditStore, AuditWriter, PruneError, prune_logs};
+use crate::cli::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use crate::cli::context;
+use crate::cli::error::{CliError, CommandResult};
+use crate::cli::print::{eprint_line, print_line};
+use crate::terminal_escape;
 
-pub(super) fn run(common: &Common, store: &Store, args: &PruneArgs) -> Done {
-    let before = before(args)?;
-    let (settings, _) = assemble::settings(common, common.flags(ModelArgs::default(), CallArgs::default(), None))?;
-    let notify = Box::new(|text: &str| stderr_line(&shown::line(text, 600)));
-    // Whatever the configuration says of the log: what goes from it is on record, or it does not go.
-    let audit = Audit::begin(store, &without_tools(&settings, &common.workspace), without_keys(&settings), notify)?;
-    let pruned = prune(store, &audit, before, args.force).map_err(|error| match error {
+pub(super) fn run(common: &CommonArgs, store: &AuditStore, args: &AuditPruneArgs) -> CommandResult {
+    let before = cutoff_time(args)?;
+    let (settings, _) = context::load_settings(
+        common,
+        common.flags(ModelArgs::default(), ToolCallArgs::default(), None),
+    )?;
+    let notify = Box::new(|text: &str| eprint_line(&terminal_escape::escape_line(text, 600)));
+    // Whatever the configuration says of the log: what goes from it is on record, or it does not
+    // go.
+    let audit = AuditWriter::begin(
+        store,
+        &run_start_without_tools(&settings, &common.workspace),
+        key_redactor(&settings),
+        notify,
+    )?;
+    let pruned = prune_logs(store, &audit, before, args.force).map_err(|error| match error {
         PruneError::Audit(error) => CliError::from(error),
-        error @ (PruneError::Unrecorded(_) | PruneError::Bad(_)) => CliError::new(error.to_string()),
+        error @ (PruneError::RecordFailed(_) | PruneError::InvalidLog(_)) => {
+            CliError::new(error.to_string())
+        }
     })?;
-    stdout_line(&format!("{} logs with {} records were removed.", pruned.logs, pruned.records));
+    print_line(&format!("{} logs with {} records were removed.", pruned.logs, pruned.records));
     if pruned.logs > 0 {
-        stdout_line(&format!("Their end is on record in {}.", audit.name().as_str()));
+        print_line(&format!("Their end is on record in {}.", audit.name().as_str()));
     }
     if let Some(log) = pruned.stopped_at {
-        stderr_line(&format!("{log} stays, and so do those after it: it is still being written."));
+        eprint_line(&format!("{log} stays, and so do those after it: it is still being written."));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn before(args: &PruneArgs) -> Result<Timestamp, CliError> {
+fn cutoff_time(args: &AuditPruneArgs) -> Result<Timestamp, CliError> {
     let moment = match (args.before, args.keep_days) {
         (Some(date), _) => date.to_zoned(TimeZone::system()).map(|midnight| midnight.timestamp()),
-        (None, days) => Timestamp::now().checked_sub(SignedDuration::from_hours(24 * i64::from(days.unwrap_or_default()))),
+        (None, days) => Timestamp::now()
+            .checked_sub(SignedDuration::from_hours(24 * i64::from(days.unwrap_or_default()))),
     };
     moment.map_err(|error| CliError::new(format!("there is no such date: {error}")))
 }

@@ -7,60 +7,71 @@ use std::time::Duration;
 
 use console::style;
 use reedline::{
-    ColumnarMenu, Completer, CompletionResult, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder as _, Prompt,
-    PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Span, Suggestion, ValidationResult, Validator,
+    ColumnarMenu, Completer, CompletionResult, EditCommand, Emacs, FileBackedHistory, KeyCode,
+    KeyModifiers, MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, Reedline,
+    ReedlineEvent, ReedlineMenu, Span, Suggestion, ValidationResult, Validator,
     default_emacs_keybindings,
 };
 
 use super::commands;
-use super::view::MARK;
+use super::view::PROMPT_MARK;
 use crate::cli::wrap;
 
 /// What the editor hands back in place of a line.
-pub(super) const INTERRUPT: &str = "interrupt";
-pub(super) const CYCLE_MODE: &str = "cycle mode";
+pub(super) const INTERRUPT_COMMAND: &str = "interrupt";
+pub(super) const CYCLE_MODE_COMMAND: &str = "cycle mode";
 
 /// How many lines are remembered.
-pub(super) const REMEMBERED: usize = 1000;
+pub(super) const MAX_HISTORY_LINES: usize = 1000;
 /// How often the editor looks whether the program is told to end.
-const GLANCE: Duration = Duration::from_millis(200);
-const MENU: &str = "completion";
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+const COMPLETION_MENU: &str = "completion";
 
 /// The editor, and what it knows of lines that go on.
-pub(super) fn editor(history: Box<FileBackedHistory>, end: Arc<AtomicBool>, goes_on: &GoesOn) -> Reedline {
+pub(super) fn new_editor(
+    history: Box<FileBackedHistory>,
+    end: Arc<AtomicBool>,
+    goes_on: &LineContinuation,
+) -> Reedline {
     let mut keys = default_emacs_keybindings();
     let host = |name: &str| ReedlineEvent::ExecuteHostCommand(name.to_owned());
-    keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('c'), host(INTERRUPT));
-    keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, host(CYCLE_MODE));
-    keys.add_binding(KeyModifiers::NONE, KeyCode::BackTab, host(CYCLE_MODE));
-    let clear = ReedlineEvent::Multiple(vec![ReedlineEvent::Esc, ReedlineEvent::Edit(vec![EditCommand::Clear])]);
+    keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('c'), host(INTERRUPT_COMMAND));
+    keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, host(CYCLE_MODE_COMMAND));
+    keys.add_binding(KeyModifiers::NONE, KeyCode::BackTab, host(CYCLE_MODE_COMMAND));
+    let clear = ReedlineEvent::Multiple(vec![
+        ReedlineEvent::Esc,
+        ReedlineEvent::Edit(vec![EditCommand::Clear]),
+    ]);
     keys.add_binding(KeyModifiers::NONE, KeyCode::Esc, clear);
-    let complete = ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext]);
+    let complete = ReedlineEvent::UntilFound(vec![
+        ReedlineEvent::Menu(COMPLETION_MENU.to_owned()),
+        ReedlineEvent::MenuNext,
+    ]);
     keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, complete);
-    let menu = ColumnarMenu::default().with_name(MENU).with_marker("");
+    let menu = ColumnarMenu::default().with_name(COMPLETION_MENU).with_marker("");
     Reedline::create()
         .with_history(history)
         .with_edit_mode(Box::new(Emacs::new(keys)))
         .with_validator(Box::new(goes_on.clone()))
-        .with_completer(Box::new(Commands))
+        .with_completer(Box::new(CommandCompleter))
         .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
         .with_quick_completions(true)
         .with_partial_completions(true)
-        .with_transient_prompt(Box::new(Sent))
+        .with_transient_prompt(Box::new(SentPrompt))
         .with_ansi_colors(console::colors_enabled_stderr())
         .with_break_signal(end)
-        .with_poll_interval(GLANCE)
+        .with_poll_interval(POLL_INTERVAL)
         .use_bracketed_paste(true)
 }
 
-/// A backslash at the end of what is typed, and Enter: the line goes on. Which backslashes were meant so is remembered, since
-/// pasted text may hold others that have to stay.
+/// A backslash at the end of what is typed, and Enter: the line goes on. Which backslashes were
+/// meant so is remembered, since pasted text may hold others that have to stay.
 #[derive(Clone, Debug, Default)]
-pub(super) struct GoesOn(Arc<Mutex<Vec<String>>>);
+pub(super) struct LineContinuation(Arc<Mutex<Vec<String>>>);
 
-impl GoesOn {
+impl LineContinuation {
     /// What was meant by a finished text.
-    pub(super) fn meant(&self, text: &str) -> String {
+    pub(super) fn join_continuations(&self, text: &str) -> String {
         let mut text = text.to_owned();
         let mut begun = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         begun.sort_by_key(|begin| std::cmp::Reverse(begin.len()));
@@ -73,7 +84,7 @@ impl GoesOn {
     }
 }
 
-impl Validator for GoesOn {
+impl Validator for LineContinuation {
     fn validate(&self, text: &str) -> ValidationResult {
         if !text.ends_with('\\') {
             return ValidationResult::Complete;
@@ -87,9 +98,9 @@ impl Validator for GoesOn {
 }
 
 /// Completes slash commands and their fixed words.
-struct Commands;
+struct CommandCompleter;
 
-impl Completer for Commands {
+impl Completer for CommandCompleter {
     fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
         let typed = line.get(..pos).unwrap_or(line);
         let start = typed.rfind(' ').map_or(0, |space| space + 1);
@@ -100,19 +111,21 @@ impl Completer for Commands {
             append_whitespace: start == 0,
             ..Suggestion::default()
         };
-        CompletionResult::fresh(commands::completions(typed).into_iter().map(suggestion).collect::<Vec<_>>())
+        CompletionResult::fresh(
+            commands::completions(typed).into_iter().map(suggestion).collect::<Vec<_>>(),
+        )
     }
 }
 
 /// The prompt: a line that tells how things are, and the place to type.
-pub(super) struct Ready {
+pub(super) struct PromptLine {
     pub(super) status: String,
 }
 
-impl Prompt for Ready {
+impl Prompt for PromptLine {
     fn render_prompt_left(&self) -> Cow<'_, str> {
-        let width = wrap::size().0.saturating_sub(1);
-        Cow::Owned(format!("{}\n", style(wrap::fit(&self.status, width)).dim().for_stderr()))
+        let width = wrap::terminal_size().0.saturating_sub(1);
+        Cow::Owned(format!("{}\n", style(wrap::truncate(&self.status, width)).dim().for_stderr()))
     }
 
     fn render_prompt_right(&self) -> Cow<'_, str> {
@@ -120,7 +133,7 @@ impl Prompt for Ready {
     }
 
     fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
-        Cow::Borrowed(MARK)
+        Cow::Borrowed(PROMPT_MARK)
     }
 
     fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
@@ -133,9 +146,9 @@ impl Prompt for Ready {
 }
 
 /// What stays of the prompt above once a line is sent.
-struct Sent;
+struct SentPrompt;
 
-impl Prompt for Sent {
+impl Prompt for SentPrompt {
     fn render_prompt_left(&self) -> Cow<'_, str> {
         Cow::Borrowed("")
     }
@@ -145,7 +158,7 @@ impl Prompt for Sent {
     }
 
     fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
-        Cow::Borrowed(MARK)
+        Cow::Borrowed(PROMPT_MARK)
     }
 
     fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
@@ -153,7 +166,7 @@ impl Prompt for Sent {
     }
 
     fn render_prompt_history_search_indicator(&self, _: PromptHistorySearch) -> Cow<'_, str> {
-        Cow::Borrowed(MARK)
+        Cow::Borrowed(PROMPT_MARK)
     }
 }
 
@@ -163,12 +176,15 @@ mod tests {
 
     #[test]
     fn only_a_backslash_that_continued_a_line_goes_away() {
-        let lines = GoesOn::default();
+        let lines = LineContinuation::default();
         assert!(matches!(lines.validate("first\\"), ValidationResult::Incomplete));
         assert!(matches!(lines.validate("first\\\nsecond\\"), ValidationResult::Incomplete));
         assert!(matches!(lines.validate("first\\\nsecond\\\nthird"), ValidationResult::Complete));
-        assert_eq!(lines.meant("first\\\nsecond\\\nthird"), "first\nsecond\nthird");
+        assert_eq!(lines.join_continuations("first\\\nsecond\\\nthird"), "first\nsecond\nthird");
         // Pasted as a whole, it is the user's own.
-        assert_eq!(lines.meant("cargo test \\\n  --workspace"), "cargo test \\\n  --workspace");
+        assert_eq!(
+            lines.join_continuations("cargo test \\\n  --workspace"),
+            "cargo test \\\n  --workspace"
+        );
     }
 }

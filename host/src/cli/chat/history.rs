@@ -1,5 +1,6 @@
-//! The lines that were typed at the prompt, for the arrow keys: one JSON object a line, in a file of its user alone. Each tells
-//! which session it belongs to, and goes with it; what belongs to none is not kept.
+//! The lines that were typed at the prompt, for the arrow keys: one JSON object a line, in a file
+//! of its user alone. Each tells which session it belongs to, and goes with it; what belongs to
+//! none is not kept.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -9,82 +10,90 @@ use std::path::{Path, PathBuf};
 use reedline::{FileBackedHistory, History as _, HistoryItem};
 use serde::{Deserialize, Serialize};
 
-use super::editor::REMEMBERED;
-use crate::session::{Redact, SessionId};
+use super::editor::MAX_HISTORY_LINES;
+use crate::session::{RedactSecrets, SessionId};
 
 /// Where lines are kept, and what is taken out of them first.
-pub(super) struct History {
+pub(super) struct PromptHistory {
     path: PathBuf,
-    redact: Redact,
+    redact: RedactSecrets,
 }
 
 /// A line of the file.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct HistoryEntry {
     session: String,
     text: String,
 }
 
-impl History {
-    pub(super) fn new(path: PathBuf, redact: Redact) -> Self {
+impl PromptHistory {
+    pub(super) fn new(path: PathBuf, redact: RedactSecrets) -> Self {
         Self { path, redact }
     }
 
-    /// What was typed before. A file that grew long is cut to its newest lines, and what cannot be read is taken out of it:
-    /// nobody could tell whose it is.
+    /// What was typed before. A file that grew long is cut to its newest lines, and what cannot be
+    /// read is taken out of it: nobody could tell whose it is.
     pub(super) fn load(&self) -> Box<FileBackedHistory> {
-        let mut all = FileBackedHistory::new(REMEMBERED).unwrap_or_default();
+        let mut all = FileBackedHistory::new(MAX_HISTORY_LINES).unwrap_or_default();
         let text = fs::read_to_string(&self.path).unwrap_or_default();
-        let lines: Vec<(&str, Kept)> = text.lines().filter_map(|line| Some((line, parse(line)?))).collect();
+        let lines: Vec<(&str, HistoryEntry)> =
+            text.lines().filter_map(|line| Some((line, parse_entry(line)?))).collect();
         let is_damaged = lines.len() < text.lines().count();
-        let is_long = lines.len() > 2 * REMEMBERED;
-        let newest = &lines[lines.len().saturating_sub(REMEMBERED)..];
+        let is_long = lines.len() > 2 * MAX_HISTORY_LINES;
+        let newest = &lines[lines.len().saturating_sub(MAX_HISTORY_LINES)..];
         for (_, kept) in newest {
             drop(all.save(HistoryItem::from_command_line(kept.text.as_str())));
         }
         if is_damaged || is_long {
-            drop(replace(&self.path, newest.iter().map(|(line, _)| *line)));
+            drop(replace_file(&self.path, newest.iter().map(|(line, _)| *line)));
         }
         Box::new(all)
     }
 
-    /// Remembers a line of a session. One that begins with a space is not remembered, as in a shell.
+    /// Remembers a line of a session. One that begins with a space is not remembered, as in a
+    /// shell.
     pub(super) fn add(&self, line: &str, session: &SessionId) -> io::Result<()> {
         if line.trim().is_empty() || line.starts_with(' ') {
             return Ok(());
         }
-        let line = serde_json::to_string(&Kept { session: session.to_string(), text: (self.redact)(line) })?;
+        let line = serde_json::to_string(&HistoryEntry {
+            session: session.to_string(),
+            text: (self.redact)(line),
+        })?;
         if let Some(folder) = self.path.parent() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
-        open(&self.path)?.write_all(format!("{line}\n").as_bytes())
+        open_file(&self.path)?.write_all(format!("{line}\n").as_bytes())
     }
 }
 
 /// Takes the lines of a session out of the file, and those of which nobody can tell whose they are.
-pub(in crate::cli) fn forget(path: &Path, session: &SessionId) -> io::Result<()> {
+pub(in crate::cli) fn remove_session(path: &Path, session: &SessionId) -> io::Result<()> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         text => text?,
     };
-    let stays: Vec<&str> = text.lines().filter(|line| parse(line).is_some_and(|kept| kept.session != session.as_str())).collect();
-    if stays.len() == text.lines().count() { Ok(()) } else { replace(path, stays) }
+    let stays: Vec<&str> = text
+        .lines()
+        .filter(|line| parse_entry(line).is_some_and(|kept| kept.session != session.as_str()))
+        .collect();
+    if stays.len() == text.lines().count() { Ok(()) } else { replace_file(path, stays) }
 }
 
-fn parse(line: &str) -> Option<Kept> {
+fn parse_entry(line: &str) -> Option<HistoryEntry> {
     serde_json::from_str(line).ok()
 }
 
 /// All of it or nothing: another chat may be about to read it.
-fn replace<'a>(path: &Path, lines: impl IntoIterator<Item = &'a str>) -> io::Result<()> {
+fn replace_file<'a>(path: &Path, lines: impl IntoIterator<Item = &'a str>) -> io::Result<()> {
     let new = path.with_extension("new");
     drop(fs::remove_file(&new));
     let text: String = lines.into_iter().map(|line| format!("{line}\n")).collect();
-    open(&new)?.write_all(text.as_bytes())?;
+    open_file(&new)?.write_all(text.as_bytes())?;
     fs::rename(&new, path)
 }
 
-fn open(path: &Path) -> io::Result<File> {
+fn open_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
@@ -96,12 +105,18 @@ mod tests {
 
     use super::*;
 
-    fn remembered(history: &History) -> Vec<String> {
+    fn history_lines(history: &PromptHistory) -> Vec<String> {
         let query = SearchQuery::everything(SearchDirection::Forward, None);
-        history.load().search(query).expect("it is in memory").into_iter().map(|item| item.command_line).collect()
+        history
+            .load()
+            .search(query)
+            .expect("it is in memory")
+            .into_iter()
+            .map(|item| item.command_line)
+            .collect()
     }
 
-    fn session(name: &str) -> SessionId {
+    fn session_id(name: &str) -> SessionId {
         serde_json::from_value(name.into()).expect("it is a name")
     }
 
@@ -109,12 +124,15 @@ mod tests {
     fn r114_lines_are_kept_for_their_user_alone_and_without_keys() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("state/history.jsonl");
-        let history = History::new(path.clone(), Box::new(|text| text.replace("sk-secret", "[key redacted]")));
-        assert_eq!(remembered(&history), [""; 0]);
+        let history = PromptHistory::new(
+            path.clone(),
+            Box::new(|text| text.replace("sk-secret", "[key redacted]")),
+        );
+        assert_eq!(history_lines(&history), [""; 0]);
         for line in ["one\ntwo", " not this", "  ", "use sk-secret"] {
-            history.add(line, &session("5f0c00000000")).expect("writable");
+            history.add(line, &session_id("5f0c00000000")).expect("writable");
         }
-        assert_eq!(remembered(&history), ["one\ntwo", "use [key redacted]"]);
+        assert_eq!(history_lines(&history), ["one\ntwo", "use [key redacted]"]);
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
         assert!(!fs::read_to_string(path).expect("readable").contains("sk-secret"));
     }
@@ -123,14 +141,16 @@ mod tests {
     fn r114_lines_go_with_their_session() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("history.jsonl");
-        let history = History::new(path.clone(), Box::new(str::to_owned));
-        let (gone, stays) = (session("5f0c00000000"), session("5f0d00000000"));
-        forget(&path, &gone).expect("there is nothing to forget");
-        for (line, session) in [("my password is hunter2", &gone), ("keep me", &stays), ("/cost", &gone)] {
+        let history = PromptHistory::new(path.clone(), Box::new(str::to_owned));
+        let (gone, stays) = (session_id("5f0c00000000"), session_id("5f0d00000000"));
+        remove_session(&path, &gone).expect("there is nothing to forget");
+        for (line, session) in
+            [("my password is hunter2", &gone), ("keep me", &stays), ("/cost", &gone)]
+        {
             history.add(line, session).expect("writable");
         }
-        forget(&path, &gone).expect("writable");
-        assert_eq!(remembered(&history), ["keep me"]);
+        remove_session(&path, &gone).expect("writable");
+        assert_eq!(history_lines(&history), ["keep me"]);
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
         assert!(!fs::read_to_string(path).expect("readable").contains("hunter2"));
     }
@@ -140,11 +160,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("history.jsonl");
         let line = |n| format!("{{\"session\":\"5f0c00000000\",\"text\":\"line {n}\"}}\n");
-        let lines: String = (0..=2 * REMEMBERED).map(line).collect();
-        for (text, count) in [(lines + "torn", REMEMBERED), (format!("\"whose?\"\n{}", line(2 * REMEMBERED)), 1)] {
+        let lines: String = (0..=2 * MAX_HISTORY_LINES).map(line).collect();
+        for (text, count) in [
+            (lines + "torn", MAX_HISTORY_LINES),
+            (format!("\"whose?\"\n{}", line(2 * MAX_HISTORY_LINES)), 1),
+        ] {
             fs::write(&path, text).expect("writable");
-            let history = History::new(path.clone(), Box::new(str::to_owned));
-            let all = remembered(&history);
+            let history = PromptHistory::new(path.clone(), Box::new(str::to_owned));
+            let all = history_lines(&history);
             assert_eq!((all.len(), all.last().map(String::as_str)), (count, Some("line 2000")));
             assert_eq!(fs::read_to_string(&path).expect("readable").lines().count(), count);
         }

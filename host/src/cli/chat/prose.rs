@@ -1,9 +1,11 @@
-//! The model's text as it streams in: Markdown with a look of its own where there are colours, as it is where there are none.
+//! The model's text as it streams in: Markdown with a look of its own where there are colours, as
+//! it is where there are none.
 //!
-//! Nothing of the text is taken away or moved: emphasis, headings, lists and code change how it looks, and their marks stay,
-//! dimmed. So what is on the screen is what is stored (R-130), apart from the line breaks of wrapped prose, and a star that
-//! was meant as a star is still there. Code, and everything where there are no colours, is left to the terminal to wrap, so
-//! that it can be copied as it is.
+//! Nothing of the text is taken away or moved: emphasis, headings, lists and code change how it
+//! looks, and their marks stay, dimmed. So what is on the screen is what is stored (R-130), apart
+//! from the line breaks of wrapped prose, and a star that was meant as a star is still there. Code,
+//! and everything where there are no colours, is left to the terminal to wrap, so that it can be
+//! copied as it is.
 //!
 //! A row is given away as soon as nothing that follows can change it.
 
@@ -11,68 +13,69 @@ use std::ops::Range;
 
 use unicode_width::UnicodeWidthChar as _;
 
-use super::inline::{self, Faces};
-use crate::shown;
+use super::inline::{self, LineStyles};
+use crate::terminal_escape;
 
 /// How deep continued rows of a list are indented at most.
-const DEEPEST: usize = 12;
+const MAX_INDENT: usize = 12;
 /// Bytes of a line that opens or closes a block of code.
-const LONGEST_FENCE: usize = 1 << 10;
-/// Characters of a row, for each of its columns: some have no width at all, and a row of nothing else would have no end.
-const MOST_PER_COLUMN: usize = 16;
+const MAX_FENCE_BYTES: usize = 1 << 10;
+/// Characters of a row, for each of its columns: some have no width at all, and a row of nothing
+/// else would have no end.
+const MAX_CHARS_PER_COLUMN: usize = 16;
 
 /// A text on its way.
 #[derive(Debug)]
-pub(super) struct Prose {
-    look: Look,
+pub(super) struct ProseWriter {
+    style: ProseTextStyle,
     /// What has come so far, as it is shown.
-    stream: shown::Stream,
+    stream: terminal_escape::EscapedStream,
     /// Blank text at the beginning, which may remain all there is.
-    blank: String,
-    begun: bool,
+    leading_blank: String,
+    has_started: bool,
     /// The line that is not complete yet, escaped.
     line: String,
     /// How it looks, unless it is left to the terminal.
-    faces: Faces,
+    styles: LineStyles,
     /// How much of it has been given away, in bytes.
-    given: usize,
+    emitted: usize,
     /// What closes the block of code that is open.
-    fence: Option<String>,
+    closing_fence: Option<String>,
 }
 
 /// How text looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum ProseTextStyle {
     /// As it is.
     Plain,
     /// With emphasis.
     Styled,
 }
 
-impl Prose {
-    pub(super) fn new(look: Look) -> Self {
+impl ProseWriter {
+    pub(super) fn new(style: ProseTextStyle) -> Self {
         Self {
-            look,
-            stream: shown::Stream::default(),
-            blank: String::new(),
-            begun: false,
+            style,
+            stream: terminal_escape::EscapedStream::default(),
+            leading_blank: String::new(),
+            has_started: false,
             line: String::new(),
-            faces: Faces::default(),
-            given: 0,
-            fence: None,
+            styles: LineStyles::default(),
+            emitted: 0,
+            closing_fence: None,
         }
     }
 
     /// More text. What is complete comes out, row by row.
     pub(super) fn push(&mut self, text: &str, columns: usize) -> Vec<String> {
-        let mut text = self.stream.push(text);
-        if !self.begun {
-            self.begun = !text.trim().is_empty();
-            self.blank.push_str(&text);
-            if !self.begun {
+        let mut text = self.stream.push_escaped(text);
+        if !self.has_started {
+            self.has_started = !text.trim().is_empty();
+            self.leading_blank.push_str(&text);
+            if !self.has_started {
                 return Vec::new();
             }
-            text = std::mem::take(&mut self.blank);
+            text = std::mem::take(&mut self.leading_blank);
         }
         let mut rows = Vec::new();
         for piece in text.split_inclusive('\n') {
@@ -81,15 +84,15 @@ impl Prose {
                 rows.extend(self.end_line(columns));
             }
         }
-        if !self.is_raw() {
-            let mut ready = self.wrapped(columns, self.given);
+        if !self.is_terminal_wrapped() {
+            let mut ready = self.wrap_from(columns, self.emitted);
             // What follows may belong to the last row, or to the last word of it.
             ready.pop();
             if let Some(last) = ready.last() {
-                self.given = last.end;
+                self.emitted = last.end;
             }
-            self.faces.follow(&self.line);
-            rows.extend(ready.into_iter().map(|row| self.dress(&row)));
+            self.styles.update(&self.line);
+            rows.extend(ready.into_iter().map(|row| self.style_row(&row)));
         }
         rows
     }
@@ -97,71 +100,91 @@ impl Prose {
     /// The text is over: what is left of it.
     pub(super) fn finish(&mut self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
-        if self.begun {
+        if self.has_started {
             self.line.push_str(&self.stream.finish());
         }
         if !self.line.is_empty() {
             rows = self.end_line(columns);
         }
-        *self = Self::new(self.look);
+        *self = Self::new(self.style);
         rows
     }
 
     /// Whether there is any text that is not blank.
     pub(super) fn has_begun(&self) -> bool {
-        self.begun
+        self.has_started
     }
 
     /// The rows of the line that is not complete: the last ones of them, if there are many.
-    pub(super) fn rest(&self, columns: usize, most: usize) -> Vec<String> {
+    pub(super) fn pending_rows(&self, columns: usize, most: usize) -> Vec<String> {
         if self.line.is_empty() {
             return Vec::new();
         }
         // Of a long line of code the end is enough, which is asked for again and again.
-        let enough = (most + 1).saturating_mul(columns).saturating_mul(MOST_PER_COLUMN);
-        let from = if self.is_raw() { self.line.floor_char_boundary(self.line.len().saturating_sub(enough)) } else { self.given };
-        let rows: Vec<String> = self.wrapped(columns, from).iter().map(|row| self.dress(row).replace('\t', "    ")).collect();
+        let enough = (most + 1).saturating_mul(columns).saturating_mul(MAX_CHARS_PER_COLUMN);
+        let from = if self.is_terminal_wrapped() {
+            self.line.floor_char_boundary(self.line.len().saturating_sub(enough))
+        } else {
+            self.emitted
+        };
+        let rows: Vec<String> = self
+            .wrap_from(columns, from)
+            .iter()
+            .map(|row| self.style_row(row).replace('\t', "    "))
+            .collect();
         rows[rows.len().saturating_sub(most)..].to_vec()
     }
 
     fn end_line(&mut self, columns: usize) -> Vec<String> {
-        let rows = if self.is_raw() {
-            let line = if self.look == Look::Plain { self.line.clone() } else { inline::code(&self.line) };
+        let rows = if self.is_terminal_wrapped() {
+            let line = if self.style == ProseTextStyle::Plain {
+                self.line.clone()
+            } else {
+                inline::style_code_line(&self.line)
+            };
             vec![line]
         } else {
-            self.faces.follow(&self.line);
-            self.wrapped(columns, self.given).iter().map(|row| self.dress(row)).collect()
+            self.styles.update(&self.line);
+            self.wrap_from(columns, self.emitted).iter().map(|row| self.style_row(row)).collect()
         };
-        self.fence = match (self.fence.take(), fence(&self.line)) {
+        self.closing_fence = match (self.closing_fence.take(), fence_mark(&self.line)) {
             (None, opening) => opening,
             // A closing fence is as long as the opening one, and has no words behind it.
-            (Some(open), Some(mark)) if mark.starts_with(&open) && self.line.trim().len() == mark.len() => None,
+            (Some(open), Some(mark))
+                if mark.starts_with(&open) && self.line.trim().len() == mark.len() =>
+            {
+                None
+            }
             (Some(open), _) => Some(open),
         };
         self.line.clear();
-        self.faces = Faces::default();
-        self.given = 0;
+        self.styles = LineStyles::default();
+        self.emitted = 0;
         rows
     }
 
     /// Whether the line is left to the terminal to wrap.
-    fn is_raw(&self) -> bool {
-        self.look == Look::Plain || self.fence.is_some() || fence(&self.line).is_some()
+    fn is_terminal_wrapped(&self) -> bool {
+        self.style == ProseTextStyle::Plain
+            || self.closing_fence.is_some()
+            || fence_mark(&self.line).is_some()
     }
 
     /// The line from a byte on, cut into rows.
-    fn wrapped(&self, columns: usize, from: usize) -> Vec<Row> {
+    fn wrap_from(&self, columns: usize, from: usize) -> Vec<ProseRow> {
         // The last column stays free: some terminals begin a new row once it is written.
         let columns = columns.saturating_sub(1).max(20);
-        let indent = if self.is_raw() { 0 } else { hanging(&self.line) };
+        let indent = if self.is_terminal_wrapped() { 0 } else { hanging_indent(&self.line) };
         let mut rows = Vec::new();
-        let mut row = Row { text: from..from, end: from, indent: if from > 0 { indent } else { 0 } };
+        let mut row =
+            ProseRow { text: from..from, end: from, indent: if from > 0 { indent } else { 0 } };
         let (mut width, mut seam) = (row.indent, None);
-        let most_bytes = columns * MOST_PER_COLUMN;
+        let most_bytes = columns * MAX_CHARS_PER_COLUMN;
         let rest = self.line.get(from..).unwrap_or_default().char_indices();
         for (at, c) in rest.map(|(at, c)| (from + at, c)) {
             let wide = if c == '\t' { 4 } else { c.width().unwrap_or(0) };
-            // Where the row may end and where the next one begins then: around a space, and before a wide character.
+            // Where the row may end and where the next one begins then: around a space, and before
+            // a wide character.
             match (c, wide) {
                 (' ', _) => seam = Some((at, at + 1)),
                 (_, 2) => seam = Some((at, at)),
@@ -170,10 +193,19 @@ impl Prose {
             let is_full = width + wide > columns || at - row.text.start > most_bytes;
             if is_full && !row.text.is_empty() {
                 // A word that is longer than a row is cut.
-                let (end, next) = seam.filter(|(end, _)| !self.is_raw() && *end > row.text.start).unwrap_or((at, at));
-                rows.push(Row { text: row.text.start..end, end: next, indent: row.indent });
-                row = Row { text: next..next, end: next, indent };
-                width = indent + self.line.get(next..at).unwrap_or_default().chars().filter_map(char::width).sum::<usize>();
+                let (end, next) = seam
+                    .filter(|(end, _)| !self.is_terminal_wrapped() && *end > row.text.start)
+                    .unwrap_or((at, at));
+                rows.push(ProseRow { text: row.text.start..end, end: next, indent: row.indent });
+                row = ProseRow { text: next..next, end: next, indent };
+                width = indent
+                    + self
+                        .line
+                        .get(next..at)
+                        .unwrap_or_default()
+                        .chars()
+                        .filter_map(char::width)
+                        .sum::<usize>();
                 seam = None;
                 if next > at {
                     continue;
@@ -187,20 +219,24 @@ impl Prose {
         rows
     }
 
-    fn dress(&self, row: &Row) -> String {
+    fn style_row(&self, row: &ProseRow) -> String {
         let text = self.line.get(row.text.clone()).unwrap_or_default();
-        match self.look {
-            Look::Plain => text.to_owned(),
-            Look::Styled if self.is_raw() => inline::code(text),
-            Look::Styled => {
-                format!("{}{}", " ".repeat(row.indent), inline::dress(text, self.faces.of(row.text.clone())))
+        match self.style {
+            ProseTextStyle::Plain => text.to_owned(),
+            ProseTextStyle::Styled if self.is_terminal_wrapped() => inline::style_code_line(text),
+            ProseTextStyle::Styled => {
+                format!(
+                    "{}{}",
+                    " ".repeat(row.indent),
+                    inline::apply_styles(text, self.styles.range(row.text.clone()))
+                )
             }
         }
     }
 }
 
 /// A part of a line that stands on a row of its own.
-struct Row {
+struct ProseRow {
     text: Range<usize>,
     /// Where the next row begins.
     end: usize,
@@ -208,30 +244,34 @@ struct Row {
 }
 
 /// The mark that opens or closes a block of code, if the line is one.
-pub(in crate::cli) fn fence(line: &str) -> Option<String> {
-    if line.len() > LONGEST_FENCE {
+pub(in crate::cli) fn fence_mark(line: &str) -> Option<String> {
+    if line.len() > MAX_FENCE_BYTES {
         return None;
     }
     let text = line.trim_start();
     let mark = text.chars().next().filter(|c| "`~".contains(*c))?;
     let length = text.chars().take_while(|c| *c == mark).count();
     // A backtick in what follows makes it code within a line.
-    (length >= 3 && !(mark == '`' && text[length..].contains('`'))).then(|| mark.to_string().repeat(length))
+    (length >= 3 && !(mark == '`' && text[length..].contains('`')))
+        .then(|| mark.to_string().repeat(length))
 }
 
 /// How far the continuation of a line is indented: below the words of a list, or of a quotation.
-pub(in crate::cli) fn hanging(line: &str) -> usize {
-    let spaces = line.bytes().take(DEEPEST).take_while(|byte| *byte == b' ').count();
+pub(in crate::cli) fn hanging_indent(line: &str) -> usize {
+    let spaces = line.bytes().take(MAX_INDENT).take_while(|byte| *byte == b' ').count();
     let text = &line[spaces..];
     let digits = text.bytes().take(4).take_while(u8::is_ascii_digit).count();
     let mark = if ["- ", "* ", "+ ", "> ", "• "].iter().any(|mark| text.starts_with(mark)) {
         2
-    } else if digits > 0 && digits < 4 && [". ", ") "].iter().any(|mark| text[digits..].starts_with(mark)) {
+    } else if digits > 0
+        && digits < 4
+        && [". ", ") "].iter().any(|mark| text[digits..].starts_with(mark))
+    {
         digits + 2
     } else {
         0
     };
-    (spaces + mark).min(DEEPEST)
+    (spaces + mark).min(MAX_INDENT)
 }
 
 #[cfg(test)]
@@ -239,29 +279,47 @@ mod tests {
     use super::*;
 
     /// All rows of a text that comes in pieces of so many characters.
-    fn rows(look: Look, text: &str, piece: usize, columns: usize) -> Vec<String> {
-        let mut prose = Prose::new(look);
+    fn rows_in_pieces(
+        look: ProseTextStyle,
+        text: &str,
+        piece: usize,
+        columns: usize,
+    ) -> Vec<String> {
+        let mut prose = ProseWriter::new(look);
         let characters: Vec<char> = text.chars().collect();
         let mut rows = Vec::new();
         for piece in characters.chunks(piece) {
             rows.extend(prose.push(&piece.iter().collect::<String>(), columns));
-            assert!(prose.rest(columns, 4).iter().all(|row| console::measure_text_width(row) < columns));
+            assert!(
+                prose
+                    .pending_rows(columns, 4)
+                    .iter()
+                    .all(|row| console::measure_text_width(row) < columns)
+            );
         }
         rows.extend(prose.finish(columns));
         rows
     }
 
-    const TEXT: &str = "# Fares\n\nThe **fare** of a family is `sum(adults) + half` and *never* more than that, whatever src/**/*.rs says.\n\n\
-        - one point that is so long that it has to go on in a second row\n- 日本語の長い文章はここで折り返されますがどこで折り返されるのでしょうか\n\n\
-        ```rust\nfn main() { println!(\"a line of code that is longer than the screen is wide\"); }\n```\nDone.";
+    const TEXT: &str = "# Fares\n\nThe **fare** of a family is `sum(adults) + half` and *never* \
+        more than that, whatever src/**/*.rs says.\n\n\
+        - one point that is so long that it has to go on in a second row\n- \
+        日本語の長い文章はここで折り返されますがどこで折り返されるのでしょうか\n\n\
+        ```rust\nfn main() { println!(\"a line of code that is longer than the screen is wide\"); \
+        }\n```\nDone.";
 
     #[test]
     fn a_picture_of_several_arrives_whole_however_it_is_cut() {
-        let family = "A family: 👩\u{200d}👩\u{200d}👧\u{200d}👦, a technician: 👩🏽\u{200d}💻, and no trick\u{200d}.";
-        for look in [Look::Plain, Look::Styled] {
+        let family = "A family: 👩\u{200d}👩\u{200d}👧\u{200d}👦, a technician: 👩🏽\u{200d}💻, and no \
+            trick\u{200d}.";
+        for look in [ProseTextStyle::Plain, ProseTextStyle::Styled] {
             for piece in [1, 2, 3, usize::MAX] {
-                let shown = rows(look, family, piece, 200).concat();
-                assert_eq!(console::strip_ansi_codes(&shown), family.replace("trick\u{200d}", "trick\\u{200d}"), "pieces of {piece}");
+                let shown = rows_in_pieces(look, family, piece, 200).concat();
+                assert_eq!(
+                    console::strip_ansi_codes(&shown),
+                    family.replace("trick\u{200d}", "trick\\u{200d}"),
+                    "pieces of {piece}"
+                );
             }
         }
     }
@@ -269,16 +327,23 @@ mod tests {
     #[test]
     fn r130_in_pieces_or_whole_the_rows_are_the_same() {
         for columns in [30, 80, 200] {
-            let whole = rows(Look::Styled, TEXT, usize::MAX, columns);
+            let whole = rows_in_pieces(ProseTextStyle::Styled, TEXT, usize::MAX, columns);
             for piece in [1, 2, 7, 50] {
-                assert_eq!(rows(Look::Styled, TEXT, piece, columns), whole, "pieces of {piece} at {columns}");
+                assert_eq!(
+                    rows_in_pieces(ProseTextStyle::Styled, TEXT, piece, columns),
+                    whole,
+                    "pieces of {piece} at {columns}"
+                );
             }
         }
     }
 
     #[test]
     fn prose_is_wrapped_between_words_and_code_is_not() {
-        let rows: Vec<String> = rows(Look::Styled, TEXT, 3, 40).iter().map(|row| console::strip_ansi_codes(row).into_owned()).collect();
+        let rows: Vec<String> = rows_in_pieces(ProseTextStyle::Styled, TEXT, 3, 40)
+            .iter()
+            .map(|row| console::strip_ansi_codes(row).into_owned())
+            .collect();
         insta::assert_snapshot!(rows.join("\n"), @r#"
         # Fares
 
@@ -302,7 +367,7 @@ mod tests {
     fn r130_nothing_of_the_text_is_lost() {
         let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
         for columns in [21, 40, 80] {
-            let shown = rows(Look::Styled, TEXT, 5, columns).concat();
+            let shown = rows_in_pieces(ProseTextStyle::Styled, TEXT, 5, columns).concat();
             assert_eq!(letters(&console::strip_ansi_codes(&shown)), letters(TEXT));
         }
     }
@@ -312,8 +377,9 @@ mod tests {
         for text in [TEXT, "\n\n  begins late\n\n\nends late\n", "a\r\nb", "tab\there"] {
             for piece in [1, 3, usize::MAX] {
                 assert_eq!(
-                    rows(Look::Plain, text, piece, 40).join("\n"),
-                    text.replace('\r', "").trim_end_matches('\n').to_owned() + if text.ends_with("\n\n") { "\n" } else { "" }
+                    rows_in_pieces(ProseTextStyle::Plain, text, piece, 40).join("\n"),
+                    text.replace('\r', "").trim_end_matches('\n').to_owned()
+                        + if text.ends_with("\n\n") { "\n" } else { "" }
                 );
             }
         }
@@ -321,7 +387,10 @@ mod tests {
 
     #[test]
     fn what_could_move_the_cursor_is_shown_as_what_it_is() {
-        assert_eq!(rows(Look::Plain, "a\u{1b}[2Jb\rc\u{202e}", 1, 40), ["a\\u{1b}[2Jb\\u{d}c\\u{202e}"]);
+        assert_eq!(
+            rows_in_pieces(ProseTextStyle::Plain, "a\u{1b}[2Jb\rc\u{202e}", 1, 40),
+            ["a\\u{1b}[2Jb\\u{d}c\\u{202e}"]
+        );
     }
 
     #[test]
@@ -339,22 +408,26 @@ mod tests {
             ("", "*a"),
         ];
         for (begins, piece) in table {
-            let mut prose = Prose::new(Look::Styled);
+            let mut prose = ProseWriter::new(ProseTextStyle::Styled);
             let started = std::time::Instant::now();
             prose.push(begins, 80);
             for n in 0..60_000 {
                 prose.push(piece, 80);
                 if n % 100 == 0 {
-                    assert!(prose.rest(80, 10).len() <= 10);
+                    assert!(prose.pending_rows(80, 10).len() <= 10);
                 }
             }
-            assert!(started.elapsed() < std::time::Duration::from_secs(5), "{begins:?} {piece:?}: {:?}", started.elapsed());
+            assert!(
+                started.elapsed() < std::time::Duration::from_secs(5),
+                "{begins:?} {piece:?}: {:?}",
+                started.elapsed()
+            );
         }
     }
 
     #[test]
     fn blank_text_is_no_text() {
-        let mut prose = Prose::new(Look::Styled);
+        let mut prose = ProseWriter::new(ProseTextStyle::Styled);
         assert_eq!(prose.push("\n \n", 80), [""; 0]);
         assert!(!prose.has_begun());
         assert_eq!(prose.finish(80), [""; 0]);
@@ -362,7 +435,7 @@ mod tests {
 
     #[test]
     fn a_window_that_changes_its_width_in_the_middle_of_a_line_costs_no_letter() {
-        let mut prose = Prose::new(Look::Styled);
+        let mut prose = ProseWriter::new(ProseTextStyle::Styled);
         let mut rows = prose.push(&"word ".repeat(30), 80);
         rows.extend(prose.push(&"more ".repeat(30), 40));
         rows.extend(prose.finish(60));

@@ -1,4 +1,5 @@
-//! The approval dialog of a chat: the same question and the same digits as everywhere, read key by key.
+//! The approval dialog of a chat: the same question and the same digits as everywhere (R-38,
+//! R-128), read key by key.
 
 use std::io;
 use std::sync::{Arc, mpsc};
@@ -8,52 +9,58 @@ use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::keyboard::{Dialog, Key, Watch};
-use super::line::Line;
-use super::view::{Scene, View};
-use crate::cli::dialog::{Choice, INSTEAD, THIS_CHAT, Turn, describe, where_it_runs};
+use super::edit_line::EditLine;
+use super::keyboard::{DialogKeyboard, KeyPress, RequestKeys};
+use super::view::{ChatStatusArea, ChatView};
+use crate::cli::dialog::{
+    CHAT_DURATION, DialogChoice, GUIDANCE_PROMPT, PagingChoice, describe, describe_sandbox,
+};
 use crate::cli::settle::SETTLE;
 use crate::cli::wrap;
-use crate::policy::Question;
-use crate::sandbox::Commands;
-use crate::tools::{Answer, Approver};
+use crate::policy::ApprovalQuestion;
+use crate::sandbox::CommandSandbox;
+use crate::tools::{ApprovalAnswer, Approver};
 
 /// How often it is looked whether the question still stands.
-const GLANCE: Duration = Duration::from_millis(50);
-const CHOICE: &str = "> ";
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const CHOICE_PROMPT: &str = "> ";
 /// Stands there while what is typed does not count yet.
 const NOT_YET: &str = "";
-const WORDS: &str = "| ";
+const LINE_PROMPT: &str = "| ";
 
 /// A question on its way to whoever has the keyboard.
-pub(super) struct Asked {
-    question: Question,
+pub(super) struct PendingQuestion {
+    question: ApprovalQuestion,
     /// How a command runs.
     sandbox: String,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<ApprovalAnswer>,
 }
 
 /// Hands questions over, and waits.
-pub(super) struct Asker {
-    questions: mpsc::Sender<Asked>,
-    commands: Arc<Commands>,
+pub(super) struct ChatApprover {
+    questions: mpsc::Sender<PendingQuestion>,
+    commands: Arc<CommandSandbox>,
 }
 
-impl Asker {
+impl ChatApprover {
     /// Where the questions come out.
-    pub(super) fn new(commands: &Arc<Commands>) -> (Self, mpsc::Receiver<Asked>) {
+    pub(super) fn new(commands: &Arc<CommandSandbox>) -> (Self, mpsc::Receiver<PendingQuestion>) {
         let (questions, receiver) = mpsc::channel();
         (Self { questions, commands: Arc::clone(commands) }, receiver)
     }
 }
 
-impl Approver for Asker {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+impl Approver for ChatApprover {
+    fn ask_pages<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
-            let no = Answer::No { guidance: None };
-            let sandbox = where_it_runs(question, &self.commands);
-            match self.questions.send(Asked { question: question.clone(), sandbox, answer }) {
+            let no = ApprovalAnswer::No { guidance: None };
+            let sandbox = describe_sandbox(question, &self.commands);
+            match self.questions.send(PendingQuestion {
+                question: question.clone(),
+                sandbox,
+                answer,
+            }) {
                 Ok(()) => answered.await.unwrap_or(no),
                 Err(_) => no,
             }
@@ -61,23 +68,23 @@ impl Approver for Asker {
     }
 }
 
-/// Asks, and hands the answer back. A question that nobody waits for any more disappears. If the user is gone and has not
-/// answered, the request is stopped: that is nobody's no.
-pub(super) fn converse(
-    watch: &mut Watch<'_>,
-    view: &View,
-    asked: Asked,
+/// Asks, and hands the answer back. A question that nobody waits for any more disappears. If the
+/// user is gone and has not answered, the request is stopped: that is nobody's no.
+pub(super) fn ask_user(
+    watch: &mut RequestKeys<'_>,
+    view: &ChatView,
+    asked: PendingQuestion,
     is_over: &dyn Fn() -> bool,
     cancel: &CancellationToken,
 ) -> io::Result<()> {
     let has_scope = asked.question.scope.is_some();
-    view.set_scene(Scene::Asking { mark: NOT_YET, answer: Line::default() });
+    view.set_status_area(ChatStatusArea::Asking { prompt: NOT_YET, answer: EditLine::default() });
     // A diff that was cut is whole in a file for as long as the question is open.
-    let described = describe(&asked.question, THIS_CHAT, &asked.sandbox);
+    let described = describe(&asked.question, CHAT_DURATION, &asked.sandbox);
     let is_over = || is_over() || asked.answer.is_closed();
-    let pages = described.pages.laid_out(wrap::size());
+    let pages = described.pages.layout(wrap::terminal_size());
     let answer = ask(watch, view, &pages, has_scope, &is_over);
-    view.set_scene(Scene::Running);
+    view.set_status_area(ChatStatusArea::Running);
     let without = match answer {
         Ok(Some(answer)) => {
             // It may have been cancelled in this very moment.
@@ -93,102 +100,137 @@ pub(super) fn converse(
     without
 }
 
-/// Shows page after page, and asks behind the last one. What was typed before a page could be read is no answer to it.
-fn ask(watch: &mut Watch<'_>, view: &View, pages: &[String], has_scope: bool, is_over: &dyn Fn() -> bool) -> io::Result<Option<Answer>> {
+/// Shows page after page, and asks behind the last one. What was typed before a page could be read
+/// is no answer to it.
+fn ask(
+    watch: &mut RequestKeys<'_>,
+    view: &ChatView,
+    pages: &[String],
+    has_scope: bool,
+    is_over: &dyn Fn() -> bool,
+) -> io::Result<Option<ApprovalAnswer>> {
     for (n, page) in pages.iter().enumerate() {
-        view.set_scene(Scene::Asking { mark: NOT_YET, answer: Line::default() });
-        view.say_in_dialog(page);
-        let mut dialog = watch.dialog(SETTLE, is_over)?;
+        view.set_status_area(ChatStatusArea::Asking {
+            prompt: NOT_YET,
+            answer: EditLine::default(),
+        });
+        view.print_dialog_line(page);
+        let mut dialog = watch.dialog_keys(SETTLE, is_over)?;
         if n + 1 == pages.len() {
-            return answer(&mut dialog, view, has_scope, is_over);
+            return read_answer(&mut dialog, view, has_scope, is_over);
         }
-        match turned(&mut dialog, view, is_over)? {
-            Turned::By(Turn::More) => {}
-            Turned::By(Turn::No) => return guidance(&mut dialog, view, is_over),
-            Turned::Rejected => return Ok(Some(Answer::No { guidance: None })),
-            Turned::Over => return Ok(None),
+        match read_page_step(&mut dialog, view, is_over)? {
+            DialogPageStep::Choice(PagingChoice::More) => {}
+            DialogPageStep::Choice(PagingChoice::No) => {
+                return read_guidance(&mut dialog, view, is_over);
+            }
+            DialogPageStep::Rejected => return Ok(Some(ApprovalAnswer::No { guidance: None })),
+            DialogPageStep::Cancelled => return Ok(None),
         }
     }
-    Ok(Some(Answer::No { guidance: None }))
+    Ok(Some(ApprovalAnswer::No { guidance: None }))
 }
 
 /// What becomes of a page that is not the last one.
-enum Turned {
-    By(Turn),
+enum DialogPageStep {
+    Choice(PagingChoice),
     Rejected,
-    Over,
+    Cancelled,
 }
 
-fn turned(dialog: &mut Dialog<'_>, view: &View, is_over: &dyn Fn() -> bool) -> io::Result<Turned> {
+fn read_page_step(
+    dialog: &mut DialogKeyboard<'_>,
+    view: &ChatView,
+    is_over: &dyn Fn() -> bool,
+) -> io::Result<DialogPageStep> {
     loop {
-        match typed(dialog, view, CHOICE, is_over)? {
-            Typed::Line(line) => match Turn::of(&line) {
-                Ok(turn) => return Ok(Turned::By(turn)),
-                Err(hint) => view.say_in_dialog(hint),
+        match read_typed_line(dialog, view, CHOICE_PROMPT, is_over)? {
+            TypedAnswer::Line(line) => match PagingChoice::parse(&line) {
+                Ok(turn) => return Ok(DialogPageStep::Choice(turn)),
+                Err(hint) => view.print_dialog_line(hint),
             },
-            Typed::Rejected => return Ok(Turned::Rejected),
-            Typed::Over => return Ok(Turned::Over),
+            TypedAnswer::Rejected => return Ok(DialogPageStep::Rejected),
+            TypedAnswer::Cancelled => return Ok(DialogPageStep::Cancelled),
         }
     }
 }
 
-fn answer(dialog: &mut Dialog<'_>, view: &View, has_scope: bool, is_over: &dyn Fn() -> bool) -> io::Result<Option<Answer>> {
+fn read_answer(
+    dialog: &mut DialogKeyboard<'_>,
+    view: &ChatView,
+    has_scope: bool,
+    is_over: &dyn Fn() -> bool,
+) -> io::Result<Option<ApprovalAnswer>> {
     loop {
-        let choice = match typed(dialog, view, CHOICE, is_over)? {
-            Typed::Line(choice) => choice,
-            Typed::Rejected => return Ok(Some(Answer::No { guidance: None })),
-            Typed::Over => return Ok(None),
+        let choice = match read_typed_line(dialog, view, CHOICE_PROMPT, is_over)? {
+            TypedAnswer::Line(choice) => choice,
+            TypedAnswer::Rejected => return Ok(Some(ApprovalAnswer::No { guidance: None })),
+            TypedAnswer::Cancelled => return Ok(None),
         };
-        match Choice::of(&choice, has_scope) {
-            Ok(Choice::Yes) => return Ok(Some(Answer::Yes)),
-            Ok(Choice::YesForScope) => return Ok(Some(Answer::YesForScope)),
-            Ok(Choice::No) => return guidance(dialog, view, is_over),
-            Err(hint) => view.say_in_dialog(hint),
+        match DialogChoice::parse(&choice, has_scope) {
+            Ok(DialogChoice::Yes) => return Ok(Some(ApprovalAnswer::Yes)),
+            Ok(DialogChoice::YesForScope) => return Ok(Some(ApprovalAnswer::YesForScope)),
+            Ok(DialogChoice::No) => return read_guidance(dialog, view, is_over),
+            Err(hint) => view.print_dialog_line(hint),
         }
     }
 }
 
-fn guidance(dialog: &mut Dialog<'_>, view: &View, is_over: &dyn Fn() -> bool) -> io::Result<Option<Answer>> {
-    view.say_in_dialog(INSTEAD);
+fn read_guidance(
+    dialog: &mut DialogKeyboard<'_>,
+    view: &ChatView,
+    is_over: &dyn Fn() -> bool,
+) -> io::Result<Option<ApprovalAnswer>> {
+    view.print_dialog_line(GUIDANCE_PROMPT);
     let mut lines = Vec::new();
     loop {
-        match typed(dialog, view, WORDS, is_over)? {
-            Typed::Line(line) if !line.trim().is_empty() => lines.push(line),
-            Typed::Line(_) => break,
-            Typed::Rejected => return Ok(Some(Answer::No { guidance: None })),
-            Typed::Over => return Ok(None),
+        match read_typed_line(dialog, view, LINE_PROMPT, is_over)? {
+            TypedAnswer::Line(line) if !line.trim().is_empty() => lines.push(line),
+            TypedAnswer::Line(_) => break,
+            TypedAnswer::Rejected => return Ok(Some(ApprovalAnswer::No { guidance: None })),
+            TypedAnswer::Cancelled => return Ok(None),
         }
     }
-    Ok(Some(Answer::No { guidance: (!lines.is_empty()).then(|| lines.join("\n")) }))
+    Ok(Some(ApprovalAnswer::No { guidance: (!lines.is_empty()).then(|| lines.join("\n")) }))
 }
 
-enum Typed {
+enum TypedAnswer {
     Line(String),
     /// Esc or Ctrl-C.
     Rejected,
     /// Nobody waits for an answer any more.
-    Over,
+    Cancelled,
 }
 
-fn typed(dialog: &mut Dialog<'_>, view: &View, mark: &'static str, is_over: &dyn Fn() -> bool) -> io::Result<Typed> {
-    let mut line = Line::default();
-    dialog.begins(mark);
+fn read_typed_line(
+    dialog: &mut DialogKeyboard<'_>,
+    view: &ChatView,
+    mark: &'static str,
+    is_over: &dyn Fn() -> bool,
+) -> io::Result<TypedAnswer> {
+    let mut line = EditLine::default();
+    dialog.show_prompt(mark);
     loop {
-        view.set_scene(Scene::Asking { mark, answer: line.clone() });
+        view.set_status_area(ChatStatusArea::Asking { prompt: mark, answer: line.clone() });
         if is_over() {
-            return Ok(Typed::Over);
+            return Ok(TypedAnswer::Cancelled);
         }
-        match dialog.next(GLANCE)? {
-            Some(Key::Enter) => {
-                for (n, part) in line.text().split('\n').enumerate().filter(|_| !dialog.has_echo()) {
+        match dialog.next_key(POLL_INTERVAL)? {
+            Some(KeyPress::Enter) => {
+                for (n, part) in line.text().split('\n').enumerate().filter(|_| !dialog.has_echo())
+                {
                     let mark = if n == 0 { mark } else { "  " };
-                    view.say_in_dialog(&format!("{mark}{}", crate::shown::block(part)));
+                    view.print_dialog_line(&format!(
+                        "{mark}{}",
+                        crate::terminal_escape::escape_text(part)
+                    ));
                 }
-                return Ok(Typed::Line(line.take()));
+                return Ok(TypedAnswer::Line(line.take()));
             }
-            Some(Key::Escape | Key::Interrupt) => return Ok(Typed::Rejected),
-            Some(Key::Edit(edit)) => line.edit(edit),
-            Some(Key::Up | Key::CycleMode | Key::EndOfInput | Key::Resized) | None => {}
+            Some(KeyPress::Escape | KeyPress::Interrupt) => return Ok(TypedAnswer::Rejected),
+            Some(KeyPress::Edit(edit)) => line.apply(edit),
+            Some(KeyPress::Up | KeyPress::CycleMode | KeyPress::EndOfInput | KeyPress::Resized)
+            | None => {}
         }
     }
 }

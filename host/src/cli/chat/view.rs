@@ -1,334 +1,388 @@
-//! What is seen while a request runs: the text as it comes, a line for each call, and below them what is going on, what is
-//! queued, and what is being typed.
+//! What is seen while a request runs: the text as it comes, a line for each call, and below them
+//! what is going on, what is queued, and what is being typed.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use console::style;
 
-use super::line::Line;
-use super::prose::{Look, Prose};
-use super::screen::{Rows, Screen};
-use crate::agent::events::{Event, Fitting, Observer};
-use crate::agent::ports::Delta;
-use crate::cli::print::stdout_line;
-use crate::cli::render::lines::{self, Finished};
+use super::edit_line::EditLine;
+use super::prose::{ProseTextStyle, ProseWriter};
+use super::screen::{ChatScreen, LiveRows};
+use crate::agent::events::{AgentEvent, ContextFitting, Observer};
+use crate::agent::ports::ResponseDelta;
+use crate::cli::print::print_line;
+use crate::cli::render::lines::{self, FinishedCall};
 use crate::cli::wrap;
-use crate::conversation::{Turn, Usage};
-use crate::shown;
+use crate::conversation::{AssistantTurn, TokenUsage};
+use crate::terminal_escape;
 
-/// Rows of the paragraph that is streaming in, of queued words, and of what is being typed, at most.
-const MOST_TEXT: usize = 8;
-const MOST_QUEUED: usize = 4;
-const MOST_TYPED: usize = 6;
+/// Rows of the paragraph that is streaming in, of queued words, and of what is being typed, at
+/// most.
+const MAX_TEXT_ROWS: usize = 8;
+const MAX_QUEUED_ROWS: usize = 4;
+const MAX_TYPED_ROWS: usize = 6;
 /// The spinner, a picture for each tenth of a second.
-const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+const SPINNER_FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /// What stands before the user's words.
-pub(super) const MARK: &str = "› ";
+pub(super) const PROMPT_MARK: &str = "› ";
 
-/// Shows a chat. The request tells it what happens, whoever reads the keyboard tells it what is typed.
-pub(super) struct View {
-    state: Mutex<State>,
+/// Shows a chat. The request tells it what happens, whoever reads the keyboard tells it what is
+/// typed.
+pub(super) struct ChatView {
+    state: Mutex<ViewState>,
 }
 
 /// How a chat is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Face {
+pub(super) enum ChatRenderMode {
     /// With rows at the bottom that are drawn anew.
     Drawn,
     /// Line by line: what the model says on standard output as it is, the rest on standard error.
     Plain,
 }
 
-struct State {
-    face: Face,
-    screen: Screen,
-    prose: Prose,
-    scene: Scene,
+struct ViewState {
+    render_mode: ChatRenderMode,
+    screen: ChatScreen,
+    prose: ProseWriter,
+    status_area: ChatStatusArea,
     /// The calls that run, each with its id.
     running: Vec<(String, String)>,
     progress: Option<String>,
-    began: Instant,
+    started_at: Instant,
     status: String,
     queued: Vec<String>,
-    typed: Line,
+    typed: EditLine,
     /// What was taken and not asked for yet.
-    taken: Vec<Taken>,
+    billed: Vec<BilledItem>,
     /// Whether text of this turn, or the answer, went by.
-    seen: bool,
+    text_shown: bool,
     /// What would disturb a dialog, kept until it is over.
-    kept: Vec<String>,
+    deferred: Vec<String>,
 }
 
 /// Something that a provider is paid for.
 #[derive(Clone, Debug)]
-pub(super) enum Taken {
+pub(super) enum BilledItem {
     /// A turn of the conversation.
-    Turn(Turn),
+    Turn(AssistantTurn),
     /// What is no part of it: a turn of a sub-agent, a summary, a response of no use.
-    Beside(Usage),
+    OutsideTurn(TokenUsage),
 }
 
 /// What the rows at the bottom are about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Scene {
+pub(super) enum ChatStatusArea {
     /// There is nothing but the prompt, which is not drawn here.
-    Still,
+    Idle,
     /// A request runs.
     Running,
     /// The user wants it to stop.
     Stopping,
     /// A dialog is open: words before the cursor, and what was typed for an answer.
-    Asking { mark: &'static str, answer: Line },
+    Asking { prompt: &'static str, answer: EditLine },
 }
 
-impl View {
-    pub(super) fn new(face: Face) -> Self {
-        let look = if face == Face::Drawn && console::colors_enabled_stderr() { Look::Styled } else { Look::Plain };
-        let state = State {
-            face,
-            screen: Screen::default(),
-            prose: Prose::new(look),
-            scene: Scene::Still,
+impl ChatView {
+    pub(super) fn new(face: ChatRenderMode) -> Self {
+        let look = if face == ChatRenderMode::Drawn && console::colors_enabled_stderr() {
+            ProseTextStyle::Styled
+        } else {
+            ProseTextStyle::Plain
+        };
+        let state = ViewState {
+            render_mode: face,
+            screen: ChatScreen::default(),
+            prose: ProseWriter::new(look),
+            status_area: ChatStatusArea::Idle,
             running: Vec::new(),
             progress: None,
-            began: Instant::now(),
+            started_at: Instant::now(),
             status: String::new(),
             queued: Vec::new(),
-            typed: Line::default(),
-            taken: Vec::new(),
-            seen: false,
-            kept: Vec::new(),
+            typed: EditLine::default(),
+            billed: Vec::new(),
+            text_shown: false,
+            deferred: Vec::new(),
         };
         Self { state: Mutex::new(state) }
     }
 
     /// A line that stays.
-    pub(super) fn say(&self, line: &str) {
-        let mut state = self.state();
-        state.remark(line);
-        state.draw_if(true);
+    pub(super) fn print_line(&self, line: &str) {
+        let mut state = self.lock_state();
+        state.print_wrapped(line);
+        state.redraw(true);
     }
 
     /// A line of a dialog, past what is kept until it is over.
-    pub(super) fn say_in_dialog(&self, line: &str) {
-        let mut state = self.state();
+    pub(super) fn print_dialog_line(&self, line: &str) {
+        let mut state = self.lock_state();
         state.finish_text();
-        state.screen.settle(line);
-        state.draw_if(true);
+        state.screen.push_line(line);
+        state.redraw(true);
     }
 
     /// Changes what the rows at the bottom are about.
-    pub(super) fn set_scene(&self, scene: Scene) {
-        let mut state = self.state();
-        if scene == Scene::Running && state.scene == Scene::Still {
-            state.began = Instant::now();
+    pub(super) fn set_status_area(&self, scene: ChatStatusArea) {
+        let mut state = self.lock_state();
+        if scene == ChatStatusArea::Running && state.status_area == ChatStatusArea::Idle {
+            state.started_at = Instant::now();
         }
-        let was_asking = matches!(state.scene, Scene::Asking { .. });
-        state.scene = scene;
-        if state.scene == Scene::Still {
+        let was_asking = matches!(state.status_area, ChatStatusArea::Asking { .. });
+        state.status_area = scene;
+        if state.status_area == ChatStatusArea::Idle {
             state.progress = None;
         }
-        if was_asking && !matches!(state.scene, Scene::Asking { .. }) {
-            for line in std::mem::take(&mut state.kept) {
-                state.screen.settle(&line);
+        if was_asking && !matches!(state.status_area, ChatStatusArea::Asking { .. }) {
+            for line in std::mem::take(&mut state.deferred) {
+                state.screen.push_line(&line);
             }
         }
-        state.draw_if(true);
+        state.redraw(true);
     }
 
     /// What was typed meanwhile.
-    pub(super) fn set_typed(&self, typed: &Line, queued: &[String]) {
-        let mut state = self.state();
-        if state.face == Face::Plain && queued.len() > state.queued.len() {
-            let new: Vec<String> = queued.iter().skip(state.queued.len()).map(|words| next_up(words)).collect();
+    pub(super) fn set_input(&self, typed: &EditLine, queued: &[String]) {
+        let mut state = self.lock_state();
+        if state.render_mode == ChatRenderMode::Plain && queued.len() > state.queued.len() {
+            let new: Vec<String> =
+                queued.iter().skip(state.queued.len()).map(|words| format_queued(words)).collect();
             // Past the line of text that is on its way, which stays whole.
-            new.iter().for_each(|line| state.screen.settle(line));
+            new.iter().for_each(|line| state.screen.push_line(line));
         }
         state.typed = typed.clone();
         state.queued = queued.to_vec();
-        state.draw_if(true);
+        state.redraw(true);
     }
 
     pub(super) fn set_status(&self, status: String) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         state.status = status;
-        state.draw_if(true);
+        state.redraw(true);
     }
 
     /// Time passes: the spinner turns, and what waited for its picture is drawn.
     pub(super) fn tick(&self) {
-        self.state().draw_if(false);
+        self.lock_state().redraw(false);
     }
 
     /// What was taken since the last time.
-    pub(super) fn taken(&self) -> Vec<Taken> {
-        std::mem::take(&mut self.state().taken)
+    pub(super) fn take_billed(&self) -> Vec<BilledItem> {
+        std::mem::take(&mut self.lock_state().billed)
     }
 }
 
-impl View {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl ChatView {
+    fn lock_state(&self) -> MutexGuard<'_, ViewState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Observer for View {
-    fn observe(&self, event: &Event<'_>) {
-        let mut state = self.state();
+impl Observer for ChatView {
+    fn observe(&self, event: &AgentEvent<'_>) {
+        let mut state = self.lock_state();
         state.observe(event);
-        state.draw_if(false);
+        state.redraw(false);
     }
 }
 
-impl State {
-    fn observe(&mut self, event: &Event<'_>) {
+impl ViewState {
+    fn observe(&mut self, event: &AgentEvent<'_>) {
         match event {
-            Event::Delta(Delta::Text(text)) => self.tell(text),
-            Event::Delta(Delta::Retry { attempt, pause, reason }) => self.remark(&lines::retry(*attempt, *pause, reason)),
-            Event::CallStarted { call, summary, .. } => {
+            AgentEvent::Delta(ResponseDelta::Text(text)) => self.write_text(text),
+            AgentEvent::Delta(ResponseDelta::Retry { attempt, pause, reason }) => {
+                self.print_wrapped(&lines::retry_line(*attempt, *pause, reason))
+            }
+            AgentEvent::CallStarted { call, summary, .. } => {
                 self.finish_text();
-                self.running.push((call.id.to_string(), lines::what(call, summary)));
+                self.running.push((call.id.to_string(), lines::describe_call(call, summary)));
             }
-            Event::CallProgress { call, message } => {
-                self.progress = Some(format!("{}: {}", shown::line(&call.name, 64), shown::line(message, 200)));
+            AgentEvent::CallProgress { call, message } => {
+                self.progress = Some(format!(
+                    "{}: {}",
+                    terminal_escape::escape_line(&call.name, 64),
+                    terminal_escape::escape_line(message, 200)
+                ));
             }
-            Event::CallFinished { call, tier, summary, result, view, duration, remembered: _, denied: _, exit_code: _ } => {
+            AgentEvent::CallFinished {
+                call,
+                tier,
+                summary,
+                result,
+                view,
+                duration,
+                state_delta: _,
+                denied: _,
+                exit_code: _,
+            } => {
                 let id = call.id.to_string();
                 self.running.retain(|(running, _)| *running != id);
                 self.progress = None;
-                let finished = Finished { call, tier: *tier, summary, result, view: *view, duration: *duration };
+                let finished = FinishedCall {
+                    call,
+                    tier: *tier,
+                    summary,
+                    result,
+                    view: *view,
+                    duration: *duration,
+                };
                 for line in finished.lines() {
-                    self.remark(&line);
+                    self.print_wrapped(&line);
                 }
             }
-            Event::Fitting(Fitting::Summarising) => self.progress = Some("summarising the conversation".to_owned()),
-            Event::Fitting(Fitting::Summarised { summary, tokens: (before, after), usage }) => {
-                self.taken.push(Taken::Beside(*usage));
-                self.progress = None;
-                self.say(lines::summarised(summary.turns, *before, *after));
+            AgentEvent::ContextFitting(ContextFitting::Summarising) => {
+                self.progress = Some("summarising the conversation".to_owned())
             }
-            Event::Notice(text) => self.remark(&lines::notice(text)),
-            Event::SubAgentTurn { usage, .. } | Event::Discarded { usage } => self.taken.push(Taken::Beside(*usage)),
-            Event::TurnStarted { .. } => self.seen = false,
-            Event::TurnFinished(turn) => {
-                self.taken.push(Taken::Turn((*turn).clone()));
+            AgentEvent::ContextFitting(ContextFitting::Summarised {
+                summary,
+                tokens: (before, after),
+                usage,
+            }) => {
+                self.billed.push(BilledItem::OutsideTurn(*usage));
+                self.progress = None;
+                self.print_line(lines::compaction_line(summary.turns, *before, *after));
+            }
+            AgentEvent::Notice(text) => self.print_wrapped(&lines::notice_line(text)),
+            AgentEvent::SubAgentTurn { usage, .. } | AgentEvent::Discarded { usage } => {
+                self.billed.push(BilledItem::OutsideTurn(*usage))
+            }
+            AgentEvent::TurnStarted { .. } => self.text_shown = false,
+            AgentEvent::TurnFinished(turn) => {
+                self.billed.push(BilledItem::Turn((*turn).clone()));
                 self.finish_text();
             }
-            Event::RequestFinished { outcome } => {
+            AgentEvent::RequestFinished { outcome } => {
                 // An answer that did not come as text, such as a summary.
-                if let (Some(text), false) = (outcome.text(), self.seen) {
-                    self.tell(text);
+                if let (Some(text), false) = (outcome.text(), self.text_shown) {
+                    self.write_text(text);
                 }
                 self.finish_text();
                 self.running.clear();
                 self.progress = None;
             }
-            Event::Delta(Delta::Reasoning(_) | Delta::CallBegun(_))
-            | Event::Fitting(Fitting::Pruned(_))
-            | Event::RequestStarted { .. }
-            | Event::Answered(_)
-            | Event::CallsProposed(_) => {}
+            AgentEvent::Delta(ResponseDelta::Reasoning(_) | ResponseDelta::ToolCallStart(_))
+            | AgentEvent::ContextFitting(ContextFitting::Pruned(_))
+            | AgentEvent::RequestStarted { .. }
+            | AgentEvent::Answered(_)
+            | AgentEvent::CallsRequested(_) => {}
         }
     }
 
     /// What is no text of the model is broken between words, where there is a width to keep to.
-    fn remark(&mut self, line: &str) {
-        match self.face {
-            Face::Drawn => self.say(wrap::wrapped(line, wrap::size().0)),
-            Face::Plain => self.say(line.to_owned()),
+    fn print_wrapped(&mut self, line: &str) {
+        match self.render_mode {
+            ChatRenderMode::Drawn => {
+                self.print_line(wrap::wrap_text(line, wrap::terminal_size().0))
+            }
+            ChatRenderMode::Plain => self.print_line(line.to_owned()),
         }
     }
 
-    fn say(&mut self, line: String) {
+    fn print_line(&mut self, line: String) {
         self.finish_text();
-        self.settle(vec![line]);
+        self.print_rows(vec![line]);
     }
 
     /// What the model says.
-    fn tell(&mut self, text: &str) {
+    fn write_text(&mut self, text: &str) {
         let rows = self.prose.push(text, self.columns());
-        self.settle_told(rows);
+        self.print_text_rows(rows);
     }
 
     fn finish_text(&mut self) {
         if self.prose.has_begun() {
-            self.seen = true;
+            self.text_shown = true;
             let rows = self.prose.finish(self.columns());
-            self.settle_told(rows);
+            self.print_text_rows(rows);
         }
     }
 
     /// How wide a row of text may be.
     fn columns(&self) -> usize {
-        match self.face {
-            Face::Drawn => wrap::size().0,
-            Face::Plain => usize::MAX,
+        match self.render_mode {
+            ChatRenderMode::Drawn => wrap::terminal_size().0,
+            ChatRenderMode::Plain => usize::MAX,
         }
     }
 
-    fn settle_told(&mut self, rows: Vec<String>) {
-        match self.face {
-            Face::Drawn => self.settle(rows),
-            Face::Plain => {
-                self.screen.write();
+    fn print_text_rows(&mut self, rows: Vec<String>) {
+        match self.render_mode {
+            ChatRenderMode::Drawn => self.print_rows(rows),
+            ChatRenderMode::Plain => {
+                self.screen.flush();
                 for row in rows {
-                    let _ = stdout_line(&row);
+                    let _ = print_line(&row);
                 }
             }
         }
     }
 
-    fn settle(&mut self, rows: Vec<String>) {
-        match self.scene {
-            Scene::Asking { .. } => self.kept.extend(rows),
-            Scene::Still | Scene::Running | Scene::Stopping => rows.iter().for_each(|row| self.screen.settle(row)),
+    fn print_rows(&mut self, rows: Vec<String>) {
+        match self.status_area {
+            ChatStatusArea::Asking { .. } => self.deferred.extend(rows),
+            ChatStatusArea::Idle | ChatStatusArea::Running | ChatStatusArea::Stopping => {
+                rows.iter().for_each(|row| self.screen.push_line(row))
+            }
         }
     }
 
-    fn draw_if(&mut self, now_in_any_case: bool) {
-        if self.face == Face::Plain {
-            self.screen.write();
+    fn redraw(&mut self, now_in_any_case: bool) {
+        if self.render_mode == ChatRenderMode::Plain {
+            self.screen.flush();
             return;
         }
         let now = Instant::now();
-        if !now_in_any_case && !self.screen.is_due(now) {
+        if !now_in_any_case && !self.screen.is_redraw_due(now) {
             return;
         }
-        let (columns, height) = wrap::size();
-        match self.scene {
-            Scene::Still => self.screen.clear(columns),
-            Scene::Running | Scene::Stopping | Scene::Asking { .. } => {
+        let (columns, height) = wrap::terminal_size();
+        match self.status_area {
+            ChatStatusArea::Idle => self.screen.clear(columns),
+            ChatStatusArea::Running | ChatStatusArea::Stopping | ChatStatusArea::Asking { .. } => {
                 let rows = self.rows(columns, height, now);
                 self.screen.draw(rows, columns, now);
             }
         }
     }
 
-    fn rows(&self, columns: usize, height: usize, now: Instant) -> Rows {
+    fn rows(&self, columns: usize, height: usize, now: Instant) -> LiveRows {
         let width = columns.saturating_sub(1).max(1);
-        if let Scene::Asking { mark, answer } = &self.scene {
-            let mut rows = Rows::default();
-            typed(&mut rows, mark, answer, width);
+        if let ChatStatusArea::Asking { prompt: mark, answer } = &self.status_area {
+            let mut rows = LiveRows::default();
+            push_input_rows(&mut rows, mark, answer, width);
             return rows;
         }
-        let mut rows = Rows { rows: self.prose.rest(columns, MOST_TEXT.min(height / 2)), cursor: (0, 0) };
-        let seconds = now.duration_since(self.began).as_millis() / 100;
-        let frame = FRAMES[usize::try_from(seconds).unwrap_or_default() % FRAMES.len()];
-        let doing = self.progress.clone().unwrap_or_else(|| lines::waiting_for(&self.running, self.prose.has_begun()));
-        let doing = match self.scene {
-            Scene::Stopping => "stopping … (Ctrl-C again to leave)".to_owned(),
-            Scene::Still | Scene::Running | Scene::Asking { .. } => format!("{doing} · {} s · Esc stops", seconds / 10),
+        let mut rows = LiveRows {
+            rows: self.prose.pending_rows(columns, MAX_TEXT_ROWS.min(height / 2)),
+            cursor: (0, 0),
         };
-        rows.rows.push(dim(&format!("{frame} {doing}"), width));
-        for words in self.queued.iter().take(MOST_QUEUED) {
-            rows.rows.push(dim(&next_up(words), width));
+        let seconds = now.duration_since(self.started_at).as_millis() / 100;
+        let frame =
+            SPINNER_FRAMES[usize::try_from(seconds).unwrap_or_default() % SPINNER_FRAMES.len()];
+        let doing = self
+            .progress
+            .clone()
+            .unwrap_or_else(|| lines::describe_wait(&self.running, self.prose.has_begun()));
+        let doing = match self.status_area {
+            ChatStatusArea::Stopping => "stopping … (Ctrl-C again to leave)".to_owned(),
+            ChatStatusArea::Idle | ChatStatusArea::Running | ChatStatusArea::Asking { .. } => {
+                format!("{doing} · {} s · Esc stops", seconds / 10)
+            }
+        };
+        rows.rows.push(dim_row(&format!("{frame} {doing}"), width));
+        for words in self.queued.iter().take(MAX_QUEUED_ROWS) {
+            rows.rows.push(dim_row(&format_queued(words), width));
         }
-        if self.queued.len() > MOST_QUEUED {
-            rows.rows.push(dim(&format!("  … and {} more", self.queued.len() - MOST_QUEUED), width));
+        if self.queued.len() > MAX_QUEUED_ROWS {
+            rows.rows.push(dim_row(
+                &format!("  … and {} more", self.queued.len() - MAX_QUEUED_ROWS),
+                width,
+            ));
         }
-        rows.rows.push(dim(&self.status, width));
-        typed(&mut rows, MARK, &self.typed, width);
+        rows.rows.push(dim_row(&self.status, width));
+        push_input_rows(&mut rows, PROMPT_MARK, &self.typed, width);
         let surplus = rows.rows.len().saturating_sub(height.saturating_sub(1).max(1));
         rows.rows.drain(..surplus);
         rows.cursor.0 = rows.cursor.0.saturating_sub(surplus);
@@ -337,30 +391,30 @@ impl State {
 }
 
 /// Words that wait for their turn.
-fn next_up(words: &str) -> String {
-    format!("  next {MARK}{}", shown::line(words, 400))
+fn format_queued(words: &str) -> String {
+    format!("  next {PROMPT_MARK}{}", terminal_escape::escape_line(words, 400))
 }
 
 /// Adds what is being typed, and puts the cursor there.
-fn typed(rows: &mut Rows, mark: &str, line: &Line, width: usize) {
+fn push_input_rows(rows: &mut LiveRows, mark: &str, line: &EditLine, width: usize) {
     let indent = console::measure_text_width(mark);
     let room = width.saturating_sub(indent).max(1);
-    let (lines, row, column) = line.lines();
-    let first = (row + 1).saturating_sub(MOST_TYPED);
-    for (n, text) in lines.iter().enumerate().skip(first).take(MOST_TYPED) {
+    let (lines, row, column) = line.lines_and_cursor();
+    let first = (row + 1).saturating_sub(MAX_TYPED_ROWS);
+    for (n, text) in lines.iter().enumerate().skip(first).take(MAX_TYPED_ROWS) {
         let before = if n == first { mark.to_owned() } else { " ".repeat(indent) };
         // A line that is too long is shown from where its end, or the cursor, can be seen.
         let skip = if n == row { column.saturating_sub(room.saturating_sub(1)) } else { 0 };
-        let text = shown::block(text);
-        let text = after_columns(&text, skip);
-        rows.rows.push(wrap::fit(&format!("{before}{text}"), width));
+        let text = terminal_escape::escape_text(text);
+        let text = skip_columns(&text, skip);
+        rows.rows.push(wrap::truncate(&format!("{before}{text}"), width));
         if n == row {
             rows.cursor = (rows.rows.len() - 1, indent + column - skip);
         }
     }
 }
 
-fn after_columns(text: &str, columns: usize) -> &str {
+fn skip_columns(text: &str, columns: usize) -> &str {
     let mut width = 0;
     for (at, c) in text.char_indices() {
         if width >= columns {
@@ -371,6 +425,6 @@ fn after_columns(text: &str, columns: usize) -> &str {
     if width >= columns && columns > 0 { "" } else { text }
 }
 
-fn dim(text: &str, width: usize) -> String {
-    style(wrap::fit(text, width)).dim().for_stderr().to_string()
+fn dim_row(text: &str, width: usize) -> String {
+    style(wrap::truncate(text, width)).dim().for_stderr().to_string()
 }

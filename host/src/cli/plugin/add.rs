@@ -2,66 +2,82 @@
 
 use std::process::ExitCode;
 
-use super::args::AddArgs;
+use super::args::PluginAddArgs;
+use super::fetch::fetch_component;
 use super::inspect;
-use super::obtain::obtain;
 use crate::authoring::PluginName;
-use crate::cli::args::Common;
-use crate::cli::error::{CliError, Done};
-use crate::cli::print::{stderr_line, stdout_line};
-use crate::cli::{ask, audit, exit};
-use crate::plugins::Source;
-use crate::shown;
-use crate::tools::Change;
+use crate::cli::args::CommonArgs;
+use crate::cli::error::{CliError, CommandResult};
+use crate::cli::print::{eprint_line, print_line};
+use crate::cli::{audit, confirm, exit};
+use crate::plugins::PluginSource;
+use crate::terminal_escape;
+use crate::tools::AuthorityChange;
 
-pub(super) fn run(common: &Common, args: AddArgs) -> Done {
-    let source = Source::parse(&args.source)?;
+pub(super) fn run(common: &CommonArgs, args: PluginAddArgs) -> CommandResult {
+    let source = PluginSource::parse(&args.source)?;
     let name = match args.name {
         Some(name) => name,
-        None => named_after(&source)?,
+        None => default_name(&source)?,
     };
-    let shelf = super::shelf(common)?;
-    shelf.is_free(name.as_str())?;
-    let component = obtain(&source, args.digest.as_ref())?;
-    let parts = super::parts(common)?;
-    super::check_allowed(&parts, &source, component.digest())?;
+    let shelf = super::plugin_store(common)?;
+    shelf.check_name_free(name.as_str())?;
+    let component = fetch_component(&source, args.digest.as_ref())?;
+    let parts = super::load_context(common)?;
+    super::check_policy(&parts, &source, component.digest())?;
     let from = source.to_string();
     let plugin = super::load_bytes(&parts.sandbox, &from, component)?;
-    if let Some(objection) = parts.catalog.objection(&plugin, None) {
+    if let Some(objection) = parts.catalog.conflict(&plugin, None) {
         return Err(CliError::new(format!("{from} cannot be added: {objection}")));
     }
-    let page = inspect::page(&from, &plugin);
+    let page = inspect::describe_plugin(&from, &plugin);
     if args.yes {
-        stderr_line(&page);
+        eprint_line(&page);
     } else {
-        let agreed = ask::yes_or_no(&page, &format!("Add it as {name}, as it is?"));
+        let agreed = confirm::confirm(&page, &format!("Add it as {name}, as it is?"));
         match agreed {
             Some(true) => {}
             Some(false) => {
-                stderr_line("Nothing was added.");
-                return Ok(ExitCode::from(exit::FAILED));
+                eprint_line("Nothing was added.");
+                return Ok(ExitCode::from(exit::FAILURE));
             }
             None => {
-                stderr_line(&page);
+                eprint_line(&page);
                 let digest = plugin.digest();
-                let problem = format!("nobody can be asked here, so nothing was added. To add it as shown: --yes --digest sha256:{digest}");
+                let problem = format!(
+                    "nobody can be asked here, so nothing was added. To add it as shown: --yes \
+                        --digest sha256:{digest}"
+                );
                 return Err(CliError::new(problem));
             }
         }
     }
-    let place = shelf.place_for(name.as_str(), plugin.digest());
-    let accepted = (place.display().to_string(), shelf.lock()?.wider(&place, &plugin));
-    let change = Change::PluginAccepted { path: &accepted.0, digest: plugin.digest(), wider: &accepted.1 };
-    audit::record(&parts.settings, &parts.folders, &common.workspace, &change)?;
+    let place = shelf.component_path(name.as_str(), plugin.digest());
+    let accepted =
+        (place.display().to_string(), shelf.accepted_plugins()?.new_permissions(&place, &plugin));
+    let change = AuthorityChange::PluginAccepted {
+        path: &accepted.0,
+        digest: plugin.digest(),
+        new_permissions: &accepted.1,
+    };
+    audit::record_change(&parts.settings, &parts.user_dirs, &common.workspace, &change)?;
     let path = shelf.add(name.as_str(), from, &plugin)?;
-    stdout_line(&shown::line(&format!("{name} was added: {}", path.display()), 1000));
-    let tools: Vec<&str> = plugin.declaration().tools.iter().map(|tool| tool.name.as_str()).collect();
-    let tools = shown::line(&tools.join(", "), 400);
-    stderr_line(&format!("From now on every run has {tools}. `cofferdam plugin remove {name}` takes it away again."));
+    print_line(&terminal_escape::escape_line(
+        &format!("{name} was added: {}", path.display()),
+        1000,
+    ));
+    let tools: Vec<&str> =
+        plugin.declaration().tools.iter().map(|tool| tool.name.as_str()).collect();
+    let tools = terminal_escape::escape_line(&tools.join(", "), 400);
+    eprint_line(&format!(
+        "From now on every run has {tools}. `cofferdam plugin remove {name}` takes it away again."
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
-fn named_after(source: &Source) -> Result<PluginName, CliError> {
-    let name = source.name();
-    name.parse().map_err(|error| CliError::new(format!("{error}. Say --name NAME to call it something else than its file")))
+fn default_name(source: &PluginSource) -> Result<PluginName, CliError> {
+    let name = source.default_plugin_name();
+    name.parse().map_err(|error| {
+        CliError::new(format!("{error}. Say --name NAME to call it something else than its file"))
+    })
 }

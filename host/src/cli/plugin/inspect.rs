@@ -1,4 +1,5 @@
-//! `cofferdam plugin inspect`: a component as a reviewer wants to see it, from what it is and not from what it says.
+//! `cofferdam plugin inspect`: a component as a reviewer wants to see it, from what it is and not
+//! from what it says.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -6,24 +7,35 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::cli::error::Done;
-use crate::cli::print::stdout_line;
+use crate::cli::error::CommandResult;
+use crate::cli::print::print_line;
 use crate::policy::Grants;
-use crate::sandbox::{DeclaredTool, Plugin};
-use crate::shown;
-use crate::tools::{tier, why};
+use crate::sandbox::{DeclaredTool, LoadedPlugin};
+use crate::terminal_escape;
+use crate::tools::{compute_tier, explain};
 
-pub(super) fn run(file: &Path, as_json: bool) -> Done {
-    let (_, plugin) = super::load(file)?;
-    let text = if as_json { shown::json(&format!("{:#}", as_value(&plugin))) } else { page(&file.display().to_string(), &plugin) };
-    stdout_line(&text);
+pub(super) fn run(file: &Path, as_json: bool) -> CommandResult {
+    let (_, plugin) = super::load_plugin(file)?;
+    let text = if as_json {
+        terminal_escape::escape_json(&format!("{:#}", to_json(&plugin)))
+    } else {
+        describe_plugin(&file.display().to_string(), &plugin)
+    };
+    print_line(&text);
     Ok(ExitCode::SUCCESS)
 }
 
-/// What an imported interface means, in words: what it can do here if the tool was granted it, and if not.
-const MEANINGS: &[(&str, &str)] = &[
-    ("cofferdam:plugin/workspace", "walk and read files of the workspace; only with a grant to read"),
-    ("cofferdam:plugin/commands", "propose commands; only with a grant, and each line is decided by itself"),
+/// What an imported interface means, in words: what it can do here if the tool was granted it, and
+/// if not.
+const INTERFACE_DESCRIPTIONS: &[(&str, &str)] = &[
+    (
+        "cofferdam:plugin/workspace",
+        "walk and read files of the workspace; only with a grant to read",
+    ),
+    (
+        "cofferdam:plugin/commands",
+        "propose commands; only with a grant, and each line is decided by itself",
+    ),
     ("cofferdam:plugin/agents", "hand a task to a sub-agent; only with a grant"),
     ("cofferdam:plugin/plans", "show a plan to the user; only with a grant"),
     ("cofferdam:plugin/state", "keep notes between the calls of a session; only with a grant"),
@@ -41,19 +53,24 @@ const MEANINGS: &[(&str, &str)] = &[
     ("wasi:io/", "streams and waiting, for the others"),
 ];
 
-fn meaning(interface: &str) -> &'static str {
-    let known = MEANINGS.iter().find(|(prefix, _)| interface.starts_with(prefix));
+fn describe_interface(interface: &str) -> &'static str {
+    let known = INTERFACE_DESCRIPTIONS.iter().find(|(prefix, _)| interface.starts_with(prefix));
     known.map_or("not known to this host", |(_, meaning)| *meaning)
 }
 
-fn as_value(plugin: &Plugin) -> serde_json::Value {
-    let imports = plugin.declaration().imports.interfaces.iter().map(|name| json!({"interface": name, "meaning": meaning(name)}));
+fn to_json(plugin: &LoadedPlugin) -> serde_json::Value {
+    let imports = plugin
+        .declaration()
+        .imports
+        .interfaces
+        .iter()
+        .map(|name| json!({"interface": name, "meaning": describe_interface(name)}));
     let tools = plugin.declaration().tools.iter().map(|tool| {
-        let (grants, not_lent) = Grants::for_asked(&tool.asks);
-        let tier = tier(&tool.asks, tool.exclusive || tool.confirm);
+        let (grants, not_lent) = Grants::from_requested(&tool.asks);
+        let tier = compute_tier(&tool.asks, tool.exclusive || tool.confirm);
         json!({
             "name": tool.name, "description": tool.description, "asks": tool.asks, "grants": grants, "not_lent": not_lent,
-            "tier": tier, "reason": why(tier, grants.can_change_anything()), "exclusive": tool.exclusive, "confirm": tool.confirm, "input_schema": tool.input_schema,
+            "tier": tier, "reason": explain(tier, grants.has_side_effects()), "exclusive": tool.exclusive, "confirm": tool.confirm, "input_schema": tool.input_schema,
         })
     });
     json!({
@@ -62,34 +79,40 @@ fn as_value(plugin: &Plugin) -> serde_json::Value {
 }
 
 /// Everything about a component to decide by, for people; `from` tells which it is.
-pub(super) fn page(from: &str, plugin: &Plugin) -> String {
-    let mut page = format!("{}\n", shown::name(from, usize::MAX));
+pub(super) fn describe_plugin(from: &str, plugin: &LoadedPlugin) -> String {
+    let mut page = format!("{}\n", terminal_escape::escape_name(from, usize::MAX));
     let _ = writeln!(page, "  sha256   {}", plugin.digest());
     let _ = writeln!(page, "  size     {} KiB", plugin.size().div_ceil(1024));
-    let _ = writeln!(page, "  exports  cofferdam:plugin/tools, {} of them", plugin.declaration().tools.len());
+    let _ = writeln!(
+        page,
+        "  exports  cofferdam:plugin/tools, {} of them",
+        plugin.declaration().tools.len()
+    );
     page.push_str("\nIts component imports, and here that means:\n");
     let interfaces = &plugin.declaration().imports.interfaces;
     if interfaces.is_empty() {
         page.push_str("  nothing: it can compute, and see what it is given\n");
     }
-    for (meaning, names) in by_meaning(interfaces) {
+    for (meaning, names) in group_by_description(interfaces) {
         let _ = writeln!(page, "  {meaning}");
-        let _ = writeln!(page, "      {}", shown::name(&names.join(", "), usize::MAX));
+        let _ =
+            writeln!(page, "      {}", terminal_escape::escape_name(&names.join(", "), usize::MAX));
     }
     for tool in &plugin.declaration().tools {
-        page.push_str(&of_tool(tool));
+        page.push_str(&describe_tool(tool));
     }
     page.push_str(
-        "\nWhat a component imports is all that it could ever use; what it was granted is all that works. Each call gets a fresh\n\
+        "\nWhat a component imports is all that it could ever use; what it was granted is all \
+            that works. Each call gets a fresh\n\
          instance with the grants of its own tool.",
     );
     page
 }
 
-fn by_meaning(interfaces: &[String]) -> Vec<(&'static str, Vec<&str>)> {
+fn group_by_description(interfaces: &[String]) -> Vec<(&'static str, Vec<&str>)> {
     let mut groups: Vec<(&'static str, Vec<&str>)> = Vec::new();
     for name in interfaces {
-        let meaning = meaning(name);
+        let meaning = describe_interface(name);
         match groups.iter_mut().find(|(known, _)| *known == meaning) {
             Some((_, names)) => names.push(name),
             None => groups.push((meaning, vec![name])),
@@ -98,26 +121,51 @@ fn by_meaning(interfaces: &[String]) -> Vec<(&'static str, Vec<&str>)> {
     groups
 }
 
-fn of_tool(tool: &DeclaredTool) -> String {
-    let (grants, not_lent) = Grants::for_asked(&tool.asks);
-    let mut page = format!("\nTool {}\n", shown::line(&tool.name, 64));
-    let _ = writeln!(page, "  asks for    {}", list(tool.asks.iter().map(ToString::to_string)));
-    let _ = writeln!(page, "  would get   {}", list(grants.in_words().into_iter()));
+fn describe_tool(tool: &DeclaredTool) -> String {
+    let (grants, not_lent) = Grants::from_requested(&tool.asks);
+    let mut page = format!("\nTool {}\n", terminal_escape::escape_line(&tool.name, 64));
+    let _ = writeln!(
+        page,
+        "  asks for    {}",
+        join_or_nothing(tool.asks.iter().map(ToString::to_string))
+    );
+    let _ = writeln!(page, "  would get   {}", join_or_nothing(grants.describe().into_iter()));
     if !not_lent.is_empty() {
-        let _ = writeln!(page, "  not lent    {} (this host cannot)", list(not_lent.iter().map(ToString::to_string)));
+        let _ = writeln!(
+            page,
+            "  not lent    {} (this host cannot)",
+            join_or_nothing(not_lent.iter().map(ToString::to_string))
+        );
     }
-    let tier = tier(&tool.asks, tool.exclusive || tool.confirm);
-    let _ = writeln!(page, "  tier        {}: {}", tier.name(), why(tier, grants.can_change_anything()));
+    let tier = compute_tier(&tool.asks, tool.exclusive || tool.confirm);
+    let _ = writeln!(
+        page,
+        "  tier        {}: {}",
+        tier.name(),
+        explain(tier, grants.has_side_effects())
+    );
     let hints = [(tool.exclusive, "runs alone"), (tool.confirm, "asks the user before every call")];
-    let _ = writeln!(page, "  wants       {}", list(hints.iter().filter(|(set, _)| *set).map(|(_, words)| (*words).to_owned())));
-    let _ = writeln!(page, "  says\n{}", indent(&shown::exact(&tool.description)));
-    let _ = writeln!(page, "  takes\n{}", indent(&shown::exact(&format!("{:#}", tool.input_schema))));
+    let _ = writeln!(
+        page,
+        "  wants       {}",
+        join_or_nothing(hints.iter().filter(|(set, _)| *set).map(|(_, words)| (*words).to_owned()))
+    );
+    let _ = writeln!(page, "  says\n{}", indent(&terminal_escape::escape_exact(&tool.description)));
+    let _ = writeln!(
+        page,
+        "  takes\n{}",
+        indent(&terminal_escape::escape_exact(&format!("{:#}", tool.input_schema)))
+    );
     page
 }
 
-fn list(words: impl Iterator<Item = String>) -> String {
+fn join_or_nothing(words: impl Iterator<Item = String>) -> String {
     let words: Vec<String> = words.collect();
-    if words.is_empty() { "nothing".to_owned() } else { shown::name(&words.join("; "), usize::MAX) }
+    if words.is_empty() {
+        "nothing".to_owned()
+    } else {
+        terminal_escape::escape_name(&words.join("; "), usize::MAX)
+    }
 }
 
 fn indent(text: &str) -> String {

@@ -2,21 +2,35 @@
 
 use std::process::ExitCode;
 
-use crate::cli::args::{CallArgs, Common, ModelArgs};
-use crate::cli::error::Done;
-use crate::cli::print::stdout_line;
-use crate::cli::{assemble, audit};
-use crate::shown;
-use crate::tools::Change;
+use crate::cli::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use crate::cli::error::CommandResult;
+use crate::cli::print::print_line;
+use crate::cli::{audit, context};
+use crate::terminal_escape;
+use crate::tools::AuthorityChange;
 
-pub(super) fn run(common: &Common, name: &str) -> Done {
-    let shelf = super::shelf(common)?;
-    let place = shelf.path(&shelf.find(name)?).display().to_string();
-    let (settings, folders) = assemble::settings(common, common.flags(ModelArgs::default(), CallArgs::default(), None))?;
-    audit::record(&settings, &folders, &common.workspace, &Change::PluginRemoved { name, path: &place })?;
+pub(super) fn run(common: &CommonArgs, name: &str) -> CommandResult {
+    let shelf = super::plugin_store(common)?;
+    let place = shelf.plugin_path(&shelf.find(name)?).display().to_string();
+    let (settings, folders) = context::load_settings(
+        common,
+        common.flags(ModelArgs::default(), ToolCallArgs::default(), None),
+    )?;
+    audit::record_change(
+        &settings,
+        &folders,
+        &common.workspace,
+        &AuthorityChange::PluginRemoved { name, path: &place },
+    )?;
     let (added, path) = shelf.remove(name)?;
-    let name = shown::line(name, 64);
-    stdout_line(&shown::line(&format!("{name} was removed: {}, which came from {}", path.display(), added.source), 1500));
-    stdout_line(&shown::line(&format!("What it was accepted as is no longer in {}", shelf.lock_path().display()), 1000));
+    let name = terminal_escape::escape_line(name, 64);
+    print_line(&terminal_escape::escape_line(
+        &format!("{name} was removed: {}, which came from {}", path.display(), added.source),
+        1500,
+    ));
+    print_line(&terminal_escape::escape_line(
+        &format!("What it was accepted as is no longer in {}", shelf.lock_file_path().display()),
+        1000,
+    ));
     Ok(ExitCode::SUCCESS)
 }

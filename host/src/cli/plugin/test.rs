@@ -5,70 +5,83 @@ use std::process::ExitCode;
 
 use console::style;
 
-use crate::authoring::Project;
-use crate::authoring::conformance::{Finding, conformance, read_cases};
-use crate::cli::error::{CliError, Done};
+use crate::authoring::PluginProject;
+use crate::authoring::conformance::{CheckResult, check_conformance, read_cases};
+use crate::cli::error::{CliError, CommandResult};
 use crate::cli::exit;
-use crate::cli::print::stdout_line;
-use crate::shown;
+use crate::cli::print::print_line;
+use crate::terminal_escape;
 
 /// Of what a tool printed.
-const PRINTED_LINES: usize = 20;
+const MAX_OUTPUT_LINES: usize = 20;
 
-pub(super) fn run(subject: &Path, cases: Option<PathBuf>) -> Done {
-    let (component, cases) = subjects(subject, cases)?;
+pub(super) fn run(subject: &Path, cases: Option<PathBuf>) -> CommandResult {
+    let (component, cases) = component_and_cases(subject, cases)?;
     let cases = match cases {
         Some(file) => read_cases(&file).map_err(|error| CliError::new(error.to_string()))?,
         None => Vec::new(),
     };
-    let (sandbox, plugin) = super::load(&component)?;
+    let (sandbox, plugin) = super::load_plugin(&component)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let (mut passed, mut failed) = (0_usize, 0_usize);
-    let mut found = |finding: Finding| {
-        match finding.problem {
+    let mut found = |finding: CheckResult| {
+        match finding.error {
             None => passed += 1,
             Some(_) => failed += 1,
         }
-        stdout_line(&line(&finding));
+        print_line(&format_result(&finding));
     };
-    runtime.block_on(conformance(&sandbox, &plugin, &cases, &mut found));
+    runtime.block_on(check_conformance(&sandbox, &plugin, &cases, &mut found));
     runtime.shutdown_background();
-    stdout_line(&format!("\n{passed} passed, {failed} failed"));
-    Ok(ExitCode::from(if failed == 0 { 0 } else { exit::FAILED }))
+    print_line(&format!("\n{passed} passed, {failed} failed"));
+    Ok(ExitCode::from(if failed == 0 { 0 } else { exit::FAILURE }))
 }
 
 /// The component and the cases that are meant.
-fn subjects(subject: &Path, cases: Option<PathBuf>) -> Result<(PathBuf, Option<PathBuf>), CliError> {
+fn component_and_cases(
+    subject: &Path,
+    cases: Option<PathBuf>,
+) -> Result<(PathBuf, Option<PathBuf>), CliError> {
     if subject.is_file() {
         return Ok((subject.to_owned(), cases));
     }
-    let project = Project::open(subject).map_err(|error| CliError::new(error.to_string()))?;
-    let component = project.component();
+    let project = PluginProject::open(subject).map_err(|error| CliError::new(error.to_string()))?;
+    let component = project.component_path();
     if !component.exists() {
-        return Err(CliError::new(format!("{} is not built yet: run `cofferdam plugin build` first", component.display())));
+        return Err(CliError::new(format!(
+            "{} is not built yet: run `cofferdam plugin build` first",
+            component.display()
+        )));
     }
-    Ok((component, cases.or_else(|| Some(project.cases()).filter(|file| file.exists()))))
+    Ok((component, cases.or_else(|| Some(project.cases_path()).filter(|file| file.exists()))))
 }
 
-fn line(finding: &Finding) -> String {
-    let what = shown::line(&format!("{}: {}", finding.tool, finding.check), 200);
-    match &finding.problem {
+fn format_result(finding: &CheckResult) -> String {
+    let what = terminal_escape::escape_line(&format!("{}: {}", finding.tool, finding.check), 200);
+    match &finding.error {
         None => format!("{} {what}", style("ok    ").green()),
         Some(problem) => {
-            let problem = shown::line(problem, 600);
-            format!("{} {what}\n         {problem}{}", style("FAILED").red().bold(), printed(&finding.printed))
+            let problem = terminal_escape::escape_line(problem, 600);
+            format!(
+                "{} {what}\n         {problem}{}",
+                style("FAILED").red().bold(),
+                format_output(&finding.output)
+            )
         }
     }
 }
 
 /// The end of what a tool printed: there a panic or a traceback says what went wrong.
-fn printed(text: &str) -> String {
+fn format_output(text: &str) -> String {
     let lines: Vec<&str> = text.trim_end().lines().collect();
-    let last = &lines[lines.len().saturating_sub(PRINTED_LINES)..];
+    let last = &lines[lines.len().saturating_sub(MAX_OUTPUT_LINES)..];
     if last.is_empty() {
         return String::new();
     }
     let cut = if last.len() < lines.len() { ", at the end" } else { "" };
-    let lines: String = last.iter().map(|line| format!("\n           | {}", shown::line(line, 200))).collect();
+    let lines: String = last
+        .iter()
+        .map(|line| format!("\n           | {}", terminal_escape::escape_line(line, 200)))
+        .collect();
     format!("\n         it printed{cut}:{lines}")
 }

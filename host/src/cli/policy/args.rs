@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use crate::policy::Mode;
+use crate::policy::ApprovalMode;
 
 #[derive(Debug, ClapArgs)]
 pub(in crate::cli) struct PolicyArgs {
@@ -14,10 +14,12 @@ pub(in crate::cli) struct PolicyArgs {
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum PolicyCommand {
-    /// Show all rules in force and the files they come from; with --profile NAME, that profile as it is written
+    /// Show all rules in force and the files they come from; with --profile NAME, that profile as
+    /// it is written
     #[command(after_help = "Examples:\n  \
         cofferdam policy show\n  \
-        cofferdam policy show --lists                 the built-in lists of paths, with a reason for each\n  \
+        cofferdam policy show --lists                 the built-in lists of paths, with a reason \
+        for each\n  \
         cofferdam policy show --profile locked-down")]
     Show {
         /// The built-in lists of paths: hidden, protected, instructions, files that run code
@@ -64,7 +66,7 @@ pub(in crate::cli) struct ExplainArgs {
     pub(in crate::cli) method: String,
     /// In this mode
     #[arg(long)]
-    pub(in crate::cli) mode: Option<Mode>,
+    pub(in crate::cli) mode: Option<ApprovalMode>,
     /// As JSON
     #[arg(long)]
     pub(in crate::cli) json: bool,

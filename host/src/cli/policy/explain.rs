@@ -7,151 +7,182 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::args::ExplainArgs;
-use super::lacking::{not_held, protected};
-use crate::cli::args::{CallArgs, Common, ModelArgs};
-use crate::cli::error::{CliError, Done};
-use crate::cli::print::stdout_line;
-use crate::cli::{assemble, exit};
-use crate::config::without_links;
+use super::missing_permission::{missing_capability, path_protection};
+use crate::cli::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use crate::cli::error::{CliError, CommandResult};
+use crate::cli::print::print_line;
+use crate::cli::{context, exit};
+use crate::config::resolve_links;
 use crate::policy::{
-    Act, Because, Change, Changes, Content, Deed, Denial, Effect, Evaluation, Finding, HostAddress, Judge, Place, Policy, ProtectedPaths,
-    Step, Verdict, WorkspacePath,
+    Action, ActionEvaluation, Authorizer, ChangeKind, ChangeSet, ContentDigest, DecisionStep,
+    Denial, Effect, FileChange, HostAddress, Policy, ProtectedPaths, ReasonedVerdict,
+    SourceLocation, Verdict, VerdictReason, WorkspacePath,
 };
-use crate::sandbox::{Allocation, Commands};
-use crate::shown;
-use crate::tools::Tool;
+use crate::sandbox::{CommandSandbox, InstanceAllocation};
+use crate::terminal_escape;
+use crate::tools::CatalogTool;
 
 /// What is told of one act.
-struct Told {
-    act: String,
+struct ExplanationReport {
+    action: String,
     verdict: Verdict,
-    why: String,
-    change: String,
-    place: Option<Place>,
+    reason: String,
+    remedy: String,
+    location: Option<SourceLocation>,
     /// The checks of the decision, if it got as far as that.
-    steps: Vec<Step>,
+    steps: Vec<DecisionStep>,
 }
 
-pub(super) fn run(common: &Common, args: &ExplainArgs) -> Done {
-    let calls = CallArgs { mode: args.mode, max_parallel: None };
-    let parts = assemble::parts_to_look_at(common, common.flags(ModelArgs::default(), calls, None), Allocation::OnDemand)?;
-    let tool = parts.catalog.find(&args.tool).ok_or_else(|| CliError::new(parts.catalog.unknown(&args.tool)))?;
+pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
+    let calls = ToolCallArgs { mode: args.mode, max_parallel: None };
+    let parts = context::load_context_for_inspection(
+        common,
+        common.flags(ModelArgs::default(), calls, None),
+        InstanceAllocation::OnDemand,
+    )?;
+    let tool = parts
+        .catalog
+        .find(&args.tool)
+        .ok_or_else(|| CliError::new(parts.catalog.unknown_tool_error(&args.tool)))?;
     let root = common.workspace.canonicalize().ok();
-    let explained = Explained {
+    let explained = ExplainContext {
         tool,
         policy: parts.catalog.policy(),
-        protected: root.as_deref().map_or_else(|| parts.catalog.policy().protected(), |root| parts.protected_in(root)),
+        protected: root.as_deref().map_or_else(
+            || parts.catalog.policy().protected_paths(),
+            |root| parts.protected_paths(root),
+        ),
         // Somebody to ask: where nobody is, what is asked is denied, and that is said.
-        judge: Judge::new(parts.settings.mode, true).under(Arc::clone(parts.catalog.policy())),
+        authorizer: Authorizer::new(parts.settings.mode, true)
+            .with_policy(Arc::clone(parts.catalog.policy())),
     };
-    let told: Vec<Told> =
-        acts(args, root.as_deref())?.iter().map(|act| in_its_sandbox(explained.tell(act), act, &parts.commands)).collect();
+    let told: Vec<ExplanationReport> = subjects(args, root.as_deref())?
+        .iter()
+        .map(|act| apply_sandbox(explained.explain(act), act, &parts.commands))
+        .collect();
     for told in &told {
-        stdout_line(&if args.json { shown::json(&as_json(tool, told)) } else { in_words(tool, told) });
+        print_line(&if args.json {
+            terminal_escape::escape_json(&to_json(tool, told))
+        } else {
+            describe(tool, told)
+        });
     }
     let allowed = told.iter().all(|told| told.verdict == Verdict::Allow);
-    Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
+    Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILURE) })
 }
 
 /// What is asked about.
-enum Asked {
+enum ExplainSubject {
     Run,
     Command(String),
-    Read(Spelled),
-    Write(Spelled),
+    Read(SpelledPath),
+    Write(SpelledPath),
     Fetch { host: HostAddress, method: String },
 }
 
 /// A path as it was written, and where links lead from there, if anywhere else.
-struct Spelled {
-    written: WorkspacePath,
-    real: Option<WorkspacePath>,
+struct SpelledPath {
+    path: WorkspacePath,
+    resolved: Option<WorkspacePath>,
 }
 
-fn acts(args: &ExplainArgs, root: Option<&Path>) -> Result<Vec<Asked>, CliError> {
-    let mut acts: Vec<Asked> = args.command.iter().cloned().map(Asked::Command).collect();
+fn subjects(args: &ExplainArgs, root: Option<&Path>) -> Result<Vec<ExplainSubject>, CliError> {
+    let mut acts: Vec<ExplainSubject> =
+        args.command.iter().cloned().map(ExplainSubject::Command).collect();
     for path in &args.read {
-        acts.push(Asked::Read(Spelled::of(path, root)?));
+        acts.push(ExplainSubject::Read(SpelledPath::resolve(path, root)?));
     }
     for path in &args.write {
-        acts.push(Asked::Write(Spelled::of(path, root)?));
+        acts.push(ExplainSubject::Write(SpelledPath::resolve(path, root)?));
     }
     for host in &args.fetch {
-        let host = HostAddress::parse(host).map_err(|problem| CliError::new(problem.to_string()))?;
-        acts.push(Asked::Fetch { host, method: args.method.to_ascii_uppercase() });
+        let host =
+            HostAddress::parse(host).map_err(|problem| CliError::new(problem.to_string()))?;
+        acts.push(ExplainSubject::Fetch { host, method: args.method.to_ascii_uppercase() });
     }
     if acts.is_empty() {
-        acts.push(Asked::Run);
+        acts.push(ExplainSubject::Run);
     }
     Ok(acts)
 }
 
-impl Asked {
-    fn deed(&self) -> Deed<'_> {
+impl ExplainSubject {
+    fn action(&self) -> Action<'_> {
         match self {
-            Self::Run => Deed::Use,
-            Self::Command(line) => Deed::Command(line),
-            Self::Read(path) => Deed::Read(&path.written),
-            Self::Write(path) => Deed::Write(Some(&path.written)),
-            Self::Fetch { host, method } => Deed::Fetch { host, method },
+            Self::Run => Action::Use,
+            Self::Command(line) => Action::Command(line),
+            Self::Read(path) => Action::Read(&path.path),
+            Self::Write(path) => Action::Write(Some(&path.path)),
+            Self::Fetch { host, method } => Action::Fetch { host, method },
         }
     }
 
     /// The same where links lead.
-    fn real_deed(&self) -> Option<Deed<'_>> {
+    fn resolved_action(&self) -> Option<Action<'_>> {
         match self {
-            Self::Read(path) => path.real.as_ref().map(Deed::Read),
-            Self::Write(path) => path.real.as_ref().map(|path| Deed::Write(Some(path))),
+            Self::Read(path) => path.resolved.as_ref().map(Action::Read),
+            Self::Write(path) => path.resolved.as_ref().map(|path| Action::Write(Some(path))),
             Self::Run | Self::Command(_) | Self::Fetch { .. } => None,
         }
     }
 }
 
-impl Spelled {
-    fn of(text: &str, root: Option<&Path>) -> Result<Self, CliError> {
+impl SpelledPath {
+    fn resolve(text: &str, root: Option<&Path>) -> Result<Self, CliError> {
         let problem = |problem: &dyn std::fmt::Display| CliError::new(problem.to_string());
         let written = WorkspacePath::parse(text, root).map_err(|error| problem(&error))?;
-        let Some(root) = root else { return Ok(Self { written, real: None }) };
-        let real = without_links(&root.join(written.as_str()));
+        let Some(root) = root else { return Ok(Self { path: written, resolved: None }) };
+        let real = resolve_links(&root.join(written.as_str()));
         let below = real.strip_prefix(root).ok().and_then(Path::to_str);
-        let below = below.ok_or_else(|| CliError::new(format!("{written} leads out of the workspace, to {}", real.display())))?;
+        let below = below.ok_or_else(|| {
+            CliError::new(format!("{written} leads out of the workspace, to {}", real.display()))
+        })?;
         let real = WorkspacePath::parse(below, None).map_err(|error| problem(&error))?;
-        Ok(Self { real: (real != written).then_some(real), written })
+        Ok(Self { resolved: (real != written).then_some(real), path: written })
     }
 }
 
 /// Everything that is decided by.
-struct Explained<'a> {
-    tool: &'a Tool,
+struct ExplainContext<'a> {
+    tool: &'a CatalogTool,
     policy: &'a Policy,
     protected: ProtectedPaths,
-    judge: Judge,
+    authorizer: Authorizer,
 }
 
-impl Explained<'_> {
+impl ExplainContext<'_> {
     /// What is told of an act, and of the same act where links lead: the stricter one.
-    fn tell(&self, asked: &Asked) -> Told {
-        let told = self.of(&asked.deed());
-        match asked.real_deed().map(|real| (self.of(&real), real)) {
-            Some((there, real)) if there.verdict > told.verdict => {
-                Told { act: told.act, why: format!("a link leads there, so that it is to {real}: {}", there.why), ..there }
-            }
+    fn explain(&self, asked: &ExplainSubject) -> ExplanationReport {
+        let told = self.explain_action(&asked.action());
+        match asked.resolved_action().map(|real| (self.explain_action(&real), real)) {
+            Some((there, real)) if there.verdict > told.verdict => ExplanationReport {
+                action: told.action,
+                reason: format!("a link leads there, so that it is to {real}: {}", there.reason),
+                ..there
+            },
             Some(_) | None => told,
         }
     }
 
-    /// In the order in which it is found out: whether the tool runs, whether it can, whether the path is protected, and what the
-    /// judge decides.
-    fn of(&self, act: &Deed<'_>) -> Told {
-        let denied = |(why, change, place)| Told { act: act.to_string(), verdict: Verdict::Deny, why, change, place, steps: Vec::new() };
-        if let Some(Denial { reason, remedy, place, .. }) = &self.tool.forbidden {
+    /// In the order in which it is found out: whether the tool runs, whether it can, whether the
+    /// path is protected, and what the judge decides.
+    fn explain_action(&self, act: &Action<'_>) -> ExplanationReport {
+        let denied = |(why, change, place)| ExplanationReport {
+            action: act.to_string(),
+            verdict: Verdict::Deny,
+            reason: why,
+            remedy: change,
+            location: place,
+            steps: Vec::new(),
+        };
+        if let Some(Denial { reason, remedy, place, .. }) = &self.tool.denial {
             return denied((reason.clone(), remedy.clone().unwrap_or_default(), place.clone()));
         }
-        if let Some(lacking) = not_held(self.tool, act) {
+        if let Some(lacking) = missing_capability(self.tool, act) {
             return denied(lacking);
         }
-        let decided = self.decided(act);
-        match protected(&self.protected, act) {
+        let decided = self.explain_decision(act);
+        match path_protection(&self.protected, act) {
             // A rule is the better reason.
             Some(kept) if decided.verdict != Verdict::Deny => denied(kept),
             Some(_) | None => decided,
@@ -159,92 +190,159 @@ impl Explained<'_> {
     }
 
     /// What the judge decides about everything that a call has decided which does this.
-    fn decided(&self, act: &Deed<'_>) -> Told {
+    fn explain_decision(&self, act: &Action<'_>) -> ExplanationReport {
         let mut told = match act {
             // Reading is no effect: what rules deny of it is among the protected paths.
-            Deed::Read(_) => {
-                let Evaluation { finding, steps, .. } = self.policy.evaluate(self.judge.mode(), self.tool.id(), act.clone());
-                Some(told(act, finding.verdict, &finding, act, steps))
+            Action::Read(_) => {
+                let ActionEvaluation { finding, steps, .. } =
+                    self.policy.evaluate(self.authorizer.mode(), self.tool.id(), act.clone());
+                Some(report(act, finding.verdict, &finding, act, steps))
             }
-            Deed::Command(_) | Deed::Write(_) | Deed::Fetch { .. } | Deed::Use => None,
+            Action::Command(_) | Action::Write(_) | Action::Fetch { .. } | Action::Use => None,
         };
-        for effect in self.tool.decided_effects(effect(act)) {
-            let explanation = self.judge.explain(self.tool.id(), &effect);
-            let Some(Evaluation { act: by, finding, steps }) = explanation.decisive() else { continue };
-            let next = self::told(act, explanation.outcome.verdict(), finding, by, steps.clone());
+        for effect in self.tool.decided_effects(effect_of(act)) {
+            let explanation = self.authorizer.explain(self.tool.id(), &effect);
+            let Some(ActionEvaluation { action: by, finding, steps }) = explanation.decisive()
+            else {
+                continue;
+            };
+            let next = self::report(act, explanation.outcome.verdict(), finding, by, steps.clone());
             // The first of the strictest.
             if told.as_ref().is_none_or(|told| next.verdict > told.verdict) {
                 told = Some(next);
             }
         }
-        told.unwrap_or_else(|| Told {
-            act: act.to_string(),
+        told.unwrap_or_else(|| ExplanationReport {
+            action: act.to_string(),
             verdict: Verdict::Allow,
-            why: "running it needs no approval; what it then does is decided act by act (--command, --read, --write, --fetch).".to_owned(),
-            change: "`use = \"ask\"` or \"deny\" under `[tools]` of a policy file.".to_owned(),
-            place: None,
+            reason: "running it needs no approval; what it then does is decided act by act \
+                (--command, --read, --write, --fetch)."
+                .to_owned(),
+            remedy: "`use = \"ask\"` or \"deny\" under `[tools]` of a policy file.".to_owned(),
+            location: None,
             steps: Vec::new(),
         })
     }
 }
 
 /// The effect of an act, as a tool would ask for it.
-fn effect(act: &Deed<'_>) -> Option<Effect> {
+fn effect_of(act: &Action<'_>) -> Option<Effect> {
     match act {
-        Deed::Use | Deed::Read(_) => None,
-        Deed::Command(line) => Some(Effect::Command { line: (*line).to_owned(), directory: WorkspacePath::root() }),
-        Deed::Write(path) => {
-            let after = Content { size: 0, digest: String::new() };
-            let change = |path: &WorkspacePath| Change { path: path.clone(), act: Act::Create { after }, diff: None };
-            Some(Effect::Write { changes: Changes::new(path.map(change).into_iter().collect()), confirm: false })
+        Action::Use | Action::Read(_) => None,
+        Action::Command(line) => {
+            Some(Effect::Command { line: (*line).to_owned(), directory: WorkspacePath::root() })
         }
-        Deed::Fetch { host, method } => {
-            Some(Effect::Fetch { method: (*method).to_owned(), host: (*host).clone(), url: format!("https://{host}/") })
+        Action::Write(path) => {
+            let after = ContentDigest { size: 0, digest: String::new() };
+            let change = |path: &WorkspacePath| FileChange {
+                path: path.clone(),
+                kind: ChangeKind::Create { after },
+                diff: None,
+            };
+            Some(Effect::Write {
+                changes: ChangeSet::new(path.map(change).into_iter().collect()),
+                confirm: false,
+            })
         }
+        Action::Fetch { host, method } => Some(Effect::Fetch {
+            method: (*method).to_owned(),
+            host: (*host).clone(),
+            url: format!("https://{host}/"),
+        }),
     }
 }
 
 /// A finding about the act `by` that decides on `act`.
-fn told(act: &Deed<'_>, verdict: Verdict, finding: &Finding, by: &Deed<'_>, steps: Vec<Step>) -> Told {
-    let is_confirmation = *by == Deed::Use && finding.verdict != Verdict::Allow;
-    let why = match &finding.because {
-        Because::Mode(_) | Because::Reading if is_confirmation => "the tool itself asks to be confirmed before every call.".to_owned(),
-        Because::Mode(_) | Because::Reading | Because::Rule(_) | Because::Perhaps(_) | Because::NotListed(..) | Because::Listed(_) => {
-            let whole = if is_confirmation && *act != Deed::Use { "each call is confirmed: " } else { "" };
-            format!("{whole}{}.", finding.why())
+fn report(
+    act: &Action<'_>,
+    verdict: Verdict,
+    finding: &ReasonedVerdict,
+    by: &Action<'_>,
+    steps: Vec<DecisionStep>,
+) -> ExplanationReport {
+    let is_confirmation = *by == Action::Use && finding.verdict != Verdict::Allow;
+    let why = match &finding.reason {
+        VerdictReason::Mode(_) | VerdictReason::Reading if is_confirmation => {
+            "the tool itself asks to be confirmed before every call.".to_owned()
+        }
+        VerdictReason::Mode(_)
+        | VerdictReason::Reading
+        | VerdictReason::Rule(_)
+        | VerdictReason::Perhaps(_)
+        | VerdictReason::NotListed(..)
+        | VerdictReason::Listed(_) => {
+            let whole = if is_confirmation && *act != Action::Use {
+                "each call is confirmed: "
+            } else {
+                ""
+            };
+            format!("{whole}{}.", finding.describe_reason())
         }
     };
-    Told { act: act.to_string(), verdict, why, change: finding.what_would_change_it(by), place: finding.place().cloned(), steps }
+    ExplanationReport {
+        action: act.to_string(),
+        verdict,
+        reason: why,
+        remedy: finding.remedy(by),
+        location: finding.location().cloned(),
+        steps,
+    }
 }
 
 /// What is not denied yet runs in a sandbox, or is denied for want of one.
-fn in_its_sandbox(told: Told, asked: &Asked, commands: &Commands) -> Told {
-    if !matches!(asked, Asked::Command(_)) || told.verdict == Verdict::Deny {
+fn apply_sandbox(
+    told: ExplanationReport,
+    asked: &ExplainSubject,
+    commands: &CommandSandbox,
+) -> ExplanationReport {
+    if !matches!(asked, ExplainSubject::Command(_)) || told.verdict == Verdict::Deny {
         return told;
     }
-    match (commands.admitted(), &commands.rules().demanded_at) {
+    match (commands.allowed_level(), &commands.rules().required_by) {
         (Err(denial), _) => {
             let change = denial.remedy.unwrap_or_default();
-            Told { verdict: Verdict::Deny, why: denial.reason, change, place: denial.place, ..told }
+            ExplanationReport {
+                verdict: Verdict::Deny,
+                reason: denial.reason,
+                remedy: change,
+                location: denial.place,
+                ..told
+            }
         }
-        (Ok(level), Some(place)) => Told { why: format!("{} It runs in the sandbox `{level}`, as {place} demands.", told.why), ..told },
+        (Ok(level), Some(place)) => ExplanationReport {
+            reason: format!(
+                "{} It runs in the sandbox `{level}`, as {place} demands.",
+                told.reason
+            ),
+            ..told
+        },
         (Ok(_), None) => told,
     }
 }
 
-fn in_words(tool: &Tool, told: &Told) -> String {
+fn describe(tool: &CatalogTool, told: &ExplanationReport) -> String {
     let ask = if told.verdict == Verdict::Ask { " (denied where nobody can be asked)" } else { "" };
-    let mut text =
-        format!("{}: {}: {}{ask}\n  because    {}\n  to change  {}", tool.declared.name, told.act, told.verdict, told.why, told.change);
+    let mut text = format!(
+        "{}: {}: {}{ask}\n  because    {}\n  to change  {}",
+        tool.declaration.name, told.action, told.verdict, told.reason, told.remedy
+    );
     if let Some((last, before)) = told.steps.split_last() {
-        let before: String = before.iter().map(|step| format!("{}: no; ", step.check.in_words())).collect();
-        text += &format!("\n  checked    {before}{}: yes", last.check.in_words());
+        let before: String =
+            before.iter().map(|step| format!("{}: no; ", step.check.describe())).collect();
+        text += &format!("\n  checked    {before}{}: yes", last.check.describe());
     }
-    shown::block(&text)
+    terminal_escape::escape_text(&text)
 }
 
-fn as_json(tool: &Tool, told: &Told) -> String {
-    let Told { act, verdict, why, change, place, steps } = told;
-    json!({"tool": tool.declared.name, "act": act, "verdict": verdict, "why": why, "change": change, "place": place, "steps": steps})
+fn to_json(tool: &CatalogTool, told: &ExplanationReport) -> String {
+    let ExplanationReport {
+        action: act,
+        verdict,
+        reason: why,
+        remedy: change,
+        location: place,
+        steps,
+    } = told;
+    json!({"tool": tool.declaration.name, "act": act, "verdict": verdict, "why": why, "change": change, "place": place, "steps": steps})
         .to_string()
 }

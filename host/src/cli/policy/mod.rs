@@ -3,17 +3,17 @@
 mod args;
 mod check;
 mod explain;
-mod lacking;
+mod missing_permission;
 mod settings;
 mod show;
 
 pub(super) use args::PolicyArgs;
 use args::PolicyCommand;
 
-use super::args::Common;
-use super::error::Done;
+use super::args::CommonArgs;
+use super::error::CommandResult;
 
-pub(super) fn run(common: &Common, command: PolicyCommand) -> Done {
+pub(super) fn run(common: &CommonArgs, command: PolicyCommand) -> CommandResult {
     match command {
         PolicyCommand::Show { lists } => show::run(common, lists),
         PolicyCommand::Check { file } => check::run(common, file.as_deref()),

@@ -4,156 +4,207 @@ use std::time::Duration;
 
 use console::style;
 
-use super::count;
-use crate::agent::Outcome;
-use crate::agent::events::{Tier, View};
-use crate::conversation::{Call, ResultStatus, ToolResult};
-use crate::shown;
+use super::count_noun;
+use crate::agent::RequestOutcome;
+use crate::agent::events::{Tier, ToolView};
+use crate::conversation::{ResultStatus, ToolCall, ToolResult};
+use crate::terminal_escape;
 
 /// Lines of a write's result that are shown; the model sees all of it.
-const PREVIEW_LINES: usize = 8;
+const MAX_PREVIEW_LINES: usize = 8;
 /// Lines of a diff that are shown.
-const DIFF_LINES: usize = 40;
+const MAX_DIFF_LINES: usize = 40;
 /// Of one line.
-const MOST_CHARS: usize = 200;
+const MAX_LINE_CHARS: usize = 200;
 /// Lines of a result that says why something was not done.
-const REASON_LINES: usize = 4;
+const MAX_REASON_LINES: usize = 4;
 
 /// A call that has its result.
-pub(in crate::cli) struct Finished<'a> {
-    pub(in crate::cli) call: &'a Call,
+pub(in crate::cli) struct FinishedCall<'a> {
+    pub(in crate::cli) call: &'a ToolCall,
     pub(in crate::cli) tier: Option<Tier>,
     pub(in crate::cli) summary: &'a str,
     pub(in crate::cli) result: &'a ToolResult,
-    pub(in crate::cli) view: Option<&'a View>,
+    pub(in crate::cli) view: Option<&'a ToolView>,
     pub(in crate::cli) duration: Duration,
 }
 
-impl Finished<'_> {
+impl FinishedCall<'_> {
     /// One line, and below it what there is to see.
     pub(in crate::cli) fn lines(&self) -> Vec<String> {
         let status = self.result.status;
         let mark = match status {
             ResultStatus::Ok => style("✓").green(),
             ResultStatus::Error => style("✗").red(),
-            ResultStatus::Rejected | ResultStatus::NotRun | ResultStatus::Interrupted => style("–").yellow(),
+            ResultStatus::Rejected | ResultStatus::NotRun | ResultStatus::Interrupted => {
+                style("–").yellow()
+            }
         };
         let facts = match (status, self.tier) {
             (ResultStatus::Rejected, _) => "rejected".to_owned(),
-            (_, None) => format!("not run, {}", duration_in_words(self.duration)),
-            (_, Some(tier)) => format!("{}, {}", tier.name(), duration_in_words(self.duration)),
+            (_, None) => format!("not run, {}", format_duration(self.duration)),
+            (_, Some(tier)) => format!("{}, {}", tier.name(), format_duration(self.duration)),
         };
         let facts = style(facts).dim().for_stderr();
-        let mut lines = vec![format!("  {} {}  {facts}", mark.for_stderr(), what(self.call, self.summary))];
+        let mut lines = vec![format!(
+            "  {} {}  {facts}",
+            mark.for_stderr(),
+            describe_call(self.call, self.summary)
+        )];
         lines.extend(match (status, self.view) {
-            (ResultStatus::Ok, Some(View::Diff(text))) => diff(text),
-            (ResultStatus::Ok, Some(View::Text(text))) => preview(text, PREVIEW_LINES),
-            (ResultStatus::Ok, Some(View::Table { header, rows })) => preview(&table(header, rows), DIFF_LINES),
-            (ResultStatus::Ok, None) if self.tier == Some(Tier::Write) => preview(&self.result.text(), PREVIEW_LINES),
+            (ResultStatus::Ok, Some(ToolView::Diff(text))) => diff_lines(text),
+            (ResultStatus::Ok, Some(ToolView::Text(text))) => {
+                preview_lines(text, MAX_PREVIEW_LINES)
+            }
+            (ResultStatus::Ok, Some(ToolView::Table { header, rows })) => {
+                preview_lines(&format_table(header, rows), MAX_DIFF_LINES)
+            }
+            (ResultStatus::Ok, None) if self.tier == Some(Tier::Write) => {
+                preview_lines(&self.result.text(), MAX_PREVIEW_LINES)
+            }
             (ResultStatus::Ok, None) => Vec::new(),
             // Whose words those are has just typed them.
             (ResultStatus::Rejected, _) => Vec::new(),
-            (ResultStatus::Error | ResultStatus::NotRun | ResultStatus::Interrupted, _) => preview(&self.result.text(), REASON_LINES),
+            (ResultStatus::Error | ResultStatus::NotRun | ResultStatus::Interrupted, _) => {
+                preview_lines(&self.result.text(), MAX_REASON_LINES)
+            }
         });
         lines
     }
 }
 
 /// A call in a few words.
-pub(in crate::cli) fn what(call: &Call, summary: &str) -> String {
-    format!("{} {}", shown::line(&call.name, 64), shown::line(summary, 80))
+pub(in crate::cli) fn describe_call(call: &ToolCall, summary: &str) -> String {
+    format!(
+        "{} {}",
+        terminal_escape::escape_line(&call.name, 64),
+        terminal_escape::escape_line(summary, 80)
+    )
 }
 
-/// What there is to wait for: the calls that run, each with its id, or the model, of which text may be coming in.
-pub(in crate::cli) fn waiting_for(running: &[(String, String)], is_answering: bool) -> String {
+/// What there is to wait for: the calls that run, each with its id, or the model, of which text may
+/// be coming in.
+pub(in crate::cli) fn describe_wait(running: &[(String, String)], is_answering: bool) -> String {
     match running {
         [] if is_answering => "answering".to_owned(),
         [] => "thinking".to_owned(),
         [(_, one)] => one.clone(),
-        many => many.iter().map(|(_, what)| what.split(' ').next().unwrap_or_default()).collect::<Vec<_>>().join(", "),
+        many => many
+            .iter()
+            .map(|(_, what)| what.split(' ').next().unwrap_or_default())
+            .collect::<Vec<_>>()
+            .join(", "),
     }
 }
 
 /// A request that is sent again.
-pub(in crate::cli) fn retry(attempt: u32, pause: Duration, reason: &str) -> String {
-    let words = format!("{}; attempt {} in {:.1} s", shown::line(reason, 300), attempt + 1, pause.as_secs_f64());
+pub(in crate::cli) fn retry_line(attempt: u32, pause: Duration, reason: &str) -> String {
+    let words = format!(
+        "{}; attempt {} in {:.1} s",
+        terminal_escape::escape_line(reason, 300),
+        attempt + 1,
+        pause.as_secs_f64()
+    );
     format!("{} {words}", style("!").yellow().for_stderr())
 }
 
 /// The oldest part of the conversation became a summary.
-pub(in crate::cli) fn summarised(turns: usize, before: u64, after: u64) -> String {
-    let facts = format!("  a summary now stands for {}: about {before} tokens became {after}", count(turns, "turn"));
+pub(in crate::cli) fn compaction_line(turns: usize, before: u64, after: u64) -> String {
+    let facts = format!(
+        "  a summary now stands for {}: about {before} tokens became {after}",
+        count_noun(turns, "turn")
+    );
     style(facts).dim().for_stderr().to_string()
 }
 
 /// Why a request ended without an answer, or before its work was done.
-pub(in crate::cli) fn problem(outcome: &Outcome) -> Option<String> {
+pub(in crate::cli) fn outcome_error(outcome: &RequestOutcome) -> Option<String> {
     Some(match outcome {
-        Outcome::Answered { .. } => return None,
-        Outcome::Limit { turns, .. } => {
-            format!("stopped after {} with calls", count(usize::try_from(*turns).unwrap_or(usize::MAX), "turn"))
+        RequestOutcome::Answered { .. } => return None,
+        RequestOutcome::Limit { turns, .. } => {
+            format!(
+                "stopped after {} with calls",
+                count_noun(usize::try_from(*turns).unwrap_or(usize::MAX), "turn")
+            )
         }
-        Outcome::Empty => "the model gave no answer, twice in a row".to_owned(),
-        Outcome::Rejected => "stopped because you rejected a call".to_owned(),
-        Outcome::Aborted => "stopped".to_owned(),
-        Outcome::TimedOut { seconds } => {
-            format!("stopped at the time limit of {seconds} s (`--timeout`, or `timeout_seconds` in the configuration)")
+        RequestOutcome::Empty => "the model gave no answer, twice in a row".to_owned(),
+        RequestOutcome::Rejected => "stopped because you rejected a call".to_owned(),
+        RequestOutcome::Aborted => "stopped".to_owned(),
+        RequestOutcome::TimedOut { seconds } => {
+            format!(
+                "stopped at the time limit of {seconds} s (`--timeout`, or `timeout_seconds` in \
+                    the configuration)"
+            )
         }
-        Outcome::ProviderError { message } => format!("the model did not answer: {message}"),
-        Outcome::Overflow { message } => message.clone(),
-        Outcome::InternalError { message } => format!("an error of cofferdam itself, please report it: {message}"),
+        RequestOutcome::ProviderError { message } => format!("the model did not answer: {message}"),
+        RequestOutcome::Overflow { message } => message.clone(),
+        RequestOutcome::InternalError { message } => {
+            format!("an error of cofferdam itself, please report it: {message}")
+        }
     })
 }
 
 /// Something the user should know.
-pub(in crate::cli) fn notice(text: &str) -> String {
-    format!("{} {}", style("!").yellow().for_stderr(), shown::line(text, 400))
+pub(in crate::cli) fn notice_line(text: &str) -> String {
+    format!("{} {}", style("!").yellow().for_stderr(), terminal_escape::escape_line(text, 400))
 }
 
-fn preview(text: &str, most: usize) -> Vec<String> {
-    let text = shown::block(text);
+fn preview_lines(text: &str, most: usize) -> Vec<String> {
+    let text = terminal_escape::escape_text(text);
     let all = text.lines().count();
     let dim = |line: String| style(line).dim().for_stderr().to_string();
-    let shown = text.lines().take(most).map(|line| dim(format!("      {}", cut(line))));
-    let more = (all > most).then(|| dim(more(all - most)));
+    let shown = text.lines().take(most).map(|line| dim(format!("      {}", truncate_line(line))));
+    let more = (all > most).then(|| dim(omitted_lines(all - most)));
     shown.chain(more).collect()
 }
 
 /// So much of a line as is shown of one.
-fn cut(line: &str) -> String {
-    let cut: String = line.chars().take(MOST_CHARS).collect();
+fn truncate_line(line: &str) -> String {
+    let cut: String = line.chars().take(MAX_LINE_CHARS).collect();
     if cut.len() < line.len() { format!("{cut}…") } else { cut }
 }
 
-fn diff(text: &str) -> Vec<String> {
-    let text = shown::block(text);
+fn diff_lines(text: &str) -> Vec<String> {
+    let text = terminal_escape::escape_text(text);
     let styled = |line: &str| match line.chars().next() {
         Some('+') => style(line.to_owned()).green(),
         Some('-') => style(line.to_owned()).red(),
         _ => style(line.to_owned()).dim(),
     };
-    let shown = text.lines().take(DIFF_LINES).map(|line| format!("      {}", styled(&cut(line)).for_stderr()));
-    let left = text.lines().count().saturating_sub(DIFF_LINES);
-    shown.chain((left > 0).then(|| more(left))).collect()
+    let shown = text
+        .lines()
+        .take(MAX_DIFF_LINES)
+        .map(|line| format!("      {}", styled(&truncate_line(line)).for_stderr()));
+    let left = text.lines().count().saturating_sub(MAX_DIFF_LINES);
+    shown.chain((left > 0).then(|| omitted_lines(left))).collect()
 }
 
-fn more(lines: usize) -> String {
+fn omitted_lines(lines: usize) -> String {
     format!("      … {lines} more line{}", if lines == 1 { "" } else { "s" })
 }
 
-fn table(header: &[String], rows: &[Vec<String>]) -> String {
+fn format_table(header: &[String], rows: &[Vec<String>]) -> String {
     let all = std::iter::once(header).chain(rows.iter().map(Vec::as_slice));
     let widths: Vec<usize> = (0..header.len())
-        .map(|column| all.clone().filter_map(|row| row.get(column)).map(|cell| console::measure_text_width(cell)).max().unwrap_or_default())
+        .map(|column| {
+            all.clone()
+                .filter_map(|row| row.get(column))
+                .map(|cell| console::measure_text_width(cell))
+                .max()
+                .unwrap_or_default()
+        })
         .collect();
     let row = |cells: &[String]| {
-        let padded = cells.iter().zip(&widths).map(|(cell, width)| console::pad_str(cell, *width, console::Alignment::Left, None));
+        let padded = cells
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| console::pad_str(cell, *width, console::Alignment::Left, None));
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     all.map(row).collect::<Vec<_>>().join("\n")
 }
 
-fn duration_in_words(duration: Duration) -> String {
+fn format_duration(duration: Duration) -> String {
     match duration.as_micros() {
         0 => "at once".to_owned(),
         1..1000 => format!("{} µs", duration.as_micros()),
@@ -169,35 +220,67 @@ mod tests {
     #[test]
     fn a_table_is_padded_by_what_is_seen() {
         let header = ["name".to_owned(), "n".to_owned()];
-        let rows = [vec!["grüße".to_owned(), "1".to_owned()], vec!["日本".to_owned(), "20".to_owned()]];
-        assert_eq!(table(&header, &rows), "name   n\ngrüße  1\n日本   20");
+        let rows =
+            [vec!["grüße".to_owned(), "1".to_owned()], vec!["日本".to_owned(), "20".to_owned()]];
+        assert_eq!(format_table(&header, &rows), "name   n\ngrüße  1\n日本   20");
     }
 
     #[test]
     fn a_rejected_call_is_one_line_and_a_failed_one_says_why() {
-        let call = Call { id: crate::conversation::CallId::new("c"), name: "bash".into(), arguments: "{}".into() };
-        let lines = |status, text: &str| {
-            let result = ToolResult::with(status, text);
-            let finished =
-                Finished { call: &call, tier: Some(Tier::Write), summary: "ls", result: &result, view: None, duration: Duration::ZERO };
-            finished.lines().iter().map(|line| console::strip_ansi_codes(line).into_owned()).collect::<Vec<_>>()
+        let call = ToolCall {
+            id: crate::conversation::CallId::new("c"),
+            name: "bash".into(),
+            arguments: "{}".into(),
         };
-        assert_eq!(lines(ResultStatus::Rejected, "The user's words:\nno"), ["  – bash ls  rejected"]);
+        let lines = |status, text: &str| {
+            let result = ToolResult::new(status, text);
+            let finished = FinishedCall {
+                call: &call,
+                tier: Some(Tier::Write),
+                summary: "ls",
+                result: &result,
+                view: None,
+                duration: Duration::ZERO,
+            };
+            finished
+                .lines()
+                .iter()
+                .map(|line| console::strip_ansi_codes(line).into_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            lines(ResultStatus::Rejected, "The user's words:\nno"),
+            ["  – bash ls  rejected"]
+        );
         let failed = lines(ResultStatus::Error, "1\n2\n3\n4\n5");
-        assert_eq!(failed, ["  ✗ bash ls  write, at once", "      1", "      2", "      3", "      4", "      … 1 more line"]);
+        assert_eq!(
+            failed,
+            [
+                "  ✗ bash ls  write, at once",
+                "      1",
+                "      2",
+                "      3",
+                "      4",
+                "      … 1 more line"
+            ]
+        );
     }
 
     #[test]
     fn the_model_is_not_said_to_think_while_it_answers() {
         let running = |what: &str| ("c1".to_owned(), what.to_owned());
-        assert_eq!([waiting_for(&[], false), waiting_for(&[], true)], ["thinking", "answering"]);
-        assert_eq!(waiting_for(&[running("bash ls")], true), "bash ls");
-        assert_eq!(waiting_for(&[running("bash ls"), running("grep x")], false), "bash, grep");
+        assert_eq!(
+            [describe_wait(&[], false), describe_wait(&[], true)],
+            ["thinking", "answering"]
+        );
+        assert_eq!(describe_wait(&[running("bash ls")], true), "bash ls");
+        assert_eq!(describe_wait(&[running("bash ls"), running("grep x")], false), "bash, grep");
     }
 
     #[test]
     fn durations_read_well() {
-        let words = [0, 40, 12_000, 3_400_000].map(|micros| duration_in_words(Duration::from_micros(micros)));
+        let words =
+            [0, 40, 12_000, 3_400_000].map(|micros| format_duration(Duration::from_micros(micros)));
         assert_eq!(words, ["at once", "40 µs", "12 ms", "3.4 s"]);
     }
 }

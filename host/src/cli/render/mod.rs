@@ -1,100 +1,103 @@
-//! Showing what happens, in one of three ways. Watching never fails and never changes what happens.
+//! Showing what happens, in one of three ways. Watching never fails and never changes what happens
+//!
 
-mod flow;
 mod json;
 pub(super) mod lines;
 mod text;
+mod word_wrap;
 
 use std::sync::Mutex;
 
-use super::args::Output;
-use crate::agent::events::{Event, Observer};
+use super::args::OutputFormat;
+use crate::agent::events::{AgentEvent, Observer};
 use crate::session::SessionId;
 
-pub(super) use json::{CallSummary, count, not_started, report};
+pub(super) use json::{CallSummary, build_report, count_noun, not_started};
 
 /// Shows events.
-pub(super) struct Renderer {
-    face: Mutex<Face>,
+pub(super) struct EventRenderer {
+    style: Mutex<OutputStyle>,
 }
 
-enum Face {
-    Text(text::Text),
+enum OutputStyle {
+    Text(text::TextRenderer),
     /// Nothing until the end; the calls are collected for the report.
     Json(Vec<CallSummary>),
-    StreamJson(Vec<CallSummary>, json::EventLines),
+    StreamJson(Vec<CallSummary>, json::JsonEventLines),
 }
 
 /// While this lives, nothing moves on the screen.
-pub(super) struct Paused<'a> {
-    renderer: &'a Renderer,
+pub(super) struct PausedProgress<'a> {
+    renderer: &'a EventRenderer,
 }
 
-impl Renderer {
+impl EventRenderer {
     /// For a run of this session; `None` if it is not recorded.
-    pub(super) fn new(output: Output, session: Option<&SessionId>) -> Self {
+    pub(super) fn new(output: OutputFormat, session: Option<&SessionId>) -> Self {
         let face = match output {
-            Output::Text => Face::Text(text::Text::new()),
-            Output::Json => Face::Json(Vec::new()),
-            Output::StreamJson => Face::StreamJson(Vec::new(), json::EventLines::of(session.cloned())),
+            OutputFormat::Text => OutputStyle::Text(text::TextRenderer::new()),
+            OutputFormat::Json => OutputStyle::Json(Vec::new()),
+            OutputFormat::StreamJson => {
+                OutputStyle::StreamJson(Vec::new(), json::JsonEventLines::new(session.cloned()))
+            }
         };
-        Self { face: Mutex::new(face) }
+        Self { style: Mutex::new(face) }
     }
 
     /// Takes the spinner away for a dialog.
-    pub(super) fn pause(&self) -> Paused<'_> {
-        if let Face::Text(text) = &mut *self.face() {
+    pub(super) fn pause(&self) -> PausedProgress<'_> {
+        if let OutputStyle::Text(text) = &mut *self.lock_style() {
             text.pause();
         }
-        Paused { renderer: self }
+        PausedProgress { renderer: self }
     }
 
     /// The calls that were seen, for the report.
     pub(super) fn calls(&self) -> Vec<CallSummary> {
-        match &*self.face() {
-            Face::Text(text) => text.calls().to_vec(),
-            Face::Json(calls) | Face::StreamJson(calls, _) => calls.clone(),
+        match &*self.lock_style() {
+            OutputStyle::Text(text) => text.calls().to_vec(),
+            OutputStyle::Json(calls) | OutputStyle::StreamJson(calls, _) => calls.clone(),
         }
     }
 
-    fn face(&self) -> std::sync::MutexGuard<'_, Face> {
-        self.face.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock_style(&self) -> std::sync::MutexGuard<'_, OutputStyle> {
+        self.style.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-impl Drop for Paused<'_> {
+impl Drop for PausedProgress<'_> {
     fn drop(&mut self) {
-        if let Face::Text(text) = &mut *self.renderer.face() {
+        if let OutputStyle::Text(text) = &mut *self.renderer.lock_style() {
             text.resume();
         }
     }
 }
 
-impl Observer for Renderer {
-    fn observe(&self, event: &Event<'_>) {
-        match &mut *self.face() {
-            Face::Text(text) => text.observe(event),
-            Face::Json(calls) => {
-                calls.extend(CallSummary::of(event));
+impl Observer for EventRenderer {
+    fn observe(&self, event: &AgentEvent<'_>) {
+        match &mut *self.lock_style() {
+            OutputStyle::Text(text) => text.observe(event),
+            OutputStyle::Json(calls) => {
+                calls.extend(CallSummary::from_event(event));
                 // The one object at the end has no room for it.
-                if let Event::Notice(text) = event {
-                    super::print::stderr_line(&crate::shown::line(text, 400));
+                if let AgentEvent::Notice(text) = event {
+                    super::print::eprint_line(&crate::terminal_escape::escape_line(text, 400));
                 }
             }
-            Face::StreamJson(calls, lines) => {
-                calls.extend(CallSummary::of(event));
-                if let Some(line) = lines.line(event) {
-                    super::print::stdout_line(&line.to_string());
+            OutputStyle::StreamJson(calls, lines) => {
+                calls.extend(CallSummary::from_event(event));
+                if let Some(line) = lines.event_line(event) {
+                    super::print::print_line(&line.to_string());
                 }
             }
         }
     }
 
     fn is_live(&self) -> bool {
-        match &*self.face() {
-            Face::Text(text) => text.is_live(),
-            Face::Json(_) => false,
-            Face::StreamJson(..) => true,
+        match &*self.lock_style() {
+            OutputStyle::Text(text) => text.is_live(),
+            OutputStyle::Json(_) => false,
+            OutputStyle::StreamJson(..) => true,
         }
     }
 }

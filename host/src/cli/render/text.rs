@@ -1,37 +1,39 @@
-//! For people: the model's text as it comes, a line for each call, and a spinner while there is something to wait for.
+//! For people: the model's text as it comes, a line for each call, and a spinner while there is
+//! something to wait for.
 //!
-//! Standard output gets the answer and nothing else when it is not a terminal; what happens goes to standard error.
+//! Standard output gets the answer and nothing else when it is not a terminal; what happens goes to
+//! standard error.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::flow::Flow;
 use super::json::CallSummary;
-use super::lines::{self, Finished};
-use crate::agent::Outcome;
-use crate::agent::events::{Event, Fitting};
-use crate::agent::ports::Delta;
-use crate::cli::print::{can_be_drawn_on, stderr_line, stdout_line, stdout_piece};
+use super::lines::{self, FinishedCall};
+use super::word_wrap::WordWrap;
+use crate::agent::RequestOutcome;
+use crate::agent::events::{AgentEvent, ContextFitting};
+use crate::agent::ports::ResponseDelta;
+use crate::cli::print::{eprint_line, print_line, print_text, supports_cursor};
 use crate::cli::wrap;
-use crate::shown;
+use crate::terminal_escape;
 
-pub(super) struct Text {
+pub(super) struct TextRenderer {
     /// The model's text, if it is shown as it comes.
-    live: Option<Flow>,
+    live: Option<WordWrap>,
     spinner: Option<ProgressBar>,
     running: Vec<(String, String)>,
     /// The live text so far of this turn.
-    streamed: String,
+    streamed_text: String,
     /// Whether the final answer went by as live text.
     answer_shown: bool,
     calls: Vec<CallSummary>,
 }
 
-impl Text {
+impl TextRenderer {
     pub(super) fn new() -> Self {
-        let spinner = can_be_drawn_on().then(|| {
+        let spinner = supports_cursor().then(|| {
             let spinner = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner:.dim} {wide_msg:.dim}") {
                 spinner.set_style(style.tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ "));
@@ -39,10 +41,10 @@ impl Text {
             spinner
         });
         Self {
-            live: std::io::stdout().is_terminal().then(|| Flow::new(wrap::size().0)),
+            live: std::io::stdout().is_terminal().then(|| WordWrap::new(wrap::terminal_size().0)),
             spinner,
             running: Vec::new(),
-            streamed: String::new(),
+            streamed_text: String::new(),
             answer_shown: false,
             calls: Vec::new(),
         }
@@ -65,113 +67,146 @@ impl Text {
     }
 
     pub(super) fn resume(&mut self) {
-        self.spin();
+        self.show_spinner();
     }
 
-    pub(super) fn observe(&mut self, event: &Event<'_>) {
-        self.calls.extend(CallSummary::of(event));
+    pub(super) fn observe(&mut self, event: &AgentEvent<'_>) {
+        self.calls.extend(CallSummary::from_event(event));
         match event {
-            Event::TurnStarted { .. } => self.spin(),
-            Event::Delta(Delta::Text(text)) => self.text(text),
-            Event::Delta(Delta::Reasoning(_) | Delta::CallBegun(_))
-            | Event::RequestStarted { .. }
-            | Event::CallsProposed(_)
-            | Event::SubAgentTurn { .. }
-            | Event::Discarded { .. }
-            | Event::TurnFinished(_) => {}
-            Event::Delta(Delta::Retry { attempt, pause, reason }) => {
-                self.say(&lines::retry(*attempt, *pause, reason));
+            AgentEvent::TurnStarted { .. } => self.show_spinner(),
+            AgentEvent::Delta(ResponseDelta::Text(text)) => self.write_text(text),
+            AgentEvent::Delta(ResponseDelta::Reasoning(_) | ResponseDelta::ToolCallStart(_))
+            | AgentEvent::RequestStarted { .. }
+            | AgentEvent::CallsRequested(_)
+            | AgentEvent::SubAgentTurn { .. }
+            | AgentEvent::Discarded { .. }
+            | AgentEvent::TurnFinished(_) => {}
+            AgentEvent::Delta(ResponseDelta::Retry { attempt, pause, reason }) => {
+                self.print_line(&lines::retry_line(*attempt, *pause, reason));
             }
-            Event::Fitting(Fitting::Pruned(_)) => {}
-            Event::Fitting(Fitting::Summarising) => {
+            AgentEvent::ContextFitting(ContextFitting::Pruned(_)) => {}
+            AgentEvent::ContextFitting(ContextFitting::Summarising) => {
                 if let Some(spinner) = &self.spinner {
                     spinner.set_message("summarising the conversation");
                 }
             }
-            Event::Fitting(Fitting::Summarised { summary, tokens: (before, after), .. }) => {
-                self.say(&lines::summarised(summary.turns, *before, *after));
+            AgentEvent::ContextFitting(ContextFitting::Summarised {
+                summary,
+                tokens: (before, after),
+                ..
+            }) => {
+                self.print_line(&lines::compaction_line(summary.turns, *before, *after));
             }
-            Event::CallStarted { call, summary, .. } => {
-                self.running.push((call.id.to_string(), lines::what(call, summary)));
-                self.spin();
+            AgentEvent::CallStarted { call, summary, .. } => {
+                self.running.push((call.id.to_string(), lines::describe_call(call, summary)));
+                self.show_spinner();
             }
-            Event::CallProgress { call, message } => {
+            AgentEvent::CallProgress { call, message } => {
                 if let Some(spinner) = &self.spinner {
-                    spinner.set_message(format!("{}: {}", shown::line(&call.name, 64), shown::line(message, 200)));
+                    spinner.set_message(format!(
+                        "{}: {}",
+                        terminal_escape::escape_line(&call.name, 64),
+                        terminal_escape::escape_line(message, 200)
+                    ));
                 }
             }
-            Event::CallFinished { call, tier, summary, result, view, duration, remembered: _, denied: _, exit_code: _ } => {
-                self.finished(&Finished { call, tier: *tier, summary, result, view: *view, duration: *duration });
+            AgentEvent::CallFinished {
+                call,
+                tier,
+                summary,
+                result,
+                view,
+                duration,
+                state_delta: _,
+                denied: _,
+                exit_code: _,
+            } => {
+                self.print_call(&FinishedCall {
+                    call,
+                    tier: *tier,
+                    summary,
+                    result,
+                    view: *view,
+                    duration: *duration,
+                });
             }
-            Event::Answered(_) => {
+            AgentEvent::Answered(_) => {
                 self.answer_shown = self.is_live();
                 self.finish_text();
             }
-            Event::Notice(text) => self.say(&lines::notice(text)),
-            Event::RequestFinished { outcome } => self.end(outcome),
+            AgentEvent::Notice(text) => self.print_line(&lines::notice_line(text)),
+            AgentEvent::RequestFinished { outcome } => self.finish_request(outcome),
         }
     }
 
-    fn text(&mut self, text: &str) {
-        if !self.is_live() || (self.streamed.is_empty() && text.trim().is_empty()) {
+    fn write_text(&mut self, text: &str) {
+        if !self.is_live() || (self.streamed_text.is_empty() && text.trim().is_empty()) {
             return;
         }
-        if self.streamed.is_empty() {
-            self.clear();
+        if self.streamed_text.is_empty() {
+            self.clear_spinner();
         }
-        self.streamed.push_str(text);
+        self.streamed_text.push_str(text);
         if let Some(flow) = &mut self.live {
-            stdout_piece(&flow.push(text));
+            print_text(&flow.push(text));
         }
     }
 
     fn finish_text(&mut self) {
         if let Some(flow) = &mut self.live {
-            stdout_piece(&flow.finish());
+            print_text(&flow.finish());
         }
-        if !self.streamed.is_empty() && !self.streamed.ends_with('\n') {
-            stdout_piece("\n");
+        if !self.streamed_text.is_empty() && !self.streamed_text.ends_with('\n') {
+            print_text("\n");
         }
-        self.streamed.clear();
+        self.streamed_text.clear();
     }
 
-    fn finished(&mut self, finished: &Finished<'_>) {
+    fn print_call(&mut self, finished: &FinishedCall<'_>) {
         let id = finished.call.id.to_string();
         self.running.retain(|(running, _)| *running != id);
         for line in finished.lines() {
-            self.say(&line);
+            self.print_line(&line);
         }
-        self.spin();
+        self.show_spinner();
     }
 
-    fn end(&mut self, outcome: &Outcome) {
-        let shown_already = self.answer_shown || !self.streamed.is_empty();
+    fn finish_request(&mut self, outcome: &RequestOutcome) {
+        let shown_already = self.answer_shown || !self.streamed_text.is_empty();
         self.finish_text();
-        self.clear();
+        self.clear_spinner();
         if let Some(text) = outcome.text()
             && !shown_already
             && !text.is_empty()
         {
-            let text = self.live.as_mut().map_or_else(|| text.to_owned(), |flow| flow.push(text) + &flow.finish());
-            stdout_line(text.strip_suffix('\n').unwrap_or(&text));
+            let text = self
+                .live
+                .as_mut()
+                .map_or_else(|| text.to_owned(), |flow| flow.push(text) + &flow.finish());
+            print_line(text.strip_suffix('\n').unwrap_or(&text));
         }
-        let Some(problem) = lines::problem(outcome) else { return };
-        let hint = if matches!(outcome, Outcome::Limit { .. }) { "; raise --max-tool-iterations to let it go on" } else { "" };
-        stderr_line(&format!("cofferdam: {}{hint}", shown::block(&problem)));
+        let Some(problem) = lines::outcome_error(outcome) else { return };
+        let hint = if matches!(outcome, RequestOutcome::Limit { .. }) {
+            "; raise --max-tool-iterations to let it go on"
+        } else {
+            ""
+        };
+        eprint_line(&format!("cofferdam: {}{hint}", terminal_escape::escape_text(&problem)));
     }
 
-    fn say(&mut self, line: &str) {
+    fn print_line(&mut self, line: &str) {
         self.finish_text();
         match &self.spinner {
-            Some(spinner) if !spinner.is_finished() => spinner.suspend(|| stderr_line(line)),
-            Some(_) | None => stderr_line(line),
+            Some(spinner) if !spinner.is_finished() => spinner.suspend(|| eprint_line(line)),
+            Some(_) | None => eprint_line(line),
         }
     }
 
-    /// Waits for what comes next. It is drawn over the row that the cursor is in, so that text comes to its end first.
-    fn spin(&mut self) {
+    /// Waits for what comes next. It is drawn over the row that the cursor is in, so that text
+    /// comes to its end first.
+    fn show_spinner(&mut self) {
         self.finish_text();
-        let message = lines::waiting_for(&self.running, false);
+        let message = lines::describe_wait(&self.running, false);
         if let Some(spinner) = &self.spinner {
             spinner.reset();
             spinner.set_message(message);
@@ -179,7 +214,7 @@ impl Text {
         }
     }
 
-    fn clear(&mut self) {
+    fn clear_spinner(&mut self) {
         if let Some(spinner) = &self.spinner {
             spinner.disable_steady_tick();
             spinner.finish_and_clear();

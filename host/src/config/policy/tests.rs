@@ -4,16 +4,19 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::*;
-use crate::policy::{Deed, Mode, Verdict};
+use crate::policy::{Action, ApprovalMode, Verdict};
 
-struct Machine {
+struct TestMachine {
     folder: tempfile::TempDir,
-    owner: Owner,
+    owner: PolicyFileOwner,
 }
 
-impl Machine {
+impl TestMachine {
     fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), owner: Owner::user(rustix::process::geteuid().as_raw()) }
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            owner: PolicyFileOwner::from_uid(rustix::process::geteuid().as_raw()),
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -31,10 +34,10 @@ impl Machine {
         self
     }
 
-    fn places(&self) -> PolicyPlaces {
+    fn places(&self) -> PolicyPaths {
         fs::create_dir_all(self.path("project")).unwrap();
         let project = Some(self.path("project").canonicalize().unwrap());
-        PolicyPlaces {
+        PolicyPaths {
             system: (self.path("etc/policy.toml"), self.owner),
             user: self.path("user.toml"),
             project,
@@ -47,7 +50,12 @@ impl Machine {
     }
 
     fn on_ls(&self) -> Verdict {
-        self.places().load(None).unwrap().policy.find(Mode::Ask, "bash".into(), &Deed::Command("ls")).verdict
+        self.places()
+            .load(None)
+            .unwrap()
+            .policy
+            .verdict(ApprovalMode::Ask, "bash".into(), &Action::Command("ls"))
+            .verdict
     }
 }
 
@@ -56,14 +64,26 @@ const PROJECT_FILE: &str = "project/.cofferdam/policy.toml";
 
 #[test]
 fn files_that_are_not_there_say_nothing() {
-    let loaded = Machine::new().places().load(None).unwrap();
-    let states: Vec<_> = loaded.sources.iter().map(|source| (source.level, source.state == SourceState::Absent)).collect();
-    assert_eq!(states, [(Level::System, true), (Level::User, true), (Level::User, false), (Level::Project, true)]);
+    let loaded = TestMachine::new().places().load(None).unwrap();
+    let states: Vec<_> = loaded
+        .sources
+        .iter()
+        .map(|source| (source.level, source.state == SourceState::Absent))
+        .collect();
+    assert_eq!(
+        states,
+        [
+            (PolicyLevel::System, true),
+            (PolicyLevel::User, true),
+            (PolicyLevel::User, false),
+            (PolicyLevel::Project, true)
+        ]
+    );
 }
 
 #[test]
 fn the_system_file_belongs_to_its_owner_alone() {
-    let machine = Machine::new();
+    let machine = TestMachine::new();
     machine.write("etc/policy.toml", ALLOW).mode("etc", 0o755);
     assert_eq!(machine.on_ls(), Verdict::Allow);
     machine.mode("etc/policy.toml", 0o664);
@@ -73,13 +93,17 @@ fn the_system_file_belongs_to_its_owner_alone() {
     machine.mode("etc/policy.toml", 0o644).mode("etc", 0o777);
     assert!(machine.problem().contains("etc: others can write here"), "{}", machine.problem());
     machine.mode("etc", 0o755);
-    let somebody_else = Machine { owner: Owner::user(4321), ..machine };
-    assert!(somebody_else.problem().contains("has to belong to user 4321"), "{}", somebody_else.problem());
+    let somebody_else = TestMachine { owner: PolicyFileOwner::from_uid(4321), ..machine };
+    assert!(
+        somebody_else.problem().contains("has to belong to user 4321"),
+        "{}",
+        somebody_else.problem()
+    );
 }
 
 #[test]
 fn the_system_file_is_no_link_and_not_below_one() {
-    let machine = Machine::new();
+    let machine = TestMachine::new();
     machine.write("elsewhere/policy.toml", ALLOW);
     fs::create_dir(machine.path("etc")).unwrap();
     symlink(machine.path("elsewhere/policy.toml"), machine.path("etc/policy.toml")).unwrap();
@@ -91,9 +115,13 @@ fn the_system_file_is_no_link_and_not_below_one() {
 
 #[test]
 fn what_is_no_file_or_cannot_be_read_stops_everything() {
-    let machine = Machine::new();
+    let machine = TestMachine::new();
     fs::create_dir(machine.path("user.toml")).unwrap();
-    assert!(machine.problem().contains("user.toml: this policy is not a file"), "{}", machine.problem());
+    assert!(
+        machine.problem().contains("user.toml: this policy is not a file"),
+        "{}",
+        machine.problem()
+    );
     fs::remove_dir(machine.path("user.toml")).unwrap();
     fs::write(machine.path("user.toml"), [0xff, 0xfe]).unwrap();
     assert!(machine.problem().contains("cannot be read"), "{}", machine.problem());
@@ -121,23 +149,29 @@ fn a_link_to_a_policy_that_does_not_exist_stops_everything() {
         ("nowhere", "project/.cofferdam"),
     ];
     for (target, link) in dangling {
-        let machine = Machine::new();
+        let machine = TestMachine::new();
         machine.places();
         symlink(machine.path("nowhere.toml"), machine.path("link.toml")).unwrap();
         fs::create_dir_all(machine.path(link).parent().unwrap()).unwrap();
         symlink(machine.path(target), machine.path(link)).unwrap();
-        assert!(machine.problem().contains("so nothing runs") || machine.problem().contains("is a link"), "{link}: {}", machine.problem());
+        assert!(
+            machine.problem().contains("so nothing runs")
+                || machine.problem().contains("is a link"),
+            "{link}: {}",
+            machine.problem()
+        );
     }
-    let machine = Machine::new();
+    let machine = TestMachine::new();
     symlink(machine.path("nowhere"), machine.path("config")).unwrap();
-    let places = PolicyPlaces { user: machine.path("config/cofferdam/policy.toml"), ..machine.places() };
+    let places =
+        PolicyPaths { user: machine.path("config/cofferdam/policy.toml"), ..machine.places() };
     let problem = places.load(None).expect_err("it is refused").to_string();
     assert!(problem.contains("config is a link to a directory that does not exist"), "{problem}");
 }
 
 #[test]
 fn a_fifo_in_place_of_a_policy_holds_nothing_up() {
-    let machine = Machine::new();
+    let machine = TestMachine::new();
     fs::create_dir_all(machine.path("project/.cofferdam")).unwrap();
     for name in ["user.toml", PROJECT_FILE] {
         let made = std::process::Command::new("mkfifo").arg(machine.path(name)).status().unwrap();
@@ -149,12 +183,12 @@ fn a_fifo_in_place_of_a_policy_holds_nothing_up() {
 
 #[test]
 fn a_project_counts_once_its_very_content_was_trusted() {
-    let machine = Machine::new();
+    let machine = TestMachine::new();
     machine.write(PROJECT_FILE, ALLOW);
     assert_eq!(machine.on_ls(), Verdict::Ask);
     let places = machine.places();
     let file = places.project_file().unwrap().unwrap();
-    Trust::change(&places.trust, |trust| trust.add(&file.path, &file.digest)).unwrap();
+    PolicyTrustStore::update(&places.trust, |trust| trust.add(&file.path, &file.digest)).unwrap();
     assert_eq!(machine.on_ls(), Verdict::Allow);
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&places.trust), mode(places.trust.parent().unwrap())), (0o600, 0o700));
@@ -163,18 +197,29 @@ fn a_project_counts_once_its_very_content_was_trusted() {
     assert_eq!(machine.on_ls(), Verdict::Ask);
     machine.write(PROJECT_FILE, ALLOW);
     fs::rename(machine.path("project"), machine.path("copy")).unwrap();
-    let copy = PolicyPlaces { project: Some(machine.path("copy").canonicalize().unwrap()), ..places.clone() };
-    assert_eq!(copy.load(None).unwrap().policy.find(Mode::Ask, "bash".into(), &Deed::Command("ls")).verdict, Verdict::Ask);
+    let copy = PolicyPaths {
+        project: Some(machine.path("copy").canonicalize().unwrap()),
+        ..places.clone()
+    };
+    assert_eq!(
+        copy.load(None)
+            .unwrap()
+            .policy
+            .verdict(ApprovalMode::Ask, "bash".into(), &Action::Command("ls"))
+            .verdict,
+        Verdict::Ask
+    );
     fs::rename(machine.path("copy"), machine.path("project")).unwrap();
     assert_eq!(machine.on_ls(), Verdict::Allow);
-    let revoke = || Trust::change(&places.trust, |trust| trust.revoke(&file.path)).unwrap();
+    let revoke =
+        || PolicyTrustStore::update(&places.trust, |trust| trust.revoke(&file.path)).unwrap();
     assert!(revoke() && !revoke());
     assert_eq!(machine.on_ls(), Verdict::Ask);
 }
 
 #[test]
 fn a_broken_project_file_stops_everything_and_an_untrusted_one_tightens() {
-    let machine = Machine::new();
+    let machine = TestMachine::new();
     machine.write(PROJECT_FILE, "[commands]\ndeny = [\"ls\"]");
     assert_eq!(machine.on_ls(), Verdict::Deny);
     machine.write(PROJECT_FILE, "[commands]\nallow = 1");
@@ -183,7 +228,7 @@ fn a_broken_project_file_stops_everything_and_an_untrusted_one_tightens() {
 
 #[test]
 fn a_project_file_is_a_file_of_the_project() {
-    let machine = Machine::new();
+    let machine = TestMachine::new();
     machine.write("outside/policy.toml", ALLOW);
     machine.places();
     symlink(machine.path("outside"), machine.path("project/.cofferdam")).unwrap();
@@ -196,19 +241,21 @@ fn a_project_file_is_a_file_of_the_project() {
 
 #[test]
 fn trust_that_others_could_have_written_is_none() {
-    let machine = Machine::new();
+    let machine = TestMachine::new();
     machine.write(PROJECT_FILE, ALLOW);
     machine.write("state/trust.json", r#"{"version": 1, "trusted": {}}"#);
     assert!(machine.problem().contains("nobody else's"), "{}", machine.problem());
     machine.mode("state/trust.json", 0o600);
     assert_eq!(machine.on_ls(), Verdict::Ask);
-    machine.write("state/trust.json", r#"{"version": 2, "trusted": {}}"#).mode("state/trust.json", 0o600);
+    machine
+        .write("state/trust.json", r#"{"version": 2, "trusted": {}}"#)
+        .mode("state/trust.json", 0o600);
     assert!(machine.problem().contains("format 2"), "{}", machine.problem());
 }
 
 #[test]
 fn profiles_are_chosen_by_the_user_and_by_the_system() {
-    let machine = Machine::new();
+    let machine = TestMachine::new();
     machine.write("etc/policy.toml", "profile = \"locked-down\"").mode("etc", 0o755);
     machine.write("user.toml", "profile = \"develop\"");
     let names = |chosen| {
@@ -220,16 +267,30 @@ fn profiles_are_chosen_by_the_user_and_by_the_system() {
             .map(|source| (source.level, source.name))
             .collect::<Vec<_>>()
     };
-    let system = (Level::System, "profile locked-down".to_owned());
-    assert_eq!(names(None), [system.clone(), (Level::User, "profile develop".to_owned())]);
-    assert_eq!(names(Some(Profile::ReadOnly)), [system, (Level::User, "profile read-only".to_owned())]);
+    let system = (PolicyLevel::System, "profile locked-down".to_owned());
+    assert_eq!(names(None), [system.clone(), (PolicyLevel::User, "profile develop".to_owned())]);
+    assert_eq!(
+        names(Some(PolicyProfile::ReadOnly)),
+        [system, (PolicyLevel::User, "profile read-only".to_owned())]
+    );
     // A choice of one's own replaces one's own profile, and lifts nothing else.
-    machine.write("user.toml", "profile = \"locked-down\"\nmodes = [\"plan\", \"ask\", \"auto-edit\"]");
-    let forbids = |chosen, mode| machine.places().load(chosen).unwrap().policy.forbids(mode).is_some();
-    for chosen in [None, Some(Profile::Develop)] {
-        assert!(forbids(chosen, Mode::Auto) && forbids(chosen, Mode::AutoEdit), "the system's profile holds: {chosen:?}");
+    machine.write(
+        "user.toml",
+        "profile = \"locked-down\"\nmodes = [\"plan\", \"ask\", \"auto-edit\"]",
+    );
+    let forbids =
+        |chosen, mode| machine.places().load(chosen).unwrap().policy.mode_denied_by(mode).is_some();
+    for chosen in [None, Some(PolicyProfile::Develop)] {
+        assert!(
+            forbids(chosen, ApprovalMode::Auto) && forbids(chosen, ApprovalMode::AutoEdit),
+            "the system's profile holds: {chosen:?}"
+        );
     }
     machine.write("etc/policy.toml", "");
-    assert!(forbids(None, Mode::AutoEdit) && !forbids(Some(Profile::Develop), Mode::AutoEdit), "it is another profile");
-    assert!(forbids(Some(Profile::Develop), Mode::Auto), "the user's own rules hold");
+    assert!(
+        forbids(None, ApprovalMode::AutoEdit)
+            && !forbids(Some(PolicyProfile::Develop), ApprovalMode::AutoEdit),
+        "it is another profile"
+    );
+    assert!(forbids(Some(PolicyProfile::Develop), ApprovalMode::Auto), "the user's own rules hold");
 }

@@ -1,4 +1,5 @@
-//! Which policy files of projects the user trusts: each by its path and its content, so that a changed one is a stranger's.
+//! Which policy files of projects the user trusts: each by its path and its content, so that a
+//! changed one is a stranger's.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -11,17 +12,17 @@ use sha2::{Digest as _, Sha256};
 /// What was trusted, as it is kept in a file for the user alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Trust {
-    version: Version,
+pub struct PolicyTrustStore {
+    version: TrustFormat,
     /// By the absolute path of the file: the SHA-256 of its content.
     trusted: BTreeMap<PathBuf, String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
-struct Version;
+struct TrustFormat;
 
-impl TryFrom<u32> for Version {
+impl TryFrom<u32> for TrustFormat {
     type Error = String;
 
     fn try_from(number: u32) -> Result<Self, String> {
@@ -29,8 +30,8 @@ impl TryFrom<u32> for Version {
     }
 }
 
-impl From<Version> for u32 {
-    fn from(Version: Version) -> Self {
+impl From<TrustFormat> for u32 {
+    fn from(TrustFormat: TrustFormat) -> Self {
         1
     }
 }
@@ -38,15 +39,16 @@ impl From<Version> for u32 {
 /// What was trusted cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use {}, where trust is written down: {problem}", path.display())]
-pub struct TrustError {
+pub struct PolicyTrustError {
     path: PathBuf,
     problem: String,
 }
 
-impl Trust {
-    /// Reads what was trusted; nothing, if the file is not there. A file that somebody else could have written is an error.
-    pub fn read(path: &Path) -> Result<Self, TrustError> {
-        let problem = |problem: String| TrustError { path: path.to_owned(), problem };
+impl PolicyTrustStore {
+    /// Reads what was trusted; nothing, if the file is not there. A file that somebody else could
+    /// have written is an error.
+    pub fn read(path: &Path) -> Result<Self, PolicyTrustError> {
+        let problem = |problem: String| PolicyTrustError { path: path.to_owned(), problem };
         // A FIFO is not waited for.
         let nonblock = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
         let file = match std::fs::File::options().read(true).custom_flags(nonblock).open(path) {
@@ -55,14 +57,22 @@ impl Trust {
             Err(error) => return Err(problem(error.to_string())),
         };
         let metadata = file.metadata().map_err(|error| problem(error.to_string()))?;
-        if !metadata.is_file() || metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o077 != 0 {
-            return Err(problem("it has to be a file, yours and nobody else's to read or write; remove it and trust again".into()));
+        if !metadata.is_file()
+            || metadata.uid() != rustix::process::geteuid().as_raw()
+            || metadata.mode() & 0o077 != 0
+        {
+            return Err(problem(
+                "it has to be a file, yours and nobody else's to read or write; \
+                remove it and trust again"
+                    .into(),
+            ));
         }
-        serde_json::from_reader(io::BufReader::new(file)).map_err(|error| problem(error.to_string()))
+        serde_json::from_reader(io::BufReader::new(file))
+            .map_err(|error| problem(error.to_string()))
     }
 
     /// Whether this file with this content is trusted.
-    pub fn covers(&self, path: &Path, digest: &str) -> bool {
+    pub fn contains(&self, path: &Path, digest: &str) -> bool {
         self.trusted.get(path).is_some_and(|trusted| trusted == digest)
     }
 
@@ -71,12 +81,24 @@ impl Trust {
         self.trusted.iter().map(|(path, digest)| (path.as_path(), digest.as_str()))
     }
 
-    /// Changes what is written down. Another process that does the same waits, so that neither undoes the other's change.
-    pub fn change<T>(path: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, TrustError> {
-        let problem = |error: io::Error| TrustError { path: path.to_owned(), problem: error.to_string() };
+    /// Changes what is written down. Another process that does the same waits, so that neither
+    /// undoes the other's change.
+    pub fn update<T>(
+        path: &Path,
+        change: impl FnOnce(&mut Self) -> T,
+    ) -> Result<T, PolicyTrustError> {
+        let problem = |error: io::Error| PolicyTrustError {
+            path: path.to_owned(),
+            problem: error.to_string(),
+        };
         let folder = path.parent().unwrap_or(Path::new("."));
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(problem)?;
-        let lock = std::fs::File::options().write(true).create(true).truncate(false).mode(0o600).open(path.with_extension("lock"));
+        let lock = std::fs::File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path.with_extension("lock"));
         let lock = lock.map_err(problem)?;
         lock.lock().map_err(problem)?;
         let mut trust = Self::read(path)?;
@@ -99,13 +121,18 @@ impl Trust {
     }
 
     /// Writes it, whole or not at all, for this user alone.
-    fn write(&self, path: &Path) -> Result<(), TrustError> {
-        let problem = |error: io::Error| TrustError { path: path.to_owned(), problem: error.to_string() };
+    fn write(&self, path: &Path) -> Result<(), PolicyTrustError> {
+        let problem = |error: io::Error| PolicyTrustError {
+            path: path.to_owned(),
+            problem: error.to_string(),
+        };
         let folder = path.parent().unwrap_or(Path::new("."));
         let text = serde_json::to_string_pretty(self).map_err(|error| problem(error.into()))?;
         // A temporary file is made for this user alone.
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(problem)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(problem)?;
+        file.write_all(text.as_bytes())
+            .and_then(|()| file.as_file().sync_all())
+            .map_err(problem)?;
         file.persist(path).map(drop).map_err(|error| problem(error.error))
     }
 }

@@ -2,20 +2,30 @@
 
 use serde_json::{Value, json};
 
-use super::request::{self, Shape};
-use super::stream::Stream;
-use crate::agent::ports::{Delta, ModelErrorKind, ModelRequest, ToolChoice};
-use crate::conversation::{Call, CallId, OpenTurn, Reasoning, Response, ResponseBlock, StopReason, Transcript, Usage};
-use crate::model::failure::{Again, Failure, Place};
-use crate::model::sse::Event;
-use crate::model::test_server::{eventful, hello, in_words, shortened, two_tools};
-use crate::model::wire::{Hand, Progress, Wire as _};
+use super::request::{self, RequestShape};
+use super::stream::AnthropicStream;
+use crate::agent::ports::{ModelErrorKind, ModelRequest, ResponseDelta, ToolChoice};
+use crate::conversation::{
+    CallId, ModelReasoning, ModelResponse, OpenTurn, ResponseBlock, StopReason, TokenUsage,
+    ToolCall, Transcript,
+};
+use crate::model::failure::{AttemptFailure, Retryable, ServerEndpoint};
+use crate::model::sse::SseEvent;
+use crate::model::test_server::{
+    describe_delta, empty_request, full_transcript, pruned_transcript, two_tools,
+};
+use crate::model::wire::{DecodeProgress, DeltaSink, StreamDecoder as _};
 
-const SHAPE: Shape<'_> = Shape { model: "claude-x", max_tokens: 1_000, thinks: false, with_thinking: true };
+const SHAPE: RequestShape<'_> = RequestShape {
+    model: "claude-x",
+    max_tokens: 1_000,
+    adaptive_thinking: false,
+    include_thinking: true,
+};
 
 #[test]
 fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
-    let (transcript, tools) = (eventful(), two_tools());
+    let (transcript, tools) = (full_transcript(), two_tools());
     let request = ModelRequest {
         system: "You are careful.",
         conversation: transcript.sent(),
@@ -70,14 +80,15 @@ fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
 #[test]
 fn r055_results_stand_before_text_in_one_message() {
     let mut transcript = Transcript::new();
-    for exchange in &eventful().exchanges()[1..2] {
-        transcript.begin(exchange.prompt());
+    for exchange in &full_transcript().exchanges()[1..2] {
+        transcript.begin_exchange(exchange.prompt());
         transcript.record(exchange.turns()[0].clone());
     }
-    transcript.begin("Never mind.");
-    let body = request::body(&SHAPE, &hello(&transcript));
+    transcript.begin_exchange("Never mind.");
+    let body = request::body(&SHAPE, &empty_request(&transcript));
     let last = body["messages"][2]["content"].as_array().expect("blocks");
-    let kinds: Vec<_> = last.iter().map(|block| block["type"].as_str().unwrap_or_default()).collect();
+    let kinds: Vec<_> =
+        last.iter().map(|block| block["type"].as_str().unwrap_or_default()).collect();
     assert_eq!(kinds, ["tool_result", "tool_result", "tool_result", "text"]);
     assert_eq!(last[3]["cache_control"], json!({"type": "ephemeral"}));
     assert_eq!(body.get("system"), None);
@@ -87,49 +98,64 @@ fn r055_results_stand_before_text_in_one_message() {
 #[test]
 fn r021_ids_of_other_providers_are_written_as_this_one_takes_them() {
     let mut transcript = Transcript::new();
-    transcript.begin("Go.");
-    let call = |id: &str| ResponseBlock::Call(Call { id: CallId::new(id), name: "grep".into(), arguments: "{}".into() });
+    transcript.begin_exchange("Go.");
+    let call = |id: &str| {
+        ResponseBlock::Call(ToolCall {
+            id: CallId::new(id),
+            name: "grep".into(),
+            arguments: "{}".into(),
+        })
+    };
     let blocks = vec![call("functions.grep:0"), call("functions_grep_0"), call("c1")];
-    transcript.record(OpenTurn::new(Response { blocks, ..Response::default() }).expect("it has calls").close("unused"));
-    let messages = request::body(&SHAPE, &hello(&transcript))["messages"].clone();
+    transcript.record(
+        OpenTurn::new(ModelResponse { blocks, ..ModelResponse::default() })
+            .expect("it has calls")
+            .close("unused"),
+    );
+    let messages = request::body(&SHAPE, &empty_request(&transcript))["messages"].clone();
     let ids = |message: usize, key: &str| -> Vec<String> {
         let blocks = messages[message]["content"].as_array().into_iter().flatten();
         blocks.filter_map(|block| block[key].as_str()).map(str::to_owned).collect()
     };
     let written = ids(1, "id");
-    assert!(written[0].starts_with("functions_grep_0_") && written[0] != "functions_grep_0_2", "{written:?}");
+    assert!(
+        written[0].starts_with("functions_grep_0_") && written[0] != "functions_grep_0_2",
+        "{written:?}"
+    );
     assert_eq!(written[1..], ["functions_grep_0", "c1"]);
     assert_eq!(ids(1, "id"), ids(2, "tool_use_id"));
 }
 
 #[test]
 fn r090_thinking_is_asked_for_and_can_be_left_out() {
-    let shape = Shape { thinks: true, with_thinking: false, ..SHAPE };
-    let body = request::body(&shape, &hello(&eventful()));
+    let shape = RequestShape { adaptive_thinking: true, include_thinking: false, ..SHAPE };
+    let body = request::body(&shape, &empty_request(&full_transcript()));
     assert_eq!(body["thinking"], json!({"type": "adaptive", "display": "summarized"}));
     assert!(!body["messages"].to_string().contains("thinking\""));
 }
 
 struct Read {
-    outcome: Result<Response, Failure>,
+    outcome: Result<ModelResponse, AttemptFailure>,
     deltas: Vec<String>,
 }
 
 fn read(events: &[Value]) -> Read {
-    let place = Place { provider: "Anthropic", host: "h".into(), key_name: "K", key: None };
+    let place =
+        ServerEndpoint { provider: "Anthropic", host: "h".into(), key_variable: "K", key: None };
     let mut deltas = Vec::new();
-    let mut on_delta = |delta: Delta<'_>| deltas.push(in_words(delta));
-    let mut hand = Hand::new(&mut on_delta, true);
-    let mut stream = Stream::new(&place);
-    let mut outcome = Ok(Progress::More);
+    let mut on_delta = |delta: ResponseDelta<'_>| deltas.push(describe_delta(delta));
+    let mut hand = DeltaSink::new(&mut on_delta, true);
+    let mut stream = AnthropicStream::new(&place);
+    let mut outcome = Ok(DecodeProgress::More);
     for event in events {
         let data = event.as_str().map_or_else(|| event.to_string(), str::to_owned);
-        outcome = stream.event(&Event { name: String::new(), data, ..Event::default() }, &mut hand);
-        if !matches!(outcome, Ok(Progress::More)) {
+        outcome = stream
+            .decode(&SseEvent { name: String::new(), data, ..SseEvent::default() }, &mut hand);
+        if !matches!(outcome, Ok(DecodeProgress::More)) {
             break;
         }
     }
-    Read { outcome: outcome.and_then(|_| stream.finish()), deltas }
+    Read { outcome: outcome.and_then(|_| stream.finish_reason()), deltas }
 }
 
 fn start(index: u64, block: Value) -> Value {
@@ -190,17 +216,34 @@ fn r082_r090_r091_a_whole_response() {
     events.extend(ending("tool_use"));
     let read = read(&events);
     let response = read.outcome.expect("a response");
-    let calls: Vec<_> = response.calls().map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.as_str())).collect();
+    let calls: Vec<_> = response
+        .calls()
+        .map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.as_str()))
+        .collect();
     assert_eq!(calls, [("a", "read", "{\"p\": 1}"), ("b", "todo", "")]);
     let said = [
-        ResponseBlock::Reasoning(Reasoning::Text { text: "Hm.".into(), signature: Some("sig".into()) }),
-        ResponseBlock::Reasoning(Reasoning::Opaque { data: "opaque".into() }),
+        ResponseBlock::Reasoning(ModelReasoning::Text {
+            text: "Hm.".into(),
+            signature: Some("sig".into()),
+        }),
+        ResponseBlock::Reasoning(ModelReasoning::Opaque { data: "opaque".into() }),
         ResponseBlock::Text("Let me look. ".into()),
     ];
     assert_eq!(response.blocks[..3], said);
     assert_eq!(response.stop, StopReason::Calls);
-    assert_eq!(response.usage, Usage { input: Some(123), output: Some(9), cached_input: Some(100), cache_write: Some(20) });
-    assert_eq!(read.deltas, ["reasoning Hm.", "text Let me", "text  look. ", "call read", "call todo"]);
+    assert_eq!(
+        response.usage,
+        TokenUsage {
+            input: Some(123),
+            output: Some(9),
+            cached_input: Some(100),
+            cache_write: Some(20)
+        }
+    );
+    assert_eq!(
+        read.deltas,
+        ["reasoning Hm.", "text Let me", "text  look. ", "call read", "call todo"]
+    );
 }
 
 #[test]
@@ -212,7 +255,10 @@ fn r090_thinking_that_is_not_shown_keeps_its_signature() {
     ];
     events.extend(ending("end_turn"));
     let read = read(&events);
-    let thought = ResponseBlock::Reasoning(Reasoning::Text { text: String::new(), signature: Some("sig".into()) });
+    let thought = ResponseBlock::Reasoning(ModelReasoning::Text {
+        text: String::new(),
+        signature: Some("sig".into()),
+    });
     assert_eq!(read.outcome.expect("a response").blocks, [thought]);
     assert!(read.deltas.is_empty());
 }
@@ -234,7 +280,11 @@ fn r091_stop_reasons() {
         events.extend(ending(reason));
         let response = read(&events).outcome.expect(reason);
         assert_eq!(response.stop, expected, "{reason}");
-        assert_eq!(response.usage, Usage { output: Some(9), ..Usage::default() }, "unknown, not zero");
+        assert_eq!(
+            response.usage,
+            TokenUsage { output: Some(9), ..TokenUsage::default() },
+            "unknown, not zero"
+        );
     }
 }
 
@@ -281,19 +331,25 @@ fn r083_a_response_that_does_not_end_is_an_error() {
 
 #[test]
 fn r084_errors_inside_the_stream() {
-    let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+    let error =
+        json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
     let failure = read(&[error]).outcome.expect_err("an error");
-    assert_eq!((failure.kind, failure.again), (ModelErrorKind::Unavailable, Again::Perhaps(None)));
+    assert_eq!((failure.kind, failure.retry), (ModelErrorKind::Unavailable, Retryable::Yes(None)));
     let orphan = delta(7, json!({"type": "text_delta", "text": "x"}));
     let twins = [start(0, json!({"type": "text"})), start(0, json!({"type": "text"}))];
-    for events in [&[json!("not json")][..], &[orphan], &twins, &[json!({"type": "content_block_start"})]] {
+    for events in
+        [&[json!("not json")][..], &[orphan], &twins, &[json!({"type": "content_block_start"})]]
+    {
         assert_eq!(read(events).outcome.expect_err("an error").kind, ModelErrorKind::Malformed);
     }
 }
 
 #[test]
 fn r082_arguments_that_come_at_once() {
-    let mut events = vec![start(0, json!({"type": "tool_use", "id": "a", "name": "read", "input": {"p": 1}})), stop(0)];
+    let mut events = vec![
+        start(0, json!({"type": "tool_use", "id": "a", "name": "read", "input": {"p": 1}})),
+        stop(0),
+    ];
     events.extend(ending("tool_use"));
     let response = read(&events).outcome.expect("a response");
     assert_eq!(response.calls().next().map(|call| call.arguments.as_str()), Some("{\"p\":1}"));
@@ -301,15 +357,21 @@ fn r082_arguments_that_come_at_once() {
 
 #[test]
 fn r065_r070_a_summary_is_context_of_the_users_side_and_an_old_result_a_placeholder() {
-    let body = request::body(&SHAPE, &hello(&shortened()));
+    let body = request::body(&SHAPE, &empty_request(&pruned_transcript()));
     let messages = body["messages"].as_array().expect("messages");
-    let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str().unwrap_or_default()).collect();
+    let roles: Vec<_> =
+        messages.iter().map(|message| message["role"].as_str().unwrap_or_default()).collect();
     assert_eq!(roles, ["user", "assistant", "user", "assistant", "user"]);
     let first = messages[0]["content"].as_array().expect("blocks");
-    assert!(first[0]["text"].as_str().is_some_and(|text| text.starts_with("[Context from the host") && text.contains("\n\nIt began.\n\n")));
+    assert!(first[0]["text"].as_str().is_some_and(
+        |text| text.starts_with("[Context from the host") && text.contains("\n\nIt began.\n\n")
+    ));
     assert_eq!((first.len(), &first[1]["text"]), (2, &json!("One.")));
-    let left_out = json!([{"type": "text", "text": crate::conversation::PLACEHOLDER}]);
-    assert_eq!(messages[2]["content"][0], json!({"type": "tool_result", "tool_use_id": "c_2", "content": left_out}));
+    let left_out = json!([{"type": "text", "text": crate::conversation::PRUNED_PLACEHOLDER}]);
+    assert_eq!(
+        messages[2]["content"][0],
+        json!({"type": "tool_result", "tool_use_id": "c_2", "content": left_out})
+    );
     assert_eq!(messages[2]["content"][1], json!({"type": "text", "text": "Two."}));
 }
 
@@ -318,11 +380,22 @@ fn r130_texts_of_one_response_stand_apart_where_they_are_shown_and_where_they_ar
     let text = |index: u64, begins: &str| start(index, json!({"type": "text", "text": begins}));
     let piece = |index: u64, text: &str| delta(index, json!({"type": "text_delta", "text": text}));
     let thought = start(1, json!({"type": "thinking", "thinking": "Hm.", "signature": "sig"}));
-    let mut events =
-        vec![text(0, ""), piece(0, "Let me"), piece(0, " look."), stop(0), thought, stop(1), text(2, ""), piece(2, "It is 4.\n")];
+    let mut events = vec![
+        text(0, ""),
+        piece(0, "Let me"),
+        piece(0, " look."),
+        stop(0),
+        thought,
+        stop(1),
+        text(2, ""),
+        piece(2, "It is 4.\n"),
+    ];
     events.extend([stop(2), text(3, "Done."), stop(3), text(4, ""), stop(4)]);
     events.extend(ending("end_turn"));
     let read = read(&events);
     assert_eq!(read.outcome.expect("it is whole").text(), "Let me look.\n\nIt is 4.\nDone.");
-    assert_eq!(read.deltas.iter().filter_map(|heard| heard.strip_prefix("text ")).collect::<String>(), "Let me look.\n\nIt is 4.\nDone.");
+    assert_eq!(
+        read.deltas.iter().filter_map(|heard| heard.strip_prefix("text ")).collect::<String>(),
+        "Let me look.\n\nIt is 4.\nDone."
+    );
 }

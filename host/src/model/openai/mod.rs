@@ -1,5 +1,5 @@
-//! Chat completions: OpenAI itself and the many servers that speak its format (Ollama, vLLM, llama.cpp, LM Studio,
-//! OpenRouter).
+//! Chat completions: OpenAI itself and the many servers that speak its format (Ollama, vLLM,
+//! llama.cpp, LM Studio, OpenRouter).
 
 mod request;
 pub(super) mod stream;
@@ -12,105 +12,123 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::http::Line;
-use super::wire::Hand;
-use crate::agent::ports::{Delta, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest};
-use crate::conversation::Response;
+use super::http::Transport;
+use super::wire::DeltaSink;
+use crate::agent::ports::{
+    LanguageModel, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ResponseDelta,
+};
+use crate::conversation::ModelResponse;
 
 /// A model behind an address that speaks chat completions.
 #[derive(Debug)]
-pub(super) struct OpenAi {
+pub(super) struct ChatModel {
     pub(super) info: ModelInfo,
-    pub(super) line: Line,
-    pub(super) dialect: Dialect,
-    pub(super) refused: RefusedKeys,
+    pub(super) transport: Transport,
+    pub(super) dialect: ChatDialect,
+    pub(super) rejected_keys: RefusedKeys,
 }
 
-/// Keys that this server has refused, and is not sent again. What they ask for is good to have, and no request fails for it.
+/// Keys that this server has refused, and is not sent again. What they ask for is good to have, and
+/// no request fails for it.
 #[derive(Debug, Default)]
 pub(super) struct RefusedKeys {
     /// The one that asks for usage: Mistral's API and older versions of Azure's do not know it.
     usage: AtomicBool,
-    /// The one that takes thinking back to where it came from: whoever else serves that model may not know it.
+    /// The one that takes thinking back to where it came from: whoever else serves that model may
+    /// not know it.
     thinking: AtomicBool,
 }
 
 impl RefusedKeys {
     /// Notes a key that was refused; says whether one was that had been sent.
-    fn note(&self, error: &ModelError, sent: &Value) -> bool {
+    fn record(&self, error: &ModelError, sent: &Value) -> bool {
         let is_refused = |key: &str| {
             error.kind == ModelErrorKind::Rejected
                 && error.partial_text.is_empty()
                 && error.message.contains(key)
                 && request::has_key(sent, key)
         };
-        if is_refused(request::USAGE) {
+        if is_refused(request::USAGE_KEY) {
             return !self.usage.swap(true, Ordering::Relaxed);
         }
-        is_refused(request::THINKING) && !self.thinking.swap(true, Ordering::Relaxed)
+        is_refused(request::THINKING_KEY) && !self.thinking.swap(true, Ordering::Relaxed)
     }
 
-    fn leave_out(&self, body: &mut Value) {
+    fn remove_from(&self, body: &mut Value) {
         if self.usage.load(Ordering::Relaxed) {
-            request::remove_key(body, request::USAGE);
+            request::remove_key(body, request::USAGE_KEY);
         }
         if self.thinking.load(Ordering::Relaxed) {
-            request::remove_key(body, request::THINKING);
+            request::remove_key(body, request::THINKING_KEY);
         }
     }
 }
 
 /// In what one server differs from another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Dialect {
+pub(super) struct ChatDialect {
     /// It is OpenAI itself.
     pub(super) is_openai: bool,
     /// It takes pictures in user messages.
-    pub(super) takes_pictures: bool,
+    pub(super) accepts_images: bool,
     /// It knows the limit on output by its new name.
-    pub(super) has_new_limit: bool,
-    /// It is a model of Mistral, whose servers and chat templates are strict: an id has nine letters or digits, and no message of
-    /// the user comes right after a result.
+    pub(super) uses_max_completion_tokens: bool,
+    /// It is a model of Mistral, whose servers and chat templates are strict: an id has nine
+    /// letters or digits, and no message of the user comes right after a result.
     pub(super) is_mistral: bool,
     /// It refuses turns with calls that come back without their thinking.
-    pub(super) wants_reasoning_back: bool,
+    pub(super) requires_reasoning: bool,
     /// How hard to think, if it was configured.
     pub(super) reasoning_effort: Option<String>,
     /// How much to write at most, if it was configured.
     pub(super) max_output: Option<u64>,
 }
 
-impl Dialect {
-    pub(super) fn of(model: &str, is_openai: bool) -> Self {
+impl ChatDialect {
+    pub(super) fn for_model(model: &str, is_openai: bool) -> Self {
         // DeepSeek and Kimi demand it; their names stay recognisable whoever serves them.
         let name = model.to_lowercase();
-        let is_of = |families: &[&str]| !is_openai && families.iter().any(|family| name.contains(family));
+        let is_of =
+            |families: &[&str]| !is_openai && families.iter().any(|family| name.contains(family));
         Self {
             is_openai,
-            takes_pictures: is_openai,
-            has_new_limit: is_openai,
-            is_mistral: is_of(&["mistral", "mixtral", "ministral", "magistral", "devstral", "codestral", "pixtral", "voxtral"]),
-            wants_reasoning_back: is_of(&["deepseek", "kimi"]),
+            accepts_images: is_openai,
+            uses_max_completion_tokens: is_openai,
+            is_mistral: is_of(&[
+                "mistral",
+                "mixtral",
+                "ministral",
+                "magistral",
+                "devstral",
+                "codestral",
+                "pixtral",
+                "voxtral",
+            ]),
+            requires_reasoning: is_of(&["deepseek", "kimi"]),
             reasoning_effort: None,
             max_output: None,
         }
     }
 
-    /// How hard to think. These models think by default, and chat completions lets them call tools only if they do
-    /// not (<https://developers.openai.com/api/docs/models/gpt-6-sol>, November 2026).
-    fn effort(&self, model: &str, has_tools: bool) -> Option<&str> {
-        const TOOLS_WITHOUT_THINKING: [&str; 6] = ["gpt-5.4", "gpt-5.5", "gpt-5.6", "gpt-6-sol", "gpt-6-luna", "gpt-6-astra"];
-        let must_not_think = self.is_openai && has_tools && TOOLS_WITHOUT_THINKING.iter().any(|prefix| model.starts_with(prefix));
+    /// How hard to think. These models think by default, and chat completions lets them call tools
+    /// only if they do not (<https://developers.openai.com/api/docs/models/gpt-6-sol>, November
+    /// 2026).
+    fn effective_effort(&self, model: &str, has_tools: bool) -> Option<&str> {
+        const TOOLS_WITHOUT_THINKING: [&str; 6] =
+            ["gpt-5.4", "gpt-5.5", "gpt-5.6", "gpt-6-sol", "gpt-6-luna", "gpt-6-astra"];
+        let must_not_think = self.is_openai
+            && has_tools
+            && TOOLS_WITHOUT_THINKING.iter().any(|prefix| model.starts_with(prefix));
         self.reasoning_effort.as_deref().or(must_not_think.then_some("none"))
     }
 
     /// OpenAI's newer models refuse the old key; other servers know only the old one.
     fn max_output_key(&self) -> &'static str {
-        if self.has_new_limit { "max_completion_tokens" } else { "max_tokens" }
+        if self.uses_max_completion_tokens { "max_completion_tokens" } else { "max_tokens" }
     }
 }
 
-impl Model for OpenAi {
+impl LanguageModel for ChatModel {
     fn info(&self) -> &ModelInfo {
         &self.info
     }
@@ -118,16 +136,25 @@ impl Model for OpenAi {
     fn respond<'a>(
         &'a self,
         request: ModelRequest<'a>,
-        on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
+        on_delta: &'a mut (dyn FnMut(ResponseDelta<'_>) + Send),
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Response, ModelError>> {
+    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
         Box::pin(async move {
             loop {
                 let mut body = request::body(&self.info.model, &request, &self.dialect);
-                self.refused.leave_out(&mut body);
-                let hand = Hand::new(on_delta, request.is_shown_live);
-                match self.line.ask(&body, || stream::Stream::new(self.line.place()), hand, cancel).await {
-                    Err(error) if self.refused.note(&error, &body) => {}
+                self.rejected_keys.remove_from(&mut body);
+                let hand = DeltaSink::new(on_delta, request.is_shown_live);
+                match self
+                    .transport
+                    .request(
+                        &body,
+                        || stream::ChatCompletionStream::new(self.transport.endpoint()),
+                        hand,
+                        cancel,
+                    )
+                    .await
+                {
+                    Err(error) if self.rejected_keys.record(&error, &body) => {}
                     outcome => return outcome,
                 }
             }

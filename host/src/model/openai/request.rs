@@ -1,31 +1,41 @@
 //! A request in the form of OpenAI's chat completions, which many servers understand.
 //!
 //! Choices where the format leaves some:
-//! - A tool message holds text only. Pictures follow as one user message after the results of their turn, where the
-//!   server is known to take pictures; elsewhere a line of text says what was left out, since a picture that a server
-//!   refuses would make every later request fail too.
-//! - Strict servers of Mistral's models get ids in their own form, and a placeholder of the assistant between a result and the user.
+//! - A tool message holds text only. Pictures follow as one user message after the results of their
+//!   turn, where the server is known to take pictures; elsewhere a line of text says what was left
+//!   out, since a picture that a server refuses would make every later request fail too.
+//! - Strict servers of Mistral's models get ids in their own form, and a placeholder of the
+//!   assistant between a result and the user.
 //! - There is no mark for an error: the text of one begins with `Error:`.
-//! - `tool_choice` is left out unless it is `none`: `auto` is the default, and some servers refuse to be told.
+//! - `tool_choice` is left out unless it is `none`: `auto` is the default, and some servers refuse
+//!   to be told.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::Dialect;
+use super::ChatDialect;
 use crate::agent::ports::{ModelRequest, ToolChoice};
-use crate::conversation::{AnsweredCall, Block, Call, CallId, Reasoning, Sent, ToolResult, Turn};
-use crate::model::wire::{no_pictures, wire_arguments, wire_name, wire_schema, wire_summary, wire_text};
+use crate::conversation::{
+    AnsweredCall, AssistantTurn, CallId, ModelReasoning, SentTranscript, ToolCall, ToolResult,
+    TurnContentBlock,
+};
+use crate::model::wire::{
+    image_unsupported, wire_arguments, wire_name, wire_schema, wire_summary, wire_text,
+};
 use crate::model::wire_ids::short_id;
 
 /// The key that asks for usage at the end of a stream.
-pub(super) const USAGE: &str = "stream_options";
+pub(super) const USAGE_KEY: &str = "stream_options";
 /// The key of a message that holds what the assistant thought.
-pub(super) const THINKING: &str = "reasoning_content";
+pub(super) const THINKING_KEY: &str = "reasoning_content";
 
 /// Whether a body, or one of its messages, has this key.
 pub(super) fn has_key(body: &Value, key: &str) -> bool {
-    body.get(key).is_some() || body["messages"].as_array().is_some_and(|messages| messages.iter().any(|message| message.get(key).is_some()))
+    body.get(key).is_some()
+        || body["messages"]
+            .as_array()
+            .is_some_and(|messages| messages.iter().any(|message| message.get(key).is_some()))
 }
 
 /// Removes a key from a body and from its messages.
@@ -45,13 +55,13 @@ pub(super) fn remove_key(body: &mut Value, key: &str) {
 const NO_ANSWER: &str = "(No answer.)";
 
 /// The body of the request.
-pub(super) fn body(model: &str, request: &ModelRequest<'_>, dialect: &Dialect) -> Value {
+pub(super) fn body(model: &str, request: &ModelRequest<'_>, dialect: &ChatDialect) -> Value {
     let mut body = json!({
         "model": model,
         "messages": messages(request, dialect),
         "stream": true,
     });
-    body[USAGE] = json!({"include_usage": true});
+    body[USAGE_KEY] = json!({"include_usage": true});
     if !request.tools.is_empty() {
         body["tools"] = request
             .tools
@@ -67,7 +77,7 @@ pub(super) fn body(model: &str, request: &ModelRequest<'_>, dialect: &Dialect) -
             body["tool_choice"] = "none".into();
         }
     }
-    if let Some(effort) = dialect.effort(model, !request.tools.is_empty()) {
+    if let Some(effort) = dialect.effective_effort(model, !request.tools.is_empty()) {
         body["reasoning_effort"] = effort.into();
     }
     if let Some(max) = dialect.max_output {
@@ -76,89 +86,99 @@ pub(super) fn body(model: &str, request: &ModelRequest<'_>, dialect: &Dialect) -
     body
 }
 
-fn messages(request: &ModelRequest<'_>, dialect: &Dialect) -> Vec<Value> {
-    let mut messages = Messages { parts_results: dialect.is_mistral, ..Messages::default() };
+fn messages(request: &ModelRequest<'_>, dialect: &ChatDialect) -> Vec<Value> {
+    let mut messages =
+        ChatMessages { separates_results: dialect.is_mistral, ..ChatMessages::default() };
     if !request.system.trim().is_empty() {
-        messages.all.push(json!({"role": "system", "content": request.system}));
+        messages.finished.push(json!({"role": "system", "content": request.system}));
     }
     add_conversation(&mut messages, request.conversation, dialect);
     if let Some(note) = request.note {
-        messages.say(note);
+        messages.push_user_text(note);
     }
     messages.finish()
 }
 
-fn add_conversation(messages: &mut Messages, conversation: Sent<'_>, dialect: &Dialect) {
+fn add_conversation(
+    messages: &mut ChatMessages,
+    conversation: SentTranscript<'_>,
+    dialect: &ChatDialect,
+) {
     if let Some(summary) = conversation.summary() {
-        messages.say(&wire_summary(summary));
+        messages.push_user_text(&wire_summary(summary));
     }
     for (prompt, turns) in conversation.exchanges() {
-        messages.say(prompt);
+        messages.push_user_text(prompt);
         for turn in turns {
-            messages.add(assistant(turn.turn(), dialect));
+            messages.push(assistant_message(turn.turn(), dialect));
             let mut pictures = Vec::new();
             for (call, answer) in turn.results() {
-                messages.add(result(call, answer, dialect, &mut pictures));
+                messages.push(result_message(call, answer, dialect, &mut pictures));
             }
-            messages.user.extend(pictures);
+            messages.pending_user.extend(pictures);
         }
     }
 }
 
-/// The messages so far, and the user's words that are not a message yet: adjacent ones become one.
+/// The messages so far, and the user's words that are not a message yet: adjacent ones become one
+///
 #[derive(Default)]
-struct Messages {
-    all: Vec<Value>,
-    user: Vec<Value>,
+struct ChatMessages {
+    finished: Vec<Value>,
+    pending_user: Vec<Value>,
     /// Whether a message of the assistant parts results from what the user says next.
-    parts_results: bool,
+    separates_results: bool,
 }
 
-impl Messages {
-    fn say(&mut self, text: &str) {
-        self.user.push(json!({"type": "text", "text": text}));
+impl ChatMessages {
+    fn push_user_text(&mut self, text: &str) {
+        self.pending_user.push(json!({"type": "text", "text": text}));
     }
 
-    fn add(&mut self, message: Value) {
+    fn push(&mut self, message: Value) {
         self.flush();
-        self.all.push(message);
+        self.finished.push(message);
     }
 
     fn flush(&mut self) {
-        let parts = std::mem::take(&mut self.user);
+        let parts = std::mem::take(&mut self.pending_user);
         if parts.is_empty() {
             return;
         }
-        if self.parts_results && self.all.last().is_some_and(|last| last["role"] == "tool") {
-            self.all.push(json!({"role": "assistant", "content": NO_ANSWER}));
+        if self.separates_results && self.finished.last().is_some_and(|last| last["role"] == "tool")
+        {
+            self.finished.push(json!({"role": "assistant", "content": NO_ANSWER}));
         }
-        let texts: Option<Vec<&str>> = parts.iter().map(|part| part.get("text").and_then(Value::as_str)).collect();
-        let content = texts.map(|texts| Value::from(texts.join("\n\n"))).unwrap_or_else(|| Value::from(parts));
-        self.all.push(json!({"role": "user", "content": content}));
+        let texts: Option<Vec<&str>> =
+            parts.iter().map(|part| part.get("text").and_then(Value::as_str)).collect();
+        let content = texts
+            .map(|texts| Value::from(texts.join("\n\n")))
+            .unwrap_or_else(|| Value::from(parts));
+        self.finished.push(json!({"role": "user", "content": content}));
     }
 
     fn finish(mut self) -> Vec<Value> {
         self.flush();
-        self.all
+        self.finished
     }
 }
 
-fn assistant(turn: &Turn, dialect: &Dialect) -> Value {
+fn assistant_message(turn: &AssistantTurn, dialect: &ChatDialect) -> Value {
     let text = turn.text();
     let mut message = Map::new();
     message.insert("role".into(), "assistant".into());
     message.insert("content".into(), if text.is_empty() { Value::Null } else { text.into() });
-    if dialect.wants_reasoning_back && turn.has_calls() {
-        let thought: String = turn.blocks().iter().filter_map(thought).collect();
+    if dialect.requires_reasoning && turn.has_calls() {
+        let thought: String = turn.blocks().iter().filter_map(reasoning_text).collect();
         if !thought.is_empty() {
-            message.insert(THINKING.into(), thought.into());
+            message.insert(THINKING_KEY.into(), thought.into());
         }
     }
     let calls: Vec<Value> = turn
         .calls()
         .map(|AnsweredCall { call, .. }| {
             json!({
-                "id": id(&call.id, dialect),
+                "id": wire_id(&call.id, dialect),
                 "type": "function",
                 "function": {"name": wire_name(&call.name), "arguments": wire_arguments(&call.arguments)},
             })
@@ -170,27 +190,38 @@ fn assistant(turn: &Turn, dialect: &Dialect) -> Value {
     message.into()
 }
 
-fn id<'a>(id: &'a CallId, dialect: &Dialect) -> Cow<'a, str> {
+fn wire_id<'a>(id: &'a CallId, dialect: &ChatDialect) -> Cow<'a, str> {
     if dialect.is_mistral { short_id(id) } else { Cow::Borrowed(id.as_str()) }
 }
 
-fn thought(block: &Block) -> Option<&str> {
+fn reasoning_text(block: &TurnContentBlock) -> Option<&str> {
     match block {
-        Block::Reasoning(Reasoning::Text { text, .. }) => Some(text),
-        Block::Reasoning(Reasoning::Opaque { .. } | Reasoning::Sealed { .. }) | Block::Text(_) | Block::Call(_) => None,
+        TurnContentBlock::Reasoning(ModelReasoning::Text { text, .. }) => Some(text),
+        TurnContentBlock::Reasoning(
+            ModelReasoning::Opaque { .. } | ModelReasoning::Sealed { .. },
+        )
+        | TurnContentBlock::Text(_)
+        | TurnContentBlock::Call(_) => None,
     }
 }
 
-fn result(call: &Call, result: &ToolResult, dialect: &Dialect, pictures: &mut Vec<Value>) -> Value {
+fn result_message(
+    call: &ToolCall,
+    result: &ToolResult,
+    dialect: &ChatDialect,
+    pictures: &mut Vec<Value>,
+) -> Value {
     let text = wire_text(result, |media_type, base64| {
-        if !dialect.takes_pictures {
-            return Some(no_pictures(media_type));
+        if !dialect.accepts_images {
+            return Some(image_unsupported(media_type));
         }
         if pictures.is_empty() {
-            pictures.push(json!({"type": "text", "text": "Pictures from the results above, in their order:"}));
+            pictures.push(
+                json!({"type": "text", "text": "Pictures from the results above, in their order:"}),
+            );
         }
         pictures.push(json!({"type": "image_url", "image_url": {"url": format!("data:{media_type};base64,{base64}")}}));
         Some(format!("[a picture, {media_type}: it follows after the results]"))
     });
-    json!({"role": "tool", "tool_call_id": id(&call.id, dialect), "content": text})
+    json!({"role": "tool", "tool_call_id": wire_id(&call.id, dialect), "content": text})
 }

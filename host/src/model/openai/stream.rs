@@ -1,54 +1,61 @@
-//! A response in the form of OpenAI's chat completions, as the many servers that speak it really send it.
+//! A response in the form of OpenAI's chat completions, as the many servers that speak it really
+//! send it.
 //!
-//! The terminal event of a response is the chunk with its `finish_reason`. `[DONE]` merely closes the stream:
-//! it alone ends no response, and a stream that breaks off after the `finish_reason` has lost nothing but its usage.
+//! The terminal event of a response is the chunk with its `finish_reason`. `[DONE]` merely
+//! closes the stream: it alone ends no response, and a stream that breaks off after the
+//! `finish_reason` has lost nothing but its usage.
 
 use std::collections::HashMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::agent::ports::Delta;
-use crate::conversation::{Call, CallId, Reasoning, Response, ResponseBlock, StopReason, Usage};
-use crate::model::event_data::read_event;
-use crate::model::failure::{Failure, Place};
-use crate::model::sse::Event;
-use crate::model::wire::{Hand, PART, Progress, Wire, reason};
+use crate::agent::ports::ResponseDelta;
+use crate::conversation::{
+    CallId, ModelReasoning, ModelResponse, ResponseBlock, StopReason, TokenUsage, ToolCall,
+};
+use crate::model::event_data::parse_event;
+use crate::model::failure::{AttemptFailure, ServerEndpoint};
+use crate::model::sse::SseEvent;
+use crate::model::wire::{
+    DecodeProgress, DeltaSink, PART_OVERHEAD, StreamDecoder, truncate_reason,
+};
 
 /// A response on its way.
-pub(in crate::model) struct Stream {
-    place: Place,
+pub(in crate::model) struct ChatCompletionStream {
+    endpoint: ServerEndpoint,
     text: String,
     reasoning: String,
-    refused: bool,
-    calls: Vec<Begun>,
-    /// Where in `calls` the call of an index is. An index is a name and nothing more: it may be huge.
+    is_refused: bool,
+    calls: Vec<PartialCall>,
+    /// Where in `calls` the call of an index is. An index is a name and nothing more: it may be
+    /// huge.
     by_index: HashMap<u64, usize>,
     finish: Option<String>,
-    usage: Usage,
+    usage: TokenUsage,
 }
 
 #[derive(Default)]
-struct Begun {
+struct PartialCall {
     index: Option<u64>,
     id: String,
     name: String,
     arguments: String,
-    balance: Balance,
+    balance: JsonBalance,
 }
 
-/// Whether the arguments of a call may be whole, found out piece by piece: reading all of them again for each piece would take a
-/// hostile stream hours.
+/// Whether the arguments of a call may be whole, found out piece by piece: reading all of them
+/// again for each piece would take a hostile stream hours.
 #[derive(Default)]
-struct Balance {
+struct JsonBalance {
     depth: usize,
     in_string: bool,
     is_escaped: bool,
-    has_begun: bool,
+    is_started: bool,
 }
 
-impl Balance {
-    fn add(&mut self, piece: &str) {
+impl JsonBalance {
+    fn push(&mut self, piece: &str) {
         for byte in piece.bytes() {
             match byte {
                 _ if self.is_escaped => self.is_escaped = false,
@@ -58,19 +65,19 @@ impl Balance {
                 b'}' | b']' if !self.in_string => self.depth = self.depth.saturating_sub(1),
                 _ => {}
             }
-            self.has_begun |= !byte.is_ascii_whitespace();
+            self.is_started |= !byte.is_ascii_whitespace();
         }
     }
 
-    fn is_whole(&self) -> bool {
-        self.has_begun && self.depth == 0 && !self.in_string
+    fn is_balanced(&self) -> bool {
+        self.is_started && self.depth == 0 && !self.in_string
     }
 }
 
 #[derive(Deserialize)]
-struct Chunk {
+struct ChatCompletionChunk {
     #[serde(default)]
-    choices: Option<Vec<Choice>>,
+    choices: Option<Vec<ChunkChoice>>,
     #[serde(default)]
     usage: Option<Value>,
     #[serde(default)]
@@ -78,15 +85,15 @@ struct Chunk {
 }
 
 #[derive(Deserialize)]
-struct Choice {
+struct ChunkChoice {
     #[serde(default)]
-    delta: Option<DeltaBody>,
+    delta: Option<ChatDeltaBody>,
     #[serde(default)]
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct DeltaBody {
+struct ChatDeltaBody {
     #[serde(default)]
     content: Option<Value>,
     #[serde(default)]
@@ -96,11 +103,11 @@ struct DeltaBody {
     #[serde(default)]
     refusal: Option<String>,
     #[serde(default)]
-    tool_calls: Option<Vec<CallDelta>>,
+    tool_calls: Option<Vec<ToolCallDelta>>,
 }
 
 #[derive(Deserialize)]
-struct CallDelta {
+struct ToolCallDelta {
     #[serde(default)]
     index: Option<Value>,
     #[serde(default)]
@@ -117,59 +124,70 @@ struct FunctionDelta {
     arguments: Option<Value>,
 }
 
-impl Stream {
-    pub(in crate::model) fn new(place: &Place) -> Self {
+impl ChatCompletionStream {
+    pub(in crate::model) fn new(place: &ServerEndpoint) -> Self {
         Self {
-            place: place.clone(),
+            endpoint: place.clone(),
             text: String::new(),
             reasoning: String::new(),
-            refused: false,
+            is_refused: false,
             calls: Vec::new(),
             by_index: HashMap::new(),
             finish: None,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
         }
     }
 
-    fn delta(&mut self, delta: DeltaBody, hand: &mut Hand<'_>) -> Result<(), Failure> {
+    fn apply_delta(
+        &mut self,
+        delta: ChatDeltaBody,
+        hand: &mut DeltaSink<'_>,
+    ) -> Result<(), AttemptFailure> {
         // Some servers send the same thought under both names.
-        let thought =
-            [delta.reasoning_content, delta.reasoning].into_iter().flatten().map(|value| plain_text(&value)).find(|text| !text.is_empty());
+        let thought = [delta.reasoning_content, delta.reasoning]
+            .into_iter()
+            .flatten()
+            .map(|value| plain_text(&value))
+            .find(|text| !text.is_empty());
         if let Some(thought) = thought {
-            hand.keep(thought.len(), &self.place)?;
+            hand.count_bytes(thought.len(), &self.endpoint)?;
             self.reasoning.push_str(&thought);
-            hand.over(Delta::Reasoning(&thought));
+            hand.send(ResponseDelta::Reasoning(&thought));
         }
         if let Some(content) = delta.content {
-            self.say(&plain_text(&content), hand)?;
+            self.append_text(&plain_text(&content), hand)?;
         }
         if let Some(refusal) = delta.refusal.filter(|refusal| !refusal.is_empty()) {
-            self.refused = true;
-            self.say(&refusal, hand)?;
+            self.is_refused = true;
+            self.append_text(&refusal, hand)?;
         }
         for call in delta.tool_calls.into_iter().flatten() {
-            self.call(call, hand)?;
+            self.apply_call_delta(call, hand)?;
         }
         Ok(())
     }
 
-    fn say(&mut self, text: &str, hand: &mut Hand<'_>) -> Result<(), Failure> {
-        hand.keep(text.len(), &self.place)?;
+    fn append_text(&mut self, text: &str, hand: &mut DeltaSink<'_>) -> Result<(), AttemptFailure> {
+        hand.count_bytes(text.len(), &self.endpoint)?;
         self.text.push_str(text);
-        hand.over(Delta::Text(text));
+        hand.send(ResponseDelta::Text(text));
         Ok(())
     }
 
-    fn call(&mut self, delta: CallDelta, hand: &mut Hand<'_>) -> Result<(), Failure> {
+    fn apply_call_delta(
+        &mut self,
+        delta: ToolCallDelta,
+        hand: &mut DeltaSink<'_>,
+    ) -> Result<(), AttemptFailure> {
         let index = delta.index.as_ref().and_then(Value::as_u64);
         let id = delta.id.unwrap_or_default();
         let function = delta.function.unwrap_or_default();
         let name = function.name.unwrap_or_default();
-        let position = match self.continued(index, &id, &name) {
+        let position = match self.find_continued(index, &id, &name) {
             Some(position) => position,
             None => {
-                hand.keep(PART, &self.place)?;
-                self.calls.push(Begun { index, ..Begun::default() });
+                hand.count_bytes(PART_OVERHEAD, &self.endpoint)?;
+                self.calls.push(PartialCall { index, ..PartialCall::default() });
                 self.calls.len() - 1
             }
         };
@@ -182,7 +200,7 @@ impl Stream {
             // Not as text, as the format demands, but as the JSON itself.
             Some(whole) => whole.to_string(),
         };
-        hand.keep(id.len() + name.len() + fragment.len(), &self.place)?;
+        hand.count_bytes(id.len() + name.len() + fragment.len(), &self.endpoint)?;
         let call = &mut self.calls[position];
         if call.id.is_empty() {
             call.id = id;
@@ -190,93 +208,112 @@ impl Stream {
         // The first name stands; servers that repeat it mean the same call.
         if call.name.is_empty() && !name.trim().is_empty() {
             name.trim().clone_into(&mut call.name);
-            hand.over(Delta::CallBegun(&call.name));
+            hand.send(ResponseDelta::ToolCallStart(&call.name));
         }
-        call.balance.add(&fragment);
+        call.balance.push(&fragment);
         call.arguments.push_str(&fragment);
         Ok(())
     }
 
-    /// Which call this fragment goes on with, if it does not begin one. Its index tells; but there are servers that
-    /// send several whole calls under one index, each with its own id, or without any index.
-    fn continued(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+    /// Which call this fragment goes on with, if it does not begin one. Its index tells; but there
+    /// are servers that send several whole calls under one index, each with its own id, or without
+    /// any index.
+    fn find_continued(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let position = match index {
             Some(index) => *self.by_index.get(&index)?,
             None => self.calls.len().checked_sub(1)?,
         };
         let call = &self.calls[position];
         let other_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
-        let next_whole = index.is_none() && !name.is_empty() && call.balance.is_whole();
+        let next_whole = index.is_none() && !name.is_empty() && call.balance.is_balanced();
         (!other_id && !next_whole).then_some(position)
     }
 
-    fn stop(&self) -> StopReason {
+    fn stop_reason(&self) -> StopReason {
         match self.finish.as_deref().unwrap_or_default() {
             "length" => StopReason::Length,
             "content_filter" => StopReason::Refused,
-            "stop" | "tool_calls" | "function_call" | "eos" => match (self.refused, self.calls.is_empty()) {
-                (true, _) => StopReason::Refused,
-                (false, false) => StopReason::Calls,
-                (false, true) => StopReason::End,
-            },
-            other => StopReason::Other(reason(other)),
+            "stop" | "tool_calls" | "function_call" | "eos" => {
+                match (self.is_refused, self.calls.is_empty()) {
+                    (true, _) => StopReason::Refused,
+                    (false, false) => StopReason::Calls,
+                    (false, true) => StopReason::End,
+                }
+            }
+            other => StopReason::Other(truncate_reason(other)),
         }
     }
 }
 
-impl Wire for Stream {
-    fn event(&mut self, event: &Event, hand: &mut Hand<'_>) -> Result<Progress, Failure> {
+impl StreamDecoder for ChatCompletionStream {
+    fn decode(
+        &mut self,
+        event: &SseEvent,
+        hand: &mut DeltaSink<'_>,
+    ) -> Result<DecodeProgress, AttemptFailure> {
         if event.data.trim() == "[DONE]" {
-            return Ok(Progress::Over);
+            return Ok(DecodeProgress::Done);
         }
-        // What is no JSON was cut or damaged on its way; what is JSON of another form will be so again.
-        let chunk = Chunk::deserialize(read_event(event, &self.place)?).map_err(|error| {
-            self.place.malformed(&format!("an event is not a chunk of a response ({error}): {}", self.place.quote(&event.data)))
-        })?;
+        // What is no JSON was cut or damaged on its way; what is JSON of another form will be so
+        // again.
+        let chunk = ChatCompletionChunk::deserialize(parse_event(event, &self.endpoint)?).map_err(
+            |error| {
+                self.endpoint.malformed(&format!(
+                    "an event is not a chunk of a response ({error}): {}",
+                    self.endpoint.quote(&event.data)
+                ))
+            },
+        )?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            return Err(self.place.broke_off(&error));
+            return Err(self.endpoint.stream_error(&error));
         }
         if let Some(usage) = chunk.usage {
-            self.usage = read_usage(&usage, self.usage);
+            self.usage = parse_usage(&usage, self.usage);
         }
         if let Some(choice) = chunk.choices.unwrap_or_default().into_iter().next() {
             if let Some(delta) = choice.delta {
-                self.delta(delta, hand)?;
+                self.apply_delta(delta, hand)?;
             }
             if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
                 if reason == "error" {
-                    return Err(self.place.broke_off(&Value::from("it gave no reason")));
+                    return Err(self.endpoint.stream_error(&Value::from("it gave no reason")));
                 }
                 self.finish = Some(reason);
             }
         }
-        Ok(Progress::More)
+        Ok(DecodeProgress::More)
     }
 
-    fn is_whole(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.finish.is_some()
     }
 
-    fn finish(mut self) -> Result<Response, Failure> {
-        if !self.is_whole() {
-            return Err(self.place.damaged("the stream ended before the response did"));
+    fn finish_reason(mut self) -> Result<ModelResponse, AttemptFailure> {
+        if !self.is_complete() {
+            return Err(self.endpoint.corrupted("the stream ended before the response did"));
         }
-        let stop = self.stop();
+        let stop = self.stop_reason();
         let mut blocks = Vec::new();
         if !self.reasoning.is_empty() {
-            blocks.push(ResponseBlock::Reasoning(Reasoning::Text { text: self.reasoning, signature: None }));
+            blocks.push(ResponseBlock::Reasoning(ModelReasoning::Text {
+                text: self.reasoning,
+                signature: None,
+            }));
         }
         if !self.text.is_empty() {
             blocks.push(ResponseBlock::Text(self.text));
         }
-        // The order of the indices is the model's; calls that share one, or have none, stay as they came.
+        // The order of the indices is the model's; calls that share one, or have none, stay as they
+        // came.
         self.calls.sort_by_key(|call| call.index.unwrap_or(u64::MAX));
-        blocks.extend(
-            self.calls
-                .into_iter()
-                .map(|call| ResponseBlock::Call(Call { id: CallId::new(call.id), name: call.name, arguments: call.arguments })),
-        );
-        Ok(Response { blocks, stop, usage: self.usage })
+        blocks.extend(self.calls.into_iter().map(|call| {
+            ResponseBlock::Call(ToolCall {
+                id: CallId::new(call.id),
+                name: call.name,
+                arguments: call.arguments,
+            })
+        }));
+        Ok(ModelResponse { blocks, stop, usage: self.usage })
     }
 }
 
@@ -284,14 +321,16 @@ impl Wire for Stream {
 fn plain_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().filter_map(|part| part.get("text")).filter_map(Value::as_str).collect(),
+        Value::Array(parts) => {
+            parts.iter().filter_map(|part| part.get("text")).filter_map(Value::as_str).collect()
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
     }
 }
 
-fn read_usage(usage: &Value, before: Usage) -> Usage {
+fn parse_usage(usage: &Value, before: TokenUsage) -> TokenUsage {
     let number = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64);
-    Usage {
+    TokenUsage {
         input: number("/prompt_tokens").or(before.input),
         output: number("/completion_tokens").or(before.output),
         cached_input: number("/prompt_tokens_details/cached_tokens").or(before.cached_input),

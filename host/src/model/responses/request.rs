@@ -1,24 +1,42 @@
 //! A request in the form of OpenAI's Responses.
 //!
 //! Choices where the format leaves some:
-//! - What the assistant said and called goes without the names that the provider gave it. A name stands for something that is
-//!   kept there, and nothing is; only thinking has to have its own.
-//! - OpenAI takes what the assistant said as plain text. Other servers tell items apart by all that the format has for an answer:
-//!   llama.cpp by `type` and `output_text`, vLLM by `id`, `status` and `annotations` as well. They get all of it.
-//! - Thinking goes before what came of it. Without that it is refused, so that thinking at the end of a turn is left out.
+//! - What the assistant said and called goes without the names that the provider gave it. A name
+//!   stands for something that is kept there, and nothing is; only thinking has to have its own.
+//! - OpenAI takes what the assistant said as plain text. Other servers tell items apart by all that
+//!   the format has for an answer: llama.cpp by `type` and `output_text`, vLLM by `id`, `status`
+//!   and `annotations` as well. They get all of it.
+//! - Thinking goes before what came of it. Without that it is refused, so that thinking at the end
+//!   of a turn is left out.
 //! - There is no mark for an error: the text of one begins with `Error:`, as in chat completions.
 //! - Schemas are not `strict`: that would demand that each argument is required.
 
 use serde_json::{Value, json};
 
-use super::Dialect;
+use super::ResponsesDialect;
 use crate::agent::ports::{ModelRequest, ToolChoice};
-use crate::conversation::{AnsweredCall, Block, Call, Place, Reasoning, SentTurn, ToolResult, Turn};
-use crate::model::wire::{no_pictures, wire_arguments, wire_name, wire_schema, wire_summary, wire_text};
+use crate::conversation::{
+    AnsweredCall, AssistantTurn, ModelReasoning, SentTurn, ToolCall, ToolResult, TurnContentBlock,
+    TurnIndex,
+};
+use crate::model::wire::{
+    image_unsupported, wire_arguments, wire_name, wire_schema, wire_summary, wire_text,
+};
 
 /// The body of the request.
-pub(super) fn body(model: &str, request: &ModelRequest<'_>, dialect: &Dialect, with_thinking: bool) -> Value {
-    let input = Input { dialect, with_thinking, items: Vec::new(), user: Vec::new() }.of(request);
+pub(super) fn body(
+    model: &str,
+    request: &ModelRequest<'_>,
+    dialect: &ResponsesDialect,
+    with_thinking: bool,
+) -> Value {
+    let input = ResponseInputItems {
+        dialect,
+        include_thinking: with_thinking,
+        items: Vec::new(),
+        pending_user: Vec::new(),
+    }
+    .build(request);
     let mut body = json!({"model": model, "input": input, "stream": true, "store": false});
     if !request.system.trim().is_empty() {
         body["instructions"] = request.system.into();
@@ -30,7 +48,7 @@ pub(super) fn body(model: &str, request: &ModelRequest<'_>, dialect: &Dialect, w
             body["tool_choice"] = "none".into();
         }
     }
-    if dialect.thinks {
+    if dialect.encrypts_thinking {
         body["include"] = json!(["reasoning.encrypted_content"]);
     }
     if let Some(effort) = &dialect.reasoning_effort {
@@ -42,58 +60,83 @@ pub(super) fn body(model: &str, request: &ModelRequest<'_>, dialect: &Dialect, w
     body
 }
 
-/// The items so far, and the user's words that are not an item yet: adjacent ones become one.
-struct Input<'a> {
-    dialect: &'a Dialect,
-    with_thinking: bool,
+/// The items so far, and the user's words that are not an item yet: adjacent ones become one
+///
+struct ResponseInputItems<'a> {
+    dialect: &'a ResponsesDialect,
+    include_thinking: bool,
     items: Vec<Value>,
-    user: Vec<String>,
+    pending_user: Vec<String>,
 }
 
-impl Input<'_> {
-    fn of(mut self, request: &ModelRequest<'_>) -> Vec<Value> {
-        self.user.extend(request.conversation.summary().map(wire_summary));
+impl ResponseInputItems<'_> {
+    fn build(mut self, request: &ModelRequest<'_>) -> Vec<Value> {
+        self.pending_user.extend(request.conversation.summary().map(wire_summary));
         for (prompt, turns) in request.conversation.exchanges() {
-            self.user.push(prompt.to_owned());
+            self.pending_user.push(prompt.to_owned());
             for turn in turns {
                 self.flush();
-                self.assistant(turn);
-                self.items.extend(turn.results().map(|(call, answer)| result(call, answer, self.dialect)));
+                self.push_assistant(turn);
+                self.items.extend(
+                    turn.results().map(|(call, answer)| result_item(call, answer, self.dialect)),
+                );
             }
         }
-        self.user.extend(request.note.map(str::to_owned));
+        self.pending_user.extend(request.note.map(str::to_owned));
         self.flush();
         self.items
     }
 
     fn flush(&mut self) {
-        let texts = std::mem::take(&mut self.user);
+        let texts = std::mem::take(&mut self.pending_user);
         if !texts.is_empty() {
-            self.items.push(json!({"type": "message", "role": "user", "content": texts.join("\n\n")}));
+            self.items
+                .push(json!({"type": "message", "role": "user", "content": texts.join("\n\n")}));
         }
     }
 
-    fn assistant(&mut self, sent: SentTurn<'_>) {
+    fn push_assistant(&mut self, sent: SentTurn<'_>) {
         let turn = sent.turn();
-        let last = turn.blocks().iter().rposition(|block| !matches!(block, Block::Reasoning(_))).unwrap_or_default();
+        let last = turn
+            .blocks()
+            .iter()
+            .rposition(|block| !matches!(block, TurnContentBlock::Reasoning(_)))
+            .unwrap_or_default();
         for (at, block) in turn.blocks().iter().enumerate() {
             match block {
-                Block::Text(text) => self.items.push(self.said(text, turn, (sent.place(), at))),
-                Block::Reasoning(Reasoning::Sealed { id, summary, data }) if self.with_thinking && self.dialect.thinks && at < last => {
-                    let summary: Vec<Value> = summary.iter().map(|text| json!({"type": "summary_text", "text": text})).collect();
+                TurnContentBlock::Text(text) => {
+                    self.items.push(self.message_item(text, turn, (sent.index(), at)))
+                }
+                TurnContentBlock::Reasoning(ModelReasoning::Sealed { id, summary, data })
+                    if self.include_thinking && self.dialect.encrypts_thinking && at < last =>
+                {
+                    let summary: Vec<Value> = summary
+                        .iter()
+                        .map(|text| json!({"type": "summary_text", "text": text}))
+                        .collect();
                     self.items.push(json!({"type": "reasoning", "id": id, "summary": summary, "encrypted_content": data}));
                 }
                 // That of others is not accepted.
-                Block::Reasoning(Reasoning::Sealed { .. } | Reasoning::Text { .. } | Reasoning::Opaque { .. }) => {}
-                Block::Call(AnsweredCall { call, .. }) => {
-                    let (name, arguments) = (wire_name(&call.name), wire_arguments(&call.arguments));
+                TurnContentBlock::Reasoning(
+                    ModelReasoning::Sealed { .. }
+                    | ModelReasoning::Text { .. }
+                    | ModelReasoning::Opaque { .. },
+                ) => {}
+                TurnContentBlock::Call(AnsweredCall { call, .. }) => {
+                    let (name, arguments) =
+                        (wire_name(&call.name), wire_arguments(&call.arguments));
                     self.items.push(json!({"type": "function_call", "call_id": call.id, "name": name, "arguments": arguments}));
                 }
             }
         }
     }
 
-    fn said(&self, text: &str, turn: &Turn, (place, block): (Place, usize)) -> Value {
+    fn message_item(
+        &self,
+        text: &str,
+        turn: &AssistantTurn,
+        (place, block): (TurnIndex, usize),
+    ) -> Value {
         let mut item = json!({"type": "message", "role": "assistant", "content": text});
         if !self.dialect.is_openai {
             // Its place never changes, and no other message has it.
@@ -108,11 +151,11 @@ impl Input<'_> {
     }
 }
 
-fn result(call: &Call, result: &ToolResult, dialect: &Dialect) -> Value {
+fn result_item(call: &ToolCall, result: &ToolResult, dialect: &ResponsesDialect) -> Value {
     let mut pictures = Vec::new();
     let text = wire_text(result, |media_type, base64| {
-        if !dialect.takes_pictures {
-            return Some(no_pictures(media_type));
+        if !dialect.accepts_images {
+            return Some(image_unsupported(media_type));
         }
         pictures.push(json!({"type": "input_image", "image_url": format!("data:{media_type};base64,{base64}")}));
         None

@@ -13,16 +13,19 @@ use serde::{Deserialize, Serialize};
 
 use super::capability::CapabilityKind;
 use super::pattern::{CommandPattern, HostPattern, PathPattern};
-use super::{Caps, Kind, Mode, Place, Profile, RuleRef, SandboxLevel, Source};
+use super::{
+    ActionKind, ApprovalMode, Caps, PolicyProfile, RuleOrigin, RuleReference, SandboxLevel,
+    SourceLocation,
+};
 
-pub(super) use rule::{ActionText, RuleInput};
+pub(super) use rule::{ActionText, RuleMatchInput};
 pub(super) use settings::is_within;
 pub use settings::{Located, PluginOrigin, SettingRules};
 
 /// Whose file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Level {
+pub enum PolicyLevel {
     /// Of whoever administers the machine.
     System,
     /// Of the user.
@@ -31,51 +34,51 @@ pub enum Level {
     Project,
 }
 
-/// A policy file. It is made by [`Layer::parse`].
+/// A policy file. It is made by [`PolicyLayer::parse`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Layer {
+pub struct PolicyLayer {
     /// Whose.
-    pub source: Source,
+    pub source: RuleOrigin,
     /// The file as people know it.
     pub file: String,
     /// The ready-made profile that it builds on.
-    pub profile: Option<(Profile, Place)>,
+    pub profile: Option<(PolicyProfile, SourceLocation)>,
     /// The modes that may be chosen; absent: every one.
-    pub modes: Option<(BTreeSet<Mode>, Place)>,
+    pub modes: Option<(BTreeSet<ApprovalMode>, SourceLocation)>,
     /// In the order of the file, which means nothing.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<PolicyRule>,
     /// Where a list `allow` is present, however empty.
-    pub lists: BTreeMap<Kind, Place>,
+    pub allow_lists: BTreeMap<ActionKind, SourceLocation>,
     /// The least sandbox that commands run in.
-    pub minimum: Option<(SandboxLevel, Place)>,
+    pub minimum_sandbox: Option<(SandboxLevel, SourceLocation)>,
     /// What it says about settings of the program.
     pub settings: SettingRules,
     /// Places of this machine and its network that tools reach which ask for every host.
-    pub local: Vec<Placed>,
+    pub local_hosts: Vec<SourceLocated>,
     /// What is hidden or kept from changes besides the built-in list, and what of that list is not.
-    pub protected: Protecting,
+    pub protected: ProtectionRules,
     /// What tools may be given.
-    pub lending: Vec<Lending>,
+    pub grants: Vec<GrantRule>,
     /// The tools that it names, and where.
-    pub named: Vec<(Subject, Place)>,
+    pub named_tools: Vec<(ToolSelector, SourceLocation)>,
     /// The largest caps that may be chosen, for all tools or for one.
-    pub maxima: Vec<(Option<Subject>, Caps)>,
+    pub max_caps: Vec<(Option<ToolSelector>, Caps)>,
 }
 
 /// A rule.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rule {
+pub struct PolicyRule {
     /// The tool it is about; `None`: any.
-    pub tool: Option<Subject>,
+    pub tool: Option<ToolSelector>,
     /// What it covers.
-    pub pattern: Pattern,
+    pub pattern: RulePattern,
     /// What it says, as written, and where.
-    pub written: RuleRef,
+    pub source_rule: RuleReference,
 }
 
 /// What a rule covers.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Pattern {
+pub enum RulePattern {
     /// Command lines.
     Command(CommandPattern),
     /// Reading paths.
@@ -96,7 +99,7 @@ pub enum Pattern {
 /// The tool that something is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Subject {
+pub enum ToolSelector {
     /// Each one.
     Every,
     /// By its name.
@@ -105,45 +108,50 @@ pub enum Subject {
     Digest(String),
 }
 
-/// Patterns of [`ProtectedPaths`](super::ProtectedPaths), which hold at any depth and for every tool and command.
+/// Patterns of [`ProtectedPaths`](super::ProtectedPaths), which hold at any depth and for every
+/// tool and command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Protecting {
+pub struct ProtectionRules {
     /// Not to be read.
-    pub hidden: Vec<Placed>,
+    pub hidden: Vec<SourceLocated>,
     /// Not to be changed.
-    pub read_only: Vec<Placed>,
-    /// To be read although its name is that of a secret. Of a project nobody trusts this does not count.
-    pub shown: Vec<Placed>,
-    /// Patterns of the built-in list that do not hold. Of a project nobody trusts this does not count.
-    pub writable: Vec<Placed>,
+    pub read_only: Vec<SourceLocated>,
+    /// To be read although its name is that of a secret. Of a project nobody trusts this does not
+    /// count.
+    pub shown: Vec<SourceLocated>,
+    /// Patterns of the built-in list that do not hold. Of a project nobody trusts this does not
+    /// count.
+    pub writable: Vec<SourceLocated>,
 }
 
 /// A pattern that was understood, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Placed {
+pub struct SourceLocated {
     /// As written.
     pub text: String,
     /// Where.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// What a tool may be given of what it asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lending {
+pub struct GrantRule {
     /// Which tool.
-    pub tool: Subject,
+    pub tool: ToolSelector,
     /// At most these; absent: whatever it asks for.
-    pub at_most: Option<(BTreeSet<CapabilityKind>, Place)>,
+    pub allowed: Option<(BTreeSet<CapabilityKind>, SourceLocation)>,
     /// Never these.
-    pub never: Option<(BTreeSet<CapabilityKind>, Place)>,
+    pub denied: Option<(BTreeSet<CapabilityKind>, SourceLocation)>,
 }
 
-/// A tool as rules know it: by its name and by its component, so that no rule depends on who else has heard of it.
+/// A tool as rules know it: by its name and by its component, so that no rule depends on who else
+/// has heard of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolId<'a> {
     /// Its name.
     pub name: &'a str,
-    /// The SHA-256 of its component in lowercase hexadecimal; of what has no component, the empty text.
+    /// The SHA-256 of its component in lowercase hexadecimal; of what has no component, the empty
+    /// text.
     pub digest: &'a str,
 }
 
@@ -162,9 +170,9 @@ impl<'a> From<&'a str> for ToolId<'a> {
     }
 }
 
-impl Subject {
+impl ToolSelector {
     /// Whether it means this tool.
-    pub fn means(&self, tool: ToolId<'_>) -> bool {
+    pub fn matches(&self, tool: ToolId<'_>) -> bool {
         match self {
             Self::Every => true,
             // No two tools have names that only differ in case.
@@ -174,7 +182,7 @@ impl Subject {
     }
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for ToolSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Every => f.write_str("*"),
@@ -184,7 +192,7 @@ impl fmt::Display for Subject {
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for PolicyLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::System => "system",

@@ -1,4 +1,5 @@
-//! A policy file as it is written. Every key is optional, and every key that is not here is an error.
+//! A policy file as it is written. Every key is optional, and every key that is not here is an
+//! error.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +8,23 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use crate::policy::capability::CapabilityKind;
-use crate::policy::{Cap, Mode, Profile, SandboxLevel, Verdict};
+use crate::policy::{ApprovalMode, CapName, PolicyProfile, SandboxLevel, Verdict};
 
 /// Caps with the place of each value.
-pub(super) type RawCaps = BTreeMap<Cap, Spanned<u64>>;
+pub(super) type RawLayerCaps = BTreeMap<CapName, Spanned<u64>>;
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct RawLayer {
-    pub(super) profile: Option<Spanned<Profile>>,
-    pub(super) modes: Option<Spanned<Vec<Mode>>>,
+pub(super) struct RawPolicyLayer {
+    pub(super) profile: Option<Spanned<PolicyProfile>>,
+    pub(super) modes: Option<Spanned<Vec<ApprovalMode>>>,
     pub(super) commands: RawCommandRules,
     pub(super) read: RawReadRules,
     pub(super) write: RawRules,
     pub(super) fetch: RawFetchRules,
     pub(super) protected: RawProtected,
-    pub(super) tools: BTreeMap<Spanned<String>, RawTool>,
-    pub(super) limits: RawCaps,
+    pub(super) tools: BTreeMap<Spanned<String>, RawToolRules>,
+    pub(super) limits: RawLayerCaps,
     pub(super) audit: RawAuditRules,
     pub(super) models: RawModelRules,
     pub(super) plugins: RawPluginRules,
@@ -70,34 +71,35 @@ pub(super) struct RawCommandRules {
     pub(super) network: Option<Spanned<bool>>,
     pub(super) read: Option<Spanned<Vec<Spanned<String>>>>,
     pub(super) write: Option<Spanned<Vec<Spanned<String>>>>,
-    pub(super) allow: Option<RawList>,
-    pub(super) ask: Option<RawList>,
-    pub(super) deny: Option<RawList>,
+    pub(super) allow: Option<RawPatternList>,
+    pub(super) ask: Option<RawPatternList>,
+    pub(super) deny: Option<RawPatternList>,
 }
 
 /// `[write]`; `[commands]` and `[fetch]` have these lists too.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct RawRules {
-    pub(super) allow: Option<RawList>,
-    pub(super) ask: Option<RawList>,
-    pub(super) deny: Option<RawList>,
+    pub(super) allow: Option<RawPatternList>,
+    pub(super) ask: Option<RawPatternList>,
+    pub(super) deny: Option<RawPatternList>,
 }
 
 /// `[read]`: a tool that reads cannot wait for an answer, so there is only one.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct RawReadRules {
-    pub(super) deny: Option<RawList>,
+    pub(super) deny: Option<RawPatternList>,
 }
 
-/// `[fetch]`: rules, and what of this machine and its network is reached by tools that ask for every host.
+/// `[fetch]`: rules, and what of this machine and its network is reached by tools that ask for
+/// every host.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct RawFetchRules {
-    pub(super) allow: Option<RawList>,
-    pub(super) ask: Option<RawList>,
-    pub(super) deny: Option<RawList>,
+    pub(super) allow: Option<RawPatternList>,
+    pub(super) ask: Option<RawPatternList>,
+    pub(super) deny: Option<RawPatternList>,
     pub(super) local: Vec<Spanned<String>>,
 }
 
@@ -111,23 +113,23 @@ pub(super) struct RawProtected {
     pub(super) writable: Vec<Spanned<String>>,
 }
 
-pub(super) type RawList = Spanned<Vec<Spanned<RawEntry>>>;
+pub(super) type RawPatternList = Spanned<Vec<Spanned<RawPatternEntry>>>;
 
 /// `[tools.NAME]`
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct RawTool {
+pub(super) struct RawToolRules {
     #[serde(rename = "use")]
     pub(super) verdict: Option<Spanned<Verdict>>,
     pub(super) grants: Option<Spanned<Vec<CapabilityKind>>>,
     pub(super) deny: Option<Spanned<Vec<CapabilityKind>>>,
-    pub(super) limits: RawCaps,
+    pub(super) limits: RawLayerCaps,
 }
 
 /// An entry of a list: a pattern, or a table with one.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct RawTable {
+struct RawPolicyTable {
     pattern: String,
     tool: Option<String>,
     methods: Option<Vec<String>>,
@@ -137,7 +139,7 @@ struct RawTable {
     not_matches: Vec<String>,
 }
 
-pub(super) struct RawEntry {
+pub(super) struct RawPatternEntry {
     pub(super) pattern: String,
     pub(super) tool: Option<String>,
     pub(super) methods: Option<Vec<String>>,
@@ -145,25 +147,29 @@ pub(super) struct RawEntry {
     pub(super) not_matches: Vec<String>,
 }
 
-impl<'de> Deserialize<'de> for RawEntry {
+impl<'de> Deserialize<'de> for RawPatternEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct TextOrTable;
         impl<'de> Visitor<'de> for TextOrTable {
-            type Value = RawTable;
+            type Value = RawPolicyTable;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a pattern, or a table with `pattern` and, if need be, `tool`, `methods`, `match` and `not-match`")
+                f.write_str(
+                    "a pattern, or a table with `pattern` and, if need be, `tool`, \
+                    `methods`, `match` and `not-match`",
+                )
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<RawTable, E> {
-                Ok(RawTable { pattern: text.to_owned(), ..RawTable::default() })
+            fn visit_str<E: Error>(self, text: &str) -> Result<RawPolicyTable, E> {
+                Ok(RawPolicyTable { pattern: text.to_owned(), ..RawPolicyTable::default() })
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawTable, A::Error> {
-                RawTable::deserialize(MapAccessDeserializer::new(map))
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawPolicyTable, A::Error> {
+                RawPolicyTable::deserialize(MapAccessDeserializer::new(map))
             }
         }
-        let RawTable { pattern, tool, methods, matches, not_matches } = deserializer.deserialize_any(TextOrTable)?;
+        let RawPolicyTable { pattern, tool, methods, matches, not_matches } =
+            deserializer.deserialize_any(TextOrTable)?;
         Ok(Self { pattern, tool, methods, matches, not_matches })
     }
 }

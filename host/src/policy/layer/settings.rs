@@ -1,13 +1,14 @@
-//! What a layer says about settings of the program. Each of these can only be made stricter: the strictest layer wins.
+//! What a layer says about settings of the program. Each of these can only be made stricter: the
+//! strictest layer wins.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::policy::Place;
+use crate::policy::SourceLocation;
 use crate::policy::pattern::BaseUrl;
 
 /// A value with its place.
-pub type Located<T> = (T, Place);
+pub type Located<T> = (T, SourceLocation);
 
 /// The rules of one layer about settings. What is absent says nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,7 +25,8 @@ pub struct SettingRules {
     pub write: Option<Located<Vec<String>>>,
     /// Providers of models.
     pub providers: Option<Located<BTreeSet<String>>>,
-    /// Addresses of models. If absent while `providers` is present, each provider is reached at its own address only.
+    /// Addresses of models. If absent while `providers` is present, each provider is reached at its
+    /// own address only.
     pub base_urls: Option<Located<Vec<BaseUrl>>>,
     /// Digests of plugins that may be loaded, without `sha256:`.
     pub digests: Option<Located<BTreeSet<String>>>,
@@ -48,13 +50,16 @@ pub enum PluginOrigin {
 impl PluginOrigin {
     /// Reads an absolute path or an address.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        if is_plain_absolute(text) {
+        if is_normalized_absolute(text) {
             return Ok(Self::Path(text.trim_end_matches('/').to_owned()));
         }
-        BaseUrl::parse_pattern(text).map(Self::Url).map_err(|problem| format!("{problem}; or an absolute path such as /opt/plugins"))
+        BaseUrl::parse_pattern(text)
+            .map(Self::Url)
+            .map_err(|problem| format!("{problem}; or an absolute path such as /opt/plugins"))
     }
 
-    /// Whether it covers where a plugin comes from: its address, or its absolute path without links.
+    /// Whether it covers where a plugin comes from: its address, or its absolute path without
+    /// links.
     pub fn covers(&self, origin: &str) -> bool {
         match self {
             Self::Url(url) => url.covers(origin),
@@ -74,14 +79,18 @@ impl fmt::Display for PluginOrigin {
 }
 
 /// Whether a text is an absolute path that says where it leads, without `.` or `..`.
-pub(super) fn is_plain_absolute(text: &str) -> bool {
-    text.starts_with('/') && !text.split('/').any(|part| matches!(part, "." | "..")) && !text.contains('\0')
+pub(super) fn is_normalized_absolute(text: &str) -> bool {
+    text.starts_with('/')
+        && !text.split('/').any(|part| matches!(part, "." | ".."))
+        && !text.contains('\0')
 }
 
 /// Whether a plain absolute path is another one or lies below it.
 pub(in crate::policy) fn is_within(path: &str, outer: &str) -> bool {
     let outer = outer.trim_end_matches('/');
-    is_plain_absolute(path) && (path.trim_end_matches('/') == outer || path.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/')))
+    is_normalized_absolute(path)
+        && (path.trim_end_matches('/') == outer
+            || path.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/')))
 }
 
 #[cfg(test)]
@@ -90,10 +99,21 @@ mod tests {
 
     #[test]
     fn a_plugin_comes_from_below_a_path_or_an_address() {
-        let covers = |rule: &str, origin: &str| PluginOrigin::parse(rule).expect(rule).covers(origin);
-        assert!(covers("/opt/plugins", "/opt/plugins/a.wasm") && covers("/opt/plugins/", "/opt/plugins") && covers("/", "/x.wasm"));
-        assert!(!covers("/opt/plugins", "/opt/plugins2/a.wasm") && !covers("/opt/plugins", "/opt/plugins/../x.wasm"));
-        assert!(!covers("/opt/plugins", "opt/plugins/a.wasm") && !covers("/opt/plugins", "https://x/opt/plugins"));
+        let covers =
+            |rule: &str, origin: &str| PluginOrigin::parse(rule).expect(rule).covers(origin);
+        assert!(
+            covers("/opt/plugins", "/opt/plugins/a.wasm")
+                && covers("/opt/plugins/", "/opt/plugins")
+                && covers("/", "/x.wasm")
+        );
+        assert!(
+            !covers("/opt/plugins", "/opt/plugins2/a.wasm")
+                && !covers("/opt/plugins", "/opt/plugins/../x.wasm")
+        );
+        assert!(
+            !covers("/opt/plugins", "opt/plugins/a.wasm")
+                && !covers("/opt/plugins", "https://x/opt/plugins")
+        );
         assert!(covers("https://plugins.example.com", "https://plugins.example.com/a.wasm"));
         for text in ["opt", "../x", "/a/../b", "", "https://"] {
             assert!(PluginOrigin::parse(text).is_err(), "{text}");

@@ -1,9 +1,10 @@
-//! The size of the patterns of a project. Anybody can have written them, and each is tried on every path and every command.
+//! The size of the patterns of a project. Anybody can have written them, and each is tried on every
+//! path and every command.
 
 use std::ops::Range;
 
-use super::parse::{Parsed, Reader};
-use super::{Level, Protecting, Rule};
+use super::parse::{LayerParser, ParseResult};
+use super::{PolicyLevel, PolicyRule, ProtectionRules};
 
 /// Patterns in the file.
 const MOST_PATTERNS: usize = 1_000;
@@ -11,42 +12,62 @@ const MOST_PATTERNS: usize = 1_000;
 const LONGEST: usize = 512;
 /// Stars in a pattern.
 const MOST_STARS: usize = 16;
-/// Characters of all parts and words with a star and something else in them. A path of 4 KiB takes at most 4,096 times as many steps.
+/// Characters of all parts and words with a star and something else in them. A path of 4 KiB takes
+/// at most 4,096 times as many steps.
 const MOST_STARRED: usize = 10_000;
 
-impl Reader<'_> {
+impl LayerParser<'_> {
     /// Bounds the work that a pattern takes.
-    pub(super) fn check_size(&self, span: &Range<usize>, pattern: &str) -> Parsed<()> {
+    pub(super) fn check_size(&self, span: &Range<usize>, pattern: &str) -> ParseResult<()> {
         let (length, stars) = (pattern.chars().count(), pattern.matches('*').count());
-        if self.source.level() != Level::Project || length <= LONGEST && stars <= MOST_STARS {
+        if self.source.level() != PolicyLevel::Project || length <= LONGEST && stars <= MOST_STARS {
             return Ok(());
         }
         let problem = if length > LONGEST {
-            format!("a pattern of {length} characters is too long for the policy of a project: use at most {LONGEST}")
+            format!(
+                "a pattern of {length} characters is too long for the policy of a project: use at \
+                    most {LONGEST}"
+            )
         } else {
-            format!("a pattern with {stars} stars is too complex for the policy of a project: use at most {MOST_STARS}")
+            format!(
+                "a pattern with {stars} stars is too complex for the policy of a project: use at \
+                    most {MOST_STARS}"
+            )
         };
         Err(self.error(span, problem))
     }
 
     /// Bounds the work that all patterns take together.
-    pub(super) fn check_sizes(&self, rules: &[Rule], protected: &Protecting) -> Parsed<()> {
-        if self.source.level() != Level::Project {
+    pub(super) fn check_sizes(
+        &self,
+        rules: &[PolicyRule],
+        protected: &ProtectionRules,
+    ) -> ParseResult<()> {
+        if self.source.level() != PolicyLevel::Project {
             return Ok(());
         }
-        let Protecting { hidden, read_only, shown, writable } = protected;
-        let listed = [hidden, read_only, shown, writable].into_iter().flatten().map(|placed| &placed.text);
-        let texts: Vec<&String> = rules.iter().map(|rule| &rule.written.text).chain(listed).collect();
+        let ProtectionRules { hidden, read_only, shown, writable } = protected;
+        let listed =
+            [hidden, read_only, shown, writable].into_iter().flatten().map(|placed| &placed.text);
+        let texts: Vec<&String> =
+            rules.iter().map(|rule| &rule.source_rule.text).chain(listed).collect();
         if texts.len() > MOST_PATTERNS {
             let count = texts.len();
-            let problem = format!("{count} patterns are too many for the policy of a project, which has at most {MOST_PATTERNS}");
+            let problem = format!(
+                "{count} patterns are too many for the policy of a project, which has at most \
+                    {MOST_PATTERNS}"
+            );
             return Err(self.error(&(0..0), problem));
         }
         let parts = texts.iter().flat_map(|text| text.split(['/', ' ']));
-        let starred: usize = parts.filter(|part| part.contains('*') && !matches!(*part, "*" | "**")).map(str::len).sum();
+        let starred: usize = parts
+            .filter(|part| part.contains('*') && !matches!(*part, "*" | "**"))
+            .map(str::len)
+            .sum();
         if starred > MOST_STARRED {
             let problem = format!(
-                "{starred} characters in words and names with a star are too many for the policy of a project, which has at most {MOST_STARRED}"
+                "{starred} characters in words and names with a star are too many for the policy \
+                    of a project, which has at most {MOST_STARRED}"
             );
             return Err(self.error(&(0..0), problem));
         }

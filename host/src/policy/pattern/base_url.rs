@@ -1,9 +1,10 @@
-//! Addresses of servers, as a policy allows them: `https://gateway.example.com`, `https://*.example.com/v1`,
-//! `http://127.0.0.1:11434`.
+//! Addresses of servers, as a policy allows them: `https://gateway.example.com`,
+//! `https://*.example.com/v1`, `http://127.0.0.1:11434`.
 //!
-//! A pattern covers the addresses with its scheme, its host and its port, at its path or below. `*.` at the beginning of a
-//! host stands for one label or more. An address is compared only if it can be read in one way: what has a user, a query, an
-//! escape or a `..` in it is covered by no pattern.
+//! A pattern covers the addresses with its scheme, its host and its port, at its path or below.
+//! `*.` at the beginning of a host stands for one label or more. An address is compared only if it
+//! can be read in one way: what has a user, a query, an escape or a `..` in it is covered by no
+//! pattern.
 
 use std::fmt;
 
@@ -20,25 +21,28 @@ pub struct BaseUrl {
 /// A text is not an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not an address such as https://gateway.example.com/v1: {problem}")]
-pub struct BaseUrlProblem {
+pub struct BaseUrlError {
     text: String,
     problem: &'static str,
 }
 
 impl BaseUrl {
     /// Reads a pattern.
-    pub fn parse_pattern(text: &str) -> Result<Self, BaseUrlProblem> {
-        let url = Self::read(text)?;
+    pub fn parse_pattern(text: &str) -> Result<Self, BaseUrlError> {
+        let url = Self::parse(text)?;
         let host = url.host.strip_prefix("*.").unwrap_or(&url.host);
         if host.contains('*') {
-            return Err(problem(text, "`*` stands only at the beginning of the host, as in `*.example.com`"));
+            return Err(invalid_url(
+                text,
+                "`*` stands only at the beginning of the host, as in `*.example.com`",
+            ));
         }
         Ok(url)
     }
 
     /// Whether this pattern covers an address.
     pub fn covers(&self, address: &str) -> bool {
-        let Ok(address) = Self::read(address) else { return false };
+        let Ok(address) = Self::parse(address) else { return false };
         let host = match self.host.strip_prefix('*') {
             Some(end) => address.host.len() > end.len() && address.host.ends_with(end),
             None => address.host == self.host,
@@ -48,9 +52,12 @@ impl BaseUrl {
             && address.path.starts_with(&self.path)
     }
 
-    fn read(text: &str) -> Result<Self, BaseUrlProblem> {
-        let bad = |what| problem(text, what);
-        let (scheme, rest) = text.trim().split_once("://").ok_or_else(|| bad("it has no scheme: write `https://` in front"))?;
+    fn parse(text: &str) -> Result<Self, BaseUrlError> {
+        let bad = |what| invalid_url(text, what);
+        let (scheme, rest) = text
+            .trim()
+            .split_once("://")
+            .ok_or_else(|| bad("it has no scheme: write `https://` in front"))?;
         let (scheme, default_port) = match scheme.to_ascii_lowercase().as_str() {
             "https" => ("https", 443),
             "http" => ("http", 80),
@@ -62,24 +69,34 @@ impl BaseUrl {
         let (place, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (host, port) = match place.rsplit_once(':') {
             // The colons of an IPv6 address are inside of brackets.
-            Some((host, port)) if !port.contains(']') => (host, port.parse().map_err(|_| bad("the port is no number"))?),
+            Some((host, port)) if !port.contains(']') => {
+                (host, port.parse().map_err(|_| bad("the port is no number"))?)
+            }
             Some(_) | None => (place, default_port),
         };
         let inside = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-        let is_bracketed = inside.is_some_and(|inside| !inside.is_empty() && !inside.contains(['[', ']']));
+        let is_bracketed =
+            inside.is_some_and(|inside| !inside.is_empty() && !inside.contains(['[', ']']));
         if host.is_empty() || !is_bracketed && host.contains(['[', ']', ':', '~']) {
             return Err(bad("it names no host"));
         }
-        let path: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        let path: Vec<String> =
+            path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
         if path.iter().any(|part| matches!(part.as_str(), "." | "..") || part.contains('*')) {
             return Err(bad("the path is taken as it is written, without `.`, `..` and `*`"));
         }
-        Ok(Self { text: text.trim().to_owned(), scheme, host: host.to_ascii_lowercase(), port, path })
+        Ok(Self {
+            text: text.trim().to_owned(),
+            scheme,
+            host: host.to_ascii_lowercase(),
+            port,
+            path,
+        })
     }
 }
 
-fn problem(text: &str, problem: &'static str) -> BaseUrlProblem {
-    BaseUrlProblem { text: text.to_owned(), problem }
+fn invalid_url(text: &str, problem: &'static str) -> BaseUrlError {
+    BaseUrlError { text: text.to_owned(), problem }
 }
 
 impl fmt::Display for BaseUrl {
@@ -117,7 +134,11 @@ mod tests {
             ("http://[::1]", "http://[::1]:80", true),
         ];
         for (pattern, address, expected) in table {
-            assert_eq!(BaseUrl::parse_pattern(pattern).expect(pattern).covers(address), expected, "{pattern} and {address}");
+            assert_eq!(
+                BaseUrl::parse_pattern(pattern).expect(pattern).covers(address),
+                expected,
+                "{pattern} and {address}"
+            );
         }
     }
 

@@ -1,12 +1,14 @@
 //! The work that one decision may spend on patterns.
 //!
-//! Anybody can have written the policy of a project, and a model writes the line that is held against it. The work is counted in
-//! steps: about one for each character that is compared. When they are used up, the remaining rules under `ask` and `deny`
-//! *might* cover the action, which is enough to ask, and the remaining rules under `allow` do not cover it.
+//! Anybody can have written the policy of a project, and a model writes the line that is held
+//! against it. The work is counted in steps: about one for each character that is compared. When
+//! they are used up, the remaining rules under `ask` and `deny` *might* cover the action, which is
+//! enough to ask, and the remaining rules under `allow` do not cover it.
 
 use std::cell::Cell;
 
-/// Steps of one decision: under 50 ms in a release build, and 100 times what 1,000 patterns need for a usual line.
+/// Steps of one decision: under 50 ms in a release build, and 100 times what 1,000 patterns need
+/// for a usual line.
 pub(in crate::policy) const MOST_STEPS: u64 = 2_000_000;
 
 /// A number of steps that gets smaller.

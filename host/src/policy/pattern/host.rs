@@ -8,116 +8,121 @@
 //! | `192.0.2.7`, `[2001:db8::1]:8080` | that address, in any way to write it | a name that resolves to it |
 //! | `*` | every host | – |
 //!
-//! Without a port an `allow` covers 443 alone, and `ask` and `deny` cover every port. There are no schemes, paths, users,
-//! or stars inside a name, and no star right before a top-level name.
+//! Without a port an `allow` covers 443 alone, and `ask` and `deny` cover every port. There are no
+//! schemes, paths, users, or stars inside a name, and no star right before a top-level name.
 
 use core::net::{IpAddr, SocketAddr};
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use super::{Match, PatternProblem, leans_strict};
+use super::{PatternError, PatternMatch, matches_strictly};
 use crate::policy::Verdict;
 
-const HTTPS: u16 = 443;
+const HTTPS_PORT: u16 = 443;
 
 /// A pattern for hosts and their ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPattern {
-    host: Host,
+    host: HostName,
     port: Option<u16>,
 }
 
 /// Where a request would go: a name or an address, and a port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostAddress {
-    host: Exact,
+    host: ExactHost,
     port: u16,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Host {
+enum HostName {
     Any,
-    Below(String),
-    Exact(Exact),
+    Subdomain(String),
+    Exact(ExactHost),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Exact {
+enum ExactHost {
     Name(String),
     Address(IpAddr),
 }
 
 impl HostPattern {
     /// Reads a pattern.
-    pub fn parse(text: &str) -> Result<Self, PatternProblem> {
-        let bad = |reason: String| PatternProblem(format!("`{text}` is not a pattern for hosts: {reason}"));
-        let (host, port) = split(text).map_err(bad)?;
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let bad =
+            |reason: String| PatternError(format!("`{text}` is not a pattern for hosts: {reason}"));
+        let (host, port) = split_host_port(text).map_err(bad)?;
         if host == "*" {
-            return Ok(Self { host: Host::Any, port });
+            return Ok(Self { host: HostName::Any, port });
         }
         if let Some(parent) = host.strip_prefix("*.") {
             let parent = name(parent).map_err(bad)?;
             if !parent.contains('.') {
-                return Err(bad(format!("that is every host of `{parent}`; name the site, such as `*.example.{parent}`")));
+                return Err(bad(format!(
+                    "that is every host of `{parent}`; name the site, such as `*.example.{parent}`"
+                )));
             }
-            return Ok(Self { host: Host::Below(parent), port });
+            return Ok(Self { host: HostName::Subdomain(parent), port });
         }
         if host.contains('*') {
-            return Err(bad("a star stands for whole names in front, such as `*.example.com`".into()));
+            return Err(bad(
+                "a star stands for whole names in front, such as `*.example.com`".into()
+            ));
         }
-        Ok(Self { host: Host::Exact(exact(host).map_err(bad)?), port })
+        Ok(Self { host: HostName::Exact(parse_host(host).map_err(bad)?), port })
     }
 
     /// Whether it stands for one address, and for no name.
     pub fn is_address(&self) -> bool {
-        matches!(self.host, Host::Exact(Exact::Address(_)))
+        matches!(self.host, HostName::Exact(ExactHost::Address(_)))
     }
 
     /// How far a host falls under this pattern, in a rule with this verdict.
-    pub fn matches(&self, at: &HostAddress, verdict: Verdict) -> Match {
+    pub fn matches(&self, at: &HostAddress, verdict: Verdict) -> PatternMatch {
         let port = match self.port {
             Some(port) => at.port == port,
-            None => !leans_strict(verdict) || at.port == HTTPS,
+            None => !matches_strictly(verdict) || at.port == HTTPS_PORT,
         };
         let host = match (&self.host, &at.host) {
-            (Host::Any, Exact::Name(_) | Exact::Address(_)) => true,
-            (Host::Below(parent), Exact::Name(name)) => {
-                name.strip_suffix(parent).is_some_and(|front| front.len() > 1 && front.ends_with('.'))
-            }
-            (Host::Below(_), Exact::Address(_)) => false,
-            (Host::Exact(ours), theirs) => ours == theirs,
+            (HostName::Any, ExactHost::Name(_) | ExactHost::Address(_)) => true,
+            (HostName::Subdomain(parent), ExactHost::Name(name)) => name
+                .strip_suffix(parent)
+                .is_some_and(|front| front.len() > 1 && front.ends_with('.')),
+            (HostName::Subdomain(_), ExactHost::Address(_)) => false,
+            (HostName::Exact(ours), theirs) => ours == theirs,
         };
-        Match::certain(port && host)
+        PatternMatch::from_bool(port && host)
     }
 }
 
 impl HostAddress {
     /// Reads `host` or `host:port`; without a port it is that of HTTPS.
-    pub fn parse(text: &str) -> Result<Self, PatternProblem> {
-        let bad = |reason: String| PatternProblem(format!("`{text}` is not a host: {reason}"));
-        let (host, port) = split(text).map_err(bad)?;
-        Ok(Self { host: exact(host).map_err(bad)?, port: port.unwrap_or(HTTPS) })
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let bad = |reason: String| PatternError(format!("`{text}` is not a host: {reason}"));
+        let (host, port) = split_host_port(text).map_err(bad)?;
+        Ok(Self { host: parse_host(host).map_err(bad)?, port: port.unwrap_or(HTTPS_PORT) })
     }
 
     /// An address by itself.
-    pub fn at(address: SocketAddr) -> Self {
-        Self { host: Exact::Address(address.ip().to_canonical()), port: address.port() }
+    pub fn from_socket_addr(address: SocketAddr) -> Self {
+        Self { host: ExactHost::Address(address.ip().to_canonical()), port: address.port() }
     }
 
     /// The name, if it is one.
-    pub fn name(&self) -> Option<&str> {
+    pub fn parse_name(&self) -> Option<&str> {
         match &self.host {
-            Exact::Name(name) => Some(name),
-            Exact::Address(_) => None,
+            ExactHost::Name(name) => Some(name),
+            ExactHost::Address(_) => None,
         }
     }
 
     /// The address, if it is one.
     pub fn address(&self) -> Option<IpAddr> {
         match &self.host {
-            Exact::Name(_) => None,
-            Exact::Address(address) => Some(*address),
+            ExactHost::Name(_) => None,
+            ExactHost::Address(address) => Some(*address),
         }
     }
 
@@ -136,26 +141,30 @@ impl Serialize for HostAddress {
 impl fmt::Display for HostAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
-            Exact::Name(name) => f.write_str(name)?,
-            Exact::Address(IpAddr::V4(address)) => write!(f, "{address}")?,
-            Exact::Address(IpAddr::V6(address)) => write!(f, "[{address}]")?,
+            ExactHost::Name(name) => f.write_str(name)?,
+            ExactHost::Address(IpAddr::V4(address)) => write!(f, "{address}")?,
+            ExactHost::Address(IpAddr::V6(address)) => write!(f, "[{address}]")?,
         }
-        if self.port == HTTPS { Ok(()) } else { write!(f, ":{}", self.port) }
+        if self.port == HTTPS_PORT { Ok(()) } else { write!(f, ":{}", self.port) }
     }
 }
 
 /// The host and the port of a text, brackets off.
-fn split(text: &str) -> Result<(&str, Option<u16>), String> {
+fn split_host_port(text: &str) -> Result<(&str, Option<u16>), String> {
     if text.contains("://") {
         return Err("leave out the scheme".into());
     }
-    if let Some(c) = text.chars().find(|c| "/@?#".contains(*c) || c.is_whitespace() || c.is_control()) {
+    if let Some(c) =
+        text.chars().find(|c| "/@?#".contains(*c) || c.is_whitespace() || c.is_control())
+    {
         return Err(format!("{c:?} is not part of a host"));
     }
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, rest)) => (host, rest.strip_prefix(':').or((!rest.is_empty()).then_some(rest))),
         None => match text.rsplit_once(':') {
-            Some((host, _)) if host.contains(':') => return Err("an IPv6 address stands in brackets".into()),
+            Some((host, _)) if host.contains(':') => {
+                return Err("an IPv6 address stands in brackets".into());
+            }
             Some((host, port)) => (host, Some(port)),
             None => (text, None),
         },
@@ -167,11 +176,11 @@ fn split(text: &str) -> Result<(&str, Option<u16>), String> {
     Ok((host, port.transpose()?))
 }
 
-fn exact(host: &str) -> Result<Exact, String> {
+fn parse_host(host: &str) -> Result<ExactHost, String> {
     if let Ok(address) = host.parse::<IpAddr>() {
-        return Ok(Exact::Address(address.to_canonical()));
+        return Ok(ExactHost::Address(address.to_canonical()));
     }
-    name(host).map(Exact::Name)
+    name(host).map(ExactHost::Name)
 }
 
 /// A name as DNS has it, in lower case and without the dot at its end.
@@ -182,10 +191,16 @@ fn name(host: &str) -> Result<String, String> {
     }
     let label = |label: &str| {
         let letters = label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-        letters && (1..=63).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-')
+        letters
+            && (1..=63).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
     };
     if host.len() > 253 || !host.split('.').all(label) {
-        return Err("it is not made of names of 1 to 63 letters, digits and hyphens with dots between them".into());
+        return Err(
+            "it is not made of names of 1 to 63 letters, digits and hyphens with dots between them"
+                .into(),
+        );
     }
     // `127.1`, `0x7f.1` and the like are addresses in disguise for some resolvers.
     let last = host.rsplit('.').next().unwrap_or_default();
@@ -200,7 +215,10 @@ mod tests {
     use super::*;
 
     fn allows(pattern: &str, host: &str) -> bool {
-        HostPattern::parse(pattern).expect(pattern).matches(&HostAddress::parse(host).expect(host), Verdict::Allow) == Match::Yes
+        HostPattern::parse(pattern)
+            .expect(pattern)
+            .matches(&HostAddress::parse(host).expect(host), Verdict::Allow)
+            == PatternMatch::Yes
     }
 
     #[test]
@@ -230,7 +248,10 @@ mod tests {
     #[test]
     fn a_deny_without_a_port_covers_every_port() {
         let deny = HostPattern::parse("example.com").unwrap();
-        assert_eq!(deny.matches(&HostAddress::parse("example.com:22").unwrap(), Verdict::Deny), Match::Yes);
+        assert_eq!(
+            deny.matches(&HostAddress::parse("example.com:22").unwrap(), Verdict::Deny),
+            PatternMatch::Yes
+        );
     }
 
     #[test]

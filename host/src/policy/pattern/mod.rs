@@ -1,4 +1,5 @@
-//! Patterns of rules, each a small grammar of its own. What a grammar does not have is an error and never a guess.
+//! Patterns of rules, each a small grammar of its own. What a grammar does not have is an error and
+//! never a guess.
 
 mod base_url;
 mod budget;
@@ -9,7 +10,7 @@ mod path;
 mod request;
 mod spelling;
 
-pub use base_url::{BaseUrl, BaseUrlProblem};
+pub use base_url::{BaseUrl, BaseUrlError};
 #[cfg(test)]
 pub(super) use budget::MOST_STEPS;
 pub(super) use budget::MatchBudget;
@@ -17,24 +18,24 @@ pub use command::CommandPattern;
 pub(super) use command::{CommandLine, flatten};
 pub use host::{HostAddress, HostPattern};
 pub use path::PathPattern;
-pub(super) use path::{Reach, walk};
+pub(super) use path::{PatternReach, match_components};
 pub use request::RequestPattern;
 
 use super::Verdict;
 
 /// How far something falls under a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Match {
+pub enum PatternMatch {
     /// Not at all.
     No,
     /// Nobody can tell without doing it. That is enough to ask, and never enough to allow.
-    Perhaps,
+    Maybe,
     /// Yes.
     Yes,
 }
 
-impl Match {
-    fn certain(yes: bool) -> Self {
+impl PatternMatch {
+    fn from_bool(yes: bool) -> Self {
         if yes { Self::Yes } else { Self::No }
     }
 }
@@ -42,30 +43,37 @@ impl Match {
 /// A text is no pattern, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct PatternProblem(pub(super) String);
+pub struct PatternError(pub(super) String);
 
-/// Which way a rule leans when a pattern can be read in two ways: an `allow` covers the least, the others the most.
-fn leans_strict(verdict: Verdict) -> bool {
+/// Which way a rule leans when a pattern can be read in two ways: an `allow` covers the least, the
+/// others the most.
+fn matches_strictly(verdict: Verdict) -> bool {
     match verdict {
         Verdict::Allow => true,
         Verdict::Ask | Verdict::Deny => false,
     }
 }
 
-/// What a rule with this verdict makes of an action that was not held against its pattern to the end.
-pub(in crate::policy) fn unknown(verdict: Verdict) -> Match {
-    if leans_strict(verdict) { Match::No } else { Match::Perhaps }
+/// What a rule with this verdict makes of an action that was not held against its pattern to the
+/// end.
+pub(in crate::policy) fn unknown(verdict: Verdict) -> PatternMatch {
+    if matches_strictly(verdict) { PatternMatch::No } else { PatternMatch::Maybe }
 }
 
-/// A part of a path or of a name against a pattern in which `*` stands for any characters and `?` for one.
+/// A part of a path or of a name against a pattern in which `*` stands for any characters and `?`
+/// for one.
 pub(super) fn glob(pattern: &[char], text: &[char]) -> bool {
     glob_within(pattern, text, &MatchBudget::unlimited())
 }
 
 /// The same with a bound on the work. With no steps left nothing matches.
-fn glob_within<T: Copy + PartialEq + From<u8>>(pattern: &[T], text: &[T], budget: &MatchBudget) -> bool {
-    // The usual two-pointer walk. It goes back to the last star only, so that the work is at most the length of the text times
-    // the longest part between two stars.
+fn glob_within<T: Copy + PartialEq + From<u8>>(
+    pattern: &[T],
+    text: &[T],
+    budget: &MatchBudget,
+) -> bool {
+    // The usual two-pointer walk. It goes back to the last star only, so that the work is at most
+    // the length of the text times the longest part between two stars.
     let (many, one) = (T::from(b'*'), T::from(b'?'));
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < text.len() {
@@ -95,7 +103,7 @@ fn glob_within<T: Copy + PartialEq + From<u8>>(pattern: &[T], text: &[T], budget
 }
 
 /// The same for words of commands, which are ASCII.
-fn is(pattern: &str, word: &str, budget: &MatchBudget) -> bool {
+fn glob_matches(pattern: &str, word: &str, budget: &MatchBudget) -> bool {
     budget.spend(4) && glob_within(pattern.as_bytes(), word.as_bytes(), budget)
 }
 
@@ -109,8 +117,14 @@ mod tests {
 
     #[test]
     fn globs_within_a_word() {
-        let table =
-            [("", "", true), ("*", "", true), ("a*c", "abbc", true), ("a*c", "ab", false), ("a?c", "abc", true), ("*a*a", "aba", true)];
+        let table = [
+            ("", "", true),
+            ("*", "", true),
+            ("a*c", "abbc", true),
+            ("a*c", "ab", false),
+            ("a?c", "abc", true),
+            ("*a*a", "aba", true),
+        ];
         for (pattern, text, expected) in table {
             assert_eq!(glob(&chars(pattern), &chars(text)), expected, "{pattern} on {text}");
         }
@@ -126,8 +140,8 @@ mod tests {
     fn a_glob_stops_with_its_budget() {
         let budget = MatchBudget::for_decision();
         let (pattern, text) = ("*".to_owned() + &"a".repeat(2_000) + "b", "a".repeat(100_000));
-        assert!(!is(&pattern, &text, &budget) && budget.is_spent());
+        assert!(!glob_matches(&pattern, &text, &budget) && budget.is_spent());
         assert_eq!(budget.used(), MOST_STEPS);
-        assert!(!is("a", "a", &budget), "with no steps left nothing matches");
+        assert!(!glob_matches("a", "a", &budget), "with no steps left nothing matches");
     }
 }

@@ -7,14 +7,15 @@
 //! | `src/**` | `src` and all below it | `src2/a` |
 //! | `**/*.pem` | such a file at any depth | `a.pem/b` |
 //!
-//! `*` and `?` stay within a component; `**` is a whole one and stands for any number of them. Under `ask` and `deny` what
-//! lies below a match is covered too, and the case of letters does not count, since some file systems do not count it
-//! either; under `allow` a folder is that folder, and case counts.
+//! `*` and `?` stay within a component; `**` is a whole one and stands for any number of them.
+//! Under `ask` and `deny` what lies below a match is covered too, and the case of letters does not
+//! count, since some file systems do not count it either; under `allow` a folder is that folder,
+//! and case counts.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Match, MatchBudget, PatternProblem, glob_within, leans_strict, unknown};
-use crate::policy::protected::folded;
+use super::{MatchBudget, PatternError, PatternMatch, glob_within, matches_strictly, unknown};
+use crate::policy::protected::fold_name;
 use crate::policy::{Verdict, WorkspacePath};
 
 /// A pattern for paths.
@@ -25,14 +26,19 @@ pub struct PathPattern {
 
 impl PathPattern {
     /// Reads a pattern.
-    pub fn parse(text: &str) -> Result<Self, PatternProblem> {
-        let bad = |reason: &str| Err(PatternProblem(format!("`{text}` is not a pattern for paths: {reason}")));
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let bad = |reason: &str| {
+            Err(PatternError(format!("`{text}` is not a pattern for paths: {reason}")))
+        };
         let trimmed = text.strip_prefix("./").unwrap_or(text);
         if trimmed.is_empty() {
             return bad("it is empty; `**` covers everything");
         }
         if trimmed.starts_with('/') {
-            return bad("it begins at the root of the file system; patterns begin at the workspace, such as `src/**`");
+            return bad(
+                "it begins at the root of the file system; patterns begin at the workspace, such \
+                    as `src/**`",
+            );
         }
         if trimmed.ends_with('/') {
             return bad("it ends with `/`; for a folder and all below it end with `/**`");
@@ -46,7 +52,9 @@ impl PathPattern {
                 "" | "." => return bad("a component is empty"),
                 ".." => return bad("`..` leads out of what it is in"),
                 "**" => {}
-                mixed if mixed.contains("**") => return bad("`**` stands for whole components, such as `a/**/b`"),
+                mixed if mixed.contains("**") => {
+                    return bad("`**` stands for whole components, such as `a/**/b`");
+                }
                 _ => {}
             }
         }
@@ -54,65 +62,80 @@ impl PathPattern {
     }
 
     /// How far a path falls under this pattern, in a rule with this verdict.
-    pub fn matches(&self, path: &WorkspacePath, verdict: Verdict) -> Match {
+    pub fn matches(&self, path: &WorkspacePath, verdict: Verdict) -> PatternMatch {
         self.matches_within(path, verdict, &MatchBudget::for_decision())
     }
 
     /// The same as a part of a decision.
-    pub(in crate::policy) fn matches_within(&self, path: &WorkspacePath, verdict: Verdict, budget: &MatchBudget) -> Match {
-        let fold = !leans_strict(verdict);
+    pub(in crate::policy) fn matches_within(
+        &self,
+        path: &WorkspacePath,
+        verdict: Verdict,
+        budget: &MatchBudget,
+    ) -> PatternMatch {
+        let fold = !matches_strictly(verdict);
         // Both are turned into characters first.
-        let length: usize = self.components.iter().map(String::len).sum::<usize>() + path.as_str().len();
+        let length: usize =
+            self.components.iter().map(String::len).sum::<usize>() + path.as_str().len();
         if !budget.spend(4 * length as u64) {
             return unknown(verdict);
         }
-        let form = |part: &str| if fold { folded(part).chars().collect() } else { part.chars().collect() };
-        let parts: Vec<Vec<char>> = path.as_str().split('/').filter(|part| !part.is_empty()).map(form).collect();
-        let ours: Vec<Vec<char>> = self.components.iter().map(|component| form(component)).collect();
+        let form = |part: &str| {
+            if fold { fold_name(part).chars().collect() } else { part.chars().collect() }
+        };
+        let parts: Vec<Vec<char>> =
+            path.as_str().split('/').filter(|part| !part.is_empty()).map(form).collect();
+        let ours: Vec<Vec<char>> =
+            self.components.iter().map(|component| form(component)).collect();
         // What is below something that is denied is denied as well.
-        let reach = if fold { Reach::AndBelow } else { Reach::Itself };
-        let is_like = |pattern: &[char], part: &[char]| budget.spend(1) && glob_within(pattern, part, budget);
-        if walk(&ours, &parts, is_like, reach) {
-            return Match::Yes;
+        let reach = if fold { PatternReach::Subtree } else { PatternReach::Exact };
+        let is_like =
+            |pattern: &[char], part: &[char]| budget.spend(1) && glob_within(pattern, part, budget);
+        if match_components(&ours, &parts, is_like, reach) {
+            return PatternMatch::Yes;
         }
         if budget.is_spent() {
             return unknown(verdict);
         }
         // Who moves or removes a folder does so to what is in it.
-        let literal = ours.iter().take_while(|part| !part.iter().any(|c| "*?".contains(*c))).count();
-        let above = fold && parts.len() < literal && ours.iter().zip(&parts).all(|(ours, theirs)| ours == theirs);
-        if above { Match::Perhaps } else { Match::No }
+        let literal =
+            ours.iter().take_while(|part| !part.iter().any(|c| "*?".contains(*c))).count();
+        let above = fold
+            && parts.len() < literal
+            && ours.iter().zip(&parts).all(|(ours, theirs)| ours == theirs);
+        if above { PatternMatch::Maybe } else { PatternMatch::No }
     }
 }
 
 impl PathPattern {
     /// Its components, as file systems without case compare them.
-    pub(in crate::policy) fn folded(&self) -> Vec<Vec<char>> {
-        self.components.iter().map(|component| folded(component).chars().collect()).collect()
+    pub(in crate::policy) fn folded_components(&self) -> Vec<Vec<char>> {
+        self.components.iter().map(|component| fold_name(component).chars().collect()).collect()
     }
 }
 
 /// How far down a pattern reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::policy) enum Reach {
+pub(in crate::policy) enum PatternReach {
     /// To what it matches.
-    Itself,
+    Exact,
     /// To all that lies in it too.
-    AndBelow,
+    Subtree,
 }
 
-/// The walk of `glob`, over components, which `is_like` compares. The number of steps is the product of the two lengths, whatever
-/// lies below: a path has thousands of components if somebody wants it to.
-pub(in crate::policy) fn walk(
+/// The walk of `glob`, over components, which `is_like` compares. The number of steps is the
+/// product of the two lengths, whatever lies below: a path has thousands of components if somebody
+/// wants it to.
+pub(in crate::policy) fn match_components(
     pattern: &[Vec<char>],
     parts: &[Vec<char>],
     is_like: impl Fn(&[char], &[char]) -> bool,
-    reach: Reach,
+    reach: PatternReach,
 ) -> bool {
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < parts.len() {
         // What comes next lies below a match.
-        if reach == Reach::AndBelow && t > 0 && p == pattern.len() {
+        if reach == PatternReach::Subtree && t > 0 && p == pattern.len() {
             return true;
         }
         match pattern.get(p) {
@@ -142,7 +165,7 @@ mod tests {
     use super::*;
     use crate::policy::pattern::glob;
 
-    fn on(pattern: &str, path: &str, verdict: Verdict) -> Match {
+    fn on(pattern: &str, path: &str, verdict: Verdict) -> PatternMatch {
         let path = WorkspacePath::parse(path, None).unwrap();
         PathPattern::parse(pattern).expect(pattern).matches(&path, verdict)
     }
@@ -167,34 +190,38 @@ mod tests {
             ("./a", "a", true),
         ];
         for (pattern, path, expected) in table {
-            assert_eq!(on(pattern, path, Verdict::Allow), Match::certain(expected), "{pattern} on {path}");
+            assert_eq!(
+                on(pattern, path, Verdict::Allow),
+                PatternMatch::from_bool(expected),
+                "{pattern} on {path}"
+            );
         }
     }
 
     #[test]
     fn r123_case_counts_for_an_allow_and_not_for_a_deny() {
-        assert_eq!(on("**/.git/hooks/**", "a/.GIT/Hooks/x", Verdict::Deny), Match::Yes);
-        assert_eq!(on("**/.git/hooks/**", "a/.GIT/Hooks/x", Verdict::Allow), Match::No);
+        assert_eq!(on("**/.git/hooks/**", "a/.GIT/Hooks/x", Verdict::Deny), PatternMatch::Yes);
+        assert_eq!(on("**/.git/hooks/**", "a/.GIT/Hooks/x", Verdict::Allow), PatternMatch::No);
     }
 
     #[test]
     fn what_is_below_something_denied_is_denied_too() {
         let table = [("vendor", "vendor/a/b"), ("**/*.pem", "a.pem/b"), ("src/*.rs", "src/x.rs/y")];
         for (pattern, path) in table {
-            assert_eq!(on(pattern, path, Verdict::Deny), Match::Yes, "{pattern} on {path}");
-            assert_eq!(on(pattern, path, Verdict::Ask), Match::Yes, "{pattern} on {path}");
-            assert_eq!(on(pattern, path, Verdict::Allow), Match::No, "{pattern} on {path}");
+            assert_eq!(on(pattern, path, Verdict::Deny), PatternMatch::Yes, "{pattern} on {path}");
+            assert_eq!(on(pattern, path, Verdict::Ask), PatternMatch::Yes, "{pattern} on {path}");
+            assert_eq!(on(pattern, path, Verdict::Allow), PatternMatch::No, "{pattern} on {path}");
         }
-        assert_eq!(on("vendor", "vendor2/a", Verdict::Deny), Match::No);
+        assert_eq!(on("vendor", "vendor2/a", Verdict::Deny), PatternMatch::No);
     }
 
     #[test]
     fn a_folder_above_what_is_denied_might_be_it() {
-        assert_eq!(on("a/b/c.txt", "a", Verdict::Deny), Match::Perhaps);
-        assert_eq!(on("a/b/c.txt", "a/b", Verdict::Ask), Match::Perhaps);
-        assert_eq!(on("a/b/c.txt", "a/x", Verdict::Deny), Match::No);
-        assert_eq!(on("a/b/c.txt", "a", Verdict::Allow), Match::No);
-        assert_eq!(on("**/c.txt", "a", Verdict::Deny), Match::No);
+        assert_eq!(on("a/b/c.txt", "a", Verdict::Deny), PatternMatch::Maybe);
+        assert_eq!(on("a/b/c.txt", "a/b", Verdict::Ask), PatternMatch::Maybe);
+        assert_eq!(on("a/b/c.txt", "a/x", Verdict::Deny), PatternMatch::No);
+        assert_eq!(on("a/b/c.txt", "a", Verdict::Allow), PatternMatch::No);
+        assert_eq!(on("**/c.txt", "a", Verdict::Deny), PatternMatch::No);
     }
 
     #[test]
@@ -202,8 +229,8 @@ mod tests {
         let deep = vec!["a"; 2_000].join("/");
         let started = std::time::Instant::now();
         for _ in 0..20 {
-            assert_eq!(on("**/a/**/a/**/a/**/a/b", &deep, Verdict::Deny), Match::No);
-            assert_eq!(on("**/a/**/a/**/a/**/a/a", &deep, Verdict::Deny), Match::Yes);
+            assert_eq!(on("**/a/**/a/**/a/**/a/b", &deep, Verdict::Deny), PatternMatch::No);
+            assert_eq!(on("**/a/**/a/**/a/**/a/a", &deep, Verdict::Deny), PatternMatch::Yes);
         }
         assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
     }
@@ -212,15 +239,25 @@ mod tests {
     fn what_lies_below_is_what_has_a_match_above_it() {
         let mut all: Vec<Vec<&str>> = vec![Vec::new()];
         for length in 0..4 {
-            let longest: Vec<Vec<&str>> = all.iter().filter(|parts| parts.len() == length).cloned().collect();
-            all.extend(longest.iter().flat_map(|parts| ["a", "b", "**"].map(|part| [parts.as_slice(), &[part]].concat())));
+            let longest: Vec<Vec<&str>> =
+                all.iter().filter(|parts| parts.len() == length).cloned().collect();
+            all.extend(longest.iter().flat_map(|parts| {
+                ["a", "b", "**"].map(|part| [parts.as_slice(), &[part]].concat())
+            }));
         }
-        let chars = |parts: &[&str]| -> Vec<Vec<char>> { parts.iter().map(|part| part.chars().collect()).collect() };
+        let chars = |parts: &[&str]| -> Vec<Vec<char>> {
+            parts.iter().map(|part| part.chars().collect()).collect()
+        };
         for pattern in all.iter().filter(|parts| !parts.is_empty()) {
             for path in all.iter().filter(|parts| !parts.is_empty() && !parts.contains(&"**")) {
                 let (ours, theirs) = (chars(pattern), chars(path));
-                let by_itself = |to: usize| walk(&ours, &theirs[..to], glob, Reach::Itself);
-                assert_eq!(walk(&ours, &theirs, glob, Reach::AndBelow), (1..=theirs.len()).any(by_itself), "{pattern:?} {path:?}");
+                let by_itself =
+                    |to: usize| match_components(&ours, &theirs[..to], glob, PatternReach::Exact);
+                assert_eq!(
+                    match_components(&ours, &theirs, glob, PatternReach::Subtree),
+                    (1..=theirs.len()).any(by_itself),
+                    "{pattern:?} {path:?}"
+                );
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Patterns for requests, as tools ask for them: a pattern for hosts, and in front of it the methods, if not every method is
-//! meant.
+//! Patterns for requests, as tools ask for them: a pattern for hosts, and in front of it the
+//! methods, if not every method is meant.
 //!
 //! | pattern | covers |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `GET example.com:8080` | `GET` requests to that port |
 //! | `GET,HEAD *.example.com` | `GET` and `HEAD` requests to every host below `example.com` |
 
-use super::{HostAddress, HostPattern, Match, PatternProblem};
+use super::{HostAddress, HostPattern, PatternError, PatternMatch};
 use crate::policy::Verdict;
 
 /// A pattern for requests.
@@ -20,13 +20,17 @@ pub struct RequestPattern {
 
 impl RequestPattern {
     /// Reads a pattern.
-    pub fn parse(text: &str) -> Result<Self, PatternProblem> {
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
         let Some((methods, hosts)) = text.split_once(' ') else {
             return Ok(Self { methods: None, hosts: HostPattern::parse(text)? });
         };
-        let method = |word: &str| match !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        let method = |word: &str| match !word.is_empty()
+            && word.bytes().all(|byte| byte.is_ascii_uppercase())
+        {
             true => Ok(word.to_owned()),
-            false => Err(PatternProblem(format!("`{text}` is not a pattern for requests: `{word}` is not a method, such as GET"))),
+            false => Err(PatternError(format!(
+                "`{text}` is not a pattern for requests: `{word}` is not a method, such as GET"
+            ))),
         };
         let methods = methods.split(',').map(method).collect::<Result<_, _>>()?;
         Ok(Self { methods: Some(methods), hosts: HostPattern::parse(hosts)? })
@@ -34,12 +38,16 @@ impl RequestPattern {
 
     /// Whether it covers a request.
     pub fn covers(&self, at: &HostAddress, method: &str) -> bool {
-        let by_method = self.methods.as_ref().is_none_or(|methods| methods.iter().any(|covered| covered == method));
-        by_method && self.hosts.matches(at, Verdict::Allow) == Match::Yes
+        let by_method = self
+            .methods
+            .as_ref()
+            .is_none_or(|methods| methods.iter().any(|covered| covered == method));
+        by_method && self.hosts.matches(at, Verdict::Allow) == PatternMatch::Yes
     }
 
-    /// Whether it covers a request to this address because it names the address, and not just whatever host leads there.
-    pub fn names(&self, at: &HostAddress, method: &str) -> bool {
+    /// Whether it covers a request to this address because it names the address, and not just
+    /// whatever host leads there.
+    pub fn names_address(&self, at: &HostAddress, method: &str) -> bool {
         self.hosts.is_address() && self.covers(at, method)
     }
 }
@@ -63,23 +71,38 @@ mod tests {
         ];
         for (pattern, method, host, expected) in table {
             let host = HostAddress::parse(host).expect(host);
-            assert_eq!(RequestPattern::parse(pattern).expect(pattern).covers(&host, method), expected, "{pattern}: {method} {host}");
+            assert_eq!(
+                RequestPattern::parse(pattern).expect(pattern).covers(&host, method),
+                expected,
+                "{pattern}: {method} {host}"
+            );
         }
     }
 
     #[test]
     fn only_an_address_names_an_address() {
         let at = HostAddress::parse("127.0.0.1:8080").expect("a host");
-        for (pattern, expected) in [("127.0.0.1:8080", true), ("POST 127.0.0.1:8080", false), ("127.0.0.1", false), ("*:8080", false)] {
-            assert_eq!(RequestPattern::parse(pattern).expect(pattern).names(&at, "GET"), expected, "{pattern}");
+        for (pattern, expected) in [
+            ("127.0.0.1:8080", true),
+            ("POST 127.0.0.1:8080", false),
+            ("127.0.0.1", false),
+            ("*:8080", false),
+        ] {
+            assert_eq!(
+                RequestPattern::parse(pattern).expect(pattern).names_address(&at, "GET"),
+                expected,
+                "{pattern}"
+            );
         }
     }
 
     #[test]
     fn what_is_no_pattern_says_why() {
-        for (pattern, expected) in
-            [("get example.com", "`get` is not a method"), ("GET, example.com", "`` is not a method"), ("GET a b", "' '")]
-        {
+        for (pattern, expected) in [
+            ("get example.com", "`get` is not a method"),
+            ("GET, example.com", "`` is not a method"),
+            ("GET a b", "' '"),
+        ] {
             let problem = RequestPattern::parse(pattern).expect_err(pattern).to_string();
             assert!(problem.contains(expected), "{pattern}: {problem}");
         }

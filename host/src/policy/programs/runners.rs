@@ -1,80 +1,166 @@
-//! Programs that do more than their words say: they run what no word of the line names, or do the work of another program.
+//! Programs that do more than their words say: they run what no word of the line names, or do the
+//! work of another program.
 //!
-//! A program that is named on the line is found wherever it stands, so that options such as `tar --to-command=rm` and programs
-//! such as `env`, `nice` and `sudo` need no entry here. Neither do scripts in files, which no rule about a line can see.
+//! A program that is named on the line is found wherever it stands, so that options such as
+//! `tar --to-command=rm` and programs such as `env`, `nice` and `sudo` need no entry here. Neither
+//! do scripts in files, which no rule about a line can see.
 
-use super::{Words, base, has};
+use super::{WordList, base_name, contains_word};
 
 /// A program that may run anything.
-struct Runner {
-    names: Words,
+struct RunnerProgram {
+    names: WordList,
     /// Options that make it do so; `*` for any use of it. A letter is found among others.
-    options: Words,
-    /// Letters of options whose value is the rest of the word, in which no other letter is looked for.
-    valued: Words,
-    #[cfg_attr(not(test), expect(dead_code, reason = "it is for whoever reads the table, and a test wants one for each entry"))]
-    why: Words,
+    options: WordList,
+    /// Letters of options whose value is the rest of the word, in which no other letter is looked
+    /// for.
+    valued: WordList,
+    #[cfg_attr(
+        not(test),
+        expect(
+            dead_code,
+            reason = "it is for whoever reads the table, and a test wants one for each entry"
+        )
+    )]
+    why: WordList,
 }
 
-const CODE: &str = "the option takes code in the language of the program, in which a word may be put together";
+const CODE: &str =
+    "the option takes code in the language of the program, in which a word may be put together";
 const INPUT: &str = "the words of the command come from its input or a file";
 const ENCODED: &str = "the option takes a command in an encoded form";
 const EDITOR: &str = "the option takes commands of an editor, one of which runs programs";
 
-const RUNNERS: &[Runner] = &[
-    Runner { names: "xargs gxargs parallel", options: "*", valued: "", why: INPUT },
-    Runner { names: "perl", options: "-e -E", valued: "ImMVxDCi", why: CODE },
-    Runner { names: "python pypy python-config ipython", options: "-c", valued: "mWXQ", why: CODE },
-    Runner { names: "ruby jruby", options: "-e", valued: "IrCEK", why: CODE },
-    Runner { names: "node nodejs", options: "-e -p --eval --print", valued: "rC", why: CODE },
-    Runner { names: "bun", options: "-e -p --eval --print", valued: "r", why: CODE },
-    Runner { names: "deno", options: "eval repl", valued: "", why: CODE },
-    Runner { names: "php", options: "-r -B -R -E --run --process-begin --process-code --process-end", valued: "dfctzS", why: CODE },
-    Runner { names: "lua luajit", options: "-e", valued: "lj", why: CODE },
-    Runner { names: "julia", options: "-e -E --eval --print", valued: "LJtp", why: CODE },
-    Runner { names: "rscript r", options: "-e", valued: "", why: CODE },
-    Runner { names: "ghc runghc", options: "-e", valued: "", why: CODE },
-    Runner { names: "elixir erl iex", options: "-e -s --eval -eval -run --rpc-eval", valued: "", why: CODE },
-    Runner { names: "scala clojure clj bb", options: "-e --eval", valued: "", why: CODE },
-    Runner { names: "guile", options: "-c", valued: "", why: CODE },
-    Runner { names: "racket", options: "-e --eval", valued: "", why: CODE },
-    Runner { names: "sbcl swipl gprolog", options: "-g -t --eval --goal --load", valued: "", why: CODE },
-    Runner { names: "octave octave-cli", options: "--eval", valued: "", why: CODE },
-    Runner { names: "osascript", options: "-e", valued: "", why: CODE },
-    Runner { names: "expect tclsh", options: "-c", valued: "", why: CODE },
-    Runner { names: "gawk awk mawk", options: "-e --source", valued: "Fvf", why: CODE },
-    Runner { names: "make gmake", options: "-E --eval", valued: "CfIjloW", why: CODE },
-    Runner { names: "gdb lldb", options: "-ex -iex -o --eval-command --init-eval-command --one-line", valued: "", why: CODE },
-    Runner { names: "sqlite", options: "-cmd --cmd .shell .system", valued: "", why: CODE },
-    Runner { names: "psql mysql mariadb", options: "-c -e --command --execute", valued: "hUdpfu", why: CODE },
-    Runner { names: "pwsh powershell", options: "-e -ec -enc -encodedcommand -encodedarguments", valued: "", why: ENCODED },
-    Runner { names: "vi vim nvim gvim ex view vimdiff", options: "-c --cmd -S -es +*", valued: "uiTwW", why: EDITOR },
-    Runner { names: "emacs emacsclient", options: "-e --eval --execute -eval -f --funcall -l --load", valued: "", why: EDITOR },
-    Runner { names: "ed red", options: "*", valued: "", why: EDITOR },
-    Runner { names: "less more most", options: "+*", valued: "", why: EDITOR },
+const RUNNERS: &[RunnerProgram] = &[
+    RunnerProgram { names: "xargs gxargs parallel", options: "*", valued: "", why: INPUT },
+    RunnerProgram { names: "perl", options: "-e -E", valued: "ImMVxDCi", why: CODE },
+    RunnerProgram {
+        names: "python pypy python-config ipython",
+        options: "-c",
+        valued: "mWXQ",
+        why: CODE,
+    },
+    RunnerProgram { names: "ruby jruby", options: "-e", valued: "IrCEK", why: CODE },
+    RunnerProgram {
+        names: "node nodejs",
+        options: "-e -p --eval --print",
+        valued: "rC",
+        why: CODE,
+    },
+    RunnerProgram { names: "bun", options: "-e -p --eval --print", valued: "r", why: CODE },
+    RunnerProgram { names: "deno", options: "eval repl", valued: "", why: CODE },
+    RunnerProgram {
+        names: "php",
+        options: "-r -B -R -E --run --process-begin --process-code --process-end",
+        valued: "dfctzS",
+        why: CODE,
+    },
+    RunnerProgram { names: "lua luajit", options: "-e", valued: "lj", why: CODE },
+    RunnerProgram { names: "julia", options: "-e -E --eval --print", valued: "LJtp", why: CODE },
+    RunnerProgram { names: "rscript r", options: "-e", valued: "", why: CODE },
+    RunnerProgram { names: "ghc runghc", options: "-e", valued: "", why: CODE },
+    RunnerProgram {
+        names: "elixir erl iex",
+        options: "-e -s --eval -eval -run --rpc-eval",
+        valued: "",
+        why: CODE,
+    },
+    RunnerProgram { names: "scala clojure clj bb", options: "-e --eval", valued: "", why: CODE },
+    RunnerProgram { names: "guile", options: "-c", valued: "", why: CODE },
+    RunnerProgram { names: "racket", options: "-e --eval", valued: "", why: CODE },
+    RunnerProgram {
+        names: "sbcl swipl gprolog",
+        options: "-g -t --eval --goal --load",
+        valued: "",
+        why: CODE,
+    },
+    RunnerProgram { names: "octave octave-cli", options: "--eval", valued: "", why: CODE },
+    RunnerProgram { names: "osascript", options: "-e", valued: "", why: CODE },
+    RunnerProgram { names: "expect tclsh", options: "-c", valued: "", why: CODE },
+    RunnerProgram { names: "gawk awk mawk", options: "-e --source", valued: "Fvf", why: CODE },
+    RunnerProgram { names: "make gmake", options: "-E --eval", valued: "CfIjloW", why: CODE },
+    RunnerProgram {
+        names: "gdb lldb",
+        options: "-ex -iex -o --eval-command --init-eval-command --one-line",
+        valued: "",
+        why: CODE,
+    },
+    RunnerProgram { names: "sqlite", options: "-cmd --cmd .shell .system", valued: "", why: CODE },
+    RunnerProgram {
+        names: "psql mysql mariadb",
+        options: "-c -e --command --execute",
+        valued: "hUdpfu",
+        why: CODE,
+    },
+    RunnerProgram {
+        names: "pwsh powershell",
+        options: "-e -ec -enc -encodedcommand -encodedarguments",
+        valued: "",
+        why: ENCODED,
+    },
+    RunnerProgram {
+        names: "vi vim nvim gvim ex view vimdiff",
+        options: "-c --cmd -S -es +*",
+        valued: "uiTwW",
+        why: EDITOR,
+    },
+    RunnerProgram {
+        names: "emacs emacsclient",
+        options: "-e --eval --execute -eval -f --funcall -l --load",
+        valued: "",
+        why: EDITOR,
+    },
+    RunnerProgram { names: "ed red", options: "*", valued: "", why: EDITOR },
+    RunnerProgram { names: "less more most", options: "+*", valued: "", why: EDITOR },
 ];
 
 /// A program that does the work of another one when it is given this word.
-struct Replacement {
-    names: Words,
-    word: Words,
+struct ReplacementProgram {
+    names: WordList,
+    word: WordList,
     /// The other program, and what it would be given.
-    program: Words,
-    options: Words,
+    program: WordList,
+    options: WordList,
 }
 
-const TERRAFORM: Words = "terraform tofu terragrunt";
+const TERRAFORM: WordList = "terraform tofu terragrunt";
 
-const REPLACEMENTS: &[Replacement] = &[
-    Replacement { names: "find gfind bfs", word: "-delete", program: "rm", options: "-r -f" },
-    Replacement { names: "cmake", word: "remove", program: "rm", options: "-f" },
-    Replacement { names: "cmake", word: "remove_directory", program: "rm", options: "-r -f" },
-    Replacement { names: TERRAFORM, word: "-destroy", program: "terraform", options: "destroy" },
-    Replacement { names: TERRAFORM, word: "--destroy", program: "terraform", options: "destroy" },
-    Replacement { names: TERRAFORM, word: "destroy", program: "terraform", options: "apply -destroy" },
+const REPLACEMENTS: &[ReplacementProgram] = &[
+    ReplacementProgram {
+        names: "find gfind bfs",
+        word: "-delete",
+        program: "rm",
+        options: "-r -f",
+    },
+    ReplacementProgram { names: "cmake", word: "remove", program: "rm", options: "-f" },
+    ReplacementProgram {
+        names: "cmake",
+        word: "remove_directory",
+        program: "rm",
+        options: "-r -f",
+    },
+    ReplacementProgram {
+        names: TERRAFORM,
+        word: "-destroy",
+        program: "terraform",
+        options: "destroy",
+    },
+    ReplacementProgram {
+        names: TERRAFORM,
+        word: "--destroy",
+        program: "terraform",
+        options: "destroy",
+    },
+    ReplacementProgram {
+        names: TERRAFORM,
+        word: "destroy",
+        program: "terraform",
+        options: "apply -destroy",
+    },
 ];
 
-/// Programs whose options of one hyphen are whole words, so that no letters of them are options of their own.
+/// Programs whose options of one hyphen are whole words, so that no letters of them are options of
+/// their own.
 const WHOLE_WORD_OPTIONS: &str = "find gfind bfs go java javac terraform tofu";
 
 /// Words behind a program that are looked at. With more of them nobody can tell.
@@ -82,29 +168,39 @@ const MOST_WORDS: usize = 64;
 
 /// Whether a program, with these words behind it, may run something that no word names.
 pub(in crate::policy) fn runs_code(called: &str, behind: &[&str]) -> bool {
-    let name = base(called);
-    if has("sed gsed", &name) {
+    let name = base_name(called);
+    if contains_word("sed gsed", &name) {
         return runs_sed_code(behind);
     }
-    RUNNERS.iter().filter(|runner| has(runner.names, &name)).any(|runner| {
+    RUNNERS.iter().filter(|runner| contains_word(runner.names, &name)).any(|runner| {
         let mut words = behind.iter().take(MOST_WORDS);
         runner.options == "*"
             || behind.len() > MOST_WORDS
-            || words.any(|word| runner.options.split(' ').any(|option| is_option(option, word, runner.valued)))
+            || words.any(|word| {
+                runner.options.split(' ').any(|option| is_option(option, word, runner.valued))
+            })
     })
 }
 
-/// The program whose work another one does with these words, and the options with which it would be called.
-pub(in crate::policy) fn does_the_work_of(called: &str, behind: &[&str]) -> Option<(&'static str, &'static str)> {
-    let name = base(called);
-    let is_given = |wanted: &str| behind.iter().any(|word| word.split_once('=').map_or(*word, |(name, _)| name) == wanted);
-    let given = |replacement: &&Replacement| has(replacement.names, &name) && is_given(replacement.word);
+/// The program whose work another one does with these words, and the options with which it would be
+/// called.
+pub(in crate::policy) fn does_the_work_of(
+    called: &str,
+    behind: &[&str],
+) -> Option<(&'static str, &'static str)> {
+    let name = base_name(called);
+    let is_given = |wanted: &str| {
+        behind.iter().any(|word| word.split_once('=').map_or(*word, |(name, _)| name) == wanted)
+    };
+    let given = |replacement: &&ReplacementProgram| {
+        contains_word(replacement.names, &name) && is_given(replacement.word)
+    };
     REPLACEMENTS.iter().find(given).map(|replacement| (replacement.program, replacement.options))
 }
 
 /// Whether the options of a program that begin with one hyphen are whole words.
 pub(in crate::policy) fn has_whole_word_options(called: &str) -> bool {
-    has(WHOLE_WORD_OPTIONS, &base(called))
+    contains_word(WHOLE_WORD_OPTIONS, &base_name(called))
 }
 
 fn is_option(option: &str, word: &str, valued: &str) -> bool {
@@ -126,8 +222,8 @@ fn is_option(option: &str, word: &str, valued: &str) -> bool {
     })
 }
 
-/// Whether a script of sed may hold its command `e`, or the flag of that name: both run what they are given or what they find.
-/// A script is the first operand, or the value of an option.
+/// Whether a script of sed may hold its command `e`, or the flag of that name: both run what they
+/// are given or what they find. A script is the first operand, or the value of an option.
 fn runs_sed_code(behind: &[&str]) -> bool {
     if behind.len() > MOST_WORDS {
         return true;
@@ -138,7 +234,8 @@ fn runs_sed_code(behind: &[&str]) -> bool {
         let is_value = std::mem::take(&mut is_script);
         let found = match (word.strip_prefix("--"), word.strip_prefix('-')) {
             (Some(long), _) => {
-                is_script = "expression".starts_with(long) || "line-length".starts_with(long) && !long.is_empty();
+                is_script = "expression".starts_with(long)
+                    || "line-length".starts_with(long) && !long.is_empty();
                 "expression".starts_with(long.split('=').next().unwrap_or(long))
                     && long.split_once('=').is_some_and(|(_, script)| has_e(script))
             }
@@ -172,7 +269,11 @@ mod tests {
     fn each_entry_has_its_reason() {
         for runner in RUNNERS {
             assert!(!runner.why.is_empty() && !runner.options.is_empty(), "{}", runner.names);
-            assert!(runner.names.split(' ').all(|name| name == base(name)), "{}: a name in lower case, without a version", runner.names);
+            assert!(
+                runner.names.split(' ').all(|name| name == base_name(name)),
+                "{}: a name in lower case, without a version",
+                runner.names
+            );
         }
     }
 

@@ -1,9 +1,9 @@
 //! Options that mean the same, or nearly so: whoever denies one of them means the others too.
 //!
-//! The table is data, in groups with a `|` between them. A word without a hyphen is an operand with the same meaning, and may have a
-//! `*` at its end, such as the `+main` of a forced push.
+//! The table is data, in groups with a `|` between them. A word without a hyphen is an operand with
+//! the same meaning, and may have a `*` at its end, such as the `+main` of a forced push.
 
-use super::{Program, Words, base, has};
+use super::{ProgramSyntax, WordList, base_name, contains_word};
 
 /// What is known of the options of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,93 +16,169 @@ pub(in crate::policy) enum OptionSpellings {
 
 /// Groups of options with the same meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::policy) struct OptionGroups(Words);
+pub(in crate::policy) struct OptionGroups(WordList);
 
 impl OptionGroups {
     /// The other spellings of an option.
     pub(in crate::policy) fn others(self, option: &str) -> impl Iterator<Item = &'static str> {
-        let groups = self.0.split('|').filter(move |group| has(group, option));
+        let groups = self.0.split('|').filter(move |group| contains_word(group, option));
         groups.flat_map(str::split_ascii_whitespace)
     }
 }
 
 /// What is known of the options of a program, or of its subcommand.
-pub(in crate::policy) fn option_spellings(called: &str, subcommand: Option<&str>) -> OptionSpellings {
-    let program = Program::named(called).map_or_else(|| base(called), |program| program.name.to_owned());
-    let is_about = |(names, of, _): &&Entry| has(names, &program) && (of.is_empty() || subcommand.is_some_and(|word| has(of, word)));
-    SPELLINGS.iter().find(is_about).map_or(OptionSpellings::Unknown, |(_, _, groups)| OptionSpellings::Known(OptionGroups(groups)))
+pub(in crate::policy) fn option_spellings(
+    called: &str,
+    subcommand: Option<&str>,
+) -> OptionSpellings {
+    let program = ProgramSyntax::find(called)
+        .map_or_else(|| base_name(called), |program| program.name.to_owned());
+    let is_about = |(names, of, _): &&SpellingEntry| {
+        contains_word(names, &program)
+            && (of.is_empty() || subcommand.is_some_and(|word| contains_word(of, word)))
+    };
+    SPELLINGS.iter().find(is_about).map_or(OptionSpellings::Unknown, |(_, _, groups)| {
+        OptionSpellings::Known(OptionGroups(groups))
+    })
 }
 
 /// Programs, subcommands and groups.
-type Entry = (Words, Words, Words);
+type SpellingEntry = (WordList, WordList, WordList);
 
 /// Programs, their subcommands if it is about these, and the groups.
-const SPELLINGS: &[Entry] = &[
-    ("rm grm", "", "-r -R --recursive | -f --force | -d --dir | -i -I --interactive | -v --verbose"),
+const SPELLINGS: &[SpellingEntry] = &[
+    (
+        "rm grm",
+        "",
+        "-r -R --recursive | -f --force | -d --dir | -i -I --interactive | -v --verbose",
+    ),
     ("rmdir", "", "-p --parents | -v --verbose"),
     (
         "cp gcp",
         "",
-        "-r -R -a --recursive --archive | -f --force --remove-destination | -l --link | -s --symbolic-link | -p -a --preserve --archive \
+        "-r -R -a --recursive --archive | -f --force --remove-destination | -l --link | -s \
+            --symbolic-link | -p -a --preserve --archive \
         | -t --target-directory | -u --update | -v --verbose | -n --no-clobber",
     ),
-    ("mv gmv", "", "-f --force | -t --target-directory | -b --backup | -u --update | -v --verbose | -n --no-clobber"),
-    ("ln gln", "", "-s --symbolic | -f --force | -t --target-directory | -r --relative | -n --no-dereference | -v --verbose"),
-    ("chmod chown chgrp chcon", "", "-R --recursive | -f --silent --quiet | -c --changes | -v --verbose | -h --no-dereference"),
-    ("kill pkill killall", "", "-9 -KILL -SIGKILL -s --signal -n | -15 -TERM -SIGTERM -s --signal -n | -f --full | -u --euid --user"),
+    (
+        "mv gmv",
+        "",
+        "-f --force | -t --target-directory | -b --backup | -u --update | -v --verbose | -n \
+            --no-clobber",
+    ),
+    (
+        "ln gln",
+        "",
+        "-s --symbolic | -f --force | -t --target-directory | -r --relative | -n --no-dereference \
+            | -v --verbose",
+    ),
+    (
+        "chmod chown chgrp chcon",
+        "",
+        "-R --recursive | -f --silent --quiet | -c --changes | -v --verbose | -h --no-dereference",
+    ),
+    (
+        "kill pkill killall",
+        "",
+        "-9 -KILL -SIGKILL -s --signal -n | -15 -TERM -SIGTERM -s --signal -n | -f --full | -u \
+            --euid --user",
+    ),
     ("mkdir", "", "-p --parents | -m --mode | -v --verbose"),
     ("shred", "", "-u --remove | -f --force | -n --iterations | -z --zero"),
     ("tee", "", "-a --append"),
     (
         "curl",
         "",
-        "-o -O --output --remote-name --remote-name-all -J --remote-header-name | -d --data --data-raw --data-binary --data-urlencode --data-ascii --json \
-        | -F --form --form-string | -T --upload-file | -X --request | -K --config | -k --insecure | -u --user | -H --header | -L --location | -x --proxy",
+        "-o -O --output --remote-name --remote-name-all -J --remote-header-name | -d --data \
+            --data-raw --data-binary --data-urlencode --data-ascii --json \
+        | -F --form --form-string | -T --upload-file | -X --request | -K --config | -k --insecure \
+        | -u --user | -H --header | -L --location | -x --proxy",
     ),
-    ("wget", "", "-O --output-document | -P --directory-prefix | -i --input-file | -e --execute | -r --recursive -m --mirror | -q --quiet"),
+    (
+        "wget",
+        "",
+        "-O --output-document | -P --directory-prefix | -i --input-file | -e --execute | -r \
+            --recursive -m --mirror | -q --quiet",
+    ),
     (
         "rsync",
         "",
-        "-a -r --archive --recursive | --delete --del --delete-before --delete-during --delete-delay --delete-after --delete-excluded \
+        "-a -r --archive --recursive | --delete --del --delete-before --delete-during \
+            --delete-delay --delete-after --delete-excluded \
         | -e --rsh | -z --compress | -n --dry-run",
     ),
     (
         "tar gtar bsdtar",
         "",
-        "-x --extract --get | -c --create | -f --file | -C --directory --cd | -I --use-compress-program \
+        "-x --extract --get | -c --create | -f --file | -C --directory --cd | -I \
+            --use-compress-program \
         | -P --absolute-names | -t --list | -r --append | -u --update",
     ),
-    ("npm pnpm", "", "-g --global --location | -f --force | -D --save-dev | -w --workspace | -y --yes"),
-    ("pip", "", "-e --editable | -r --requirement | -t --target | -i --index-url | -U --upgrade | -y --yes"),
-    ("cargo", "", "-p --package | -r --release --profile | -F --features --all-features | -j --jobs | -q --quiet | -v --verbose"),
+    (
+        "npm pnpm",
+        "",
+        "-g --global --location | -f --force | -D --save-dev | -w --workspace | -y --yes",
+    ),
+    (
+        "pip",
+        "",
+        "-e --editable | -r --requirement | -t --target | -i --index-url | -U --upgrade | -y --yes",
+    ),
+    (
+        "cargo",
+        "",
+        "-p --package | -r --release --profile | -F --features --all-features | -j --jobs | -q \
+            --quiet | -v --verbose",
+    ),
     (
         "make",
         "",
-        "-C --directory | -f --file --makefile | -B --always-make | -j --jobs | -k --keep-going | -n --just-print --dry-run --recon",
+        "-C --directory | -f --file --makefile | -B --always-make | -j --jobs | -k --keep-going | \
+            -n --just-print --dry-run --recon",
     ),
     (
         "git",
         "push",
-        "-f --force --force-with-lease --mirror +* | -d --delete :* --prune --mirror | -n --dry-run | -u --set-upstream \
+        "-f --force --force-with-lease --mirror +* | -d --delete :* --prune --mirror | -n \
+            --dry-run | -u --set-upstream \
         | -o --push-option | --all --branches --mirror | --tags --follow-tags --mirror",
     ),
     (
         "git",
         "commit",
-        "-a --all | -p --patch | -m --message | -F --file | -s --signoff | -n --no-verify | -e --edit | -S --gpg-sign | -i --include | -o --only",
+        "-a --all | -p --patch | -m --message | -F --file | -s --signoff | -n --no-verify | -e \
+            --edit | -S --gpg-sign | -i --include | -o --only",
     ),
     ("git", "reset", "-p --patch | -N --intent-to-add | --hard --merge --keep"),
     ("git", "clean", "-f --force | -i --interactive | -n --dry-run | -e --exclude | -x -X | -d"),
     (
         "git",
         "checkout switch",
-        "-f --force --discard-changes | -b -B -c -C --create --force-create --orphan | -d --detach | -m --merge | -p --patch",
+        "-f --force --discard-changes | -b -B -c -C --create --force-create --orphan | -d \
+            --detach | -m --merge | -p --patch",
     ),
-    ("git", "branch", "-d -D --delete | -D -f --force -M -C | -m -M --move | -c -C --copy | -u --set-upstream-to"),
-    ("git", "tag", "-d --delete | -f --force | -a --annotate | -s --sign -u --local-user | -m --message"),
-    ("git", "rebase", "-i --interactive | -x --exec | -f --force-rebase --no-ff | -r --rebase-merges"),
+    (
+        "git",
+        "branch",
+        "-d -D --delete | -D -f --force -M -C | -m -M --move | -c -C --copy | -u --set-upstream-to",
+    ),
+    (
+        "git",
+        "tag",
+        "-d --delete | -f --force | -a --annotate | -s --sign -u --local-user | -m --message",
+    ),
+    (
+        "git",
+        "rebase",
+        "-i --interactive | -x --exec | -f --force-rebase --no-ff | -r --rebase-merges",
+    ),
     ("git", "rm mv", "-f --force | -r | -n --dry-run"),
-    ("git", "add stage", "-A --all --no-ignore-removal | -f --force | -u --update | -p --patch | -e --edit | -i --interactive"),
+    (
+        "git",
+        "add stage",
+        "-A --all --no-ignore-removal | -f --force | -u --update | -p --patch | -e --edit | -i \
+            --interactive",
+    ),
     ("git", "fetch pull", "-f --force +* | -p --prune | -t --tags | -a --append | -r --rebase"),
     ("git", "stash", "-u --include-untracked | -a --all | -k --keep-index | -p --patch"),
     ("git", "worktree", "-f --force | -b -B"),
@@ -111,7 +187,7 @@ const SPELLINGS: &[Entry] = &[
 
 /// Where a program takes letters of options without a hyphen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Letters {
+enum LetterOptions {
     /// In its first word: `tar xf a` is `tar -x -f a`.
     First,
     /// In any word: `ps a u x`.
@@ -119,21 +195,35 @@ enum Letters {
 }
 
 /// Programs that take letters of options without a hyphen.
-const LETTERS: &[(Words, Letters)] = &[("tar gtar bsdtar star jar ar gar llvm-ar gcc-ar", Letters::First), ("ps", Letters::Anywhere)];
+const LETTERS: &[(WordList, LetterOptions)] = &[
+    ("tar gtar bsdtar star jar ar gar llvm-ar gcc-ar", LetterOptions::First),
+    ("ps", LetterOptions::Anywhere),
+];
 
-/// The words behind a program with a hyphen in front of those that are letters of options; `None` if there are none of these.
+/// The words behind a program with a hyphen in front of those that are letters of options; `None`
+/// if there are none of these.
 pub(in crate::policy) fn with_hyphens(called: &str, behind: &[&str]) -> Option<Vec<String>> {
-    let name = base(called);
-    let (_, place) = LETTERS.iter().find(|(names, _)| has(names, &name))?;
-    let is_place = |at: usize| at == 0 || *place == Letters::Anywhere;
+    let name = base_name(called);
+    let (_, place) = LETTERS.iter().find(|(names, _)| contains_word(names, &name))?;
+    let is_place = |at: usize| at == 0 || *place == LetterOptions::Anywhere;
     // A pattern may have a star behind a letter.
-    let are_letters =
-        |word: &str| word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '*');
+    let are_letters = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_alphabetic())
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '*')
+    };
     let is_one = |at: usize, word: &str| is_place(at) && are_letters(word);
     if !behind.iter().enumerate().any(|(at, word)| is_one(at, word)) {
         return None;
     }
-    Some(behind.iter().enumerate().map(|(at, word)| if is_one(at, word) { format!("-{word}") } else { (*word).to_owned() }).collect())
+    Some(
+        behind
+            .iter()
+            .enumerate()
+            .map(
+                |(at, word)| if is_one(at, word) { format!("-{word}") } else { (*word).to_owned() },
+            )
+            .collect(),
+    )
 }
 
 #[cfg(test)]
@@ -166,7 +256,11 @@ mod tests {
         ];
         for (line, expected) in table {
             let words: Vec<&str> = line.split(' ').collect();
-            assert_eq!(with_hyphens(words[0], &words[1..]).map(|words| words.join(" ")).as_deref(), expected, "{line}");
+            assert_eq!(
+                with_hyphens(words[0], &words[1..]).map(|words| words.join(" ")).as_deref(),
+                expected,
+                "{line}"
+            );
         }
     }
 

@@ -6,34 +6,39 @@ use crate::policy::pattern::MOST_STEPS;
 
 /// A section of patterns that are alike but for a number.
 fn largest(section: &str, count: usize, pattern: impl Fn(usize) -> String) -> String {
-    let patterns: Vec<String> = (0..count).map(|number| format!("\"{}\"", pattern(number))).collect();
+    let patterns: Vec<String> =
+        (0..count).map(|number| format!("\"{}\"", pattern(number))).collect();
     format!("[{section}]\ndeny = [{}]", patterns.join(", "))
 }
 
-fn steps(policy: &Policy, act: &Deed<'_>) -> u64 {
+fn steps(policy: &Policy, act: &Action<'_>) -> u64 {
     let text = ActionText::of(act);
-    let input = RuleInput::new("bash".into(), act, &text);
+    let input = RuleMatchInput::new("bash".into(), act, &text);
     drop(RuleMatches::of(policy, &input));
     input.steps()
 }
 
 fn policy(user: &str, project: &str) -> Policy {
     let mut policy = Policy::default();
-    for (level, text) in [(Level::User, user), (Level::Project, project)] {
-        policy.add(layer(level, text));
+    for (level, text) in [(PolicyLevel::User, user), (PolicyLevel::Project, project)] {
+        policy.add_layer(layer(level, text));
     }
     policy
 }
 
 #[test]
 fn r098_a_usual_line_takes_a_small_part_of_the_work_that_a_decision_may_take() {
-    let project = largest("commands", 990, |number| format!("git push --force origin branch-{number} *"));
+    let project =
+        largest("commands", 990, |number| format!("git push --force origin branch-{number} *"));
     let policy = policy("[commands]\ndeny = [\"rm -rf *\"]", &project);
-    let line =
-        "env -u A git -C some/directory --no-pager log --oneline --stat --since=yesterday --author someone -- src/main.rs src/lib.rs";
-    let used = steps(&policy, &Deed::Command(line));
+    let line = "env -u A git -C some/directory --no-pager log --oneline --stat --since=yesterday \
+        --author someone -- src/main.rs src/lib.rs";
+    let used = steps(&policy, &Action::Command(line));
     assert!(used < MOST_STEPS, "{used}");
-    assert_eq!(policy.find(Mode::Auto, "bash".into(), &Deed::Command(line)).verdict, Verdict::Allow);
+    assert_eq!(
+        policy.verdict(ApprovalMode::Auto, "bash".into(), &Action::Command(line)).verdict,
+        Verdict::Allow
+    );
 }
 
 #[test]
@@ -52,11 +57,17 @@ fn r098_the_largest_policy_takes_no_more_work_than_a_decision_may_take() {
         let policy = policy("[commands]\ndeny = [\"rm -rf *\"]", &project);
         for line in &lines {
             for line in [line.clone(), format!("{line}; x"), format!("{line} rm")] {
-                let used = steps(&policy, &Deed::Command(&line));
+                let used = steps(&policy, &Action::Command(&line));
                 assert!(used <= MOST_STEPS, "{used}");
-                // What the user denies stays denied, whatever a project has the rest of the work spent on.
+                // What the user denies stays denied, whatever a project has the rest of the work
+                // spent on.
                 let denied = format!("rm -rf {line}");
-                assert_eq!(policy.find(Mode::Auto, "bash".into(), &Deed::Command(&denied)).verdict, Verdict::Deny);
+                assert_eq!(
+                    policy
+                        .verdict(ApprovalMode::Auto, "bash".into(), &Action::Command(&denied))
+                        .verdict,
+                    Verdict::Deny
+                );
             }
         }
     }
@@ -68,11 +79,17 @@ fn r098_without_work_left_a_rule_might_cover_what_is_done() {
     let project = largest("commands", 45, |number| format!("*{}b{number} *", "a".repeat(200)));
     let line = "a".repeat(100_000);
     let stuck = policy("", &project);
-    assert_eq!(steps(&stuck, &Deed::Command(&line)), MOST_STEPS);
-    assert_eq!(stuck.find(Mode::Auto, "bash".into(), &Deed::Command(&line)).verdict, Verdict::Ask);
+    assert_eq!(steps(&stuck, &Action::Command(&line)), MOST_STEPS);
+    assert_eq!(
+        stuck.verdict(ApprovalMode::Auto, "bash".into(), &Action::Command(&line)).verdict,
+        Verdict::Ask
+    );
     let project = largest("write", 45, |number| format!("**/*{}b{number}/x", "a".repeat(200)));
     let path = WorkspacePath::parse(&"a".repeat(4_000), None).expect("a path");
     let stuck = policy("", &project);
-    assert_eq!(steps(&stuck, &Deed::Write(Some(&path))), MOST_STEPS);
-    assert_eq!(stuck.find(Mode::Auto, "edit".into(), &Deed::Write(Some(&path))).verdict, Verdict::Ask);
+    assert_eq!(steps(&stuck, &Action::Write(Some(&path))), MOST_STEPS);
+    assert_eq!(
+        stuck.verdict(ApprovalMode::Auto, "edit".into(), &Action::Write(Some(&path))).verdict,
+        Verdict::Ask
+    );
 }

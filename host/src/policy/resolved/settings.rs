@@ -1,7 +1,8 @@
-//! What all layers together leave of the program's settings: of each the strictest. No layer loosens what another one says.
+//! What all layers together leave of the program's settings: of each the strictest. No layer
+//! loosens what another one says.
 
 use super::Policy;
-use crate::policy::Place;
+use crate::policy::SourceLocation;
 use crate::policy::layer::{Located, PluginOrigin, SettingRules, is_within};
 use crate::policy::pattern::BaseUrl;
 
@@ -13,23 +14,23 @@ pub struct ModelEndpoint<'a> {
     /// The address that requests go to; `None` for a recording, which sends none.
     pub base_url: Option<&'a str>,
     /// Whether that is the provider's own address.
-    pub is_own: bool,
+    pub is_default_address: bool,
 }
 
 /// A rule that does not allow something.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct SettingRefusal {
     /// Where the rule is.
-    pub place: Place,
+    pub location: SourceLocation,
     /// What it does not allow, and what it allows.
     pub problem: String,
     /// What to do about it.
     pub hint: String,
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for SettingRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}\nhint: {}", self.place, self.problem, self.hint)
+        write!(f, "{}: {}\nhint: {}", self.location, self.problem, self.hint)
     }
 }
 
@@ -42,46 +43,59 @@ impl Policy {
     }
 
     /// The place of a rule that sets a switch so, if there is one.
-    fn switched(&self, to: bool, of: impl Fn(&SettingRules) -> &Option<Located<bool>>) -> Option<&Place> {
-        self.setting_rules().filter_map(|rules| of(rules).as_ref()).find(|(value, _)| *value == to).map(|(_, place)| place)
+    fn switch_set_by(
+        &self,
+        to: bool,
+        of: impl Fn(&SettingRules) -> &Option<Located<bool>>,
+    ) -> Option<&SourceLocation> {
+        self.setting_rules()
+            .filter_map(|rules| of(rules).as_ref())
+            .find(|(value, _)| *value == to)
+            .map(|(_, place)| place)
     }
 
     /// The rule that has an audit log kept. One that is required is kept.
-    pub fn demands_audit(&self) -> Option<&Place> {
-        self.switched(true, |rules| &rules.audit_enabled).or_else(|| self.requires_audit())
+    pub fn audit_enabled_by(&self) -> Option<&SourceLocation> {
+        self.switch_set_by(true, |rules| &rules.audit_enabled).or_else(|| self.audit_required_by())
     }
 
     /// The rule without whose record nothing happens.
-    pub fn requires_audit(&self) -> Option<&Place> {
-        self.switched(true, |rules| &rules.audit_required)
+    pub fn audit_required_by(&self) -> Option<&SourceLocation> {
+        self.switch_set_by(true, |rules| &rules.audit_required)
     }
 
     /// The rule that closes the network to commands.
-    pub fn forbids_network(&self) -> Option<&Place> {
-        self.switched(false, |rules| &rules.network)
+    pub fn network_denied_by(&self) -> Option<&SourceLocation> {
+        self.switch_set_by(false, |rules| &rules.network)
     }
 
     /// The rule that has every request recorded in a session.
-    pub fn requires_session(&self) -> Option<&Place> {
-        self.switched(true, |rules| &rules.session_required)
+    pub fn session_required_by(&self) -> Option<&SourceLocation> {
+        self.switch_set_by(true, |rules| &rules.session_required)
     }
 
     /// The rule that keeps sessions off the disk.
-    pub fn forbids_session(&self) -> Option<&Place> {
-        self.switched(false, |rules| &rules.session_keep)
+    pub fn session_denied_by(&self) -> Option<&SourceLocation> {
+        self.switch_set_by(false, |rules| &rules.session_keep)
     }
 
-    /// The rule that keeps commands from reading a path besides the usual. `~` at the beginning of a rule is `home`.
-    pub fn forbids_reading(&self, path: &str, home: &str) -> Option<&Place> {
-        self.beyond(path, home, |rules| &rules.read)
+    /// The rule that keeps commands from reading a path besides the usual. `~` at the beginning of
+    /// a rule is `home`.
+    pub fn read_denied_by(&self, path: &str, home: &str) -> Option<&SourceLocation> {
+        self.path_denied_by(path, home, |rules| &rules.read)
     }
 
     /// The rule that keeps commands from writing a path besides the workspace.
-    pub fn forbids_writing(&self, path: &str, home: &str) -> Option<&Place> {
-        self.beyond(path, home, |rules| &rules.write)
+    pub fn write_denied_by(&self, path: &str, home: &str) -> Option<&SourceLocation> {
+        self.path_denied_by(path, home, |rules| &rules.write)
     }
 
-    fn beyond(&self, path: &str, home: &str, of: impl Fn(&SettingRules) -> &Option<Located<Vec<String>>>) -> Option<&Place> {
+    fn path_denied_by(
+        &self,
+        path: &str,
+        home: &str,
+        of: impl Fn(&SettingRules) -> &Option<Located<Vec<String>>>,
+    ) -> Option<&SourceLocation> {
         let covers = |outer: &String| match outer.strip_prefix('~') {
             Some(rest) => is_within(path, &format!("{}{rest}", home.trim_end_matches('/'))),
             None => is_within(path, outer),
@@ -91,59 +105,93 @@ impl Policy {
     }
 
     /// The rule that does not allow a model, by its provider or its address.
-    pub fn forbids_model(&self, model: &ModelEndpoint<'_>) -> Option<Refusal> {
+    pub fn model_refusal(&self, model: &ModelEndpoint<'_>) -> Option<SettingRefusal> {
         self.setting_rules().find_map(|rules| {
-            let by_provider = rules.providers.as_ref().filter(|(allowed, _)| !allowed.contains(model.provider));
+            let by_provider =
+                rules.providers.as_ref().filter(|(allowed, _)| !allowed.contains(model.provider));
             if let Some((allowed, place)) = by_provider {
-                let allowed = listed(allowed);
-                return Some(Refusal {
-                    place: place.clone(),
-                    problem: format!("the policy does not allow the model provider `{}` (allowed: {allowed})", model.provider),
-                    hint: "choose a model of an allowed provider with --model, or ask whoever wrote the policy".to_owned(),
+                let allowed = join_or_none(allowed);
+                return Some(SettingRefusal {
+                    location: place.clone(),
+                    problem: format!(
+                        "the policy does not allow the model provider `{}` (allowed: \
+                        {allowed})",
+                        model.provider
+                    ),
+                    hint: "choose a model of an allowed provider with --model, or ask whoever \
+                        wrote the policy"
+                        .to_owned(),
                 });
             }
             let address = model.base_url?;
-            let hint = "choose another address with --base-url, or ask whoever wrote the policy".to_owned();
+            let hint = "choose another address with --base-url, or ask whoever wrote the policy"
+                .to_owned();
             match (&rules.base_urls, &rules.providers) {
-                (Some((allowed, place)), _) if !allowed.iter().any(|pattern: &BaseUrl| pattern.covers(address)) => Some(Refusal {
-                    place: place.clone(),
-                    problem: format!("the policy does not allow the model address {address} (allowed: {})", listed(allowed)),
-                    hint,
-                }),
-                (None, Some((_, place))) if !model.is_own => Some(Refusal {
-                    place: place.clone(),
-                    problem: format!("the policy allows the provider `{}` at its own address only, and not at {address}", model.provider),
-                    hint: "leave out the base URL, or ask whoever wrote the policy to list it under `base_urls`".to_owned(),
+                (Some((allowed, place)), _)
+                    if !allowed.iter().any(|pattern: &BaseUrl| pattern.covers(address)) =>
+                {
+                    Some(SettingRefusal {
+                        location: place.clone(),
+                        problem: format!(
+                            "the policy does not allow the model address {address} \
+                        (allowed: {})",
+                            join_or_none(allowed)
+                        ),
+                        hint,
+                    })
+                }
+                (None, Some((_, place))) if !model.is_default_address => Some(SettingRefusal {
+                    location: place.clone(),
+                    problem: format!(
+                        "the policy allows the provider `{}` at its own address \
+                        only, and not at {address}",
+                        model.provider
+                    ),
+                    hint: "leave out the base URL, or ask whoever wrote the policy to list it \
+                        under `base_urls`"
+                        .to_owned(),
                 }),
                 (Some(_), _) | (None, Some(_) | None) => None,
             }
         })
     }
 
-    /// The rule that does not allow a plugin with this digest (64 digits) from these origins: the path of its file without
-    /// links, or the address that it was fetched from. One origin that a rule allows is enough.
-    pub fn forbids_plugin(&self, digest: &str, origins: &[String]) -> Option<Refusal> {
+    /// The rule that does not allow a plugin with this digest (64 digits) from these origins: the
+    /// path of its file without links, or the address that it was fetched from. One origin that a
+    /// rule allows is enough.
+    pub fn plugin_refusal(&self, digest: &str, origins: &[String]) -> Option<SettingRefusal> {
         self.setting_rules().find_map(|rules| {
             let by_digest = rules.digests.as_ref().filter(|(allowed, _)| !allowed.contains(digest));
             if let Some((_, place)) = by_digest {
-                return Some(Refusal {
-                    place: place.clone(),
-                    problem: format!("the policy does not allow a plugin with the digest sha256:{digest}"),
-                    hint: "ask whoever wrote the policy to list the digest under `digests` of [plugins]".to_owned(),
+                return Some(SettingRefusal {
+                    location: place.clone(),
+                    problem: format!(
+                        "the policy does not allow a plugin with the digest \
+                        sha256:{digest}"
+                    ),
+                    hint: "ask whoever wrote the policy to list the digest under `digests` of \
+                        [plugins]"
+                        .to_owned(),
                 });
             }
-            let covers = |allowed: &PluginOrigin| origins.iter().any(|origin| allowed.covers(origin));
-            let (allowed, place) = rules.sources.as_ref().filter(|(allowed, _)| !allowed.iter().any(covers))?;
-            Some(Refusal {
-                place: place.clone(),
-                problem: format!("the policy does not allow plugins from {} (allowed: {})", origins.join(", "), listed(allowed)),
+            let covers =
+                |allowed: &PluginOrigin| origins.iter().any(|origin| allowed.covers(origin));
+            let (allowed, place) =
+                rules.sources.as_ref().filter(|(allowed, _)| !allowed.iter().any(covers))?;
+            Some(SettingRefusal {
+                location: place.clone(),
+                problem: format!(
+                    "the policy does not allow plugins from {} (allowed: {})",
+                    origins.join(", "),
+                    join_or_none(allowed)
+                ),
                 hint: "take it from an allowed source, or ask whoever wrote the policy".to_owned(),
             })
         })
     }
 }
 
-fn listed<T: std::fmt::Display>(all: impl IntoIterator<Item = T>) -> String {
+fn join_or_none<T: std::fmt::Display>(all: impl IntoIterator<Item = T>) -> String {
     let all: Vec<String> = all.into_iter().map(|one| one.to_string()).collect();
     if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }

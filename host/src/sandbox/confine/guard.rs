@@ -1,5 +1,6 @@
-//! The process around a supervisor. It does nothing while the supervisor lives. If the supervisor is killed, its command and all
-//! that this has started become children of this process, which ends them and puts everything back.
+//! The process around a supervisor. It does nothing while the supervisor lives. If the supervisor
+//! is killed, its command and all that this has started become children of this process, which ends
+//! them and puts everything back.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
@@ -9,25 +10,35 @@ use std::process::{Command, Stdio};
 use super::journal;
 use crate::sandbox::os;
 
-/// Starts a supervisor, which has standard input and output of this process, and waits for its end. `set_aside` is where the
-/// records of unfinished commands are.
+/// Starts a supervisor, which has standard input and output of this process, and waits for its end.
+/// `set_aside` is where the records of unfinished commands are.
 pub fn guard_supervisor(set_aside: &Path) -> Result<(), String> {
-    os::hide_from_own_user();
-    os::close_inherited_files(None).map_err(|error| format!("cannot close inherited files: {error}"))?;
+    os::protect_process_memory();
+    os::close_inherited_files(None)
+        .map_err(|error| format!("cannot close inherited files: {error}"))?;
     os::adopt_orphans().map_err(|error| format!("cannot adopt processes: {error}"))?;
-    let program = os::this_program().map_err(|error| format!("cannot find this program: {error}"))?;
+    let program =
+        os::current_program().map_err(|error| format!("cannot find this program: {error}"))?;
     let mut supervisor = Command::new(program);
-    let started = supervisor.arg0("cofferdam").arg("supervise-command").stdin(Stdio::inherit()).spawn();
-    let mut started = started.map_err(|error| format!("cannot start the process around the command: {error}"))?;
+    let started =
+        supervisor.arg0("cofferdam").arg("supervise-command").stdin(Stdio::inherit()).spawn();
+    let mut started =
+        started.map_err(|error| format!("cannot start the process around the command: {error}"))?;
     // The output ends with the supervisor.
-    let nothing = File::options().read(true).write(true).open("/dev/null").map_err(|error| format!("/dev/null: {error}"))?;
-    rustix::stdio::dup2_stdout(&nothing).and_then(|()| rustix::stdio::dup2_stderr(&nothing)).map_err(|error| error.to_string())?;
+    let nothing = File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+        .map_err(|error| format!("/dev/null: {error}"))?;
+    rustix::stdio::dup2_stdout(&nothing)
+        .and_then(|()| rustix::stdio::dup2_stderr(&nothing))
+        .map_err(|error| error.to_string())?;
     let supervisor = started.id();
     let status = started.wait().map_err(|error| error.to_string())?;
     if status.success() {
         return Ok(());
     }
-    let ended = os::end_descendants();
+    let ended = os::kill_descendants();
     journal::recover_after(set_aside, supervisor);
     ended
 }

@@ -1,5 +1,6 @@
-//! The record of a command that has not ended: what was protected before it, on the disk. If everything that looks after the
-//! command is killed, whoever comes next finds the record, ends what is left of the command, and puts everything back.
+//! The record of a command that has not ended: what was protected before it, on the disk. If
+//! everything that looks after the command is killed, whoever comes next finds the record, ends
+//! what is left of the command, and puts everything back.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -9,14 +10,15 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::order::Order;
+use super::protocol::SupervisorRequest;
 use super::queue;
-use super::supervise::look_after;
-use super::watch::{SavedPath, SavedSnapshot, Snapshot};
+use super::snapshot::{ProtectedSnapshot, SavedPath, SavedSnapshot};
+use super::supervisor::restore_protected_paths;
 use crate::policy::{ProtectedPaths, SandboxLevel};
 use crate::sandbox::os;
 
-/// The largest record that is read: the most that is kept of protected files, encoded, and their paths.
+/// The largest record that is read: the most that is kept of protected files, encoded, and their
+/// paths.
 const LARGEST: u64 = 256 << 20;
 
 /// How the name of a file ends that says what was done.
@@ -24,7 +26,7 @@ const TOLD: &str = "told";
 
 /// The record of one command.
 #[derive(Debug, Serialize, Deserialize)]
-struct Unfinished {
+struct UnfinishedRun {
     workspace: SavedPath,
     /// When the workspace was made, which tells it from a later directory with its number.
     born: Option<SystemTime>,
@@ -38,15 +40,20 @@ struct Unfinished {
 
 /// The record of a command that runs.
 #[derive(Debug)]
-pub(super) struct Journal(PathBuf);
+pub(super) struct RestoreJournal(PathBuf);
 
-impl Journal {
+impl RestoreJournal {
     /// Writes the record, before the command begins.
-    pub(super) fn begin(order: &Order, temporary: &Path, protected: &ProtectedPaths, before: &Snapshot) -> io::Result<Self> {
+    pub(super) fn begin(
+        order: &SupervisorRequest,
+        temporary: &Path,
+        protected: &ProtectedPaths,
+        before: &ProtectedSnapshot,
+    ) -> io::Result<Self> {
         let path = path_of(&order.set_aside, &order.workspace)?;
         let folder = folder_of(&order.set_aside);
         fs::create_dir_all(&folder)?;
-        let unfinished = Unfinished {
+        let unfinished = UnfinishedRun {
             workspace: SavedPath::of(&order.workspace),
             born: born(&order.workspace),
             temporary: SavedPath::of(temporary),
@@ -68,7 +75,8 @@ impl Journal {
     }
 }
 
-/// Puts back what an unfinished command left in a workspace, for whoever has the turn there. Returns what was done.
+/// Puts back what an unfinished command left in a workspace, for whoever has the turn there.
+/// Returns what was done.
 pub(super) fn recover(set_aside: &Path, workspace: &Path) -> Vec<String> {
     let Ok(path) = path_of(set_aside, workspace) else { return Vec::new() };
     let told = take_told(&path);
@@ -83,9 +91,14 @@ pub(super) fn recover(set_aside: &Path, workspace: &Path) -> Vec<String> {
         Err(problem) => {
             let kept = path.with_extension("unreadable");
             let moved = fs::rename(&path, &kept);
-            let is = if moved.is_ok() { format!("it is now {}", kept.display()) } else { "it stays there".to_owned() };
+            let is = if moved.is_ok() {
+                format!("it is now {}", kept.display())
+            } else {
+                "it stays there".to_owned()
+            };
             return vec![format!(
-                "a command in this workspace was cut off, and what was protected before it is not known: {}: {problem}; {is}. \
+                "a command in this workspace was cut off, and what was protected before it is not \
+                    known: {}: {problem}; {is}. \
                  Look whether .git/hooks and the like are as they should be",
                 path.display()
             )];
@@ -94,56 +107,89 @@ pub(super) fn recover(set_aside: &Path, workspace: &Path) -> Vec<String> {
     let done = finish(&unfinished, set_aside, workspace);
     let mut remarks = match done {
         Ok(remarks) => {
-            let removed = fs::remove_file(&path).map_err(|error| format!("{} cannot be removed: {error}", path.display()));
+            let removed = fs::remove_file(&path)
+                .map_err(|error| format!("{} cannot be removed: {error}", path.display()));
             remarks.into_iter().chain(removed.err()).collect()
         }
-        Err(problem) => vec![format!("what it changed of protected paths could not be looked after: {problem}")],
+        Err(problem) => {
+            vec![format!("what it changed of protected paths could not be looked after: {problem}")]
+        }
     };
     if !remarks.is_empty() {
         remarks.insert(
             0,
-            "an earlier command in this workspace was cut off by the end of this program; what it changed is looked after now".to_owned(),
+            "an earlier command in this workspace was cut off by the end of this program; what it \
+                changed is looked after now"
+                .to_owned(),
         );
     }
     told.into_iter().chain(remarks).collect()
 }
 
-fn finish(unfinished: &Unfinished, set_aside: &Path, workspace: &Path) -> Result<Vec<String>, String> {
+fn finish(
+    unfinished: &UnfinishedRun,
+    set_aside: &Path,
+    workspace: &Path,
+) -> Result<Vec<String>, String> {
     let broken = || "its record is not as it was written".to_owned();
     let before = unfinished.before.restore().ok_or_else(broken)?;
     let temporary = unfinished.temporary.path().ok_or_else(broken)?;
     let ended = os::end_processes_of(&temporary);
-    let mut remarks = look_after((workspace, set_aside), &unfinished.protected, unfinished.keeping, &before, Duration::ZERO)?;
+    let mut remarks = restore_protected_paths(
+        (workspace, set_aside),
+        &unfinished.protected,
+        unfinished.keeping,
+        &before,
+        Duration::ZERO,
+    )?;
     remarks.extend(ended.err());
     Ok(remarks)
 }
 
-/// The same for a workspace and for those above and below it, as far as no command runs there, without waiting.
+/// The same for a workspace and for those above and below it, as far as no command runs there,
+/// without waiting.
 pub(super) fn recover_if_idle(set_aside: &Path, workspace: &Path) -> Vec<String> {
     let is_related = |other: &PathBuf| other.starts_with(workspace) || workspace.starts_with(other);
-    let records = fs::read_dir(folder_of(set_aside)).into_iter().flatten().flatten().filter_map(|entry| read(&entry.path()).ok()?);
-    let mut workspaces: Vec<PathBuf> = records.filter_map(|unfinished| unfinished.workspace.path()).filter(is_related).collect();
-    if path_of(set_aside, workspace).is_ok_and(|path| path.exists() || path.with_extension(TOLD).exists()) {
+    let records = fs::read_dir(folder_of(set_aside))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| read(&entry.path()).ok()?);
+    let mut workspaces: Vec<PathBuf> =
+        records.filter_map(|unfinished| unfinished.workspace.path()).filter(is_related).collect();
+    if path_of(set_aside, workspace)
+        .is_ok_and(|path| path.exists() || path.with_extension(TOLD).exists())
+    {
         workspaces.push(workspace.to_owned());
     }
-    let recovered = workspaces.into_iter().flat_map(|workspace| match queue::wait_for_turn(&workspace, set_aside, || false) {
-        Ok(Some(_turn)) => recover(set_aside, &workspace),
-        // Whoever has the turn looks after it; a workspace that is gone needs nothing.
-        Ok(None) | Err(_) => Vec::new(),
+    let recovered = workspaces.into_iter().flat_map(|workspace| {
+        match queue::wait_for_turn(&workspace, set_aside, || false) {
+            Ok(Some(_turn)) => recover(set_aside, &workspace),
+            // Whoever has the turn looks after it; a workspace that is gone needs nothing.
+            Ok(None) | Err(_) => Vec::new(),
+        }
     });
     recovered.collect()
 }
 
-/// The same for the workspace of a supervisor that was killed, by its number. What was done is told to whoever comes next.
+/// The same for the workspace of a supervisor that was killed, by its number. What was done is told
+/// to whoever comes next.
 pub(super) fn recover_after(set_aside: &Path, supervisor: u32) {
-    let records = fs::read_dir(folder_of(set_aside)).into_iter().flatten().flatten().filter_map(|entry| read(&entry.path()).ok()?);
+    let records = fs::read_dir(folder_of(set_aside))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| read(&entry.path()).ok()?);
     let ours = records.filter(|unfinished| unfinished.supervisor == supervisor);
     for workspace in ours.filter_map(|unfinished| unfinished.workspace.path()).collect::<Vec<_>>() {
         if let Ok(Some(_turn)) = queue::wait_for_turn(&workspace, set_aside, || true) {
             let remarks = recover(set_aside, &workspace);
             if let (false, Ok(path)) = (remarks.is_empty(), path_of(set_aside, &workspace)) {
                 // Without it everything is put back all the same.
-                let _ = fs::write(path.with_extension(TOLD), serde_json::to_vec(&remarks).unwrap_or_default());
+                let _ = fs::write(
+                    path.with_extension(TOLD),
+                    serde_json::to_vec(&remarks).unwrap_or_default(),
+                );
             }
         }
     }
@@ -172,7 +218,7 @@ fn path_of(set_aside: &Path, workspace: &Path) -> io::Result<PathBuf> {
     Ok(folder_of(set_aside).join(format!("{:x}-{:x}.json", metadata.dev(), metadata.ino())))
 }
 
-fn read(path: &Path) -> io::Result<Option<Unfinished>> {
+fn read(path: &Path) -> io::Result<Option<UnfinishedRun>> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,

@@ -7,43 +7,43 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use super::order::{Order, Task};
-use super::{journal, places, worktree};
-use crate::policy::{Code, CommandRules, Denial, ProtectedPaths, SandboxLevel};
-use crate::sandbox::digest::Digest;
+use super::protocol::{CommandJob, SupervisorRequest};
+use super::{journal, visible_paths, worktree};
+use crate::policy::{CommandRules, Denial, DenialCode, ProtectedPaths, SandboxLevel};
+use crate::sandbox::digest::ComponentDigest;
 use crate::sandbox::git::UserSettings;
 use crate::sandbox::os;
 use crate::sandbox::process::environment;
 
 /// Everything that holds for all commands of this process.
 #[derive(Debug)]
-pub struct Commands {
+pub struct CommandSandbox {
     program: PathBuf,
     rules: CommandRules,
     set_aside: PathBuf,
     /// Files and folders of this program itself.
     own: Vec<PathBuf>,
     bubblewrap: OnceLock<Result<PathBuf, String>>,
-    measured: OnceLock<Measured>,
+    measured: OnceLock<MeasuredLevel>,
 }
 
 /// The repository of a workspace that lies outside of it, which commands can read and cannot write.
 pub fn outer_repository(workspace: &Path) -> Option<PathBuf> {
-    worktree::repository(workspace)
+    worktree::find_outer_repository(workspace)
 }
 
 /// What a self-test found.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct MeasuredLevel {
     /// The most that held.
     pub level: SandboxLevel,
     /// Why there is not more, for each level above.
-    pub lacking: Vec<(SandboxLevel, String)>,
+    pub unavailable: Vec<(SandboxLevel, String)>,
 }
 
 /// Where a command runs.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::sandbox) struct Place<'a> {
+pub(in crate::sandbox) struct CommandLocation<'a> {
     pub(in crate::sandbox) workspace: &'a Path,
     /// The workspace or below it.
     pub(in crate::sandbox) directory: &'a Path,
@@ -52,23 +52,31 @@ pub(in crate::sandbox) struct Place<'a> {
 }
 
 /// A command that is about to be handed to a supervisor.
-pub(in crate::sandbox) struct Commission {
+pub(in crate::sandbox) struct SpawnPlan {
     pub(in crate::sandbox) supervisor: Command,
     /// This process' end of what the supervisor reads its order from.
     pub(in crate::sandbox) link: UnixStream,
     /// The line of JSON to send.
-    pub(in crate::sandbox) order: Vec<u8>,
-    pub(in crate::sandbox) digest: Digest,
+    pub(in crate::sandbox) request: Vec<u8>,
+    pub(in crate::sandbox) digest: ComponentDigest,
 }
 
-impl Commands {
-    /// Under these rules. `program` is this program, which starts itself anew around each command; what has no business in a
-    /// workspace is moved to `set_aside`. Nothing is measured yet.
+impl CommandSandbox {
+    /// Under these rules. `program` is this program, which starts itself anew around each command;
+    /// what has no business in a workspace is moved to `set_aside`. Nothing is measured yet.
     pub fn new(program: PathBuf, rules: CommandRules, set_aside: PathBuf) -> Self {
-        Self { program, rules, set_aside, own: Vec::new(), bubblewrap: OnceLock::new(), measured: OnceLock::new() }
+        Self {
+            program,
+            rules,
+            set_aside,
+            own: Vec::new(),
+            bubblewrap: OnceLock::new(),
+            measured: OnceLock::new(),
+        }
     }
 
-    /// With these files and folders of this program itself, whose permissions are put back after each command that can change them.
+    /// With these files and folders of this program itself, whose permissions are put back after
+    /// each command that can change them.
     #[must_use]
     pub fn with_own(self, own: Vec<PathBuf>) -> Self {
         // What is not UTF-8 cannot be told to the supervisor.
@@ -77,13 +85,13 @@ impl Commands {
     }
 
     /// The same under other rules.
-    pub(super) fn with(&self, rules: CommandRules, set_aside: PathBuf) -> Self {
+    pub(super) fn with_rules(&self, rules: CommandRules, set_aside: PathBuf) -> Self {
         let (program, bubblewrap) = (self.program.clone(), self.bubblewrap.clone());
         Self { program, rules, set_aside, own: Vec::new(), bubblewrap, measured: OnceLock::new() }
     }
 
-    /// Looks after the protected paths of a workspace if the last command in it was cut off by the end of all processes around
-    /// it. Returns what was done.
+    /// Looks after the protected paths of a workspace if the last command in it was cut off by the
+    /// end of all processes around it. Returns what was done.
     pub fn recover_unfinished(&self, workspace: &Path) -> Vec<String> {
         journal::recover_if_idle(&self.set_aside, workspace)
     }
@@ -93,9 +101,11 @@ impl Commands {
     }
 
     /// Whether commands under these rules see this folder anyway.
-    pub(super) fn shows(&self, folder: &Path, rules: &CommandRules) -> bool {
+    pub(super) fn is_visible(&self, folder: &Path, rules: &CommandRules) -> bool {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        let places = places::of_machine(rules, own_home().as_deref(), |name| std::env::var_os(name));
+        let places = visible_paths::find_command_paths(rules, user_home().as_deref(), |name| {
+            std::env::var_os(name)
+        });
         places.read.iter().chain(&places.write).any(|place| folder.starts_with(place))
     }
 
@@ -104,8 +114,9 @@ impl Commands {
         &self.rules
     }
 
-    /// What this machine has, tried out the first time that somebody asks: this takes a tenth of a second.
-    pub fn measured(&self) -> &Measured {
+    /// What this machine has, tried out the first time that somebody asks: this takes a tenth of a
+    /// second.
+    pub fn measured(&self) -> &MeasuredLevel {
         self.measured.get_or_init(|| self.measure())
     }
 
@@ -113,24 +124,24 @@ impl Commands {
         self.bubblewrap.get_or_init(os::find_bubblewrap)
     }
 
-    fn measure(&self) -> Measured {
+    fn measure(&self) -> MeasuredLevel {
         let mut lacking = Vec::new();
         for level in [SandboxLevel::Full, SandboxLevel::Kernel] {
-            let missing = if level > self.rules.at_most {
+            let missing = if level > self.rules.maximum {
                 Err("`commands.at_most` in the configuration does not let it be used".to_owned())
             } else {
-                self.prerequisites(level).and_then(|()| self.self_test(level))
+                self.check_prerequisites(level).and_then(|()| self.self_test(level))
             };
             match missing {
-                Ok(()) => return Measured { level, lacking },
+                Ok(()) => return MeasuredLevel { level, unavailable: lacking },
                 Err(problem) => lacking.push((level, problem)),
             }
         }
-        Measured { level: SandboxLevel::None, lacking }
+        MeasuredLevel { level: SandboxLevel::None, unavailable: lacking }
     }
 
-    fn prerequisites(&self, level: SandboxLevel) -> Result<(), String> {
-        os::lacks_for_kernel().map_or(Ok(()), Err)?;
+    fn check_prerequisites(&self, level: SandboxLevel) -> Result<(), String> {
+        os::missing_kernel_support().map_or(Ok(()), Err)?;
         if level == SandboxLevel::Full {
             self.bubblewrap().as_ref().map_err(Clone::clone)?;
         }
@@ -138,8 +149,8 @@ impl Commands {
     }
 
     /// The level in which commands run, or why they do not.
-    pub fn admitted(&self) -> Result<SandboxLevel, Denial> {
-        let Measured { level, lacking } = self.measured();
+    pub fn allowed_level(&self) -> Result<SandboxLevel, Denial> {
+        let MeasuredLevel { level, unavailable: lacking } = self.measured();
         if *level >= self.rules.minimum {
             return Ok(*level);
         }
@@ -149,21 +160,34 @@ impl Commands {
             .map(|(level, problem)| format!("`{level}`: {problem}"))
             .collect();
         let minimum = self.rules.minimum;
-        let (demanded, allow_less) = match &self.rules.demanded_at {
-            Some(place) => (format!(" (`minimum = \"{minimum}\"` at {place})"), format!("change that in {}", place.file)),
-            None => (String::new(), "allow less with `minimum = \"none\"` under `[commands]` in the configuration".to_owned()),
+        let (demanded, allow_less) = match &self.rules.required_by {
+            Some(place) => (
+                format!(" (`minimum = \"{minimum}\"` at {place})"),
+                format!("change that in {}", place.file),
+            ),
+            None => (
+                String::new(),
+                "allow less with `minimum = \"none\"` under `[commands]` in the configuration"
+                    .to_owned(),
+            ),
         };
         let reason = format!(
-            "commands run in a sandbox of level `{minimum}` or better{demanded}, and this machine does not have it: {}.",
+            "commands run in a sandbox of level `{minimum}` or better{demanded}, and this machine \
+                does not have it: {}.",
             why.join("; ")
         );
-        let remedy = format!("The user can install what is missing, or {allow_less}; `cofferdam doctor` tells more.");
-        Err(Denial { place: self.rules.demanded_at.clone(), ..Denial::new(Code::NoSandbox, reason, remedy) })
+        let remedy = format!(
+            "The user can install what is missing, or {allow_less}; `cofferdam doctor` tells more."
+        );
+        Err(Denial {
+            place: self.rules.required_by.clone(),
+            ..Denial::new(DenialCode::NoSandbox, reason, remedy)
+        })
     }
 
     /// How commands run, for who is about to approve one.
-    pub fn in_words(&self) -> String {
-        match self.admitted() {
+    pub fn describe(&self) -> String {
+        match self.allowed_level() {
             Ok(SandboxLevel::None) => "WITHOUT a sandbox, with your rights".to_owned(),
             Ok(level) => {
                 let network = if self.rules.network { "WITH the network" } else { "no network" };
@@ -174,29 +198,30 @@ impl Commands {
     }
 
     /// In which sandbox commands run, and what they reach there that tools do not; in words.
-    pub fn what_they_reach(&self) -> String {
-        let secrets = match self.admitted() {
+    pub fn describe_access(&self) -> String {
+        let secrets = match self.allowed_level() {
             Ok(SandboxLevel::Kernel) => ", and can read .env files and keys in the workspace",
             Ok(SandboxLevel::None) => ", and can read and send whatever you can",
             Ok(SandboxLevel::Full) | Err(_) => "",
         };
-        format!("{}{secrets}", self.in_words())
+        format!("{}{secrets}", self.describe())
     }
 
     /// What is open at the level in force although one might think otherwise; in words.
-    pub fn open(&self) -> Vec<&'static str> {
+    pub fn known_gaps(&self) -> Vec<&'static str> {
         let level = self.measured().level;
         let mut open: Vec<&'static str> = match level {
             SandboxLevel::Full => Vec::new(),
             SandboxLevel::Kernel => vec![
                 "reading .env files and keys that lie in the workspace",
-                "reading tokens in settings that lie in the workspace, such as `.git/config` and `.cargo/config.toml`",
+                "reading tokens in settings that lie in the workspace, such as `.git/config` and \
+                    `.cargo/config.toml`",
                 "permissions and times of your files outside (not what is in them)",
                 "names of files outside, and of your processes",
             ],
             SandboxLevel::None => vec!["everything that you can do"],
         };
-        open.extend(os::open_here(level));
+        open.extend(os::known_gaps(level));
         if self.rules.network && level != SandboxLevel::None {
             open.push("the network, as you configured it");
         }
@@ -205,31 +230,40 @@ impl Commands {
     }
 
     /// Everything for one command, at a level that was admitted.
-    pub(in crate::sandbox) fn commission(
+    pub(in crate::sandbox) fn plan_spawn(
         &self,
-        task: Task,
+        task: CommandJob,
         level: SandboxLevel,
-        Place { workspace, directory, protected }: Place<'_>,
+        CommandLocation { workspace, directory, protected }: CommandLocation<'_>,
         network: bool,
-    ) -> std::io::Result<Commission> {
+    ) -> std::io::Result<SpawnPlan> {
         if workspace.to_str().is_none() {
-            return Err(std::io::Error::other("the path of the workspace is not UTF-8; rename the directory, or choose another workspace"));
+            return Err(std::io::Error::other(
+                "the path of the workspace is not UTF-8; rename the directory, or choose another \
+                    workspace",
+            ));
         }
-        let home = own_home();
+        let home = user_home();
         let rules = CommandRules { network, ..self.rules.clone() };
-        let mut places = places::of_machine(&rules, home.as_deref(), |name| std::env::var_os(name));
-        places.read.extend(worktree::repository(workspace));
+        let mut places = visible_paths::find_command_paths(&rules, home.as_deref(), |name| {
+            std::env::var_os(name)
+        });
+        places.read.extend(worktree::find_outer_repository(workspace));
         let digest = task.digest();
-        let order = Order {
-            task,
+        let order = SupervisorRequest {
+            job: task,
             digest: digest.clone(),
             level,
             program: self.program.clone(),
-            bubblewrap: if level == SandboxLevel::Full { self.bubblewrap().as_ref().ok().cloned() } else { None },
+            bubblewrap: if level == SandboxLevel::Full {
+                self.bubblewrap().as_ref().ok().cloned()
+            } else {
+                None
+            },
             workspace: workspace.to_owned(),
             directory: directory.to_owned(),
-            places,
-            opened: rules.read.iter().chain(&rules.write).cloned().collect(),
+            paths: places,
+            opened_paths: rules.read.iter().chain(&rules.write).cloned().collect(),
             home,
             set_aside: self.set_aside.clone(),
             network,
@@ -247,15 +281,16 @@ impl Commands {
             .arg("guard-command")
             .arg(&self.set_aside)
             .env_clear()
-            .envs(environment::for_commands(std::env::vars_os()))
+            .envs(environment::command_environment(std::env::vars_os()))
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        Ok(Commission { supervisor, link, order, digest })
+        Ok(SpawnPlan { supervisor, link, request: order, digest })
     }
 }
 
-fn own_home() -> Option<PathBuf> {
-    std::env::home_dir().filter(|home| home.is_absolute() && home.parent().is_some() && home.to_str().is_some())
+fn user_home() -> Option<PathBuf> {
+    std::env::home_dir()
+        .filter(|home| home.is_absolute() && home.parent().is_some() && home.to_str().is_some())
 }

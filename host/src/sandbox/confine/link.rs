@@ -8,21 +8,21 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// The longest message: a line of 128 KiB that is all escapes, and the paths around it.
-const LONGEST: u64 = 4 << 20;
+const MAX_MESSAGE_LEN: u64 = 4 << 20;
 
 /// One end.
 #[derive(Debug)]
-pub(in crate::sandbox) struct Link {
+pub(in crate::sandbox) struct SupervisorLink {
     stream: BufReader<UnixStream>,
 }
 
-impl Link {
+impl SupervisorLink {
     /// The end that was given to this process as its standard input.
-    pub(super) fn of_this_process() -> std::io::Result<Self> {
-        Ok(Self::over(std::io::stdin().as_fd().try_clone_to_owned()?.into()))
+    pub(super) fn from_stdin() -> std::io::Result<Self> {
+        Ok(Self::new(std::io::stdin().as_fd().try_clone_to_owned()?.into()))
     }
 
-    pub(super) fn over(stream: UnixStream) -> Self {
+    pub(super) fn new(stream: UnixStream) -> Self {
         Self { stream: BufReader::new(stream) }
     }
 
@@ -35,12 +35,12 @@ impl Link {
     /// The next message; `None` at the end.
     pub(super) fn receive<T: DeserializeOwned>(&mut self) -> std::io::Result<Option<T>> {
         let mut line = Vec::new();
-        self.stream.by_ref().take(LONGEST).read_until(b'\n', &mut line)?;
+        self.stream.by_ref().take(MAX_MESSAGE_LEN).read_until(b'\n', &mut line)?;
         if line.is_empty() { Ok(None) } else { Ok(Some(serde_json::from_slice(&line)?)) }
     }
 
     /// Whether the other end is gone, or has said all that it will say.
-    pub(super) fn has_ended(&mut self) -> bool {
+    pub(super) fn is_closed(&mut self) -> bool {
         let stream = self.stream.get_ref();
         if stream.set_nonblocking(true).is_err() {
             return true;
@@ -53,7 +53,7 @@ impl Link {
     }
 }
 
-impl AsFd for Link {
+impl AsFd for SupervisorLink {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.get_ref().as_fd()
     }

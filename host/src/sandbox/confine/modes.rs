@@ -1,28 +1,30 @@
-//! Permissions of the files of this program itself. Landlock does not look at permissions, so that a command at the level `kernel` can
-//! change them; and what others could write or read, this program does not believe or use. So they are put back.
+//! Permissions of the files of this program itself. Landlock does not look at permissions, so that
+//! a command at the level `kernel` can change them; and what others could write or read, this
+//! program does not believe or use. So they are put back.
 
 use std::fs::{self, Metadata, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Folders in folders are looked into so far: to the file of a session, and to that of a change that can be undone.
+/// Folders in folders are looked into so far: to the file of a session, and to that of a change
+/// that can be undone.
 const DEEPEST: usize = 4;
 /// Files and folders that are remembered.
 const MOST: usize = 20_000;
 
 /// The permissions that there were, outer folders first.
 #[derive(Debug, Default)]
-pub(super) struct OwnModes(Vec<Known>);
+pub(super) struct RecordedFileModes(Vec<RecordedFileMode>);
 
 #[derive(Debug)]
-struct Known {
+struct RecordedFileMode {
     path: PathBuf,
     inode: u64,
     device: u64,
     mode: u32,
 }
 
-impl OwnModes {
+impl RecordedFileModes {
     /// Those of these files, of the folders around them, and of what is in these folders.
     pub(super) fn of(own: &[PathBuf]) -> Self {
         let mut modes = Self::default();
@@ -39,7 +41,12 @@ impl OwnModes {
 
     fn add(&mut self, path: &Path, depth: usize) {
         let Some(metadata) = itself(path).filter(|_| self.0.len() < MOST) else { return };
-        self.0.push(Known { path: path.to_owned(), inode: metadata.ino(), device: metadata.dev(), mode: metadata.mode() & 0o7777 });
+        self.0.push(RecordedFileMode {
+            path: path.to_owned(),
+            inode: metadata.ino(),
+            device: metadata.dev(),
+            mode: metadata.mode() & 0o7777,
+        });
         if metadata.is_dir() && depth > 0 {
             for entry in fs::read_dir(path).into_iter().flatten().flatten().take(MOST) {
                 self.add(&entry.path(), depth - 1);
@@ -47,22 +54,29 @@ impl OwnModes {
         }
     }
 
-    /// Puts back what a command has changed, and tells of it. No process of the command is left that could put something else there.
+    /// Puts back what a command has changed, and tells of it. No process of the command is left
+    /// that could put something else there.
     pub(super) fn put_back(&self) -> Option<String> {
         let (mut changed, mut problem) = (0, None);
-        for Known { path, inode, device, mode } in &self.0 {
-            let is_changed = |now: &Metadata| (now.ino(), now.dev()) == (*inode, *device) && now.mode() & 0o7777 != *mode;
+        for RecordedFileMode { path, inode, device, mode } in &self.0 {
+            let is_changed = |now: &Metadata| {
+                (now.ino(), now.dev()) == (*inode, *device) && now.mode() & 0o7777 != *mode
+            };
             if itself(path).is_some_and(|now| is_changed(&now)) {
                 changed += 1;
                 let set = fs::set_permissions(path, Permissions::from_mode(*mode));
                 problem = problem.or_else(|| Some(format!("{}: {}", path.display(), set.err()?)));
             }
         }
-        let what = format!("the permissions of {changed} files and folders of this program were changed");
+        let what =
+            format!("the permissions of {changed} files and folders of this program were changed");
         match problem {
             _ if changed == 0 => None,
             None => Some(format!("{what}, which is not allowed; they are as they were")),
-            Some(problem) => Some(crate::shown::line(&format!("{what}, and COULD NOT be put back: {problem}"), 400)),
+            Some(problem) => Some(crate::terminal_escape::escape_line(
+                &format!("{what}, and COULD NOT be put back: {problem}"),
+                400,
+            )),
         }
     }
 }
@@ -80,18 +94,35 @@ mod tests {
     fn permissions_are_as_they_were_after_a_command() {
         let temp = tempfile::tempdir().expect("a folder");
         let at = |path: &str| temp.path().join(path);
-        let set = |path: &str, mode| fs::set_permissions(at(path), Permissions::from_mode(mode)).expect("it is ours");
+        let set = |path: &str, mode| {
+            fs::set_permissions(at(path), Permissions::from_mode(mode)).expect("it is ours")
+        };
         let mode = |path: &str| fs::metadata(at(path)).expect("it is there").mode() & 0o7777;
         fs::create_dir_all(at("config")).expect("it is made");
         fs::create_dir_all(at("state/sessions/p")).expect("it is made");
         let files = ["config/config.toml", "config/policy.toml", "state/sessions/p/s.jsonl"];
         files.iter().for_each(|path| fs::write(at(path), "").expect("it is written"));
-        let all = ["config", "config/config.toml", "config/policy.toml", "state", "state/sessions", "state/sessions/p", files[2]];
+        let all = [
+            "config",
+            "config/config.toml",
+            "config/policy.toml",
+            "state",
+            "state/sessions",
+            "state/sessions/p",
+            files[2],
+        ];
         all.iter().for_each(|path| set(path, if at(path).is_dir() { 0o700 } else { 0o600 }));
-        let modes = OwnModes::of(&[at("config/config.toml"), at("config"), at("state"), at("missing")]);
+        let modes = RecordedFileModes::of(&[
+            at("config/config.toml"),
+            at("config"),
+            at("state"),
+            at("missing"),
+        ]);
         assert_eq!(modes.put_back(), None);
         // From the inside out, as nothing below a closed folder can be changed.
-        all.iter().rev().for_each(|path| set(path, if path.ends_with("policy.toml") { 0o666 } else { 0o777 }));
+        all.iter()
+            .rev()
+            .for_each(|path| set(path, if path.ends_with("policy.toml") { 0o666 } else { 0o777 }));
         ["state/sessions/p", "state"].iter().for_each(|path| set(path, 0));
         let told = modes.put_back().expect("it was changed");
         assert!(told.ends_with("which is not allowed; they are as they were"), "{told}");

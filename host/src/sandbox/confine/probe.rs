@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where to try.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(in crate::sandbox) struct Probes {
+pub(in crate::sandbox) struct ProbeTargets {
     /// A file outside, which the user can read.
     pub(super) readable: PathBuf,
     /// A path outside at which the user can make a file.
@@ -22,16 +22,16 @@ pub(in crate::sandbox) struct Probes {
 
 /// What could be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::sandbox) struct Found {
+pub(in crate::sandbox) struct ProbeFindings {
     pub(super) read_outside: bool,
     pub(super) reached_tcp: bool,
 }
 
-impl Probes {
+impl ProbeTargets {
     /// Tries all of it in this process, and tells on standard output.
-    pub(super) fn try_all(&self) -> std::io::Result<()> {
+    pub(super) fn run_all(&self) -> std::io::Result<()> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
-        let found = Found {
+        let found = ProbeFindings {
             read_outside: fs::read(&self.readable).is_ok(),
             reached_tcp: TcpStream::connect_timeout(&address, Duration::from_millis(500)).is_ok(),
         };
@@ -40,7 +40,10 @@ impl Probes {
         let _ = fs::create_dir_all(".git/hooks");
         let _ = fs::write(".git/hooks/pre-commit", "planted");
         // It holds the standard output open for as long as it lives.
-        let _ = Command::new("/bin/sh").args(["-c", "trap '' HUP TERM; sleep 60 & exit 0"]).stdin(Stdio::null()).status();
+        let _ = Command::new("/bin/sh")
+            .args(["-c", "trap '' HUP TERM; sleep 60 & exit 0"])
+            .stdin(Stdio::null())
+            .status();
         let mut stdout = std::io::stdout().lock();
         serde_json::to_writer(&mut stdout, &found)?;
         stdout.flush()

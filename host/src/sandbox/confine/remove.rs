@@ -1,20 +1,27 @@
 //! Removing a folder with all that is in it, however deep and however full it is.
 //!
-//! Each folder is moved up to the outermost one before it is emptied. So it takes two open files, no path of more than one
-//! part and no recursion: a command can make folders that are deeper than any path can say.
+//! Each folder is moved up to the outermost one before it is emptied. So it takes two open files,
+//! no path of more than one part and no recursion: a command can make folders that are deeper than
+//! any path can say.
 
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, chmodat, openat, renameat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, chmodat, openat, renameat, statat, unlinkat,
+};
 use rustix::io::Errno;
 
-/// Removes what has this name in the folder. Links are removed and not followed. `goes_on` is asked now and then; after a no
-/// the rest stays, with an error of the kind [`io::ErrorKind::TimedOut`].
-pub(super) fn remove_tree(parent: impl AsFd, name: impl rustix::path::Arg + Copy, goes_on: &mut dyn FnMut() -> bool) -> io::Result<()> {
+/// Removes what has this name in the folder. Links are removed and not followed. `goes_on` is asked
+/// now and then; after a no the rest stays, with an error of the kind [`io::ErrorKind::TimedOut`].
+pub(super) fn remove_tree(
+    parent: impl AsFd,
+    name: impl rustix::path::Arg + Copy,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> io::Result<()> {
     let parent = parent.as_fd();
-    let top = match open_folder(parent, name) {
+    let top = match open_for_removal(parent, name) {
         Ok(top) => top,
         Err(Errno::NOTDIR | Errno::LOOP) => return Ok(unlinkat(parent, name, AtFlags::empty())?),
         Err(error) => return Err(error.into()),
@@ -23,13 +30,13 @@ pub(super) fn remove_tree(parent: impl AsFd, name: impl rustix::path::Arg + Copy
     // What is moved up while the folder is read may be seen in the next round only.
     loop {
         let mut was_empty = true;
-        for (entry, kind) in names(top.as_fd())? {
+        for (entry, kind) in list_some(top.as_fd())? {
             was_empty = false;
             if !goes_on() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             if kind == FileType::Directory {
-                empty_into(top.as_fd(), &entry, &mut number, goes_on)?;
+                flatten_into(top.as_fd(), &entry, &mut number, goes_on)?;
                 unlinkat(&top, &entry, AtFlags::REMOVEDIR)?;
             } else {
                 unlinkat(&top, &entry, AtFlags::empty())?;
@@ -43,10 +50,15 @@ pub(super) fn remove_tree(parent: impl AsFd, name: impl rustix::path::Arg + Copy
 }
 
 /// Removes the files of a folder in `top`, and moves its folders to `top`.
-fn empty_into(top: BorrowedFd<'_>, name: &CString, number: &mut u64, goes_on: &mut dyn FnMut() -> bool) -> io::Result<()> {
-    let folder = open_folder(top, name.as_c_str())?;
+fn flatten_into(
+    top: BorrowedFd<'_>,
+    name: &CString,
+    number: &mut u64,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> io::Result<()> {
+    let folder = open_for_removal(top, name.as_c_str())?;
     loop {
-        let entries = names(folder.as_fd())?;
+        let entries = list_some(folder.as_fd())?;
         if entries.is_empty() {
             return Ok(());
         }
@@ -63,14 +75,21 @@ fn empty_into(top: BorrowedFd<'_>, name: &CString, number: &mut u64, goes_on: &m
     }
 }
 
-fn move_up(folder: BorrowedFd<'_>, name: &CString, top: BorrowedFd<'_>, number: &mut u64) -> io::Result<()> {
+fn move_up(
+    folder: BorrowedFd<'_>,
+    name: &CString,
+    top: BorrowedFd<'_>,
+    number: &mut u64,
+) -> io::Result<()> {
     loop {
         *number += 1;
         match renameat(folder, name, top, format!("cofferdam-removes-{number}")) {
             Ok(()) => return Ok(()),
             Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR | Errno::ISDIR) => {}
             // A folder that cannot be written does not move to another one.
-            Err(Errno::ACCESS) if statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode & 0o700 != 0o700 => {
+            Err(Errno::ACCESS)
+                if statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode & 0o700 != 0o700 =>
+            {
                 chmodat(folder, name, Mode::RWXU, AtFlags::empty())?;
             }
             Err(error) => return Err(error.into()),
@@ -79,17 +98,22 @@ fn move_up(folder: BorrowedFd<'_>, name: &CString, top: BorrowedFd<'_>, number: 
 }
 
 /// Opens a folder so that it can be emptied, whatever its permissions are.
-fn open_folder(parent: BorrowedFd<'_>, name: impl rustix::path::Arg + Copy) -> rustix::io::Result<OwnedFd> {
+fn open_for_removal(
+    parent: BorrowedFd<'_>,
+    name: impl rustix::path::Arg + Copy,
+) -> rustix::io::Result<OwnedFd> {
     let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let metadata = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    if FileType::from_raw_mode(metadata.st_mode) == FileType::Directory && metadata.st_mode & 0o700 != 0o700 {
+    if FileType::from_raw_mode(metadata.st_mode) == FileType::Directory
+        && metadata.st_mode & 0o700 != 0o700
+    {
         chmodat(parent, name, Mode::RWXU, AtFlags::empty())?;
     }
     openat(parent, name, how, Mode::empty())
 }
 
 /// Some of the names in a folder: not all at once, for there can be millions.
-pub(super) fn names(folder: BorrowedFd<'_>) -> io::Result<Vec<(CString, FileType)>> {
+pub(super) fn list_some(folder: BorrowedFd<'_>) -> io::Result<Vec<(CString, FileType)>> {
     const AT_ONCE: usize = 10_000;
     let mut found = Vec::new();
     for entry in Dir::read_from(folder)? {
@@ -99,7 +123,9 @@ pub(super) fn names(folder: BorrowedFd<'_>) -> io::Result<Vec<(CString, FileType
             continue;
         }
         let kind = match entry.file_type() {
-            FileType::Unknown => FileType::from_raw_mode(statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode),
+            FileType::Unknown => {
+                FileType::from_raw_mode(statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)
+            }
             kind => kind,
         };
         found.push((name.to_owned(), kind));
@@ -121,10 +147,12 @@ mod tests {
 
     /// A folder in a folder in a folder.
     fn make_deep(outer: &Path, levels: usize) {
-        let mut at = openat(CWD, outer, OFlags::DIRECTORY | OFlags::RDONLY, Mode::empty()).expect("it opens");
+        let mut at = openat(CWD, outer, OFlags::DIRECTORY | OFlags::RDONLY, Mode::empty())
+            .expect("it opens");
         for _ in 0..levels {
             mkdirat(&at, "d", Mode::RWXU).expect("it is made");
-            at = openat(&at, "d", OFlags::DIRECTORY | OFlags::RDONLY, Mode::empty()).expect("it opens");
+            at = openat(&at, "d", OFlags::DIRECTORY | OFlags::RDONLY, Mode::empty())
+                .expect("it opens");
         }
     }
 
@@ -137,7 +165,9 @@ mod tests {
     fn a_folder_of_twenty_thousand_levels_is_removed() {
         // In memory, where there is such a place: removing a folder takes a disk milliseconds.
         let memory = Path::new("/dev/shm");
-        let outer = if memory.exists() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.expect("a folder");
+        let outer =
+            if memory.exists() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }
+                .expect("a folder");
         std::fs::create_dir(outer.path().join("x")).expect("it is made");
         make_deep(&outer.path().join("x"), 20_000);
         remove(outer.path(), "x").expect("it is removed");
@@ -156,7 +186,8 @@ mod tests {
         }
         std::os::unix::fs::symlink(path("kept"), path("x/a/link")).expect("it is made");
         for name in ["x/a/b/c", "x/a/b", "x/a", "x"] {
-            std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(0o000)).expect("it is set");
+            std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(0o000))
+                .expect("it is set");
         }
         remove(outer.path(), "x").expect("it is removed");
         assert!(!path("x").exists() && path("kept/file").exists());
@@ -166,7 +197,8 @@ mod tests {
     fn it_ends_when_there_is_no_time_left() {
         let outer = tempfile::tempdir().expect("a folder");
         std::fs::create_dir_all(outer.path().join("x/y")).expect("it is made");
-        let folder = openat(CWD, outer.path(), OFlags::DIRECTORY | OFlags::RDONLY, Mode::empty()).expect("it opens");
+        let folder = openat(CWD, outer.path(), OFlags::DIRECTORY | OFlags::RDONLY, Mode::empty())
+            .expect("it opens");
         let error = remove_tree(folder, "x", &mut || false).expect_err("there is no time");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

@@ -1,6 +1,6 @@
-//! Putting protected paths back as they were. All processes of the command are gone by then; what they left may still be a
-//! trap, such as a link in place of a folder, so everything happens below the open workspace and nothing through links
-//! that lead out.
+//! Putting protected paths back as they were. All processes of the command are gone by then; what
+//! they left may still be a trap, such as a link in place of a folder, so everything happens below
+//! the open workspace and nothing through links that lead out.
 
 use std::collections::HashSet;
 use std::io;
@@ -9,27 +9,27 @@ use std::time::{Duration, Instant};
 
 use cap_std::fs::{Dir, PermissionsExt as _};
 
-use super::aside::SetAside;
-use super::fresh::is_of_new_repository;
-use super::watch::{Entry, Kept, ProtectionCost, Snapshot};
-use crate::policy::Protected;
+use super::new_repository::is_new_repository_entry;
+use super::set_aside::QuarantineDir;
+use super::snapshot::{KeptContent, ProtectedSnapshot, ProtectionCost, SnapshotEntry};
+use crate::policy::PathProtection;
 
 /// So many remarks are made one by one.
-const MOST_REMARKS: usize = 10;
+const MAX_NOTICES: usize = 10;
 /// Of a path in a remark, in characters.
-const LONGEST_PATH: usize = 200;
+const MAX_SHOWN_PATH_LEN: usize = 200;
 /// Removing what is too much on another file system takes no longer than this.
-const LONGEST_REMOVAL: Duration = Duration::from_secs(30);
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// New secrets and repositories are harmless, but each is something to look after: when there is so much of it, further
-/// ones are taken away, so that no command can make it too much for the next.
-const MANY_MOUNTS: usize = 1000;
-const MUCH_TEXT: usize = 512 << 10;
-const MUCH: u64 = 32 << 20;
+/// New secrets and repositories are harmless, but each is something to look after: when there is so
+/// much of it, further ones are taken away, so that no command can make it too much for the next.
+const MAX_HARMLESS_MOUNTS: usize = 1000;
+const MAX_HARMLESS_ARGUMENT_BYTES: usize = 512 << 10;
+const MAX_HARMLESS_FILE_BYTES: u64 = 32 << 20;
 
 /// Which of the changes are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum RestorePhase {
     /// What stands where something was protected, before anything is searched for.
     Known,
     /// Everything.
@@ -37,240 +37,306 @@ pub(super) enum Phase {
 }
 
 /// Puts back what the snapshots differ in, and takes away what is new; tells what was done.
-pub(super) struct Restoration<'a> {
+pub(super) struct SnapshotRestore<'a> {
     workspace: Dir,
     root: &'a Path,
-    before: &'a Snapshot,
-    aside: SetAside<'a>,
+    before: &'a ProtectedSnapshot,
+    set_aside: QuarantineDir<'a>,
     /// Taken away.
-    gone: HashSet<PathBuf>,
+    removed: HashSet<PathBuf>,
     /// The outermost of these that was met last: what is in it comes right after it.
-    last_gone: PathBuf,
+    last_removed: PathBuf,
     /// Removed for good by the command.
-    lost: Vec<PathBuf>,
+    deleted: Vec<PathBuf>,
     /// Put back, and named; what is in them is not.
-    whole: Vec<PathBuf>,
-    remarks: Vec<String>,
-    more_remarks: usize,
+    restored: Vec<PathBuf>,
+    notices: Vec<String>,
+    omitted_notices: usize,
 }
 
-impl<'a> Restoration<'a> {
-    pub(super) fn begin(root: &'a Path, before: &'a Snapshot, set_aside: &'a Path) -> io::Result<Self> {
+impl<'a> SnapshotRestore<'a> {
+    pub(super) fn new(
+        root: &'a Path,
+        before: &'a ProtectedSnapshot,
+        set_aside: &'a Path,
+    ) -> io::Result<Self> {
         let workspace = Dir::open_ambient_dir(root, cap_std::ambient_authority())?;
         Ok(Self {
             workspace,
             root,
             before,
-            aside: SetAside::in_folder(set_aside),
-            gone: HashSet::new(),
-            last_gone: PathBuf::new(),
-            lost: Vec::new(),
-            whole: Vec::new(),
-            remarks: Vec::new(),
-            more_remarks: 0,
+            set_aside: QuarantineDir::new(set_aside),
+            removed: HashSet::new(),
+            last_removed: PathBuf::new(),
+            deleted: Vec::new(),
+            restored: Vec::new(),
+            notices: Vec::new(),
+            omitted_notices: 0,
         })
     }
 
-    pub(super) fn remarks(mut self) -> Vec<String> {
-        if self.more_remarks > 0 {
-            self.remarks.push(format!("and {} more", self.more_remarks));
+    pub(super) fn into_notices(mut self) -> Vec<String> {
+        if self.omitted_notices > 0 {
+            self.notices.push(format!("and {} more", self.omitted_notices));
         }
-        self.remarks
+        self.notices
     }
 
     /// Moves folders back that hold protected paths and were moved away.
-    pub(super) fn move_back(&mut self, after: &Snapshot) {
-        self.start_anew();
+    pub(super) fn move_back(&mut self, after: &ProtectedSnapshot) {
+        self.reset();
         let mut moved: Vec<_> = after.moved.iter().collect();
         // Outer folders first: they take along what is in them.
         moved.sort_by_key(|(was, _)| was.components().count());
         let mut back: Vec<&Path> = Vec::new();
         for (was, is) in moved {
-            // A copy under another inode is none, and one that is still there is in two places: a mount.
-            let in_place = after.entries.get(was).zip(self.before.entries.get(was)).is_some_and(|(now, had)| now.is_the_same(had));
+            // A copy under another inode is none, and one that is still there is in two places: a
+            // mount.
+            let in_place = after
+                .entries
+                .get(was)
+                .zip(self.before.entries.get(was))
+                .is_some_and(|(now, had)| now.is_same_file(had));
             // The folder around it was renamed, and it with that.
-            let has_no_place = was.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && !self.is_folder(parent));
+            let has_no_place = was
+                .parent()
+                .is_some_and(|parent| !parent.as_os_str().is_empty() && !self.is_directory(parent));
             if has_no_place || back.iter().any(|back| was.starts_with(back)) {
                 continue;
             }
-            if in_place || self.is_gone(is) {
+            if in_place || self.is_removed(is) {
                 continue;
             }
             if after.entries.contains_key(was) {
-                self.take_away(was, "was replaced");
+                self.set_aside(was, "was replaced");
             }
-            let moved = self.open_parents(&[was, is]).and_then(|()| self.workspace.rename(is, &self.workspace, was));
+            let moved = self
+                .make_parents_accessible(&[was, is])
+                .and_then(|()| self.workspace.rename(is, &self.workspace, was));
             back.extend(moved.is_ok().then_some(was.as_path()));
-            self.remark(|| match moved {
-                Ok(()) => format!("{} was moved to {}, and is back where it was", shown(was), shown(is)),
-                Err(error) => format!("{} was moved to {}, and COULD NOT be moved back: {error}", shown(was), shown(is)),
+            self.add_notice(|| match moved {
+                Ok(()) => format!(
+                    "{} was moved to {}, and is back where it was",
+                    escape_path(was),
+                    escape_path(is)
+                ),
+                Err(error) => format!(
+                    "{} was moved to {}, and COULD NOT be moved back: {error}",
+                    escape_path(was),
+                    escape_path(is)
+                ),
             });
         }
     }
 
-    pub(super) fn restore(&mut self, after: &Snapshot, phase: Phase) {
-        self.start_anew();
-        let is_too_much = phase == Phase::All && {
-            let ProtectionCost { mounts, text, bytes } = after.cost(self.root);
-            mounts > MANY_MOUNTS || text > MUCH_TEXT || bytes > MUCH
+    pub(super) fn restore(&mut self, after: &ProtectedSnapshot, phase: RestorePhase) {
+        self.reset();
+        let is_too_much = phase == RestorePhase::All && {
+            let ProtectionCost { mounts, argument_bytes: text, file_bytes: bytes } =
+                after.cost(self.root);
+            mounts > MAX_HARMLESS_MOUNTS
+                || text > MAX_HARMLESS_ARGUMENT_BYTES
+                || bytes > MAX_HARMLESS_FILE_BYTES
         };
         for crowd in &after.growth.crowds {
-            let inherited = self.before.entries.get(&crowd.folder).filter(|entry| entry.how != Protected::Pinned && !entry.own);
-            if inherited.is_some() && crowd.is_overrun() && !self.is_gone(&crowd.folder) {
-                self.take_away(&crowd.folder, "was filled with too many files");
+            let inherited = self.before.entries.get(&crowd.directory).filter(|entry| {
+                entry.protection != PathProtection::Pinned && !entry.is_program_file
+            });
+            if inherited.is_some() && crowd.exceeds_limit() && !self.is_removed(&crowd.directory) {
+                self.set_aside(&crowd.directory, "was filled with too many files");
             }
         }
         for (path, entry) in &after.entries {
             // Outer paths come first, and take what is in them along.
-            if entry.own || path.starts_with(&self.last_gone) && !self.last_gone.as_os_str().is_empty() || self.is_gone(path) {
+            if entry.is_program_file
+                || path.starts_with(&self.last_removed) && !self.last_removed.as_os_str().is_empty()
+                || self.is_removed(path)
+            {
                 continue;
             }
             match self.before.entries.get(path) {
-                Some(had) if entry.is_as(had) => {}
+                Some(had) if entry.is_unchanged_from(had) => {}
                 // A folder keeps what is in it; its mode is put back below.
                 Some(had) if had.kind == entry.kind && entry.kind.is_dir() => {}
-                Some(had) if entry.has_new_name(had) => self.take_away(path, "got another hard link"),
-                Some(_) => self.take_away(path, "was changed"),
+                Some(had) if entry.has_new_name(had) => {
+                    self.set_aside(path, "got another hard link")
+                }
+                Some(_) => self.set_aside(path, "was changed"),
                 // Its folder was renamed, and it is what it was.
-                None if self.before.of_the_same(entry).is_some_and(|had| had.how == entry.how && entry.is_as(had)) => {}
+                None if self.before.find_same_file(entry).is_some_and(|had| {
+                    had.protection == entry.protection && entry.is_unchanged_from(had)
+                }) => {}
                 // What is written through another name later is written here.
-                None if entry.has_other_names() => self.take_away(path, "was made with another name for it"),
+                None if entry.has_hard_links() => {
+                    self.set_aside(path, "was made with another name for it")
+                }
                 // git makes no links in its own directory, and writes through those that are there.
-                None if entry.kind.is_symlink() && !is_harmless(entry) => self.take_away(path, "was made"),
+                None if entry.kind.is_symlink() && !is_harmless(entry) => {
+                    self.set_aside(path, "was made")
+                }
                 None if is_harmless(entry) && !is_too_much => {}
-                None if !is_too_much && is_of_new_repository(&self.workspace, path) => {}
-                None if is_harmless(entry) => self.take_away(path, "was made beside too many of its kind"),
-                None => self.take_away(path, "was made"),
+                None if !is_too_much && is_new_repository_entry(&self.workspace, path) => {}
+                None if is_harmless(entry) => {
+                    self.set_aside(path, "was made beside too many of its kind")
+                }
+                None => self.set_aside(path, "was made"),
             }
         }
         for (path, entry) in &self.before.entries {
             let now = after.entries.get(path);
-            let same = now.is_some_and(|now| now.is_as(entry));
-            let is_gone = self.is_gone(path);
-            let has_moved = after.of_the_same(entry).is_some_and(|now| now.is_as(entry)) && now.is_none();
-            if entry.own || same && !is_gone || has_moved || self.lost.iter().any(|lost| path.starts_with(lost)) {
+            let same = now.is_some_and(|now| now.is_unchanged_from(entry));
+            let is_gone = self.is_removed(path);
+            let has_moved =
+                after.find_same_file(entry).is_some_and(|now| now.is_unchanged_from(entry))
+                    && now.is_none();
+            if entry.is_program_file
+                || same && !is_gone
+                || has_moved
+                || self.deleted.iter().any(|lost| path.starts_with(lost))
+            {
                 continue;
             }
-            if phase == Phase::Known && now.is_none() && !is_gone {
+            if phase == RestorePhase::Known && now.is_none() && !is_gone {
                 // It may be elsewhere, and what is not there runs nowhere.
                 if entry.kind.is_dir() {
-                    self.lost.push(path.clone());
+                    self.deleted.push(path.clone());
                 }
                 continue;
             }
             // A repository without what it stored is none, and what stood in it runs nowhere.
-            if entry.how == Protected::Pinned && entry.kind.is_dir() && !is_gone && now.is_none() {
-                self.lost.push(path.clone());
-                self.remark(|| format!("{} was removed, with the hooks and settings in it", shown(path)));
+            if entry.protection == PathProtection::Pinned
+                && entry.kind.is_dir()
+                && !is_gone
+                && now.is_none()
+            {
+                self.deleted.push(path.clone());
+                self.add_notice(|| {
+                    format!("{} was removed, with the hooks and settings in it", escape_path(path))
+                });
             } else {
-                self.put_back(path, entry);
+                self.restore_entry(path, entry);
             }
         }
-        if phase == Phase::All {
-            for path in after.closed.iter().filter(|path| !self.before.closed.contains(path)) {
-                self.remark(|| {
+        if phase == RestorePhase::All {
+            for path in
+                after.unreadable.iter().filter(|path| !self.before.unreadable.contains(path))
+            {
+                self.add_notice(|| {
                     format!(
-                        "{} cannot be looked into, and may hold files that other programs run; look at it before you use it",
-                        shown(path)
+                        "{} cannot be looked into, and may hold files that other programs run; \
+                            look at it before you use it",
+                        escape_path(path)
                     )
                 });
             }
         }
-        self.close_again();
+        self.restore_directory_modes();
     }
 
     /// Each look at the workspace is of its own.
-    fn start_anew(&mut self) {
-        self.gone.clear();
-        self.last_gone.clear();
-        self.lost.clear();
-        self.whole.clear();
+    fn reset(&mut self) {
+        self.removed.clear();
+        self.last_removed.clear();
+        self.deleted.clear();
+        self.restored.clear();
     }
 
-    pub(super) fn remark(&mut self, text: impl FnOnce() -> String) {
-        if self.remarks.len() < MOST_REMARKS { self.remarks.push(text()) } else { self.more_remarks += 1 }
+    pub(super) fn add_notice(&mut self, text: impl FnOnce() -> String) {
+        if self.notices.len() < MAX_NOTICES {
+            self.notices.push(text())
+        } else {
+            self.omitted_notices += 1
+        }
     }
 
-    pub(super) fn is_gone(&self, path: &Path) -> bool {
-        !self.gone.is_empty() && path.ancestors().any(|above| self.gone.contains(above))
+    pub(super) fn is_removed(&self, path: &Path) -> bool {
+        !self.removed.is_empty() && path.ancestors().any(|above| self.removed.contains(above))
     }
 
-    fn is_folder(&self, path: &Path) -> bool {
+    fn is_directory(&self, path: &Path) -> bool {
         self.workspace.symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
     }
 
     /// Moves it out of the workspace, to where it can be looked at and nothing runs it.
-    fn take_away(&mut self, path: &Path, what_happened: &str) {
-        self.gone.insert(path.to_owned());
-        path.clone_into(&mut self.last_gone);
+    fn set_aside(&mut self, path: &Path, what_happened: &str) {
+        self.removed.insert(path.to_owned());
+        path.clone_into(&mut self.last_removed);
         // A folder moves to another parent only if it could be written itself.
-        let ready = self.open_parents(&[path]).and_then(|()| self.open_up(path));
-        let moved = ready.and_then(|()| self.aside.move_out(&self.workspace, path));
-        self.remark(|| {
-            let is = format!("{} {what_happened}, which is not allowed", shown(path));
+        let ready = self.make_parents_accessible(&[path]).and_then(|()| self.make_accessible(path));
+        let moved = ready.and_then(|()| self.set_aside.move_out(&self.workspace, path));
+        self.add_notice(|| {
+            let is = format!("{} {what_happened}, which is not allowed", escape_path(path));
             match moved {
-                Ok(to) => format!("{is}; it is now {}", shown(&to)),
+                Ok(to) => format!("{is}; it is now {}", escape_path(&to)),
                 Err(error) => format!("{is}, and COULD NOT be taken away: {error}"),
             }
         });
     }
 
     /// Takes a new folder away with all that is in it, as it was not looked through.
-    pub(super) fn take_away_unsearched(&mut self, path: &Path, why: &str) {
-        let until = Instant::now() + LONGEST_REMOVAL;
-        let ready = self.open_parents(&[path]).and_then(|()| self.open_up(path));
-        let moved = ready.and_then(|()| self.aside.move_out_or_remove(&self.workspace, path, &mut || Instant::now() < until));
-        self.remark(|| {
-            let is = format!("{} {why}", shown(path));
+    pub(super) fn set_aside_unsearched(&mut self, path: &Path, why: &str) {
+        let until = Instant::now() + REMOVAL_TIMEOUT;
+        let ready = self.make_parents_accessible(&[path]).and_then(|()| self.make_accessible(path));
+        let moved = ready.and_then(|()| {
+            self.set_aside.move_out_or_remove(&self.workspace, path, &mut || Instant::now() < until)
+        });
+        self.add_notice(|| {
+            let is = format!("{} {why}", escape_path(path));
             match moved {
-                Ok(Some(to)) => format!("{is}; it is now {}", shown(&to)),
+                Ok(Some(to)) => format!("{is}; it is now {}", escape_path(&to)),
                 Ok(None) => format!("{is}; it was removed"),
                 Err(error) => format!("{is}, and COULD NOT be taken away: {error}"),
             }
         });
     }
 
-    /// Takes folders away that a command moved together so deep that what is in them cannot be looked through. They were there
-    /// before, so that nothing of them is removed.
-    pub(super) fn take_away_too_deep(&mut self, after: &Snapshot) {
+    /// Takes folders away that a command moved together so deep that what is in them cannot be
+    /// looked through. They were there before, so that nothing of them is removed.
+    pub(super) fn take_away_too_deep(&mut self, after: &ProtectedSnapshot) {
         for path in &after.too_deep {
-            if self.is_gone(path) {
+            if self.is_removed(path) {
                 continue;
             }
-            self.gone.insert(path.clone());
-            let ready = self.open_parents(&[path]).and_then(|()| self.open_up(path));
-            let moved = ready.and_then(|()| self.aside.move_out_whole(&self.workspace, path));
-            self.remark(|| {
-                let is = format!("{} was moved to where it is too deep to be looked through", shown(path));
+            self.removed.insert(path.clone());
+            let ready =
+                self.make_parents_accessible(&[path]).and_then(|()| self.make_accessible(path));
+            let moved = ready.and_then(|()| self.set_aside.move_out_whole(&self.workspace, path));
+            self.add_notice(|| {
+                let is = format!(
+                    "{} was moved to where it is too deep to be looked through",
+                    escape_path(path)
+                );
                 match moved {
-                    Ok(to) => format!("{is}; it is now {}", shown(&to)),
+                    Ok(to) => format!("{is}; it is now {}", escape_path(&to)),
                     Err(error) => format!("{is}, and COULD NOT be taken away: {error}"),
                 }
             });
         }
     }
 
-    /// Whether something that was to be taken away stayed in the workspace since this was asked last.
-    pub(super) fn leaves_something(&mut self) -> bool {
-        self.aside.leaves_something()
+    /// Whether something that was to be taken away stayed in the workspace since this was asked
+    /// last.
+    pub(super) fn take_left_in_workspace(&mut self) -> bool {
+        self.set_aside.take_left_in_workspace()
     }
 
     /// The workspace, and where things go that are taken out of it.
-    pub(super) fn parts(&mut self) -> (&Dir, &mut SetAside<'a>) {
-        (&self.workspace, &mut self.aside)
+    pub(super) fn workspace_and_set_aside(&mut self) -> (&Dir, &mut QuarantineDir<'a>) {
+        (&self.workspace, &mut self.set_aside)
     }
 
     /// What the command may have closed to its own user is opened, to be changed.
-    fn open_parents(&self, paths: &[&Path]) -> io::Result<()> {
+    fn make_parents_accessible(&self, paths: &[&Path]) -> io::Result<()> {
         for path in paths {
-            let mut above: Vec<&Path> = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).collect();
+            let mut above: Vec<&Path> =
+                path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).collect();
             above.reverse();
-            above.into_iter().try_for_each(|above| self.open_up(above))?;
+            above.into_iter().try_for_each(|above| self.make_accessible(above))?;
         }
         Ok(())
     }
 
-    fn open_up(&self, path: &Path) -> io::Result<()> {
+    fn make_accessible(&self, path: &Path) -> io::Result<()> {
         let Ok(metadata) = self.workspace.symlink_metadata(path) else { return Ok(()) };
         let mode = metadata.permissions().mode();
         if !metadata.is_dir() || mode & 0o700 == 0o700 {
@@ -279,46 +345,67 @@ impl<'a> Restoration<'a> {
         self.set_mode(path, mode & 0o7777 | 0o700)
     }
 
-    fn put_back(&mut self, path: &Path, entry: &Entry) {
-        let result = match &entry.kept {
-            Kept::File(content) => self.write(path, content, entry.mode),
-            Kept::Link(target) => self.parents(path).and_then(|()| self.workspace.symlink_contents(target, path)),
-            Kept::Nothing if entry.kind.is_dir() => self.parents(&path.join("x")).and_then(|()| self.set_mode(path, entry.mode)),
-            Kept::Nothing => Err(io::Error::other("there is no copy of it")),
+    fn restore_entry(&mut self, path: &Path, entry: &SnapshotEntry) {
+        let result = match &entry.content {
+            KeptContent::File(content) => self.write(path, content, entry.mode),
+            KeptContent::Link(target) => self
+                .create_parents(path)
+                .and_then(|()| self.workspace.symlink_contents(target, path)),
+            KeptContent::NotKept if entry.kind.is_dir() => {
+                self.create_parents(&path.join("x")).and_then(|()| self.set_mode(path, entry.mode))
+            }
+            KeptContent::NotKept => Err(io::Error::other("there is no copy of it")),
         };
-        if result.is_ok() && self.whole.iter().any(|whole| path.starts_with(whole)) {
+        if result.is_ok() && self.restored.iter().any(|whole| path.starts_with(whole)) {
             return;
         }
-        self.whole.push(path.to_owned());
-        self.remark(|| match result {
-            Ok(()) => format!("{} was changed or removed, and is as it was before the command", shown(path)),
-            Err(error) => format!("{} was changed or removed, and COULD NOT be put back: {error}", shown(path)),
+        self.restored.push(path.to_owned());
+        self.add_notice(|| match result {
+            Ok(()) => format!(
+                "{} was changed or removed, and is as it was before the command",
+                escape_path(path)
+            ),
+            Err(error) => format!(
+                "{} was changed or removed, and COULD NOT be put back: {error}",
+                escape_path(path)
+            ),
         });
     }
 
     fn write(&self, path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-        self.parents(path)?;
+        self.create_parents(path)?;
         // Gone already, unless only its content differs.
         let _ = self.workspace.remove_file(path);
         self.workspace.write(path, content)?;
         self.set_mode(path, mode)
     }
 
-    fn parents(&self, path: &Path) -> io::Result<()> {
+    fn create_parents(&self, path: &Path) -> io::Result<()> {
         match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => {
-                self.open_parents(&[parent])?;
+                self.make_parents_accessible(&[parent])?;
                 self.workspace.create_dir_all(parent)?;
-                self.open_up(parent)
+                self.make_accessible(parent)
             }
             Some(_) | None => Ok(()),
         }
     }
 
     /// Folders were opened to get at what is in them.
-    fn close_again(&self) {
-        for (path, entry) in self.before.entries.iter().rev().filter(|(_, entry)| entry.kind.is_dir() && !entry.own) {
-            let mode = self.workspace.symlink_metadata(path).ok().filter(|now| now.is_dir()).map(|now| now.permissions().mode() & 0o7777);
+    fn restore_directory_modes(&self) {
+        for (path, entry) in self
+            .before
+            .entries
+            .iter()
+            .rev()
+            .filter(|(_, entry)| entry.kind.is_dir() && !entry.is_program_file)
+        {
+            let mode = self
+                .workspace
+                .symlink_metadata(path)
+                .ok()
+                .filter(|now| now.is_dir())
+                .map(|now| now.permissions().mode() & 0o7777);
             if mode.is_some_and(|mode| mode != entry.mode) {
                 // It was said already that it is as it was, if it is not.
                 let _ = self.set_mode(path, entry.mode);
@@ -331,18 +418,19 @@ impl<'a> Restoration<'a> {
     }
 }
 
-/// A new secret holds only what the command knew. A new repository may be; what it would run is protected by itself.
-fn is_harmless(entry: &Entry) -> bool {
-    match entry.how {
-        Protected::Hidden => !entry.runs,
-        Protected::Pinned => true,
-        Protected::ReadOnly => false,
+/// A new secret holds only what the command knew. A new repository may be; what it would run is
+/// protected by itself.
+fn is_harmless(entry: &SnapshotEntry) -> bool {
+    match entry.protection {
+        PathProtection::Hidden => !entry.runs_code,
+        PathProtection::Pinned => true,
+        PathProtection::ReadOnly => false,
     }
 }
 
 /// A path, for people and for the model: a command may have given it any name.
-fn shown(path: &Path) -> String {
-    crate::shown::line(&path.display().to_string(), LONGEST_PATH)
+fn escape_path(path: &Path) -> String {
+    crate::terminal_escape::escape_line(&path.display().to_string(), MAX_SHOWN_PATH_LEN)
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -358,17 +446,25 @@ mod tests {
         let path = |name: &str| workspace.path().join(name);
         std::fs::create_dir(path(".idea")).expect("it is made");
         std::fs::write(path(".idea/small"), "text").expect("it is written");
-        let before = Snapshot::default();
-        let mut work = Restoration::begin(workspace.path(), &before, aside.path()).expect("it opens");
-        work.take_away(Path::new(".idea"), "was made");
-        std::fs::File::create(path(".mcp.json")).and_then(|file| file.set_len(65 << 20)).expect("it is made");
-        std::fs::set_permissions(path(".mcp.json"), std::fs::Permissions::from_mode(0o000)).expect("it is set");
-        work.take_away(Path::new(".mcp.json"), "was made");
-        let told = work.remarks();
+        let before = ProtectedSnapshot::default();
+        let mut work =
+            SnapshotRestore::new(workspace.path(), &before, aside.path()).expect("it opens");
+        work.set_aside(Path::new(".idea"), "was made");
+        std::fs::File::create(path(".mcp.json"))
+            .and_then(|file| file.set_len(65 << 20))
+            .expect("it is made");
+        std::fs::set_permissions(path(".mcp.json"), std::fs::Permissions::from_mode(0o000))
+            .expect("it is set");
+        work.set_aside(Path::new(".mcp.json"), "was made");
+        let told = work.into_notices();
         assert!(!path(".idea").exists() && !path(".mcp.json").exists(), "{told:?}");
         assert!(told[0].contains(&format!("it is now {}", aside.path().display())), "{told:?}");
         assert!(told[1].contains("it is now WORKSPACE/set-aside-"), "{told:?}");
-        let left: Vec<_> = std::fs::read_dir(workspace.path()).expect("it is listed").flatten().map(|entry| entry.file_name()).collect();
+        let left: Vec<_> = std::fs::read_dir(workspace.path())
+            .expect("it is listed")
+            .flatten()
+            .map(|entry| entry.file_name())
+            .collect();
         assert!(left.len() == 1 && left[0].to_string_lossy().starts_with("set-aside-"), "{left:?}");
     }
 }

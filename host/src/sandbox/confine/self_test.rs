@@ -1,4 +1,5 @@
-//! Trying out a level on this machine: what it closes is what could not be done, not what it is said to close.
+//! Trying out a level on this machine: what it closes is what could not be done, not what it is
+//! said to close.
 
 use std::fs;
 use std::io::Read as _;
@@ -9,27 +10,29 @@ use std::process::{Child, ChildStderr, ChildStdout};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::level::{Commands, Commission, Place};
-use super::link::Link;
-use super::order::{Ending, Report, Task};
-use super::probe::{Found, Probes};
+use super::level::{CommandLocation, CommandSandbox, SpawnPlan};
+use super::link::SupervisorLink;
+use super::probe::{ProbeFindings, ProbeTargets};
+use super::protocol::{CommandExitKind, CommandJob, SupervisorReport};
 use crate::policy::{CommandRules, ProtectedPaths, SandboxLevel};
 
 /// A sandbox that takes longer for a handful of system calls is none.
-const PATIENCE: Duration = Duration::from_secs(20);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Output ends when the last process does.
-const DRAIN: Duration = Duration::from_secs(2);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-impl Commands {
-    /// Tries to read, write and connect outside, to plant a hook, and to leave a process behind. An error says which of it
-    /// could be done, or why nothing could be tried.
+impl CommandSandbox {
+    /// Tries to read, write and connect outside, to plant a hook, and to leave a process behind. An
+    /// error says which of it could be done, or why nothing could be tried.
     pub(super) fn self_test(&self, level: SandboxLevel) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("cannot make a temporary folder: {error}");
         // What the user opened to commands on top is no way out.
         let folder = tempfile::tempdir().map_err(failed)?;
         let rules = CommandRules { read: Vec::new(), write: Vec::new(), ..self.rules().clone() };
-        let tested = |folder: &Path| self.with(rules.clone(), folder.join("set-aside")).self_test_in(folder, level);
-        if !self.shows(folder.path(), &rules) {
+        let tested = |folder: &Path| {
+            self.with_rules(rules.clone(), folder.join("set-aside")).self_test_in(folder, level)
+        };
+        if !self.is_visible(folder.path(), &rules) {
             return tested(folder.path());
         }
         // The temporary folder is in a place that commands can read anyway, such as `/opt`.
@@ -43,25 +46,36 @@ impl Commands {
         let workspace = folder.join("workspace");
         let hook = workspace.join(".git/hooks/pre-commit");
         fs::create_dir_all(workspace.join(".git/hooks")).map_err(failed)?;
-        let probes = Probes { readable: folder.join("readable"), writable: folder.join("writable"), port: 0 };
+        let probes = ProbeTargets {
+            readable: folder.join("readable"),
+            writable: folder.join("writable"),
+            port: 0,
+        };
         fs::write(&probes.readable, "outside").map_err(failed)?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
-        let task = Task::SelfTest(Probes { port, ..probes.clone() });
-        let place = Place { workspace: &workspace, directory: &workspace, protected: &ProtectedPaths::default() };
-        let commission = self.commission(task, level, place, false).map_err(failed)?;
-        let (report, stdout, stderr) = carry_out(commission).map_err(failed)?;
+        let task = CommandJob::SelfTest(ProbeTargets { port, ..probes.clone() });
+        let place = CommandLocation {
+            workspace: &workspace,
+            directory: &workspace,
+            protected: &ProtectedPaths::default(),
+        };
+        let commission = self.plan_spawn(task, level, place, false).map_err(failed)?;
+        let (report, stdout, stderr) = run_plan(commission).map_err(failed)?;
         let stderr = first_line(&stderr);
         match report.ending {
-            Ending::NotRun(problem) if stderr.is_empty() => return Err(problem),
-            Ending::NotRun(problem) => return Err(format!("{problem} ({stderr})")),
-            Ending::Exited(0) => {}
-            other @ (Ending::Exited(_) | Ending::TooManyProcesses | Ending::Stopped) => {
+            CommandExitKind::NotRun(problem) if stderr.is_empty() => return Err(problem),
+            CommandExitKind::NotRun(problem) => return Err(format!("{problem} ({stderr})")),
+            CommandExitKind::Exited(0) => {}
+            other @ (CommandExitKind::Exited(_)
+            | CommandExitKind::TooManyProcesses
+            | CommandExitKind::Stopped) => {
                 return Err(format!("the self-test ended with {other:?} ({stderr})"));
             }
         }
         let Some(stdout) = stdout else { return Err("a process survived its command".to_owned()) };
-        let found: Found = serde_json::from_str(&stdout).map_err(|error| format!("the self-test said {stdout:?}: {error}"))?;
+        let found: ProbeFindings = serde_json::from_str(&stdout)
+            .map_err(|error| format!("the self-test said {stdout:?}: {error}"))?;
         let done = [
             (found.read_outside, "a file outside could be read"),
             // What looks like it from inside may be a folder of the command's own.
@@ -69,54 +83,68 @@ impl Commands {
             (found.reached_tcp, "a TCP connection could be made"),
             (hook.exists(), "a hook stayed in .git/hooks"),
         ];
-        let open: Vec<&str> = done.iter().filter(|(done, _)| *done).map(|(_, what)| *what).collect();
-        if open.is_empty() { Ok(()) } else { Err(format!("the self-test found it open: {}", open.join(", "))) }
+        let open: Vec<&str> =
+            done.iter().filter(|(done, _)| *done).map(|(_, what)| *what).collect();
+        if open.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("the self-test found it open: {}", open.join(", ")))
+        }
     }
 }
 
 /// The report, the output if it ended, and the complaints.
-fn carry_out(commission: Commission) -> std::io::Result<(Report, Option<String>, String)> {
-    let Commission { mut supervisor, link, order, digest: _ } = commission;
+fn run_plan(commission: SpawnPlan) -> std::io::Result<(SupervisorReport, Option<String>, String)> {
+    let SpawnPlan { mut supervisor, link, request: order, digest: _ } = commission;
     let mut child = supervisor.process_group(0).spawn()?;
     // It holds the supervisor's end of the link.
     drop(supervisor);
-    link.set_read_timeout(Some(PATIENCE))?;
-    let output = [child.stdout.take().map(Stream::Out), child.stderr.take().map(Stream::Err)].map(|stream| stream.map(read));
-    let answer = talk(link, &order);
+    link.set_read_timeout(Some(REPORT_TIMEOUT))?;
+    let output =
+        [child.stdout.take().map(TestStream::Out), child.stderr.take().map(TestStream::Err)]
+            .map(|stream| stream.map(read_in_background));
+    let answer = exchange(link, &order);
     if !matches!(answer, Ok(Some(_))) {
         child.kill()?;
     }
     wait(&mut child)?;
-    let [stdout, stderr] = output.map(|receiver| receiver.and_then(|receiver| receiver.recv_timeout(DRAIN).ok()));
+    let [stdout, stderr] = output
+        .map(|receiver| receiver.and_then(|receiver| receiver.recv_timeout(DRAIN_TIMEOUT).ok()));
     let stderr = stderr.unwrap_or_default();
     match answer? {
         Some(report) => Ok((report, stdout, stderr)),
-        None => Err(std::io::Error::other(format!("the supervisor ended without a report ({})", first_line(&stderr)))),
+        None => Err(std::io::Error::other(format!(
+            "the supervisor ended without a report ({})",
+            first_line(&stderr)
+        ))),
     }
 }
 
-fn talk(mut link: std::os::unix::net::UnixStream, order: &[u8]) -> std::io::Result<Option<Report>> {
+fn exchange(
+    mut link: std::os::unix::net::UnixStream,
+    order: &[u8],
+) -> std::io::Result<Option<SupervisorReport>> {
     std::io::Write::write_all(&mut link, order)?;
-    Link::over(link).receive()
+    SupervisorLink::new(link).receive()
 }
 
 fn wait(child: &mut Child) -> std::io::Result<()> {
     child.wait().map(drop)
 }
 
-enum Stream {
+enum TestStream {
     Out(ChildStdout),
     Err(ChildStderr),
 }
 
 /// On a thread of its own, which stays behind if the stream does not end.
-fn read(stream: Stream) -> mpsc::Receiver<String> {
+fn read_in_background(stream: TestStream) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut text = String::new();
         let _ = match stream {
-            Stream::Out(stream) => stream.take(64 << 10).read_to_string(&mut text),
-            Stream::Err(stream) => stream.take(64 << 10).read_to_string(&mut text),
+            TestStream::Out(stream) => stream.take(64 << 10).read_to_string(&mut text),
+            TestStream::Err(stream) => stream.take(64 << 10).read_to_string(&mut text),
         };
         let _ = sender.send(text);
     });

@@ -1,26 +1,28 @@
-//! The repository of a workspace that is a linked worktree or a submodule lies outside of it. Without reading it, git knows
-//! nothing.
+//! The repository of a workspace that is a linked worktree or a submodule lies outside of it.
+//! Without reading it, git knows nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A pointer is one line with a path.
-const LONGEST: u64 = 8 << 10;
+const MAX_POINTER_SIZE: u64 = 8 << 10;
 
-/// The folder of the repository, if the workspace is one of its worktrees or submodules: only if that folder says so too,
-/// and lies outside. What is in the workspace could name any folder, and could say anything.
-pub(super) fn repository(workspace: &Path) -> Option<PathBuf> {
+/// The folder of the repository, if the workspace is one of its worktrees or submodules: only if
+/// that folder says so too, and lies outside. What is in the workspace could name any folder, and
+/// could say anything.
+pub(super) fn find_outer_repository(workspace: &Path) -> Option<PathBuf> {
     let pointer = workspace.join(".git");
-    let own = workspace.join(line(&pointer)?.strip_prefix("gitdir: ")?).canonicalize().ok()?;
-    let found = match line(&own.join("commondir")) {
+    let own = workspace.join(read_line(&pointer)?.strip_prefix("gitdir: ")?).canonicalize().ok()?;
+    let found = match read_line(&own.join("commondir")) {
         Some(common) => {
-            let back = own.join(line(&own.join("gitdir"))?).canonicalize().ok()?;
+            let back = own.join(read_line(&own.join("gitdir"))?).canonicalize().ok()?;
             let common = own.join(common).canonicalize().ok()?;
             (back == pointer && own.parent()? == common.join("worktrees")).then_some(common)?
         }
         None => {
             let modules = own.ancestors().skip(1).any(|above| above.ends_with(".git/modules"));
-            (modules && worktree_of(&own)?.canonicalize().ok()? == workspace).then_some(own)?
+            (modules && configured_worktree(&own)?.canonicalize().ok()? == workspace)
+                .then_some(own)?
         }
     };
     let is_repository = ["HEAD", "objects", "refs"].iter().all(|name| found.join(name).exists());
@@ -30,16 +32,20 @@ pub(super) fn repository(workspace: &Path) -> Option<PathBuf> {
 }
 
 /// Where a submodule says that its files are.
-fn worktree_of(repository: &Path) -> Option<PathBuf> {
+fn configured_worktree(repository: &Path) -> Option<PathBuf> {
     let settings = repository.join("config");
-    let is_small = fs::symlink_metadata(&settings).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST);
+    let is_small = fs::symlink_metadata(&settings)
+        .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_POINTER_SIZE);
     let text = if is_small { fs::read_to_string(settings).ok()? } else { return None };
-    let value = text.lines().find_map(|line| line.trim().strip_prefix("worktree")?.trim_start().strip_prefix('='))?;
+    let value = text
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("worktree")?.trim_start().strip_prefix('='))?;
     Some(repository.join(value.trim().trim_matches('"')))
 }
 
-fn line(path: &Path) -> Option<String> {
-    let is_one = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST);
+fn read_line(path: &Path) -> Option<String> {
+    let is_one = fs::symlink_metadata(path)
+        .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_POINTER_SIZE);
     let text = if is_one { fs::read_to_string(path).ok() } else { None };
     text.map(|text| text.trim_end_matches(['\n', '\r']).to_owned())
 }
@@ -79,10 +85,13 @@ mod tests {
         repository_at("bare/.bare");
         write("bare/.bare/worktrees/w/gitdir", "../../../.git\n");
         write("bare/.bare/worktrees/w/commondir", "../..\n");
-        assert_eq!(repository(&root.join("w")), Some(root.join("main/.git")));
-        assert_eq!(repository(&root.join("main/sub")), Some(root.join("main/.git/modules/sub")));
+        assert_eq!(find_outer_repository(&root.join("w")), Some(root.join("main/.git")));
+        assert_eq!(
+            find_outer_repository(&root.join("main/sub")),
+            Some(root.join("main/.git/modules/sub"))
+        );
         for none in ["liar", "keys", "main", "nowhere", "inside", "bare", "main/other"] {
-            assert_eq!(repository(&root.join(none)), None, "{none}");
+            assert_eq!(find_outer_repository(&root.join(none)), None, "{none}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The functions of `wasi:filesystem/types`. What takes a path is done here; what takes an open file is wasmtime's.
+//! The functions of `wasi:filesystem/types`. What takes a path is done here; what takes an open
+//! file is wasmtime's.
 
 use cap_std::fs::Metadata;
 use wasmtime::component::Resource;
@@ -6,55 +7,65 @@ use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Descriptor, File, WasiFilesystemView as _};
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
-    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, Filesize, HostDescriptor, MetadataHashValue, NewTimestamp,
-    OpenFlags, PathFlags,
+    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, Filesize,
+    HostDescriptor, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, ReaddirIterator};
 
-use super::change::read_only;
-use super::listing::Listing;
-use super::metered::Metered;
-use super::open::{Opened, directory};
-use super::problem::Problem;
-use super::view::Node;
+use super::change::writes_denied;
+use super::file_refusal::FileRefusal;
+use super::listing::DirectoryListing;
+use super::metered_stream::MeteredStream;
+use super::open::{FileOpenResult, directory_descriptor};
+use super::view::PathNode;
 use super::{listing, stat};
-use crate::sandbox::below;
-use crate::sandbox::stage::LARGEST_FILE;
-use crate::sandbox::state::State;
+use crate::sandbox::call_state::CallState;
+use crate::sandbox::rooted_fs;
+use crate::sandbox::stage::MAX_FILE_SIZE;
 
-type Fd = Resource<Descriptor>;
+type DescriptorHandle = Resource<Descriptor>;
 
-impl preopens::Host for State {
-    fn get_directories(&mut self) -> wasmtime::Result<Vec<(Fd, String)>> {
+impl preopens::Host for CallState {
+    fn get_directories(&mut self) -> wasmtime::Result<Vec<(DescriptorHandle, String)>> {
         let Some(view) = &self.files.view else { return Ok(Vec::new()) };
-        let root = below::directory(view.root(), "")?;
-        let is_mutable = view.stage.is_some();
-        let fd = self.hand_out(Descriptor::Dir(directory(root, is_mutable))).map_err(wasmtime::Error::from)?;
-        self.files.directories.insert(fd.rep(), String::new());
+        let root = rooted_fs::open_dir(view.root(), "")?;
+        let is_mutable = view.overlay.is_some();
+        let fd = self
+            .push_descriptor(Descriptor::Dir(directory_descriptor(root, is_mutable)))
+            .map_err(wasmtime::Error::from)?;
+        self.files.open_directories.insert(fd.rep(), String::new());
         Ok(vec![(fd, "/".to_owned())])
     }
 }
 
-impl types::Host for State {
+impl types::Host for CallState {
     fn convert_error_code(&mut self, error: FsError) -> wasmtime::Result<ErrorCode> {
         error.downcast()
     }
 
-    fn filesystem_error_code(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<Option<ErrorCode>> {
+    fn filesystem_error_code(
+        &mut self,
+        error: Resource<wasmtime::Error>,
+    ) -> wasmtime::Result<Option<ErrorCode>> {
         types::Host::filesystem_error_code(&mut self.filesystem(), error)
     }
 }
 
-impl State {
+impl CallState {
     /// The place of an open directory.
-    fn place(&self, fd: &Fd) -> FsResult<String> {
+    fn directory_path(&self, fd: &DescriptorHandle) -> FsResult<String> {
         match self.table.get(fd)? {
-            Descriptor::Dir(_) => self.files.directories.get(&fd.rep()).cloned().ok_or_else(|| ErrorCode::BadDescriptor.into()),
+            Descriptor::Dir(_) => self
+                .files
+                .open_directories
+                .get(&fd.rep())
+                .cloned()
+                .ok_or_else(|| ErrorCode::BadDescriptor.into()),
             Descriptor::File(_) => Err(ErrorCode::NotDirectory.into()),
         }
     }
 
-    fn metadata(&self, fd: &Fd) -> FsResult<Metadata> {
+    fn metadata(&self, fd: &DescriptorHandle) -> FsResult<Metadata> {
         let file = match self.table.get(fd)? {
             Descriptor::File(file) => &file.file,
             Descriptor::Dir(directory) => &directory.dir,
@@ -63,7 +74,7 @@ impl State {
     }
 
     /// An open file that may be written, which is always one aside.
-    fn written(&self, fd: &Fd) -> FsResult<&File> {
+    fn writable_file(&self, fd: &DescriptorHandle) -> FsResult<&File> {
         match self.table.get(fd)? {
             Descriptor::File(file) if file.perms == FsPerms::ReadWrite => Ok(file),
             Descriptor::File(_) => Err(ErrorCode::NotPermitted.into()),
@@ -72,244 +83,343 @@ impl State {
     }
 
     /// Gives the guest something that was opened.
-    fn hand_out(&mut self, opened: Descriptor) -> FsResult<Fd> {
-        let room = self.files.has_room_to_open();
-        self.done(room)?;
+    fn push_descriptor(&mut self, opened: Descriptor) -> FsResult<DescriptorHandle> {
+        let room = self.files.check_open_limit();
+        self.map_refusal(room)?;
         let fd = self.table.push(opened)?;
-        self.files.open += 1;
+        self.files.open_count += 1;
         Ok(fd)
     }
 
-    /// Whoever has this file open sees from now on what is written to its copy: to a guest both are one file.
-    fn read_the_copy(&mut self, place: &str) -> FsResult<()> {
-        let opened: Vec<u32> = self.files.there.extract_if(|_, there| there == place).map(|(rep, _)| rep).collect();
+    /// Whoever has this file open sees from now on what is written to its copy: to a guest both are
+    /// one file.
+    fn switch_to_copy(&mut self, place: &str) -> FsResult<()> {
+        let opened: Vec<u32> = self
+            .files
+            .open_originals
+            .extract_if(|_, there| there == place)
+            .map(|(rep, _)| rep)
+            .collect();
         for rep in opened {
             let copy = self.files.open_copy(place);
-            let copy = self.done(copy)?;
-            *self.table.get_mut(&Fd::new_borrow(rep))? = Descriptor::File(copy);
+            let copy = self.map_refusal(copy)?;
+            *self.table.get_mut(&DescriptorHandle::new_borrow(rep))? = Descriptor::File(copy);
         }
         Ok(())
     }
 
-    fn done<T>(&mut self, done: Result<T, Problem>) -> FsResult<T> {
-        done.map_err(|problem| self.files.refused(problem))
+    fn map_refusal<T>(&mut self, done: Result<T, FileRefusal>) -> FsResult<T> {
+        done.map_err(|problem| self.files.record_refusal(problem))
     }
 
     /// Puts a limit on a stream that begins at this offset.
-    fn metered(&mut self, stream: FsResult<Resource<DynOutputStream>>, offset: u64) -> FsResult<Resource<DynOutputStream>> {
+    fn meter_stream(
+        &mut self,
+        stream: FsResult<Resource<DynOutputStream>>,
+        offset: u64,
+    ) -> FsResult<Resource<DynOutputStream>> {
         let inner = self.table.delete(stream?)?;
-        let Some(stage) = self.files.view.as_ref().and_then(|view| view.stage.as_ref()) else { return Err(ErrorCode::NotPermitted.into()) };
-        let metered: DynOutputStream = Box::new(Metered::new(inner, stage.budget(), offset));
+        let Some(stage) = self.files.view.as_ref().and_then(|view| view.overlay.as_ref()) else {
+            return Err(ErrorCode::NotPermitted.into());
+        };
+        let metered: DynOutputStream = Box::new(MeteredStream::new(inner, stage.budget(), offset));
         Ok(self.table.push(metered)?)
     }
 }
 
-fn follows(flags: PathFlags) -> bool {
+fn follows_symlinks(flags: PathFlags) -> bool {
     flags.contains(PathFlags::SYMLINK_FOLLOW)
 }
 
-impl HostDescriptor for State {
-    async fn open_at(&mut self, fd: Fd, path_flags: PathFlags, path: String, oflags: OpenFlags, flags: DescriptorFlags) -> FsResult<Fd> {
-        let from = self.place(&fd)?;
-        let opened = self.files.open(&from, &path, follows(path_flags), oflags, flags);
-        match self.done(opened)? {
-            Opened::Aside(file) => self.hand_out(Descriptor::File(file)),
-            Opened::Copied(place, file) => {
-                self.read_the_copy(&place)?;
-                self.hand_out(Descriptor::File(file))
+impl HostDescriptor for CallState {
+    async fn open_at(
+        &mut self,
+        fd: DescriptorHandle,
+        path_flags: PathFlags,
+        path: String,
+        oflags: OpenFlags,
+        flags: DescriptorFlags,
+    ) -> FsResult<DescriptorHandle> {
+        let from = self.directory_path(&fd)?;
+        let opened = self.files.open(&from, &path, follows_symlinks(path_flags), oflags, flags);
+        match self.map_refusal(opened)? {
+            FileOpenResult::Staged(file) => self.push_descriptor(Descriptor::File(file)),
+            FileOpenResult::Copied(place, file) => {
+                self.switch_to_copy(&place)?;
+                self.push_descriptor(Descriptor::File(file))
             }
-            Opened::There(place, file) => {
-                let fd = self.hand_out(Descriptor::File(file))?;
-                self.files.there.insert(fd.rep(), place);
+            FileOpenResult::Existing(place, file) => {
+                let fd = self.push_descriptor(Descriptor::File(file))?;
+                self.files.open_originals.insert(fd.rep(), place);
                 Ok(fd)
             }
-            Opened::Directory(place, directory) => {
-                let fd = self.hand_out(Descriptor::Dir(directory))?;
-                self.files.directories.insert(fd.rep(), place);
+            FileOpenResult::Directory(place, directory) => {
+                let fd = self.push_descriptor(Descriptor::Dir(directory))?;
+                self.files.open_directories.insert(fd.rep(), place);
                 Ok(fd)
             }
         }
     }
 
-    fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {
-        self.files.directories.remove(&fd.rep());
-        self.files.there.remove(&fd.rep());
+    fn drop(&mut self, fd: DescriptorHandle) -> wasmtime::Result<()> {
+        self.files.open_directories.remove(&fd.rep());
+        self.files.open_originals.remove(&fd.rep());
         self.table.delete(fd)?;
-        self.files.open -= 1;
+        self.files.open_count -= 1;
         Ok(())
     }
 
-    async fn stat_at(&mut self, fd: Fd, path_flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
-        let from = self.place(&fd)?;
-        let found = self.files.stat(&from, &path, follows(path_flags));
-        let (place, node) = self.done(found)?;
+    async fn stat_at(
+        &mut self,
+        fd: DescriptorHandle,
+        path_flags: PathFlags,
+        path: String,
+    ) -> FsResult<DescriptorStat> {
+        let from = self.directory_path(&fd)?;
+        let found = self.files.stat(&from, &path, follows_symlinks(path_flags));
+        let (place, node) = self.map_refusal(found)?;
         Ok(match &node {
-            Node::There(_, metadata) | Node::Aside(_, metadata) => stat::of(metadata),
-            Node::Link(target) => match self.files.view.as_ref().and_then(|view| view.link_there(&place)) {
-                Some(metadata) => stat::of(&metadata),
-                None => stat::of_link(target),
-            },
+            PathNode::Existing(_, metadata) | PathNode::Staged(_, metadata) => {
+                stat::descriptor_stat(metadata)
+            }
+            PathNode::Link(target) => {
+                match self.files.view.as_ref().and_then(|view| view.workspace_link_metadata(&place))
+                {
+                    Some(metadata) => stat::descriptor_stat(&metadata),
+                    None => stat::link_stat(target),
+                }
+            }
         })
     }
 
-    async fn metadata_hash_at(&mut self, fd: Fd, path_flags: PathFlags, path: String) -> FsResult<MetadataHashValue> {
-        let from = self.place(&fd)?;
-        let found = self.files.stat(&from, &path, follows(path_flags));
-        let (place, node) = self.done(found)?;
+    async fn metadata_hash_at(
+        &mut self,
+        fd: DescriptorHandle,
+        path_flags: PathFlags,
+        path: String,
+    ) -> FsResult<MetadataHashValue> {
+        let from = self.directory_path(&fd)?;
+        let found = self.files.stat(&from, &path, follows_symlinks(path_flags));
+        let (place, node) = self.map_refusal(found)?;
         Ok(match &node {
-            Node::There(_, metadata) | Node::Aside(_, metadata) => stat::hash(metadata),
-            Node::Link(_) => stat::hash_of(&place),
+            PathNode::Existing(_, metadata) | PathNode::Staged(_, metadata) => {
+                stat::metadata_hash(metadata)
+            }
+            PathNode::Link(_) => stat::identity_hash(&place),
         })
     }
 
-    async fn readlink_at(&mut self, fd: Fd, path: String) -> FsResult<String> {
-        let from = self.place(&fd)?;
+    async fn readlink_at(&mut self, fd: DescriptorHandle, path: String) -> FsResult<String> {
+        let from = self.directory_path(&fd)?;
         let found = self.files.stat(&from, &path, false);
-        match self.done(found)?.1 {
+        match self.map_refusal(found)?.1 {
             // Where an absolute link leads is none of the guest's business.
-            Node::Link(target) if target.starts_with('/') => self.done(Err(Problem::link_leads_out(&path))),
-            Node::Link(target) => Ok(target),
-            Node::There(..) | Node::Aside(..) => Err(ErrorCode::Invalid.into()),
+            PathNode::Link(target) if target.starts_with('/') => {
+                self.map_refusal(Err(FileRefusal::link_outside_workspace(&path)))
+            }
+            PathNode::Link(target) => Ok(target),
+            PathNode::Existing(..) | PathNode::Staged(..) => Err(ErrorCode::Invalid.into()),
         }
     }
 
-    async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<ReaddirIterator>> {
-        let place = self.place(&fd)?;
+    async fn read_directory(
+        &mut self,
+        fd: DescriptorHandle,
+    ) -> FsResult<Resource<ReaddirIterator>> {
+        let place = self.directory_path(&fd)?;
         let Some(view) = &self.files.view else { return Err(ErrorCode::BadDescriptor.into()) };
         let names = view.list(&place);
-        let listing = Listing::new(self.done(names)?);
-        let room = self.files.list(listing.bytes());
-        self.done(room)?;
+        let listing = DirectoryListing::new(self.map_refusal(names)?);
+        let room = self.files.reserve_listing(listing.bytes());
+        self.map_refusal(room)?;
         listing::push(&mut self.table, listing)
     }
 
-    async fn create_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        let from = self.place(&fd)?;
+    async fn create_directory_at(&mut self, fd: DescriptorHandle, path: String) -> FsResult<()> {
+        let from = self.directory_path(&fd)?;
         let done = self.files.create_directory(&from, &path);
-        self.done(done)
+        self.map_refusal(done)
     }
 
-    async fn unlink_file_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        let from = self.place(&fd)?;
+    async fn unlink_file_at(&mut self, fd: DescriptorHandle, path: String) -> FsResult<()> {
+        let from = self.directory_path(&fd)?;
         let done = self.files.unlink(&from, &path);
-        self.done(done)
+        self.map_refusal(done)
     }
 
-    async fn remove_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        let from = self.place(&fd)?;
+    async fn remove_directory_at(&mut self, fd: DescriptorHandle, path: String) -> FsResult<()> {
+        let from = self.directory_path(&fd)?;
         let done = self.files.remove_directory(&from, &path);
-        self.done(done)
+        self.map_refusal(done)
     }
 
-    async fn rename_at(&mut self, fd: Fd, old_path: String, new_fd: Fd, new_path: String) -> FsResult<()> {
-        let (from, to) = (self.place(&fd)?, self.place(&new_fd)?);
+    async fn rename_at(
+        &mut self,
+        fd: DescriptorHandle,
+        old_path: String,
+        new_fd: DescriptorHandle,
+        new_path: String,
+    ) -> FsResult<()> {
+        let (from, to) = (self.directory_path(&fd)?, self.directory_path(&new_fd)?);
         let done = self.files.rename(&from, &old_path, &to, &new_path);
-        self.done(done)
+        self.map_refusal(done)
     }
 
-    async fn symlink_at(&mut self, fd: Fd, target: String, path: String) -> FsResult<()> {
-        let from = self.place(&fd)?;
+    async fn symlink_at(
+        &mut self,
+        fd: DescriptorHandle,
+        target: String,
+        path: String,
+    ) -> FsResult<()> {
+        let from = self.directory_path(&fd)?;
         let done = self.files.symlink(&from, &target, &path);
-        self.done(done)
+        self.map_refusal(done)
     }
 
-    async fn link_at(&mut self, _: Fd, _: PathFlags, _: String, _: Fd, _: String) -> FsResult<()> {
-        self.not_aside()
+    async fn link_at(
+        &mut self,
+        _: DescriptorHandle,
+        _: PathFlags,
+        _: String,
+        _: DescriptorHandle,
+        _: String,
+    ) -> FsResult<()> {
+        self.reject_unsupported()
     }
 
-    async fn set_times(&mut self, _: Fd, _: NewTimestamp, _: NewTimestamp) -> FsResult<()> {
-        self.not_aside()
+    async fn set_times(
+        &mut self,
+        _: DescriptorHandle,
+        _: NewTimestamp,
+        _: NewTimestamp,
+    ) -> FsResult<()> {
+        self.reject_unsupported()
     }
 
-    async fn set_times_at(&mut self, _: Fd, _: PathFlags, _: String, _: NewTimestamp, _: NewTimestamp) -> FsResult<()> {
-        self.not_aside()
+    async fn set_times_at(
+        &mut self,
+        _: DescriptorHandle,
+        _: PathFlags,
+        _: String,
+        _: NewTimestamp,
+        _: NewTimestamp,
+    ) -> FsResult<()> {
+        self.reject_unsupported()
     }
 
-    async fn write(&mut self, fd: Fd, buffer: Vec<u8>, offset: Filesize) -> FsResult<Filesize> {
-        self.written(&fd)?;
-        if offset.saturating_add(buffer.len() as u64) > LARGEST_FILE {
+    async fn write(
+        &mut self,
+        fd: DescriptorHandle,
+        buffer: Vec<u8>,
+        offset: Filesize,
+    ) -> FsResult<Filesize> {
+        self.writable_file(&fd)?;
+        if offset.saturating_add(buffer.len() as u64) > MAX_FILE_SIZE {
             return Err(ErrorCode::FileTooLarge.into());
         }
-        let taken = self.files.take(buffer.len() as u64);
-        self.done(taken)?;
+        let taken = self.files.consume_budget(buffer.len() as u64);
+        self.map_refusal(taken)?;
         HostDescriptor::write(&mut self.filesystem(), fd, buffer, offset).await
     }
 
-    async fn set_size(&mut self, fd: Fd, size: Filesize) -> FsResult<()> {
-        self.written(&fd)?;
-        if size > LARGEST_FILE {
+    async fn set_size(&mut self, fd: DescriptorHandle, size: Filesize) -> FsResult<()> {
+        self.writable_file(&fd)?;
+        if size > MAX_FILE_SIZE {
             return Err(ErrorCode::FileTooLarge.into());
         }
         HostDescriptor::set_size(&mut self.filesystem(), fd, size).await
     }
 
-    fn write_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynOutputStream>> {
-        self.written(&fd)?;
-        if offset > LARGEST_FILE {
+    fn write_via_stream(
+        &mut self,
+        fd: DescriptorHandle,
+        offset: Filesize,
+    ) -> FsResult<Resource<DynOutputStream>> {
+        self.writable_file(&fd)?;
+        if offset > MAX_FILE_SIZE {
             return Err(ErrorCode::FileTooLarge.into());
         }
         let stream = HostDescriptor::write_via_stream(&mut self.filesystem(), fd, offset);
-        self.metered(stream, offset)
+        self.meter_stream(stream, offset)
     }
 
-    fn append_via_stream(&mut self, fd: Fd) -> FsResult<Resource<DynOutputStream>> {
-        self.written(&fd)?;
+    fn append_via_stream(&mut self, fd: DescriptorHandle) -> FsResult<Resource<DynOutputStream>> {
+        self.writable_file(&fd)?;
         let end = self.metadata(&fd)?.len();
         let stream = HostDescriptor::append_via_stream(&mut self.filesystem(), fd);
-        self.metered(stream, end)
+        self.meter_stream(stream, end)
     }
 
-    fn read_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynInputStream>> {
+    fn read_via_stream(
+        &mut self,
+        fd: DescriptorHandle,
+        offset: Filesize,
+    ) -> FsResult<Resource<DynInputStream>> {
         HostDescriptor::read_via_stream(&mut self.filesystem(), fd, offset)
     }
 
-    async fn read(&mut self, fd: Fd, length: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)> {
+    async fn read(
+        &mut self,
+        fd: DescriptorHandle,
+        length: Filesize,
+        offset: Filesize,
+    ) -> FsResult<(Vec<u8>, bool)> {
         HostDescriptor::read(&mut self.filesystem(), fd, length, offset).await
     }
 
-    async fn advise(&mut self, fd: Fd, offset: Filesize, length: Filesize, advice: Advice) -> FsResult<()> {
+    async fn advise(
+        &mut self,
+        fd: DescriptorHandle,
+        offset: Filesize,
+        length: Filesize,
+        advice: Advice,
+    ) -> FsResult<()> {
         HostDescriptor::advise(&mut self.filesystem(), fd, offset, length, advice).await
     }
 
     // What is written aside is made durable when it is committed.
-    async fn sync_data(&mut self, fd: Fd) -> FsResult<()> {
+    async fn sync_data(&mut self, fd: DescriptorHandle) -> FsResult<()> {
         self.table.get(&fd)?;
         Ok(())
     }
 
-    async fn sync(&mut self, fd: Fd) -> FsResult<()> {
+    async fn sync(&mut self, fd: DescriptorHandle) -> FsResult<()> {
         self.table.get(&fd)?;
         Ok(())
     }
 
-    async fn get_flags(&mut self, fd: Fd) -> FsResult<DescriptorFlags> {
+    async fn get_flags(&mut self, fd: DescriptorHandle) -> FsResult<DescriptorFlags> {
         HostDescriptor::get_flags(&mut self.filesystem(), fd).await
     }
 
-    async fn get_type(&mut self, fd: Fd) -> FsResult<DescriptorType> {
+    async fn get_type(&mut self, fd: DescriptorHandle) -> FsResult<DescriptorType> {
         HostDescriptor::get_type(&mut self.filesystem(), fd).await
     }
 
-    async fn stat(&mut self, fd: Fd) -> FsResult<DescriptorStat> {
-        Ok(stat::of(&self.metadata(&fd)?))
+    async fn stat(&mut self, fd: DescriptorHandle) -> FsResult<DescriptorStat> {
+        Ok(stat::descriptor_stat(&self.metadata(&fd)?))
     }
 
-    async fn metadata_hash(&mut self, fd: Fd) -> FsResult<MetadataHashValue> {
-        Ok(stat::hash(&self.metadata(&fd)?))
+    async fn metadata_hash(&mut self, fd: DescriptorHandle) -> FsResult<MetadataHashValue> {
+        Ok(stat::metadata_hash(&self.metadata(&fd)?))
     }
 
-    async fn is_same_object(&mut self, a: Fd, b: Fd) -> wasmtime::Result<bool> {
+    async fn is_same_object(
+        &mut self,
+        a: DescriptorHandle,
+        b: DescriptorHandle,
+    ) -> wasmtime::Result<bool> {
         HostDescriptor::is_same_object(&mut self.filesystem(), a, b).await
     }
 }
 
-impl State {
+impl CallState {
     /// For operations that a stage does not know.
-    fn not_aside(&mut self) -> FsResult<()> {
+    fn reject_unsupported(&mut self) -> FsResult<()> {
         let writes = self.files.writable().map(drop);
         match writes {
             Ok(()) => Err(ErrorCode::Unsupported.into()),
-            Err(_) => self.done(Err(read_only())),
+            Err(_) => self.map_refusal(Err(writes_denied())),
         }
     }
 }

@@ -4,27 +4,27 @@ use wasmtime_wasi::filesystem::{Dir, File};
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorFlags, ErrorCode, OpenFlags};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
-use super::Files;
-use super::change::special;
-use super::guard::{Doing, Guard};
-use super::problem::Problem;
-use super::view::{Found, Node, View};
-use crate::sandbox::below::{self, Kind};
-use crate::sandbox::stage::Aside;
-use crate::sandbox::version::Version;
+use super::CallFiles;
+use super::change::special_file_denied;
+use super::file_refusal::FileRefusal;
+use super::guard::{FileAccess, PathAccessGuard};
+use super::view::{PathNode, ResolvedPath, WorkspaceFilesView};
+use crate::sandbox::file_version::FileVersion;
+use crate::sandbox::rooted_fs::{self, FileKind};
+use crate::sandbox::stage::StagedState;
 
 /// What `open-at` comes to.
-pub(super) enum Opened {
+pub(super) enum FileOpenResult {
     Directory(String, Dir),
     /// What the call has written already.
-    Aside(File),
+    Staged(File),
     /// A file of the workspace that was copied aside just now.
     Copied(String, File),
     /// A file of the workspace.
-    There(String, File),
+    Existing(String, File),
 }
 
-impl Files {
+impl CallFiles {
     /// Opens what a path leads to.
     pub(super) fn open(
         &mut self,
@@ -33,21 +33,28 @@ impl Files {
         follow: bool,
         oflags: OpenFlags,
         flags: DescriptorFlags,
-    ) -> Result<Opened, Problem> {
-        let unsupported =
-            DescriptorFlags::FILE_INTEGRITY_SYNC | DescriptorFlags::DATA_INTEGRITY_SYNC | DescriptorFlags::REQUESTED_WRITE_SYNC;
+    ) -> Result<FileOpenResult, FileRefusal> {
+        let unsupported = DescriptorFlags::FILE_INTEGRITY_SYNC
+            | DescriptorFlags::DATA_INTEGRITY_SYNC
+            | DescriptorFlags::REQUESTED_WRITE_SYNC;
         if flags.intersects(unsupported) {
             return Err(ErrorCode::Unsupported.into());
         }
-        let changes = oflags.intersects(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE);
+        let changes =
+            oflags.intersects(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE);
         if oflags.contains(OpenFlags::DIRECTORY) && changes {
             return Err(ErrorCode::Invalid.into());
         }
         let writes = flags.contains(DescriptorFlags::WRITE) || changes;
-        let view = if writes { self.writable()? } else { self.view.as_mut().ok_or(ErrorCode::BadDescriptor)? };
+        let view = if writes {
+            self.writable()?
+        } else {
+            self.view.as_mut().ok_or(ErrorCode::BadDescriptor)?
+        };
         // A link is something too, wherever it leads.
         let is_new = oflags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE);
-        let Found { place, node, as_directory } = view.find(from, path, follow && !is_new)?;
+        let ResolvedPath { path: place, node, must_be_directory: as_directory } =
+            view.resolve(from, path, follow && !is_new)?;
         let Some(node) = node else {
             return match oflags.contains(OpenFlags::CREATE) {
                 true if as_directory => Err(ErrorCode::IsDirectory.into()),
@@ -59,88 +66,132 @@ impl Files {
             return Err(ErrorCode::Exist.into());
         }
         match node.kind() {
-            Kind::Link => Err(ErrorCode::Loop.into()),
-            Kind::Special => Err(special(&place)),
-            Kind::Directory if writes => Err(ErrorCode::IsDirectory.into()),
-            Kind::Directory => {
-                let is_mutable = flags.contains(DescriptorFlags::MUTATE_DIRECTORY) && view.stage.is_some();
-                let opened = directory(view.open_directory(&place)?, is_mutable);
-                Ok(Opened::Directory(place, opened))
+            FileKind::Link => Err(ErrorCode::Loop.into()),
+            FileKind::Special => Err(special_file_denied(&place)),
+            FileKind::Directory if writes => Err(ErrorCode::IsDirectory.into()),
+            FileKind::Directory => {
+                let is_mutable =
+                    flags.contains(DescriptorFlags::MUTATE_DIRECTORY) && view.overlay.is_some();
+                let opened = directory_descriptor(view.open_directory(&place)?, is_mutable);
+                Ok(FileOpenResult::Directory(place, opened))
             }
-            Kind::File if oflags.contains(OpenFlags::DIRECTORY) => Err(ErrorCode::NotDirectory.into()),
-            Kind::File if writes => self.open_for_writing(place, &node, flags, oflags.contains(OpenFlags::TRUNCATE)),
-            Kind::File => self.open_for_reading(place, &node, flags),
+            FileKind::File if oflags.contains(OpenFlags::DIRECTORY) => {
+                Err(ErrorCode::NotDirectory.into())
+            }
+            FileKind::File if writes => {
+                self.open_for_writing(place, &node, flags, oflags.contains(OpenFlags::TRUNCATE))
+            }
+            FileKind::File => self.open_for_reading(place, &node, flags),
         }
     }
 
-    fn create(&mut self, place: String, flags: DescriptorFlags) -> Result<Opened, Problem> {
+    fn create(
+        &mut self,
+        place: String,
+        flags: DescriptorFlags,
+    ) -> Result<FileOpenResult, FileRefusal> {
         let view = self.writable()?;
-        view.judge(&place, Doing::Changing)?;
-        view.parent_is_writable(&place)?;
-        let (stage, root) = view.aside()?;
+        view.check_change(&place, FileAccess::Change)?;
+        view.check_parent_writable(&place)?;
+        let (stage, root) = view.overlay_mut()?;
         stage.create(root, &place)?;
-        let file = view.open_aside(&place, flags, true)?;
-        self.touched.written(&place);
-        Ok(Opened::Aside(file))
+        let file = view.open_staged(&place, flags, true)?;
+        self.touched.record_written(&place);
+        Ok(FileOpenResult::Staged(file))
     }
 
-    fn open_for_writing(&mut self, place: String, node: &Node, flags: DescriptorFlags, truncate: bool) -> Result<Opened, Problem> {
+    fn open_for_writing(
+        &mut self,
+        place: String,
+        node: &PathNode,
+        flags: DescriptorFlags,
+        truncate: bool,
+    ) -> Result<FileOpenResult, FileRefusal> {
         let view = self.writable()?;
-        view.judge(&place, Doing::Changing)?;
+        view.check_change(&place, FileAccess::Change)?;
         let is_there = match node {
-            Node::There(_, metadata) => {
-                Guard::linked(&place, metadata)?;
-                below::may_write(view.root(), &place)?;
-                let (stage, root) = view.aside()?;
+            PathNode::Existing(_, metadata) => {
+                PathAccessGuard::check_hard_links(&place, metadata)?;
+                rooted_fs::check_writable(view.root(), &place)?;
+                let (stage, root) = view.overlay_mut()?;
                 stage.copy(root, &place, !truncate)?;
                 true
             }
-            Node::Aside(..) | Node::Link(_) => false,
+            PathNode::Staged(..) | PathNode::Link(_) => false,
         };
-        let file = view.open_aside(&place, flags, true)?;
+        let file = view.open_staged(&place, flags, true)?;
         if truncate {
             file.file.set_len(0)?;
         }
-        self.touched.written(&place);
-        Ok(if is_there { Opened::Copied(place, file) } else { Opened::Aside(file) })
+        self.touched.record_written(&place);
+        Ok(if is_there {
+            FileOpenResult::Copied(place, file)
+        } else {
+            FileOpenResult::Staged(file)
+        })
     }
 
-    fn open_for_reading(&mut self, place: String, node: &Node, flags: DescriptorFlags) -> Result<Opened, Problem> {
+    fn open_for_reading(
+        &mut self,
+        place: String,
+        node: &PathNode,
+        flags: DescriptorFlags,
+    ) -> Result<FileOpenResult, FileRefusal> {
         let view = self.view.as_mut().ok_or(ErrorCode::BadDescriptor)?;
-        view.workspace.guard().reading(&place)?;
-        if let Node::Aside(..) = node {
-            return Ok(Opened::Aside(view.open_aside(&place, flags, false)?));
+        view.workspace.guard().check_read(&place)?;
+        if let PathNode::Staged(..) = node {
+            return Ok(FileOpenResult::Staged(view.open_staged(&place, flags, false)?));
         }
         // What a call bases its changes on is what has to be there when they are made.
-        if let Some(stage) = &mut view.stage {
-            stage.meet(view.workspace.dir(), &place)?;
+        if let Some(stage) = &mut view.overlay {
+            stage.record_original(view.workspace.dir(), &place)?;
         }
-        let (file, metadata) = below::open(view.root(), &place)?;
-        self.touched.read(&place, Version::of(&metadata));
-        Ok(Opened::There(place, File::new(file, FsPerms::ReadOnly, OpenMode::READ, true)))
+        let (file, metadata) = rooted_fs::open(view.root(), &place)?;
+        self.touched.record_read(&place, FileVersion::from_metadata(&metadata));
+        Ok(FileOpenResult::Existing(
+            place,
+            File::new(file, FsPerms::ReadOnly, OpenMode::READ, true),
+        ))
     }
 
     /// What is aside at a place, for whoever has it open to read it.
-    pub(super) fn open_copy(&self, place: &str) -> Result<File, Problem> {
-        self.view.as_ref().ok_or(ErrorCode::BadDescriptor)?.open_aside(place, DescriptorFlags::READ, false)
+    pub(super) fn open_copy(&self, place: &str) -> Result<File, FileRefusal> {
+        self.view.as_ref().ok_or(ErrorCode::BadDescriptor)?.open_staged(
+            place,
+            DescriptorFlags::READ,
+            false,
+        )
     }
 
-    pub(super) fn stat(&self, from: &str, path: &str, follow: bool) -> Result<(String, Node), Problem> {
+    pub(super) fn stat(
+        &self,
+        from: &str,
+        path: &str,
+        follow: bool,
+    ) -> Result<(String, PathNode), FileRefusal> {
         let view = self.view.as_ref().ok_or(ErrorCode::BadDescriptor)?;
-        let found = view.find(from, path, follow)?;
+        let found = view.resolve(from, path, follow)?;
         match found.node {
-            Some(node) => Ok((found.place, node)),
+            Some(node) => Ok((found.path, node)),
             None => Err(ErrorCode::NoEntry.into()),
         }
     }
 }
 
-impl View {
-    fn open_aside(&self, place: &str, flags: DescriptorFlags, writes: bool) -> Result<File, Problem> {
-        let Some(Aside::File(file)) = self.stage.as_ref().and_then(|stage| stage.at(place)) else {
+impl WorkspaceFilesView {
+    fn open_staged(
+        &self,
+        place: &str,
+        flags: DescriptorFlags,
+        writes: bool,
+    ) -> Result<File, FileRefusal> {
+        let Some(StagedState::File(file)) =
+            self.overlay.as_ref().and_then(|stage| stage.get(place))
+        else {
             return Err(ErrorCode::NoEntry.into());
         };
-        let reads = flags.contains(DescriptorFlags::READ) || !flags.contains(DescriptorFlags::WRITE);
+        let reads =
+            flags.contains(DescriptorFlags::READ) || !flags.contains(DescriptorFlags::WRITE);
         let opened = std::fs::File::options().read(reads).write(writes).open(&file.data)?;
         let (mut mode, mut perms) = (OpenMode::empty(), FsPerms::ReadOnly);
         mode.set(OpenMode::READ, reads);
@@ -151,16 +202,20 @@ impl View {
         Ok(File::new(opened, perms, mode, true))
     }
 
-    fn open_directory(&self, place: &str) -> Result<cap_std::fs::Dir, Problem> {
-        match self.stage.as_ref().and_then(|stage| stage.at(place)) {
-            Some(Aside::Directory { data, .. }) => Ok(cap_std::fs::Dir::open_ambient_dir(data, cap_std::ambient_authority())?),
-            Some(Aside::Gone | Aside::File(_) | Aside::Link(_)) => Err(ErrorCode::NoEntry.into()),
-            None => Ok(below::directory(self.root(), place)?),
+    fn open_directory(&self, place: &str) -> Result<cap_std::fs::Dir, FileRefusal> {
+        match self.overlay.as_ref().and_then(|stage| stage.get(place)) {
+            Some(StagedState::Directory { data, .. }) => {
+                Ok(cap_std::fs::Dir::open_ambient_dir(data, cap_std::ambient_authority())?)
+            }
+            Some(StagedState::Removed | StagedState::File(_) | StagedState::Link(_)) => {
+                Err(ErrorCode::NoEntry.into())
+            }
+            None => Ok(rooted_fs::open_dir(self.root(), place)?),
         }
     }
 }
 
-pub(super) fn directory(opened: cap_std::fs::Dir, mutable: bool) -> Dir {
+pub(super) fn directory_descriptor(opened: cap_std::fs::Dir, mutable: bool) -> Dir {
     let mode = if mutable { OpenMode::READ | OpenMode::WRITE } else { OpenMode::READ };
     let perms = if mutable { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
     Dir::new(opened.into_std_file(), perms, mode, true)

@@ -5,32 +5,40 @@ use std::time::UNIX_EPOCH;
 
 use cap_std::fs::{Metadata, MetadataExt as _};
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
-use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorStat, DescriptorType, MetadataHashValue};
+use wasmtime_wasi::p2::bindings::filesystem::types::{
+    DescriptorStat, DescriptorType, MetadataHashValue,
+};
 
-use crate::sandbox::below::Kind;
+use crate::sandbox::rooted_fs::FileKind;
 
-pub(super) fn kind(kind: Kind) -> DescriptorType {
+pub(super) fn descriptor_type(kind: FileKind) -> DescriptorType {
     match kind {
-        Kind::File => DescriptorType::RegularFile,
-        Kind::Directory => DescriptorType::Directory,
-        Kind::Link => DescriptorType::SymbolicLink,
-        Kind::Special => DescriptorType::Unknown,
+        FileKind::File => DescriptorType::RegularFile,
+        FileKind::Directory => DescriptorType::Directory,
+        FileKind::Link => DescriptorType::SymbolicLink,
+        FileKind::Special => DescriptorType::Unknown,
     }
 }
 
-pub(super) fn of(metadata: &Metadata) -> DescriptorStat {
+pub(super) fn descriptor_stat(metadata: &Metadata) -> DescriptorStat {
     DescriptorStat {
-        type_: kind(Kind::of(metadata)),
+        type_: descriptor_type(FileKind::from_metadata(metadata)),
         link_count: metadata.nlink(),
         size: metadata.len(),
-        data_access_timestamp: metadata.accessed().ok().and_then(|time| moment(time.into_std())),
-        data_modification_timestamp: metadata.modified().ok().and_then(|time| moment(time.into_std())),
-        status_change_timestamp: seconds(metadata.ctime(), metadata.ctime_nsec()),
+        data_access_timestamp: metadata
+            .accessed()
+            .ok()
+            .and_then(|time| datetime_from_system_time(time.into_std())),
+        data_modification_timestamp: metadata
+            .modified()
+            .ok()
+            .and_then(|time| datetime_from_system_time(time.into_std())),
+        status_change_timestamp: datetime_from_timespec(metadata.ctime(), metadata.ctime_nsec()),
     }
 }
 
 /// A link that is only in the stage.
-pub(super) fn of_link(target: &str) -> DescriptorStat {
+pub(super) fn link_stat(target: &str) -> DescriptorStat {
     DescriptorStat {
         type_: DescriptorType::SymbolicLink,
         link_count: 1,
@@ -42,11 +50,11 @@ pub(super) fn of_link(target: &str) -> DescriptorStat {
 }
 
 /// Tells two files apart.
-pub(super) fn hash(metadata: &Metadata) -> MetadataHashValue {
-    hash_of(&(metadata.dev(), metadata.ino()))
+pub(super) fn metadata_hash(metadata: &Metadata) -> MetadataHashValue {
+    identity_hash(&(metadata.dev(), metadata.ino()))
 }
 
-pub(super) fn hash_of(identity: &impl std::hash::Hash) -> MetadataHashValue {
+pub(super) fn identity_hash(identity: &impl std::hash::Hash) -> MetadataHashValue {
     let half = |salt: u8| {
         let mut hasher = DefaultHasher::new();
         (salt, identity).hash(&mut hasher);
@@ -55,11 +63,11 @@ pub(super) fn hash_of(identity: &impl std::hash::Hash) -> MetadataHashValue {
     MetadataHashValue { lower: half(0), upper: half(1) }
 }
 
-fn moment(time: std::time::SystemTime) -> Option<Datetime> {
+fn datetime_from_system_time(time: std::time::SystemTime) -> Option<Datetime> {
     let since = time.duration_since(UNIX_EPOCH).ok()?;
     Some(Datetime { seconds: since.as_secs(), nanoseconds: since.subsec_nanos() })
 }
 
-fn seconds(seconds: i64, nanoseconds: i64) -> Option<Datetime> {
+fn datetime_from_timespec(seconds: i64, nanoseconds: i64) -> Option<Datetime> {
     Some(Datetime { seconds: seconds.try_into().ok()?, nanoseconds: nanoseconds.try_into().ok()? })
 }

@@ -1,4 +1,5 @@
-//! The limits of one look at all repositories of a workspace. They count steps, so that the result does not depend on time.
+//! The limits of one look at all repositories of a workspace. They count steps, so that the result
+//! does not depend on time.
 
 use std::path::Path;
 
@@ -14,7 +15,7 @@ const MOST_STEPS: usize = 500_000;
 
 /// What one look has spent.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Budget {
+pub(super) struct ReadingBudget {
     bytes: u64,
     words: usize,
     links: LinkFollower,
@@ -23,7 +24,7 @@ pub(super) struct Budget {
     has_exceeded: bool,
 }
 
-impl Budget {
+impl ReadingBudget {
     /// Begins another look, at which links may lead elsewhere.
     pub(super) fn renew(&mut self) {
         *self = Self::default();
@@ -46,7 +47,9 @@ impl Budget {
     /// All repositories together have more.
     pub(super) fn take_bytes(&mut self, bytes: u64) -> Result<(), String> {
         self.bytes = self.bytes.saturating_add(bytes);
-        self.check(self.bytes > MOST_BYTES, || format!("it is one of several with more than {} MiB together", MOST_BYTES >> 20))
+        self.check(self.bytes > MOST_BYTES, || {
+            format!("it is one of several with more than {} MiB together", MOST_BYTES >> 20)
+        })
     }
 
     /// Counts settings and words that are analysed.
@@ -55,7 +58,11 @@ impl Budget {
     /// All repositories together have more.
     pub(super) fn take_words(&mut self, words: usize) -> Result<(), String> {
         self.words = self.words.saturating_add(words);
-        self.check(self.words > MOST_WORDS, || format!("it is one of several that name more than {MOST_WORDS} programs and paths together"))
+        self.check(self.words > MOST_WORDS, || {
+            format!(
+                "it is one of several that name more than {MOST_WORDS} programs and paths together"
+            )
+        })
     }
 
     /// Follows a path from an absolute directory on.
@@ -66,11 +73,18 @@ impl Budget {
         self.check(false, String::new)?;
         let chain = trace_below(&mut self.links, base, path);
         if chain.has_too_many_parts() {
-            return Err(self.exceeded("a path that leads there or that it names goes through too many directories and links".to_owned()));
+            return Err(self.exceeded(
+                "a path that leads there or that it names goes through too \
+                many directories and links"
+                    .to_owned(),
+            ));
         }
         let is_spent = self.links.steps() > MOST_STEPS;
         self.check(is_spent, || {
-            format!("it is one of several that name paths through more than {MOST_STEPS} directories and links together")
+            format!(
+                "it is one of several that name paths through more than {MOST_STEPS} \
+                directories and links together"
+            )
         })?;
         Ok(chain)
     }

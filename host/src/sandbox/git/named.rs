@@ -1,4 +1,5 @@
-//! The paths of a workspace that settings of git name for git to run, for each repository and each worktree.
+//! The paths of a workspace that settings of git name for git to run, for each repository and each
+//! worktree.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,26 +7,35 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::programs::HOOKS;
-use super::reading::{NamedPath, PathKind, References, SettingsReader, unusable};
+use super::reading::{GitNamedPath, NamedPathKind, NamedReferences, SettingsReader, unusable};
 use super::trace::{below, ways_along};
 use super::user::UserSettings;
 
 /// Bytes of a file that points to a repository.
 const LONGEST_POINTER: u64 = 1 << 20;
 /// Names in `.git` that git itself writes, although words of an alias may name them.
-const WRITTEN_BY_GIT: &[&str] =
-    &["COMMIT_EDITMSG", "MERGE_MSG", "SQUASH_MSG", "TAG_EDITMSG", "index", "logs", "objects", "packed-refs", "refs"];
+const WRITTEN_BY_GIT: &[&str] = &[
+    "COMMIT_EDITMSG",
+    "MERGE_MSG",
+    "SQUASH_MSG",
+    "TAG_EDITMSG",
+    "index",
+    "logs",
+    "objects",
+    "packed-refs",
+    "refs",
+];
 
 /// Finds the paths that settings of git name.
 #[derive(Clone, Debug, Default)]
-pub(in crate::sandbox) struct NamedPaths {
+pub(in crate::sandbox) struct GitNamedPaths {
     root: PathBuf,
     reader: SettingsReader,
     /// What settings of the user and of the system name.
-    of_user: References,
+    of_user: NamedReferences,
 }
 
-impl NamedPaths {
+impl GitNamedPaths {
     /// For a workspace with this root, which has no links in it.
     ///
     /// # Errors
@@ -37,38 +47,53 @@ impl NamedPaths {
         Ok(Self { root: root.to_owned(), reader, of_user })
     }
 
-    /// Begins another look with a new budget. What is known of settings by their content stays known.
+    /// Begins another look with a new budget. What is known of settings by their content stays
+    /// known.
     pub(in crate::sandbox) fn begin_look(&mut self) {
         self.reader.budget().renew();
     }
 
-    /// Whether a limit is the reason of an error since this was asked last: then git may run what is not known here.
+    /// Whether a limit is the reason of an error since this was asked last: then git may run what
+    /// is not known here.
     pub(in crate::sandbox) fn take_exceeded(&mut self) -> bool {
         self.reader.budget().take_exceeded()
     }
 
-    /// The paths that the settings of one repository name, and those of the user there. `top` is a directory with an entry
-    /// `.git`, and `dot_git` that entry; of a bare repository both are the repository.
+    /// The paths that the settings of one repository name, and those of the user there. `top` is a
+    /// directory with an entry `.git`, and `dot_git` that entry; of a bare repository both are the
+    /// repository.
     ///
     /// # Errors
     /// Settings of the repository cannot be read, or all repositories together exceed a limit.
-    pub(in crate::sandbox) fn of_repository(&mut self, top: &Path, dot_git: &Path) -> Result<BTreeSet<PathBuf>, String> {
+    pub(in crate::sandbox) fn of_repository(
+        &mut self,
+        top: &Path,
+        dot_git: &Path,
+    ) -> Result<BTreeSet<PathBuf>, String> {
         let (top, dot_git) = (self.root.join(top), self.root.join(dot_git));
         let mut paths = BTreeSet::new();
-        let Some((own, common)) = self.locate(&dot_git).map_err(|why| unusable(&dot_git, &why))? else { return Ok(paths) };
+        let Some((own, common)) = self.locate(&dot_git).map_err(|why| unusable(&dot_git, &why))?
+        else {
+            return Ok(paths);
+        };
         let config = common.join("config");
-        let references = self.reader.read(&[config.clone(), own.join("config"), own.join("config.worktree")], false)?;
+        let references = self
+            .reader
+            .read(&[config.clone(), own.join("config"), own.join("config.worktree")], false)?;
         // git runs hooks in the top directory of a worktree, or in the repository.
         let mut bases = BTreeSet::from([top, own.clone(), common]);
         bases.extend(references.worktrees.iter().map(|worktree| own.join(worktree)));
         let of_user = std::mem::take(&mut self.of_user);
-        let added = [&references, &of_user].into_iter().try_for_each(|references| self.add(references, &bases, &mut paths));
+        let added = [&references, &of_user]
+            .into_iter()
+            .try_for_each(|references| self.add(references, &bases, &mut paths));
         self.of_user = of_user;
         added.map_err(|why| unusable(&config, &why))?;
         Ok(paths)
     }
 
-    /// The paths that settings outside of the workspace name: those of the user, and those of repositories around it.
+    /// The paths that settings outside of the workspace name: those of the user, and those of
+    /// repositories around it.
     ///
     /// # Errors
     /// Settings of such a repository cannot be read.
@@ -81,17 +106,23 @@ impl NamedPaths {
         Ok(paths)
     }
 
-    /// The paths that settings of the user name in every repository, below the top directory of a new one.
+    /// The paths that settings of the user name in every repository, below the top directory of a
+    /// new one.
     pub(in crate::sandbox) fn of_user_in(&self, top: &Path) -> Vec<PathBuf> {
         let bases = BTreeSet::from([self.root.join(top)]);
-        // A look of its own: after a command there is nobody to refuse it to, and so a path that cannot be followed stays
-        // protected itself.
+        // A look of its own: after a command there is nobody to refuse it to, and so a path that
+        // cannot be followed stays protected itself.
         let mut look = Self { root: self.root.clone(), ..Self::default() };
         let mut paths = BTreeSet::new();
         for named in self.of_user.named.iter().filter(|named| named.path.is_relative()) {
-            let one = References { named: BTreeSet::from([named.clone()]), ..References::default() };
+            let one = NamedReferences {
+                named: BTreeSet::from([named.clone()]),
+                ..NamedReferences::default()
+            };
             if look.add(&one, &bases, &mut paths).is_err() {
-                paths.extend(bases.iter().filter_map(|base| below(&self.root, &base.join(&named.path))));
+                paths.extend(
+                    bases.iter().filter_map(|base| below(&self.root, &base.join(&named.path))),
+                );
             }
         }
         paths.into_iter().collect()
@@ -105,44 +136,69 @@ impl NamedPaths {
         added.map(|()| paths).map_err(|why| unusable(Path::new("~/.gitconfig"), &why))
     }
 
-    fn add(&mut self, references: &References, bases: &BTreeSet<PathBuf>, paths: &mut BTreeSet<PathBuf>) -> Result<(), String> {
+    fn add(
+        &mut self,
+        references: &NamedReferences,
+        bases: &BTreeSet<PathBuf>,
+        paths: &mut BTreeSet<PathBuf>,
+    ) -> Result<(), String> {
         for included in &references.includes {
             self.add_ways(included, Path::new(""), paths)?;
         }
-        for NamedPath { path, kind } in &references.named {
+        for GitNamedPath { path, kind } in &references.named {
             // A name without a directory is looked for in `PATH`, unless it is a file at the top.
             let is_name = path.components().count() == 1;
             if path.is_absolute() {
                 self.add_one(Path::new("/"), path, *kind, is_name, paths)?;
             } else {
-                bases.iter().try_for_each(|base| self.add_one(base, path, *kind, is_name, paths))?;
+                bases
+                    .iter()
+                    .try_for_each(|base| self.add_one(base, path, *kind, is_name, paths))?;
             }
         }
         Ok(())
     }
 
-    fn add_ways(&mut self, base: &Path, path: &Path, paths: &mut BTreeSet<PathBuf>) -> Result<(), String> {
+    fn add_ways(
+        &mut self,
+        base: &Path,
+        path: &Path,
+        paths: &mut BTreeSet<PathBuf>,
+    ) -> Result<(), String> {
         let chain = self.reader.budget().trace(base, path)?;
         paths.extend(ways_along(&self.root, &base.join(path), &chain));
         Ok(())
     }
 
-    fn add_one(&mut self, base: &Path, path: &Path, kind: PathKind, is_name: bool, paths: &mut BTreeSet<PathBuf>) -> Result<(), String> {
+    fn add_one(
+        &mut self,
+        base: &Path,
+        path: &Path,
+        kind: NamedPathKind,
+        is_name: bool,
+        paths: &mut BTreeSet<PathBuf>,
+    ) -> Result<(), String> {
         let chain = self.reader.budget().trace(base, path)?;
         let end = chain.end.as_deref();
         let whole = base.join(path);
         match kind {
             // Of the workspace itself only the hooks can be protected.
-            PathKind::Directory if end == Some(&self.root) => {
+            NamedPathKind::Directory if end == Some(&self.root) => {
                 HOOKS.iter().try_for_each(|hook| self.add_ways(base, &path.join(hook), paths))?;
             }
-            PathKind::Directory | PathKind::File => paths.extend(ways_along(&self.root, &whole, &chain)),
-            PathKind::Word => {
+            NamedPathKind::Directory | NamedPathKind::File => {
+                paths.extend(ways_along(&self.root, &whole, &chain))
+            }
+            NamedPathKind::Word => {
                 // Its end has no links to follow.
                 let there = end.and_then(|end| fs::symlink_metadata(end).ok());
-                let is_link = || chain.links.iter().any(|link| link.file_name() == path.file_name());
-                let is_file = there.map_or_else(|| !is_name || is_link(), |metadata| !metadata.is_dir());
-                if is_file && !below(&self.root, &whole).is_some_and(|path| is_written_by_git(&path)) {
+                let is_link =
+                    || chain.links.iter().any(|link| link.file_name() == path.file_name());
+                let is_file =
+                    there.map_or_else(|| !is_name || is_link(), |metadata| !metadata.is_dir());
+                if is_file
+                    && !below(&self.root, &whole).is_some_and(|path| is_written_by_git(&path))
+                {
                     paths.extend(ways_along(&self.root, &whole, &chain));
                 }
             }
@@ -150,7 +206,8 @@ impl NamedPaths {
         Ok(())
     }
 
-    /// The repository that an entry `.git` stands for, and the one that it shares settings and hooks with.
+    /// The repository that an entry `.git` stands for, and the one that it shares settings and
+    /// hooks with.
     fn locate(&mut self, dot_git: &Path) -> Result<Option<(PathBuf, PathBuf)>, String> {
         let Some(real) = self.real(dot_git)? else { return Ok(None) };
         let Ok(metadata) = fs::metadata(&real) else { return Ok(None) };
@@ -190,7 +247,8 @@ fn is_written_by_git(path: &Path) -> bool {
 }
 
 fn pointer(path: &Path) -> Option<String> {
-    let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST_POINTER);
+    let is_file = fs::metadata(path)
+        .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST_POINTER);
     let mut text = String::new();
     if is_file {
         fs::File::open(path).ok()?.take(LONGEST_POINTER).read_to_string(&mut text).ok()?;
@@ -223,8 +281,9 @@ mod tests {
         }
 
         fn named(&self, user: &UserSettings, top: &str, dot_git: &str) -> Vec<String> {
-            let mut named = NamedPaths::new(&self.root, user).expect("they are read");
-            let paths = named.of_repository(Path::new(top), Path::new(dot_git)).expect("they are read");
+            let mut named = GitNamedPaths::new(&self.root, user).expect("they are read");
+            let paths =
+                named.of_repository(Path::new(top), Path::new(dot_git)).expect("they are read");
             paths.iter().map(|path| path.display().to_string()).collect()
         }
     }
@@ -232,7 +291,12 @@ mod tests {
     #[test]
     fn settings_name_what_git_runs() {
         for (repository, top, text, expected) in [
-            (".git", "", "[core]\n\thooksPath = .husky/_ # managed\n", &[".git/.husky/_", ".husky/_"][..]),
+            (
+                ".git",
+                "",
+                "[core]\n\thooksPath = .husky/_ # managed\n",
+                &[".git/.husky/_", ".husky/_"][..],
+            ),
             (
                 ".git/modules/sub",
                 ".git/modules/sub",
@@ -241,48 +305,78 @@ mod tests {
             ),
             ("a/b/.git", "a/b", "[core] HOOKSPATH=\"../hooks\"", &["a/b/hooks", "a/hooks"]),
             ("bare", "bare", "[core]\nhooksPath = hooks", &["bare/hooks"]),
-            (".git", "", "[include]\n path = ../shared.cfg\n[includeIf \"gitdir:x\"]\npath=more", &[".git/more", "shared.cfg"]),
+            (
+                ".git",
+                "",
+                "[include]\n path = ../shared.cfg\n[includeIf \"gitdir:x\"]\npath=more",
+                &[".git/more", "shared.cfg"],
+            ),
             (".git", "", "[core]\nhooksPath = /etc/hooks", &[]),
             (".git", "", "[core]\nhooksPath = ../../..", &[]),
             (".git", "", "[user]\nname = x", &[]),
             (".git", "", "[alias]\nx = !npm run lint", &[]),
-            (".git", "", "[alias]\nx = !./there ./missing dir/ there", &[".git/missing", ".git/there", "missing", "there"]),
+            (
+                ".git",
+                "",
+                "[alias]\nx = !./there ./missing dir/ there",
+                &[".git/missing", ".git/there", "missing", "there"],
+            ),
             (".git", "", "[alias]\nx = !rm -f .git/index.lock; run .git/index", &[]),
             (".git", "", "[core]\nfsmonitor = true", &[]),
         ] {
             let place = Place::new();
-            place.write(&format!("{repository}/config"), text).write("there", "").write("dir/x", "");
+            place
+                .write(&format!("{repository}/config"), text)
+                .write("there", "")
+                .write("dir/x", "");
             assert_eq!(place.named(&UserSettings::default(), top, repository), expected, "{text}");
         }
         let place = Place::new();
         place.write(".git/config", "[core]\nhooksPath = .");
         let named = place.named(&UserSettings::default(), "", ".git");
-        assert!(named.iter().any(|path| path == "pre-commit") && !named.iter().any(String::is_empty), "{named:?}");
+        assert!(
+            named.iter().any(|path| path == "pre-commit") && !named.iter().any(String::is_empty),
+            "{named:?}"
+        );
     }
 
     #[test]
     fn a_worktree_has_the_settings_of_its_repository_and_of_the_user() {
         let place = Place::new();
-        place.write("../outer/config", "[core]\nhooksPath = tools/hooks\n[include]\npath = ../ws/shared");
-        place.write("../outer/worktrees/w/commondir", "../..\n").write("../outer/worktrees/w/config.worktree", "[core]\npager = ./pager");
-        place.write("wt/.git", "gitdir: ../../outer/worktrees/w\n").write("../user", "[core]\nsshCommand = tools/ssh");
+        place.write(
+            "../outer/config",
+            "[core]\nhooksPath = tools/hooks\n[include]\npath = ../ws/shared",
+        );
+        place
+            .write("../outer/worktrees/w/commondir", "../..\n")
+            .write("../outer/worktrees/w/config.worktree", "[core]\npager = ./pager");
+        place
+            .write("wt/.git", "gitdir: ../../outer/worktrees/w\n")
+            .write("../user", "[core]\nsshCommand = tools/ssh");
         let user = UserSettings { files: vec![place.root.join("../user")], home: None };
-        assert_eq!(place.named(&user, "wt", "wt/.git"), ["shared", "wt/pager", "wt/tools/hooks", "wt/tools/ssh"]);
+        assert_eq!(
+            place.named(&user, "wt", "wt/.git"),
+            ["shared", "wt/pager", "wt/tools/hooks", "wt/tools/ssh"]
+        );
     }
 
     #[test]
     fn a_repository_around_the_workspace_names_paths_in_it() {
         let place = Place::new();
         place.write("../.git/config", "[core]\nhooksPath = ws/hooks");
-        let mut named = NamedPaths::new(&place.root, &UserSettings::default()).expect("they are read");
+        let mut named =
+            GitNamedPaths::new(&place.root, &UserSettings::default()).expect("they are read");
         assert_eq!(named.outside_paths().expect("they are read"), BTreeSet::from(["hooks".into()]));
     }
 
     #[test]
     fn a_crowd_of_settings_ends_the_look_and_the_same_settings_count_once() {
         let place = Place::new();
-        let aliases = |from: usize| (from..from + 2000).map(|n| format!("a{n} = !a{n}/b\n")).collect::<String>();
-        let mut named = NamedPaths::new(&place.root, &UserSettings::default()).expect("they are read");
+        let aliases = |from: usize| {
+            (from..from + 2000).map(|n| format!("a{n} = !a{n}/b\n")).collect::<String>()
+        };
+        let mut named =
+            GitNamedPaths::new(&place.root, &UserSettings::default()).expect("they are read");
         for n in 0..20 {
             place.write(&format!("same{n}/config"), &format!("[alias]\n{}", aliases(0)));
             let top = PathBuf::from(format!("same{n}"));
@@ -294,28 +388,42 @@ mod tests {
             named.of_repository(&top, &top)
         };
         let problem = (0..20).find_map(|n| of_another(n).err()).expect("they are too many");
-        assert!(problem.contains("/other4/config`") && problem.contains("more than 20000 programs"), "{problem}");
+        assert!(
+            problem.contains("/other4/config`") && problem.contains("more than 20000 programs"),
+            "{problem}"
+        );
         assert!(of_another(30).is_err());
         assert!(named.take_exceeded());
         named.begin_look();
         assert!(named.of_repository(Path::new("same0"), Path::new("same0")).is_ok());
-        place.write("large/config", &"#".repeat(9 << 20)).write("large2/config", &"#".repeat(8 << 20));
+        place
+            .write("large/config", &"#".repeat(9 << 20))
+            .write("large2/config", &"#".repeat(8 << 20));
         assert!(named.of_repository(Path::new("large"), Path::new("large")).is_ok());
-        let problem = named.of_repository(Path::new("large2"), Path::new("large2")).expect_err("they are too large");
+        let problem = named
+            .of_repository(Path::new("large2"), Path::new("large2"))
+            .expect_err("they are too large");
         assert!(problem.contains("16 MiB together"), "{problem}");
     }
 
     #[test]
     fn a_crowd_of_components_ends_the_look() {
         let place = Place::new();
-        let words: String = (0..4000).map(|n| format!("a{n} = !{}x{n}\n", "d/../".repeat(100))).collect();
+        let words: String =
+            (0..4000).map(|n| format!("a{n} = !{}x{n}\n", "d/../".repeat(100))).collect();
         place.write("r/config", &format!("[alias]\n{words}"));
-        let mut named = NamedPaths::new(&place.root, &UserSettings::default()).expect("they are read");
-        let problem = named.of_repository(Path::new("r"), Path::new("r")).expect_err("they are too many");
-        assert!(problem.contains("through more than 500000") && problem.contains("/r/config`"), "{problem}");
+        let mut named =
+            GitNamedPaths::new(&place.root, &UserSettings::default()).expect("they are read");
+        let problem =
+            named.of_repository(Path::new("r"), Path::new("r")).expect_err("they are too many");
+        assert!(
+            problem.contains("through more than 500000") && problem.contains("/r/config`"),
+            "{problem}"
+        );
         place.write("s/config", &format!("[alias]\na = !{}x\n", "d/../".repeat(3000)));
         named.begin_look();
-        let problem = named.of_repository(Path::new("s"), Path::new("s")).expect_err("it is too long");
+        let problem =
+            named.of_repository(Path::new("s"), Path::new("s")).expect_err("it is too long");
         assert!(problem.contains("too many directories and links"), "{problem}");
     }
 }

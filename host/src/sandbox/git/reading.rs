@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
-use super::budget::Budget;
-use super::programs::{ValueKind, kind_of};
-use super::settings::{Setting, parse_within};
+use super::budget::ReadingBudget;
+use super::programs::{SettingValueKind, kind_of};
+use super::settings::{GitSetting, parse_within};
 use super::user::expanded;
 use super::words::paths_in;
 
@@ -28,15 +28,15 @@ const MOST_PARSED: usize = 64 << 20;
 
 /// A path that a setting names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct NamedPath {
+pub(super) struct GitNamedPath {
     /// Relative to the top directory of each worktree, or absolute.
     pub(super) path: PathBuf,
-    pub(super) kind: PathKind,
+    pub(super) kind: NamedPathKind,
 }
 
 /// What a setting says that a path is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum PathKind {
+pub(super) enum NamedPathKind {
     Directory,
     File,
     /// A word of a command line, which may be no path at all.
@@ -45,29 +45,29 @@ pub(super) enum PathKind {
 
 /// What the settings of a repository name.
 #[derive(Clone, Debug, Default)]
-pub(super) struct References {
+pub(super) struct NamedReferences {
     /// Absolute paths of files that are included, also of files that do not exist.
     pub(super) includes: BTreeSet<PathBuf>,
     /// Values of `core.worktree`.
     pub(super) worktrees: BTreeSet<PathBuf>,
-    pub(super) named: BTreeSet<NamedPath>,
+    pub(super) named: BTreeSet<GitNamedPath>,
 }
 
 /// What one setting contributes.
 #[derive(Clone, Debug)]
-enum Contribution {
+enum SettingEffect {
     /// The path of another file of settings.
     Include(PathBuf),
     Worktree(PathBuf),
-    Named(NamedPath),
+    Named(GitNamedPath),
 }
 
 /// Reads files of settings, within limits. Files with the same content are analysed once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SettingsReader {
     home: Option<PathBuf>,
-    known: HashMap<Vec<u8>, Arc<[Contribution]>>,
-    budget: Budget,
+    known: HashMap<Vec<u8>, Arc<[SettingEffect]>>,
+    budget: ReadingBudget,
 }
 
 impl SettingsReader {
@@ -76,46 +76,66 @@ impl SettingsReader {
     }
 
     /// What the look may spend.
-    pub(super) fn budget(&mut self) -> &mut Budget {
+    pub(super) fn budget(&mut self) -> &mut ReadingBudget {
         &mut self.budget
     }
 
-    /// What these files and the files that they include name. A file that git refuses names nothing, since git does not run
-    /// then. `tolerates_closed`: git passes over a file that the user may not read.
+    /// What these files and the files that they include name. A file that git refuses names
+    /// nothing, since git does not run then. `tolerates_closed`: git passes over a file that the
+    /// user may not read.
     ///
     /// # Errors
-    /// A file that git would read cannot be read here, or a limit is exceeded. The paths that it names cannot be protected.
-    pub(super) fn read(&mut self, files: &[PathBuf], tolerates_closed: bool) -> Result<References, String> {
-        let mut references = References::default();
+    /// A file that git would read cannot be read here, or a limit is exceeded. The paths that it
+    /// names cannot be protected.
+    pub(super) fn read(
+        &mut self,
+        files: &[PathBuf],
+        tolerates_closed: bool,
+    ) -> Result<NamedReferences, String> {
+        let mut references = NamedReferences::default();
         let mut seen = BTreeSet::new();
-        let mut ahead: VecDeque<(PathBuf, usize)> = files.iter().map(|file| (file.clone(), 0)).collect();
+        let mut ahead: VecDeque<(PathBuf, usize)> =
+            files.iter().map(|file| (file.clone(), 0)).collect();
         while let Some((file, level)) = ahead.pop_front() {
-            let chain = self.budget.trace(&file, Path::new("")).map_err(|why| unusable(&file, &why))?;
+            let chain =
+                self.budget.trace(&file, Path::new("")).map_err(|why| unusable(&file, &why))?;
             // The links form a circle, or are more than git follows.
             let Some(real) = chain.end else { continue };
             if !seen.insert(real.clone()) {
                 continue;
             }
             if seen.len() > MOST_FILES {
-                let why = self.budget.exceeded(format!("it is one of more than {MOST_FILES} files that include each other"));
+                let why = self.budget.exceeded(format!(
+                    "it is one of more than {MOST_FILES} files that include each other"
+                ));
                 return Err(unusable(&file, &why));
             }
-            let Some(contributions) = self.contributions_of(&file, &real, tolerates_closed)? else { continue };
+            let Some(contributions) = self.contributions_of(&file, &real, tolerates_closed)? else {
+                continue;
+            };
             for contribution in contributions.iter() {
                 match contribution {
                     // Whether a condition holds changes from one moment to the next.
-                    Contribution::Include(path) => {
-                        let Some(included) = file.parent().map(|parent| parent.join(path)) else { continue };
+                    SettingEffect::Include(path) => {
+                        let Some(included) = file.parent().map(|parent| parent.join(path)) else {
+                            continue;
+                        };
                         references.includes.insert(included.clone());
                         if level < MOST_LEVELS {
                             ahead.push_back((included, level + 1));
                         }
                     }
-                    Contribution::Worktree(path) => drop(references.worktrees.insert(path.clone())),
-                    Contribution::Named(named) => drop(references.named.insert(named.clone())),
+                    SettingEffect::Worktree(path) => {
+                        drop(references.worktrees.insert(path.clone()))
+                    }
+                    SettingEffect::Named(named) => drop(references.named.insert(named.clone())),
                 }
-                if references.named.len() + references.includes.len() + references.worktrees.len() > MOST_PATHS {
-                    let why = format!("it and the files that it includes name more than {MOST_PATHS} paths");
+                if references.named.len() + references.includes.len() + references.worktrees.len()
+                    > MOST_PATHS
+                {
+                    let why = format!(
+                        "it and the files that it includes name more than {MOST_PATHS} paths"
+                    );
                     return Err(unusable(&file, &self.budget.exceeded(why)));
                 }
             }
@@ -124,11 +144,18 @@ impl SettingsReader {
     }
 
     /// The contributions of one file, whose path without links is `real`.
-    fn contributions_of(&mut self, file: &Path, real: &Path, tolerates_closed: bool) -> Result<Option<Arc<[Contribution]>>, String> {
+    fn contributions_of(
+        &mut self,
+        file: &Path,
+        real: &Path,
+        tolerates_closed: bool,
+    ) -> Result<Option<Arc<[SettingEffect]>>, String> {
         let bytes = match read(real) {
             Ok(None) => return Ok(None),
             Ok(Some(bytes)) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && tolerates_closed => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && tolerates_closed => {
+                return Ok(None);
+            }
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 let why = self.budget.exceeded(format!("it is larger than {} MiB", LARGEST >> 20));
                 return Err(unusable(file, &why));
@@ -139,14 +166,19 @@ impl SettingsReader {
         if let Some(known) = self.known.get(&bytes) {
             return Ok(Some(Arc::clone(known)));
         }
-        let contributions: Arc<[_]> = self.analyse(&String::from_utf8_lossy(&bytes)).map_err(|why| unusable(file, &why))?.into();
+        let contributions: Arc<[_]> = self
+            .analyse(&String::from_utf8_lossy(&bytes))
+            .map_err(|why| unusable(file, &why))?
+            .into();
         self.known.insert(bytes, Arc::clone(&contributions));
         Ok(Some(contributions))
     }
 
-    fn analyse(&mut self, text: &str) -> Result<Vec<Contribution>, String> {
+    fn analyse(&mut self, text: &str) -> Result<Vec<SettingEffect>, String> {
         let Ok(settings) = parse_within(text, MOST_PARSED) else {
-            return Err(self.budget.exceeded(format!("its settings need more than {} MiB", MOST_PARSED >> 20)));
+            return Err(self
+                .budget
+                .exceeded(format!("its settings need more than {} MiB", MOST_PARSED >> 20)));
         };
         let mut contributions = Vec::new();
         for setting in settings.unwrap_or_default() {
@@ -159,33 +191,41 @@ impl SettingsReader {
 }
 
 /// Adds what one setting names. Gives whether it is a setting that names paths.
-fn add_contributions(setting: &Setting, home: Option<&Path>, contributions: &mut Vec<Contribution>) -> bool {
-    let Setting { section, key, value, .. } = setting;
+fn add_contributions(
+    setting: &GitSetting,
+    home: Option<&Path>,
+    contributions: &mut Vec<SettingEffect>,
+) -> bool {
+    let GitSetting { section, key, value, .. } = setting;
     let Some(value) = value.as_deref().filter(|value| !value.is_empty()) else { return false };
     let path = || expanded(value, home);
     match (section.as_str(), key.as_str()) {
-        ("include" | "includeif", "path") => contributions.push(Contribution::Include(path())),
-        ("core", "worktree") => contributions.push(Contribution::Worktree(path())),
+        ("include" | "includeif", "path") => contributions.push(SettingEffect::Include(path())),
+        ("core", "worktree") => contributions.push(SettingEffect::Worktree(path())),
         _ => {
             let Some(kind) = kind_of(section, key) else { return false };
-            let mut add = |path: PathBuf, kind| contributions.push(Contribution::Named(NamedPath { path, kind }));
+            let mut add = |path: PathBuf, kind| {
+                contributions.push(SettingEffect::Named(GitNamedPath { path, kind }))
+            };
             let mut add_line = |line: &str| {
                 let words = paths_in(line);
-                words.iter().for_each(|word| add(expanded(word, home), PathKind::Word));
+                words.iter().for_each(|word| add(expanded(word, home), NamedPathKind::Word));
             };
             match kind {
-                ValueKind::Directory => add(path(), PathKind::Directory),
-                ValueKind::File => add(path(), PathKind::File),
-                ValueKind::CommandLine => {
+                SettingValueKind::Directory => add(path(), NamedPathKind::Directory),
+                SettingValueKind::File => add(path(), NamedPathKind::File),
+                SettingValueKind::CommandLine => {
                     add_line(value.trim_start_matches('!'));
                     // Where git takes the whole value for a path.
-                    add(path(), PathKind::Word);
+                    add(path(), NamedPathKind::Word);
                 }
-                ValueKind::Alias => match value.strip_prefix('!') {
+                SettingValueKind::Alias => match value.strip_prefix('!') {
                     Some(line) => add_line(line),
                     None => add_line(&format!("git {value}")),
                 },
-                ValueKind::Address => add_line(value.split_once("::").map_or("", |(_, line)| line)),
+                SettingValueKind::Address => {
+                    add_line(value.split_once("::").map_or("", |(_, line)| line))
+                }
             }
         }
     }
@@ -221,9 +261,10 @@ fn read(file: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 pub(super) fn unusable(file: &Path, why: &str) -> String {
-    let file = crate::shown::line(&file.display().to_string(), 200);
+    let file = crate::terminal_escape::escape_line(&file.display().to_string(), 200);
     format!(
-        "settings of git cannot be read: {file}: {why}. Files that they name for git to run cannot be protected from commands\n\
+        "settings of git cannot be read: {file}: {why}. Files that they name for git to run \
+            cannot be protected from commands\n\
          hint: repair or remove `{file}`, or choose a workspace without it (`-C DIRECTORY`)"
     )
 }
@@ -244,10 +285,15 @@ mod tests {
     fn includes_are_followed_as_far_as_git_does() {
         let (_folder, root) = folder();
         for level in 0..15 {
-            let text = format!("[include]\npath = c{}\n[includeIf \"gitdir:x\"]\npath=c0\n[core]\nhooksPath = h{level}\n", level + 1);
+            let text = format!(
+                "[include]\npath = c{}\n[includeIf \"gitdir:x\"]\npath=c0\n[core]\nhooksPath = \
+                    h{level}\n",
+                level + 1
+            );
             fs::write(root.join(format!("c{level}")), text).expect("it is written");
         }
-        let references = SettingsReader::default().read(&[root.join("c0")], false).expect("it is read");
+        let references =
+            SettingsReader::default().read(&[root.join("c0")], false).expect("it is read");
         assert_eq!(references.named.len(), MOST_LEVELS + 1);
         assert!(references.includes.contains(&root.join("c11")));
     }
@@ -271,7 +317,10 @@ mod tests {
         assert_eq!(read().expect("it is read").named.len(), 1);
         fs::write(&file, large(16 << 20)).expect("it is written");
         let problem = read().expect_err("it is too large");
-        assert!(problem.contains("larger than 16 MiB.") && problem.contains("\nhint: repair or remove"), "{problem}");
+        assert!(
+            problem.contains("larger than 16 MiB.") && problem.contains("\nhint: repair or remove"),
+            "{problem}"
+        );
         fs::remove_file(&file).expect("it is removed");
         let _socket = std::os::unix::net::UnixListener::bind(&file).expect("it is bound");
         assert!(read().is_err_and(|problem| problem.contains("not a regular file")));
@@ -283,8 +332,14 @@ mod tests {
         let file = root.join("config");
         let named = |text: &str| {
             fs::write(&file, text).expect("it is written");
-            let references = SettingsReader::new(Some("/home/u".into())).read(std::slice::from_ref(&file), false).expect("it is read");
-            references.named.iter().map(|named| format!("{:?} {}", named.kind, named.path.display())).collect::<Vec<_>>()
+            let references = SettingsReader::new(Some("/home/u".into()))
+                .read(std::slice::from_ref(&file), false)
+                .expect("it is read");
+            references
+                .named
+                .iter()
+                .map(|named| format!("{:?} {}", named.kind, named.path.display()))
+                .collect::<Vec<_>>()
         };
         for (text, expected) in [
             ("[core]\nhooksPath = ~/h", &["Directory /home/u/h"][..]),

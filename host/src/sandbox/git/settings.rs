@@ -5,7 +5,7 @@ use std::str::Chars;
 
 /// A setting as it stands.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::sandbox) struct Setting {
+pub(in crate::sandbox) struct GitSetting {
     /// In small letters.
     pub(in crate::sandbox) section: String,
     pub(in crate::sandbox) subsection: Option<String>,
@@ -18,24 +18,29 @@ pub(in crate::sandbox) struct Setting {
 /// Bytes of all settings of a file. A long subsection counts for each of its settings.
 const MOST_BYTES: usize = 256 << 20;
 
-/// The settings in the order of the file; `None` for what git cannot read either, and for settings of more than 256 MiB.
-pub(in crate::sandbox) fn parse_settings(text: &str) -> Option<Vec<Setting>> {
+/// The settings in the order of the file; `None` for what git cannot read either, and for settings
+/// of more than 256 MiB.
+pub(in crate::sandbox) fn parse_settings(text: &str) -> Option<Vec<GitSetting>> {
     parse_within(text, MOST_BYTES).ok().flatten()
 }
 
 /// The settings need more bytes than allowed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TooLong;
+pub(super) struct SettingsTooLong;
 
-/// The settings in the order of the file, if they need at most `most` bytes; `None` for what git cannot read either.
-pub(super) fn parse_within(text: &str, most: usize) -> Result<Option<Vec<Setting>>, TooLong> {
+/// The settings in the order of the file, if they need at most `most` bytes; `None` for what git
+/// cannot read either.
+pub(super) fn parse_within(
+    text: &str,
+    most: usize,
+) -> Result<Option<Vec<GitSetting>>, SettingsTooLong> {
     let mut left = Some(most);
     let settings = parse(text, &mut left);
-    if left.is_none() { Err(TooLong) } else { Ok(settings) }
+    if left.is_none() { Err(SettingsTooLong) } else { Ok(settings) }
 }
 
 /// Stops with `left` at `None` when the settings need more bytes.
-fn parse(text: &str, left: &mut Option<usize>) -> Option<Vec<Setting>> {
+fn parse(text: &str, left: &mut Option<usize>) -> Option<Vec<GitSetting>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let mut chars = text.chars().peekable();
     let mut settings = Vec::new();
@@ -43,11 +48,13 @@ fn parse(text: &str, left: &mut Option<usize>) -> Option<Vec<Setting>> {
     while let Some(c) = chars.next() {
         match c {
             '#' | ';' => skip_line(&mut chars),
-            '[' => section = Some(header(&mut chars)?),
+            '[' => section = Some(parse_header(&mut chars)?),
             c if c.is_whitespace() => {}
             c if c.is_ascii_alphabetic() => {
-                let length = section.as_ref().map_or(0, |(name, inner)| name.len() + inner.as_ref().map_or(0, String::len));
-                *left = left.and_then(|left| left.checked_sub(length + size_of::<Setting>()));
+                let length = section
+                    .as_ref()
+                    .map_or(0, |(name, inner)| name.len() + inner.as_ref().map_or(0, String::len));
+                *left = left.and_then(|left| left.checked_sub(length + size_of::<GitSetting>()));
                 (*left)?;
                 let (section, subsection) = section.clone()?;
                 let mut key = String::from(c.to_ascii_lowercase());
@@ -58,7 +65,7 @@ fn parse(text: &str, left: &mut Option<usize>) -> Option<Vec<Setting>> {
                 let value = match chars.peek() {
                     Some('=') => {
                         chars.next();
-                        Some(value(&mut chars)?)
+                        Some(parse_value(&mut chars)?)
                     }
                     Some('\n') | None => None,
                     Some('#' | ';') => {
@@ -67,7 +74,7 @@ fn parse(text: &str, left: &mut Option<usize>) -> Option<Vec<Setting>> {
                     }
                     Some(_) => return None,
                 };
-                settings.push(Setting { section, subsection, key, value });
+                settings.push(GitSetting { section, subsection, key, value });
             }
             _ => return None,
         }
@@ -80,17 +87,21 @@ fn skip_line(chars: &mut Peekable<Chars<'_>>) {
 }
 
 /// What comes after a `[`.
-fn header(chars: &mut Peekable<Chars<'_>>) -> Option<(String, Option<String>)> {
+fn parse_header(chars: &mut Peekable<Chars<'_>>) -> Option<(String, Option<String>)> {
     let mut name = String::new();
     loop {
         match chars.next()? {
             ']' => {
                 // The old way to write a subsection, which knows no case.
-                let (name, subsection) = name.split_once('.').map_or((name.as_str(), None), |(name, inner)| (name, Some(inner)));
+                let (name, subsection) = name
+                    .split_once('.')
+                    .map_or((name.as_str(), None), |(name, inner)| (name, Some(inner)));
                 return Some((name.to_owned(), subsection.map(str::to_owned)));
             }
             ' ' | '\t' => break,
-            c if c.is_ascii_alphanumeric() || c == '-' || c == '.' => name.push(c.to_ascii_lowercase()),
+            c if c.is_ascii_alphanumeric() || c == '-' || c == '.' => {
+                name.push(c.to_ascii_lowercase())
+            }
             _ => return None,
         }
     }
@@ -111,7 +122,7 @@ fn header(chars: &mut Peekable<Chars<'_>>) -> Option<(String, Option<String>)> {
 }
 
 /// What comes after a `=`.
-fn value(chars: &mut Peekable<Chars<'_>>) -> Option<String> {
+fn parse_value(chars: &mut Peekable<Chars<'_>>) -> Option<String> {
     let mut value = String::new();
     // Blanks count if something comes after them.
     let mut blanks = String::new();
@@ -158,7 +169,7 @@ mod tests {
     #[test]
     fn a_long_subsection_counts_for_each_of_its_settings() {
         let text = format!("[a \"{}\"]\n{}", "x".repeat(10_000), "k\n".repeat(10_000));
-        assert_eq!(parse_within(&text, 1 << 20), Err(TooLong));
+        assert_eq!(parse_within(&text, 1 << 20), Err(SettingsTooLong));
         assert_eq!(parse_settings(&text).map(|settings| settings.len()), Some(10_000));
         assert_eq!(parse_within("[a", 1 << 20), Ok(None));
     }

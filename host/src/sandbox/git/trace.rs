@@ -10,7 +10,8 @@ pub(super) fn trace_below(follower: &mut LinkFollower, base: &Path, path: &Path)
     follower.follow_below(base, path, &|link| fs::read_link(link).ok())
 }
 
-/// The paths of the workspace that decide what an absolute path is: as it is written, the links on its way, and its end.
+/// The paths of the workspace that decide what an absolute path is: as it is written, the links on
+/// its way, and its end.
 pub(super) fn ways_along(root: &Path, path: &Path, chain: &LinkChain) -> Vec<PathBuf> {
     let LinkChain { links, end, .. } = chain;
     let mut ways: Vec<PathBuf> = Vec::new();
@@ -62,7 +63,10 @@ mod tests {
         link("loop", "loop");
         let ways = |path: &str| {
             let chain = trace_below(&mut LinkFollower::default(), &root, Path::new(path));
-            ways_along(&root, &root.join(path), &chain).iter().map(|path| path.display().to_string()).collect::<Vec<_>>()
+            ways_along(&root, &root.join(path), &chain)
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect::<Vec<_>>()
         };
         assert_eq!(ways("l/hooks"), ["l/hooks", "l", "m", "s/deep/hooks"]);
         assert_eq!(ways("l/../x"), ["x", "l", "m", "s/x"]);

@@ -6,9 +6,15 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 /// Where the builds of git that people install look for the settings of the system.
-const SYSTEM: &[&str] = &["/etc/gitconfig", "/opt/homebrew/etc/gitconfig", "/usr/etc/gitconfig", "/usr/local/etc/gitconfig"];
+const SYSTEM: &[&str] = &[
+    "/etc/gitconfig",
+    "/opt/homebrew/etc/gitconfig",
+    "/usr/etc/gitconfig",
+    "/usr/local/etc/gitconfig",
+];
 
-/// The files of settings that git reads in every repository, and the home directory that they speak of.
+/// The files of settings that git reads in every repository, and the home directory that they speak
+/// of.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::sandbox) struct UserSettings {
     pub(super) files: Vec<PathBuf>,
@@ -16,8 +22,8 @@ pub(in crate::sandbox) struct UserSettings {
 }
 
 impl UserSettings {
-    /// The files of the user who runs this program. The usual ones count even if variables name others: another shell of the
-    /// user may have other variables.
+    /// The files of the user who runs this program. The usual ones count even if variables name
+    /// others: another shell of the user may have other variables.
     pub(in crate::sandbox) fn of_this_process() -> Self {
         Self::of(std::env::home_dir(), |name| std::env::var_os(name))
     }
@@ -28,17 +34,26 @@ impl UserSettings {
         files.extend(named("GIT_CONFIG_SYSTEM"));
         files.extend(named("GIT_CONFIG_GLOBAL"));
         files.extend(named("XDG_CONFIG_HOME").map(|folder| folder.join("git/config")));
-        files.extend(home.iter().flat_map(|home| [home.join(".config/git/config"), home.join(".gitconfig")]));
+        files.extend(
+            home.iter().flat_map(|home| [home.join(".config/git/config"), home.join(".gitconfig")]),
+        );
         files.retain(|file| file.is_absolute());
         Self { files, home: home.filter(|home| home.is_absolute()) }
     }
 }
 
-/// A path as settings write it, with `~` for the home directory. Of another user's home nothing is known.
+/// A path as settings write it, with `~` for the home directory. Of another user's home nothing is
+/// known.
 pub(super) fn expanded(value: &str, home: Option<&Path>) -> PathBuf {
-    let Some((name, rest)) = value.strip_prefix('~').map(|rest| rest.split_once('/').unwrap_or((rest, ""))) else { return value.into() };
+    let Some((name, rest)) =
+        value.strip_prefix('~').map(|rest| rest.split_once('/').unwrap_or((rest, "")))
+    else {
+        return value.into();
+    };
     match home {
-        Some(home) if name.is_empty() || home.file_name().is_some_and(|own| own == name) => home.join(rest.trim_start_matches('/')),
+        Some(home) if name.is_empty() || home.file_name().is_some_and(|own| own == name) => {
+            home.join(rest.trim_start_matches('/'))
+        }
         Some(_) | None => value.into(),
     }
 }
@@ -56,14 +71,21 @@ mod tests {
             _ => None,
         };
         let settings = UserSettings::of(Some("/home/u".into()), variable);
-        let expected = ["/global", "/xdg/git/config", "/home/u/.config/git/config", "/home/u/.gitconfig"];
+        let expected =
+            ["/global", "/xdg/git/config", "/home/u/.config/git/config", "/home/u/.gitconfig"];
         assert_eq!(settings.files[SYSTEM.len()..], expected.map(PathBuf::from));
     }
 
     #[test]
     fn a_tilde_is_the_home_of_the_user() {
         let home = Some(Path::new("/home/u"));
-        for (value, expected) in [("~/a", "/home/u/a"), ("~u/a", "/home/u/a"), ("~", "/home/u"), ("~x/a", "~x/a"), ("a/~", "a/~")] {
+        for (value, expected) in [
+            ("~/a", "/home/u/a"),
+            ("~u/a", "/home/u/a"),
+            ("~", "/home/u"),
+            ("~x/a", "~x/a"),
+            ("a/~", "a/~"),
+        ] {
             assert_eq!(expanded(value, home), Path::new(expected), "{value}");
         }
     }

@@ -11,20 +11,34 @@ const MOST_WORDS: usize = 1000;
 
 /// Programs that read their arguments as data, or only edit them.
 const READERS: &[&str] = &[
-    "[", "[[", "basename", "cat", "code", "cp", "cut", "diff", "dirname", "du", "echo", "egrep", "emacs", "fgrep", "file", "grep", "head",
-    "jq", "less", "ls", "mkdir", "more", "mv", "nano", "nvim", "open", "printf", "readlink", "realpath", "rg", "rm", "rmdir", "sort",
-    "stat", "tail", "tee", "test", "touch", "tr", "uniq", "vi", "vim", "wc", "xdg-open",
+    "[", "[[", "basename", "cat", "code", "cp", "cut", "diff", "dirname", "du", "echo", "egrep",
+    "emacs", "fgrep", "file", "grep", "head", "jq", "less", "ls", "mkdir", "more", "mv", "nano",
+    "nvim", "open", "printf", "readlink", "realpath", "rg", "rm", "rmdir", "sort", "stat", "tail",
+    "tee", "test", "touch", "tr", "uniq", "vi", "vim", "wc", "xdg-open",
 ];
 /// Programs that run what another one reads or finds.
 const RUNNERS: &[&str] = &[
-    ".", "bash", "dash", "eval", "find", "fish", "ksh", "node", "perl", "php", "python", "python3", "ruby", "sh", "source", "xargs", "zsh",
+    ".", "bash", "dash", "eval", "find", "fish", "ksh", "node", "perl", "php", "python", "python3",
+    "ruby", "sh", "source", "xargs", "zsh",
 ];
 /// Words of git that are followed by a program.
-const RUNNING_SUBCOMMANDS: &[&str] =
-    &["-c", "bisect", "config", "difftool", "filter-branch", "for-each-repo", "mergetool", "rebase", "send-email", "submodule"];
+const RUNNING_SUBCOMMANDS: &[&str] = &[
+    "-c",
+    "bisect",
+    "config",
+    "difftool",
+    "filter-branch",
+    "for-each-repo",
+    "mergetool",
+    "rebase",
+    "send-email",
+    "submodule",
+];
 /// What stands before a program and is none.
-const PREFIXES: &[&str] =
-    &["!", "command", "do", "elif", "else", "env", "exec", "if", "nice", "nohup", "sudo", "then", "time", "until", "while", "{"];
+const PREFIXES: &[&str] = &[
+    "!", "command", "do", "elif", "else", "env", "exec", "if", "nice", "nohup", "sudo", "then",
+    "time", "until", "while", "{",
+];
 
 /// The words of a line that may be paths of files which it runs, without duplicates.
 pub(super) fn paths_in(line: &str) -> Vec<String> {
@@ -35,7 +49,9 @@ pub(super) fn paths_in(line: &str) -> Vec<String> {
 
 fn collect(line: &str, levels: usize, found: &mut BTreeSet<String>) {
     let (commands, mut substitutions) = commands_of(line);
-    let program_of = |command: &[String]| command.iter().position(|word| !PREFIXES.contains(&word.as_str()) && !is_assignment(word));
+    let program_of = |command: &[String]| {
+        command.iter().position(|word| !PREFIXES.contains(&word.as_str()) && !is_assignment(word))
+    };
     let runs_what_it_reads = commands.iter().any(|command| {
         let program = program_of(command).map(|at| name_of(&command[at]));
         program.is_some_and(|program| RUNNERS.contains(&program))
@@ -66,15 +82,18 @@ fn collect(line: &str, levels: usize, found: &mut BTreeSet<String>) {
     // A shell runs them also in data.
     substitutions.retain(|substitution| substitution.word >= entered[substitution.command]);
     if levels > 0 {
-        substitutions.iter().for_each(|substitution| collect(&substitution.line, levels - 1, found));
+        substitutions
+            .iter()
+            .for_each(|substitution| collect(&substitution.line, levels - 1, found));
     }
 }
 
 /// A command in double quotes whose output a shell puts in its place.
-struct Substitution {
+struct CommandSubstitution {
     line: String,
     command: usize,
-    /// The number of the word in the command. The target of output is no word and has the highest number.
+    /// The number of the word in the command. The target of output is no word and has the highest
+    /// number.
     word: usize,
 }
 
@@ -84,13 +103,18 @@ fn name_of(word: &str) -> &str {
 }
 
 fn is_assignment(word: &str) -> bool {
-    let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let is_name = |name: &str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
     word.split_once('=').is_some_and(|(name, _)| is_name(name))
 }
 
 fn add(word: &str, directory: Option<&str>, found: &mut BTreeSet<String>) {
     // A path may come after the name of an option or of a variable.
-    let glued = word.strip_prefix('-').filter(|option| !option.starts_with('-')).and_then(|option| option.get(1..));
+    let glued = word
+        .strip_prefix('-')
+        .filter(|option| !option.starts_with('-'))
+        .and_then(|option| option.get(1..));
     let assigned = word.match_indices('=').filter_map(|(at, _)| word.get(at + 1..));
     for path in [Some(word), glued].into_iter().flatten().chain(assigned).filter_map(path_of) {
         if found.len() >= MOST_WORDS {
@@ -103,7 +127,8 @@ fn add(word: &str, directory: Option<&str>, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The path in a word. What a shell puts in place of a variable or of a command is taken for the top directory.
+/// The path in a word. What a shell puts in place of a variable or of a command is taken for the
+/// top directory.
 fn path_of(word: &str) -> Option<String> {
     let expansion = word.rfind(['$', '`']).map(|at| {
         let rest = &word[at + 1..];
@@ -116,14 +141,20 @@ fn path_of(word: &str) -> Option<String> {
     });
     let path = expansion.unwrap_or(word);
     let is_option = path.starts_with('-');
-    let is_address = path.contains("://") || path.contains("@{") || path.starts_with("refs/") || path.starts_with("origin/");
-    let is_path = !path.is_empty() && !is_option && !is_address && !path.contains(['\0', '\n', '*', '%', '^', ':']);
+    let is_address = path.contains("://")
+        || path.contains("@{")
+        || path.starts_with("refs/")
+        || path.starts_with("origin/");
+    let is_path = !path.is_empty()
+        && !is_option
+        && !is_address
+        && !path.contains(['\0', '\n', '*', '%', '^', ':']);
     is_path.then(|| path.to_owned())
 }
 
-/// The simple commands of a line, each in words without their quotes, and the substitutions in double quotes. Where output
-/// goes is no word.
-fn commands_of(line: &str) -> (Vec<Vec<String>>, Vec<Substitution>) {
+/// The simple commands of a line, each in words without their quotes, and the substitutions in
+/// double quotes. Where output goes is no word.
+fn commands_of(line: &str) -> (Vec<Vec<String>>, Vec<CommandSubstitution>) {
     let mut substitutions = Vec::new();
     let mut commands = vec![Vec::new()];
     let mut word: Option<String> = None;
@@ -158,7 +189,7 @@ fn commands_of(line: &str) -> (Vec<Vec<String>>, Vec<Substitution>) {
                     };
                     let command = current();
                     let word = if is_target { usize::MAX } else { commands[command].len() };
-                    substitutions.push(Substitution { line, command, word });
+                    substitutions.push(CommandSubstitution { line, command, word });
                 }
             }
             '\\' => word.get_or_insert_default().extend(chars.next().filter(|c| *c != '\n')),
@@ -238,7 +269,8 @@ fn until_parenthesis(chars: &mut Peekable<Chars<'_>>) -> String {
 fn until_backtick(chars: &mut Peekable<Chars<'_>>) -> String {
     let mut line = String::new();
     while let Some(c) = chars.next().filter(|c| *c != '`') {
-        let escaped = (c == '\\').then(|| chars.next_if(|c| matches!(c, '`' | '\\' | '$' | '"'))).flatten();
+        let escaped =
+            (c == '\\').then(|| chars.next_if(|c| matches!(c, '`' | '\\' | '$' | '"'))).flatten();
         line.push(escaped.unwrap_or(c));
     }
     line
@@ -270,12 +302,21 @@ mod tests {
             ("echo \"$(./tools/x1)\"", &["./tools/x1", "echo"]),
             ("echo \"base: $(tools/x2 --q)\" a/b", &["echo", "tools/x2"]),
             ("echo \"`tools/x3`\" '$(a/b)' \"\\$(c/d)\" \"\\`e/f\\`\"", &["echo", "tools/x3"]),
-            ("printf %s \"$(echo \"`tools/x4 \\\"a b\\\"`\")\"", &["a", "a b", "b", "echo", "printf", "tools/x4"]),
+            (
+                "printf %s \"$(echo \"`tools/x4 \\\"a b\\\"`\")\"",
+                &["a", "a b", "b", "echo", "printf", "tools/x4"],
+            ),
             ("cd \"$(tools/x5)\"; echo > \"$(tools/o)\"", &["echo", "tools/o", "tools/x5"]),
-            ("git log --format=\"$(sh tools/x6 'a b')\"", &["a", "a b", "b", "git", "sh", "tools/x6"]),
+            (
+                "git log --format=\"$(sh tools/x6 'a b')\"",
+                &["a", "a b", "b", "git", "sh", "tools/x6"],
+            ),
             ("echo \"$(echo ')' \"(\" $((1)) $(tools/x7))\" c/d", &["1", "echo", "tools/x7"]),
             ("cat \"${X:-$(tools/x8)}\" \"it's $(tools/x9)\"", &["cat", "tools/x8", "tools/x9"]),
-            ("echo \"$(case a in a) tools/y ;; esac)\" b/c", &["a", "case", "echo", "esac", "in", "tools/y"]),
+            (
+                "echo \"$(case a in a) tools/y ;; esac)\" b/c",
+                &["a", "case", "echo", "esac", "in", "tools/y"],
+            ),
             ("echo \"$(\" tools/x", &[" tools/x", "echo", "tools/x"]),
             ("unclosed 'a/b", &["a/b", "unclosed"]),
             ("back\\", &["back"]),
@@ -292,6 +333,8 @@ mod tests {
         }
         assert!(paths_in(&line).len() < 100);
         assert!(paths_in(&"a/b ".repeat(100_000)).len() == 1);
-        assert!(paths_in(&(0..5000).map(|n| format!("./{n} ")).collect::<String>()).len() <= MOST_WORDS);
+        assert!(
+            paths_in(&(0..5000).map(|n| format!("./{n} ")).collect::<String>()).len() <= MOST_WORDS
+        );
     }
 }

@@ -1,13 +1,14 @@
 //! Which addresses a name may lead to.
 //!
-//! A name that was granted is a place on the internet; where it resolves to is up to whoever owns it, and may be this machine,
-//! its network, or the service that hands out a cloud machine's credentials. So an address that is not reachable by everybody is
-//! refused unless it was granted itself, as an address. After IANA's registries of special-purpose addresses.
+//! A name that was granted is a place on the internet; where it resolves to is up to whoever owns
+//! it, and may be this machine, its network, or the service that hands out a cloud machine's
+//! credentials. So an address that is not reachable by everybody is refused unless it was granted
+//! itself, as an address. After IANA's registries of special-purpose addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Ranges of IPv4 that are not for everybody, with the length of their prefix.
-const IPV4: &[([u8; 4], u32, &str)] = &[
+const SPECIAL_IPV4: &[([u8; 4], u32, &str)] = &[
     ([0, 0, 0, 0], 8, "this network"),
     ([10, 0, 0, 0], 8, "a private network"),
     ([100, 64, 0, 0], 10, "a provider's own network"),
@@ -28,7 +29,7 @@ const IPV4: &[([u8; 4], u32, &str)] = &[
 ];
 
 /// The ranges within `2000::/3`, which alone is for everybody, that are not.
-const IPV6: &[([u16; 8], u32, &str)] = &[
+const SPECIAL_IPV6: &[([u16; 8], u32, &str)] = &[
     ([0x2001, 0, 0, 0, 0, 0, 0, 0], 23, "protocol assignments, with Teredo in it"),
     ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32, "documentation"),
     ([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, "6to4, with any IPv4 address in it"),
@@ -36,26 +37,30 @@ const IPV6: &[([u16; 8], u32, &str)] = &[
 ];
 
 /// What an address is for, if it is not for everybody.
-pub fn special(address: IpAddr) -> Option<&'static str> {
+pub fn special_purpose(address: IpAddr) -> Option<&'static str> {
     match address {
-        IpAddr::V4(address) => special_v4(address),
-        IpAddr::V6(address) => special_v6(address),
+        IpAddr::V4(address) => special_purpose_v4(address),
+        IpAddr::V6(address) => special_purpose_v6(address),
     }
 }
 
-fn special_v4(address: Ipv4Addr) -> Option<&'static str> {
-    let within = |net: [u8; 4], length: u32| (address.to_bits() ^ u32::from_be_bytes(net)) >> (32 - length) == 0;
-    IPV4.iter().find(|(net, length, _)| within(*net, *length)).map(|(_, _, what)| *what)
+fn special_purpose_v4(address: Ipv4Addr) -> Option<&'static str> {
+    let within = |net: [u8; 4], length: u32| {
+        (address.to_bits() ^ u32::from_be_bytes(net)) >> (32 - length) == 0
+    };
+    SPECIAL_IPV4.iter().find(|(net, length, _)| within(*net, *length)).map(|(_, _, what)| *what)
 }
 
-fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
+fn special_purpose_v6(address: Ipv6Addr) -> Option<&'static str> {
     let bits = address.to_bits();
-    let within = |net: [u16; 8], length: u32| (bits ^ Ipv6Addr::from(net).to_bits()) >> (128 - length) == 0;
+    let within =
+        |net: [u16; 8], length: u32| (bits ^ Ipv6Addr::from(net).to_bits()) >> (128 - length) == 0;
     if !within([0x2000, 0, 0, 0, 0, 0, 0, 0], 3) {
-        // Loopback, local links and networks, multicast, and the ways to write an IPv4 address: mapped, compatible, NAT64.
+        // Loopback, local links and networks, multicast, and the ways to write an IPv4 address:
+        // mapped, compatible, NAT64.
         return Some("no part of the public internet");
     }
-    IPV6.iter().find(|(net, length, _)| within(*net, *length)).map(|(_, _, what)| *what)
+    SPECIAL_IPV6.iter().find(|(net, length, _)| within(*net, *length)).map(|(_, _, what)| *what)
 }
 
 #[cfg(test)]
@@ -108,7 +113,7 @@ mod tests {
             "5f00::1",
         ];
         for text in special_ones {
-            assert!(special(text.parse().expect(text)).is_some(), "{text}");
+            assert!(special_purpose(text.parse().expect(text)).is_some(), "{text}");
         }
         let public = [
             "1.1.1.1",
@@ -125,7 +130,7 @@ mod tests {
             "2a00::1",
         ];
         for text in public {
-            assert_eq!(special(text.parse().expect(text)), None, "{text}");
+            assert_eq!(special_purpose(text.parse().expect(text)), None, "{text}");
         }
     }
 
@@ -134,10 +139,10 @@ mod tests {
         fn whatever_std_knows_to_be_special_is_special(v4: u32, v6: u128) {
             let (v4, v6) = (Ipv4Addr::from_bits(v4), Ipv6Addr::from_bits(v6));
             if v4.is_private() || v4.is_loopback() || v4.is_link_local() || v4.is_broadcast() || v4.is_multicast() || v4.is_unspecified() {
-                prop_assert!(special(v4.into()).is_some());
+                prop_assert!(special_purpose(v4.into()).is_some());
             }
             if v6.is_loopback() || v6.is_multicast() || v6.is_unique_local() || v6.is_unicast_link_local() || v6.to_ipv4().is_some() {
-                prop_assert!(special(v6.into()).is_some());
+                prop_assert!(special_purpose(v6.into()).is_some());
             }
         }
     }

@@ -5,24 +5,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
-use super::target::Target;
+use super::target::RequestTarget;
 use crate::policy::HostAddress;
 
 /// More than anybody reads; the others are counted.
-const KEPT: usize = 32;
+const MAX_LISTED: usize = 32;
 
 /// The requests that a call sent, the first ones one by one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Contacts {
+pub struct HttpContacts {
     /// In the order in which they were sent.
-    pub requests: Vec<Contact>,
+    pub requests: Vec<HttpContact>,
     /// Requests besides these.
     pub more: usize,
 }
 
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Contact {
+pub struct HttpContact {
     /// Such as `GET`.
     pub method: String,
     /// Where to, by the name that was decided on.
@@ -35,29 +35,29 @@ pub struct Contact {
 
 /// The account while the call runs.
 #[derive(Clone, Default)]
-pub(super) struct Account(Arc<Mutex<Contacts>>);
+pub(super) struct HostContactLog(Arc<Mutex<HttpContacts>>);
 
 /// The entry of a request.
-pub(super) struct Entry {
-    account: Account,
+pub(super) struct ContactEntry {
+    log: HostContactLog,
     /// `None` for one of those that are only counted.
     index: Option<usize>,
 }
 
-impl Account {
+impl HostContactLog {
     /// Before anything is sent.
-    pub(super) fn begin(&self, target: &Target) -> Entry {
+    pub(super) fn record_request(&self, target: &RequestTarget) -> ContactEntry {
         let mut contacts = self.lock();
         let index = contacts.requests.len();
-        let kept = index < KEPT;
+        let kept = index < MAX_LISTED;
         if kept {
             let (method, host) = (target.method().to_string(), target.host().clone());
-            contacts.requests.push(Contact { method, host, address: None, status: None });
+            contacts.requests.push(HttpContact { method, host, address: None, status: None });
         } else {
             contacts.more += 1;
         }
         drop(contacts);
-        Entry { account: self.clone(), index: kept.then_some(index) }
+        ContactEntry { log: self.clone(), index: kept.then_some(index) }
     }
 
     /// How many there are.
@@ -66,20 +66,20 @@ impl Account {
         contacts.requests.len() + contacts.more
     }
 
-    pub(super) fn so_far(&self) -> Contacts {
+    pub(super) fn snapshot(&self) -> HttpContacts {
         self.lock().clone()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Contacts> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HttpContacts> {
         // Whatever panicked while holding it, the entries are whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Entry {
+impl ContactEntry {
     /// Somebody answered.
-    pub(super) fn answered(&self, address: Option<SocketAddr>, status: u16) {
-        let mut contacts = self.account.lock();
+    pub(super) fn record_response(&self, address: Option<SocketAddr>, status: u16) {
+        let mut contacts = self.log.lock();
         if let Some(contact) = self.index.and_then(|index| contacts.requests.get_mut(index)) {
             contact.address = address;
             contact.status = Some(status);
@@ -93,13 +93,18 @@ mod tests {
 
     #[test]
     fn the_first_requests_are_kept_and_the_others_counted() {
-        let (head, ()) = http::Request::get("https://example.com/").body(()).expect("a request").into_parts();
-        let target = Target::of(&head).expect("a target");
-        let account = Account::default();
-        let entries: Vec<Entry> = (0..KEPT + 3).map(|_| account.begin(&target)).collect();
-        entries.iter().for_each(|entry| entry.answered(None, 204));
-        let contacts = account.so_far();
-        assert_eq!((contacts.requests.len(), contacts.more, account.count()), (KEPT, 3, KEPT + 3));
+        let (head, ()) =
+            http::Request::get("https://example.com/").body(()).expect("a request").into_parts();
+        let target = RequestTarget::from_request(&head).expect("a target");
+        let account = HostContactLog::default();
+        let entries: Vec<ContactEntry> =
+            (0..MAX_LISTED + 3).map(|_| account.record_request(&target)).collect();
+        entries.iter().for_each(|entry| entry.record_response(None, 204));
+        let contacts = account.snapshot();
+        assert_eq!(
+            (contacts.requests.len(), contacts.more, account.count()),
+            (MAX_LISTED, 3, MAX_LISTED + 3)
+        );
         assert!(contacts.requests.iter().all(|contact| contact.status == Some(204)));
     }
 }

@@ -1,12 +1,12 @@
-//! Headers that a guest does not set: whoever sets them says something about the connection, or about where the request goes,
-//! and that was decided elsewhere.
+//! Headers that a guest does not set: whoever sets them says something about the connection, or
+//! about where the request goes, and that was decided elsewhere.
 
 use http::header::{HeaderMap, HeaderName};
 
-use crate::policy::{Code, Denial};
+use crate::policy::{Denial, DenialCode};
 
 /// Whether only the host sets it.
-pub(super) fn is_own(name: &HeaderName) -> bool {
+pub(super) fn is_host_controlled(name: &HeaderName) -> bool {
     let connection = matches!(
         name.as_str(),
         "connection"
@@ -23,10 +23,14 @@ pub(super) fn is_own(name: &HeaderName) -> bool {
     connection || name.as_str().starts_with("proxy-")
 }
 
-/// That none of them is there. A guest that keeps to the interface cannot get one in; this holds whatever the interface lets through.
+/// That none of them is there. A guest that keeps to the interface cannot get one in; this holds
+/// whatever the interface lets through.
 pub(super) fn check(headers: &HeaderMap) -> Result<(), Denial> {
-    match headers.keys().find(|name| is_own(name)) {
-        Some(name) => Err(Denial::fixed(Code::BadRequest, format!("the header `{name}` is the host's own to set."))),
+    match headers.keys().find(|name| is_host_controlled(name)) {
+        Some(name) => Err(Denial::without_remedy(
+            DenialCode::BadRequest,
+            format!("the header `{name}` is the host's own to set."),
+        )),
         None => Ok(()),
     }
 }
@@ -37,16 +41,25 @@ mod tests {
 
     #[test]
     fn r122_what_says_where_a_request_goes_is_not_for_guests() {
-        for name in
-            ["Host", "connection", "Proxy-Authorization", "proxy-connection", "proxy-anything", "Transfer-Encoding", "TE", "upgrade"]
-        {
+        for name in [
+            "Host",
+            "connection",
+            "Proxy-Authorization",
+            "proxy-connection",
+            "proxy-anything",
+            "Transfer-Encoding",
+            "TE",
+            "upgrade",
+        ] {
             let name: HeaderName = name.parse().expect(name);
             let headers = HeaderMap::from_iter([(name.clone(), "x".parse().expect("a value"))]);
             let refused = check(&headers).expect_err(name.as_str()).to_string();
             assert!(refused.starts_with("denied (bad-request): the header `"), "{refused}");
         }
-        for name in ["accept", "authorization", "content-type", "content-length", "user-agent", "x-proxy"] {
-            assert!(!is_own(&name.parse().expect(name)), "{name}");
+        for name in
+            ["accept", "authorization", "content-type", "content-length", "user-agent", "x-proxy"]
+        {
+            assert!(!is_host_controlled(&name.parse().expect(name)), "{name}");
         }
     }
 }

@@ -3,13 +3,13 @@
 use http::request::Parts;
 use http::uri::Scheme;
 
-use crate::policy::{Code, Denial, Effect, HostAddress};
+use crate::policy::{Denial, DenialCode, Effect, HostAddress};
 
 /// More than servers take, and little enough to show.
-const LONGEST_PATH: usize = 8 << 10;
+const MAX_PATH_LEN: usize = 8 << 10;
 
 /// The method and the address of a request.
-pub(super) struct Target {
+pub(super) struct RequestTarget {
     method: http::Method,
     encrypted: bool,
     host: HostAddress,
@@ -17,50 +17,64 @@ pub(super) struct Target {
     path: String,
 }
 
-impl Target {
+impl RequestTarget {
     /// Of a request as the guest made it.
-    pub(super) fn of(head: &Parts) -> Result<Self, Denial> {
-        let refuse = |reason: String| Denial::fixed(Code::BadRequest, reason);
+    pub(super) fn from_request(head: &Parts) -> Result<Self, Denial> {
+        let refuse = |reason: String| Denial::without_remedy(DenialCode::BadRequest, reason);
         let encrypted = head.uri.scheme() == Some(&Scheme::HTTPS);
-        let authority = head.uri.authority().ok_or_else(|| refuse("the request names no host.".into()))?;
-        // Without a port it is that of the scheme, and not that of HTTPS, which a pattern without a port stands for.
+        let authority =
+            head.uri.authority().ok_or_else(|| refuse("the request names no host.".into()))?;
+        // Without a port it is that of the scheme, and not that of HTTPS, which a pattern without a
+        // port stands for.
         let text = match (authority.port(), encrypted) {
             (None, false) => format!("{authority}:80"),
             (Some(_), _) | (None, true) => authority.to_string(),
         };
         let host = HostAddress::parse(&text).map_err(|problem| refuse(format!("{problem}.")))?;
         if matches!(head.method, http::Method::CONNECT | http::Method::TRACE) {
-            return Err(refuse(format!("the method {} is not for requests of tools.", head.method)));
+            return Err(refuse(format!(
+                "the method {} is not for requests of tools.",
+                head.method
+            )));
         }
-        // Rules are about methods as the standard writes them, and some servers take `delete` for `DELETE`.
+        // Rules are about methods as the standard writes them, and some servers take `delete` for
+        // `DELETE`.
         if head.method.as_str().bytes().any(|byte| byte.is_ascii_lowercase()) {
-            return Err(refuse(format!("a method is written in capital letters, and {} is not.", head.method)));
+            return Err(refuse(format!(
+                "a method is written in capital letters, and {} is not.",
+                head.method
+            )));
         }
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let mut target = Self { method: head.method.clone(), encrypted, host, path };
-        // Whoever sends it resolves `..` and its like, and what is asked about has to be what is sent.
-        let sent = target.sent().ok_or_else(|| refuse("the address of the request can be read in more than one way.".into()))?;
+        // Whoever sends it resolves `..` and its like, and what is asked about has to be what is
+        // sent.
+        let sent = target.client_url().ok_or_else(|| {
+            refuse("the address of the request can be read in more than one way.".into())
+        })?;
         target.path = path_and_query(&sent);
-        if target.path.len() > LONGEST_PATH {
-            return Err(refuse(format!("the path of the request is longer than {LONGEST_PATH} bytes.")));
+        if target.path.len() > MAX_PATH_LEN {
+            return Err(refuse(format!(
+                "the path of the request is longer than {MAX_PATH_LEN} bytes."
+            )));
         }
         Ok(target)
     }
 
     /// The address as whoever sends the request reads it; `None` if that is not what this one says.
-    pub(super) fn sent(&self) -> Option<reqwest::Url> {
+    pub(super) fn client_url(&self) -> Option<reqwest::Url> {
         let sent = reqwest::Url::parse(&self.url()).ok()?;
         let read = sent.host_str().unwrap_or_default();
         let is_same_host = match self.host.address() {
             Some(address) => read.trim_matches(['[', ']']).parse() == Ok(address),
-            None => self.host.name() == Some(read),
+            None => self.host.parse_name() == Some(read),
         };
         (is_same_host && sent.port_or_known_default() == Some(self.host.port())).then_some(sent)
     }
 
     /// The same, if it would be sent to just this path.
-    pub(super) fn sent_as_it_is(&self) -> Option<reqwest::Url> {
-        self.sent().filter(|sent| path_and_query(sent) == self.path)
+    pub(super) fn exact_client_url(&self) -> Option<reqwest::Url> {
+        self.client_url().filter(|sent| path_and_query(sent) == self.path)
     }
 
     pub(super) fn host(&self) -> &HostAddress {
@@ -102,8 +116,11 @@ mod tests {
     use super::*;
 
     fn target(method: &str, uri: &str) -> Result<String, String> {
-        let (head, ()) = http::Request::builder().method(method).uri(uri).body(()).expect(uri).into_parts();
-        Target::of(&head).map(|target| format!("{} {}", target.method(), target.url())).map_err(|denial| denial.to_string())
+        let (head, ()) =
+            http::Request::builder().method(method).uri(uri).body(()).expect(uri).into_parts();
+        RequestTarget::from_request(&head)
+            .map(|target| format!("{} {}", target.method(), target.url()))
+            .map_err(|denial| denial.to_string())
     }
 
     #[test]
@@ -116,7 +133,10 @@ mod tests {
             ("https://example.com:8443?x", "GET https://example.com:8443/?x"),
             ("https://[::ffff:127.0.0.1]/", "GET https://127.0.0.1/"),
             ("https://[2001:DB8::1]:80/", "GET https://[2001:db8::1]:80/"),
-            ("https://a.com/repos/me/%2e%2e/%2E%2e/.%2e/user/keys?a=/../b", "GET https://a.com/user/keys?a=/../b"),
+            (
+                "https://a.com/repos/me/%2e%2e/%2E%2e/.%2e/user/keys?a=/../b",
+                "GET https://a.com/user/keys?a=/../b",
+            ),
             ("https://a.com/safe\\..\\..\\admin", "GET https://a.com/admin"),
             ("https://a.com/a/../../b/./c", "GET https://a.com/b/c"),
             ("https://a.com//b?", "GET https://a.com//b?"),
@@ -124,15 +144,22 @@ mod tests {
         for (uri, read) in table {
             assert_eq!(target("GET", uri).as_deref(), Ok(read), "{uri}");
             let (head, ()) = http::Request::get(uri).body(()).expect(uri).into_parts();
-            let target = Target::of(&head).expect(uri);
-            let sent = target.sent_as_it_is().map(|sent| path_and_query(&sent));
+            let target = RequestTarget::from_request(&head).expect(uri);
+            let sent = target.exact_client_url().map(|sent| path_and_query(&sent));
             assert_eq!(sent.as_deref(), Some(target.path.as_str()), "{uri}");
         }
     }
 
     #[test]
     fn what_hides_where_it_goes_is_refused() {
-        for uri in ["https://allowed.com@evil.com/", "https://0x7f.1/", "https://2130706433/", "https://127.1/", "https://a..b/", "/x"] {
+        for uri in [
+            "https://allowed.com@evil.com/",
+            "https://0x7f.1/",
+            "https://2130706433/",
+            "https://127.1/",
+            "https://a..b/",
+            "/x",
+        ] {
             let refused = target("GET", uri).expect_err(uri);
             assert!(refused.starts_with("denied (bad-request): "), "{uri}: {refused}");
         }

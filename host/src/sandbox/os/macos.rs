@@ -1,7 +1,8 @@
-//! macOS. The compiling process: time of the processor is enforced by the kernel; memory is not, since `RLIMIT_AS` is
-//! advice there. Commands: one level, `kernel`, by a Seatbelt profile through `sandbox-exec`. What protected paths there are
-//! is part of the profile. Processes that leave the command's group are found by their parents and killed as far as those
-//! can be followed: macOS has no means to adopt orphans.
+//! macOS. The compiling process: time of the processor is enforced by the kernel; memory is not,
+//! since `RLIMIT_AS` is advice there. Commands: one level, `kernel`, by a Seatbelt profile through
+//! `sandbox-exec`. What protected paths there are is part of the profile. Processes that leave the
+//! command's group are found by their parents and killed as far as those can be followed: macOS has
+//! no means to adopt orphans.
 
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process_group, setrlimit, setsid};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process_group, setrlimit, setsid,
+};
 
 use super::super::confine::{Confinement, Link, Places, Surroundings};
 use super::seatbelt::Profile;
@@ -18,13 +21,13 @@ use crate::policy::SandboxLevel;
 const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
 
 pub(in crate::sandbox) fn limit_compiler(time: Duration, _memory: u64) -> std::io::Result<()> {
-    bound(Resource::Cpu, time.as_secs())
+    set_limit(Resource::Cpu, time.as_secs())
 }
 
-pub(in crate::sandbox) fn hide_from_own_user() {}
+pub(in crate::sandbox) fn protect_process_memory() {}
 
 /// By its path: this system has no other name for it, so whoever can write there can replace it.
-pub(in crate::sandbox) fn this_program() -> std::io::Result<PathBuf> {
+pub(in crate::sandbox) fn current_program() -> std::io::Result<PathBuf> {
     std::env::current_exe()
 }
 
@@ -32,27 +35,38 @@ pub(in crate::sandbox) fn find_bubblewrap() -> Result<PathBuf, String> {
     Err("namespaces are a thing of Linux; on macOS `kernel` is what there is".to_owned())
 }
 
-pub(in crate::sandbox) fn lacks_for_kernel() -> Option<String> {
+pub(in crate::sandbox) fn missing_kernel_support() -> Option<String> {
     (!Path::new(SANDBOX_EXEC).exists()).then(|| format!("{SANDBOX_EXEC} is missing"))
 }
 
-pub(in crate::sandbox) fn open_here(level: SandboxLevel) -> Vec<&'static str> {
+pub(in crate::sandbox) fn known_gaps(level: SandboxLevel) -> Vec<&'static str> {
     match level {
         SandboxLevel::Kernel => vec!["processes that a command leaves behind on purpose"],
         SandboxLevel::Full | SandboxLevel::None => Vec::new(),
     }
 }
 
-pub(in crate::sandbox) fn own_generations(_: SandboxLevel) -> usize {
+pub(in crate::sandbox) fn sandbox_process_depth(_: SandboxLevel) -> usize {
     0
 }
 
-pub(in crate::sandbox) fn enclose(around: &Surroundings<'_>) -> Result<(Command, Places), String> {
+pub(in crate::sandbox) fn sandbox_command(
+    around: &Surroundings<'_>,
+) -> Result<(Command, Places), String> {
     let mut read = around.places.read.clone();
     read.extend(
-        ["/System", "/Library", "/private/etc", "/private/var/select", "/Applications/Xcode.app", "/opt/homebrew"].map(PathBuf::from),
+        [
+            "/System",
+            "/Library",
+            "/private/etc",
+            "/private/var/select",
+            "/Applications/Xcode.app",
+            "/opt/homebrew",
+        ]
+        .map(PathBuf::from),
     );
-    let protected: Vec<_> = around.protected.iter().map(|(path, how, _)| (path.clone(), *how)).collect();
+    let protected: Vec<_> =
+        around.protected.iter().map(|(path, how, _)| (path.clone(), *how)).collect();
     let profile = Profile {
         workspace: around.workspace,
         temporary: around.temporary,
@@ -63,24 +77,34 @@ pub(in crate::sandbox) fn enclose(around: &Surroundings<'_>) -> Result<(Command,
         protected: &protected,
         rules: around.rules,
     };
-    let text = profile.text().ok_or("a path of the workspace has characters that a profile cannot have")?;
+    let text = profile
+        .text()
+        .ok_or("a path of the workspace has characters that a profile cannot have")?;
     let mut command = Command::new(SANDBOX_EXEC);
     command.arg("-p").arg(text).arg(around.program).current_dir(around.directory);
     Ok((command, around.places.clone()))
 }
 
 /// The profile holds already; what is left are limits and the session.
-pub(in crate::sandbox) fn confine_this_process(confinement: &Confinement, _: &Link) -> Result<(), String> {
+pub(in crate::sandbox) fn confine_this_process(
+    confinement: &Confinement,
+    _: &Link,
+) -> Result<(), String> {
     let _ = setsid();
     let limits = &confinement.limits;
-    let all = [(Resource::Nofile, limits.descriptors), (Resource::Fsize, limits.file_size), (Resource::Core, 0)];
+    let all = [
+        (Resource::Nofile, limits.descriptors),
+        (Resource::Fsize, limits.file_size),
+        (Resource::Core, 0),
+    ];
     for (resource, value) in all {
-        bound(resource, value).map_err(|error| format!("cannot set limits: {error}"))?;
+        set_limit(resource, value).map_err(|error| format!("cannot set limits: {error}"))?;
     }
     Ok(())
 }
 
-/// This program opens all of its files so that they close; what it inherits, macOS has no safe call to close at once.
+/// This program opens all of its files so that they close; what it inherits, macOS has no safe call
+/// to close at once.
 pub(in crate::sandbox) fn close_inherited_files(_: Option<&Link>) -> std::io::Result<()> {
     Ok(())
 }
@@ -93,7 +117,7 @@ pub(in crate::sandbox) fn count_descendants() -> usize {
     descendants().len()
 }
 
-pub(in crate::sandbox) fn ask_descendants_to_end(_: usize) {
+pub(in crate::sandbox) fn terminate_descendants(_: usize) {
     for pid in descendants() {
         let _ = rustix::process::kill_process(pid, Signal::TERM);
     }
@@ -104,7 +128,7 @@ pub(in crate::sandbox) fn end_processes_of(_: &std::path::Path) -> Result<(), St
     Ok(())
 }
 
-pub(in crate::sandbox) fn end_descendants() -> Result<(), String> {
+pub(in crate::sandbox) fn kill_descendants() -> Result<(), String> {
     for _ in 0..1000 {
         let all = descendants();
         if all.is_empty() {
@@ -122,7 +146,11 @@ pub(in crate::sandbox) fn end_descendants() -> Result<(), String> {
 
 /// By their parents, as `ps` tells.
 fn descendants() -> Vec<Pid> {
-    let Ok(ps) = Command::new("/bin/ps").args(["-axo", "pid=,ppid="]).stdout(Stdio::piped()).spawn() else { return Vec::new() };
+    let Ok(ps) =
+        Command::new("/bin/ps").args(["-axo", "pid=,ppid="]).stdout(Stdio::piped()).spawn()
+    else {
+        return Vec::new();
+    };
     let itself = i32::try_from(ps.id()).ok();
     let Ok(output) = ps.wait_with_output() else { return Vec::new() };
     let text = String::from_utf8_lossy(&output.stdout);
@@ -137,19 +165,27 @@ fn descendants() -> Vec<Pid> {
     let mut generation = vec![getpid().as_raw_nonzero().get()];
     let mut found = Vec::new();
     while !generation.is_empty() {
-        generation = pairs.iter().filter(|(_, parent)| generation.contains(parent)).map(|(pid, _)| *pid).collect();
+        generation = pairs
+            .iter()
+            .filter(|(_, parent)| generation.contains(parent))
+            .map(|(pid, _)| *pid)
+            .collect();
         found.extend(generation.iter().filter_map(|pid| Pid::from_raw(*pid)));
     }
     found
 }
 
-fn bound(resource: Resource, value: u64) -> std::io::Result<()> {
+fn set_limit(resource: Resource, value: u64) -> std::io::Result<()> {
     let most = getrlimit(resource).maximum.map_or(value, |most| most.min(value));
     Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
 }
 
 /// Without a file that tells of a child's end, it is looked at often.
-pub(in crate::sandbox) fn wait_for_either(_: &Child, link: &Link, at_most: Duration) -> std::io::Result<()> {
+pub(in crate::sandbox) fn wait_for_child_or_link(
+    _: &Child,
+    link: &Link,
+    at_most: Duration,
+) -> std::io::Result<()> {
     let nanos = at_most.min(Duration::from_millis(5)).subsec_nanos();
     let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(nanos) };
     match poll(&mut [PollFd::from_borrowed_fd(link.as_fd(), PollFlags::IN)], Some(&timeout)) {

@@ -1,5 +1,5 @@
-//! Other systems. The compiling process: time of the processor is enforced by the kernel. Commands: there is no sandbox, so
-//! that they are refused unless the user asked for none.
+//! Other systems. The compiling process: time of the processor is enforced by the kernel. Commands:
+//! there is no sandbox, so that they are refused unless the user asked for none.
 
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use super::super::confine::{Confinement, Link, Places, Surroundings};
 use crate::policy::SandboxLevel;
 
-const NONE: &str = "there is no sandbox for this operating system yet";
+const NO_SANDBOX: &str = "there is no sandbox for this operating system yet";
 
 pub(in crate::sandbox) fn limit_compiler(time: Duration, _memory: u64) -> std::io::Result<()> {
     let seconds = Some(time.as_secs());
@@ -18,35 +18,37 @@ pub(in crate::sandbox) fn limit_compiler(time: Duration, _memory: u64) -> std::i
     Ok(())
 }
 
-pub(in crate::sandbox) fn hide_from_own_user() {}
+pub(in crate::sandbox) fn protect_process_memory() {}
 
 /// By its path: this system has no other name for it, so whoever can write there can replace it.
-pub(in crate::sandbox) fn this_program() -> std::io::Result<PathBuf> {
+pub(in crate::sandbox) fn current_program() -> std::io::Result<PathBuf> {
     std::env::current_exe()
 }
 
 pub(in crate::sandbox) fn find_bubblewrap() -> Result<PathBuf, String> {
-    Err(NONE.to_owned())
+    Err(NO_SANDBOX.to_owned())
 }
 
-pub(in crate::sandbox) fn lacks_for_kernel() -> Option<String> {
-    Some(NONE.to_owned())
+pub(in crate::sandbox) fn missing_kernel_support() -> Option<String> {
+    Some(NO_SANDBOX.to_owned())
 }
 
-pub(in crate::sandbox) fn open_here(_: SandboxLevel) -> Vec<&'static str> {
+pub(in crate::sandbox) fn known_gaps(_: SandboxLevel) -> Vec<&'static str> {
     Vec::new()
 }
 
-pub(in crate::sandbox) fn own_generations(_: SandboxLevel) -> usize {
+pub(in crate::sandbox) fn sandbox_process_depth(_: SandboxLevel) -> usize {
     0
 }
 
-pub(in crate::sandbox) fn enclose(_: &Surroundings<'_>) -> Result<(Command, Places), String> {
-    Err(NONE.to_owned())
+pub(in crate::sandbox) fn sandbox_command(
+    _: &Surroundings<'_>,
+) -> Result<(Command, Places), String> {
+    Err(NO_SANDBOX.to_owned())
 }
 
 pub(in crate::sandbox) fn confine_this_process(_: &Confinement, _: &Link) -> Result<(), String> {
-    Err(NONE.to_owned())
+    Err(NO_SANDBOX.to_owned())
 }
 
 pub(in crate::sandbox) fn close_inherited_files(_: Option<&Link>) -> std::io::Result<()> {
@@ -61,18 +63,22 @@ pub(in crate::sandbox) fn count_descendants() -> usize {
     0
 }
 
-pub(in crate::sandbox) fn ask_descendants_to_end(_: usize) {}
+pub(in crate::sandbox) fn terminate_descendants(_: usize) {}
 
 /// Whose they were, this system does not tell.
 pub(in crate::sandbox) fn end_processes_of(_: &std::path::Path) -> Result<(), String> {
     Ok(())
 }
 
-pub(in crate::sandbox) fn end_descendants() -> Result<(), String> {
+pub(in crate::sandbox) fn kill_descendants() -> Result<(), String> {
     Ok(())
 }
 
-pub(in crate::sandbox) fn wait_for_either(_: &Child, _: &Link, at_most: Duration) -> std::io::Result<()> {
+pub(in crate::sandbox) fn wait_for_child_or_link(
+    _: &Child,
+    _: &Link,
+    at_most: Duration,
+) -> std::io::Result<()> {
     std::thread::sleep(at_most);
     Ok(())
 }

@@ -1,14 +1,14 @@
-//! The profile of macOS's sandbox for a command: everything is denied but what is listed. The last rule that matches
-//! decides, so what is protected comes after what it lies in.
+//! The profile of macOS's sandbox for a command: everything is denied but what is listed. The last
+//! rule that matches decides, so what is protected comes after what it lies in.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::policy::{Protected, ProtectedPaths};
+use crate::policy::{PathProtection, ProtectedPaths};
 
 /// What a profile is made of.
 #[derive(Debug)]
-pub(super) struct Profile<'a> {
+pub(super) struct SeatbeltProfile<'a> {
     pub(super) workspace: &'a Path,
     pub(super) temporary: &'a Path,
     pub(super) program: &'a Path,
@@ -16,55 +16,76 @@ pub(super) struct Profile<'a> {
     pub(super) write: &'a [PathBuf],
     pub(super) network: bool,
     /// Below the workspace.
-    pub(super) protected: &'a [(PathBuf, Protected)],
+    pub(super) protected: &'a [(PathBuf, PathProtection)],
     /// Says it of paths that are not there yet.
     pub(super) rules: &'a ProtectedPaths,
 }
 
-impl Profile<'_> {
+impl SeatbeltProfile<'_> {
     /// Its text; `None` where a path has no text.
     pub(super) fn text(&self) -> Option<String> {
         let mut text = String::from(
-            "(version 1)\n(deny default)\n(import \"system.sb\")\n(allow process-fork)\n(allow process-exec)\n\
-             (allow signal (target same-sandbox))\n(allow sysctl-read)\n(allow file-read-metadata)\n",
+            "(version 1)\n(deny default)\n(import \"system.sb\")\n(allow process-fork)\n(allow \
+                process-exec)\n\
+             (allow signal (target same-sandbox))\n(allow sysctl-read)\n(allow \
+             file-read-metadata)\n",
         );
         for path in self.read.iter().map(PathBuf::as_path).chain([self.program]) {
-            let _ = writeln!(text, "(allow file-read* (subpath {}))", quoted(path)?);
+            let _ = writeln!(text, "(allow file-read* (subpath {}))", quote_path(path)?);
         }
-        for path in self.write.iter().map(PathBuf::as_path).chain([self.workspace, self.temporary]) {
-            let _ = writeln!(text, "(allow file-read* file-write* (subpath {}))", quoted(path)?);
+        for path in self.write.iter().map(PathBuf::as_path).chain([self.workspace, self.temporary])
+        {
+            let _ =
+                writeln!(text, "(allow file-read* file-write* (subpath {}))", quote_path(path)?);
         }
         for device in ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"] {
-            let _ = writeln!(text, "(allow file-read* file-write-data (literal {}))", quoted(Path::new(device))?);
+            let _ = writeln!(
+                text,
+                "(allow file-read* file-write-data (literal {}))",
+                quote_path(Path::new(device))?
+            );
         }
         if self.network {
-            text.push_str("(allow network-outbound)\n(allow network-inbound)\n(allow system-socket)\n");
+            text.push_str(
+                "(allow network-outbound)\n(allow network-inbound)\n(allow system-socket)\n",
+            );
         }
-        for rule in self.rules.read_only_expressions() {
-            let _ = writeln!(text, "(deny file-write* (regex {}))", regex(self.workspace, &rule)?);
+        for rule in self.rules.read_only_regexes() {
+            let _ =
+                writeln!(text, "(deny file-write* (regex {}))", path_regex(self.workspace, &rule)?);
         }
         for (path, how) in self.protected {
-            let path = quoted(&self.workspace.join(path))?;
+            let path = quote_path(&self.workspace.join(path))?;
             let _ = match how {
-                Protected::Hidden => writeln!(text, "(deny file-read* file-write* (subpath {path}))"),
-                Protected::ReadOnly => writeln!(text, "(deny file-write* (subpath {path}))"),
-                Protected::Pinned => writeln!(text, "(deny file-write-unlink (literal {path}))"),
+                PathProtection::Hidden => {
+                    writeln!(text, "(deny file-read* file-write* (subpath {path}))")
+                }
+                PathProtection::ReadOnly => writeln!(text, "(deny file-write* (subpath {path}))"),
+                PathProtection::Pinned => {
+                    writeln!(text, "(deny file-write-unlink (literal {path}))")
+                }
             };
         }
         Some(text)
     }
 }
 
-fn quoted(path: &Path) -> Option<String> {
+fn quote_path(path: &Path) -> Option<String> {
     let text = path.to_str().filter(|text| !text.contains(char::is_control))?;
     Some(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
 }
 
 /// A regular expression for this beginning, taken literally, what follows it, and all below.
-fn regex(beginning: &Path, end: &str) -> Option<String> {
-    let text = beginning.to_str().filter(|text| !text.contains(char::is_control) && !text.contains('"'))?;
-    let literal: String =
-        text.chars().map(|c| if c.is_alphanumeric() || "/_-".contains(c) { c.to_string() } else { format!("[{c}]") }).collect();
+fn path_regex(beginning: &Path, end: &str) -> Option<String> {
+    let text = beginning
+        .to_str()
+        .filter(|text| !text.contains(char::is_control) && !text.contains('"'))?;
+    let literal: String = text
+        .chars()
+        .map(|c| {
+            if c.is_alphanumeric() || "/_-".contains(c) { c.to_string() } else { format!("[{c}]") }
+        })
+        .collect();
     let literal = literal.replace("[^]", "\\^").replace("[\\]", "\\\\");
     Some(format!("#\"^{literal}/{end}(/|$)\""))
 }
@@ -75,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_profile_denies_by_default_and_protects_last() {
-        let profile = Profile {
+        let profile = SeatbeltProfile {
             workspace: Path::new("/Users/u/my \"project\".d"),
             temporary: Path::new("/private/tmp/t"),
             program: Path::new("/usr/local/bin/cofferdam"),
@@ -84,15 +105,22 @@ mod tests {
             network: false,
             rules: &ProtectedPaths::default(),
             protected: &[
-                (".git".into(), Protected::Pinned),
-                (".git/config".into(), Protected::ReadOnly),
-                (".env".into(), Protected::Hidden),
+                (".git".into(), PathProtection::Pinned),
+                (".git/config".into(), PathProtection::ReadOnly),
+                (".env".into(), PathProtection::Hidden),
             ],
         };
-        assert_eq!(profile.text(), None, "a quotation mark in a regular expression is not worth the risk");
-        let text = Profile { workspace: Path::new("/Users/u/project.d"), ..profile }.text().expect("it has a text");
-        let (rules, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.contains("(regex "));
-        assert_eq!(rules.len(), ProtectedPaths::default().read_only_expressions().len());
+        assert_eq!(
+            profile.text(),
+            None,
+            "a quotation mark in a regular expression is not worth the risk"
+        );
+        let text = SeatbeltProfile { workspace: Path::new("/Users/u/project.d"), ..profile }
+            .text()
+            .expect("it has a text");
+        let (rules, rest): (Vec<&str>, Vec<&str>) =
+            text.lines().partition(|line| line.contains("(regex "));
+        assert_eq!(rules.len(), ProtectedPaths::default().read_only_regexes().len());
         let hooks = r##"(deny file-write* (regex #"^/Users/u/project[.]d/(.*/)?[.][gG][iI][tT]/[hH][oO][oO][kK][sS](/|$)"))"##;
         assert!(rules.contains(&hooks), "{rules:#?}");
         insta::assert_snapshot!(rest.join("\n"), @r##"

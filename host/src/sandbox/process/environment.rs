@@ -1,9 +1,11 @@
-//! The environment of a command: built from a list, not inherited, so that no key of the user's gets into it.
+//! The environment of a command: built from a list, not inherited, so that no key of the user's
+//! gets into it.
 
 use std::ffi::OsString;
 
-/// What commands are given of the user's environment: what finds programs and tools their files, and the language.
-const PASSED_ON: &[&str] = &[
+/// What commands are given of the user's environment: what finds programs and tools their files,
+/// and the language.
+const PASSED_VARIABLES: &[&str] = &[
     "CARGO_HOME",
     "GOPATH",
     "GOROOT",
@@ -42,10 +44,20 @@ const LOCALE: &[&str] = &[
 ];
 
 /// Picks what is passed on, and adds what makes programs behave without a terminal.
-pub(in crate::sandbox) fn for_commands(own: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
-    let passes = |name: &OsString| name.to_str().is_some_and(|name| PASSED_ON.contains(&name) || LOCALE.contains(&name));
+pub(in crate::sandbox) fn command_environment(
+    own: impl Iterator<Item = (OsString, OsString)>,
+) -> Vec<(OsString, OsString)> {
+    let passes = |name: &OsString| {
+        name.to_str().is_some_and(|name| PASSED_VARIABLES.contains(&name) || LOCALE.contains(&name))
+    };
     let mut all: Vec<_> = own.filter(|(name, _)| passes(name)).collect();
-    for (name, value) in [("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("NO_COLOR", "1")] {
+    for (name, value) in [
+        ("TERM", "dumb"),
+        ("PAGER", "cat"),
+        ("GIT_PAGER", "cat"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("NO_COLOR", "1"),
+    ] {
         all.push((name.into(), value.into()));
     }
     all
@@ -65,8 +77,12 @@ mod tests {
             ("AWS_SECRET_ACCESS_KEY", "x"),
             ("LD_PRELOAD", "y"),
         ];
-        let given = for_commands(own.iter().map(|(name, value)| (name.into(), value.into())));
+        let given =
+            command_environment(own.iter().map(|(name, value)| (name.into(), value.into())));
         let names: Vec<_> = given.iter().filter_map(|(name, _)| name.to_str()).collect();
-        assert_eq!(names, ["PATH", "LC_ALL", "TERM", "PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "NO_COLOR"]);
+        assert_eq!(
+            names,
+            ["PATH", "LC_ALL", "TERM", "PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "NO_COLOR"]
+        );
     }
 }

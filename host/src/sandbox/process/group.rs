@@ -6,17 +6,18 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::Child;
 
 /// A process group that is killed when this is dropped, if not before.
-pub(super) struct Group {
+pub(super) struct ProcessGroup {
     leader: Option<Pid>,
 }
 
-impl Group {
-    pub(super) fn led_by(pid: Option<u32>) -> Self {
+impl ProcessGroup {
+    pub(super) fn from_leader(pid: Option<u32>) -> Self {
         Self { leader: pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw) }
     }
 
-    /// TERM for all, then KILL for who is left after `grace`; reaps the leader. Quick if nobody is left.
-    pub(super) async fn end(&mut self, child: &mut Child, grace: Duration) {
+    /// TERM for all, then KILL for who is left after `grace`; reaps the leader. Quick if nobody is
+    /// left.
+    pub(super) async fn terminate(&mut self, child: &mut Child, grace: Duration) {
         let Some(leader) = self.leader else { return };
         if kill_process_group(leader, Signal::TERM).is_err() {
             self.leader = None;
@@ -43,7 +44,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.kill();
     }

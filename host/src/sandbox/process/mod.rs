@@ -1,13 +1,14 @@
 //! Running an approved command, and leaving nothing of it behind.
 //!
-//! A command runs as `sh -c LINE`, outside of WebAssembly, in a sandbox of the operating system ([`super::confine`]), or,
-//! where the user chose so, with the rights of the user: then the approval of its line is all that stands between the model
-//! and the machine. It gets no input and an environment that is built from a list, and all that it starts ends with it.
+//! A command runs as `sh -c LINE`, outside of WebAssembly, in a sandbox of the operating system
+//! ([`super::confine`]), or, where the user chose so, with the rights of the user: then the
+//! approval of its line is all that stands between the model and the machine. It gets no input and
+//! an environment that is built from a list, and all that it starts ends with it.
 
 pub(super) mod environment;
 mod group;
-mod leash;
-mod tail;
+mod head_and_tail;
+mod supervisor_handle;
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -19,34 +20,35 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio_util::sync::CancellationToken;
 
-use super::confine::{Commands, Place};
+use super::confine::{CommandLocation, CommandSandbox};
 use super::exit_code::exit_code;
 use super::workspace::Workspace;
 use crate::policy::{Effect, Permit, SandboxLevel};
-use group::Group;
-use leash::{Last, Leash};
-use tail::HeadAndTail;
+use group::ProcessGroup;
+use head_and_tail::HeadAndTail;
+use supervisor_handle::{ExitReport, SupervisorHandle};
 
-/// How long a group has to end by itself after TERM before it gets KILL; abort has to be back within a second (R-101).
-const GRACE: Duration = Duration::from_millis(300);
+/// How long a group has to end by itself after TERM before it gets KILL; abort has to be back
+/// within a second (R-101).
+const GRACE_PERIOD: Duration = Duration::from_millis(300);
 /// How long the output of a command that has ended may still be on its way.
-const DRAIN: Duration = Duration::from_millis(200);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A command that ran to an end.
 #[derive(Debug)]
-pub(super) struct Finished {
-    pub(super) ending: Ending,
+pub(super) struct FinishedCommand {
+    pub(super) ending: CommandEnding,
     pub(super) stdout: String,
     pub(super) stderr: String,
     pub(super) duration: Duration,
     /// What was done about changes to protected paths.
-    pub(super) remarks: Vec<String>,
+    pub(super) notices: Vec<String>,
 }
 
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ending {
+pub enum CommandEnding {
     /// With this code, which is 128 plus the signal if a signal ended it.
     Exited(i32),
     /// The host ended it with this signal, such as one with too many processes.
@@ -57,7 +59,7 @@ pub enum Ending {
 
 /// Why it did not run to an end.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failed {
+pub(super) enum CommandFailure {
     #[error("cancelled")]
     Cancelled,
     #[error("cannot run in {0}: {1}")]
@@ -66,18 +68,21 @@ pub(super) enum Failed {
     Start(std::io::Error),
     #[error("the command did not run, since its sandbox cannot be made: {0}")]
     Sandbox(String),
-    #[error("the process around the command ended without a report; look whether .git/hooks and the like are as they should be")]
-    Unreported,
+    #[error(
+        "the process around the command ended without a report; look whether .git/hooks and the \
+            like are as they should be"
+    )]
+    MissingReport,
     #[error("the permit is for something other than a command")]
     NotACommand,
 }
 
 /// What holds a command while it runs, and lets nothing of it go.
-enum Hold {
+enum ProcessGuard {
     /// Without a sandbox: its process group.
-    Group(Child, Group),
+    Group(Child, ProcessGroup),
     /// The supervisor of its sandbox.
-    Leash(Leash),
+    Supervisor(SupervisorHandle),
 }
 
 /// Runs what the permit says, once and nothing else, in a sandbox of this level.
@@ -86,28 +91,39 @@ pub(super) async fn run(
     workspace: &Workspace,
     timeout: Duration,
     cancel: &CancellationToken,
-    commands: &Commands,
+    commands: &CommandSandbox,
     level: SandboxLevel,
-) -> Result<Finished, Failed> {
-    let Effect::Command { line, directory } = permit.into_effect() else { return Err(Failed::NotACommand) };
-    let inside = workspace.dir().canonicalize(directory.for_open()).map_err(|e| Failed::Directory(directory.to_string(), e))?;
+) -> Result<FinishedCommand, CommandFailure> {
+    let Effect::Command { line, directory } = permit.into_effect() else {
+        return Err(CommandFailure::NotACommand);
+    };
+    let inside = workspace
+        .dir()
+        .canonicalize(directory.as_fs_path())
+        .map_err(|e| CommandFailure::Directory(directory.to_string(), e))?;
     // The workspace itself is `.`, which is no part of a path that programs compare with others.
     let directory: PathBuf = workspace.root().join(inside).components().collect();
     let started = Instant::now();
     // From here on every way out, a dropped future among them, ends the command.
     let (mut hold, out, err) = match level {
-        SandboxLevel::None => start_in_group(&line, &directory)?,
+        SandboxLevel::None => spawn_in_group(&line, &directory)?,
         SandboxLevel::Kernel | SandboxLevel::Full => {
-            let place = Place { workspace: workspace.root(), directory: &directory, protected: workspace.guard().paths() };
-            let (leash, out, err) = Leash::start(commands, &line, level, place).await?;
-            (Hold::Leash(leash), out, err)
+            let place = CommandLocation {
+                workspace: workspace.root(),
+                directory: &directory,
+                protected: workspace.guard().paths(),
+            };
+            let (leash, out, err) = SupervisorHandle::start(commands, &line, level, place).await?;
+            (ProcessGuard::Supervisor(leash), out, err)
         }
     };
     let mut stdout = HeadAndTail::default();
     let mut stderr = HeadAndTail::default();
     let (mut out, mut err) = (out, err);
     let last = {
-        let output = async { tokio::join!(collect(&mut out, &mut stdout), collect(&mut err, &mut stderr)) };
+        let output = async {
+            tokio::join!(read_output(&mut out, &mut stdout), read_output(&mut err, &mut stderr))
+        };
         tokio::pin!(output);
         let mut open = true;
         let deadline = tokio::time::sleep(timeout);
@@ -115,112 +131,144 @@ pub(super) async fn run(
         let last = loop {
             tokio::select! {
                 _ = &mut output, if open => open = false,
-                last = hold.ended() => break last?,
+                last = hold.wait() => break last?,
                 () = &mut deadline => {
-                    let Last { remarks, .. } = hold.end().await;
-                    break Last { ending: Some(Ending::TimedOut), remarks };
+                    let ExitReport { notices, .. } = hold.stop().await;
+                    break ExitReport { ending: Some(CommandEnding::TimedOut), notices };
                 }
                 () = cancel.cancelled() => {
-                    let _ = hold.end().await;
-                    return Err(Failed::Cancelled);
+                    let _ = hold.stop().await;
+                    return Err(CommandFailure::Cancelled);
                 }
             }
         };
         // What the command left running in its group ends now; then nobody holds the pipes open.
-        let _ = hold.end().await;
+        let _ = hold.stop().await;
         if open {
-            let _ = tokio::time::timeout(DRAIN, &mut output).await;
+            let _ = tokio::time::timeout(DRAIN_TIMEOUT, &mut output).await;
         }
         last
     };
-    let stderr = stderr.text();
+    let stderr = stderr.into_text();
     let ending = match last.ending {
         Some(ending) => ending,
         None => {
-            let problem = [last.remarks.join("; "), stderr.trim().chars().take(500).collect()];
-            return Err(Failed::Sandbox(problem.join(" ").trim().to_owned()));
+            let problem = [last.notices.join("; "), stderr.trim().chars().take(500).collect()];
+            return Err(CommandFailure::Sandbox(problem.join(" ").trim().to_owned()));
         }
     };
-    Ok(Finished { ending, stdout: stdout.text(), stderr, duration: started.elapsed(), remarks: last.remarks })
+    Ok(FinishedCommand {
+        ending,
+        stdout: stdout.into_text(),
+        stderr,
+        duration: started.elapsed(),
+        notices: last.notices,
+    })
 }
 
-fn start_in_group(line: &str, directory: &Path) -> Result<(Hold, Option<ChildStdout>, Option<ChildStderr>), Failed> {
-    // By its full name: looking it up in the PATH that is passed on would make this a fork of the whole process, which costs
-    // milliseconds, where a spawn would do.
+fn spawn_in_group(
+    line: &str,
+    directory: &Path,
+) -> Result<(ProcessGuard, Option<ChildStdout>, Option<ChildStderr>), CommandFailure> {
+    // By its full name: looking it up in the PATH that is passed on would make this a fork of the
+    // whole process, which costs milliseconds, where a spawn would do.
     let mut child = tokio::process::Command::new("/bin/sh")
         .arg("-c")
         .arg(line)
         .current_dir(directory)
         .env_clear()
-        .envs(environment::for_commands(std::env::vars_os()))
+        .envs(environment::command_environment(std::env::vars_os()))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
         .kill_on_drop(true)
         .spawn()
-        .map_err(Failed::Start)?;
-    let group = Group::led_by(child.id());
+        .map_err(CommandFailure::Start)?;
+    let group = ProcessGroup::from_leader(child.id());
     let (out, err) = (child.stdout.take(), child.stderr.take());
-    Ok((Hold::Group(child, group), out, err))
+    Ok((ProcessGuard::Group(child, group), out, err))
 }
 
-impl Hold {
+impl ProcessGuard {
     /// Waits for the end of the command. Can be dropped and called again.
-    async fn ended(&mut self) -> Result<Last, Failed> {
+    async fn wait(&mut self) -> Result<ExitReport, CommandFailure> {
         match self {
             Self::Group(child, _) => {
-                let status = child.wait().await.map_err(Failed::Start)?;
-                Ok(Last { ending: Some(Ending::Exited(exit_code(status))), remarks: Vec::new() })
+                let status = child.wait().await.map_err(CommandFailure::Start)?;
+                Ok(ExitReport {
+                    ending: Some(CommandEnding::Exited(exit_code(status))),
+                    notices: Vec::new(),
+                })
             }
-            Self::Leash(leash) => leash.report().await,
+            Self::Supervisor(leash) => leash.wait_for_report().await,
         }
     }
 
     /// Ends it. Quick if it has ended.
-    async fn end(&mut self) -> Last {
+    async fn stop(&mut self) -> ExitReport {
         match self {
             Self::Group(child, group) => {
-                group.end(child, GRACE).await;
-                Last::default()
+                group.terminate(child, GRACE_PERIOD).await;
+                ExitReport::default()
             }
-            Self::Leash(leash) => leash.pull().await,
+            Self::Supervisor(leash) => leash.stop().await,
         }
     }
 }
 
-async fn collect(stream: &mut Option<impl AsyncRead + Unpin>, into: &mut HeadAndTail) {
+async fn read_output(stream: &mut Option<impl AsyncRead + Unpin>, into: &mut HeadAndTail) {
     let Some(stream) = stream else { return };
     let mut buffer = vec![0; 64 << 10];
     // An error on the pipe ends the output like its end does.
     while let Ok(read @ 1..) = stream.read(&mut buffer).await {
-        into.take(&buffer[..read]);
+        into.push(&buffer[..read]);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Decision, Judge, Mode};
+    use crate::policy::{ApprovalMode, Authorization, Authorizer};
 
-    async fn run_line(line: &str, timeout: Duration, cancel: &CancellationToken) -> Result<Finished, Failed> {
+    async fn run_line(
+        line: &str,
+        timeout: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<FinishedCommand, CommandFailure> {
         let folder = tempfile::tempdir().expect("a folder");
         let workspace = Workspace::open(folder.path()).expect("it opens");
-        let effect = Effect::Command { line: line.into(), directory: workspace.parse("").expect("a path") };
-        let Decision::Allow(permit, _) = Judge::new(Mode::Auto, false).decide("bash", "{}", effect) else { panic!("auto allows") };
-        let commands = Commands::new("no-program".into(), crate::policy::CommandRules::default(), folder.path().join("aside"));
+        let effect =
+            Effect::Command { line: line.into(), directory: workspace.parse("").expect("a path") };
+        let Authorization::Allow(permit, _) =
+            Authorizer::new(ApprovalMode::Auto, false).authorize("bash", "{}", effect)
+        else {
+            panic!("auto allows")
+        };
+        let commands = CommandSandbox::new(
+            "no-program".into(),
+            crate::policy::CommandRules::default(),
+            folder.path().join("aside"),
+        );
         run(permit, &workspace, timeout, cancel, &commands, SandboxLevel::None).await
     }
 
-    async fn finished(line: &str) -> Finished {
+    async fn finished(line: &str) -> FinishedCommand {
         run_line(line, Duration::from_secs(20), &CancellationToken::new()).await.expect("it runs")
     }
 
     #[tokio::test]
     async fn r120_exit_code_and_both_streams_come_back() {
         let done = finished("echo out; echo err >&2; exit 3").await;
-        assert_eq!((done.ending, done.stdout.as_str(), done.stderr.as_str()), (Ending::Exited(3), "out\n", "err\n"));
-        assert_eq!(finished("kill -9 $$").await.ending, Ending::Exited(128 + 9), "as shells say it");
+        assert_eq!(
+            (done.ending, done.stdout.as_str(), done.stderr.as_str()),
+            (CommandEnding::Exited(3), "out\n", "err\n")
+        );
+        assert_eq!(
+            finished("kill -9 $$").await.ending,
+            CommandEnding::Exited(128 + 9),
+            "as shells say it"
+        );
         assert_eq!(finished("cat; echo no input").await.stdout, "no input\n");
     }
 
@@ -229,8 +277,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let mark = folder.path().join("late");
         let line = format!("(sleep 1; touch {}) & sleep 100", mark.display());
-        let done = run_line(&line, Duration::from_millis(100), &CancellationToken::new()).await.expect("it runs");
-        assert_eq!(done.ending, Ending::TimedOut);
+        let done = run_line(&line, Duration::from_millis(100), &CancellationToken::new())
+            .await
+            .expect("it runs");
+        assert_eq!(done.ending, CommandEnding::TimedOut);
         tokio::time::sleep(Duration::from_millis(1200)).await;
         assert!(!mark.exists(), "a child went on after the timeout");
     }
@@ -244,8 +294,10 @@ mod tests {
             stopper.cancel();
         });
         let started = Instant::now();
-        let result = run_line("trap '' TERM; sleep 100 & wait; sleep 100", Duration::from_secs(20), &cancel).await;
-        assert!(matches!(result, Err(Failed::Cancelled)), "{result:?}");
+        let result =
+            run_line("trap '' TERM; sleep 100 & wait; sleep 100", Duration::from_secs(20), &cancel)
+                .await;
+        assert!(matches!(result, Err(CommandFailure::Cancelled)), "{result:?}");
         assert!(started.elapsed() < Duration::from_millis(1200), "{:?}", started.elapsed());
     }
 

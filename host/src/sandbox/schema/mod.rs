@@ -8,33 +8,37 @@ use serde_json::Value;
 pub(crate) use cost::SchemaCost;
 
 /// The contract's 64 KiB.
-const LARGEST: usize = 64 << 10;
+const MAX_SCHEMA_LEN: usize = 64 << 10;
 /// Parts of a schema, references followed. The largest in honest use have some hundreds.
-const MOST_PARTS: u64 = 20_000;
+const MAX_PARTS: u64 = 20_000;
 /// Patterns of a schema that differ: each keeps memory of its own once it was used.
-const MOST_PATTERNS: usize = 256;
+const MAX_PATTERNS: usize = 256;
 /// States of all patterns of a schema together. `^\w{1,64}$` has some 300.
-const MOST_STATES: u64 = 50_000;
+const MAX_STATES: u64 = 50_000;
 
 /// Reads the schema of an input, or says what is wrong with it, as the end of a sentence.
 pub(crate) fn check(text: &str) -> Result<Value, String> {
-    if text.len() > LARGEST {
-        return Err(format!("is longer than {LARGEST} bytes"));
+    if text.len() > MAX_SCHEMA_LEN {
+        return Err(format!("is longer than {MAX_SCHEMA_LEN} bytes"));
     }
     // The parser itself stops at 128 levels.
-    let schema: Value = serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
+    let schema: Value =
+        serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
     if schema.get("type").and_then(Value::as_str) != Some("object") {
         return Err("is not of type object".into());
     }
-    let cost = SchemaCost::of(&schema)?;
+    let cost = SchemaCost::compute(&schema)?;
     if cost.is_too_deep() {
-        return Err(cost::too_deep());
+        return Err(cost::depth_error());
     }
-    if cost.per_value.parts > MOST_PARTS {
-        return Err(format!("has more than {MOST_PARTS} parts with its references followed"));
+    if cost.per_value.parts > MAX_PARTS {
+        return Err(format!("has more than {MAX_PARTS} parts with its references followed"));
     }
-    if cost.patterns > MOST_PATTERNS || cost.states > MOST_STATES {
-        return Err(format!("has more than {MOST_PATTERNS} patterns, or patterns with more than {MOST_STATES} states together"));
+    if cost.patterns > MAX_PATTERNS || cost.states > MAX_STATES {
+        return Err(format!(
+            "has more than {MAX_PATTERNS} patterns, or patterns with more than {MAX_STATES} \
+                states together"
+        ));
     }
     Ok(schema)
 }
@@ -49,8 +53,12 @@ mod tests {
 
     #[test]
     fn a_schema_cannot_reach_out_or_go_deep() {
-        assert!(problem(r#"{"type":"object","properties":{"x":{"$ref":"http://x"}}}"#).contains("another document"));
-        let deep = format!(r#"{{"type":"object","properties":{}1{}}}"#, "[".repeat(80), "]".repeat(80));
+        assert!(
+            problem(r#"{"type":"object","properties":{"x":{"$ref":"http://x"}}}"#)
+                .contains("another document")
+        );
+        let deep =
+            format!(r#"{{"type":"object","properties":{}1{}}}"#, "[".repeat(80), "]".repeat(80));
         assert!(problem(&deep).contains("deeper"));
         let deeper = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
         assert!(problem(&deeper).contains("not JSON"));
@@ -86,10 +94,13 @@ mod tests {
                 format!(r#""d{n}":{{"allOf":[{parts}]}},"#)
             })
             .collect();
-        let schema = format!(r##"{{"type":"object","$ref":"#/$defs/d0","$defs":{{{levels}"d16":{{}}}}}}"##);
+        let schema =
+            format!(r##"{{"type":"object","$ref":"#/$defs/d0","$defs":{{{levels}"d16":{{}}}}}}"##);
         assert!(problem(&schema).contains("more than 20000 parts"));
-        let chain: String = (0..100).map(|n| format!(r##""d{n}":{{"$ref":"#/$defs/d{}"}},"##, n + 1)).collect();
-        let schema = format!(r##"{{"type":"object","$ref":"#/$defs/d0","$defs":{{{chain}"d100":{{}}}}}}"##);
+        let chain: String =
+            (0..100).map(|n| format!(r##""d{n}":{{"$ref":"#/$defs/d{}"}},"##, n + 1)).collect();
+        let schema =
+            format!(r##"{{"type":"object","$ref":"#/$defs/d0","$defs":{{{chain}"d100":{{}}}}}}"##);
         assert!(problem(&schema).contains("deeper than 64 levels"));
     }
 
@@ -97,7 +108,9 @@ mod tests {
     fn a_part_that_goes_through_its_parts_again_is_counted_again() {
         for again in ["unevaluatedProperties", "unevaluatedItems"] {
             let nested = |levels: usize| {
-                let inner = (0..levels).fold("{}".to_owned(), |inner, _| format!(r#"{{"allOf":[{inner}],"{again}":false}}"#));
+                let inner = (0..levels).fold("{}".to_owned(), |inner, _| {
+                    format!(r#"{{"allOf":[{inner}],"{again}":false}}"#)
+                });
                 format!(r#"{{"type":"object","properties":{{"x":{inner}}}}}"#)
             };
             assert!(check(&nested(3)).is_ok(), "{again}");
@@ -108,7 +121,8 @@ mod tests {
     #[test]
     fn patterns_are_few_and_small() {
         let with = |patterns: &[String]| {
-            let parts: Vec<String> = patterns.iter().map(|pattern| format!(r#"{{"pattern":"{pattern}"}}"#)).collect();
+            let parts: Vec<String> =
+                patterns.iter().map(|pattern| format!(r#"{{"pattern":"{pattern}"}}"#)).collect();
             format!(r#"{{"type":"object","properties":{{"x":{{"anyOf":[{}]}}}}}}"#, parts.join(","))
         };
         let many: Vec<String> = (0..300).map(|n| format!("a{n}")).collect();

@@ -1,46 +1,56 @@
 //! The size of a pattern once it is compiled, computed without compiling it.
 //!
-//! A pattern is short for whoever writes it: `(\w{50}){50}` is thousands of states. Matching takes at most states × bytes of the
-//! text, and memory for the states.
+//! A pattern is short for whoever writes it: `(\w{50}){50}` is thousands of states. Matching takes
+//! at most states × bytes of the text, and memory for the states.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 use regex_syntax::utf8::Utf8Sequences;
 
-/// Bytes of a pattern as it is written. Reading one takes the square of that where it has many escapes.
-const LONGEST: usize = 4 << 10;
-/// Ranges of a class of characters that are counted one by one; a class with more counts as [`OF_LARGE_CLASS`].
-const COUNTED_RANGES: usize = 64;
+/// Bytes of a pattern as it is written. Reading one takes the square of that where it has many
+/// escapes.
+const MAX_PATTERN_LEN: usize = 4 << 10;
+/// Ranges of a class of characters that are counted one by one; a class with more counts as
+/// [`LARGE_CLASS_STATES`].
+const MAX_COUNTED_RANGES: usize = 64;
 /// States of a class such as `\w` with all its letters, rounded up.
-const OF_LARGE_CLASS: u64 = 2_000;
+const LARGE_CLASS_STATES: u64 = 2_000;
 
-/// States of the automaton that a pattern is compiled to, rounded up, or what is wrong with the pattern.
+/// States of the automaton that a pattern is compiled to, rounded up, or what is wrong with the
+/// pattern.
 ///
 /// A pattern that cannot be read has no states: the schema it is in is refused when it is prepared.
-pub(super) fn states(pattern: &str) -> Result<u64, String> {
-    if pattern.len() > LONGEST {
-        return Err(format!("has a pattern of more than {LONGEST} bytes"));
+pub(super) fn count_states(pattern: &str) -> Result<u64, String> {
+    if pattern.len() > MAX_PATTERN_LEN {
+        return Err(format!("has a pattern of more than {MAX_PATTERN_LEN} bytes"));
     }
     let Ok(pattern) = jsonschema_regex::to_rust_regex(pattern) else { return Ok(0) };
-    Ok(regex_syntax::parse(&pattern).map_or(0, |hir| of(&hir)))
+    Ok(regex_syntax::parse(&pattern).map_or(0, |hir| count_hir_states(&hir)))
 }
 
 /// The parser stops at 250 levels.
-fn of(hir: &Hir) -> u64 {
-    let all = |parts: &[Hir]| parts.iter().fold(1, |sum: u64, part| sum.saturating_add(of(part)));
+fn count_hir_states(hir: &Hir) -> u64 {
+    let all = |parts: &[Hir]| {
+        parts.iter().fold(1, |sum: u64, part| sum.saturating_add(count_hir_states(part)))
+    };
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => 1,
         HirKind::Literal(literal) => literal.0.len() as u64,
         HirKind::Class(Class::Bytes(_)) => 1,
-        HirKind::Class(Class::Unicode(class)) if class.ranges().len() > COUNTED_RANGES => OF_LARGE_CLASS,
+        HirKind::Class(Class::Unicode(class)) if class.ranges().len() > MAX_COUNTED_RANGES => {
+            LARGE_CLASS_STATES
+        }
         HirKind::Class(Class::Unicode(class)) => {
-            let sequences = class.ranges().iter().flat_map(|range| Utf8Sequences::new(range.start(), range.end()));
+            let sequences = class
+                .ranges()
+                .iter()
+                .flat_map(|range| Utf8Sequences::new(range.start(), range.end()));
             1 + sequences.map(|sequence| sequence.len() as u64).sum::<u64>()
         }
         HirKind::Repetition(repetition) => {
             let times = repetition.max.unwrap_or(repetition.min).max(repetition.min).max(1);
-            of(&repetition.sub).saturating_mul(u64::from(times)).saturating_add(1)
+            count_hir_states(&repetition.sub).saturating_mul(u64::from(times)).saturating_add(1)
         }
-        HirKind::Capture(capture) => of(&capture.sub).saturating_add(2),
+        HirKind::Capture(capture) => count_hir_states(&capture.sub).saturating_add(2),
         HirKind::Concat(parts) | HirKind::Alternation(parts) => all(parts),
     }
 }
@@ -51,22 +61,29 @@ mod tests {
 
     #[test]
     fn repetitions_are_counted_as_what_they_stand_for() {
-        let of = |pattern: &str| states(pattern).expect(pattern);
+        let of = |pattern: &str| count_states(pattern).expect(pattern);
         assert!((5..40).contains(&of("^[a-z0-9-]+$")), "{}", of("^[a-z0-9-]+$"));
         assert!((64..400).contains(&of(r"^\w{1,64}$")), "{}", of(r"^\w{1,64}$"));
         assert!(of("(((a{10}){10}){10}){10}") >= 10_000);
         assert!(of(r"\p{L}{100}") >= 100_000);
         assert_eq!(of("(?=a)b"), 0, "it cannot be used, and is refused for that");
-        assert!(states(&"a".repeat(5_000)).is_err());
+        assert!(count_states(&"a".repeat(5_000)).is_err());
     }
 
     #[test]
     fn no_pattern_needs_more_states_than_are_counted() {
-        // The engine's own states have some 24 bytes each and more: what is counted is never far below what it needs.
-        for pattern in
-            ["[01]*1[01]{500}", r"^\w{1,64}$", r"(\d{3}-){40}", "(?i)straße{90}", r"[^\x00-\x1f]{1,200}", r"\p{Lu}{40}", "(a|b|[^c]){300}"]
-        {
-            let states = states(pattern).expect(pattern);
+        // The engine's own states have some 24 bytes each and more: what is counted is never far
+        // below what it needs.
+        for pattern in [
+            "[01]*1[01]{500}",
+            r"^\w{1,64}$",
+            r"(\d{3}-){40}",
+            "(?i)straße{90}",
+            r"[^\x00-\x1f]{1,200}",
+            r"\p{Lu}{40}",
+            "(a|b|[^c]){300}",
+        ] {
+            let states = count_states(pattern).expect(pattern);
             let translated = jsonschema_regex::to_rust_regex(pattern).expect(pattern);
             let limit = usize::try_from(states).expect("it is small") * 64 + 1024;
             regex::RegexBuilder::new(&translated).size_limit(limit).build().expect(pattern);

@@ -6,24 +6,34 @@ use std::time::{Duration, Instant};
 use similar::TextDiff;
 
 /// Of each side. Nobody reads a diff of more.
-pub(super) const MOST_COMPARED: u64 = 1 << 20;
+pub(super) const MAX_COMPARED_BYTES: u64 = 1 << 20;
 /// A diff that takes longer is made of larger pieces.
-const PATIENCE: Duration = Duration::from_millis(300);
-const CONTEXT: usize = 3;
+const DIFF_TIMEOUT: Duration = Duration::from_millis(300);
+const CONTEXT_LINES: usize = 3;
 
-/// What `git diff` would show; `None` if one of the two is no text. After `until` it is made of the largest pieces.
-pub(super) fn diff(old: Option<(&str, &[u8])>, new: Option<(&str, &[u8])>, until: Instant) -> Option<String> {
-    let (old_text, new_text) = (text(old.map_or(&[], |(_, bytes)| bytes))?, text(new.map_or(&[], |(_, bytes)| bytes))?);
-    let name =
-        |side: Option<(&str, &[u8])>, letter: char| side.map_or("/dev/null".to_owned(), |(path, _)| quoted(&format!("{letter}/{path}")));
+/// What `git diff` would show; `None` if one of the two is no text. After `until` it is made of the
+/// largest pieces.
+pub(super) fn diff(
+    old: Option<(&str, &[u8])>,
+    new: Option<(&str, &[u8])>,
+    until: Instant,
+) -> Option<String> {
+    let (old_text, new_text) = (
+        as_text(old.map_or(&[], |(_, bytes)| bytes))?,
+        as_text(new.map_or(&[], |(_, bytes)| bytes))?,
+    );
+    let name = |side: Option<(&str, &[u8])>, letter: char| {
+        side.map_or("/dev/null".to_owned(), |(path, _)| quote_path(&format!("{letter}/{path}")))
+    };
     // An empty file and a file that only moved have no lines to show.
     let mut shown = format!("--- {}\n+++ {}\n", name(old, 'a'), name(new, 'b'));
-    // A line ends where git and the terminal end it. Others take a lone `\r` for an end too, which is shown as what it is.
+    // A line ends where git and the terminal end it. Others take a lone `\r` for an end too, which
+    // is shown as what it is.
     let (old_lines, new_lines): (Vec<&str>, Vec<&str>) =
         (old_text.split_inclusive('\n').collect(), new_text.split_inclusive('\n').collect());
-    let deadline = until.min(Instant::now() + PATIENCE);
+    let deadline = until.min(Instant::now() + DIFF_TIMEOUT);
     let compared = TextDiff::configure().deadline(deadline).diff_slices(&old_lines, &new_lines);
-    for hunk in compared.unified_diff().context_radius(CONTEXT).iter_hunks() {
+    for hunk in compared.unified_diff().context_radius(CONTEXT_LINES).iter_hunks() {
         // Writing to a string cannot fail.
         let _ = writeln!(shown, "{}", hunk.header());
         for change in hunk.iter_changes() {
@@ -37,7 +47,7 @@ pub(super) fn diff(old: Option<(&str, &[u8])>, new: Option<(&str, &[u8])>, until
 }
 
 /// As git writes a name that has more in it than one line can hold.
-fn quoted(name: &str) -> String {
+fn quote_path(name: &str) -> String {
     if !name.contains(|c: char| c.is_control() || matches!(c, '"' | '\\')) {
         return name.to_owned();
     }
@@ -48,7 +58,9 @@ fn quoted(name: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
             '\r' => quoted.push_str("\\r"),
-            c if c.is_control() => c.to_string().bytes().for_each(|byte| quoted.push_str(&format!("\\{byte:03o}"))),
+            c if c.is_control() => {
+                c.to_string().bytes().for_each(|byte| quoted.push_str(&format!("\\{byte:03o}")))
+            }
             c => quoted.push(c),
         }
     }
@@ -56,7 +68,7 @@ fn quoted(name: &str) -> String {
     quoted
 }
 
-fn text(bytes: &[u8]) -> Option<&str> {
+fn as_text(bytes: &[u8]) -> Option<&str> {
     if bytes.contains(&0) { None } else { std::str::from_utf8(bytes).ok() }
 }
 
@@ -66,8 +78,9 @@ mod tests {
 
     #[test]
     fn text_is_compared_by_lines_and_anything_else_is_not() {
-        let diff = |old, new| diff(old, new, Instant::now() + PATIENCE);
-        let shown = diff(Some(("f", b"a\nb\nc\n")), Some(("f", b"a\nB\nc"))).expect("both are text");
+        let diff = |old, new| diff(old, new, Instant::now() + DIFF_TIMEOUT);
+        let shown =
+            diff(Some(("f", b"a\nb\nc\n")), Some(("f", b"a\nB\nc"))).expect("both are text");
         insta::assert_snapshot!(shown, @r"
         --- a/f
         +++ b/f
@@ -80,8 +93,11 @@ mod tests {
         \ No newline at end of file
         ");
         let forged = "f\n@@ -1 +1 @@\n-a\n+harmless";
-        assert_eq!(diff(None, Some((forged, b""))).as_deref(), Some("--- /dev/null\n+++ \"b/f\\n@@ -1 +1 @@\\n-a\\n+harmless\"\n"));
-        assert_eq!(quoted("b/\"\\\u{1b}ü"), r#""b/\"\\\033ü""#);
+        assert_eq!(
+            diff(None, Some((forged, b""))).as_deref(),
+            Some("--- /dev/null\n+++ \"b/f\\n@@ -1 +1 @@\\n-a\\n+harmless\"\n")
+        );
+        assert_eq!(quote_path("b/\"\\\u{1b}ü"), r#""b/\"\\\033ü""#);
         assert_eq!(diff(None, Some(("f", b""))).as_deref(), Some("--- /dev/null\n+++ b/f\n"));
         assert_eq!(diff(Some(("f", b"a")), Some(("f", b"\0"))), None);
         assert_eq!(diff(Some(("f", b"\xff")), None), None);
@@ -90,22 +106,40 @@ mod tests {
     #[test]
     fn a_line_that_changes_has_a_line_of_its_own_whatever_is_in_it() {
         let (old, new) = ("a = 1\n# keep\rb = 2\nc\n", "a = 1\n# keep\rimport os\rb = 2\nc\n");
-        let shown = diff(Some(("f", old.as_bytes())), Some(("f", new.as_bytes())), Instant::now() + PATIENCE).expect("both are text");
-        let expected = "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a = 1\n-# keep\rb = 2\n+# keep\rimport os\rb = 2\n c\n";
+        let shown = diff(
+            Some(("f", old.as_bytes())),
+            Some(("f", new.as_bytes())),
+            Instant::now() + DIFF_TIMEOUT,
+        )
+        .expect("both are text");
+        let expected = "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a = 1\n-# keep\rb = 2\n+# \
+            keep\rimport os\rb = 2\n c\n";
         assert_eq!(shown, expected);
-        let shown = diff(None, Some(("f", b"a\r")), Instant::now() + PATIENCE).expect("it is text");
+        let shown =
+            diff(None, Some(("f", b"a\r")), Instant::now() + DIFF_TIMEOUT).expect("it is text");
         assert!(shown.ends_with("\n+a\r\n\\ No newline at end of file\n"), "{shown:?}");
     }
 
     #[test]
     fn a_diff_for_which_there_is_no_time_left_is_whole_and_made_of_larger_pieces() {
-        let lines = |salt: u32| (0..30_000u32).map(|n| format!("{}\n", (n ^ salt).wrapping_mul(2_654_435_761) % 50)).collect::<String>();
+        let lines = |salt: u32| {
+            (0..30_000u32)
+                .map(|n| format!("{}\n", (n ^ salt).wrapping_mul(2_654_435_761) % 50))
+                .collect::<String>()
+        };
         let (old, new) = (lines(0), lines(0x5a5a));
         let began = Instant::now();
-        let shown = diff(Some(("f", old.as_bytes())), Some(("f", new.as_bytes())), began).expect("both are text");
-        assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
+        let shown = diff(Some(("f", old.as_bytes())), Some(("f", new.as_bytes())), began)
+            .expect("both are text");
+        assert!(began.elapsed() < DIFF_TIMEOUT, "{:?}", began.elapsed());
         let side = |sign: char| {
-            shown.lines().skip(2).filter_map(|line| line.strip_prefix(['+', '-', ' ']).filter(|_| line.starts_with([sign, ' ']))).count()
+            shown
+                .lines()
+                .skip(2)
+                .filter_map(|line| {
+                    line.strip_prefix(['+', '-', ' ']).filter(|_| line.starts_with([sign, ' ']))
+                })
+                .count()
         };
         assert!(side('-') >= 29_000 && side('+') >= 29_000);
     }

@@ -1,4 +1,4 @@
-//! The last changes of a project, to be had back: a folder of [`Record`]s.
+//! The last changes of a project, to be had back: a folder of [`ChangeRecordFile`]s.
 
 use std::fs::File;
 use std::io;
@@ -7,32 +7,32 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cap_std::fs::Dir;
 
-use super::put_back::Which;
-use super::record::{self, Record, State};
-use super::staged::Step;
-use crate::sandbox::digest::Digest;
+use super::record::{self, ChangeRecordFile, ChangeState};
+use super::restore::UndoScope;
+use super::staged::StagedStep;
+use crate::sandbox::digest::ComponentDigest;
 use crate::sandbox::workspace::Workspace;
 
 /// Changes that are kept.
-const MOST_RECORDS: usize = 20;
+const MAX_RECORDS: usize = 20;
 /// Bytes of old contents that are kept, apart from those of the last change.
-const MOST_BYTES: u64 = 128 << 20;
+const MAX_BYTES: u64 = 128 << 20;
 /// Bytes of a project's own name in that of its folder.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_LEN: usize = 100;
 /// How long another process may be at it.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The changes of one project.
 #[derive(Debug)]
-pub struct History {
-    folder: PathBuf,
+pub struct UndoHistory {
+    directory: PathBuf,
     /// For a history that nobody will ask for.
     temporary: Option<tempfile::TempDir>,
 }
 
 /// A change that can be taken back.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct UndoHistoryEntry {
     /// In the order of time.
     pub id: String,
     /// When it was made.
@@ -45,13 +45,13 @@ pub struct Entry {
 
 /// What came of taking a change back.
 #[derive(Debug)]
-pub enum Undone {
+pub enum UndoOutcome {
     /// It is taken back.
     Change {
         /// The change.
-        entry: Entry,
+        entry: UndoHistoryEntry,
         /// Directories of it that stay, since somebody else has put something in them.
-        stays: Vec<String>,
+        remaining: Vec<String>,
     },
     /// Another change had been interrupted, and was seen to first; nothing else was taken back.
     Interrupted(Vec<String>),
@@ -61,10 +61,10 @@ pub enum Undone {
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     /// The system refused.
-    #[error("cannot keep what was there before in {folder}: {source}")]
+    #[error("cannot keep what was there before in {directory}: {source}")]
     Io {
         /// Where.
-        folder: PathBuf,
+        directory: PathBuf,
         /// Why.
         source: io::Error,
     },
@@ -75,38 +75,41 @@ pub enum HistoryError {
     #[error("there is no change to undo in this project")]
     Empty,
     /// Files are not what the change left.
-    #[error("changed since then, so nothing was undone: {}. With --force what was there before is put back all the same, and these changes are lost", .0.join(", "))]
+    #[error("changed since then, so nothing was undone: {}. With --force what was there before is \
+        put back all the same, and these changes are lost", .0.join(", "))]
     ChangedSince(Vec<String>),
     /// What was there cannot be put back.
     #[error("nothing was undone: {}", .0.join("; "))]
-    InTheWay(Vec<String>),
+    Blocked(Vec<String>),
     /// Some of it could not be put back, and some was.
-    #[error("it was taken back, but not all of it: {what}. What was there is kept in {kept}")]
-    InPart {
+    #[error("it was taken back, but not all of it: {failures}. What was there is kept in {backup}")]
+    Partial {
         /// The places, each with the reason.
-        what: String,
+        failures: String,
         /// Where the old contents are.
-        kept: PathBuf,
+        backup: PathBuf,
     },
 }
 
-impl History {
+impl UndoHistory {
     /// That of the project with this root, below a folder for all projects.
-    pub fn of(folder: &Path, workspace: &Workspace) -> Self {
+    pub fn for_workspace(folder: &Path, workspace: &Workspace) -> Self {
         let root = workspace.root();
         let name = root.file_name().unwrap_or_default().to_string_lossy();
         // For whoever looks into the folder; the rest tells two projects apart, and has to fit too.
-        let name = &name[..name.floor_char_boundary(LONGEST_NAME)];
-        let key = Digest::of(root.as_os_str().as_encoded_bytes());
-        Self { folder: folder.join(format!("{name}-{}", key.short())), temporary: None }
+        let name = &name[..name.floor_char_boundary(MAX_NAME_LEN)];
+        let key = ComponentDigest::compute(root.as_os_str().as_encoded_bytes());
+        Self { directory: folder.join(format!("{name}-{}", key.short())), temporary: None }
     }
 
     /// One that lasts as long as this value.
     pub(super) fn temporary() -> Result<Self, HistoryError> {
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-        let folder = tempfile::Builder::new().prefix("cofferdam-undo-").permissions(private).tempdir();
-        let folder = folder.map_err(|source| HistoryError::Io { folder: std::env::temp_dir(), source })?;
-        Ok(Self { folder: folder.path().join("history"), temporary: Some(folder) })
+        let folder =
+            tempfile::Builder::new().prefix("cofferdam-undo-").permissions(private).tempdir();
+        let folder = folder
+            .map_err(|source| HistoryError::Io { directory: std::env::temp_dir(), source })?;
+        Ok(Self { directory: folder.path().join("history"), temporary: Some(folder) })
     }
 
     /// Keeps what is in a temporary one.
@@ -117,72 +120,96 @@ impl History {
     }
 
     /// All of it, for a project that is gone.
-    pub fn forget(&self) -> Result<(), HistoryError> {
-        match std::fs::remove_dir_all(&self.folder) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.problem(error)),
+    pub fn delete(&self) -> Result<(), HistoryError> {
+        match std::fs::remove_dir_all(&self.directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.io_error(error)),
             Ok(()) | Err(_) => Ok(()),
         }
     }
 
     /// The changes that are kept, the newest first.
-    pub fn list(&self) -> Result<Vec<Entry>, HistoryError> {
-        Ok(self.records(State::Made)?.into_iter().rev().map(|record| record.entry()).collect())
+    pub fn list(&self) -> Result<Vec<UndoHistoryEntry>, HistoryError> {
+        Ok(self
+            .records(ChangeState::Made)?
+            .into_iter()
+            .rev()
+            .map(|record| record.to_entry())
+            .collect())
     }
 
-    /// Changes that were made or taken back by halves, and where what was there is kept: for the user to look at.
-    pub fn abandoned(&self) -> Result<Vec<(Entry, PathBuf)>, HistoryError> {
-        let records = self.records(State::Abandoned)?.into_iter();
-        Ok(records.map(|record| (record.entry(), record.folder().to_owned())).collect())
+    /// Changes that were made or taken back by halves, and where what was there is kept: for the
+    /// user to look at.
+    pub fn abandoned(&self) -> Result<Vec<(UndoHistoryEntry, PathBuf)>, HistoryError> {
+        let records = self.records(ChangeState::Abandoned)?.into_iter();
+        Ok(records.map(|record| (record.to_entry(), record.directory().to_owned())).collect())
     }
 
-    /// Records that cannot be read, each with the reason: of another version of this program, or damaged. What they hold can
-    /// neither be taken back nor told.
+    /// Records that cannot be read, each with the reason: of another version of this program, or
+    /// damaged. What they hold can neither be taken back nor told.
     pub fn unreadable(&self) -> Result<Vec<(PathBuf, io::Error)>, HistoryError> {
-        let folders = self.folders()?.into_iter().filter(|folder| folder.join(record::NAME).exists());
-        Ok(folders.filter_map(|folder| Record::read(folder.clone()).err().map(|error| (folder, error))).collect())
+        let folders = self
+            .record_directories()?
+            .into_iter()
+            .filter(|folder| folder.join(record::FILE_NAME).exists());
+        Ok(folders
+            .filter_map(|folder| {
+                ChangeRecordFile::read(folder.clone()).err().map(|error| (folder, error))
+            })
+            .collect())
     }
 
     /// The records in this state, the oldest first.
-    fn records(&self, state: State) -> Result<Vec<Record>, HistoryError> {
-        let records = self.folders()?.into_iter().filter_map(|folder| Record::read(folder).ok());
+    fn records(&self, state: ChangeState) -> Result<Vec<ChangeRecordFile>, HistoryError> {
+        let records = self
+            .record_directories()?
+            .into_iter()
+            .filter_map(|folder| ChangeRecordFile::read(folder).ok());
         Ok(records.filter(|record| record.state() == state).collect())
     }
 
-    /// Takes the newest change back and forgets it. Refused if a file is not what the change left there, or if it cannot be put
-    /// back, unless `force`: then whatever can be put back is. Nothing is taken back if an interrupted change was found.
-    pub fn undo(&self, workspace: &Workspace, force: bool) -> Result<Undone, HistoryError> {
+    /// Takes the newest change back and forgets it. Refused if a file is not what the change left
+    /// there, or if it cannot be put back, unless `force`: then whatever can be put back is.
+    /// Nothing is taken back if an interrupted change was found.
+    pub fn undo(&self, workspace: &Workspace, force: bool) -> Result<UndoOutcome, HistoryError> {
         let root = workspace.dir();
         let _lock = self.lock()?;
         let interrupted = self.recover_locked(root);
         if !interrupted.is_empty() {
-            return Ok(Undone::Interrupted(interrupted));
+            return Ok(UndoOutcome::Interrupted(interrupted));
         }
-        let mut record = self.records(State::Made)?.pop().ok_or(HistoryError::Empty)?;
-        let entry = record.entry();
+        let mut record = self.records(ChangeState::Made)?.pop().ok_or(HistoryError::Empty)?;
+        let entry = record.to_entry();
         if !force {
-            let changed: Vec<String> = record.changed_since(root).into_iter().map(str::to_owned).collect();
+            let changed: Vec<String> =
+                record.changed_since(root).into_iter().map(str::to_owned).collect();
             if !changed.is_empty() {
                 return Err(HistoryError::ChangedSince(changed));
             }
         }
         let obstacles = record.obstacles(root, force);
         if !obstacles.is_empty() && !force {
-            return Err(HistoryError::InTheWay(obstacles));
+            return Err(HistoryError::Blocked(obstacles));
         }
-        let which = if force { Which::All } else { Which::Ours };
-        let undone = record.becomes(State::Pending).and_then(|()| record.put_back(root, which));
-        let back = undone.map_err(|source| self.problem(source))?;
+        let which = if force { UndoScope::All } else { UndoScope::Unmodified };
+        let undone =
+            record.set_state(ChangeState::Pending).and_then(|()| record.roll_back(root, which));
+        let back = undone.map_err(|source| self.io_error(source))?;
         if back.failed.is_empty() {
-            return Ok(Undone::Change { entry, stays: back.stays });
+            return Ok(UndoOutcome::Change { entry, remaining: back.remaining });
         }
         // By force everything was tried; otherwise the rest can be, by the same words.
-        record.becomes(if force { State::Abandoned } else { State::Made }).map_err(|source| self.problem(source))?;
-        Err(HistoryError::InPart { what: back.failures(), kept: record.folder().to_owned() })
+        record
+            .set_state(if force { ChangeState::Abandoned } else { ChangeState::Made })
+            .map_err(|source| self.io_error(source))?;
+        Err(HistoryError::Partial {
+            failures: back.describe_failures(),
+            backup: record.directory().to_owned(),
+        })
     }
 
     /// Takes back what a crash has left half done; tells which changes those were.
     pub fn recover(&self, workspace: &Workspace) -> Result<Vec<String>, HistoryError> {
-        if !self.folder.is_dir() {
+        if !self.directory.is_dir() {
             return Ok(Vec::new());
         }
         let _lock = self.lock()?;
@@ -191,47 +218,67 @@ impl History {
 
     /// Once for each change: what cannot be put back now would be newer work of somebody later.
     fn recover_locked(&self, root: &Dir) -> Vec<String> {
-        self.sweep();
-        let taken_back = self.records(State::Pending).unwrap_or_default().into_iter().rev().map(|mut record| {
-            let Entry { paths, tool, .. } = record.entry();
-            let words = format!("a change by {tool} to {} was interrupted", paths.join(", "));
-            let why = match record.put_back(root, Which::Ours) {
-                Ok(back) if back.failed.is_empty() => return format!("{words} and has been taken back"),
-                Ok(back) => back.failures(),
-                Err(error) => error.to_string(),
-            };
-            // It may be that not even this can be written; then it is tried again.
-            let _ = record.becomes(State::Abandoned);
-            format!("{words} and cannot wholly be taken back ({why}); what was there is in {}", record.folder().display())
-        });
+        self.remove_unstarted();
+        let taken_back =
+            self.records(ChangeState::Pending).unwrap_or_default().into_iter().rev().map(
+                |mut record| {
+                    let UndoHistoryEntry { paths, tool, .. } = record.to_entry();
+                    let words =
+                        format!("a change by {tool} to {} was interrupted", paths.join(", "));
+                    let why = match record.roll_back(root, UndoScope::Unmodified) {
+                        Ok(back) if back.failed.is_empty() => {
+                            return format!("{words} and has been taken back");
+                        }
+                        Ok(back) => back.describe_failures(),
+                        Err(error) => error.to_string(),
+                    };
+                    // It may be that not even this can be written; then it is tried again.
+                    let _ = record.set_state(ChangeState::Abandoned);
+                    format!(
+                        "{words} and cannot wholly be taken back ({why}); what was there is in {}",
+                        record.directory().display()
+                    )
+                },
+            );
         taken_back.collect()
     }
 
-    /// Removes what was kept for changes that never began. Only who holds the lock may say that they will not.
-    fn sweep(&self) {
-        for folder in self.folders().unwrap_or_default() {
-            if folder.join(record::NAME).symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+    /// Removes what was kept for changes that never began. Only who holds the lock may say that
+    /// they will not.
+    fn remove_unstarted(&self) {
+        for folder in self.record_directories().unwrap_or_default() {
+            if folder
+                .join(record::FILE_NAME)
+                .symlink_metadata()
+                .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+            {
                 // It is tried again the next time.
                 let _ = std::fs::remove_dir_all(folder);
             }
         }
     }
 
-    /// For a change: nobody else makes one until this is dropped, whatever the process. What was interrupted is seen to, and told.
-    pub(super) fn open(&self, root: &Dir) -> Result<(Locked<'_>, Vec<String>), HistoryError> {
+    /// For a change: nobody else makes one until this is dropped, whatever the process. What was
+    /// interrupted is seen to, and told.
+    pub(super) fn lock_for_change(
+        &self,
+        root: &Dir,
+    ) -> Result<(LockedHistory<'_>, Vec<String>), HistoryError> {
         let lock = self.lock()?;
         let interrupted = self.recover_locked(root);
-        Ok((Locked { history: self, _lock: lock }, interrupted))
+        Ok((LockedHistory { history: self, _lock: lock }, interrupted))
     }
 
     /// The folders of all records, the oldest first.
-    fn folders(&self) -> Result<Vec<PathBuf>, HistoryError> {
-        let entries = match std::fs::read_dir(&self.folder) {
+    fn record_directories(&self) -> Result<Vec<PathBuf>, HistoryError> {
+        let entries = match std::fs::read_dir(&self.directory) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(self.problem(error)),
+            Err(error) => return Err(self.io_error(error)),
         };
-        let is_numbered = |entry: &std::fs::DirEntry| entry.file_name().to_str().is_some_and(|name| name.parse::<u128>().is_ok());
+        let is_numbered = |entry: &std::fs::DirEntry| {
+            entry.file_name().to_str().is_some_and(|name| name.parse::<u128>().is_ok())
+        };
         let folders = entries.flatten().filter(is_numbered).map(|entry| entry.path());
         let mut folders: Vec<PathBuf> = folders.filter(|path| path.is_dir()).collect();
         folders.sort_unstable();
@@ -241,67 +288,92 @@ impl History {
     fn lock(&self) -> Result<File, HistoryError> {
         use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
         let open = || {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-            File::options().write(true).create(true).truncate(false).mode(0o600).open(self.folder.join("lock"))
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+            File::options()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(self.directory.join("lock"))
         };
-        let lock = open().map_err(|source| self.problem(source))?;
+        let lock = open().map_err(|source| self.io_error(source))?;
         let began = Instant::now();
         loop {
             match lock.try_lock() {
                 Ok(()) => return Ok(lock),
-                Err(std::fs::TryLockError::WouldBlock) if began.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+                Err(std::fs::TryLockError::WouldBlock) if began.elapsed() < LOCK_TIMEOUT => {
+                    std::thread::sleep(Duration::from_millis(20))
+                }
                 Err(std::fs::TryLockError::WouldBlock) => return Err(HistoryError::Busy),
-                Err(std::fs::TryLockError::Error(source)) => return Err(self.problem(source)),
+                Err(std::fs::TryLockError::Error(source)) => return Err(self.io_error(source)),
             }
         }
     }
 
-    fn problem(&self, source: io::Error) -> HistoryError {
-        HistoryError::Io { folder: self.folder.clone(), source }
+    fn io_error(&self, source: io::Error) -> HistoryError {
+        HistoryError::Io { directory: self.directory.clone(), source }
     }
 }
 
 /// A history that nobody else changes.
-pub(super) struct Locked<'a> {
-    history: &'a History,
+pub(super) struct LockedHistory<'a> {
+    history: &'a UndoHistory,
     _lock: File,
 }
 
-impl Locked<'_> {
+impl LockedHistory<'_> {
     /// Begins a change: what was there is kept from now on.
-    pub(super) fn begin(&self, tool: &str, root: &Dir, steps: &[Step]) -> Result<Record, HistoryError> {
+    pub(super) fn begin_record(
+        &self,
+        tool: &str,
+        root: &Dir,
+        steps: &[StagedStep],
+    ) -> Result<ChangeRecordFile, HistoryError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let newest = self.history.folders()?.pop().and_then(|folder| folder.file_name()?.to_str()?.parse::<u128>().ok());
+        let newest = self
+            .history
+            .record_directories()?
+            .pop()
+            .and_then(|folder| folder.file_name()?.to_str()?.parse::<u128>().ok());
         // A clock that was set back does not change the order.
-        let folder = self.history.folder.join(format!("{:020}", now.as_micros().max(newest.unwrap_or_default() + 1)));
-        Record::begin(folder.clone(), now.as_secs(), tool, root, steps).map_err(|source| {
-            let _ = std::fs::remove_dir_all(&folder);
-            self.history.problem(source)
-        })
+        let folder = self
+            .history
+            .directory
+            .join(format!("{:020}", now.as_micros().max(newest.unwrap_or_default() + 1)));
+        ChangeRecordFile::create(folder.clone(), now.as_secs(), tool, root, steps).map_err(
+            |source| {
+                let _ = std::fs::remove_dir_all(&folder);
+                self.history.io_error(source)
+            },
+        )
     }
 
     /// Forgets the oldest changes; what was given up on is the user's, and stays.
     pub(super) fn trim(&self) {
-        let made = self.history.records(State::Made).unwrap_or_default();
+        let made = self.history.records(ChangeState::Made).unwrap_or_default();
         let mut bytes = 0u64;
         for (number, record) in made.iter().rev().enumerate() {
-            let sizes = std::fs::read_dir(record.folder()).into_iter().flatten().flatten().filter_map(|file| file.metadata().ok());
+            let sizes = std::fs::read_dir(record.directory())
+                .into_iter()
+                .flatten()
+                .flatten()
+                .filter_map(|file| file.metadata().ok());
             bytes = sizes.fold(bytes, |sum, metadata| sum.saturating_add(metadata.len()));
-            if number > 0 && (number >= MOST_RECORDS || bytes > MOST_BYTES) {
+            if number > 0 && (number >= MAX_RECORDS || bytes > MAX_BYTES) {
                 // It is tried again the next time.
-                let _ = record.forget();
+                let _ = record.delete();
             }
         }
     }
 }
 
-impl Record {
-    fn entry(&self) -> Entry {
-        Entry {
-            id: self.folder().file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            time: UNIX_EPOCH + Duration::from_secs(self.written.time),
-            paths: self.written.places.iter().map(|place| place.place.clone()).collect(),
-            tool: self.written.tool.clone(),
+impl ChangeRecordFile {
+    fn to_entry(&self) -> UndoHistoryEntry {
+        UndoHistoryEntry {
+            id: self.directory().file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            time: UNIX_EPOCH + Duration::from_secs(self.manifest.time),
+            paths: self.manifest.places.iter().map(|place| place.place.clone()).collect(),
+            tool: self.manifest.tool.clone(),
         }
     }
 }

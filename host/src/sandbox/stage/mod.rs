@@ -1,25 +1,27 @@
-//! Writing aside: what a call changes is kept out of the workspace until somebody has seen it and said yes.
+//! Writing aside: what a call changes is kept out of the workspace until somebody has seen it and
+//! said yes.
 //!
 //! ```text
 //! the guest writes ─▶ Stage ─ when the call is over ─▶ Staged, with its Changes ─ a permit for just these ─▶ commit
 //!                                                             └ a no, or an error: dropped, and nothing was changed
 //! ```
 //!
-//! A [`Stage`] needs nothing from a guest. A file is copied aside when it is opened for writing; everything else is a note
-//! that a place holds something else now, or nothing. [`Staged::commit`] makes all changes or none: it refuses if the
-//! workspace is not what the call has seen, and keeps what was there until it is through, so that not even a crash
-//! leaves half of it. What was there stays in the [`History`] for a while, to be had back.
+//! A [`Overlay`] needs nothing from a guest. A file is copied aside when it is opened for writing;
+//! everything else is a note that a place holds something else now, or nothing. [`Staged::commit`]
+//! makes all changes or none: it refuses if the workspace is not what the call has seen, and keeps
+//! what was there until it is through, so that not even a crash leaves half of it. What was there
+//! stays in the [`UndoHistory`] for a while, to be had back.
 
 mod commit;
 mod compare;
 mod describe;
-mod folder;
+mod file_state;
 mod history;
-mod put_back;
 mod record;
+mod restore;
 mod rights;
+mod stage_dir;
 mod staged;
-mod was;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -30,48 +32,49 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{Dir, Metadata};
 
-use super::below::{self, Kind};
-use crate::policy::{Code, Denial};
+use super::rooted_fs::{self, FileKind};
+use crate::policy::{Denial, DenialCode};
 
 pub use commit::CommitError;
-use folder::Folder;
-pub use history::{Entry, History, HistoryError, Undone};
-use rights::Rights;
+use file_state::{FileStamp, FileState};
+pub use history::{HistoryError, UndoHistory, UndoHistoryEntry, UndoOutcome};
+use rights::FileRights;
+use stage_dir::StageDirectory;
 pub(super) use staged::StageError;
-pub use staged::{Made, Staged};
-use was::{Stamp, Was};
+pub use staged::{AppliedChange, Staged};
 
 /// Paths that one call may change: more than a person can look through.
-const MOST_PATHS: usize = 1000;
+const MAX_PATHS: usize = 1000;
 /// Paths that one call may look at before it changes some: what each held is remembered.
-const MOST_MET: usize = 20_000;
+const MAX_OBSERVED: usize = 20_000;
 /// Of one file. Larger ones are not text that somebody edits.
-pub(super) const LARGEST_FILE: u64 = 64 << 20;
+pub(super) const MAX_FILE_SIZE: u64 = 64 << 20;
 /// Bytes that one call may write aside, all together.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_STAGED_BYTES: u64 = 256 << 20;
 
 /// What one call has written so far.
-pub(super) struct Stage {
+pub(super) struct Overlay {
     /// Made when something is written.
-    folder: Option<Folder>,
+    directory: Option<StageDirectory>,
     /// What is changed, by place.
-    aside: BTreeMap<String, Aside>,
+    changes: BTreeMap<String, StagedState>,
     /// What was there when this call first met it.
-    met: BTreeMap<String, Was>,
-    budget: Budget,
-    next: u64,
+    originals: BTreeMap<String, FileState>,
+    budget: WriteBudget,
+    next_id: u64,
 }
 
 /// What a place holds now.
 #[derive(Debug)]
-pub(super) enum Aside {
+pub(super) enum StagedState {
     /// Nothing.
-    Gone,
-    /// A new and empty directory; what else is in it stands aside too. Its inode is that of a directory of the stage.
+    Removed,
+    /// A new and empty directory; what else is in it stands aside too. Its inode is that of a
+    /// directory of the stage.
     Directory {
         data: PathBuf,
         /// Those of the directory that was moved here; `None` for a new one.
-        rights: Option<Rights>,
+        rights: Option<FileRights>,
     },
     File(StagedFile),
     Link(String),
@@ -82,24 +85,24 @@ pub(super) enum Aside {
 pub(super) struct StagedFile {
     pub(super) data: PathBuf,
     /// Where the file came from that was moved here.
-    from: Option<String>,
+    moved_from: Option<String>,
     /// Those that go with it; `None` for a new file.
-    rights: Option<Rights>,
+    rights: Option<FileRights>,
 }
 
 /// Why something is not written aside.
 #[derive(Debug)]
-pub(super) enum Refused {
+pub(super) enum StageRefusal {
     /// The file is larger than one may be.
     TooLarge,
     /// It is not what it was taken for.
-    OtherKind,
+    WrongKind,
     /// The call has done as much as it may.
     Quota(Denial),
     Io(io::Error),
 }
 
-impl From<io::Error> for Refused {
+impl From<io::Error> for StageRefusal {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
@@ -107,53 +110,70 @@ impl From<io::Error> for Refused {
 
 /// Bytes that may still be written.
 #[derive(Clone, Debug)]
-pub(super) struct Budget(Arc<AtomicU64>);
+pub(super) struct WriteBudget(Arc<AtomicU64>);
 
-impl Budget {
+impl WriteBudget {
     /// Whether so many bytes can be taken.
-    fn has(&self, bytes: u64) -> io::Result<()> {
-        if bytes <= self.0.load(Ordering::Relaxed) { Ok(()) } else { Err(rustix::io::Errno::NOSPC.into()) }
+    fn check(&self, bytes: u64) -> io::Result<()> {
+        if bytes <= self.0.load(Ordering::Relaxed) {
+            Ok(())
+        } else {
+            Err(rustix::io::Errno::NOSPC.into())
+        }
     }
 
     /// Takes so many bytes, if there are as many.
-    pub(super) fn take(&self, bytes: u64) -> io::Result<()> {
-        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
-        taken.map(drop).map_err(|_| io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error()))
+    pub(super) fn consume(&self, bytes: u64) -> io::Result<()> {
+        let taken = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        taken
+            .map(drop)
+            .map_err(|_| io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error()))
     }
 }
 
-fn too_many_paths() -> Refused {
-    let reason = format!("a call may change {MOST_PATHS} files and directories, and this one has changed as many.");
-    Refused::Quota(Denial::new(Code::TooMuch, reason, "Do it in several calls."))
+fn too_many_paths() -> StageRefusal {
+    let reason = format!(
+        "a call may change {MAX_PATHS} files and directories, and this one has changed as many."
+    );
+    StageRefusal::Quota(Denial::new(DenialCode::TooMuch, reason, "Do it in several calls."))
 }
 
-impl Default for Stage {
+impl Default for Overlay {
     fn default() -> Self {
-        let budget = Budget(Arc::new(AtomicU64::new(MOST_BYTES)));
-        Self { folder: None, aside: BTreeMap::new(), met: BTreeMap::new(), budget, next: 0 }
+        let budget = WriteBudget(Arc::new(AtomicU64::new(MAX_STAGED_BYTES)));
+        Self {
+            directory: None,
+            changes: BTreeMap::new(),
+            originals: BTreeMap::new(),
+            budget,
+            next_id: 0,
+        }
     }
 }
 
-impl Stage {
+impl Overlay {
     pub(super) fn is_empty(&self) -> bool {
-        self.aside.is_empty()
+        self.changes.is_empty()
     }
 
-    pub(super) fn budget(&self) -> Budget {
+    pub(super) fn budget(&self) -> WriteBudget {
         self.budget.clone()
     }
 
     /// What was changed at this very place.
-    pub(super) fn at(&self, place: &str) -> Option<&Aside> {
-        self.aside.get(place)
+    pub(super) fn get(&self, place: &str) -> Option<&StagedState> {
+        self.changes.get(place)
     }
 
-    /// Whether something above this place is not what it was, so that nothing of the workspace shows here.
-    pub(super) fn is_cut_off(&self, place: &str) -> bool {
+    /// Whether something above this place is not what it was, so that nothing of the workspace
+    /// shows here.
+    pub(super) fn is_shadowed(&self, place: &str) -> bool {
         let mut above = place;
         while !above.is_empty() {
-            above = below::split(above).0;
-            if self.aside.contains_key(above) {
+            above = rooted_fs::split(above).0;
+            if self.changes.contains_key(above) {
                 return true;
             }
         }
@@ -161,201 +181,256 @@ impl Stage {
     }
 
     /// What was changed right in a directory, by name.
-    pub(super) fn children<'a>(&'a self, place: &'a str) -> impl Iterator<Item = (&'a str, &'a Aside)> {
-        self.below(place).filter_map(move |(at, aside)| {
+    pub(super) fn children<'a>(
+        &'a self,
+        place: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a StagedState)> {
+        self.descendants(place).filter_map(move |(at, aside)| {
             let name = at.get(if place.is_empty() { 0 } else { place.len() + 1 }..)?;
             (!name.contains('/')).then_some((name, aside))
         })
     }
 
-    fn below<'a>(&'a self, place: &str) -> impl Iterator<Item = (&'a String, &'a Aside)> {
+    fn descendants<'a>(
+        &'a self,
+        place: &str,
+    ) -> impl Iterator<Item = (&'a String, &'a StagedState)> {
         let from = if place.is_empty() { String::new() } else { format!("{place}/") };
         let prefix = from.clone();
-        self.aside.range(from..).take_while(move |(at, _)| at.starts_with(&prefix)).filter(|(at, _)| !at.is_empty())
+        self.changes
+            .range(from..)
+            .take_while(move |(at, _)| at.starts_with(&prefix))
+            .filter(|(at, _)| !at.is_empty())
     }
 
     /// The links that were made or moved, with where they lead.
     pub(super) fn links(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.aside.iter().filter_map(|(place, aside)| match aside {
-            Aside::Link(target) => Some((place.as_str(), target.as_str())),
-            Aside::Gone | Aside::Directory { .. } | Aside::File(_) => None,
+        self.changes.iter().filter_map(|(place, aside)| match aside {
+            StagedState::Link(target) => Some((place.as_str(), target.as_str())),
+            StagedState::Removed | StagedState::Directory { .. } | StagedState::File(_) => None,
         })
     }
 
     /// The metadata of something written aside.
-    pub(super) fn look(&self, data: &Path) -> io::Result<Metadata> {
+    pub(super) fn metadata(&self, data: &Path) -> io::Result<Metadata> {
         Metadata::from_file(&File::open(data)?)
     }
 
     /// Remembers what is at a place of the workspace before it is read or changed, the first time.
-    pub(super) fn meet(&mut self, root: &Dir, place: &str) -> Result<(), Refused> {
-        if !self.met.contains_key(place) {
-            if self.met.len() == MOST_MET {
-                let reason = format!("a call that changes files may look at {MOST_MET} of them, and this one has looked at as many.");
-                return Err(Refused::Quota(Denial::new(Code::TooMuch, reason, "Do it in several calls.")));
+    pub(super) fn record_original(&mut self, root: &Dir, place: &str) -> Result<(), StageRefusal> {
+        if !self.originals.contains_key(place) {
+            if self.originals.len() == MAX_OBSERVED {
+                let reason = format!(
+                    "a call that changes files may look at {MAX_OBSERVED} of them, and this one \
+                        has looked at as many."
+                );
+                return Err(StageRefusal::Quota(Denial::new(
+                    DenialCode::TooMuch,
+                    reason,
+                    "Do it in several calls.",
+                )));
             }
-            self.met.insert(place.to_owned(), Was::look(root, place)?);
+            self.originals.insert(place.to_owned(), FileState::read(root, place)?);
         }
         Ok(())
     }
 
     /// A new file.
-    pub(super) fn create(&mut self, root: &Dir, place: &str) -> Result<(), Refused> {
-        self.room_for(place)?;
-        self.meet(root, place)?;
-        let data = self.fresh()?;
+    pub(super) fn create(&mut self, root: &Dir, place: &str) -> Result<(), StageRefusal> {
+        self.check_path_limit(place)?;
+        self.record_original(root, place)?;
+        let data = self.new_data_path()?;
         File::create_new(&data)?;
-        self.put(place, Aside::File(StagedFile { data, from: None, rights: None }));
+        self.insert(place, StagedState::File(StagedFile { data, moved_from: None, rights: None }));
         Ok(())
     }
 
     /// Copies a file of the workspace aside, or only its name if its content is not wanted.
-    pub(super) fn copy(&mut self, root: &Dir, place: &str, with_content: bool) -> Result<(), Refused> {
-        self.room_for(place)?;
-        self.meet(root, place)?;
-        let (data, rights) = self.copied(root, place, with_content)?;
-        self.put(place, Aside::File(StagedFile { data, from: None, rights: Some(rights) }));
+    pub(super) fn copy(
+        &mut self,
+        root: &Dir,
+        place: &str,
+        with_content: bool,
+    ) -> Result<(), StageRefusal> {
+        self.check_path_limit(place)?;
+        self.record_original(root, place)?;
+        let (data, rights) = self.copy_data(root, place, with_content)?;
+        self.insert(
+            place,
+            StagedState::File(StagedFile { data, moved_from: None, rights: Some(rights) }),
+        );
         Ok(())
     }
 
-    fn copied(&mut self, root: &Dir, place: &str, with_content: bool) -> Result<(PathBuf, Rights), Refused> {
-        let (file, metadata) = below::open(root, place)?;
+    fn copy_data(
+        &mut self,
+        root: &Dir,
+        place: &str,
+        with_content: bool,
+    ) -> Result<(PathBuf, FileRights), StageRefusal> {
+        let (file, metadata) = rooted_fs::open(root, place)?;
         let size = if with_content { metadata.len() } else { 0 };
-        if size > LARGEST_FILE {
-            return Err(Refused::TooLarge);
+        if size > MAX_FILE_SIZE {
+            return Err(StageRefusal::TooLarge);
         }
-        self.budget.take(size)?;
-        let data = self.fresh()?;
+        self.budget.consume(size)?;
+        let data = self.new_data_path()?;
         // A file that grows meanwhile is not copied further.
-        let copied = File::create_new(&data).and_then(|mut copy| io::copy(&mut file.take(size), &mut copy));
+        let copied =
+            File::create_new(&data).and_then(|mut copy| io::copy(&mut file.take(size), &mut copy));
         if let Err(error) = copied {
             drop(std::fs::remove_file(&data));
             return Err(error.into());
         }
-        Ok((data, Stamp::of(&metadata).rights))
+        Ok((data, FileStamp::from_metadata(&metadata).rights))
     }
 
-    pub(super) fn make_directory(&mut self, root: &Dir, place: &str) -> Result<(), Refused> {
-        self.make_directory_with(root, place, None)
+    pub(super) fn create_directory(&mut self, root: &Dir, place: &str) -> Result<(), StageRefusal> {
+        self.create_directory_with_rights(root, place, None)
     }
 
-    fn make_directory_with(&mut self, root: &Dir, place: &str, rights: Option<Rights>) -> Result<(), Refused> {
-        self.room_for(place)?;
-        self.meet(root, place)?;
-        let data = self.fresh()?;
+    fn create_directory_with_rights(
+        &mut self,
+        root: &Dir,
+        place: &str,
+        rights: Option<FileRights>,
+    ) -> Result<(), StageRefusal> {
+        self.check_path_limit(place)?;
+        self.record_original(root, place)?;
+        let data = self.new_data_path()?;
         std::fs::create_dir(&data)?;
-        self.put(place, Aside::Directory { data, rights });
+        self.insert(place, StagedState::Directory { data, rights });
         Ok(())
     }
 
     /// Makes a directory like another one, for what is in that.
-    pub(super) fn move_directory(&mut self, root: &Dir, old: &str, new: &str) -> Result<(), Refused> {
-        self.meet(root, old)?;
-        let rights = match (self.aside.get(old), self.met.get(old)) {
-            (Some(Aside::Directory { rights, .. }), _) => *rights,
-            (None, Some(Was::Directory(stamp))) => Some(stamp.rights),
+    pub(super) fn move_directory(
+        &mut self,
+        root: &Dir,
+        old: &str,
+        new: &str,
+    ) -> Result<(), StageRefusal> {
+        self.record_original(root, old)?;
+        let rights = match (self.changes.get(old), self.originals.get(old)) {
+            (Some(StagedState::Directory { rights, .. }), _) => *rights,
+            (None, Some(FileState::Directory(stamp))) => Some(stamp.rights),
             (Some(_) | None, _) => None,
         };
-        self.make_directory_with(root, new, rights)
+        self.create_directory_with_rights(root, new, rights)
     }
 
-    pub(super) fn link(&mut self, root: &Dir, place: &str, target: String) -> Result<(), Refused> {
-        self.room_for(place)?;
-        self.meet(root, place)?;
-        self.put(place, Aside::Link(target));
+    pub(super) fn link(
+        &mut self,
+        root: &Dir,
+        place: &str,
+        target: String,
+    ) -> Result<(), StageRefusal> {
+        self.check_path_limit(place)?;
+        self.record_original(root, place)?;
+        self.insert(place, StagedState::Link(target));
         Ok(())
     }
 
     /// Takes away whatever is at a place; a directory has to be empty.
-    pub(super) fn remove(&mut self, root: &Dir, place: &str) -> Result<(), Refused> {
-        self.room_for(place)?;
-        self.meet(root, place)?;
-        self.clear(place);
-        self.leave_gone(place);
+    pub(super) fn remove(&mut self, root: &Dir, place: &str) -> Result<(), StageRefusal> {
+        self.check_path_limit(place)?;
+        self.record_original(root, place)?;
+        self.discard(place);
+        self.mark_removed(place);
         Ok(())
     }
 
     /// Whether all of these can be moved, so that none of them is moved without the others.
-    pub(super) fn has_room_for<'a>(&mut self, root: &Dir, moves: impl Iterator<Item = (&'a str, &'a str, Kind)>) -> Result<(), Refused> {
-        let (mut bytes, mut places) = (0u64, self.aside.len());
+    pub(super) fn check_move_limits<'a>(
+        &mut self,
+        root: &Dir,
+        moves: impl Iterator<Item = (&'a str, &'a str, FileKind)>,
+    ) -> Result<(), StageRefusal> {
+        let (mut bytes, mut places) = (0u64, self.changes.len());
         for (old, new, kind) in moves {
-            self.meet(root, old)?;
-            self.meet(root, new)?;
-            places += [old, new].into_iter().filter(|place| !self.aside.contains_key(*place)).count();
-            if kind == Kind::File && !self.aside.contains_key(old) {
-                let (_, metadata) = below::open(root, old)?;
-                if metadata.len() > LARGEST_FILE {
-                    return Err(Refused::TooLarge);
+            self.record_original(root, old)?;
+            self.record_original(root, new)?;
+            places +=
+                [old, new].into_iter().filter(|place| !self.changes.contains_key(*place)).count();
+            if kind == FileKind::File && !self.changes.contains_key(old) {
+                let (_, metadata) = rooted_fs::open(root, old)?;
+                if metadata.len() > MAX_FILE_SIZE {
+                    return Err(StageRefusal::TooLarge);
                 }
                 bytes = bytes.saturating_add(metadata.len());
             }
         }
-        if places > MOST_PATHS {
+        if places > MAX_PATHS {
             return Err(too_many_paths());
         }
-        Ok(self.budget.has(bytes)?)
+        Ok(self.budget.check(bytes)?)
     }
 
     /// Moves a file or a link. What was at the new place is replaced.
-    pub(super) fn rename(&mut self, root: &Dir, old: &str, new: &str) -> Result<(), Refused> {
-        self.room_for(new)?;
-        self.meet(root, old)?;
-        self.meet(root, new)?;
-        let moved = match self.aside.remove(old) {
-            Some(Aside::File(file)) => Aside::File(file),
-            Some(Aside::Link(target)) => Aside::Link(target),
-            Some(other @ (Aside::Directory { .. } | Aside::Gone)) => {
-                self.aside.insert(old.to_owned(), other);
-                return Err(Refused::OtherKind);
+    pub(super) fn rename(&mut self, root: &Dir, old: &str, new: &str) -> Result<(), StageRefusal> {
+        self.check_path_limit(new)?;
+        self.record_original(root, old)?;
+        self.record_original(root, new)?;
+        let moved = match self.changes.remove(old) {
+            Some(StagedState::File(file)) => StagedState::File(file),
+            Some(StagedState::Link(target)) => StagedState::Link(target),
+            Some(other @ (StagedState::Directory { .. } | StagedState::Removed)) => {
+                self.changes.insert(old.to_owned(), other);
+                return Err(StageRefusal::WrongKind);
             }
-            None => match self.met.get(old) {
-                Some(Was::Link(target)) => Aside::Link(target.clone()),
+            None => match self.originals.get(old) {
+                Some(FileState::Link(target)) => StagedState::Link(target.clone()),
                 _ => {
-                    let (data, rights) = self.copied(root, old, true)?;
-                    Aside::File(StagedFile { data, from: Some(old.to_owned()), rights: Some(rights) })
+                    let (data, rights) = self.copy_data(root, old, true)?;
+                    StagedState::File(StagedFile {
+                        data,
+                        moved_from: Some(old.to_owned()),
+                        rights: Some(rights),
+                    })
                 }
             },
         };
-        self.leave_gone(old);
-        self.put(new, moved);
+        self.mark_removed(old);
+        self.insert(new, moved);
         Ok(())
     }
 
     /// Only what was there can be gone.
-    fn leave_gone(&mut self, place: &str) {
-        if self.met.get(place).is_some_and(|was| *was != Was::Nothing) {
-            self.aside.insert(place.to_owned(), Aside::Gone);
+    fn mark_removed(&mut self, place: &str) {
+        if self.originals.get(place).is_some_and(|was| *was != FileState::Absent) {
+            self.changes.insert(place.to_owned(), StagedState::Removed);
         }
     }
 
-    fn put(&mut self, place: &str, aside: Aside) {
-        self.clear(place);
-        self.aside.insert(place.to_owned(), aside);
+    fn insert(&mut self, place: &str, aside: StagedState) {
+        self.discard(place);
+        self.changes.insert(place.to_owned(), aside);
     }
 
     /// Forgets what stands aside at a place, and its data.
-    fn clear(&mut self, place: &str) {
-        match self.aside.remove(place) {
-            // Whoever has it open keeps it; a stage that cannot be tidied up is removed as a whole at the end.
-            Some(Aside::File(file)) => drop(std::fs::remove_file(file.data)),
-            Some(Aside::Directory { data, .. }) => drop(std::fs::remove_dir(data)),
-            Some(Aside::Link(_) | Aside::Gone) | None => {}
+    fn discard(&mut self, place: &str) {
+        match self.changes.remove(place) {
+            // Whoever has it open keeps it; a stage that cannot be tidied up is removed as a whole
+            // at the end.
+            Some(StagedState::File(file)) => drop(std::fs::remove_file(file.data)),
+            Some(StagedState::Directory { data, .. }) => drop(std::fs::remove_dir(data)),
+            Some(StagedState::Link(_) | StagedState::Removed) | None => {}
         }
     }
 
-    fn room_for(&self, place: &str) -> Result<(), Refused> {
-        if self.aside.len() < MOST_PATHS || self.aside.contains_key(place) {
+    fn check_path_limit(&self, place: &str) -> Result<(), StageRefusal> {
+        if self.changes.len() < MAX_PATHS || self.changes.contains_key(place) {
             return Ok(());
         }
         Err(too_many_paths())
     }
 
-    fn fresh(&mut self) -> io::Result<PathBuf> {
-        let folder = match &mut self.folder {
+    fn new_data_path(&mut self) -> io::Result<PathBuf> {
+        let folder = match &mut self.directory {
             Some(folder) => folder,
-            none => none.insert(Folder::new()?),
+            none => none.insert(StageDirectory::new()?),
         };
-        self.next += 1;
-        Ok(folder.path().join(self.next.to_string()))
+        self.next_id += 1;
+        Ok(folder.path().join(self.next_id.to_string()))
     }
 }

@@ -1,8 +1,9 @@
 //! What was there before a change: enough to have it back, on the disk before the change begins.
 //!
-//! A record is a folder with `record.json` and the old contents, each a file by its number. While it is *pending* the change
-//! may have been made by halves; whoever finds it so, and holds the lock of the history, takes it back. That is tried once: what
-//! cannot be put back is *abandoned* to the user, for later it might destroy newer work.
+//! A record is a folder with `record.json` and the old contents, each a file by its number. While
+//! it is *pending* the change may have been made by halves; whoever finds it so, and holds the lock
+//! of the history, takes it back. That is tried once: what cannot be put back is *abandoned* to the
+//! user, for later it might destroy newer work.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -12,59 +13,60 @@ use std::path::{Path, PathBuf};
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
-use super::rights::Rights;
-use super::staged::{Becomes, Step, digest};
-use super::was::Was;
-use crate::sandbox::below;
+use super::file_state::FileState;
+use super::rights::FileRights;
+use super::staged::{StagedStep, TargetState, file_digest};
+use crate::sandbox::rooted_fs;
 
-pub(super) const NAME: &str = "record.json";
+pub(super) const FILE_NAME: &str = "record.json";
 /// Of the format.
-const VERSION: u32 = 2;
+const FORMAT_VERSION: u32 = 2;
 /// Of `record.json`: a thousand paths of the longest kind.
-const LARGEST: u64 = 16 << 20;
+const MAX_RECORD_SIZE: u64 = 16 << 20;
 
 /// A record on the disk.
 #[derive(Debug)]
-pub(super) struct Record {
-    folder: PathBuf,
-    pub(super) written: Written,
+pub(super) struct ChangeRecordFile {
+    directory: PathBuf,
+    pub(super) manifest: ChangeManifest,
 }
 
 /// What stands in it.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Written {
+pub(super) struct ChangeManifest {
     version: u32,
-    state: State,
+    state: ChangeState,
     /// Seconds since 1970.
     pub(super) time: u64,
     /// Of the tool that made the change.
     pub(super) tool: String,
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<StagedPathChange>,
 }
 
 /// How far a change has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum State {
+pub(super) enum ChangeState {
     /// It was begun, or is being taken back.
     Pending,
     Made,
-    /// It was made or taken back by halves, and is nobody's but the user's. The record is kept for the contents in it.
+    /// It was made or taken back by halves, and is nobody's but the user's. The record is kept for
+    /// the contents in it.
     Abandoned,
 }
 
 /// One place, before and after.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct StagedPathChange {
     pub(super) place: String,
-    pub(super) before: Held,
-    pub(super) after: Held,
+    pub(super) before: RecordedState,
+    pub(super) after: RecordedState,
 }
 
 /// What a place held.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub(super) enum Held {
+pub(super) enum RecordedState {
     Nothing,
     Directory {
         /// Those of what was there before.
@@ -80,141 +82,174 @@ pub(super) enum Held {
         digest: String,
         /// The rights of what was there before, and the name of the kept content.
         #[serde(skip_serializing_if = "Option::is_none")]
-        kept: Option<Kept>,
+        kept: Option<BackupCopy>,
     },
     Special,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct BackupCopy {
     pub(super) name: String,
     #[serde(flatten)]
-    pub(super) rights: Rights,
+    pub(super) rights: FileRights,
 }
 
-impl Record {
-    /// Copies what will be replaced or removed, and notes what is about to happen. All of it is durable before this returns.
-    pub(super) fn begin(folder: PathBuf, time: u64, tool: &str, root: &Dir, steps: &[Step]) -> io::Result<Self> {
+impl ChangeRecordFile {
+    /// Copies what will be replaced or removed, and notes what is about to happen. All of it is
+    /// durable before this returns.
+    pub(super) fn create(
+        folder: PathBuf,
+        time: u64,
+        tool: &str,
+        root: &Dir,
+        steps: &[StagedStep],
+    ) -> io::Result<Self> {
         use std::os::unix::fs::DirBuilderExt as _;
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
         let mut places = Vec::with_capacity(steps.len());
         for (number, step) in steps.iter().enumerate() {
-            let before = match &step.was {
-                Was::Nothing => Held::Nothing,
-                Was::Directory(stamp) => Held::Directory { mode: Some(stamp.rights.mode), owner: stamp.rights.owner },
-                Was::Link(to) => Held::Link { to: to.clone() },
-                Was::Special => Held::Special,
-                Was::File(stamp) => {
-                    let (mut file, _) = below::open(root, &step.place)?;
+            let before = match &step.original {
+                FileState::Absent => RecordedState::Nothing,
+                FileState::Directory(stamp) => RecordedState::Directory {
+                    mode: Some(stamp.rights.mode),
+                    owner: stamp.rights.owner,
+                },
+                FileState::Link(to) => RecordedState::Link { to: to.clone() },
+                FileState::Special => RecordedState::Special,
+                FileState::File(stamp) => {
+                    let (mut file, _) = rooted_fs::open(root, &step.path)?;
                     let name = number.to_string();
-                    let mut copy = private(&folder.join(&name))?;
+                    let mut copy = create_private(&folder.join(&name))?;
                     io::copy(&mut file, &mut copy)?;
                     copy.sync_all()?;
-                    let digest = digest(&mut File::open(folder.join(&name))?)?;
-                    Held::File { digest, kept: Some(Kept { name, rights: stamp.rights }) }
+                    let digest = file_digest(&mut File::open(folder.join(&name))?)?;
+                    RecordedState::File {
+                        digest,
+                        kept: Some(BackupCopy { name, rights: stamp.rights }),
+                    }
                 }
             };
-            let after = match &step.becomes {
-                Becomes::Nothing => Held::Nothing,
-                Becomes::Directory { .. } => Held::directory(),
-                Becomes::Link(to) => Held::Link { to: to.clone() },
-                Becomes::File { digest, .. } => Held::File { digest: digest.clone(), kept: None },
+            let after = match &step.target {
+                TargetState::Absent => RecordedState::Nothing,
+                TargetState::Directory { .. } => RecordedState::plain_directory(),
+                TargetState::Link(to) => RecordedState::Link { to: to.clone() },
+                TargetState::File { digest, .. } => {
+                    RecordedState::File { digest: digest.clone(), kept: None }
+                }
             };
-            places.push(Place { place: step.place.clone(), before, after });
+            places.push(StagedPathChange { place: step.path.clone(), before, after });
         }
-        let record = Self { folder, written: Written { version: VERSION, state: State::Pending, time, tool: tool.to_owned(), places } };
+        let record = Self {
+            directory: folder,
+            manifest: ChangeManifest {
+                version: FORMAT_VERSION,
+                state: ChangeState::Pending,
+                time,
+                tool: tool.to_owned(),
+                places,
+            },
+        };
         record.save()?;
         // The name of its folder too.
-        record.folder.parent().map_or(Ok(()), |history| File::open(history)?.sync_all())?;
+        record.directory.parent().map_or(Ok(()), |history| File::open(history)?.sync_all())?;
         Ok(record)
     }
 
     /// Reads one; an error if it is none of this version.
     pub(super) fn read(folder: PathBuf) -> io::Result<Self> {
-        let path = folder.join(NAME);
-        if path.metadata()?.len() > LARGEST {
+        let path = folder.join(FILE_NAME);
+        if path.metadata()?.len() > MAX_RECORD_SIZE {
             return Err(io::Error::from(io::ErrorKind::FileTooLarge));
         }
-        let written: Written = serde_json::from_slice(&std::fs::read(path)?)?;
-        if written.version != VERSION {
+        let written: ChangeManifest = serde_json::from_slice(&std::fs::read(path)?)?;
+        if written.version != FORMAT_VERSION {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
-                format!("it has the format {}, and this program knows {VERSION}", written.version),
+                format!(
+                    "it has the format {}, and this program knows {FORMAT_VERSION}",
+                    written.version
+                ),
             ));
         }
-        Ok(Self { folder, written })
+        Ok(Self { directory: folder, manifest: written })
     }
 
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
     }
 
-    pub(super) fn state(&self) -> State {
-        self.written.state
+    pub(super) fn state(&self) -> ChangeState {
+        self.manifest.state
     }
 
     /// Writes down how far the change has come.
-    pub(super) fn becomes(&mut self, state: State) -> io::Result<()> {
-        self.written.state = state;
+    pub(super) fn set_state(&mut self, state: ChangeState) -> io::Result<()> {
+        self.manifest.state = state;
         self.save()
     }
 
     /// Nobody asks for it any more.
-    pub(super) fn forget(&self) -> io::Result<()> {
-        std::fs::remove_dir_all(&self.folder)
+    pub(super) fn delete(&self) -> io::Result<()> {
+        std::fs::remove_dir_all(&self.directory)
     }
 
     /// Under which a new content waits beside its place.
     pub(super) fn temporary_name(&self, number: usize) -> String {
-        let id = self.folder.file_name().unwrap_or_default().to_string_lossy();
+        let id = self.directory.file_name().unwrap_or_default().to_string_lossy();
         format!(".cofferdam-{id}-{number}.tmp")
     }
 
     /// Places that hold something else than what the change left there.
     pub(super) fn changed_since(&self, root: &Dir) -> Vec<&str> {
-        let differs = |place: &&Place| !Held::look(root, &place.place).is_ok_and(|now| now.is_same(&place.after));
-        self.written.places.iter().filter(differs).map(|place| place.place.as_str()).collect()
+        let differs = |place: &&StagedPathChange| {
+            !RecordedState::read(root, &place.place)
+                .is_ok_and(|now| now.has_same_content(&place.after))
+        };
+        self.manifest.places.iter().filter(differs).map(|place| place.place.as_str()).collect()
     }
 
     /// Whether the old content of a place can still be had.
-    pub(super) fn kept(&self, held: &Held) -> io::Result<()> {
-        let Held::File { digest: expected, kept } = held else { return Ok(()) };
+    pub(super) fn check_backup(&self, held: &RecordedState) -> io::Result<()> {
+        let RecordedState::File { digest: expected, kept } = held else { return Ok(()) };
         let Some(kept) = kept else { return Err(io::Error::from(io::ErrorKind::NotFound)) };
-        let found = digest(&mut File::open(self.folder.join(&kept.name))?)?;
+        let found = file_digest(&mut File::open(self.directory.join(&kept.name))?)?;
         if found == *expected { Ok(()) } else { Err(io::Error::from(io::ErrorKind::InvalidData)) }
     }
 
     fn save(&self) -> io::Result<()> {
-        let new = self.folder.join("record.json.new");
-        let mut file = private(&new)?;
-        file.write_all(&serde_json::to_vec(&self.written)?)?;
+        let new = self.directory.join("record.json.new");
+        let mut file = create_private(&new)?;
+        file.write_all(&serde_json::to_vec(&self.manifest)?)?;
         file.sync_all()?;
-        std::fs::rename(new, self.folder.join(NAME))?;
-        File::open(&self.folder)?.sync_all()
+        std::fs::rename(new, self.directory.join(FILE_NAME))?;
+        File::open(&self.directory)?.sync_all()
     }
 }
 
-fn private(path: &Path) -> io::Result<File> {
+fn create_private(path: &Path) -> io::Result<File> {
     File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
-impl Held {
-    fn look(root: &Dir, place: &str) -> io::Result<Self> {
-        Self::of(root, place, &Was::look(root, place)?)
+impl RecordedState {
+    fn read(root: &Dir, place: &str) -> io::Result<Self> {
+        Self::from_file_state(root, place, &FileState::read(root, place)?)
     }
 
-    pub(super) fn of(root: &Dir, place: &str, was: &Was) -> io::Result<Self> {
+    pub(super) fn from_file_state(root: &Dir, place: &str, was: &FileState) -> io::Result<Self> {
         Ok(match was {
-            Was::Nothing => Self::Nothing,
-            Was::Directory(_) => Self::directory(),
-            Was::Link(to) => Self::Link { to: to.clone() },
-            Was::Special => Self::Special,
-            Was::File(_) => Self::File { digest: digest(&mut below::open(root, place)?.0)?, kept: None },
+            FileState::Absent => Self::Nothing,
+            FileState::Directory(_) => Self::plain_directory(),
+            FileState::Link(to) => Self::Link { to: to.clone() },
+            FileState::Special => Self::Special,
+            FileState::File(_) => Self::File {
+                digest: file_digest(&mut rooted_fs::open(root, place)?.0)?,
+                kept: None,
+            },
         })
     }
 
     /// What is kept of it does not count.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
+    pub(super) fn has_same_content(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File { digest: one, .. }, Self::File { digest: other, .. }) => one == other,
             (Self::Directory { .. }, Self::Directory { .. }) => true,
@@ -227,14 +262,14 @@ impl Held {
     }
 
     /// One of which nothing more is known.
-    fn directory() -> Self {
+    fn plain_directory() -> Self {
         Self::Directory { mode: None, owner: None }
     }
 
     /// Those of a directory that was there before.
-    pub(super) fn rights_of_directory(&self) -> Option<Rights> {
+    pub(super) fn directory_rights(&self) -> Option<FileRights> {
         match self {
-            Self::Directory { mode, owner } => mode.map(|mode| Rights { mode, owner: *owner }),
+            Self::Directory { mode, owner } => mode.map(|mode| FileRights { mode, owner: *owner }),
             Self::Nothing | Self::Link { .. } | Self::File { .. } | Self::Special => None,
         }
     }

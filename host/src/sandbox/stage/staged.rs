@@ -9,51 +9,51 @@ use cap_std::fs::Dir;
 use sha2::{Digest as _, Sha256};
 
 use super::commit::{self, CommitError};
-use super::describe::Describer;
-use super::folder::Folder;
-use super::rights::Rights;
-use super::was::Was;
-use super::{Aside, History, LARGEST_FILE, MOST_BYTES, Stage};
-use crate::policy::{Changes, Effect, Permit};
-use crate::sandbox::below;
+use super::describe::ChangeDescriber;
+use super::file_state::FileState;
+use super::rights::FileRights;
+use super::stage_dir::StageDirectory;
+use super::{MAX_FILE_SIZE, MAX_STAGED_BYTES, Overlay, StagedState, UndoHistory};
+use crate::policy::{ChangeSet, Effect, Permit};
 use crate::sandbox::digest::hex;
-use crate::sandbox::version::Version;
+use crate::sandbox::file_version::FileVersion;
+use crate::sandbox::rooted_fs;
 use crate::sandbox::workspace::Workspace;
 
 /// Changes that are ready to be made, and have not been.
 #[derive(Debug)]
 pub struct Staged {
     workspace: Arc<Workspace>,
-    changes: Changes,
-    steps: Vec<Step>,
+    changes: ChangeSet,
+    steps: Vec<StagedStep>,
     /// Holds the new contents; removed with this.
-    _folder: Option<Folder>,
+    _directory: Option<StageDirectory>,
 }
 
 /// A place that was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
+pub struct AppliedChange {
     /// In the workspace.
-    pub place: String,
+    pub path: String,
     /// Which version of a file is there now, if it is a file.
-    pub version: Option<Version>,
+    pub version: Option<FileVersion>,
 }
 
 /// One place, before and after.
 #[derive(Debug)]
-pub(super) struct Step {
-    pub(super) place: String,
-    pub(super) was: Was,
-    pub(super) becomes: Becomes,
+pub(super) struct StagedStep {
+    pub(super) path: String,
+    pub(super) original: FileState,
+    pub(super) target: TargetState,
 }
 
 /// What a place is to hold.
 #[derive(Debug)]
-pub(super) enum Becomes {
-    Nothing,
+pub(super) enum TargetState {
+    Absent,
     Directory {
         /// `None`: as the system makes new directories.
-        rights: Option<Rights>,
+        rights: Option<FileRights>,
     },
     Link(String),
     File {
@@ -61,24 +61,25 @@ pub(super) enum Becomes {
         data: PathBuf,
         digest: String,
         /// `None`: as the system makes new files.
-        rights: Option<Rights>,
+        rights: Option<FileRights>,
     },
 }
 
 /// What a call wrote cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::sandbox) enum StageError {
-    #[error("it wrote more than {} MiB; nothing was changed", MOST_BYTES >> 20)]
+    #[error("it wrote more than {} MiB; nothing was changed", MAX_STAGED_BYTES >> 20)]
     TooMuch,
-    #[error("'{place}' would hold more than {} MiB; nothing was changed", LARGEST_FILE >> 20)]
-    TooLarge { place: String },
+    #[error("'{path}' would hold more than {} MiB; nothing was changed", MAX_FILE_SIZE >> 20)]
+    TooLarge { path: String },
     #[error("its link '{0}' leads out of the workspace; nothing was changed")]
-    LeadsOut(String),
+    LinkOutsideWorkspace(String),
     #[error(
-        "it replaced or removed more than {} MiB, which could not be kept to be had back; nothing was changed. Do it in several calls, or have the user do it",
-        MOST_BYTES >> 20
+        "it replaced or removed more than {} MiB, which could not be kept to be had back; nothing \
+            was changed. Do it in several calls, or have the user do it",
+        MAX_STAGED_BYTES >> 20
     )]
-    TooMuchGone,
+    TooMuchRemoved,
     #[error("it was stopped while what it wrote was compared; nothing was changed")]
     Stopped,
     #[error("what it wrote cannot be read again, and nothing was changed: {0}")]
@@ -87,24 +88,36 @@ pub(in crate::sandbox) enum StageError {
 
 impl Staged {
     /// What would change. Empty if the call left everything as it was.
-    pub fn changes(&self) -> &Changes {
+    pub fn changes(&self) -> &ChangeSet {
         &self.changes
     }
 
     /// The files that would be changed, replaced or removed, each as the call has met it.
-    pub fn replaced(&self) -> impl Iterator<Item = (&str, &Version)> {
-        self.steps.iter().filter_map(|step| match &step.was {
-            Was::File(stamp) => Some((step.place.as_str(), &stamp.version)),
-            Was::Nothing | Was::Directory(..) | Was::Link(_) | Was::Special => None,
+    pub fn replaced_files(&self) -> impl Iterator<Item = (&str, &FileVersion)> {
+        self.steps.iter().filter_map(|step| match &step.original {
+            FileState::File(stamp) => Some((step.path.as_str(), &stamp.version)),
+            FileState::Absent
+            | FileState::Directory(..)
+            | FileState::Link(_)
+            | FileState::Special => None,
         })
     }
 
-    /// Makes the changes, all or none, and tells what each place holds then. What was there is kept in the history, under the
-    /// name of the tool.
-    pub fn commit(self, permit: Permit, tool: &str, history: Option<&History>) -> Result<Vec<Made>, CommitError> {
+    /// Makes the changes, all or none, and tells what each place holds then. What was there is kept
+    /// in the history, under the name of the tool.
+    pub fn commit(
+        self,
+        permit: Permit,
+        tool: &str,
+        history: Option<&UndoHistory>,
+    ) -> Result<Vec<AppliedChange>, CommitError> {
         match permit.into_effect() {
             Effect::Write { changes, .. } if changes == self.changes => {}
-            Effect::Write { .. } | Effect::Command { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. } => {
+            Effect::Write { .. }
+            | Effect::Command { .. }
+            | Effect::Fetch { .. }
+            | Effect::Confirmed
+            | Effect::Plan { .. } => {
                 return Err(CommitError::NotPermitted);
             }
         }
@@ -112,10 +125,14 @@ impl Staged {
     }
 }
 
-impl Stage {
+impl Overlay {
     /// Compares what was written with what is there, unless nobody waits for that any more.
-    pub(in crate::sandbox) fn finish(self, workspace: &Arc<Workspace>, is_over: &dyn Fn() -> bool) -> Result<Staged, StageError> {
-        let Self { folder, aside, mut met, .. } = self;
+    pub(in crate::sandbox) fn finish(
+        self,
+        workspace: &Arc<Workspace>,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<Staged, StageError> {
+        let Self { directory: folder, changes: aside, originals: mut met, .. } = self;
         let root = workspace.dir();
         let mut steps = Vec::with_capacity(aside.len());
         let mut moved = Vec::new();
@@ -126,70 +143,86 @@ impl Stage {
             }
             let was = match met.remove(&place) {
                 Some(was) => was,
-                None => Was::look(root, &place)?,
+                None => FileState::read(root, &place)?,
             };
             let becomes = match aside {
-                Aside::Gone => Becomes::Nothing,
-                Aside::Directory { rights, .. } => Becomes::Directory { rights },
-                Aside::Link(target) => Becomes::Link(target),
-                Aside::File(file) => {
+                StagedState::Removed => TargetState::Absent,
+                StagedState::Directory { rights, .. } => TargetState::Directory { rights },
+                StagedState::Link(target) => TargetState::Link(target),
+                StagedState::File(file) => {
                     let size = file.data.metadata()?.len();
                     total = total.saturating_add(size);
-                    if size > LARGEST_FILE {
-                        return Err(StageError::TooLarge { place });
+                    if size > MAX_FILE_SIZE {
+                        return Err(StageError::TooLarge { path: place });
                     }
-                    if total > MOST_BYTES {
+                    if total > MAX_STAGED_BYTES {
                         return Err(StageError::TooMuch);
                     }
-                    let digest = digest(&mut File::open(&file.data)?)?;
-                    if let Some(from) = file.from.filter(|from| *from != place) {
+                    let digest = file_digest(&mut File::open(&file.data)?)?;
+                    if let Some(from) = file.moved_from.filter(|from| *from != place) {
                         moved.push((place.clone(), from));
                     }
-                    // A guest cannot mean a change of permissions: whoever takes a file's place gets its.
+                    // A guest cannot mean a change of permissions: whoever takes a file's place
+                    // gets its.
                     let rights = match &was {
-                        Was::File(stamp) => Some(stamp.rights),
-                        Was::Nothing | Was::Directory(..) | Was::Link(_) | Was::Special => file.rights,
+                        FileState::File(stamp) => Some(stamp.rights),
+                        FileState::Absent
+                        | FileState::Directory(..)
+                        | FileState::Link(_)
+                        | FileState::Special => file.rights,
                     };
-                    Becomes::File { data: file.data, digest, rights }
+                    TargetState::File { data: file.data, digest, rights }
                 }
             };
-            steps.push(Step { place, was, becomes });
+            steps.push(StagedStep { path: place, original: was, target: becomes });
         }
         let mut unchanged = Vec::new();
         for step in &steps {
             if is_over() {
                 return Err(StageError::Stopped);
             }
-            unchanged.push(step.is_nothing(root)?);
+            unchanged.push(step.is_noop(root)?);
         }
         let mut unchanged = unchanged.into_iter();
         steps.retain(|_| !unchanged.next().unwrap_or_default());
-        let gone = steps.iter().map(|step| if let Was::File(stamp) = &step.was { stamp.size } else { 0 });
-        if gone.fold(0u64, u64::saturating_add) > MOST_BYTES {
-            return Err(StageError::TooMuchGone);
+        let gone = steps
+            .iter()
+            .map(|step| if let FileState::File(stamp) = &step.original { stamp.size } else { 0 });
+        if gone.fold(0u64, u64::saturating_add) > MAX_STAGED_BYTES {
+            return Err(StageError::TooMuchRemoved);
         }
-        let changes = Describer::new(root, &steps, &moved).changes(is_over)?;
-        Ok(Staged { workspace: Arc::clone(workspace), changes, steps, _folder: folder })
+        let changes = ChangeDescriber::new(root, &steps, &moved).changes(is_over)?;
+        Ok(Staged { workspace: Arc::clone(workspace), changes, steps, _directory: folder })
     }
 }
 
-impl Step {
+impl StagedStep {
     /// Whether the place holds already what it is to hold.
-    fn is_nothing(&self, root: &Dir) -> io::Result<bool> {
-        Ok(match (&self.was, &self.becomes) {
-            (Was::Nothing, Becomes::Nothing) | (Was::Directory(..), Becomes::Directory { .. }) => true,
-            (Was::Link(old), Becomes::Link(new)) => old == new,
-            (Was::File(stamp), Becomes::File { data, digest: new, .. }) => {
+    fn is_noop(&self, root: &Dir) -> io::Result<bool> {
+        Ok(match (&self.original, &self.target) {
+            (FileState::Absent, TargetState::Absent)
+            | (FileState::Directory(..), TargetState::Directory { .. }) => true,
+            (FileState::Link(old), TargetState::Link(new)) => old == new,
+            (FileState::File(stamp), TargetState::File { data, digest: new, .. }) => {
                 stamp.size == data.metadata()?.len()
-                    && below::open(root, &self.place).is_ok_and(|(mut file, _)| digest(&mut file).is_ok_and(|old| old == *new))
+                    && rooted_fs::open(root, &self.path).is_ok_and(|(mut file, _)| {
+                        file_digest(&mut file).is_ok_and(|old| old == *new)
+                    })
             }
-            (Was::Nothing | Was::File(_) | Was::Directory(..) | Was::Link(_) | Was::Special, _) => false,
+            (
+                FileState::Absent
+                | FileState::File(_)
+                | FileState::Directory(..)
+                | FileState::Link(_)
+                | FileState::Special,
+                _,
+            ) => false,
         })
     }
 }
 
 /// Of a whole file, a piece at a time.
-pub(super) fn digest(file: &mut impl io::Read) -> io::Result<String> {
+pub(super) fn file_digest(file: &mut impl io::Read) -> io::Result<String> {
     let mut sum = Sha256::new();
     let mut piece = vec![0; 64 << 10];
     loop {
@@ -209,7 +242,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));
         let written = || {
-            let mut stage = Stage::default();
+            let mut stage = Overlay::default();
             stage.create(workspace.dir(), "a").expect("there is room");
             stage
         };
@@ -217,8 +250,14 @@ mod tests {
         for steps in 0..3 {
             asked.set(0);
             let is_over = || asked.replace(asked.get() + 1) == steps;
-            assert!(matches!(written().finish(&workspace, &is_over), Err(StageError::Stopped)), "{steps}");
+            assert!(
+                matches!(written().finish(&workspace, &is_over), Err(StageError::Stopped)),
+                "{steps}"
+            );
         }
-        assert_eq!(written().finish(&workspace, &|| false).expect("it is compared").changes().len(), 1);
+        assert_eq!(
+            written().finish(&workspace, &|| false).expect("it is compared").changes().len(),
+            1
+        );
     }
 }

@@ -1,8 +1,8 @@
-//! Walks through the workspace. They read ahead on threads of their own, so that the host reads while the guest searches;
-//! the channels between them are short, which bounds the memory.
+//! Walks through the workspace. They read ahead on threads of their own, so that the host reads
+//! while the guest searches; the channels between them are short, which bounds the memory.
 
-mod files;
 mod options;
+mod read_ahead;
 mod rules;
 mod tree;
 
@@ -12,144 +12,178 @@ use std::time::UNIX_EPOCH;
 
 use tokio::sync::mpsc;
 
-use super::below::Kind;
-use super::bindings::cofferdam::plugin::workspace::{Batch, Entry, EntryKind, WalkOptions, WorkspaceError};
-use super::files::{Refusals, Touched};
+use super::bindings::cofferdam::plugin::workspace::{
+    Batch, Entry, EntryKind, WalkOptions, WorkspaceError,
+};
+use super::files::{FileRefusalLog, TouchedPaths};
+use super::rooted_fs::FileKind;
 use super::workspace::Workspace;
 use crate::policy::Denial;
-use options::{Plan, Stop};
-use tree::{Looks, Tree};
+use options::{WalkPlan, WalkStop};
+use tree::{PathLookups, TreeWalk};
 
 /// The contract's 16 open walks.
-const MOST_WALKS: usize = 16;
+const MAX_WALKS: usize = 16;
 /// The contract's 4096 entries at once.
-const MOST_ENTRIES: usize = 4096;
+const MAX_ENTRIES: usize = 4096;
 /// The contract's 100 lines.
-const MOST_PROBLEMS: usize = 100;
+const MAX_PROBLEMS: usize = 100;
 
 /// The walks of one call.
 #[derive(Default)]
-pub(super) struct Walks {
-    open: BTreeMap<u32, Walk>,
-    next: u32,
+pub(super) struct CallWalks {
+    walks: BTreeMap<u32, OpenTreeWalk>,
+    next_id: u32,
 }
 
-struct Walk {
-    stage: Stage,
-    problems: Problems,
-    stop: Stop,
+struct OpenTreeWalk {
+    stage: WalkStage,
+    problems: WalkProblems,
+    stop: WalkStop,
 }
 
-impl Drop for Walk {
+impl Drop for OpenTreeWalk {
     fn drop(&mut self) {
-        self.stop.end();
+        self.stop.stop();
     }
 }
 
 /// What the guest reads from a walk is settled by its first question.
-enum Stage {
-    Planned(Box<Plan>),
+enum WalkStage {
+    Planned(Box<WalkPlan>),
     Entries(mpsc::Receiver<Vec<Entry>>, Vec<Entry>),
-    Files(files::Ahead),
-    Over,
+    Files(read_ahead::ReadAhead),
+    Finished,
 }
 
 /// What could not be read, shared with the thread that reads.
 #[derive(Clone, Default)]
-struct Problems {
+struct WalkProblems {
     lines: Arc<Mutex<Vec<String>>>,
     /// Of the whole call.
-    refusals: Refusals,
+    refusals: FileRefusalLog,
 }
 
-impl Problems {
+impl WalkProblems {
     fn add(&self, problem: impl FnOnce() -> String) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() < MOST_PROBLEMS {
+        if lines.len() < MAX_PROBLEMS {
             lines.push(problem());
         }
     }
 
-    fn refuse(&self, denial: &Denial) {
+    fn add_denial(&self, denial: &Denial) {
         self.add(|| denial.to_string());
         self.refusals.add(denial);
     }
 
     /// In an order that does not depend on which thread was faster.
-    fn lines(&self) -> Vec<String> {
+    fn sorted_lines(&self) -> Vec<String> {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone();
         lines.sort_unstable();
         lines
     }
 }
 
-impl Walks {
+impl CallWalks {
     pub(super) fn open(
         &mut self,
         workspace: &Arc<Workspace>,
         options: WalkOptions,
-        (touched, refusals): (&mut Touched, Refusals),
+        (touched, refusals): (&mut TouchedPaths, FileRefusalLog),
     ) -> Result<u32, WorkspaceError> {
-        if self.open.len() >= MOST_WALKS {
-            return Err(WorkspaceError::InvalidWalk(format!("{MOST_WALKS} walks are open already; close one")));
+        if self.walks.len() >= MAX_WALKS {
+            return Err(WorkspaceError::InvalidWalk(format!(
+                "{MAX_WALKS} walks are open already; close one"
+            )));
         }
-        let plan = Plan::new(workspace, options)?;
-        touched.walked(&plan.place);
-        let number = self.next;
-        self.next = self.next.wrapping_add(1);
+        let plan = WalkPlan::new(workspace, options)?;
+        touched.record_walked(&plan.root);
+        let number = self.next_id;
+        self.next_id = self.next_id.wrapping_add(1);
         let stop = plan.stop.clone();
-        self.open
-            .insert(number, Walk { stage: Stage::Planned(Box::new(plan)), problems: Problems { refusals, ..Problems::default() }, stop });
+        self.walks.insert(
+            number,
+            OpenTreeWalk {
+                stage: WalkStage::Planned(Box::new(plan)),
+                problems: WalkProblems { refusals, ..WalkProblems::default() },
+                stop,
+            },
+        );
         Ok(number)
     }
 
     pub(super) fn close(&mut self, walk: u32) {
         // Its threads end at their next step.
-        self.open.remove(&walk);
+        self.walks.remove(&walk);
     }
 
     pub(super) fn problems(&mut self, walk: u32) -> Result<Vec<String>, WorkspaceError> {
-        Ok(self.find(walk)?.problems.lines())
+        Ok(self.find(walk)?.problems.sorted_lines())
     }
 
-    pub(super) async fn next_entries(&mut self, walk: u32, limit: u32) -> Result<Vec<Entry>, WorkspaceError> {
-        let limit = usize::try_from(limit).unwrap_or(MOST_ENTRIES).clamp(1, MOST_ENTRIES);
+    pub(super) async fn next_entries(
+        &mut self,
+        walk: u32,
+        limit: u32,
+    ) -> Result<Vec<Entry>, WorkspaceError> {
+        let limit = usize::try_from(limit).unwrap_or(MAX_ENTRIES).clamp(1, MAX_ENTRIES);
         let walk = self.find(walk)?;
-        if let Stage::Planned(_) = walk.stage {
-            let Stage::Planned(plan) = std::mem::replace(&mut walk.stage, Stage::Over) else { return Ok(Vec::new()) };
+        if let WalkStage::Planned(_) = walk.stage {
+            let WalkStage::Planned(plan) = std::mem::replace(&mut walk.stage, WalkStage::Finished)
+            else {
+                return Ok(Vec::new());
+            };
             let (sender, receiver) = mpsc::channel(2);
             let problems = walk.problems.clone();
-            spawn("walk-entries", move || list(&plan, &problems, &sender))?;
-            walk.stage = Stage::Entries(receiver, Vec::new());
+            spawn_thread("walk-entries", move || list_entries(&plan, &problems, &sender))?;
+            walk.stage = WalkStage::Entries(receiver, Vec::new());
         }
         match &mut walk.stage {
-            Stage::Entries(receiver, rest) => {
+            WalkStage::Entries(receiver, rest) => {
                 if rest.is_empty() {
                     *rest = receiver.recv().await.unwrap_or_default();
                 }
                 let after = rest.split_off(limit.min(rest.len()));
                 Ok(std::mem::replace(rest, after))
             }
-            Stage::Files(_) => Err(WorkspaceError::InvalidWalk("this walk hands out files, not entries".into())),
-            Stage::Planned(_) | Stage::Over => Ok(Vec::new()),
+            WalkStage::Files(_) => {
+                Err(WorkspaceError::InvalidWalk("this walk hands out files, not entries".into()))
+            }
+            WalkStage::Planned(_) | WalkStage::Finished => Ok(Vec::new()),
         }
     }
 
-    pub(super) async fn next_files(&mut self, walk: u32, max_bytes: u32) -> Result<Batch, WorkspaceError> {
+    pub(super) async fn next_files(
+        &mut self,
+        walk: u32,
+        max_bytes: u32,
+    ) -> Result<Batch, WorkspaceError> {
         let walk = self.find(walk)?;
-        if let Stage::Planned(_) = walk.stage {
-            let Stage::Planned(plan) = std::mem::replace(&mut walk.stage, Stage::Over) else { return Ok(empty_batch()) };
-            walk.stage = Stage::Files(files::Ahead::start(*plan, max_bytes, walk.problems.clone())?);
+        if let WalkStage::Planned(_) = walk.stage {
+            let WalkStage::Planned(plan) = std::mem::replace(&mut walk.stage, WalkStage::Finished)
+            else {
+                return Ok(empty_batch());
+            };
+            walk.stage = WalkStage::Files(read_ahead::ReadAhead::start(
+                *plan,
+                max_bytes,
+                walk.problems.clone(),
+            )?);
         }
         match &mut walk.stage {
-            Stage::Files(ahead) => Ok(ahead.next().await.unwrap_or_else(empty_batch)),
-            Stage::Entries(..) => Err(WorkspaceError::InvalidWalk("this walk hands out entries, not files".into())),
-            Stage::Planned(_) | Stage::Over => Ok(empty_batch()),
+            WalkStage::Files(ahead) => Ok(ahead.next().await.unwrap_or_else(empty_batch)),
+            WalkStage::Entries(..) => {
+                Err(WorkspaceError::InvalidWalk("this walk hands out entries, not files".into()))
+            }
+            WalkStage::Planned(_) | WalkStage::Finished => Ok(empty_batch()),
         }
     }
 
-    fn find(&mut self, walk: u32) -> Result<&mut Walk, WorkspaceError> {
-        self.open.get_mut(&walk).ok_or_else(|| WorkspaceError::InvalidWalk(format!("there is no open walk {walk}")))
+    fn find(&mut self, walk: u32) -> Result<&mut OpenTreeWalk, WorkspaceError> {
+        self.walks
+            .get_mut(&walk)
+            .ok_or_else(|| WorkspaceError::InvalidWalk(format!("there is no open walk {walk}")))
     }
 }
 
@@ -157,7 +191,7 @@ fn empty_batch() -> Batch {
     Batch { pieces: Vec::new(), data: Vec::new() }
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), WorkspaceError> {
+fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), WorkspaceError> {
     std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(work)
@@ -165,22 +199,31 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Workspa
         .map_err(|error| WorkspaceError::Failed(format!("no thread for the walk: {error}")))
 }
 
-fn list(plan: &Plan, problems: &Problems, sender: &mpsc::Sender<Vec<Entry>>) {
+fn list_entries(plan: &WalkPlan, problems: &WalkProblems, sender: &mpsc::Sender<Vec<Entry>>) {
     let mut batch = Vec::new();
-    let mut looks = Looks::default();
-    for found in Tree::new(plan, problems) {
-        let metadata = looks.at(plan.workspace.dir(), &found.path).ok();
+    let mut looks = PathLookups::default();
+    for found in TreeWalk::new(plan, problems) {
+        let metadata = looks.metadata(plan.workspace.dir(), &found.path).ok();
         let size = metadata.as_ref().filter(|m| m.is_file()).map_or(0, cap_std::fs::Metadata::len);
-        let modified = metadata.and_then(|m| m.modified().ok()).and_then(|time| time.into_std().duration_since(UNIX_EPOCH).ok());
+        let modified = metadata
+            .and_then(|m| m.modified().ok())
+            .and_then(|time| time.into_std().duration_since(UNIX_EPOCH).ok());
         let kind = match found.kind {
-            Kind::File => EntryKind::File,
-            Kind::Directory => EntryKind::Directory,
-            Kind::Link => EntryKind::Symlink,
-            Kind::Special => EntryKind::Other,
+            FileKind::File => EntryKind::File,
+            FileKind::Directory => EntryKind::Directory,
+            FileKind::Link => EntryKind::Symlink,
+            FileKind::Special => EntryKind::Other,
         };
         #[expect(clippy::cast_precision_loss, reason = "exact up to 8 PiB")]
-        batch.push(Entry { path: found.path, kind, size: size as f64, modified: modified.map_or(0.0, |d| d.as_secs_f64()) });
-        if batch.len() >= MOST_ENTRIES / 4 && sender.blocking_send(std::mem::take(&mut batch)).is_err() {
+        batch.push(Entry {
+            path: found.path,
+            kind,
+            size: size as f64,
+            modified: modified.map_or(0.0, |d| d.as_secs_f64()),
+        });
+        if batch.len() >= MAX_ENTRIES / 4
+            && sender.blocking_send(std::mem::take(&mut batch)).is_err()
+        {
             return;
         }
     }

@@ -8,129 +8,158 @@ use ignore::overrides::{Override, OverrideBuilder};
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::sandbox::bindings::cofferdam::plugin::workspace::{WalkOptions, WorkspaceError};
-use crate::sandbox::files::{Problem, View};
+use crate::sandbox::files::{FileRefusal, WorkspaceFilesView};
 use crate::sandbox::workspace::{Workspace, denied, path_denied};
 
 /// The contract's 256 globs.
-const MOST_GLOBS: usize = 256;
+const MAX_GLOBS: usize = 256;
 /// The contract's 64 strings of 4 KiB in all.
-const MOST_REQUIRED: usize = 64;
-const REQUIRED_BYTES: usize = 4 << 10;
+const MAX_REQUIRED: usize = 64;
+const MAX_REQUIRED_BYTES: usize = 4 << 10;
 
 /// Linux's `PATH_MAX`.
-const LONGEST_GLOB: usize = 4096;
-/// Each may open a group within the one before, and whoever reads a glob goes down into each of them on its stack.
-const MOST_BRACES: usize = 64;
+const MAX_GLOB_LEN: usize = 4096;
+/// Each may open a group within the one before, and whoever reads a glob goes down into each of
+/// them on its stack.
+const MAX_BRACES: usize = 64;
 
 /// Whether a glob of a stranger can be given to the crate that reads it.
-pub(super) fn is_simple(glob: &str) -> bool {
-    glob.len() <= LONGEST_GLOB && glob.bytes().filter(|byte| *byte == b'{').count() <= MOST_BRACES
+pub(super) fn is_safe_glob(glob: &str) -> bool {
+    glob.len() <= MAX_GLOB_LEN && glob.bytes().filter(|byte| *byte == b'{').count() <= MAX_BRACES
 }
 
 /// Never visited, by the contract.
-pub(super) const GIT: &str = ".git";
+pub(super) const GIT_DIR: &str = ".git";
 
 /// What a walk will visit.
-pub(super) struct Plan {
+pub(super) struct WalkPlan {
     pub(super) workspace: Arc<Workspace>,
     /// Where it begins.
-    pub(super) place: String,
+    pub(super) root: String,
     /// How deep it goes.
     pub(super) max_depth: usize,
     /// Whether it visits what begins with a dot.
-    pub(super) hidden: bool,
+    pub(super) include_hidden: bool,
     pub(super) respect_ignore: bool,
     pub(super) globs: Override,
     pub(super) required: Option<Regex>,
-    pub(super) stop: Stop,
+    pub(super) stop: WalkStop,
 }
 
 /// Tells the threads of a walk that nobody waits for them any more.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stop(Arc<AtomicBool>);
+pub(super) struct WalkStop(Arc<AtomicBool>);
 
-impl Stop {
-    pub(super) fn is_over(&self) -> bool {
+impl WalkStop {
+    pub(super) fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub(super) fn end(&self) {
+    pub(super) fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-impl Plan {
-    pub(super) fn new(workspace: &Arc<Workspace>, options: WalkOptions) -> Result<Self, WorkspaceError> {
-        let root = workspace.parse(&options.root).map_err(|problem| denied(path_denied(&problem)))?;
-        // To where it really is: what is hidden and protected is so by its place, and a link that leads out is an error here.
-        let place = match View::new(Arc::clone(workspace), None).place(root.for_open()) {
+impl WalkPlan {
+    pub(super) fn new(
+        workspace: &Arc<Workspace>,
+        options: WalkOptions,
+    ) -> Result<Self, WorkspaceError> {
+        let root =
+            workspace.parse(&options.root).map_err(|problem| denied(path_denied(&problem)))?;
+        // To where it really is: what is hidden and protected is so by its place, and a link that
+        // leads out is an error here.
+        let place = match WorkspaceFilesView::new(Arc::clone(workspace), None)
+            .resolve_existing(root.as_fs_path())
+        {
             Ok(Some(place)) => place,
             Ok(None) => return Err(WorkspaceError::NotFound(format!("{root}: there is nothing"))),
-            Err(Problem::Denied(_, denial)) => return Err(denied(denial)),
-            Err(Problem::Io(error)) => return Err(WorkspaceError::NotFound(format!("{root}: {error}"))),
-            Err(Problem::Code(code)) => return Err(WorkspaceError::NotFound(format!("{root}: {code}"))),
+            Err(FileRefusal::Denied(_, denial)) => return Err(denied(denial)),
+            Err(FileRefusal::Io(error)) => {
+                return Err(WorkspaceError::NotFound(format!("{root}: {error}")));
+            }
+            Err(FileRefusal::Code(code)) => {
+                return Err(WorkspaceError::NotFound(format!("{root}: {code}")));
+            }
         };
-        if [root.as_str(), &place].iter().any(|path| path.split('/').any(|part| part == GIT)) {
-            return Err(WorkspaceError::Failed(format!("{root}: walks never visit {GIT}")));
+        if [root.as_str(), &place].iter().any(|path| path.split('/').any(|part| part == GIT_DIR)) {
+            return Err(WorkspaceError::Failed(format!("{root}: walks never visit {GIT_DIR}")));
         }
         Ok(Self {
             workspace: Arc::clone(workspace),
-            place,
-            max_depth: options.max_depth.and_then(|depth| usize::try_from(depth).ok()).unwrap_or(usize::MAX),
-            hidden: options.hidden,
+            root: place,
+            max_depth: options
+                .max_depth
+                .and_then(|depth| usize::try_from(depth).ok())
+                .unwrap_or(usize::MAX),
+            include_hidden: options.hidden,
             respect_ignore: options.respect_ignore,
-            globs: overrides(workspace.root(), &options.globs)?,
-            required: required(&options.required, options.required_ignore_case)?,
-            stop: Stop::default(),
+            globs: build_overrides(workspace.root(), &options.globs)?,
+            required: build_required(&options.required, options.required_ignore_case)?,
+            stop: WalkStop::default(),
         })
     }
 }
 
 /// A place as the globs and the rules see it.
-pub(super) fn path(workspace: &Workspace, place: &str) -> PathBuf {
+pub(super) fn absolute_path(workspace: &Workspace, place: &str) -> PathBuf {
     if place.is_empty() { workspace.root().to_owned() } else { workspace.root().join(place) }
 }
 
-fn overrides(root: &Path, globs: &[String]) -> Result<Override, WorkspaceError> {
-    if globs.len() > MOST_GLOBS {
-        return Err(WorkspaceError::InvalidGlob(format!("{} globs; at most {MOST_GLOBS}", globs.len())));
+fn build_overrides(root: &Path, globs: &[String]) -> Result<Override, WorkspaceError> {
+    if globs.len() > MAX_GLOBS {
+        return Err(WorkspaceError::InvalidGlob(format!(
+            "{} globs; at most {MAX_GLOBS}",
+            globs.len()
+        )));
     }
     let mut builder = OverrideBuilder::new(root);
     for glob in globs {
         if glob.strip_prefix('!').unwrap_or(glob).trim().is_empty() {
             return Err(WorkspaceError::InvalidGlob(format!("'{glob}': it is empty")));
         }
-        if !is_simple(glob) {
-            let most = format!("at most {LONGEST_GLOB} bytes and {MOST_BRACES} braces");
-            return Err(WorkspaceError::InvalidGlob(format!("'{}…': {most}", glob.chars().take(40).collect::<String>())));
+        if !is_safe_glob(glob) {
+            let most = format!("at most {MAX_GLOB_LEN} bytes and {MAX_BRACES} braces");
+            return Err(WorkspaceError::InvalidGlob(format!(
+                "'{}…': {most}",
+                glob.chars().take(40).collect::<String>()
+            )));
         }
-        // In a file of ignore rules this would be a comment; as the only glob it would let every file through.
+        // In a file of ignore rules this would be a comment; as the only glob it would let every
+        // file through.
         let escape = if glob.starts_with('#') { "\\" } else { "" };
-        builder.add(&format!("{escape}{glob}")).map_err(|error| WorkspaceError::InvalidGlob(format!("'{glob}': {error}")))?;
+        builder
+            .add(&format!("{escape}{glob}"))
+            .map_err(|error| WorkspaceError::InvalidGlob(format!("'{glob}': {error}")))?;
     }
     builder.build().map_err(|error| WorkspaceError::InvalidGlob(error.to_string()))
 }
 
-/// One expression for all required strings: the regex engine picks the fastest native search for them.
-fn required(strings: &[Vec<u8>], ignore_case: bool) -> Result<Option<Regex>, WorkspaceError> {
+/// One expression for all required strings: the regex engine picks the fastest native search for
+/// them.
+fn build_required(strings: &[Vec<u8>], ignore_case: bool) -> Result<Option<Regex>, WorkspaceError> {
     let bytes: usize = strings.iter().map(Vec::len).sum();
-    if strings.len() > MOST_REQUIRED || bytes > REQUIRED_BYTES {
-        return Err(WorkspaceError::Failed(format!("'required' takes {MOST_REQUIRED} strings of {REQUIRED_BYTES} bytes in all")));
+    if strings.len() > MAX_REQUIRED || bytes > MAX_REQUIRED_BYTES {
+        return Err(WorkspaceError::Failed(format!(
+            "'required' takes {MAX_REQUIRED} strings of {MAX_REQUIRED_BYTES} bytes in all"
+        )));
     }
     if strings.is_empty() || strings.iter().any(Vec::is_empty) {
         return Ok(None);
     }
-    let pattern = strings.iter().map(|string| escape(string)).collect::<Vec<_>>().join("|");
+    let pattern = strings.iter().map(|string| escape_bytes(string)).collect::<Vec<_>>().join("|");
     RegexBuilder::new(&pattern)
         .unicode(false)
         .case_insensitive(ignore_case)
         .build()
         .map(Some)
-        .map_err(|error| WorkspaceError::Failed(format!("'required' cannot be searched for: {error}")))
+        .map_err(|error| {
+            WorkspaceError::Failed(format!("'required' cannot be searched for: {error}"))
+        })
 }
 
 /// Each byte by its number, which has no special meaning in any place.
-fn escape(bytes: &[u8]) -> String {
+fn escape_bytes(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "\\x{byte:02x}");
@@ -146,8 +175,9 @@ mod tests {
     fn a_glob_is_never_a_comment_and_never_nothing() {
         let names = |globs: &[&str]| {
             let globs: Vec<String> = globs.iter().map(|glob| (*glob).to_owned()).collect();
-            let overrides = overrides(Path::new("/w"), &globs).ok()?;
-            let visited = |name: &&str| !overrides.matched(Path::new("/w").join(name), false).is_ignore();
+            let overrides = build_overrides(Path::new("/w"), &globs).ok()?;
+            let visited =
+                |name: &&str| !overrides.matched(Path::new("/w").join(name), false).is_ignore();
             Some(["#a#", "b", "\\#a#"].into_iter().filter(visited).collect::<Vec<_>>())
         };
         assert_eq!(names(&["#a#"]), Some(vec!["#a#"]));
@@ -160,33 +190,46 @@ mod tests {
 
     #[test]
     fn r098_a_glob_that_nests_without_end_is_refused_before_anybody_goes_into_it() {
-        let deep = |braces: usize| overrides(Path::new("/w"), &[format!("{}a{}", "{".repeat(braces), "}".repeat(braces))]);
-        assert!(deep(MOST_BRACES).is_ok());
-        for braces in [MOST_BRACES + 1, 20_000, 1_000_000] {
-            let Err(WorkspaceError::InvalidGlob(problem)) = deep(braces) else { panic!("{braces} braces are let through") };
-            assert!(problem.ends_with("…': at most 4096 bytes and 64 braces") && problem.len() < 100, "{problem}");
+        let deep = |braces: usize| {
+            build_overrides(
+                Path::new("/w"),
+                &[format!("{}a{}", "{".repeat(braces), "}".repeat(braces))],
+            )
+        };
+        assert!(deep(MAX_BRACES).is_ok());
+        for braces in [MAX_BRACES + 1, 20_000, 1_000_000] {
+            let Err(WorkspaceError::InvalidGlob(problem)) = deep(braces) else {
+                panic!("{braces} braces are let through")
+            };
+            assert!(
+                problem.ends_with("…': at most 4096 bytes and 64 braces") && problem.len() < 100,
+                "{problem}"
+            );
         }
-        assert!(overrides(Path::new("/w"), &["x".repeat(LONGEST_GLOB + 1)]).is_err());
+        assert!(build_overrides(Path::new("/w"), &["x".repeat(MAX_GLOB_LEN + 1)]).is_err());
     }
 
     #[test]
     fn required_strings_are_taken_literally() {
-        let regex = required(&[b"a.b".to_vec(), b"\xff(".to_vec()], false).ok().flatten().expect("two strings");
+        let regex = build_required(&[b"a.b".to_vec(), b"\xff(".to_vec()], false)
+            .ok()
+            .flatten()
+            .expect("two strings");
         assert!(regex.is_match(b"xa.bx"));
         assert!(regex.is_match(b"\xff("));
         assert!(!regex.is_match(b"aXb"));
-        let regex = required(&[b"Main".to_vec()], true).ok().flatten().expect("one string");
+        let regex = build_required(&[b"Main".to_vec()], true).ok().flatten().expect("one string");
         assert!(regex.is_match(b"fn mAIN"));
     }
 
     #[test]
     fn an_empty_required_string_excludes_nothing() {
-        assert!(required(&[Vec::new(), b"a".to_vec()], false).ok().flatten().is_none());
+        assert!(build_required(&[Vec::new(), b"a".to_vec()], false).ok().flatten().is_none());
     }
 
     #[test]
     fn the_caps_on_required_strings_hold() {
-        assert!(required(&vec![b"a".to_vec(); 65], false).is_err());
-        assert!(required(&[vec![b'a'; 5000]], false).is_err());
+        assert!(build_required(&vec![b"a".to_vec(); 65], false).is_err());
+        assert!(build_required(&[vec![b'a'; 5000]], false).is_err());
     }
 }

@@ -1,12 +1,13 @@
 //! The rules of `.ignore`, `.gitignore` and `.git/info/exclude`.
 //!
-//! Who wrote the project wrote these files, so that they are read like any other file of it: below the workspace, without
-//! following a link and without waiting, up to a size. No word of a line is repeated anywhere, for nobody has asked whether it
-//! may be read. What the rules mean is settled by the crate that ripgrep is made of.
+//! Who wrote the project wrote these files, so that they are read like any other file of it: below
+//! the workspace, without following a link and without waiting, up to a size. No word of a line is
+//! repeated anywhere, for nobody has asked whether it may be read. What the rules mean is settled
+//! by the crate that ripgrep is made of.
 //!
-//! Of two rules the nearer one counts. `.ignore` outdoes `.gitignore`, that `.git/info/exclude`, and that the user's own global
-//! rules; those of git count in repositories, up to the directory with `.git`. A `.git` that is a file names a directory elsewhere,
-//! whose rules are not read.
+//! Of two rules the nearer one counts. `.ignore` outdoes `.gitignore`, that `.git/info/exclude`,
+//! and that the user's own global rules; those of git count in repositories, up to the directory
+//! with `.git`. A `.git` that is a file names a directory elsewhere, whose rules are not read.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -16,26 +17,26 @@ use cap_std::fs::Dir;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::Problems;
-use super::options::is_simple;
-use crate::sandbox::below::{self, join};
+use super::WalkProblems;
+use super::options::is_safe_glob;
+use crate::sandbox::rooted_fs::{self, join};
 use crate::sandbox::workspace::Workspace;
 
 /// Of one file. The longest that people use have a few thousand lines.
-const LARGEST: u64 = 256 << 10;
+const MAX_FILE_SIZE: u64 = 256 << 10;
 /// In force at one place. Each takes about a kilobyte of the host.
-const MOST_RULES: usize = 20_000;
+const MAX_RULES: usize = 20_000;
 
 const IGNORE: &str = ".ignore";
 const GIT_IGNORE: &str = ".gitignore";
-const EXCLUDE: &str = ".git/info/exclude";
+const GIT_EXCLUDE: &str = ".git/info/exclude";
 /// What a directory holds that is the root of a repository.
-const REPOSITORIES: [&str; 2] = [".git", ".jj"];
+const REPOSITORY_DIRECTORIES: [&str; 2] = [".git", ".jj"];
 
 /// The rules that are in force at one place of a walk.
-pub(super) struct Rules {
+pub(super) struct IgnoreRules {
     /// Of each directory from the outermost one to this.
-    levels: Vec<Level>,
+    levels: Vec<DirectoryRules>,
     global: Gitignore,
     /// Rules of all levels.
     count: usize,
@@ -43,7 +44,7 @@ pub(super) struct Rules {
 
 /// Those of one directory; `None` where there are none.
 #[derive(Default)]
-struct Level {
+struct DirectoryRules {
     ignore: Option<Gitignore>,
     git_ignore: Option<Gitignore>,
     exclude: Option<Gitignore>,
@@ -51,30 +52,37 @@ struct Level {
 }
 
 /// A directory with rules.
-struct Source<'a> {
+struct RuleSource<'a> {
     /// In which they are opened.
     root: &'a Dir,
-    place: &'a str,
+    rel_path: &'a str,
     /// The directory as the paths that are matched begin with it.
     path: &'a Path,
     /// Who may refuse it, and who hears of what is wrong; nobody hears of what lies outside.
-    told: Option<(&'a Workspace, &'a Problems)>,
+    reporting: Option<(&'a Workspace, &'a WalkProblems)>,
 }
 
-impl Rules {
+impl IgnoreRules {
     /// Those that come from the directories above a place.
-    pub(super) fn above(workspace: &Workspace, place: &str, problems: &Problems) -> Self {
+    pub(super) fn from_parents(
+        workspace: &Workspace,
+        place: &str,
+        problems: &WalkProblems,
+    ) -> Self {
         let (global, _) = GitignoreBuilder::new(workspace.root()).build_global();
         let mut rules = Self { levels: Vec::new(), global, count: 0 };
         let mut outside: Vec<&Path> = workspace.root().ancestors().skip(1).collect();
         outside.reverse();
         for path in outside {
             if let Ok(root) = Dir::open_ambient_dir(path, cap_std::ambient_authority()) {
-                rules.push(&Source { root: &root, place: "", path, told: None }, &|_| true);
+                rules.push_level(
+                    &RuleSource { root: &root, rel_path: "", path, reporting: None },
+                    &|_| true,
+                );
             }
         }
         for (end, _) in place.match_indices('/').chain([(place.len(), "")]) {
-            let above = below::split(&place[..end]).0;
+            let above = rooted_fs::split(&place[..end]).0;
             if !place.is_empty() {
                 rules.enter(workspace, above, &|_| true, problems);
             }
@@ -83,9 +91,23 @@ impl Rules {
     }
 
     /// Adds those of a directory that holds these names.
-    pub(super) fn enter(&mut self, workspace: &Workspace, place: &str, holds: &dyn Fn(&str) -> bool, problems: &Problems) {
-        let path = super::options::path(workspace, place);
-        self.push(&Source { root: workspace.dir(), place, path: &path, told: Some((workspace, problems)) }, holds);
+    pub(super) fn enter(
+        &mut self,
+        workspace: &Workspace,
+        place: &str,
+        holds: &dyn Fn(&str) -> bool,
+        problems: &WalkProblems,
+    ) {
+        let path = super::options::absolute_path(workspace, place);
+        self.push_level(
+            &RuleSource {
+                root: workspace.dir(),
+                rel_path: place,
+                path: &path,
+                reporting: Some((workspace, problems)),
+            },
+            holds,
+        );
     }
 
     /// Takes away those of the directory that was entered last.
@@ -97,8 +119,12 @@ impl Rules {
     }
 
     /// What they say of a path, for whoever is to visit it.
-    pub(super) fn of(&self, path: &Path, is_directory: bool) -> Match<()> {
-        let ask = |rules: &Option<Gitignore>| rules.as_ref().map_or(Match::None, |rules| rules.matched(path, is_directory).map(|_| ()));
+    pub(super) fn matched(&self, path: &Path, is_directory: bool) -> Match<()> {
+        let ask = |rules: &Option<Gitignore>| {
+            rules
+                .as_ref()
+                .map_or(Match::None, |rules| rules.matched(path, is_directory).map(|_| ()))
+        };
         let is_in_repository = self.levels.iter().any(|level| level.is_repository);
         let (mut ignore, mut git_ignore, mut exclude) = (Match::None, Match::None, Match::None);
         let mut is_same_repository = is_in_repository;
@@ -110,35 +136,46 @@ impl Rules {
             }
             is_same_repository &= !level.is_repository;
         }
-        let global = if is_in_repository { self.global.matched(path, is_directory).map(|_| ()) } else { Match::None };
+        let global = if is_in_repository {
+            self.global.matched(path, is_directory).map(|_| ())
+        } else {
+            Match::None
+        };
         ignore.or(git_ignore).or(exclude).or(global)
     }
 
-    fn push(&mut self, source: &Source<'_>, holds: &dyn Fn(&str) -> bool) {
-        let is_there = |name: &&str| holds(name) && below::look(source.root, &join(source.place, name)).is_ok();
-        let mut read = |name: &str, if_there: &str| if holds(if_there) { self.read(source, name) } else { None };
-        let level = Level {
+    fn push_level(&mut self, source: &RuleSource<'_>, holds: &dyn Fn(&str) -> bool) {
+        let is_there = |name: &&str| {
+            holds(name)
+                && rooted_fs::symlink_metadata(source.root, &join(source.rel_path, name)).is_ok()
+        };
+        let mut read = |name: &str, if_there: &str| {
+            if holds(if_there) { self.read_rules(source, name) } else { None }
+        };
+        let level = DirectoryRules {
             ignore: read(IGNORE, IGNORE),
             git_ignore: read(GIT_IGNORE, GIT_IGNORE),
-            exclude: read(EXCLUDE, REPOSITORIES[0]),
-            is_repository: REPOSITORIES.iter().any(is_there),
+            exclude: read(GIT_EXCLUDE, REPOSITORY_DIRECTORIES[0]),
+            is_repository: REPOSITORY_DIRECTORIES.iter().any(is_there),
         };
         self.levels.push(level);
     }
 
-    fn read(&mut self, source: &Source<'_>, name: &str) -> Option<Gitignore> {
-        let place = join(source.place, name);
-        let problem = |what: &str| source.tell(|| format!("{place}: {what}, so that its rules are not followed"));
-        if let Some((workspace, problems)) = source.told
-            && let Err(denial) = workspace.guard().reading(&place)
+    fn read_rules(&mut self, source: &RuleSource<'_>, name: &str) -> Option<Gitignore> {
+        let place = join(source.rel_path, name);
+        let problem = |what: &str| {
+            source.report(|| format!("{place}: {what}, so that its rules are not followed"))
+        };
+        if let Some((workspace, problems)) = source.reporting
+            && let Err(denial) = workspace.guard().check_read(&place)
         {
-            problems.refuse(&denial);
+            problems.add_denial(&denial);
             return None;
         }
-        let text = match below::open(source.root, &place) {
-            Ok((file, metadata)) if metadata.len() <= LARGEST => content(file),
+        let text = match rooted_fs::open(source.root, &place) {
+            Ok((file, metadata)) if metadata.len() <= MAX_FILE_SIZE => read_content(file),
             Ok(_) => {
-                problem(&format!("it has more than {} KiB", LARGEST >> 10));
+                problem(&format!("it has more than {} KiB", MAX_FILE_SIZE >> 10));
                 return None;
             }
             Err(error) => Err(error),
@@ -146,7 +183,7 @@ impl Rules {
         let text = match text {
             Ok(text) => text,
             // A `.git` that is a file or a link, and one without the file.
-            Err(_) if name == EXCLUDE => return None,
+            Err(_) if name == GIT_EXCLUDE => return None,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 problem("it is no file");
@@ -163,17 +200,17 @@ impl Rules {
                 problem(&format!("line {} is no text", number + 1));
                 return None;
             };
-            if !is_simple(line) || builder.add_line(None, line).is_err() {
+            if !is_safe_glob(line) || builder.add_line(None, line).is_err() {
                 // What is wrong with it would repeat some of it.
-                source.tell(|| format!("{place}: line {} is no rule", number + 1));
+                source.report(|| format!("{place}: line {} is no rule", number + 1));
             }
         }
         let Ok(rules) = builder.build() else {
             problem("its rules are too many to be put together");
             return None;
         };
-        if self.count + rules.len() > MOST_RULES {
-            problem(&format!("with it there would be more than {MOST_RULES} rules"));
+        if self.count + rules.len() > MAX_RULES {
+            problem(&format!("with it there would be more than {MAX_RULES} rules"));
             return None;
         }
         self.count += rules.len();
@@ -181,23 +218,25 @@ impl Rules {
     }
 }
 
-impl Source<'_> {
-    fn tell(&self, problem: impl FnOnce() -> String) {
-        if let Some((_, problems)) = self.told {
+impl RuleSource<'_> {
+    fn report(&self, problem: impl FnOnce() -> String) {
+        if let Some((_, problems)) = self.reporting {
             problems.add(problem);
         }
     }
 }
 
-fn content(file: File) -> io::Result<Vec<u8>> {
+fn read_content(file: File) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    file.take(LARGEST).read_to_end(&mut text)?;
+    file.take(MAX_FILE_SIZE).read_to_end(&mut text)?;
     Ok(text)
 }
 
-/// Without what ends them, and without a mark of the encoding before the first; `None` for a line that is no text.
+/// Without what ends them, and without a mark of the encoding before the first; `None` for a line
+/// that is no text.
 fn lines(text: &[u8]) -> impl Iterator<Item = Option<&str>> {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let text = text.strip_suffix(b"\n").unwrap_or(text);
-    text.split(|byte| *byte == b'\n').map(|line| std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)).ok())
+    text.split(|byte| *byte == b'\n')
+        .map(|line| std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)).ok())
 }

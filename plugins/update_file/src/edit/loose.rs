@@ -32,8 +32,10 @@ pub(super) fn apply(text: &str, change: &Change<'_>) -> Result<Option<Edit>, Too
         return Err(differently_indented(change, start, wanted.len()));
     };
     let from = taken.first().map_or(0, |line| line.start);
-    let to = taken.last().map_or(0, |line| if through_ending { line.next } else { line.range().end });
-    let new = if Endings::new(text).is_crlf(from) { endings::to_crlf(&new).into_owned() } else { new };
+    let to =
+        taken.last().map_or(0, |line| if through_ending { line.next } else { line.range().end });
+    let new =
+        if Endings::new(text).is_crlf(from) { endings::to_crlf(&new).into_owned() } else { new };
     if text.len() - (to - from) + new.len() > source::MAX_BYTES {
         return Err(source::too_large(change.path));
     }
@@ -48,8 +50,14 @@ fn windows(all: &[Line<'_>], wanted: &[&str]) -> Vec<usize> {
     if wanted.iter().all(|line| line.is_empty()) {
         return Vec::new();
     }
-    let fits = |window: &[Line<'_>]| window.iter().zip(&wanted).all(|(line, wanted)| line.body.trim() == *wanted);
-    all.windows(wanted.len()).enumerate().filter(|(_, window)| fits(window)).map(|(index, _)| index).collect()
+    let fits = |window: &[Line<'_>]| {
+        window.iter().zip(&wanted).all(|(line, wanted)| line.body.trim() == *wanted)
+    };
+    all.windows(wanted.len())
+        .enumerate()
+        .filter(|(_, window)| fits(window))
+        .map(|(index, _)| index)
+        .collect()
 }
 
 fn ambiguous(change: &Change<'_>, found: &[usize]) -> ToolError {
@@ -57,7 +65,8 @@ fn ambiguous(change: &Change<'_>, found: &[usize]) -> ToolError {
     ToolError::invalid_input(
         "/old_text",
         format!(
-            "it is not in `{}` as it stands, and {} places differ from it only in spaces around lines, at lines {}. Nothing was changed. \
+            "it is not in `{}` as it stands, and {} places differ from it only in spaces around \
+                lines, at lines {}. Nothing was changed. \
              Copy one of them exactly, with lines around it until it is there once",
             change.path,
             numbers.len(),
@@ -70,7 +79,8 @@ fn differently_indented(change: &Change<'_>, start: usize, count: usize) -> Tool
     ToolError::invalid_input(
         "/old_text",
         format!(
-            "it is not in `{}` as it stands. Lines {} to {} differ from it only in their indentation, but not in a way that says how to indent \
+            "it is not in `{}` as it stands. Lines {} to {} differ from it only in their \
+                indentation, but not in a way that says how to indent \
              new_text. Nothing was changed. Read these lines and copy them exactly",
             change.path,
             start + 1,

@@ -31,7 +31,10 @@ fn refusal(text: &str, old: &str, new: &str) -> String {
 
 #[test]
 fn r118_a_unique_exact_match_is_replaced() {
-    assert_eq!(edit("a\nb\nc\n", "b", "x\ny"), Ok(Edit { text: "a\nx\ny\nc\n".into(), lines: vec![2], loosely: false }));
+    assert_eq!(
+        edit("a\nb\nc\n", "b", "x\ny"),
+        Ok(Edit { text: "a\nx\ny\nc\n".into(), lines: vec![2], loosely: false })
+    );
     // Though another place would fit if indentation did not count.
     assert_eq!(text("  a\n\ta\n", "\ta", "\tb"), "  a\n\tb\n");
 }
@@ -39,15 +42,24 @@ fn r118_a_unique_exact_match_is_replaced() {
 #[test]
 fn r118_ambiguity_is_an_error_with_the_count() {
     let error = refusal("a\nb\na\n", "a", "x");
-    assert!(error.contains("2 times, at lines 1 and 3") && error.contains("replace_all"), "{error}");
+    assert!(
+        error.contains("2 times, at lines 1 and 3") && error.contains("replace_all"),
+        "{error}"
+    );
     assert!(refusal("aaa", "aa", "x").contains("overlapping"));
     let error = refusal("  a()\n\ta()\n", "   a()", "b()");
-    assert!(error.contains("2 places differ from it only in spaces") && error.contains("lines 1 and 2"), "{error}");
+    assert!(
+        error.contains("2 places differ from it only in spaces") && error.contains("lines 1 and 2"),
+        "{error}"
+    );
 }
 
 #[test]
 fn r118_every_occurrence_is_replaced_on_demand() {
-    assert_eq!(change("a b\na", "a", "x", true), Ok(Edit { text: "x b\nx".into(), lines: vec![1, 2], loosely: false }));
+    assert_eq!(
+        change("a b\na", "a", "x", true),
+        Ok(Edit { text: "x b\nx".into(), lines: vec![1, 2], loosely: false })
+    );
     assert_eq!(change("aaa", "aa", "x", true).map(|edit| edit.text).as_deref(), Ok("xa"));
 }
 
@@ -56,8 +68,18 @@ fn r118_indentation_is_shifted_when_the_place_is_unique() {
     let before = "class A:\n    def f(self):\n        return 1\n";
     let after = "class A:\n    def f(self):\n        x = 2\n\n        return x\n";
     let expected = Edit { text: after.into(), lines: vec![2], loosely: true };
-    assert_eq!(edit(before, "def f(self):\n    return 1\n", "def f(self):\n    x = 2\n\n    return x\n"), Ok(expected));
-    assert_eq!(text("\tif a {\n\t\tb\n\t}\n", "    if a {\n        b\n    }", "    if a {\n        c\n    }"), "\tif a {\n\t\tc\n\t}\n");
+    assert_eq!(
+        edit(before, "def f(self):\n    return 1\n", "def f(self):\n    x = 2\n\n    return x\n"),
+        Ok(expected)
+    );
+    assert_eq!(
+        text(
+            "\tif a {\n\t\tb\n\t}\n",
+            "    if a {\n        b\n    }",
+            "    if a {\n        c\n    }"
+        ),
+        "\tif a {\n\t\tc\n\t}\n"
+    );
 }
 
 #[test]
@@ -114,7 +136,10 @@ fn an_empty_file_can_be_filled_and_no_other() {
     assert_eq!(text("\u{FEFF}", "", "a"), "\u{FEFF}a");
     assert!(refusal("", "", "").starts_with("/new_text"));
     assert!(refusal("\n", "", "a").contains("the file is not"));
-    assert!(edit("", "", &"x".repeat(source::MAX_BYTES + 1)).is_err_and(|problem| problem.contains("10 MB")));
+    assert!(
+        edit("", "", &"x".repeat(source::MAX_BYTES + 1))
+            .is_err_and(|problem| problem.contains("10 MB"))
+    );
 }
 
 #[test]

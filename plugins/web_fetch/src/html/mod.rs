@@ -1,7 +1,8 @@
-//! HTML as text that can be read: headings, lists, links and code as in Markdown, everything else as plain paragraphs.
+//! HTML as text that can be read: headings, lists, links and code as in Markdown, everything else
+//! as plain paragraphs.
 //!
-//! The tokens are those of the HTML standard, whatever the page is like; there is no tree, so that a page which closes nothing, or
-//! nests a million elements, costs no more than any other.
+//! The tokens are those of the HTML standard, whatever the page is like; there is no tree, so that
+//! a page which closes nothing, or nests a million elements, costs no more than any other.
 
 mod writer;
 
@@ -40,8 +41,19 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn read(html: &str, base: &'a Url, leave_out_menus: bool) -> Self {
-        let (writer, title, lists, links) = (Writer::default(), String::new(), Vec::new(), Vec::new());
-        let mut reader = Self { base, writer, title, in_title: false, leave_out_menus, left_out: None, lists, links, in_row: false };
+        let (writer, title, lists, links) =
+            (Writer::default(), String::new(), Vec::new(), Vec::new());
+        let mut reader = Self {
+            base,
+            writer,
+            title,
+            in_title: false,
+            leave_out_menus,
+            left_out: None,
+            lists,
+            links,
+            in_row: false,
+        };
         let mut emitter = DefaultEmitter::default();
         emitter.naively_switch_states(true);
         for Ok(token) in Tokenizer::new_with_emitter(html, emitter) {
@@ -79,7 +91,9 @@ impl<'a> Reader<'a> {
             }
             return;
         }
-        let attribute = |name: &[u8]| tag.attributes.get(name).map(|value| String::from_utf8_lossy(value).into_owned());
+        let attribute = |name: &[u8]| {
+            tag.attributes.get(name).map(|value| String::from_utf8_lossy(value).into_owned())
+        };
         match name {
             b"title" => self.in_title = self.title.is_empty(),
             b"br" => self.writer.line_break(),
@@ -93,7 +107,8 @@ impl<'a> Reader<'a> {
             b"blockquote" => self.writer.quote(true),
             b"ul" | b"menu" | b"ol" => {
                 self.writer.gap(if self.lists.is_empty() { Gap::Paragraph } else { Gap::Line });
-                let first = attribute(b"start").and_then(|start| start.trim().parse().ok()).unwrap_or(1);
+                let first =
+                    attribute(b"start").and_then(|start| start.trim().parse().ok()).unwrap_or(1);
                 self.lists.push((name == b"ol").then_some(first));
                 self.writer.indent(self.lists.len().saturating_sub(1));
             }
@@ -109,7 +124,9 @@ impl<'a> Reader<'a> {
             }
             b"a" => {
                 let leads_away = |href: &String| !href.trim_start().starts_with('#');
-                let target = attribute(b"href").filter(leads_away).and_then(|href| self.base.join(&href).ok());
+                let target = attribute(b"href")
+                    .filter(leads_away)
+                    .and_then(|href| self.base.join(&href).ok());
                 self.links.push(target.map(|target| (self.writer.open("["), target)));
             }
             b"img" => {
@@ -142,7 +159,11 @@ impl<'a> Reader<'a> {
             b"ul" | b"menu" | b"ol" => {
                 self.lists.pop();
                 self.writer.indent(self.lists.len().saturating_sub(1));
-                self.writer.end_marked(if self.lists.is_empty() { Gap::Paragraph } else { Gap::Line });
+                self.writer.end_marked(if self.lists.is_empty() {
+                    Gap::Paragraph
+                } else {
+                    Gap::Line
+                });
             }
             b"a" => {
                 if let Some(Some((start, target))) = self.links.pop() {
@@ -171,15 +192,29 @@ impl<'a> Reader<'a> {
 
 /// What holds no words of the page.
 fn is_left_out(name: &[u8]) -> bool {
-    matches!(name, b"script" | b"style" | b"template" | b"svg" | b"math" | b"iframe" | b"object" | b"noscript" | b"noembed" | b"noframes")
+    matches!(
+        name,
+        b"script"
+            | b"style"
+            | b"template"
+            | b"svg"
+            | b"math"
+            | b"iframe"
+            | b"object"
+            | b"noscript"
+            | b"noembed"
+            | b"noframes"
+    )
 }
 
 /// What stands between an element and what is around it.
 fn gap_around(name: &[u8]) -> Gap {
     match name {
-        b"p" | b"figure" | b"table" | b"dl" | b"details" | b"fieldset" | b"article" | b"main" | b"header" | b"footer" => Gap::Paragraph,
-        b"address" | b"aside" | b"body" | b"caption" | b"dd" | b"div" | b"dt" | b"figcaption" | b"form" | b"head" | b"html" | b"legend"
-        | b"nav" | b"option" | b"section" | b"select" | b"summary" | b"tbody" | b"tfoot" | b"thead" => Gap::Line,
+        b"p" | b"figure" | b"table" | b"dl" | b"details" | b"fieldset" | b"article" | b"main"
+        | b"header" | b"footer" => Gap::Paragraph,
+        b"address" | b"aside" | b"body" | b"caption" | b"dd" | b"div" | b"dt" | b"figcaption"
+        | b"form" | b"head" | b"html" | b"legend" | b"nav" | b"option" | b"section" | b"select"
+        | b"summary" | b"tbody" | b"tfoot" | b"thead" => Gap::Line,
         _ => Gap::None,
     }
 }

@@ -43,8 +43,10 @@ fn links_can_be_followed() {
 
 #[test]
 fn what_is_no_text_of_the_page_is_left_out() {
-    let page = "<title> A \n page </title><style>p{}</style><script>if (a</b>) '<p>'</script><nav><ul><li>menu</ul></nav>\
-        <svg><title>no</title><svg></svg><text>no</text></svg><template><p>no</template><!-- no --><noscript>no</noscript>yes";
+    let page = "<title> A \n page </title><style>p{}</style><script>if (a</b>) \
+        '<p>'</script><nav><ul><li>menu</ul></nav>\
+        <svg><title>no</title><svg></svg><text>no</text></svg><template><p>no</template><!-- no \
+        --><noscript>no</noscript>yes";
     let (title, text) = to_text(page, &Url::parse("https://example.com").expect("an address"));
     assert_eq!((title.as_deref(), text.as_str()), (Some("A page"), "yes"));
 }
@@ -58,12 +60,22 @@ fn a_menu_without_an_end_takes_nothing_with_it() {
 fn a_page_can_be_anything_at_all() {
     let deep = "<ul><li><blockquote><a href=x>".repeat(50_000);
     assert!(text(&deep).len() < 20_000_000);
-    for page in ["</p></ul></a></pre></blockquote>", "<", "<a href", "<pre>", "<pre><pre>a</pre>b</pre>", "&#xFFFFFFFF;", "\0<\0>"] {
+    for page in [
+        "</p></ul></a></pre></blockquote>",
+        "<",
+        "<a href",
+        "<pre>",
+        "<pre><pre>a</pre>b</pre>",
+        "&#xFFFFFFFF;",
+        "\0<\0>",
+    ] {
         drop(text(page));
     }
     // Each of these links is a hundred times as long as what it is made of.
     let path = format!("https://example.com/{}/", "x".repeat(8000));
     let links = "<a href=y>z</a>".repeat(10_000);
     let (_, text) = to_text(&links, &Url::parse(&path).expect("an address"));
-    assert!(text.len() < MOST_TEXT + 20_000 && text.ends_with("[the rest of the page is left out]"));
+    assert!(
+        text.len() < MOST_TEXT + 20_000 && text.ends_with("[the rest of the page is left out]")
+    );
 }

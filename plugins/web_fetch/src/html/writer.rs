@@ -28,7 +28,11 @@ impl Writer {
     /// Words, with one space for all that is white; code as it is.
     pub(super) fn words(&mut self, text: &str) {
         if self.in_code {
-            self.text.push_str(if self.text.ends_with("```\n") { text.strip_prefix('\n').unwrap_or(text) } else { text });
+            self.text.push_str(if self.text.ends_with("```\n") {
+                text.strip_prefix('\n').unwrap_or(text)
+            } else {
+                text
+            });
             return;
         }
         let mut rest = text;
@@ -75,7 +79,8 @@ impl Writer {
 
     pub(super) fn quote(&mut self, begins: bool) {
         self.gap(Gap::Paragraph);
-        self.quotes = if begins { (self.quotes + 1).min(DEEPEST) } else { self.quotes.saturating_sub(1) };
+        self.quotes =
+            if begins { (self.quotes + 1).min(DEEPEST) } else { self.quotes.saturating_sub(1) };
     }
 
     pub(super) fn begin_code(&mut self) {

@@ -4,7 +4,8 @@ use std::io::{self, Read};
 
 use wasip2::http::outgoing_handler;
 use wasip2::http::types::{
-    ErrorCode, Fields, HeaderError, IncomingBody, Method, OutgoingBody, OutgoingRequest, RequestOptions, Scheme, http_error_code,
+    ErrorCode, Fields, HeaderError, IncomingBody, Method, OutgoingBody, OutgoingRequest,
+    RequestOptions, Scheme, http_error_code,
 };
 use wasip2::io::streams::{InputStream, OutputStream, StreamError};
 
@@ -16,28 +17,45 @@ const PIECE: usize = 4096;
 
 pub(crate) fn send(request: &Request) -> Result<Response, HttpError> {
     let invalid = |what: &str| HttpError::InvalidRequest(format!("`{}` {what}", request.url));
-    let (scheme, authority, path) = parts(&request.url).ok_or_else(|| invalid("is no address that begins with `https://` or `http://`"))?;
+    let (scheme, authority, path) = parts(&request.url)
+        .ok_or_else(|| invalid("is no address that begins with `https://` or `http://`"))?;
     let outgoing = OutgoingRequest::new(headers(request)?);
     let method = method(&request.method);
-    outgoing.set_method(&method).map_err(|()| HttpError::InvalidRequest(format!("`{}` is no method", request.method)))?;
+    outgoing
+        .set_method(&method)
+        .map_err(|()| HttpError::InvalidRequest(format!("`{}` is no method", request.method)))?;
     outgoing.set_scheme(Some(&scheme)).map_err(|()| invalid("has a scheme that cannot be used"))?;
-    outgoing.set_authority(Some(authority)).map_err(|()| invalid("has a host that cannot be one"))?;
-    outgoing.set_path_with_query(Some(path)).map_err(|()| invalid("has characters that have to be percent-encoded"))?;
+    outgoing
+        .set_authority(Some(authority))
+        .map_err(|()| invalid("has a host that cannot be one"))?;
+    outgoing
+        .set_path_with_query(Some(path))
+        .map_err(|()| invalid("has characters that have to be percent-encoded"))?;
     // Without one it is not taken, and then there is none.
-    let body = if request.body.is_empty() { None } else { Some(outgoing.body().map_err(|()| invalid("cannot have a body"))?) };
+    let body = if request.body.is_empty() {
+        None
+    } else {
+        Some(outgoing.body().map_err(|()| invalid("cannot have a body"))?)
+    };
     let options = options(request);
     let pending = outgoing_handler::handle(outgoing, options).map_err(failed)?;
     if let Some(body) = body {
         write(body, &request.body)?;
     }
     pending.subscribe().block();
-    let Some(Ok(answered)) = pending.get() else { return Err(HttpError::Failed("there is no answer".into())) };
+    let Some(Ok(answered)) = pending.get() else {
+        return Err(HttpError::Failed("there is no answer".into()));
+    };
     let incoming = answered.map_err(failed)?;
     let no_body = || HttpError::Failed("the answer has no body".into());
     let headers = incoming.headers().entries();
     let body = incoming.consume().map_err(|()| no_body())?;
     let stream = body.stream().map_err(|()| no_body())?;
-    Ok(Response { status: incoming.status(), headers, body: Box::new(Body { stream, _body: body }) })
+    Ok(Response {
+        status: incoming.status(),
+        headers,
+        body: Box::new(Body { stream, _body: body }),
+    })
 }
 
 /// The scheme, the host with its port, and the rest.
@@ -91,8 +109,11 @@ fn options(request: &Request) -> Option<RequestOptions> {
 }
 
 fn write(body: OutgoingBody, bytes: &[u8]) -> Result<(), HttpError> {
-    let lost = |error: StreamError| HttpError::Failed(format!("the body could not be sent: {}", said(error)));
-    let stream: OutputStream = body.write().map_err(|()| HttpError::Failed("the body could not be sent".into()))?;
+    let lost = |error: StreamError| {
+        HttpError::Failed(format!("the body could not be sent: {}", said(error)))
+    };
+    let stream: OutputStream =
+        body.write().map_err(|()| HttpError::Failed("the body could not be sent".into()))?;
     for piece in bytes.chunks(PIECE) {
         stream.blocking_write_and_flush(piece).map_err(lost)?;
     }
@@ -114,8 +135,13 @@ impl Read for Body {
         match self.stream.blocking_read(buffer.len() as u64) {
             Ok(bytes) => {
                 buffer[..bytes.len()].copy_from_slice(&bytes);
-                // None yet, and not the end: that is for `Interrupted`, which everybody who reads tries again.
-                if bytes.is_empty() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(bytes.len()) }
+                // None yet, and not the end: that is for `Interrupted`, which everybody who reads
+                // tries again.
+                if bytes.is_empty() {
+                    Err(io::ErrorKind::Interrupted.into())
+                } else {
+                    Ok(bytes.len())
+                }
             }
             Err(StreamError::Closed) => Ok(0),
             Err(error) => Err(io::Error::other(said(error))),
@@ -126,21 +152,29 @@ impl Read for Body {
 fn said(error: StreamError) -> String {
     match error {
         StreamError::Closed => "the stream is closed".to_owned(),
-        StreamError::LastOperationFailed(error) => http_error_code(&error).map_or_else(|| error.to_debug_string(), words),
+        StreamError::LastOperationFailed(error) => {
+            http_error_code(&error).map_or_else(|| error.to_debug_string(), words)
+        }
     }
 }
 
 /// A denial comes as the one error that can carry words, and they begin with its code.
 fn failed(code: ErrorCode) -> HttpError {
     if let ErrorCode::InternalError(Some(text)) = &code
-        && let Some((code, reason)) = text.strip_prefix("denied (").and_then(|rest| rest.split_once("): "))
+        && let Some((code, reason)) =
+            text.strip_prefix("denied (").and_then(|rest| rest.split_once("): "))
     {
-        return HttpError::Denied(Denial { code: code.to_owned(), reason: reason.to_owned(), remedy: None });
+        return HttpError::Denied(Denial {
+            code: code.to_owned(),
+            reason: reason.to_owned(),
+            remedy: None,
+        });
     }
     match code {
-        ErrorCode::DnsTimeout | ErrorCode::ConnectionTimeout | ErrorCode::ConnectionReadTimeout | ErrorCode::HttpResponseTimeout => {
-            HttpError::TimedOut(words(code))
-        }
+        ErrorCode::DnsTimeout
+        | ErrorCode::ConnectionTimeout
+        | ErrorCode::ConnectionReadTimeout
+        | ErrorCode::HttpResponseTimeout => HttpError::TimedOut(words(code)),
         code => HttpError::Failed(words(code)),
     }
 }
@@ -151,7 +185,9 @@ fn words(code: ErrorCode) -> String {
         ErrorCode::DnsTimeout => "looking up the host took too long".into(),
         ErrorCode::DestinationNotFound => "the host has no address".into(),
         ErrorCode::ConnectionTimeout => "connecting took too long".into(),
-        ErrorCode::ConnectionReadTimeout | ErrorCode::HttpResponseTimeout => "the server was silent for too long".into(),
+        ErrorCode::ConnectionReadTimeout | ErrorCode::HttpResponseTimeout => {
+            "the server was silent for too long".into()
+        }
         ErrorCode::HttpResponseIncomplete => "the response ended too early".into(),
         ErrorCode::HttpResponseBodySize(_) => "the response is too large".into(),
         ErrorCode::HttpRequestBodySize(_) => "the body of the request is too large".into(),

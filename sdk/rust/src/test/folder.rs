@@ -19,7 +19,11 @@ pub(super) struct Inside {
 impl Folder {
     pub(super) fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("cofferdam-test-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "cofferdam-test-{}-{}",
+            std::process::id(),
+            NUMBER.fetch_add(1, Ordering::Relaxed)
+        );
         let path = env::temp_dir().join(name);
         fs::create_dir(&path).expect("a temporary folder can be made");
         Self(path)

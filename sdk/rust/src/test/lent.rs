@@ -1,4 +1,5 @@
-//! The lent interfaces, as a test answers them. Each function has the signature of the generated one.
+//! The lent interfaces, as a test answers them. Each function has the signature of the generated
+//! one.
 #![expect(clippy::panic, reason = "a test that uses what it did not set up cannot go on")]
 
 use std::cell::RefCell;
@@ -29,7 +30,10 @@ pub(super) struct Lender {
 
 impl fmt::Debug for Lender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lender").field("state", &self.state).field("reported", &self.reported).finish_non_exhaustive()
+        f.debug_struct("Lender")
+            .field("state", &self.state)
+            .field("reported", &self.reported)
+            .finish_non_exhaustive()
     }
 }
 
@@ -68,7 +72,11 @@ fn lender<T>(with: impl FnOnce(&mut Lender) -> T) -> T {
 
 impl Lender {
     fn holds(&self, any: &[Capability], what: &str) -> Result<(), Denial> {
-        if self.asked.iter().any(|asked| any.contains(asked)) { Ok(()) } else { Err(Self::not_granted(any, what)) }
+        if self.asked.iter().any(|asked| any.contains(asked)) {
+            Ok(())
+        } else {
+            Err(Self::not_granted(any, what))
+        }
     }
 
     fn not_granted(any: &[Capability], what: &str) -> Denial {
@@ -80,10 +88,15 @@ impl Lender {
     }
 }
 
-fn set_up<'l, A: ?Sized, T, E>(answering: &'l mut Answering<A, T, E>, how: &str) -> &'l mut dyn FnMut(&A) -> Result<T, E> {
+fn set_up<'l, A: ?Sized, T, E>(
+    answering: &'l mut Answering<A, T, E>,
+    how: &str,
+) -> &'l mut dyn FnMut(&A) -> Result<T, E> {
     match answering {
         Some(answer) => answer.as_mut(),
-        None => panic!("the tool uses what this test did not set up: say how to answer with `Host::{how}`"),
+        None => panic!(
+            "the tool uses what this test did not set up: say how to answer with `Host::{how}`"
+        ),
     }
 }
 
@@ -92,7 +105,9 @@ pub(crate) mod agents {
 
     pub(crate) fn delegate(task: &str) -> Result<Answer, AgentError> {
         lender(|lender| {
-            lender.holds(&[Capability::Delegate], "hand tasks to sub-agents").map_err(AgentError::Denied)?;
+            lender
+                .holds(&[Capability::Delegate], "hand tasks to sub-agents")
+                .map_err(AgentError::Denied)?;
             set_up(&mut lender.task, "on_task")(task)
         })
     }
@@ -103,7 +118,9 @@ pub(crate) mod commands {
 
     pub(crate) fn run(command: &Command) -> Result<Finished, CommandError> {
         lender(|lender| {
-            lender.holds(&[Capability::RunCommands], "run commands").map_err(CommandError::Denied)?;
+            lender
+                .holds(&[Capability::RunCommands], "run commands")
+                .map_err(CommandError::Denied)?;
             set_up(&mut lender.command, "on_command")(command)
         })
     }
@@ -112,7 +129,8 @@ pub(crate) mod commands {
 pub(crate) mod http {
     use super::*;
 
-    /// Which requests the patterns cover is for the host to say; here it is enough to have asked for some.
+    /// Which requests the patterns cover is for the host to say; here it is enough to have asked
+    /// for some.
     pub(crate) fn send(request: &Request) -> Result<Response, HttpError> {
         lender(|lender| {
             if !lender.asked.iter().any(|asked| matches!(asked, Capability::Fetch(_))) {
@@ -153,7 +171,9 @@ pub(crate) mod state {
     const LONGEST_VALUE: usize = 64 << 10;
     const MOST_BYTES: usize = 256 << 10;
 
-    fn kept<T>(with: impl FnOnce(&mut BTreeMap<String, String>) -> Result<T, StateError>) -> Result<T, StateError> {
+    fn kept<T>(
+        with: impl FnOnce(&mut BTreeMap<String, String>) -> Result<T, StateError>,
+    ) -> Result<T, StateError> {
         lender(|lender| {
             lender.holds(&[Capability::KeepState], "keep anything").map_err(StateError::Denied)?;
             with(&mut lender.state)
@@ -165,7 +185,9 @@ pub(crate) mod state {
         if !key.is_empty() && key.len() <= LONGEST_KEY && key.bytes().all(is_letter) {
             return Ok(());
         }
-        Err(StateError::InvalidKey(format!("a key is 1 to {LONGEST_KEY} characters of a-z, A-Z, 0-9, '.', '_', '/' and '-'")))
+        Err(StateError::InvalidKey(format!(
+            "a key is 1 to {LONGEST_KEY} characters of a-z, A-Z, 0-9, '.', '_', '/' and '-'"
+        )))
     }
 
     pub(crate) fn get(key: &str) -> Result<Option<String>, StateError> {
@@ -176,10 +198,15 @@ pub(crate) mod state {
         kept(|state| {
             check(key)?;
             let others = state.iter().filter(|(other, _)| *other != key);
-            let (keys, bytes) =
-                others.fold((1, key.len() + value.len()), |(keys, bytes), (key, value)| (keys + 1, bytes + key.len() + value.len()));
+            let (keys, bytes) = others
+                .fold((1, key.len() + value.len()), |(keys, bytes), (key, value)| {
+                    (keys + 1, bytes + key.len() + value.len())
+                });
             if value.len() > LONGEST_VALUE || keys > MOST_KEYS || bytes > MOST_BYTES {
-                return Err(StateError::Full("a value has at most 64 KiB, and a tool at most 256 keys and 256 KiB in all".into()));
+                return Err(StateError::Full(
+                    "a value has at most 64 KiB, and a tool at most 256 keys and 256 KiB in all"
+                        .into(),
+                ));
             }
             state.insert(key.to_owned(), value.to_owned());
             Ok(())
@@ -199,7 +226,9 @@ pub(crate) mod workspace {
     use super::*;
     use crate::workspace::{Batch, Entry, WalkOptions, WorkspaceError};
 
-    fn walks<T>(with: impl FnOnce(&mut Walks) -> Result<T, WorkspaceError>) -> Result<T, WorkspaceError> {
+    fn walks<T>(
+        with: impl FnOnce(&mut Walks) -> Result<T, WorkspaceError>,
+    ) -> Result<T, WorkspaceError> {
         lender(|lender| {
             let needed = [Capability::ReadFiles, Capability::WriteFiles];
             lender.holds(&needed, "look at files").map_err(WorkspaceError::Denied)?;

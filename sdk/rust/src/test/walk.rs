@@ -1,4 +1,5 @@
-//! Walks through the workspace of a test, with the rules of the real ones: their order, ignore files, globs, and what is left out.
+//! Walks through the workspace of a test, with the rules of the real ones: their order, ignore
+//! files, globs, and what is left out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,15 +34,21 @@ struct Walk {
 impl Walks {
     pub(super) fn open(&mut self, options: &WalkOptions) -> Result<u32, WorkspaceError> {
         if self.open.len() >= MOST_WALKS {
-            return Err(WorkspaceError::InvalidWalk(format!("{MOST_WALKS} walks are open, which is the most")));
+            return Err(WorkspaceError::InvalidWalk(format!(
+                "{MOST_WALKS} walks are open, which is the most"
+            )));
         }
         let root = Path::new(".").join(&options.root);
-        fs::symlink_metadata(&root).map_err(|error| WorkspaceError::NotFound(format!("{}: {error}", options.root)))?;
+        fs::symlink_metadata(&root)
+            .map_err(|error| WorkspaceError::NotFound(format!("{}: {error}", options.root)))?;
         let mut globs = OverrideBuilder::new(".");
         for glob in &options.globs {
-            globs.add(glob).map_err(|error| WorkspaceError::InvalidGlob(format!("'{glob}': {error}")))?;
+            globs
+                .add(glob)
+                .map_err(|error| WorkspaceError::InvalidGlob(format!("'{glob}': {error}")))?;
         }
-        let globs = globs.build().map_err(|error| WorkspaceError::InvalidGlob(error.to_string()))?;
+        let globs =
+            globs.build().map_err(|error| WorkspaceError::InvalidGlob(error.to_string()))?;
         let steps = WalkBuilder::new(root)
             .standard_filters(options.respect_ignore)
             // A test's workspace is no repository, and its ignore files count all the same.
@@ -55,17 +62,28 @@ impl Walks {
             .peekable();
         let (required, ignore_case) = (options.required.clone(), options.required_ignore_case);
         self.opened += 1;
-        self.open.insert(self.opened, Walk { steps, required, ignore_case, problems: Vec::new(), rest: None });
+        self.open.insert(
+            self.opened,
+            Walk { steps, required, ignore_case, problems: Vec::new(), rest: None },
+        );
         Ok(self.opened)
     }
 
-    pub(super) fn next_entries(&mut self, walk: u32, limit: u32) -> Result<Vec<Entry>, WorkspaceError> {
+    pub(super) fn next_entries(
+        &mut self,
+        walk: u32,
+        limit: u32,
+    ) -> Result<Vec<Entry>, WorkspaceError> {
         let limit = usize::try_from(limit.min(4096)).unwrap_or(4096);
         let walk = self.get(walk)?;
         Ok(std::iter::from_fn(|| walk.next()).take(limit).collect())
     }
 
-    pub(super) fn next_files(&mut self, walk: u32, max_bytes: u32) -> Result<Batch, WorkspaceError> {
+    pub(super) fn next_files(
+        &mut self,
+        walk: u32,
+        max_bytes: u32,
+    ) -> Result<Batch, WorkspaceError> {
         let most = usize::try_from(max_bytes).unwrap_or(usize::MAX).clamp(64 << 10, 2 << 20);
         let walk = self.get(walk)?;
         let mut batch = Batch { pieces: Vec::new(), data: Vec::new() };
@@ -90,7 +108,9 @@ impl Walks {
     }
 
     fn get(&mut self, walk: u32) -> Result<&mut Walk, WorkspaceError> {
-        self.open.get_mut(&walk).ok_or_else(|| WorkspaceError::InvalidWalk(format!("there is no walk {walk}")))
+        self.open
+            .get_mut(&walk)
+            .ok_or_else(|| WorkspaceError::InvalidWalk(format!("there is no walk {walk}")))
     }
 }
 
@@ -112,12 +132,19 @@ impl Walk {
                 Some(_) | None => EntryKind::Other,
             };
             let metadata = found.metadata().ok();
-            let size = metadata.as_ref().filter(|_| kind == EntryKind::File).map_or(0, fs::Metadata::len);
-            let modified = metadata.and_then(|metadata| metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok());
+            let size =
+                metadata.as_ref().filter(|_| kind == EntryKind::File).map_or(0, fs::Metadata::len);
+            let modified = metadata
+                .and_then(|metadata| metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok());
             let path = found.path();
             let path = path.strip_prefix(".").unwrap_or(path).to_string_lossy().into_owned();
             #[expect(clippy::cast_precision_loss, reason = "what a file's size is on the wire")]
-            return Some(Entry { path, kind, size: size as f64, modified: modified.unwrap_or_default().as_secs_f64() });
+            return Some(Entry {
+                path,
+                kind,
+                size: size as f64,
+                modified: modified.unwrap_or_default().as_secs_f64(),
+            });
         }
     }
 
@@ -138,11 +165,17 @@ impl Walk {
     fn may_match(&self, bytes: &[u8]) -> bool {
         let is_utf16 = bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF");
         let holds = |required: &Vec<u8>| {
-            bytes
-                .windows(required.len().max(1))
-                .any(|window| if self.ignore_case { window.eq_ignore_ascii_case(required) } else { window == required.as_slice() })
+            bytes.windows(required.len().max(1)).any(|window| {
+                if self.ignore_case {
+                    window.eq_ignore_ascii_case(required)
+                } else {
+                    window == required.as_slice()
+                }
+            })
         };
-        is_utf16 || self.required.is_empty() || self.required.iter().any(|required| required.is_empty() || holds(required))
+        is_utf16
+            || self.required.is_empty()
+            || self.required.iter().any(|required| required.is_empty() || holds(required))
     }
 }
 
@@ -157,17 +190,24 @@ mod tests {
         folder.write("a", &[b'x'; 100_000]);
         folder.write("b", b"short");
         folder.write("c", b"not this one");
-        let _one_at_a_time = super::super::WORKING_DIRECTORY.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _one_at_a_time = super::super::WORKING_DIRECTORY
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let _inside = folder.enter();
         let mut walks = Walks::default();
-        let options =
-            WalkOptions { required: vec![b"xx".to_vec(), b"SHORT".to_vec()], required_ignore_case: true, ..WalkOptions::default() };
+        let options = WalkOptions {
+            required: vec![b"xx".to_vec(), b"SHORT".to_vec()],
+            required_ignore_case: true,
+            ..WalkOptions::default()
+        };
         let Ok(walk) = walks.open(&options) else { panic!("it opens") };
         let mut pieces = Vec::new();
         while let Ok(batch) = walks.next_files(walk, 1)
             && !batch.pieces.is_empty()
         {
-            pieces.extend(batch.pieces.into_iter().map(|piece| (piece.path, piece.length, piece.more)));
+            pieces.extend(
+                batch.pieces.into_iter().map(|piece| (piece.path, piece.length, piece.more)),
+            );
         }
         let expected = [("a", 65536, true), ("a", 34464, false), ("b", 5, false)];
         assert_eq!(pieces, expected.map(|(path, length, more)| (path.to_owned(), length, more)));

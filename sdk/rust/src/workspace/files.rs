@@ -7,7 +7,8 @@ use super::{Batch, WorkspaceError};
 
 /// Files with their contents, in the order of a walk. Holds one batch at a time.
 ///
-/// `fetch` yields the next batch, and one without pieces at the end. A test passes batches of its own making.
+/// `fetch` yields the next batch, and one without pieces at the end. A test passes batches of its
+/// own making.
 #[derive(Debug)]
 pub struct Files<F> {
     fetch: F,
@@ -23,7 +24,13 @@ pub struct Files<F> {
 impl<F: FnMut() -> Result<Batch, WorkspaceError>> Files<F> {
     /// The files of the batches that `fetch` yields.
     pub fn new(fetch: F) -> Self {
-        Self { fetch, batch: Batch { pieces: Vec::new(), data: Vec::new() }, next: 0, unread: 0..0, more: false }
+        Self {
+            fetch,
+            batch: Batch { pieces: Vec::new(), data: Vec::new() },
+            next: 0,
+            unread: 0..0,
+            more: false,
+        }
     }
 
     /// The next file. What was not read of the one before is passed over.
@@ -73,7 +80,8 @@ impl<F> File<'_, F> {
         &self.files.batch.pieces[self.files.next - 1].path
     }
 
-    /// The contents without copying them, if all that is unread is at hand. For a file that fits into a batch it is.
+    /// The contents without copying them, if all that is unread is at hand. For a file that fits
+    /// into a batch it is.
     pub fn whole(&self) -> Option<&[u8]> {
         (!self.files.more).then(|| &self.files.batch.data[self.files.unread.clone()])
     }
@@ -103,12 +111,20 @@ mod tests {
     fn files() -> Files<impl FnMut() -> Result<Batch, WorkspaceError>> {
         let piece = |path: &str, length, more| FilePiece { path: path.to_owned(), length, more };
         let mut batches = vec![
-            Batch { pieces: vec![piece("a", 2, false), piece("b", 1, true)], data: b"aab".to_vec() },
+            Batch {
+                pieces: vec![piece("a", 2, false), piece("b", 1, true)],
+                data: b"aab".to_vec(),
+            },
             Batch { pieces: vec![piece("b", 3, true)], data: b"bbb".to_vec() },
-            Batch { pieces: vec![piece("b", 1, false), piece("c", 0, false), piece("d", 1, false)], data: b"bd".to_vec() },
+            Batch {
+                pieces: vec![piece("b", 1, false), piece("c", 0, false), piece("d", 1, false)],
+                data: b"bd".to_vec(),
+            },
         ]
         .into_iter();
-        Files::new(move || Ok(batches.next().unwrap_or(Batch { pieces: Vec::new(), data: Vec::new() })))
+        Files::new(move || {
+            Ok(batches.next().unwrap_or(Batch { pieces: Vec::new(), data: Vec::new() }))
+        })
     }
 
     #[test]
@@ -122,8 +138,12 @@ mod tests {
             assert!(file.read_to_string(&mut text).is_ok());
             seen.push((path, text, whole));
         }
-        let expected = [("a", "aa", true), ("b", "bbbbb", false), ("c", "", true), ("d", "d", true)];
-        assert_eq!(seen, expected.map(|(path, text, whole)| (path.to_owned(), text.to_owned(), whole)));
+        let expected =
+            [("a", "aa", true), ("b", "bbbbb", false), ("c", "", true), ("d", "d", true)];
+        assert_eq!(
+            seen,
+            expected.map(|(path, text, whole)| (path.to_owned(), text.to_owned(), whole))
+        );
     }
 
     #[test]

@@ -3,15 +3,17 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::{cleaned, name};
+use super::{clean_path, file_name};
 use crate::policy::SimpleCommand;
-use crate::policy::programs::{self, Program};
+use crate::policy::programs::{self, ProgramSyntax};
 
-/// Words of a line of plain words at each of which a command is looked for. In a longer line nobody can tell.
+/// Words of a line of plain words at each of which a command is looked for. In a longer line nobody
+/// can tell.
 pub(in crate::policy::pattern) const SEARCHED: usize = 1024;
 /// Parts of words at which a command is looked for as well. With more of them nobody can tell.
 const MOST_PARTS: usize = 4096;
-/// Letters at the end of an option in which the name of a program is looked for. A longer name is a path, of which the end counts.
+/// Letters at the end of an option in which the name of a program is looked for. A longer name is a
+/// path, of which the end counts.
 const LONGEST_GLUED: usize = 64;
 /// Letters of the name of a file, on every file system.
 const LONGEST_NAME: usize = 255;
@@ -23,7 +25,7 @@ pub(in crate::policy) struct CommandLine<'a> {
     is_plain: bool,
     /// Its words, in pieces between which a shell may see anything.
     pieces: Vec<Vec<&'a str>>,
-    starts: Vec<Start<'a>>,
+    starts: Vec<CommandStart<'a>>,
     /// The starts by each key of the program that is called there.
     by_key: HashMap<String, Vec<usize>>,
     /// Whether it may run something that no word of it names.
@@ -34,7 +36,7 @@ pub(in crate::policy) struct CommandLine<'a> {
 
 /// A position at which a command may begin.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Start<'a> {
+pub(super) struct CommandStart<'a> {
     /// The program as it is called.
     pub(super) called: &'a str,
     /// Options that are given without being written.
@@ -44,18 +46,35 @@ pub(super) struct Start<'a> {
     behind: usize,
 }
 
-/// The text of a line as a shell parts it: a tab parts words, and the end of a line that goes on does too.
+/// The text of a line as a shell parts it: a tab parts words, and the end of a line that goes on
+/// does too.
 pub(in crate::policy) fn flatten(line: &str) -> Cow<'_, str> {
-    if line.contains(['\\', '\t']) { Cow::Owned(line.replace("\\\n", " ").replace('\t', " ")) } else { Cow::Borrowed(line) }
+    if line.contains(['\\', '\t']) {
+        Cow::Owned(line.replace("\\\n", " ").replace('\t', " "))
+    } else {
+        Cow::Borrowed(line)
+    }
 }
 
 impl<'a> CommandLine<'a> {
     /// Reads a line, of which `flat` is the [flattened](flatten) text.
     pub(in crate::policy) fn parse(line: &str, flat: &'a str) -> Self {
         let is_plain = SimpleCommand::parse(line).is_some();
-        let words = |piece: &'a str| piece.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>();
-        let pieces: Vec<_> = if is_plain { vec![words(flat)] } else { flat.split(|c| !SimpleCommand::is_plain(c)).map(words).collect() };
-        let mut read = Self { is_plain, pieces, starts: Vec::new(), by_key: HashMap::new(), is_uncertain: false, sets_alias: false };
+        let words =
+            |piece: &'a str| piece.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>();
+        let pieces: Vec<_> = if is_plain {
+            vec![words(flat)]
+        } else {
+            flat.split(|c| !SimpleCommand::is_plain(c)).map(words).collect()
+        };
+        let mut read = Self {
+            is_plain,
+            pieces,
+            starts: Vec::new(),
+            by_key: HashMap::new(),
+            is_uncertain: false,
+            sets_alias: false,
+        };
         read.find_starts();
         read
     }
@@ -70,21 +89,29 @@ impl<'a> CommandLine<'a> {
         self.is_uncertain
     }
 
-    /// The positions at which a program with one of these keys may be called; every position without keys.
-    pub(super) fn starts<'s>(&'s self, keys: &'s [String]) -> impl Iterator<Item = &'s Start<'a>> {
+    /// The positions at which a program with one of these keys may be called; every position
+    /// without keys.
+    pub(super) fn starts<'s>(
+        &'s self,
+        keys: &'s [String],
+    ) -> impl Iterator<Item = &'s CommandStart<'a>> {
         let all = if keys.is_empty() { &self.starts[..] } else { &[] };
         let listed = keys.iter().filter_map(|key| self.by_key.get(key)).flatten();
         all.iter().chain(listed.filter_map(|at| self.starts.get(*at)))
     }
 
     /// The position at which it begins.
-    pub(super) fn first(&self) -> Option<&Start<'a>> {
+    pub(super) fn first(&self) -> Option<&CommandStart<'a>> {
         self.starts.first()
     }
 
     /// The words behind a program.
-    pub(super) fn behind(&self, start: &Start<'a>) -> Cow<'_, [&'a str]> {
-        let words = self.pieces.get(start.piece).and_then(|words| words.get(start.behind..)).unwrap_or_default();
+    pub(super) fn behind(&self, start: &CommandStart<'a>) -> Cow<'_, [&'a str]> {
+        let words = self
+            .pieces
+            .get(start.piece)
+            .and_then(|words| words.get(start.behind..))
+            .unwrap_or_default();
         match start.implied {
             "" => Cow::Borrowed(words),
             implied => Cow::Owned(implied.split(' ').chain(words.iter().copied()).collect()),
@@ -97,23 +124,27 @@ impl<'a> CommandLine<'a> {
         let most = if self.is_plain { SEARCHED } else { usize::MAX };
         for (piece, words) in pieces.iter().enumerate() {
             self.is_uncertain |= self.is_plain && words.len() > SEARCHED;
-            let whole_options = words.first().is_some_and(|program| programs::has_whole_word_options(name(program)));
+            let whole_options = words
+                .first()
+                .is_some_and(|program| programs::has_whole_word_options(file_name(program)));
             for (at, word) in words.iter().enumerate().take(most) {
-                let start = Start { called: word, implied: "", piece, behind: at + 1 };
+                let start = CommandStart { called: word, implied: "", piece, behind: at + 1 };
                 self.add(start);
                 // A line that is more than plain words might be anything as it is.
                 if !self.is_plain {
                     continue;
                 }
-                self.sets_alias |= word.contains('=') && word.to_ascii_lowercase().contains("alias");
+                self.sets_alias |=
+                    word.contains('=') && word.to_ascii_lowercase().contains("alias");
                 let behind = &words[at + 1..];
-                self.is_uncertain |= programs::runs_code(name(word), behind);
-                if let Some((called, implied)) = programs::does_the_work_of(name(word), behind) {
-                    self.add(Start { called, implied, ..start });
+                self.is_uncertain |= programs::runs_code(file_name(word), behind);
+                if let Some((called, implied)) = programs::does_the_work_of(file_name(word), behind)
+                {
+                    self.add(CommandStart { called, implied, ..start });
                 }
                 if at > 0 {
                     for part in glued(word, !whole_options) {
-                        self.add(Start { called: part, ..start });
+                        self.add(CommandStart { called: part, ..start });
                         parts_left = parts_left.saturating_sub(1);
                     }
                 }
@@ -126,7 +157,7 @@ impl<'a> CommandLine<'a> {
         self.pieces = pieces;
     }
 
-    fn add(&mut self, start: Start<'a>) {
+    fn add(&mut self, start: CommandStart<'a>) {
         let at = self.starts.len();
         for key in keys(start.called) {
             self.by_key.entry(key).or_default().push(at);
@@ -135,23 +166,28 @@ impl<'a> CommandLine<'a> {
     }
 }
 
-/// Names under which a program is found, one of which it has in common with every other spelling of it.
+/// Names under which a program is found, one of which it has in common with every other spelling of
+/// it.
 pub(super) fn keys(called: &str) -> Vec<String> {
-    let mut keys = vec![programs::canonical_name(name(called))];
+    let mut keys = vec![programs::canonical_name(file_name(called))];
     if called.contains('/') {
-        keys.push(programs::canonical_name(name(&cleaned(called))));
+        keys.push(programs::canonical_name(file_name(&clean_path(called))));
     }
-    keys.extend(Program::joined(name(called)).map(|(program, _)| program.name.to_owned()));
+    keys.extend(
+        ProgramSyntax::split_joined(file_name(called)).map(|(program, _)| program.name.to_owned()),
+    );
     keys.sort_unstable();
     keys.dedup();
     keys
 }
 
-/// Parts of a word that may be the name of a program: what stands behind `=`, `:` and `,`, and behind the letters of an option.
+/// Parts of a word that may be the name of a program: what stands behind `=`, `:` and `,`, and
+/// behind the letters of an option.
 fn glued(word: &str, letters: bool) -> impl Iterator<Item = &str> {
     // Of a long path the name is enough.
-    let end = |value| if str::len(value) > LONGEST_NAME { name(value) } else { value };
-    let values = word.split(['=', ':', ',']).skip(1).map(end).filter(|value| value.len() <= LONGEST_NAME);
+    let end = |value| if str::len(value) > LONGEST_NAME { file_name(value) } else { value };
+    let values =
+        word.split(['=', ':', ',']).skip(1).map(end).filter(|value| value.len() <= LONGEST_NAME);
     let is_short = letters && word.starts_with('-') && !word.starts_with("--");
     let longest = if is_short { word.len().saturating_sub(2).min(LONGEST_GLUED) } else { 0 };
     let ends = (1..=longest).filter_map(|length| word.get(word.len() - length..));

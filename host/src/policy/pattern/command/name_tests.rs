@@ -1,4 +1,5 @@
-//! Subcommands by their other names, options without a hyphen and files by other paths: a rule finds them.
+//! Subcommands by their other names, options without a hyphen and files by other paths: a rule
+//! finds them.
 
 use super::spelling_tests::{none_passes, on};
 use super::*;
@@ -6,7 +7,10 @@ use super::*;
 #[test]
 fn r035_letters_of_options_without_a_hyphen_are_found() {
     none_passes(&[
-        ("tar -xf *", &["tar xf a", "tar fx a", "tar xvzf a", "tar x -f a", "sudo tar xf a", "/bin/tar xf a"]),
+        (
+            "tar -xf *",
+            &["tar xf a", "tar fx a", "tar xvzf a", "tar x -f a", "sudo tar xf a", "/bin/tar xf a"],
+        ),
         ("tar -x *", &["tar xf a", "tar fx a", "tar x", "tar xvzf a", "busybox tar xf a"]),
         ("tar --extract *", &["tar xf a", "tar vx"]),
         ("tar xf *", &["tar -xf a", "tar -x -f a", "tar fx a", "tar --extract --file=a"]),
@@ -21,11 +25,24 @@ fn r035_letters_of_options_without_a_hyphen_are_found() {
 #[test]
 fn r035_another_name_or_a_shorter_one_of_a_subcommand_is_found() {
     none_passes(&[
-        ("ip link delete *", &["ip l d x", "ip link del x", "ip l delete x", "ip -s link d x", "ip -n x link del y", "sudo ip l d x"]),
+        (
+            "ip link delete *",
+            &[
+                "ip l d x",
+                "ip link del x",
+                "ip l delete x",
+                "ip -s link d x",
+                "ip -n x link del y",
+                "sudo ip l d x",
+            ],
+        ),
         ("ip l d *", &["ip link delete x", "ip link del x"]),
         ("ip link del *", &["ip link delete x", "ip link d x"]),
         ("nmcli connection delete *", &["nmcli c d x", "nmcli con del x"]),
-        ("yarn run deploy *", &["yarn deploy", "yarn deploy --x", "yarn --silent deploy", "yarn --cwd x deploy"]),
+        (
+            "yarn run deploy *",
+            &["yarn deploy", "yarn deploy --x", "yarn --silent deploy", "yarn --cwd x deploy"],
+        ),
         ("yarn run *", &["yarn deploy", "yarn test"]),
         ("yarn deploy *", &["yarn run deploy"]),
         ("bun run deploy *", &["bun deploy", "bun --silent deploy x"]),
@@ -40,18 +57,35 @@ fn r035_another_name_or_a_shorter_one_of_a_subcommand_is_found() {
         ("hg commit *", &["hg ci -m x", "hg --cwd x ci"]),
         (
             "gradle publish *",
-            &["gradle :publish", "gradle :lib:publish", "gradle lib:publish", "gradle clean :publish", "gradlew :publish"],
+            &[
+                "gradle :publish",
+                "gradle :lib:publish",
+                "gradle lib:publish",
+                "gradle clean :publish",
+                "gradlew :publish",
+            ],
         ),
         ("gradle :publish *", &["gradle publish", "gradle :lib:publish"]),
         ("mvn deploy *", &["mvn deploy:deploy", "mvn clean deploy:deploy"]),
         (
             "terraform destroy *",
-            &["terraform apply -destroy", "terraform apply -destroy=true", "tofu apply --destroy", "terraform -chdir=x apply -destroy"],
+            &[
+                "terraform apply -destroy",
+                "terraform apply -destroy=true",
+                "tofu apply --destroy",
+                "terraform -chdir=x apply -destroy",
+            ],
         ),
         ("terraform apply -destroy *", &["terraform destroy", "terraform destroy -auto-approve"]),
         (
             "python manage.py *",
-            &["python ./manage.py x", "python3 ./manage.py x", "python .//manage.py", "python a/../manage.py x", "python /w/manage.py x"],
+            &[
+                "python ./manage.py x",
+                "python3 ./manage.py x",
+                "python .//manage.py",
+                "python a/../manage.py x",
+                "python /w/manage.py x",
+            ],
         ),
         ("python ./manage.py *", &["python manage.py x", "python ././manage.py x"]),
         ("python manage.py flush *", &["python ./manage.py flush", "python -B ./manage.py flush"]),
@@ -72,11 +106,18 @@ fn a_rule_about_another_subcommand_or_other_letters_is_not_asked() {
         ("hg commit *", &["hg status", "hg log"]),
         ("gradle publish *", &["gradle build", "gradle :lib:test"]),
         ("terraform destroy *", &["terraform apply", "terraform plan"]),
-        ("python manage.py *", &["python src/manage.py x", "python ./other.py", "python x/manage.py.d/y"]),
+        (
+            "python manage.py *",
+            &["python src/manage.py x", "python ./other.py", "python x/manage.py.d/y"],
+        ),
     ];
     for (pattern, lines) in table {
         for line in *lines {
-            assert_eq!(on(pattern, line), Match::No, "`{line}` is asked about by `{pattern}`");
+            assert_eq!(
+                on(pattern, line),
+                PatternMatch::No,
+                "`{line}` is asked about by `{pattern}`"
+            );
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) fn on(pattern: &str, line: &str) -> Match {
+pub(super) fn on(pattern: &str, line: &str) -> PatternMatch {
     let pattern = CommandPattern::parse(pattern).expect(pattern);
     let [ask, deny] = [Verdict::Ask, Verdict::Deny].map(|verdict| pattern.matches(line, verdict));
     assert_eq!(ask, deny, "{line}");
@@ -13,9 +13,14 @@ pub(super) fn on(pattern: &str, line: &str) -> Match {
 pub(super) fn none_passes(table: &[(&str, &[&str])]) {
     for (pattern, lines) in table {
         for line in *lines {
-            assert!(on(pattern, line) > Match::No, "`{line}` passes `{pattern}`");
-            let allow = CommandPattern::parse(pattern).expect(pattern).matches(line, Verdict::Allow);
-            assert_eq!(allow, Match::No, "an allow is for what is written: `{line}` by `{pattern}`");
+            assert!(on(pattern, line) > PatternMatch::No, "`{line}` passes `{pattern}`");
+            let allow =
+                CommandPattern::parse(pattern).expect(pattern).matches(line, Verdict::Allow);
+            assert_eq!(
+                allow,
+                PatternMatch::No,
+                "an allow is for what is written: `{line}` by `{pattern}`"
+            );
         }
     }
 }
@@ -80,10 +85,26 @@ fn r035_a_program_that_is_written_in_one_word_with_an_option_is_found() {
         ),
         (
             "pip install *",
-            &["python3 -mpip install x", "python -Impip install x", "python -I -mpip install x", "python3.11 -mpip -q install x"],
+            &[
+                "python3 -mpip install x",
+                "python -Impip install x",
+                "python -I -mpip install x",
+                "python3.11 -mpip -q install x",
+            ],
         ),
-        ("python3 -m pip *", &["python3 -mpip install", "python -Impip list", "python3 -B -mpip list", "sudo python3 -mpip list"]),
-        ("python3 -m http.server *", &["python3 -mhttp.server", "python3 -Imhttp.server 80", "python3 -I -m http.server"]),
+        (
+            "python3 -m pip *",
+            &[
+                "python3 -mpip install",
+                "python -Impip list",
+                "python3 -B -mpip list",
+                "sudo python3 -mpip list",
+            ],
+        ),
+        (
+            "python3 -m http.server *",
+            &["python3 -mhttp.server", "python3 -Imhttp.server 80", "python3 -I -m http.server"],
+        ),
     ]);
 }
 
@@ -144,7 +165,15 @@ fn r035_a_program_that_another_one_runs_is_found() {
                 "git for-each-repo --config=a rm",
             ],
         ),
-        ("find * -delete", &["find q -name a -delete", "find -delete", "find q r -delete", "sudo find q -type f -delete"]),
+        (
+            "find * -delete",
+            &[
+                "find q -name a -delete",
+                "find -delete",
+                "find q r -delete",
+                "sudo find q -type f -delete",
+            ],
+        ),
         ("rm -rf *", &["find q -delete"]),
         (
             "git push *",
@@ -250,15 +279,34 @@ fn r035_an_option_is_found_in_each_of_its_spellings() {
         ("git push -f *", &["git push --force", "git push origin +a:b"]),
         ("git push --delete *", &["git push -d origin a", "git push origin :a"]),
         ("git clean -fd *", &["git clean -f -d", "git clean -d --force", "git clean -dxf"]),
-        ("git reset --hard *", &["git reset x --hard", "git reset --har", "git -C x reset -q --hard"]),
+        (
+            "git reset --hard *",
+            &["git reset x --hard", "git reset --har", "git -C x reset -q --hard"],
+        ),
         ("git branch -D *", &["git branch --delete --force x", "git branch -df x"]),
         ("docker rm -f *", &["docker rm --force x", "docker container rm -f x", "docker rm -vf x"]),
-        ("kubectl delete --all *", &["kubectl delete pod --all", "kubectl -n x delete --all=true pod"]),
-        ("npm install -g *", &["npm install --global x", "npm i -g x", "npm install --location=global x"]),
+        (
+            "kubectl delete --all *",
+            &["kubectl delete pod --all", "kubectl -n x delete --all=true pod"],
+        ),
+        (
+            "npm install -g *",
+            &["npm install --global x", "npm i -g x", "npm install --location=global x"],
+        ),
         ("mytool --force *", &["mytool -f x", "mytool -xf", "mytool --forc"]),
         ("mytool -f *", &["mytool --force x"]),
-        ("terraform apply -auto-approve *", &["terraform apply --auto-approve", "terraform -chdir=x apply -auto-approve"]),
-        ("npm publish", &["npm publish --access=public", "npm publish --access public", "npm --prefix x publish --tag y"]),
+        (
+            "terraform apply -auto-approve *",
+            &["terraform apply --auto-approve", "terraform -chdir=x apply -auto-approve"],
+        ),
+        (
+            "npm publish",
+            &[
+                "npm publish --access=public",
+                "npm publish --access public",
+                "npm --prefix x publish --tag y",
+            ],
+        ),
         ("reboot", &["reboot -f", "reboot --force"]),
         ("kill -9 *", &["kill -KILL 1", "kill -s KILL 1"]),
     ]);
@@ -301,7 +349,10 @@ fn a_rule_about_another_command_is_not_asked() {
             ],
         ),
         ("rm -rf *", &["rm x", "rm -r x", "rm -f x", "rm -v --force x"]),
-        ("git push --force *", &["git push", "git push origin main", "git push --follow-tags", "git push -u origin x"]),
+        (
+            "git push --force *",
+            &["git push", "git push origin main", "git push --follow-tags", "git push -u origin x"],
+        ),
         ("git commit --amend *", &["git commit -am x", "git commit -m x", "git commit --all"]),
         ("git reset --hard *", &["git reset", "git reset HEAD x", "git reset --soft x"]),
         (
@@ -322,7 +373,11 @@ fn a_rule_about_another_command_is_not_asked() {
     ];
     for (pattern, lines) in table {
         for line in *lines {
-            assert_eq!(on(pattern, line), Match::No, "`{line}` is asked about by `{pattern}`");
+            assert_eq!(
+                on(pattern, line),
+                PatternMatch::No,
+                "`{line}` is asked about by `{pattern}`"
+            );
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn on(pattern: &str, line: &str, verdict: Verdict) -> Match {
+fn on(pattern: &str, line: &str, verdict: Verdict) -> PatternMatch {
     CommandPattern::parse(pattern).expect(pattern).matches(line, verdict)
 }
 
@@ -24,49 +24,59 @@ fn an_allow_covers_plain_words_and_nothing_else() {
         ("*", "rm -rf x", true),
     ];
     for (pattern, line, expected) in table {
-        assert_eq!(on(pattern, line, Verdict::Allow), Match::certain(expected), "{pattern} on {line}");
+        assert_eq!(
+            on(pattern, line, Verdict::Allow),
+            PatternMatch::from_bool(expected),
+            "{pattern} on {line}"
+        );
     }
 }
 
 #[test]
 fn r039_an_opaque_line_is_never_allowed() {
-    for line in
-        ["git status; x", "git status | sh", "git status && x", "git status $(x)", "A=b git status", "git 'status'", "git status\nx"]
-    {
-        assert_eq!(on("git status *", line, Verdict::Allow), Match::No, "{line}");
-        assert_eq!(on("*", line, Verdict::Allow), Match::No, "{line}");
+    for line in [
+        "git status; x",
+        "git status | sh",
+        "git status && x",
+        "git status $(x)",
+        "A=b git status",
+        "git 'status'",
+        "git status\nx",
+    ] {
+        assert_eq!(on("git status *", line, Verdict::Allow), PatternMatch::No, "{line}");
+        assert_eq!(on("*", line, Verdict::Allow), PatternMatch::No, "{line}");
     }
 }
 
 #[test]
 fn a_denied_command_is_found_in_longer_lines() {
     let table = [
-        ("git push", Match::Yes),
-        ("git push --force", Match::Yes),
-        ("/usr/bin/git push", Match::Yes),
-        ("true; git push", Match::Yes),
-        ("sh -c 'git push'", Match::Yes),
-        ("A=b git push", Match::Yes),
-        ("true && (git push)", Match::Yes),
-        ("git\tpush\t--force", Match::Yes),
-        ("git \\\npush", Match::Yes),
-        ("env git push", Match::Perhaps),
-        ("git -C x push", Match::Yes),
-        ("g''it push", Match::Perhaps),
-        ("git status", Match::No),
-        ("cat a | wc", Match::Perhaps),
+        ("git push", PatternMatch::Yes),
+        ("git push --force", PatternMatch::Yes),
+        ("/usr/bin/git push", PatternMatch::Yes),
+        ("true; git push", PatternMatch::Yes),
+        ("sh -c 'git push'", PatternMatch::Yes),
+        ("A=b git push", PatternMatch::Yes),
+        ("true && (git push)", PatternMatch::Yes),
+        ("git\tpush\t--force", PatternMatch::Yes),
+        ("git \\\npush", PatternMatch::Yes),
+        ("env git push", PatternMatch::Maybe),
+        ("git -C x push", PatternMatch::Yes),
+        ("g''it push", PatternMatch::Maybe),
+        ("git status", PatternMatch::No),
+        ("cat a | wc", PatternMatch::Maybe),
     ];
     for (line, expected) in table {
         for verdict in [Verdict::Ask, Verdict::Deny] {
             assert_eq!(on("git push *", line, verdict), expected, "{line}");
         }
     }
-    assert_eq!(on("*", "anything | at all", Verdict::Deny), Match::Yes);
+    assert_eq!(on("*", "anything | at all", Verdict::Deny), PatternMatch::Yes);
 }
 
 #[test]
 fn r035_a_subcommand_is_found_behind_its_options() {
-    use Match::{No, Perhaps, Yes};
+    use PatternMatch::{Maybe, No, Yes};
     let table = [
         // Known options: there is one way to read the line.
         ("git push *", "git -C . push", Yes),
@@ -81,7 +91,7 @@ fn r035_a_subcommand_is_found_behind_its_options() {
         ("git push", "git -C . push", Yes),
         ("git push", "git -C . push origin", No),
         ("git remote add *", "git -C . remote add x y", Yes),
-        ("git remote add *", "git remote -v add x y", Perhaps),
+        ("git remote add *", "git remote -v add x y", Maybe),
         ("cargo publish *", "cargo +nightly publish", Yes),
         ("cargo publish *", "cargo +nightly -Z unstable-options --locked publish", Yes),
         ("cargo publish *", "cargo --config x publish", Yes),
@@ -108,69 +118,72 @@ fn r035_a_subcommand_is_found_behind_its_options() {
         ("az group delete *", "az --subscription s group delete x", Yes),
         ("make deploy", "make -C x deploy", Yes),
         // Unknown ones: each way counts.
-        ("git push *", "git --new-option push", Perhaps),
-        ("git push *", "git --new-option x push", Perhaps),
-        ("npm publish *", "npm --silent publish", Perhaps),
+        ("git push *", "git --new-option push", Maybe),
+        ("git push *", "git --new-option x push", Maybe),
+        ("npm publish *", "npm --silent publish", Maybe),
         ("npm publish *", "npm --silent ls", No),
-        ("mytool deploy *", "mytool --verbose deploy", Perhaps),
-        ("mytool deploy *", "mytool -o x deploy", Perhaps),
+        ("mytool deploy *", "mytool --verbose deploy", Maybe),
+        ("mytool deploy *", "mytool -o x deploy", Maybe),
         ("mytool deploy *", "mytool x deploy", No),
         // The same subcommand by another word, an abbreviation, or what may be an alias.
-        ("git push *", "git -c alias.p=push p", Perhaps),
-        ("git push *", "git pub", Perhaps),
-        ("git push *", "git send-pack x", Perhaps),
-        ("git push *", "git lfs push", Perhaps),
-        ("npm publish *", "npm pub", Perhaps),
-        ("npm install *", "npm add x", Perhaps),
-        ("cargo build *", "cargo b", Perhaps),
-        ("docker run *", "docker container run x", Perhaps),
-        ("docker push *", "docker --debug image push x", Perhaps),
-        ("gcloud run deploy *", "gcloud beta run deploy x", Perhaps),
-        ("make deploy *", "make all deploy", Perhaps),
-        ("make deploy *", "make V=1 deploy", Perhaps),
+        ("git push *", "git -c alias.p=push p", Maybe),
+        ("git push *", "git pub", Maybe),
+        ("git push *", "git send-pack x", Maybe),
+        ("git push *", "git lfs push", Maybe),
+        ("npm publish *", "npm pub", Maybe),
+        ("npm install *", "npm add x", Maybe),
+        ("cargo build *", "cargo b", Maybe),
+        ("docker run *", "docker container run x", Maybe),
+        ("docker push *", "docker --debug image push x", Maybe),
+        ("gcloud run deploy *", "gcloud beta run deploy x", Maybe),
+        ("make deploy *", "make all deploy", Maybe),
+        ("make deploy *", "make V=1 deploy", Maybe),
         ("make deploy *", "make all", No),
         // Program and subcommand in one word, and the same program by another name or path.
         ("git push *", "git-push", Yes),
         ("git push *", "/usr/lib/git-core/git-push -f", Yes),
         ("git push *", "/usr/lib/git-core/git -C x push", Yes),
-        ("git push *", "env git-push", Perhaps),
+        ("git push *", "env git-push", Maybe),
         ("git push *", "git-pull", No),
-        ("git-push *", "git push", Perhaps),
-        ("git-push *", "git -C x push", Perhaps),
-        ("docker compose up *", "docker-compose -f x up", Perhaps),
-        ("docker-compose up *", "docker compose up", Perhaps),
-        ("pip install *", "pip3 install x", Perhaps),
-        ("pip install *", "python -m pip -q install x", Perhaps),
-        ("apt install *", "apt-get -y install x", Perhaps),
-        ("git push *", "Git push", Perhaps),
+        ("git-push *", "git push", Maybe),
+        ("git-push *", "git -C x push", Maybe),
+        ("docker compose up *", "docker-compose -f x up", Maybe),
+        ("docker-compose up *", "docker compose up", Maybe),
+        ("pip install *", "pip3 install x", Maybe),
+        ("pip install *", "python -m pip -q install x", Maybe),
+        ("apt install *", "apt-get -y install x", Maybe),
+        ("git push *", "Git push", Maybe),
         // In front of the program.
-        ("git push *", "env git push", Perhaps),
-        ("git push *", "command git push", Perhaps),
-        ("git push *", "env A=b git -C x push", Perhaps),
-        ("git push *", "timeout 5 nice -n 5 git --no-pager push", Perhaps),
-        ("git push *", "git submodule foreach git -C x push", Perhaps),
+        ("git push *", "env git push", Maybe),
+        ("git push *", "command git push", Maybe),
+        ("git push *", "env A=b git -C x push", Maybe),
+        ("git push *", "timeout 5 nice -n 5 git --no-pager push", Maybe),
+        ("git push *", "git submodule foreach git -C x push", Maybe),
         // In a line that is more than words.
         ("git push *", "true; git -C x push", Yes),
         ("git push *", "A=b git --no-pager push", Yes),
         ("git push *", "(git-push)", Yes),
         ("git push *", "sh -c 'git -C . push'", Yes),
         // Options that the pattern names, wherever and however they are given.
-        ("git push --force *", "git push origin --force", Perhaps),
-        ("git push --force *", "git -C x push --forc", Perhaps),
-        ("git push -f *", "git push -uf origin", Perhaps),
+        ("git push --force *", "git push origin --force", Maybe),
+        ("git push --force *", "git -C x push --forc", Maybe),
+        ("git push -f *", "git push -uf origin", Maybe),
         ("git push --force *", "git push origin", No),
-        ("rm -rf *", "rm -r -f x", Perhaps),
-        ("rm -rf *", "rm -fr x", Perhaps),
+        ("rm -rf *", "rm -r -f x", Maybe),
+        ("rm -rf *", "rm -fr x", Maybe),
         ("rm -rf *", "rm -r x", No),
-        ("python -m twine *", "python -B -m twine upload", Perhaps),
+        ("python -m twine *", "python -B -m twine upload", Maybe),
     ];
     for (pattern, line, expected) in table {
         for verdict in [Verdict::Ask, Verdict::Deny] {
             assert_eq!(on(pattern, line, verdict), expected, "{pattern} on {line}");
         }
         let plain = SimpleCommand::parse(line).is_some();
-        let allows = on(pattern, line, Verdict::Allow) == Match::Yes;
-        assert!(!allows || plain && expected == Match::Yes && pattern == line, "an allow is for what is written: {pattern} on {line}");
+        let allows = on(pattern, line, Verdict::Allow) == PatternMatch::Yes;
+        assert!(
+            !allows || plain && expected == PatternMatch::Yes && pattern == line,
+            "an allow is for what is written: {pattern} on {line}"
+        );
     }
 }
 
@@ -178,38 +191,42 @@ fn r035_a_subcommand_is_found_behind_its_options() {
 fn a_line_of_many_words_is_decided_soon_and_never_let_through() {
     let started = std::time::Instant::now();
     let deny = |line: &str| on("git push *", line, Verdict::Deny);
-    assert_eq!(deny(&("git -a ".repeat(18_000) + "push")), Match::Perhaps);
-    assert_eq!(deny(&("x ".repeat(60_000) + "git push")), Match::Perhaps);
-    assert_eq!(deny(&("git ".to_owned() + &"-v ".repeat(40_000) + "push")), Match::Perhaps);
-    assert_eq!(deny(&("git-a ".repeat(20_000) + "; git push")), Match::Yes);
+    assert_eq!(deny(&("git -a ".repeat(18_000) + "push")), PatternMatch::Maybe);
+    assert_eq!(deny(&("x ".repeat(60_000) + "git push")), PatternMatch::Maybe);
+    assert_eq!(deny(&("git ".to_owned() + &"-v ".repeat(40_000) + "push")), PatternMatch::Maybe);
+    assert_eq!(deny(&("git-a ".repeat(20_000) + "; git push")), PatternMatch::Yes);
     assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
 }
 
 #[test]
 fn a_program_that_is_denied_by_its_path_is_denied_by_every_spelling_of_it() {
     let table = [
-        ("scripts/release *", "scripts/release x", Match::Yes),
-        ("scripts/release *", "./scripts/release", Match::Yes),
-        ("scripts/release *", "scripts//release x", Match::Yes),
-        ("scripts/release *", "scripts/../scripts/release", Match::Yes),
-        ("scripts/release *", "sh scripts/release", Match::Perhaps),
-        ("scripts/release *", "release", Match::Perhaps),
-        ("scripts/release *", "scripts/released", Match::No),
-        ("./deploy.sh *", "././deploy.sh now", Match::Yes),
-        ("./deploy.sh *", "deploy.sh", Match::Yes),
-        ("./deploy.sh *", "sh deploy.sh", Match::Perhaps),
-        ("./deploy.sh *", "true; ././deploy.sh", Match::Yes),
-        ("/usr/bin/git push *", "git push", Match::Perhaps),
-        ("/usr/bin/git push *", "/usr/bin/../bin/git push", Match::Yes),
-        ("/usr/bin/git push *", "git pull", Match::No),
-        ("../tool", "../../tool", Match::Perhaps),
+        ("scripts/release *", "scripts/release x", PatternMatch::Yes),
+        ("scripts/release *", "./scripts/release", PatternMatch::Yes),
+        ("scripts/release *", "scripts//release x", PatternMatch::Yes),
+        ("scripts/release *", "scripts/../scripts/release", PatternMatch::Yes),
+        ("scripts/release *", "sh scripts/release", PatternMatch::Maybe),
+        ("scripts/release *", "release", PatternMatch::Maybe),
+        ("scripts/release *", "scripts/released", PatternMatch::No),
+        ("./deploy.sh *", "././deploy.sh now", PatternMatch::Yes),
+        ("./deploy.sh *", "deploy.sh", PatternMatch::Yes),
+        ("./deploy.sh *", "sh deploy.sh", PatternMatch::Maybe),
+        ("./deploy.sh *", "true; ././deploy.sh", PatternMatch::Yes),
+        ("/usr/bin/git push *", "git push", PatternMatch::Maybe),
+        ("/usr/bin/git push *", "/usr/bin/../bin/git push", PatternMatch::Yes),
+        ("/usr/bin/git push *", "git pull", PatternMatch::No),
+        ("../tool", "../../tool", PatternMatch::Maybe),
     ];
     for (pattern, line, expected) in table {
         assert_eq!(on(pattern, line, Verdict::Deny), expected, "{pattern} on {line}");
         assert_eq!(on(pattern, line, Verdict::Ask), expected, "{pattern} on {line}");
     }
     for line in ["./scripts/release", "scripts//release", "release"] {
-        assert_eq!(on("scripts/release *", line, Verdict::Allow), Match::No, "an allow is for what is written: {line}");
+        assert_eq!(
+            on("scripts/release *", line, Verdict::Allow),
+            PatternMatch::No,
+            "an allow is for what is written: {line}"
+        );
     }
 }
 

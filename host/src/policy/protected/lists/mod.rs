@@ -1,11 +1,14 @@
 //! The built-in lists of paths, as data: each entry is a pattern with its reason.
 //!
 //! How an entry is chosen:
-//! - *protected* (never changed): a program obeys the file without being told to, when a directory is opened or entered, when
-//!   a shell, a debugger or an agent starts, or when version control acts.
-//! - *instructions* and *runs code* (each change needs approval, in every mode): an agent obeys the file, or a program runs it
-//!   at a routine act (install, build, test, commit, push), and people change it rarely.
-//! - *ordinary* (no special treatment): people change it daily, and see in the diff that it is code.
+//! - *protected* (never changed): a program obeys the file without being told to, when a directory
+//!   is opened or entered, when a shell, a debugger or an agent starts, or when version control
+//!   acts.
+//! - *instructions* and *runs code* (each change needs approval, in every mode): an agent obeys the
+//!   file, or a program runs it at a routine act (install, build, test, commit, push), and people
+//!   change it rarely.
+//! - *ordinary* (no special treatment): people change it daily, and see in the diff that it is
+//!   code.
 
 mod hidden;
 mod instructions;
@@ -15,7 +18,7 @@ mod runs_code;
 
 use serde::Serialize;
 
-pub(super) use hidden::{HIDDEN, SHOWN};
+pub(super) use hidden::{HIDDEN, HIDDEN_EXCEPTIONS};
 use instructions::INSTRUCTIONS;
 use ordinary::ORDINARY;
 pub(super) use protected::{PINNED, PROTECTED};
@@ -23,7 +26,7 @@ use runs_code::RUNS_CODE;
 
 /// An entry of a built-in list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ListedPath {
+pub struct ListedPathEntry {
     /// A pattern that holds at any depth, and for everything below a match.
     pub pattern: &'static str,
     /// Which program reads the file, and what it does with it.
@@ -48,12 +51,13 @@ pub enum BuiltInList {
 
 impl BuiltInList {
     /// All of them, the strictest first.
-    pub const ALL: [Self; 5] = [Self::Hidden, Self::Protected, Self::Instructions, Self::RunsCode, Self::Ordinary];
+    pub const ALL: [Self; 5] =
+        [Self::Hidden, Self::Protected, Self::Instructions, Self::RunsCode, Self::Ordinary];
     /// The lists whose paths change only with an approval.
-    pub const ASKED: [Self; 2] = [Self::Instructions, Self::RunsCode];
+    pub const NEEDS_APPROVAL: [Self; 2] = [Self::Instructions, Self::RunsCode];
 
     /// The entries, sorted by pattern.
-    pub fn entries(self) -> &'static [ListedPath] {
+    pub fn entries(self) -> &'static [ListedPathEntry] {
         match self {
             Self::Hidden => HIDDEN,
             Self::Protected => PROTECTED,
@@ -64,7 +68,7 @@ impl BuiltInList {
     }
 
     /// What is done with its files, as the end of a sentence.
-    pub fn does(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Hidden => "hold secrets",
             Self::Protected => "programs obey without being told to",
@@ -79,13 +83,18 @@ impl BuiltInList {
         match self {
             Self::Hidden => "hidden: neither read nor changed",
             Self::Protected => "protected: never changed",
-            Self::Instructions => "instructions: agents obey these files, so each change needs approval in every mode",
-            Self::RunsCode => "runs code: programs run what these files say, so each change needs approval in every mode",
+            Self::Instructions => {
+                "instructions: agents obey these files, so each change needs approval in every mode"
+            }
+            Self::RunsCode => {
+                "runs code: programs run what these files say, so each change needs approval in \
+                    every mode"
+            }
             Self::Ordinary => "ordinary: decided like any other file, although it can run code",
         }
     }
 }
 
-const fn path(pattern: &'static str, reason: &'static str) -> ListedPath {
-    ListedPath { pattern, reason }
+const fn entry(pattern: &'static str, reason: &'static str) -> ListedPathEntry {
+    ListedPathEntry { pattern, reason }
 }

@@ -2,31 +2,55 @@
 
 use toml::{Table, Value};
 
-use super::secrets::{has_known_token, is_secret_command, is_secret_name, is_secret_value, without_passwords, without_proxy_user};
+use super::secrets::{
+    has_known_token, is_secret_command, is_secret_name, is_secret_value, without_passwords,
+    without_proxy_user,
+};
 
 /// Settings that hold a token, or name a program that does with its arguments.
-const SECRET_KEYS: &[&str] =
-    &["token", "secret-key", "credential-provider", "credential-process", "credential-alias", "global-credential-providers"];
+const SECRET_KEYS: &[&str] = &[
+    "token",
+    "secret-key",
+    "credential-provider",
+    "credential-process",
+    "credential-alias",
+    "global-credential-providers",
+];
 
 /// Settings that are a program with its arguments.
-const COMMANDS: &[&str] = &["runner", "rustc", "rustc-wrapper", "rustc-workspace-wrapper", "rustdoc", "linker", "browser"];
+const COMMANDS: &[&str] = &[
+    "runner",
+    "rustc",
+    "rustc-wrapper",
+    "rustc-workspace-wrapper",
+    "rustdoc",
+    "linker",
+    "browser",
+];
 
-/// The settings without secrets and comments, and whether that is less than there was. What is no TOML has none.
+/// The settings without secrets and comments, and whether that is less than there was. What is no
+/// TOML has none.
 pub(super) fn without_secrets(text: &str) -> (String, bool) {
     let Ok(mut settings) = toml::from_str::<Table>(text) else { return (String::new(), true) };
     let before = settings.clone();
     for (name, value) in &mut settings {
         match (name.as_str(), value) {
             ("env", Value::Table(variables)) => clean_variables(variables),
-            ("alias", Value::Table(aliases)) => aliases.retain(|_, value| !is_secret_command(&in_words(value))),
+            ("alias", Value::Table(aliases)) => {
+                aliases.retain(|_, value| !is_secret_command(&in_words(value)))
+            }
             // Crates have any name.
             ("patch" | "replace", value) => clean(value, false),
             (_, value) => clean(value, true),
         }
     }
     settings.retain(|name, _| !SECRET_KEYS.contains(&name));
-    let in_comment = |line: &str| line.split_once('#').is_some_and(|(_, comment)| is_secret_name(comment) || is_secret_value(comment));
-    let has_changed = settings != before || without_passwords(text) != text || text.lines().any(in_comment);
+    let in_comment = |line: &str| {
+        line.split_once('#')
+            .is_some_and(|(_, comment)| is_secret_name(comment) || is_secret_value(comment))
+    };
+    let has_changed =
+        settings != before || without_passwords(text) != text || text.lines().any(in_comment);
     (toml::to_string(&settings).unwrap_or_default(), has_changed)
 }
 
@@ -49,7 +73,11 @@ fn in_words(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(values) => values.iter().map(in_words).collect::<Vec<_>>().join(" "),
-        Value::Table(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => String::new(),
+        Value::Table(_)
+        | Value::Integer(_)
+        | Value::Float(_)
+        | Value::Boolean(_)
+        | Value::Datetime(_) => String::new(),
     }
 }
 
@@ -68,7 +96,9 @@ fn clean(value: &mut Value, has_secret_keys: bool) {
                 if has_secret_keys && is_secret {
                     continue;
                 }
-                if let (true, "proxy", Value::String(proxy)) = (has_secret_keys, key.as_str(), &mut value) {
+                if let (true, "proxy", Value::String(proxy)) =
+                    (has_secret_keys, key.as_str(), &mut value)
+                {
                     *proxy = without_proxy_user(proxy);
                 }
                 clean(&mut value, has_secret_keys);
@@ -83,8 +113,14 @@ fn clean_variables(variables: &mut Table) {
     variables.retain(|name, value| {
         let text = match &*value {
             Value::String(text) => Some(text),
-            Value::Table(table) => table.get("value").and_then(|value| if let Value::String(text) = value { Some(text) } else { None }),
-            Value::Array(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => None,
+            Value::Table(table) => table
+                .get("value")
+                .and_then(|value| if let Value::String(text) = value { Some(text) } else { None }),
+            Value::Array(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::Boolean(_)
+            | Value::Datetime(_) => None,
         };
         !is_secret_name(name) && !text.is_some_and(|text| is_secret_value(&without_passwords(text)))
     });
@@ -140,7 +176,10 @@ proxy = "u:SECRET16@proxy:3128"
         assert!(has_changed && !clean.contains("SECRET"), "{clean}");
         insta::assert_snapshot!(clean);
         assert_eq!(without_secrets(&clean), (clean.clone(), false));
-        assert_eq!(included("include = [\"a.toml\", { path = \"b.toml\", optional = true }]"), ["a.toml", "b.toml"]);
+        assert_eq!(
+            included("include = [\"a.toml\", { path = \"b.toml\", optional = true }]"),
+            ["a.toml", "b.toml"]
+        );
         assert_eq!(included("include = \"a.toml\""), ["a.toml"]);
         assert!(!without_secrets("[build]\njobs = 2 # two\n").1);
         assert_eq!(without_secrets("[build\n"), (String::new(), true));

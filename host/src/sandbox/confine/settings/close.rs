@@ -1,16 +1,17 @@
-//! Landlock gives access to folders as a whole. A folder with files that a command is not to read is given as everything else that is
-//! in it.
+//! Landlock gives access to folders as a whole. A folder with files that a command is not to read
+//! is given as everything else that is in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::super::order::Places;
+use super::super::protocol::CommandPaths;
 
 /// Entries of a folder that are given one by one; the rest cannot be read.
 const MOST_BESIDE: usize = 5_000;
 
-/// Takes the files, and everything that leads to them, out of what can be read. Names can be listed all the same.
-pub(super) fn close(places: &mut Places, files: &[PathBuf]) {
+/// Takes the files, and everything that leads to them, out of what can be read. Names can be listed
+/// all the same.
+pub(super) fn close(places: &mut CommandPaths, files: &[PathBuf]) {
     let closed: Vec<PathBuf> = files.iter().filter_map(|path| path.canonicalize().ok()).collect();
     for place in std::mem::take(&mut places.read) {
         let Ok(real) = place.canonicalize() else { continue };
@@ -26,7 +27,8 @@ pub(super) fn close(places: &mut Places, files: &[PathBuf]) {
     }
 }
 
-/// What is in a folder, but for what is closed. A link may lead there, and needs no access of its own to lead anywhere else.
+/// What is in a folder, but for what is closed. A link may lead there, and needs no access of its
+/// own to lead anywhere else.
 fn open_around(folder: &Path, closed: &[PathBuf], open: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(MOST_BESIDE) {
         let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
@@ -49,14 +51,16 @@ mod tests {
     fn a_folder_is_opened_around_what_is_closed() {
         let temp = tempfile::tempdir().expect("a folder");
         let root = temp.path().canonicalize().expect("it is there");
-        for path in ["a/config", "a/HEAD", "a/m/x/config", "a/m/x/HEAD", "a/m/y/config", "b/f", "c"] {
+        for path in ["a/config", "a/HEAD", "a/m/x/config", "a/m/x/HEAD", "a/m/y/config", "b/f", "c"]
+        {
             fs::create_dir_all(root.join(path).parent().expect("a parent")).expect("it is made");
             fs::write(root.join(path), "").expect("it is written");
         }
         std::os::unix::fs::symlink("a", root.join("to-a")).expect("a link");
         std::os::unix::fs::symlink("config", root.join("a/to-config")).expect("a link");
         let whole = |paths: &[&str]| paths.iter().map(|path| root.join(path)).collect::<Vec<_>>();
-        let mut places = Places { read: whole(&["to-a", "b", "c"]), ..Places::default() };
+        let mut places =
+            CommandPaths { read: whole(&["to-a", "b", "c"]), ..CommandPaths::default() };
         close(&mut places, &whole(&["a/config", "a/m/x/config", "c"]));
         places.read.sort();
         assert_eq!(places.read, whole(&["a/HEAD", "a/m/x/HEAD", "a/m/y", "b"]));

@@ -11,7 +11,7 @@ const LARGEST: u64 = 1 << 20;
 
 /// In what form a file of settings is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::sandbox::confine) enum Format {
+pub(in crate::sandbox::confine) enum SettingsFormat {
     Git,
     Cargo,
     Lines,
@@ -25,31 +25,38 @@ pub(in crate::sandbox::confine) enum Format {
     JsonCredentials,
 }
 
-/// The names of settings files of package managers, which are searched for in every directory of a workspace. Those of git and npm
-/// are protected paths, and are found as such.
-const IN_WORKSPACE: &[(&str, Format)] = &[
-    (".condarc", Format::Lines),
-    (".yarnrc", Format::Lines),
-    (".yarnrc.yml", Format::Lines),
-    ("auth.json", Format::JsonCredentials),
-    ("bunfig.toml", Format::Lines),
-    ("gradle.properties", Format::Lines),
-    ("nuget.config", Format::Markup),
-    ("pip.conf", Format::Lines),
-    ("pip.ini", Format::Lines),
-    ("pnpm-workspace.yaml", Format::Lines),
-    ("poetry.toml", Format::Lines),
-    ("settings.xml", Format::Markup),
-    ("uv.toml", Format::Lines),
+/// The names of settings files of package managers, which are searched for in every directory of a
+/// workspace. Those of git and npm are protected paths, and are found as such.
+const IN_WORKSPACE: &[(&str, SettingsFormat)] = &[
+    (".condarc", SettingsFormat::Lines),
+    (".yarnrc", SettingsFormat::Lines),
+    (".yarnrc.yml", SettingsFormat::Lines),
+    ("auth.json", SettingsFormat::JsonCredentials),
+    ("bunfig.toml", SettingsFormat::Lines),
+    ("gradle.properties", SettingsFormat::Lines),
+    ("nuget.config", SettingsFormat::Markup),
+    ("pip.conf", SettingsFormat::Lines),
+    ("pip.ini", SettingsFormat::Lines),
+    ("pnpm-workspace.yaml", SettingsFormat::Lines),
+    ("poetry.toml", SettingsFormat::Lines),
+    ("settings.xml", SettingsFormat::Markup),
+    ("uv.toml", SettingsFormat::Lines),
 ];
 
-impl Format {
+impl SettingsFormat {
     /// The format of a file, by its name and the folder that it is in.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let is_in = |folder: &str| path.parent().is_some_and(|parent| parent.ends_with(folder));
-        let is_in_cargo_home = || is_in(".cargo") || path.parent().is_some_and(|folder| folder.join("registry").is_dir());
-        let listed = || IN_WORKSPACE.iter().find(|(listed, _)| name.eq_ignore_ascii_case(listed)).map(|(_, format)| *format);
+        let is_in_cargo_home = || {
+            is_in(".cargo") || path.parent().is_some_and(|folder| folder.join("registry").is_dir())
+        };
+        let listed = || {
+            IN_WORKSPACE
+                .iter()
+                .find(|(listed, _)| name.eq_ignore_ascii_case(listed))
+                .map(|(_, format)| *format)
+        };
         match name {
             ".gitconfig" | "gitconfig" | ".gitmodules" | "config.worktree" => Some(Self::Git),
             "config" | "config.toml" if is_in_cargo_home() => Some(Self::Cargo),
@@ -64,12 +71,15 @@ impl Format {
     /// Whether a file of this name in a workspace may hold settings of a package manager.
     pub(in crate::sandbox::confine) fn is_looked_for(folder: &Path, name: &str) -> bool {
         match name {
-            "config" | "config.toml" => folder.ends_with(".cargo") || name == "config" && folder.ends_with(".bundle"),
+            "config" | "config.toml" => {
+                folder.ends_with(".cargo") || name == "config" && folder.ends_with(".bundle")
+            }
             _ => IN_WORKSPACE.iter().any(|(listed, _)| name.eq_ignore_ascii_case(listed)),
         }
     }
 
-    /// Returns the format of a file that is shown to commands by its own path, such as `config.toml` in a `CARGO_HOME` of any name.
+    /// Returns the format of a file that is shown to commands by its own path, such as
+    /// `config.toml` in a `CARGO_HOME` of any name.
     pub(super) fn of_named(path: &Path) -> Option<Self> {
         let is_of_git = path.parent().is_some_and(|parent| parent.ends_with(".config/git"));
         match path.file_name()?.to_str()? {
@@ -90,7 +100,7 @@ impl Format {
             Self::Git => git_config::without_secrets(&text, |path| Some(path.to_owned())),
             Self::Cargo => cargo::without_secrets(&text),
             Self::Lines => lines::without_secrets(&text),
-            Self::Text => lines::without_addresses(&text),
+            Self::Text => lines::without_url_passwords(&text),
             Self::Markup => lines::without_secret_elements(&text),
             Self::Credentials => (String::new(), !text.trim().is_empty()),
             Self::JsonCredentials => ("{}\n".to_owned(), !matches!(text.trim(), "" | "{}")),
@@ -103,7 +113,9 @@ impl Format {
         match self {
             Self::Git => git_config::included(&text),
             Self::Cargo => cargo::included(&text),
-            Self::Lines | Self::Text | Self::Markup | Self::Credentials | Self::JsonCredentials => Vec::new(),
+            Self::Lines | Self::Text | Self::Markup | Self::Credentials | Self::JsonCredentials => {
+                Vec::new()
+            }
         }
     }
 }

@@ -1,95 +1,115 @@
-//! Where settings are: in the places that commands see, and where these settings include further ones.
+//! Where settings are: in the places that commands see, and where these settings include further
+//! ones.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::format::Format;
+use super::format::SettingsFormat;
 
 /// Files that are looked for in one folder of toolchains.
 const MOST_FOUND: usize = 200;
 /// Files that settings include, and that those include in turn.
 const MOST_INCLUDED: usize = 200;
 
-/// Paths of settings in every directory that commands see as a whole: a toolchain, a Python environment, or a repository outside of
-/// the workspace. Settings and stored passwords of git count only beside a `HEAD`, or in `.git`.
-const IN_FOLDERS: &[(&str, Format)] = &[
-    ("config", Format::Git),
-    ("config.worktree", Format::Git),
-    ("credentials", Format::Credentials),
-    (".git-credentials", Format::Credentials),
-    (".git/config", Format::Git),
-    (".git/credentials", Format::Credentials),
-    ("modules/*/config", Format::Git),
-    ("modules/*/modules/*/config", Format::Git),
-    ("worktrees/*/config.worktree", Format::Git),
-    ("plugins/*/.git/config", Format::Git),
-    ("db/*/config", Format::Git),
-    ("checkouts/*/*/.git/config", Format::Git),
-    ("mod/cache/vcs/*/config", Format::Git),
-    (".condarc", Format::Lines),
-    ("condarc", Format::Lines),
-    ("envs/*/.condarc", Format::Lines),
-    ("envs/*/pip.conf", Format::Lines),
-    ("pip.conf", Format::Lines),
-    ("versions/*/pip.conf", Format::Lines),
-    ("installs/*/*/pip.conf", Format::Lines),
-    ("etc/npmrc", Format::Lines),
-    ("local/etc/npmrc", Format::Lines),
-    ("versions/node/*/etc/npmrc", Format::Lines),
-    ("versions/*/etc/npmrc", Format::Lines),
-    ("installs/*/*/etc/npmrc", Format::Lines),
-    ("tools/image/node/*/etc/npmrc", Format::Lines),
-    ("repo/repos-config", Format::Text),
-    ("config.yaml", Format::Text),
-    ("config.toml", Format::Text),
+/// Paths of settings in every directory that commands see as a whole: a toolchain, a Python
+/// environment, or a repository outside of the workspace. Settings and stored passwords of git
+/// count only beside a `HEAD`, or in `.git`.
+const IN_FOLDERS: &[(&str, SettingsFormat)] = &[
+    ("config", SettingsFormat::Git),
+    ("config.worktree", SettingsFormat::Git),
+    ("credentials", SettingsFormat::Credentials),
+    (".git-credentials", SettingsFormat::Credentials),
+    (".git/config", SettingsFormat::Git),
+    (".git/credentials", SettingsFormat::Credentials),
+    ("modules/*/config", SettingsFormat::Git),
+    ("modules/*/modules/*/config", SettingsFormat::Git),
+    ("worktrees/*/config.worktree", SettingsFormat::Git),
+    ("plugins/*/.git/config", SettingsFormat::Git),
+    ("db/*/config", SettingsFormat::Git),
+    ("checkouts/*/*/.git/config", SettingsFormat::Git),
+    ("mod/cache/vcs/*/config", SettingsFormat::Git),
+    (".condarc", SettingsFormat::Lines),
+    ("condarc", SettingsFormat::Lines),
+    ("envs/*/.condarc", SettingsFormat::Lines),
+    ("envs/*/pip.conf", SettingsFormat::Lines),
+    ("pip.conf", SettingsFormat::Lines),
+    ("versions/*/pip.conf", SettingsFormat::Lines),
+    ("installs/*/*/pip.conf", SettingsFormat::Lines),
+    ("etc/npmrc", SettingsFormat::Lines),
+    ("local/etc/npmrc", SettingsFormat::Lines),
+    ("versions/node/*/etc/npmrc", SettingsFormat::Lines),
+    ("versions/*/etc/npmrc", SettingsFormat::Lines),
+    ("installs/*/*/etc/npmrc", SettingsFormat::Lines),
+    ("tools/image/node/*/etc/npmrc", SettingsFormat::Lines),
+    ("repo/repos-config", SettingsFormat::Text),
+    ("config.yaml", SettingsFormat::Text),
+    ("config.toml", SettingsFormat::Text),
 ];
 
 /// Paths of settings in one such directory, which is named by its end.
-const IN_ONE_FOLDER: &[(&str, &str, Format)] = &[
-    (".fnm", "node-versions/*/installation/etc/npmrc", Format::Lines),
-    (".local/share/fnm", "node-versions/*/installation/etc/npmrc", Format::Lines),
-    (".local/share/mise/installs", "node/*/etc/npmrc", Format::Lines),
-    (".local/share/uv/python", "*/pip.conf", Format::Lines),
-    (".sdkman", "candidates/maven/*/conf/settings.xml", Format::Markup),
-    ("/opt", "*/conf/settings.xml", Format::Markup),
-    ("/opt", "*/etc/gitconfig", Format::Git),
-    ("/opt", "*/etc/npmrc", Format::Lines),
-    ("/opt", "*/pip.conf", Format::Lines),
-    ("/opt", "cargo/config", Format::Cargo),
-    ("/opt", "cargo/config.toml", Format::Cargo),
-    ("/opt", "cargo/credentials", Format::Cargo),
-    ("/opt", "cargo/credentials.toml", Format::Cargo),
-    ("/usr", "local/cargo/config", Format::Cargo),
-    ("/usr", "local/cargo/config.toml", Format::Cargo),
-    ("/usr", "local/cargo/credentials", Format::Cargo),
-    ("/usr", "local/cargo/credentials.toml", Format::Cargo),
-    ("/usr", "local/etc/gitconfig", Format::Git),
-    ("/usr", "local/pip.conf", Format::Lines),
-    ("pipx/venvs", "*/pip.conf", Format::Lines),
-    ("pipx/venvs", "*/pipx_metadata.json", Format::Text),
-    ("uv/tools", "*/uv-receipt.toml", Format::Text),
+const IN_ONE_FOLDER: &[(&str, &str, SettingsFormat)] = &[
+    (".fnm", "node-versions/*/installation/etc/npmrc", SettingsFormat::Lines),
+    (".local/share/fnm", "node-versions/*/installation/etc/npmrc", SettingsFormat::Lines),
+    (".local/share/mise/installs", "node/*/etc/npmrc", SettingsFormat::Lines),
+    (".local/share/uv/python", "*/pip.conf", SettingsFormat::Lines),
+    (".sdkman", "candidates/maven/*/conf/settings.xml", SettingsFormat::Markup),
+    ("/opt", "*/conf/settings.xml", SettingsFormat::Markup),
+    ("/opt", "*/etc/gitconfig", SettingsFormat::Git),
+    ("/opt", "*/etc/npmrc", SettingsFormat::Lines),
+    ("/opt", "*/pip.conf", SettingsFormat::Lines),
+    ("/opt", "cargo/config", SettingsFormat::Cargo),
+    ("/opt", "cargo/config.toml", SettingsFormat::Cargo),
+    ("/opt", "cargo/credentials", SettingsFormat::Cargo),
+    ("/opt", "cargo/credentials.toml", SettingsFormat::Cargo),
+    ("/usr", "local/cargo/config", SettingsFormat::Cargo),
+    ("/usr", "local/cargo/config.toml", SettingsFormat::Cargo),
+    ("/usr", "local/cargo/credentials", SettingsFormat::Cargo),
+    ("/usr", "local/cargo/credentials.toml", SettingsFormat::Cargo),
+    ("/usr", "local/etc/gitconfig", SettingsFormat::Git),
+    ("/usr", "local/pip.conf", SettingsFormat::Lines),
+    ("pipx/venvs", "*/pip.conf", SettingsFormat::Lines),
+    ("pipx/venvs", "*/pipx_metadata.json", SettingsFormat::Text),
+    ("uv/tools", "*/uv-receipt.toml", SettingsFormat::Text),
 ];
 
 /// The settings at or in a place that commands see.
-pub(super) fn settings_in(place: &Path) -> Vec<(PathBuf, Format)> {
+pub(super) fn settings_in(place: &Path) -> Vec<(PathBuf, SettingsFormat)> {
     if !place.is_dir() {
-        return Format::of_named(place).map(|format| (place.to_owned(), format)).into_iter().collect();
+        return SettingsFormat::of_named(place)
+            .map(|format| (place.to_owned(), format))
+            .into_iter()
+            .collect();
     }
-    let of_this = IN_ONE_FOLDER.iter().filter(|(folder, ..)| place.ends_with(folder)).map(|(_, pattern, format)| (*pattern, *format));
+    let of_this = IN_ONE_FOLDER
+        .iter()
+        .filter(|(folder, ..)| place.ends_with(folder))
+        .map(|(_, pattern, format)| (*pattern, *format));
     let all = IN_FOLDERS.iter().copied().chain(of_this);
-    let found = all.flat_map(|(pattern, format)| find(place, pattern).into_iter().map(move |path| (path, format)));
+    let found = all.flat_map(|(pattern, format)| {
+        find(place, pattern).into_iter().map(move |path| (path, format))
+    });
     // Of many toolchains `config` is something else.
-    let is_known = |path: &Path| path.ends_with("gitconfig") || path.parent().is_some_and(|parent| parent.ends_with(".git"));
-    let is_it = |(path, format): &(PathBuf, Format)| {
-        !matches!(format, Format::Git | Format::Credentials) || is_known(path) || path.with_file_name("HEAD").exists()
+    let is_known = |path: &Path| {
+        path.ends_with("gitconfig") || path.parent().is_some_and(|parent| parent.ends_with(".git"))
+    };
+    let is_it = |(path, format): &(PathBuf, SettingsFormat)| {
+        !matches!(format, SettingsFormat::Git | SettingsFormat::Credentials)
+            || is_known(path)
+            || path.with_file_name("HEAD").exists()
     };
     found.filter(is_it).collect()
 }
 
-/// Adds the files that these settings include, those that they include in turn, and so on; only such as commands see.
-pub(super) fn add_included(settings: &mut Vec<(PathBuf, Format)>, home: Option<&Path>, is_seen: impl Fn(&Path) -> bool) {
-    let mut known: BTreeSet<PathBuf> = settings.iter().filter_map(|(path, _)| path.canonicalize().ok()).collect();
+/// Adds the files that these settings include, those that they include in turn, and so on; only
+/// such as commands see.
+pub(super) fn add_included(
+    settings: &mut Vec<(PathBuf, SettingsFormat)>,
+    home: Option<&Path>,
+    is_seen: impl Fn(&Path) -> bool,
+) {
+    let mut known: BTreeSet<PathBuf> =
+        settings.iter().filter_map(|(path, _)| path.canonicalize().ok()).collect();
     let (mut at, most) = (0, settings.len() + MOST_INCLUDED);
     while let Some((path, format)) = settings.get(at).cloned() {
         at += 1;
@@ -101,7 +121,11 @@ pub(super) fn add_included(settings: &mut Vec<(PathBuf, Format)>, home: Option<&
             };
             // What is not there cannot be read either.
             let Ok(real) = whole.canonicalize() else { continue };
-            if settings.len() < most && is_seen(&real) && real.is_file() && known.insert(real.clone()) {
+            if settings.len() < most
+                && is_seen(&real)
+                && real.is_file()
+                && known.insert(real.clone())
+            {
                 settings.push((real, format));
             }
         }
@@ -114,8 +138,10 @@ fn find(folder: &Path, pattern: &str) -> Vec<PathBuf> {
     for part in pattern.split('/') {
         found = match part {
             "*" => {
-                let entries =
-                    found.iter().filter_map(|folder| fs::read_dir(folder).ok()).flat_map(|entries| entries.flatten().take(MOST_FOUND));
+                let entries = found
+                    .iter()
+                    .filter_map(|folder| fs::read_dir(folder).ok())
+                    .flat_map(|entries| entries.flatten().take(MOST_FOUND));
                 entries.map(|entry| entry.path()).take(MOST_FOUND).collect()
             }
             name => found.into_iter().map(|folder| folder.join(name)).collect(),

@@ -2,17 +2,33 @@
 
 use std::fmt::Write as _;
 
-use super::secrets::{is_secret_command, is_secret_name, is_secret_value, without_passwords, without_proxy_user};
-use crate::sandbox::git::{Setting, parse_settings};
+use super::secrets::{
+    is_secret_command, is_secret_name, is_secret_value, without_passwords, without_proxy_user,
+};
+use crate::sandbox::git::{GitSetting, parse_settings};
 
 /// Sections of which everything says how to authenticate.
 const SECRET_SECTIONS: &[&str] = &["sendemail", "imap"];
-/// Keys of `[credential]` that name a program and not a secret, unless the value is a command line of its own.
-const CREDENTIAL_KEYS: &[&str] = &["helper", "usehttppath", "provider", "interactive", "guiprompt", "namespace"];
+/// Keys of `[credential]` that name a program and not a secret, unless the value is a command line
+/// of its own.
+const CREDENTIAL_KEYS: &[&str] =
+    &["helper", "usehttppath", "provider", "interactive", "guiprompt", "namespace"];
 /// Sections that name branches, commits and repositories: what looks like a token there is none.
-const PLAIN_SECTIONS: &[&str] = &["core", "branch", "remote", "submodule", "extensions", "gc", "rerere", "pack", "index", "init", "merge"];
+const PLAIN_SECTIONS: &[&str] = &[
+    "core",
+    "branch",
+    "remote",
+    "submodule",
+    "extensions",
+    "gc",
+    "rerere",
+    "pack",
+    "index",
+    "init",
+    "merge",
+];
 /// Keys whose value a shell runs.
-const COMMANDS: &[&str] = &[
+const COMMAND_KEYS: &[&str] = &[
     "clean",
     "smudge",
     "process",
@@ -35,12 +51,17 @@ const COMMANDS: &[&str] = &[
     "alternaterefscommand",
 ];
 
-/// The settings without secrets and comments, with what `included` gives for the path of each file that they include; and
-/// whether that is something else than there was. What git could not read either has none.
-pub(super) fn without_secrets(text: &str, included: impl Fn(&str) -> Option<String>) -> (String, bool) {
+/// The settings without secrets and comments, with what `included` gives for the path of each file
+/// that they include; and whether that is something else than there was. What git could not read
+/// either has none.
+pub(super) fn without_secrets(
+    text: &str,
+    included: impl Fn(&str) -> Option<String>,
+) -> (String, bool) {
     let Some(settings) = parse_settings(text) else { return (String::new(), true) };
     let mut clean = String::new();
-    let mut has_changed = without_passwords(text) != text || text.lines().any(|line| is_comment(line) && is_secret_value(line));
+    let mut has_changed = without_passwords(text) != text
+        || text.lines().any(|line| is_comment(line) && is_secret_value(line));
     let mut current = (String::new(), None);
     for mut setting in settings {
         let is_include = setting.section.starts_with("include") && setting.key == "path";
@@ -64,13 +85,18 @@ pub(super) fn without_secrets(text: &str, included: impl Fn(&str) -> Option<Stri
         let section = (setting.section, setting.subsection);
         if section != current {
             let _ = match &section.1 {
-                Some(name) => writeln!(clean, "[{} \"{}\"]", section.0, name.replace('\\', "\\\\").replace('"', "\\\"")),
+                Some(name) => writeln!(
+                    clean,
+                    "[{} \"{}\"]",
+                    section.0,
+                    name.replace('\\', "\\\\").replace('"', "\\\"")
+                ),
                 None => writeln!(clean, "[{}]", section.0),
             };
             current = section;
         }
         let _ = match setting.value {
-            Some(value) => writeln!(clean, "\t{} = \"{}\"", setting.key, escaped(&value)),
+            Some(value) => writeln!(clean, "\t{} = \"{}\"", setting.key, escape_value(&value)),
             None => writeln!(clean, "\t{}", setting.key),
         };
     }
@@ -91,22 +117,29 @@ fn is_comment(line: &str) -> bool {
     line.trim_start().starts_with(['#', ';']) || line.contains(" #") || line.contains(" ;")
 }
 
-fn is_secret(setting: &Setting) -> bool {
+fn is_secret(setting: &GitSetting) -> bool {
     let value = setting.value.as_deref().unwrap_or_default();
     // `ext::` runs what comes after it.
     let runs = value.starts_with('!')
         || value.starts_with("ext::")
-        || COMMANDS.contains(&setting.key.as_str())
+        || COMMAND_KEYS.contains(&setting.key.as_str())
         || matches!(setting.section.as_str(), "alias" | "filter" | "pager");
     SECRET_SECTIONS.contains(&setting.section.as_str())
-        || setting.section == "credential" && (value.starts_with('!') || !CREDENTIAL_KEYS.contains(&setting.key.as_str()))
+        || setting.section == "credential"
+            && (value.starts_with('!') || !CREDENTIAL_KEYS.contains(&setting.key.as_str()))
         || is_secret_name(&setting.key) && !matches!(value, "true" | "false" | "")
         || runs && is_secret_command(value)
-        || !PLAIN_SECTIONS.contains(&setting.section.as_str()) && is_secret_value(&without_passwords(value))
+        || !PLAIN_SECTIONS.contains(&setting.section.as_str())
+            && is_secret_value(&without_passwords(value))
 }
 
-fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t").replace('\u{8}', "\\b")
+fn escape_value(value: &str) -> String {
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+        .replace('\t', "\\t")
+        .replace('\u{8}', "\\b")
 }
 
 #[cfg(test)]
@@ -161,7 +194,8 @@ mod tests {
 
     #[test]
     fn secrets_are_taken_out_and_the_rest_is_what_it_was() {
-        let (clean, has_changed) = without_secrets(SETTINGS, |path| (path == "~/ours").then(|| path.to_owned()));
+        let (clean, has_changed) =
+            without_secrets(SETTINGS, |path| (path == "~/ours").then(|| path.to_owned()));
         assert!(has_changed && !clean.contains("SECRET"), "{clean}");
         insta::assert_snapshot!(clean);
         let (again, has_changed) = without_secrets(&clean, |path| Some(path.to_owned()));
@@ -174,8 +208,11 @@ mod tests {
         let list = |text: &str| {
             let path = folder.path().join("settings");
             std::fs::write(&path, text).expect("it is written");
-            let output =
-                std::process::Command::new("git").args(["config", "--list", "-z", "--file"]).arg(path).output().expect("git starts");
+            let output = std::process::Command::new("git")
+                .args(["config", "--list", "-z", "--file"])
+                .arg(path)
+                .output()
+                .expect("git starts");
             assert!(output.status.success(), "{text}: {output:?}");
             String::from_utf8_lossy(&output.stdout).into_owned()
         };

@@ -6,14 +6,15 @@ use super::secrets::{is_secret_name, is_secret_value, without_passwords, without
 
 /// The settings without secrets, and whether that is less than there was.
 pub(super) fn without_secrets(text: &str) -> (String, bool) {
-    let kept = text.lines().filter(|line| !is_secret(line)).map(|line| without_addresses_in(line) + "\n");
+    let kept =
+        text.lines().filter(|line| !is_secret(line)).map(|line| without_addresses_in(line) + "\n");
     let clean: String = kept.collect();
     let has_changed = clean.trim_end() != text.trim_end();
     (clean, has_changed)
 }
 
 /// The same for text of any form, in which only addresses are told.
-pub(super) fn without_addresses(text: &str) -> (String, bool) {
+pub(super) fn without_url_passwords(text: &str) -> (String, bool) {
     let clean = without_passwords(text);
     let has_changed = clean != text;
     (clean, has_changed)
@@ -21,7 +22,9 @@ pub(super) fn without_addresses(text: &str) -> (String, bool) {
 
 fn without_addresses_in(line: &str) -> String {
     match line.split_once('=') {
-        Some((name, value)) if name.to_ascii_lowercase().contains("proxy") && value.contains('@') => {
+        Some((name, value))
+            if name.to_ascii_lowercase().contains("proxy") && value.contains('@') =>
+        {
             let blanks = &value[..value.len() - value.trim_start().len()];
             format!("{name}={blanks}{}", without_proxy_user(value.trim()))
         }
@@ -36,21 +39,27 @@ fn is_secret(line: &str) -> bool {
     }
     let pairs = [line.split_once('='), line.split_once(": ")];
     // Version 1 of Yarn separates name and value by a blank, and properties of Java may by a colon.
-    let by_name = pairs.iter().all(Option::is_none).then(|| line.split_once(' ')).flatten().or_else(|| line.split_once(':'));
-    pairs
+    let by_name = pairs
         .iter()
+        .all(Option::is_none)
+        .then(|| line.split_once(' '))
         .flatten()
-        .any(|(key, value)| is_secret_pair(key, value) || value.contains(['{', '[']) && value.split(['{', '[', ',']).any(is_secret_part))
-        || by_name.is_some_and(|(key, value)| has_secret_name(key, value))
+        .or_else(|| line.split_once(':'));
+    pairs.iter().flatten().any(|(key, value)| {
+        is_secret_pair(key, value)
+            || value.contains(['{', '[']) && value.split(['{', '[', ',']).any(is_secret_part)
+    }) || by_name.is_some_and(|(key, value)| has_secret_name(key, value))
 }
 
 /// A part of a table that is written in one line.
 fn is_secret_part(part: &str) -> bool {
-    part.split_once(['=', ':']).is_some_and(|(key, value)| is_secret_pair(key, value.trim_end_matches(['}', ']', ' '])))
+    part.split_once(['=', ':'])
+        .is_some_and(|(key, value)| is_secret_pair(key, value.trim_end_matches(['}', ']', ' '])))
 }
 
 fn is_secret_pair(key: &str, value: &str) -> bool {
-    has_secret_name(key, value) || !is_reference(value) && is_secret_value(&without_passwords(unquoted(value)))
+    has_secret_name(key, value)
+        || !is_reference(value) && is_secret_value(&without_passwords(unquoted(value)))
 }
 
 fn has_secret_name(key: &str, value: &str) -> bool {
@@ -58,7 +67,10 @@ fn has_secret_name(key: &str, value: &str) -> bool {
     // In a key of npm the address of the registry comes before the name, with a colon between them.
     let name = key.rsplit(['/', ':']).next().unwrap_or_default();
     // Bundler stores user and password under the name of a host, in which `__` stands for a dot.
-    let is_host = key.starts_with("BUNDLE_") && key.contains("__") && value.contains(':') && !value.contains("://");
+    let is_host = key.starts_with("BUNDLE_")
+        && key.contains("__")
+        && value.contains(':')
+        && !value.contains("://");
     !is_reference(value) && (is_secret_name(name) || is_host)
 }
 
@@ -72,8 +84,8 @@ fn unquoted(text: &str) -> &str {
     text.trim().trim_matches(['"', '\''])
 }
 
-/// Removes from XML the contents of elements, and the values of pairs, whose names say that they are secrets. Returns whether that
-/// changed the text.
+/// Removes from XML the contents of elements, and the values of pairs, whose names say that they
+/// are secrets. Returns whether that changed the text.
 pub(super) fn without_secret_elements(text: &str) -> (String, bool) {
     let mut clean = String::with_capacity(text.len());
     let mut is_in_secret = false;
@@ -91,7 +103,8 @@ pub(super) fn without_secret_elements(text: &str) -> (String, bool) {
         };
         let name = head.split([' ', '\n', '\r', '\t', '/']).next().unwrap_or_default();
         let key = attribute(head, "key").or_else(|| attribute(head, "name"));
-        let is_secret = !head.starts_with('/') && (is_secret_name(name) || key.is_some_and(|range| is_secret_name(&head[range])));
+        let is_secret = !head.starts_with('/')
+            && (is_secret_name(name) || key.is_some_and(|range| is_secret_name(&head[range])));
         match attribute(head, "value").filter(|_| is_secret) {
             Some(value) => {
                 clean.push_str(&head[..value.start]);
@@ -134,22 +147,44 @@ mod tests {
                 "//registry.example/:_authToken=${NPM_TOKEN}\nalways-auth=true\n",
                 "//registry.example/:_authToken=${NPM_TOKEN}\nalways-auth=true\n",
             ),
-            ("_auth = \"SECRET\"\nregistry=https://registry.example/\n", "registry=https://registry.example/\n"),
-            ("[global]\nindex-url = https://u:SECRET@host/simple\n", "[global]\nindex-url = https://host/simple\n"),
-            ("extra-index-url =\n    https://SECRET@host/simple\n", "extra-index-url =\n    https://host/simple\n"),
-            ("channels:\n  - https://conda.example/t/SECRET/main\n", "channels:\n  - https://conda.example/main\n"),
-            ("[global]\nproxy = u:SECRET@proxy:3128\ntimeout = 60\n", "[global]\nproxy = proxy:3128\ntimeout = 60\n"),
+            (
+                "_auth = \"SECRET\"\nregistry=https://registry.example/\n",
+                "registry=https://registry.example/\n",
+            ),
+            (
+                "[global]\nindex-url = https://u:SECRET@host/simple\n",
+                "[global]\nindex-url = https://host/simple\n",
+            ),
+            (
+                "extra-index-url =\n    https://SECRET@host/simple\n",
+                "extra-index-url =\n    https://host/simple\n",
+            ),
+            (
+                "channels:\n  - https://conda.example/t/SECRET/main\n",
+                "channels:\n  - https://conda.example/main\n",
+            ),
+            (
+                "[global]\nproxy = u:SECRET@proxy:3128\ntimeout = 60\n",
+                "[global]\nproxy = proxy:3128\ntimeout = 60\n",
+            ),
             (
                 "export CARGO_REGISTRY_TOKEN=\"SECRET\"\nexport PATH=\"$HOME/.cargo/bin:$PATH\"\n",
                 "export PATH=\"$HOME/.cargo/bin:$PATH\"\n",
             ),
             ("npmAuthToken: SECRET\nnodeLinker: node-modules\n", "nodeLinker: node-modules\n"),
-            ("\"//h/:_authToken\" \"SECRET\"\nregistry \"https://h/\"\n", "registry \"https://h/\"\n"),
             (
-                "[install.scopes]\n\"@a\" = { token = \"SECRET\", url = \"https://h/\" }\nx = { y = 1 }\n",
+                "\"//h/:_authToken\" \"SECRET\"\nregistry \"https://h/\"\n",
+                "registry \"https://h/\"\n",
+            ),
+            (
+                "[install.scopes]\n\"@a\" = { token = \"SECRET\", url = \"https://h/\" }\nx = { y \
+                    = 1 }\n",
                 "[install.scopes]\nx = { y = 1 }\n",
             ),
-            ("---\nBUNDLE_GEMS__EXAMPLE__ORG: \"u:SECRET\"\nBUNDLE_PATH: \"vendor\"\n", "---\nBUNDLE_PATH: \"vendor\"\n"),
+            (
+                "---\nBUNDLE_GEMS__EXAMPLE__ORG: \"u:SECRET\"\nBUNDLE_PATH: \"vendor\"\n",
+                "---\nBUNDLE_PATH: \"vendor\"\n",
+            ),
             ("signing.password=SECRET\norg.gradle.daemon=true\n", "org.gradle.daemon=true\n"),
             ("npmAuthToken: \"SECRET+A==\"\nyarnPath: x=y\n", "yarnPath: x=y\n"),
             ("signing.password:SECRET\nhost:example\n", "host:example\n"),
@@ -167,9 +202,18 @@ mod tests {
                 "<server><id>a</id><username>u</username><password></password></server>\n",
             ),
             ("<password>${env.PW}</password>", "<password>${env.PW}</password>"),
-            ("<add key=\"ClearTextPassword\" value=\"SECRET\" />\n", "<add key=\"ClearTextPassword\" value=\"\" />\n"),
-            ("<add key=\"feed\" value=\"https://u:SECRET@h/x\" />", "<add key=\"feed\" value=\"https://h/x\" />"),
-            ("<password><![CDATA[SECRET]]></password><id>a</id>", "<password></password><id>a</id>"),
+            (
+                "<add key=\"ClearTextPassword\" value=\"SECRET\" />\n",
+                "<add key=\"ClearTextPassword\" value=\"\" />\n",
+            ),
+            (
+                "<add key=\"feed\" value=\"https://u:SECRET@h/x\" />",
+                "<add key=\"feed\" value=\"https://h/x\" />",
+            ),
+            (
+                "<password><![CDATA[SECRET]]></password><id>a</id>",
+                "<password></password><id>a</id>",
+            ),
             ("<password><!-- x -->SECRET</password>", "<password></password>"),
             ("<add\n value='key'\n key='Password'/>", "<add\n value=''\n key='Password'/>"),
             ("<add key=\"Password\" value=\"a\"/>", "<add key=\"Password\" value=\"\"/>"),

@@ -1,12 +1,24 @@
 //! What in a setting is a secret: by its name, by what it looks like, or as the user of an address.
 //!
-//! A name or a form only hints at a secret, so this errs on the side of taking out too much: what a command is given is a
-//! copy, and programs work without most settings.
+//! A name or a form only hints at a secret, so this errs on the side of taking out too much: what a
+//! command is given is a copy, and programs work without most settings.
 
 /// Parts of names of settings and variables that hold secrets.
-const NAMES: &[&str] = &["token", "secret", "pass", "pwd", "credential", "cookie", "extraheader", "bearer", "apikey", "private", "oauth"];
+const SECRET_NAME_PARTS: &[&str] = &[
+    "token",
+    "secret",
+    "pass",
+    "pwd",
+    "credential",
+    "cookie",
+    "extraheader",
+    "bearer",
+    "apikey",
+    "private",
+    "oauth",
+];
 /// What tokens of well-known services begin with.
-const PREFIXES: &[&str] = &[
+const TOKEN_PREFIXES: &[&str] = &[
     "ghp_",
     "gho_",
     "ghu_",
@@ -38,17 +50,28 @@ const PREFIXES: &[&str] = &[
     "ATATT",
 ];
 /// Beginning with a prefix, a word of so many characters is a token.
-const SHORTEST_PREFIXED: usize = 16;
+const MIN_PREFIXED_LEN: usize = 16;
 /// A word of so many letters and digits mixed is nobody's word.
-const SHORTEST_MIXED: usize = 16;
+const MIN_MIXED_LEN: usize = 16;
 /// Words in command lines that come before a secret.
-const IN_COMMANDS: &[&str] = &["pass", "token", "secret", "authorization", "bearer", " -k ", "apikey", "api-key", "api_key", "://"];
+const SECRET_COMMAND_WORDS: &[&str] = &[
+    "pass",
+    "token",
+    "secret",
+    "authorization",
+    "bearer",
+    " -k ",
+    "apikey",
+    "api-key",
+    "api_key",
+    "://",
+];
 
 /// Whether a setting or variable of this name holds a secret.
 pub(super) fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
-    NAMES.iter().any(|known| name.contains(known))
+    SECRET_NAME_PARTS.iter().any(|known| name.contains(known))
         || name.contains("auth") && (!name.contains("author") || name.contains("authorization"))
         || words.iter().any(|word| matches!(*word, "key" | "pat" | "pw" | "sid" | "session"))
         || words.last().is_some_and(|last| last.ends_with("key") && !last.ends_with("signingkey"))
@@ -58,7 +81,7 @@ pub(super) fn is_secret_name(name: &str) -> bool {
 pub(super) fn is_secret_value(value: &str) -> bool {
     let is_mixed = |word: &str| {
         let digits = word.bytes().filter(u8::is_ascii_digit).count();
-        word.len() >= SHORTEST_MIXED && digits >= 3 && digits < word.len()
+        word.len() >= MIN_MIXED_LEN && digits >= 3 && digits < word.len()
     };
     has_known_token(value) || value.split(|c: char| !c.is_ascii_alphanumeric()).any(is_mixed)
 }
@@ -70,19 +93,26 @@ pub(super) fn is_secret_command(line: &str) -> bool {
     // `NAME=VALUE`, as a variable or as an option.
     let is_assigned = |word: &&str| {
         let assigned = word.trim_start_matches(['\'', '"', '(', '{', '!']).split_once('=');
-        assigned.is_some_and(|(name, value)| !value.is_empty() && is_secret_name(name.trim_start_matches('-')))
+        assigned.is_some_and(|(name, value)| {
+            !value.is_empty() && is_secret_name(name.trim_start_matches('-'))
+        })
     };
     // `-u NAME:PASSWORD`
-    let is_user = |pair: &[&str]| matches!(pair[0], "-u" | "--user" | "--proxy-user") && pair[1].contains(':');
+    let is_user = |pair: &[&str]| {
+        matches!(pair[0], "-u" | "--user" | "--proxy-user") && pair[1].contains(':')
+    };
     is_secret_value(line)
-        || IN_COMMANDS.iter().any(|word| lower.contains(word))
+        || SECRET_COMMAND_WORDS.iter().any(|word| lower.contains(word))
         || words.iter().any(is_assigned)
         || words.windows(2).any(is_user)
 }
 
 /// Whether a word of the text begins as tokens of a well-known service do.
 pub(super) fn has_known_token(text: &str) -> bool {
-    let is_known = |word: &str| word.len() >= SHORTEST_PREFIXED && PREFIXES.iter().any(|prefix| word.starts_with(prefix));
+    let is_known = |word: &str| {
+        word.len() >= MIN_PREFIXED_LEN
+            && TOKEN_PREFIXES.iter().any(|prefix| word.starts_with(prefix))
+    };
     text.split(|c: char| c.is_whitespace() || "\"'=,;/".contains(c)).any(is_known)
 }
 
@@ -94,17 +124,21 @@ pub(super) fn without_proxy_user(text: &str) -> String {
     }
 }
 
-/// The text with all addresses in it, without their passwords. Who connects by SSH keeps the user's name, which is no secret
-/// there; elsewhere a token often stands in its place.
+/// The text with all addresses in it, without their passwords. Who connects by SSH keeps the user's
+/// name, which is no secret there; elsewhere a token often stands in its place.
 pub(super) fn without_passwords(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + 3);
         clean.push_str(before);
-        let scheme_at = before[..at].rfind(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c)).map_or(0, |end| end + 1);
+        let scheme_at = before[..at]
+            .rfind(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c))
+            .map_or(0, |end| end + 1);
         let is_ssh = before[scheme_at..at].to_ascii_lowercase().contains("ssh");
-        let end = after.find(|c: char| c.is_whitespace() || "/\\?#\"'`<>|,;)".contains(c)).unwrap_or(after.len());
+        let end = after
+            .find(|c: char| c.is_whitespace() || "/\\?#\"'`<>|,;)".contains(c))
+            .unwrap_or(after.len());
         let (authority, tail) = after.split_at(end);
         match authority.rsplit_once('@') {
             Some((user, host)) if is_ssh => {
@@ -115,17 +149,19 @@ pub(super) fn without_passwords(text: &str) -> String {
             Some((_, host)) => clean.push_str(host),
             None => clean.push_str(authority),
         }
-        rest = push_path(&mut clean, tail);
+        rest = push_url_path(&mut clean, tail);
     }
     clean.push_str(rest);
     clean
 }
 
 /// Adds the path of an address without what in it is a secret; gives what comes after the address.
-fn push_path<'a>(clean: &mut String, tail: &'a str) -> &'a str {
-    let end = tail.find(|c: char| c.is_whitespace() || "\"'`<>|,;)".contains(c)).unwrap_or(tail.len());
+fn push_url_path<'a>(clean: &mut String, tail: &'a str) -> &'a str {
+    let end =
+        tail.find(|c: char| c.is_whitespace() || "\"'`<>|,;)".contains(c)).unwrap_or(tail.len());
     let (path, rest) = tail.split_at(end);
-    let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+    let (path, query) =
+        path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     // So anaconda.org writes tokens.
     match path.strip_prefix("/t/").and_then(|after| after.split_once('/')) {
         Some((_, after)) => {
@@ -134,8 +170,11 @@ fn push_path<'a>(clean: &mut String, tail: &'a str) -> &'a str {
         }
         None => clean.push_str(path),
     }
-    let is_secret =
-        |query: &str| query.split('&').any(|part| is_secret_name(part.split('=').next().unwrap_or_default()) || is_secret_value(part));
+    let is_secret = |query: &str| {
+        query.split('&').any(|part| {
+            is_secret_name(part.split('=').next().unwrap_or_default()) || is_secret_value(part)
+        })
+    };
     if let Some(query) = query.filter(|query| !is_secret(query) && !query.contains("sig=")) {
         clean.push('?');
         clean.push_str(query);
@@ -149,32 +188,67 @@ mod tests {
 
     #[test]
     fn names_and_values_of_secrets_are_told_from_others() {
-        for name in
-            ["token", "_authToken", "DB_PASSWORD", "http.extraheader", "AWS_SECRET_ACCESS_KEY", "apiKey", "_auth", "SSL_KEY", "GITHUB_PAT"]
-        {
+        for name in [
+            "token",
+            "_authToken",
+            "DB_PASSWORD",
+            "http.extraheader",
+            "AWS_SECRET_ACCESS_KEY",
+            "apiKey",
+            "_auth",
+            "SSL_KEY",
+            "GITHUB_PAT",
+        ] {
             assert!(is_secret_name(name), "{name}");
         }
-        for name in ["author", "useremail", "OPENSSL_DIR", "RUST_LOG", "keymap", "signingkey", "monkeys", "path"] {
+        for name in [
+            "author",
+            "useremail",
+            "OPENSSL_DIR",
+            "RUST_LOG",
+            "keymap",
+            "signingkey",
+            "monkeys",
+            "path",
+        ] {
             assert!(!is_secret_name(name), "{name}");
         }
-        for value in
-            ["ghp_0123456789abcdefghij", "cio0123456789abcdef", "a3f8e2b1c9d07654", "AUTHORIZATION: basic QWxhZGRpbjpvcGVu1234567890=="]
-        {
+        for value in [
+            "ghp_0123456789abcdefghij",
+            "cio0123456789abcdef",
+            "a3f8e2b1c9d07654",
+            "AUTHORIZATION: basic QWxhZGRpbjpvcGVu1234567890==",
+        ] {
             assert!(is_secret_value(value), "{value}");
         }
-        for value in
-            ["true", "/home/u/.rustup/toolchains/stable-x86_64-unknown-linux-gnu/lib", "-C target-cpu=native", "main", "info,hyper=debug"]
-        {
+        for value in [
+            "true",
+            "/home/u/.rustup/toolchains/stable-x86_64-unknown-linux-gnu/lib",
+            "-C target-cpu=native",
+            "main",
+            "info,hyper=debug",
+        ] {
             assert!(!is_secret_value(value), "{value}");
         }
-        assert!(is_secret_command("!f() { echo password=hunter2; }; f") && is_secret_command("openssl enc -d -k hunter2"));
-        for line in
-            ["sshpass -p hunter2 ssh", "env API_KEY=hunter2 ssh", "curl -u me:hunter2", "tool --auth=hunter2", "!f() { SECRET=x; }; f"]
-        {
+        assert!(
+            is_secret_command("!f() { echo password=hunter2; }; f")
+                && is_secret_command("openssl enc -d -k hunter2")
+        );
+        for line in [
+            "sshpass -p hunter2 ssh",
+            "env API_KEY=hunter2 ssh",
+            "curl -u me:hunter2",
+            "tool --auth=hunter2",
+            "!f() { SECRET=x; }; f",
+        ] {
             assert!(is_secret_command(line), "{line}");
         }
-        for line in ["!git log --oneline --graph", "push -u origin HEAD", "ssh -i ~/.ssh/work -o IdentitiesOnly=yes", "commit --author=me"]
-        {
+        for line in [
+            "!git log --oneline --graph",
+            "push -u origin HEAD",
+            "ssh -i ~/.ssh/work -o IdentitiesOnly=yes",
+            "commit --author=me",
+        ] {
             assert!(!is_secret_command(line), "{line}");
         }
     }
@@ -196,7 +270,10 @@ mod tests {
         for (text, clean) in [
             ("https://user:TOKEN@host/a.git", "https://host/a.git"),
             ("https://TOKEN@host:8443", "https://host:8443"),
-            ("url = \"sparse+https://u:p@host/index/\" # more", "url = \"sparse+https://host/index/\" # more"),
+            (
+                "url = \"sparse+https://u:p@host/index/\" # more",
+                "url = \"sparse+https://host/index/\" # more",
+            ),
             ("ssh://git:secret@host/x", "ssh://git@host/x"),
             ("git@host:a/b.git", "git@host:a/b.git"),
             ("a https://u:p@b/ c http://d:e@f g", "a https://b/ c http://f g"),

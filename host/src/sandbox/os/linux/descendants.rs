@@ -7,38 +7,41 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpgrp, getpid, kill_process, kill_process_group, set_child_subreaper, setpriority_process, wait,
+    Pid, Signal, WaitOptions, getpgrp, getpid, kill_process, kill_process_group,
+    set_child_subreaper, setpriority_process, wait,
 };
 
 /// Makes this process the parent of descendants whose own parent ends.
 pub(in crate::sandbox) fn adopt_orphans() -> std::io::Result<()> {
-    // Where it may, it goes before a crowd of processes that it has to end. A command gets none of that.
+    // Where it may, it goes before a crowd of processes that it has to end. A command gets none of
+    // that.
     let _ = setpriority_process(None, -10);
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
 /// How many there are.
 pub(in crate::sandbox) fn count_descendants() -> usize {
-    below(&processes(), 0).len()
+    descendants(&read_processes(), 0).len()
 }
 
 /// Asks all to end that are more than `depth` generations away.
-pub(in crate::sandbox) fn ask_descendants_to_end(depth: usize) {
-    for pid in below(&processes(), depth).into_iter().filter_map(Pid::from_raw) {
+pub(in crate::sandbox) fn terminate_descendants(depth: usize) {
+    for pid in descendants(&read_processes(), depth).into_iter().filter_map(Pid::from_raw) {
         let _ = kill_process(pid, Signal::TERM);
     }
 }
 
 /// Kills all, and comes back when none is left.
-pub(in crate::sandbox) fn end_descendants() -> Result<(), String> {
+pub(in crate::sandbox) fn kill_descendants() -> Result<(), String> {
     let own = getpgrp();
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
-        let all = processes();
-        let pids = below(&all, 0);
-        // A group dies at once, so that its members cannot start others faster than they are killed. The first process of a
-        // namespace, which stands outermost, takes the others along.
-        let groups: BTreeSet<i32> = pids.iter().filter_map(|pid| Some(all.get(pid)?.group)).collect();
+        let all = read_processes();
+        let pids = descendants(&all, 0);
+        // A group dies at once, so that its members cannot start others faster than they are
+        // killed. The first process of a namespace, which stands outermost, takes the others along.
+        let groups: BTreeSet<i32> =
+            pids.iter().filter_map(|pid| Some(all.get(pid)?.group)).collect();
         for group in groups.into_iter().filter_map(Pid::from_raw).filter(|group| *group != own) {
             let _ = kill_process_group(group, Signal::KILL);
         }
@@ -61,8 +64,8 @@ pub(in crate::sandbox) fn end_descendants() -> Result<(), String> {
     }
 }
 
-/// Kills the processes of a command whose supervisor is gone. They have the command's own temporary directory in their
-/// environment, unless they took it out themselves.
+/// Kills the processes of a command whose supervisor is gone. They have the command's own temporary
+/// directory in their environment, unless they took it out themselves.
 pub(in crate::sandbox) fn end_processes_of(temporary: &Path) -> Result<(), String> {
     let mark = [b"TMPDIR=", temporary.as_os_str().as_bytes()].concat();
     let deadline = Instant::now() + Duration::from_secs(10);
@@ -86,21 +89,26 @@ pub(in crate::sandbox) fn end_processes_of(temporary: &Path) -> Result<(), Strin
 }
 
 fn numbers() -> impl Iterator<Item = i32> {
-    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// A process, as far as it matters here.
-struct Process {
+struct ProcessEntry {
     parent: i32,
     group: i32,
 }
 
-fn processes() -> BTreeMap<i32, Process> {
-    numbers().filter_map(|pid| Some((pid, process(pid)?))).collect()
+fn read_processes() -> BTreeMap<i32, ProcessEntry> {
+    numbers().filter_map(|pid| Some((pid, read_process(pid)?))).collect()
 }
 
-/// All that descend from this process, those further away than `depth` generations; the nearest first.
-fn below(all: &BTreeMap<i32, Process>, depth: usize) -> Vec<i32> {
+/// All that descend from this process, those further away than `depth` generations; the nearest
+/// first.
+fn descendants(all: &BTreeMap<i32, ProcessEntry>, depth: usize) -> Vec<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for (pid, process) in all {
         children.entry(process.parent).or_default().push(*pid);
@@ -109,7 +117,8 @@ fn below(all: &BTreeMap<i32, Process>, depth: usize) -> Vec<i32> {
     let mut found = Vec::new();
     let mut distance = 0;
     while !generation.is_empty() {
-        generation = generation.iter().flat_map(|pid| children.remove(pid).unwrap_or_default()).collect();
+        generation =
+            generation.iter().flat_map(|pid| children.remove(pid).unwrap_or_default()).collect();
         distance += 1;
         if distance > depth {
             found.extend(&generation);
@@ -118,9 +127,10 @@ fn below(all: &BTreeMap<i32, Process>, depth: usize) -> Vec<i32> {
     found
 }
 
-fn process(pid: i32) -> Option<Process> {
+fn read_process(pid: i32) -> Option<ProcessEntry> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name stands in parentheses and can hold anything, parentheses too.
-    let mut rest = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().skip(1).map(str::parse);
-    Some(Process { parent: rest.next()?.ok()?, group: rest.next()?.ok()? })
+    let mut rest =
+        stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().skip(1).map(str::parse);
+    Some(ProcessEntry { parent: rest.next()?.ok()?, group: rest.next()?.ok()? })
 }

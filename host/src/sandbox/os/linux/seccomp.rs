@@ -1,14 +1,15 @@
-//! The filter of system calls, made of the table in [`super::syscalls`]. It holds for this process and all that it starts.
+//! The filter of system calls, made of the table in [`super::syscalls`]. It holds for this process
+//! and all that it starts.
 
 use std::collections::BTreeMap;
 
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch, apply_filter,
-    sock_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter, sock_filter,
 };
 
-use super::super::super::confine::order::Sockets;
-use super::syscalls::{Access, Group, Is, When, table};
+use super::super::super::confine::protocol::SocketAccess;
+use super::syscalls::{ArgumentTest, RefusalCondition, SyscallAccess, SyscallGroup, table};
 
 #[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: TargetArch = TargetArch::x86_64;
@@ -18,28 +19,30 @@ const ARCHITECTURE: TargetArch = TargetArch::aarch64;
 const ARCHITECTURE: TargetArch = TargetArch::riscv64;
 
 /// Rules by the number of the call.
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type RulesBySyscall = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Applies it for good.
-pub(super) fn apply(sockets: Sockets) -> Result<(), seccompiler::Error> {
+pub(super) fn apply(sockets: SocketAccess) -> Result<(), seccompiler::Error> {
     let table = table(sockets);
     // Of several refusals the kernel takes the newest: what is not known comes last.
     for (error, rules) in rules(&table)? {
         apply_filter(&compile(rules, error)?)?;
     }
-    apply_filter(&refuse_unknown(&table))
+    apply_filter(&deny_unknown(&table))
 }
 
 /// By the error that a refused call fails with.
-fn rules(table: &[Group]) -> Result<BTreeMap<i32, Rules>, seccompiler::Error> {
-    let mut all: BTreeMap<i32, Rules> = BTreeMap::new();
+fn rules(table: &[SyscallGroup]) -> Result<BTreeMap<i32, RulesBySyscall>, seccompiler::Error> {
+    let mut all: BTreeMap<i32, RulesBySyscall> = BTreeMap::new();
     for group in table {
-        let Access::Refused(when, error) = &group.access else { continue };
+        let SyscallAccess::Denied(when, error) = &group.access else { continue };
         for (_, number) in group.calls {
             let rules = match when {
                 // An empty list matches each call.
-                When::Always => Vec::new(),
-                When::Any(tests) => tests.iter().map(|tests| rule(tests)).collect::<Result<_, _>>()?,
+                RefusalCondition::Always => Vec::new(),
+                RefusalCondition::Any(tests) => {
+                    tests.iter().map(|tests| rule(tests)).collect::<Result<_, _>>()?
+                }
             };
             all.entry(*error).or_default().insert(i64::from(*number), rules);
         }
@@ -47,29 +50,31 @@ fn rules(table: &[Group]) -> Result<BTreeMap<i32, Rules>, seccompiler::Error> {
     Ok(all)
 }
 
-fn rule(tests: &[Is]) -> Result<SeccompRule, seccompiler::Error> {
+fn rule(tests: &[ArgumentTest]) -> Result<SeccompRule, seccompiler::Error> {
     let conditions = tests.iter().map(condition).collect::<Result<_, _>>()?;
     Ok(SeccompRule::new(conditions)?)
 }
 
-fn condition(test: &Is) -> Result<SeccompCondition, seccompiler::Error> {
+fn condition(test: &ArgumentTest) -> Result<SeccompCondition, seccompiler::Error> {
     let (argument, operator, value) = match *test {
-        Is::Not(argument, value) => (argument, SeccompCmpOp::Ne, value),
-        Is::Has(argument, bits) => (argument, SeccompCmpOp::MaskedEq(bits), bits),
-        Is::Masked(argument, mask, value) => (argument, SeccompCmpOp::MaskedEq(mask), value),
+        ArgumentTest::NotEqual(argument, value) => (argument, SeccompCmpOp::Ne, value),
+        ArgumentTest::HasBits(argument, bits) => (argument, SeccompCmpOp::MaskedEq(bits), bits),
+        ArgumentTest::MaskedEqual(argument, mask, value) => {
+            (argument, SeccompCmpOp::MaskedEq(mask), value)
+        }
     };
     // The kernel takes all of these as 32 bits, whatever is in the other half of the register.
     Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)?)
 }
 
-fn compile(rules: Rules, error: i32) -> Result<BpfProgram, seccompiler::Error> {
+fn compile(rules: RulesBySyscall, error: i32) -> Result<BpfProgram, seccompiler::Error> {
     let refuse = SeccompAction::Errno(error.cast_unsigned());
     Ok(SeccompFilter::new(rules, SeccompAction::Allow, refuse, ARCHITECTURE)?.try_into()?)
 }
 
-/// A call whose number the table does not have is not there. On x86-64 that is also the second way to each call, which has the
-/// same number with a bit set.
-fn refuse_unknown(table: &[Group]) -> BpfProgram {
+/// A call whose number the table does not have is not there. On x86-64 that is also the second way
+/// to each call, which has the same number with a bit set.
+fn deny_unknown(table: &[SyscallGroup]) -> BpfProgram {
     const LOAD_WORD: u16 = 0x20;
     const JUMP_IF_GREATER: u16 = 0x25;
     const JUMP_IF_AT_LEAST: u16 = 0x35;
@@ -92,8 +97,9 @@ fn refuse_unknown(table: &[Group]) -> BpfProgram {
 }
 
 /// The numbers of the table, without gaps, in order.
-fn ranges(table: &[Group]) -> Vec<(u32, u32)> {
-    let mut numbers: Vec<u32> = table.iter().flat_map(|group| group.calls.iter().map(|(_, number)| *number)).collect();
+fn ranges(table: &[SyscallGroup]) -> Vec<(u32, u32)> {
+    let mut numbers: Vec<u32> =
+        table.iter().flat_map(|group| group.calls.iter().map(|(_, number)| *number)).collect();
     numbers.sort_unstable();
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for number in numbers {
@@ -126,11 +132,16 @@ mod tests {
 
     #[test]
     fn what_the_table_does_not_have_is_not_there() {
-        let table = table(Sockets::Pairs);
-        let known: Vec<u32> = table.iter().flat_map(|group| group.calls.iter().map(|(_, number)| *number)).collect();
-        let program = refuse_unknown(&table);
+        let table = table(SocketAccess::Pairs);
+        let known: Vec<u32> =
+            table.iter().flat_map(|group| group.calls.iter().map(|(_, number)| *number)).collect();
+        let program = deny_unknown(&table);
         for number in (0..1000).chain([0x4000_0000, 0x4000_0027, u32::MAX]) {
-            assert_eq!(answer(&program, number) == 0x7fff_0000, known.contains(&number), "{number}");
+            assert_eq!(
+                answer(&program, number) == 0x7fff_0000,
+                known.contains(&number),
+                "{number}"
+            );
         }
         let most = known.iter().max().expect("there are some");
         assert_eq!(answer(&program, most + 1), 0x0005_0000 | libc::ENOSYS.cast_unsigned());
@@ -138,9 +149,15 @@ mod tests {
 
     #[test]
     fn the_table_compiles_for_each_sandbox() {
-        for sockets in [Sockets::Own, Sockets::OwnAndNetwork, Sockets::Pairs, Sockets::PairsAndNetwork] {
+        for sockets in [
+            SocketAccess::Own,
+            SocketAccess::OwnAndNetwork,
+            SocketAccess::Pairs,
+            SocketAccess::PairsAndNetwork,
+        ] {
             for (error, rules) in rules(&table(sockets)).expect("the rules are valid") {
-                compile(rules, error).unwrap_or_else(|problem| panic!("{sockets:?}: {error}: {problem}"));
+                compile(rules, error)
+                    .unwrap_or_else(|problem| panic!("{sockets:?}: {error}: {problem}"));
             }
         }
     }

@@ -1,8 +1,9 @@
-//! Calls with many sub-commands: which of these are allowed, by name. All others fail as on a kernel that does not have them.
+//! Calls with many sub-commands: which of these are allowed, by name. All others fail as on a
+//! kernel that does not have them.
 
 use linux_raw_sys::{general, ioctl, prctl};
 
-use super::{Group, Is, calls, none_of, refused_if, refused_with};
+use super::{ArgumentTest, SyscallGroup, calls, deny_if, deny_if_with_errno, none_of};
 
 macro_rules! values {
     ($module:ident: $($name:ident)*) => { &[$($module::$name),*] };
@@ -12,7 +13,8 @@ macro_rules! values {
 const TERMINAL: &[u32] = values!(ioctl: TCGETS TCSETS TCSETSW TCSETSF TCGETS2 TCSETS2 TCSETSW2 TCSETSF2 TCSBRK TCSBRKP TCXONC TCFLSH
     TIOCGWINSZ TIOCSWINSZ TIOCGPGRP TIOCSPGRP TIOCGSID TIOCSCTTY TIOCNOTTY TIOCOUTQ TIOCGPTN TIOCSPTLCK TIOCGPTLCK TIOCGPTPEER TIOCPKT
     TIOCGETD);
-/// Descriptors, and what can be read of a file; what sets attributes works on files that were opened to be read.
+/// Descriptors, and what can be read of a file; what sets attributes works on files that were
+/// opened to be read.
 const DESCRIPTOR: &[u32] = values!(ioctl: FIONREAD FIONBIO FIOCLEX FIONCLEX FIOASYNC FIOQSIZE SIOCATMARK FICLONE FICLONERANGE FS_IOC_GETFLAGS
     FS_IOC_GETVERSION FS_IOC_FSGETXATTR FS_IOC_FIEMAP FIGETBSZ RNDGETENTCNT);
 /// The interfaces of the network; setting them needs a capability.
@@ -21,12 +23,14 @@ const NETWORK: &[u32] = values!(ioctl: SIOCGIFCONF SIOCGIFNAME SIOCGIFFLAGS SIOC
 /// `SIOCETHTOOL`, which is not among the names of `linux-raw-sys`: how fast an interface is.
 const NETWORK_SPEED: u32 = 0x8946;
 
-/// Descriptors, locks, pipes and seals. A lease, which is not here, holds up whoever opens the file.
+/// Descriptors, locks, pipes and seals. A lease, which is not here, holds up whoever opens the
+/// file.
 const FCNTL: &[u32] = values!(general: F_DUPFD F_DUPFD_CLOEXEC F_DUPFD_QUERY F_CREATED_QUERY F_GETFD F_SETFD F_GETFL F_SETFL F_GETLK F_SETLK
     F_SETLKW F_OFD_GETLK F_OFD_SETLK F_OFD_SETLKW F_CANCELLK F_GETOWN F_SETOWN F_GETOWN_EX F_SETOWN_EX F_GETOWNER_UIDS F_GETSIG F_SETSIG
     F_GETPIPE_SZ F_SETPIPE_SZ F_GET_SEALS F_ADD_SEALS F_GET_RW_HINT F_SET_RW_HINT F_GET_FILE_RW_HINT F_SET_FILE_RW_HINT);
 
-/// The process itself. `PR_SCHED_CORE`, which reaches for others, is not here, nor what needs a capability.
+/// The process itself. `PR_SCHED_CORE`, which reaches for others, is not here, nor what needs a
+/// capability.
 const PRCTL: &[u32] = values!(prctl: PR_SET_PDEATHSIG PR_GET_PDEATHSIG PR_GET_DUMPABLE PR_SET_DUMPABLE PR_GET_UNALIGN PR_SET_UNALIGN
     PR_GET_KEEPCAPS PR_SET_KEEPCAPS PR_GET_FPEMU PR_SET_FPEMU PR_GET_FPEXC PR_SET_FPEXC PR_GET_TIMING PR_SET_TIMING PR_SET_NAME PR_GET_NAME
     PR_GET_ENDIAN PR_SET_ENDIAN PR_GET_SECCOMP PR_SET_SECCOMP PR_CAPBSET_READ PR_CAPBSET_DROP PR_CAP_AMBIENT PR_GET_TSC PR_SET_TSC
@@ -38,26 +42,33 @@ const PRCTL: &[u32] = values!(prctl: PR_SET_PDEATHSIG PR_GET_PDEATHSIG PR_GET_DU
     PR_RISCV_V_GET_CONTROL PR_RISCV_SET_ICACHE_FLUSH_CTX PR_GET_SHADOW_STACK_STATUS PR_SET_SHADOW_STACK_STATUS
     PR_LOCK_SHADOW_STACK_STATUS PR_TIMER_CREATE_RESTORE_IDS PR_FUTEX_HASH);
 
-pub(super) fn groups() -> Vec<Group> {
+pub(super) fn groups() -> Vec<SyscallGroup> {
     vec![
-        refused_with(
+        deny_if_with_errno(
             calls!(__NR_ioctl),
             [none_of(1, &[TERMINAL, DESCRIPTOR, NETWORK, &[NETWORK_SPEED]].concat())],
             libc::ENOTTY,
-            "each driver and each file system has commands of its own, among them some that type at the terminal of the user, or \
+            "each driver and each file system has commands of its own, among them some that type \
+                at the terminal of the user, or \
              change files that are open to be read",
         ),
-        refused_with(
+        deny_if_with_errno(
             calls!(__NR_fcntl),
             [none_of(1, FCNTL)],
             libc::EINVAL,
-            "a lease on a file that is open to be read holds up whoever writes it, and a notification tells of a directory's use",
+            "a lease on a file that is open to be read holds up whoever writes it, and a \
+                notification tells of a directory's use",
         ),
-        refused_with(calls!(__NR_prctl), [none_of(0, PRCTL)], libc::EINVAL, "some options reach for other processes"),
-        refused_if(
+        deny_if_with_errno(
+            calls!(__NR_prctl),
+            [none_of(0, PRCTL)],
+            libc::EINVAL,
+            "some options reach for other processes",
+        ),
+        deny_if(
             calls!(__NR_personality),
             // Asking for the present one, and choosing the usual one, change nothing.
-            [vec![Is::Not(0, 0), Is::Not(0, 0xffff_ffff)]],
+            [vec![ArgumentTest::NotEqual(0, 0), ArgumentTest::NotEqual(0, 0xffff_ffff)]],
             "it switches off protections such as random addresses",
         ),
     ]

@@ -1,58 +1,75 @@
-//! Sockets. A socket with a path or a name could be that of a service that starts programs for whoever asks, so that without
-//! a network of its own a command gets connected pairs only.
+//! Sockets. A socket with a path or a name could be that of a service that starts programs for
+//! whoever asks, so that without a network of its own a command gets connected pairs only.
 
-use super::{Group, Is, Sandbox, calls, none_of, open, refused, refused_if};
+use super::{ArgumentTest, SandboxKind, SyscallGroup, allow, calls, deny, deny_if, none_of};
 
-/// The part of the argument `type` that is the type. The other bits the kernel knows are `SOCK_NONBLOCK` and `SOCK_CLOEXEC`;
-/// it refuses all others.
-const TYPE: u64 = 0xf;
+/// The part of the argument `type` that is the type. The other bits the kernel knows are
+/// `SOCK_NONBLOCK` and `SOCK_CLOEXEC`; it refuses all others.
+const TYPE_MASK: u64 = 0xf;
 
-pub(super) fn groups(sandbox: Sandbox) -> Vec<Group> {
+pub(super) fn groups(sandbox: SandboxKind) -> Vec<SyscallGroup> {
     vec![
-        open(
+        allow(
             calls!(__NR_bind __NR_connect __NR_listen __NR_accept __NR_accept4 __NR_sendto __NR_sendmsg __NR_sendmmsg __NR_recvfrom
                 __NR_recvmsg __NR_recvmmsg __NR_shutdown __NR_getsockname __NR_getpeername __NR_getsockopt __NR_setsockopt),
-            "they act on a socket, and this table decides which there are; a connected pair ignores or refuses addresses",
+            "they act on a socket, and this table decides which there are; a connected pair \
+                ignores or refuses addresses",
         ),
         socket(sandbox),
-        pairs(sandbox),
+        socket_pairs(sandbox),
     ]
 }
 
-fn socket(sandbox: Sandbox) -> Group {
-    const WHY: &str = "families that nobody needs, and much of what was wrong in the kernel; raw sockets read and forge packets of \
+fn socket(sandbox: SandboxKind) -> SyscallGroup {
+    const WHY: &str = "families that nobody needs, and much of what was wrong in the kernel; raw \
+        sockets read and forge packets of \
                        others, and of netlink only the list of interfaces is for everybody";
-    if sandbox.shared && !sandbox.network {
-        return refused(calls!(__NR_socket), "the network is not allowed, and a socket with a path may be that of a service");
+    if sandbox.shares_host && !sandbox.network {
+        return deny(
+            calls!(__NR_socket),
+            "the network is not allowed, and a socket with a path may be that of a service",
+        );
     }
-    let [unix, inet, inet6, netlink, stream, datagram, route] =
-        [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::SOCK_STREAM, libc::SOCK_DGRAM, libc::NETLINK_ROUTE]
-            .map(i32::cast_unsigned);
+    let [unix, inet, inet6, netlink, stream, datagram, route] = [
+        libc::AF_UNIX,
+        libc::AF_INET,
+        libc::AF_INET6,
+        libc::AF_NETLINK,
+        libc::SOCK_STREAM,
+        libc::SOCK_DGRAM,
+        libc::NETLINK_ROUTE,
+    ]
+    .map(i32::cast_unsigned);
     let mut families = vec![inet, inet6, netlink];
-    if !sandbox.shared {
+    if !sandbox.shares_host {
         families.push(unix);
     }
-    // For the internet streams and datagrams, for netlink its one protocol, for paths in a file system of its own anything.
-    let internet = [netlink, unix].map(|family| Is::Not(0, family.into()));
+    // For the internet streams and datagrams, for netlink its one protocol, for paths in a file
+    // system of its own anything.
+    let internet = [netlink, unix].map(|family| ArgumentTest::NotEqual(0, family.into()));
     let raw = other_types([stream, datagram]).map(|type_| [internet.as_slice(), &[type_]].concat());
-    let foreign = [inet, inet6, unix].map(|family| Is::Not(0, family.into()));
-    let foreign = [foreign.as_slice(), &[Is::Not(2, route.into())]].concat();
-    refused_if(calls!(__NR_socket), [none_of(0, &families), foreign].into_iter().chain(raw), WHY)
+    let foreign = [inet, inet6, unix].map(|family| ArgumentTest::NotEqual(0, family.into()));
+    let foreign = [foreign.as_slice(), &[ArgumentTest::NotEqual(2, route.into())]].concat();
+    deny_if(calls!(__NR_socket), [none_of(0, &families), foreign].into_iter().chain(raw), WHY)
 }
 
 /// A test for each type but these, so that one which is not known is refused too.
-fn other_types(allowed: [u32; 2]) -> impl Iterator<Item = Is> {
-    (0..=TYPE).filter(move |type_| !allowed.iter().any(|allowed| u64::from(*allowed) == *type_)).map(|type_| Is::Masked(1, TYPE, type_))
+fn other_types(allowed: [u32; 2]) -> impl Iterator<Item = ArgumentTest> {
+    (0..=TYPE_MASK)
+        .filter(move |type_| !allowed.iter().any(|allowed| u64::from(*allowed) == *type_))
+        .map(|type_| ArgumentTest::MaskedEqual(1, TYPE_MASK, type_))
 }
 
 /// The kernel takes a raw pair for a datagram pair, and sends what is written to it to any address.
-fn pairs(sandbox: Sandbox) -> Group {
-    let [unix, stream, seqpacket] = [libc::AF_UNIX, libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(i32::cast_unsigned);
+fn socket_pairs(sandbox: SandboxKind) -> SyscallGroup {
+    let [unix, stream, seqpacket] =
+        [libc::AF_UNIX, libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(i32::cast_unsigned);
     let mut tests = vec![none_of(0, &[unix])];
-    if sandbox.shared {
+    if sandbox.shares_host {
         tests.extend(other_types([stream, seqpacket]).map(|type_| vec![type_]));
     }
-    let why = "all other types can still send to any socket with a path, such as that of a service manager; in a file system of its \
+    let why = "all other types can still send to any socket with a path, such as that of a \
+        service manager; in a file system of its \
                own a command can have those as well";
-    refused_if(calls!(__NR_socketpair), tests, why)
+    deny_if(calls!(__NR_socketpair), tests, why)
 }

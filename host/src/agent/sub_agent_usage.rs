@@ -1,0 +1,36 @@
+//! What others take while they work for a call: it is part of what the request costs.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::events::{AgentEvent, Observer};
+use crate::conversation::TokenUsage;
+
+/// Notes what sub-agents take, and passes every event on.
+pub(super) struct SubAgentTurns<'a> {
+    inner: &'a dyn Observer,
+    usages: Mutex<Vec<TokenUsage>>,
+}
+
+impl<'a> SubAgentTurns<'a> {
+    pub(super) fn new(inner: &'a dyn Observer) -> Self {
+        Self { inner, usages: Mutex::default() }
+    }
+
+    /// One for each turn, since each has a price of its own.
+    pub(super) fn into_usages(self) -> Vec<TokenUsage> {
+        self.usages.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for SubAgentTurns<'_> {
+    fn observe(&self, event: &AgentEvent<'_>) {
+        if let AgentEvent::SubAgentTurn { usage, .. } = event {
+            self.usages.lock().unwrap_or_else(PoisonError::into_inner).push(*usage);
+        }
+        self.inner.observe(event);
+    }
+
+    fn is_live(&self) -> bool {
+        self.inner.is_live()
+    }
+}

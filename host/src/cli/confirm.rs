@@ -1,0 +1,109 @@
+//! A question before anything runs, to be answered with yes or no at the terminal.
+
+use std::io::{self, BufRead};
+
+use super::pages::{DialogPageLine, PagedText};
+use super::print::{eprint_line, eprint_text};
+use super::settle::{AskingTerminal, SETTLE};
+use super::wrap;
+
+/// What there is to type, beside a page that is not the last one.
+const MORE_PROMPT: &str = "Enter shows more; n says no";
+
+/// The answer; `None` where nobody can be asked. Only a yes is one, and only to a text that was
+/// shown to its end.
+pub(super) fn confirm(shown: &str, question: &str) -> Option<bool> {
+    let mut terminal = AskingTerminal::of_this_process(SETTLE)?;
+    let mut pages = PagedText {
+        lines: shown.trim_start_matches('\n').lines().map(DialogPageLine::unmarked).collect(),
+        more_prompt: MORE_PROMPT,
+        ..PagedText::default()
+    };
+    pages.warn_text_direction();
+    let (columns, rows) = wrap::terminal_size();
+    // The question has two rows of its own.
+    let pages = pages.layout((columns, rows.saturating_sub(2)));
+    for (n, page) in pages.iter().enumerate() {
+        terminal.show(page.trim_end_matches('\n'));
+        if n + 1 < pages.len() && !read_page_step(terminal.input()).ok()? {
+            return Some(false);
+        }
+    }
+    read_confirmation(terminal.input(), question).ok()
+}
+
+/// Waits until somebody has seen a page; false if that was enough for a no.
+fn read_page_step(terminal: &mut impl BufRead) -> io::Result<bool> {
+    loop {
+        eprint_text("> ");
+        let mut answer = String::new();
+        if terminal.read_line(&mut answer)? == 0 {
+            return Ok(false);
+        }
+        match answer.trim().to_lowercase().as_str() {
+            "" => return Ok(true),
+            "n" | "no" => return Ok(false),
+            _ => eprint_line(
+                "There is more to see before you can decide: press Enter, or type n to say no.",
+            ),
+        }
+    }
+}
+
+/// Asks until it is a yes or a no. A digit is neither: elsewhere some stand for yes, and so they
+/// must not mean no here.
+fn read_confirmation(terminal: &mut impl BufRead, question: &str) -> io::Result<bool> {
+    loop {
+        eprint_text(&format!("\n{question} [y/N] "));
+        let mut answer = String::new();
+        // Nobody is there any more.
+        if terminal.read_line(&mut answer)? == 0 {
+            return Ok(false);
+        }
+        match answer.trim().to_lowercase().as_str() {
+            "y" | "yes" => return Ok(true),
+            "" | "n" | "no" => return Ok(false),
+            _ => eprint_line("Type y or n, and Enter."),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r042_no_yes_counts_before_all_was_shown() {
+        for (typed, expected) in
+            [("\n", true), ("y\nyes\n1\n\n", true), ("y\nn\n", false), ("y\n", false), ("", false)]
+        {
+            assert_eq!(
+                read_page_step(&mut typed.as_bytes()).expect("it can be read"),
+                expected,
+                "{typed:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn r128_no_digit_is_an_answer_where_yes_and_no_are_asked_for() {
+        let table = [
+            ("y\n", true),
+            (" YES \n", true),
+            ("n\n", false),
+            ("\n", false),
+            ("", false),
+            ("1\ny\n", true),
+            ("1\nn\n", false),
+            ("2\n3\n0\nsure\nyes\n", true),
+            ("3\n", false),
+        ];
+        for (typed, expected) in table {
+            assert_eq!(
+                read_confirmation(&mut typed.as_bytes(), "Well?").expect("it can be read"),
+                expected,
+                "{typed:?}"
+            );
+        }
+    }
+}

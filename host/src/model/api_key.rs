@@ -1,0 +1,117 @@
+//! Keys, which may go to one place only: the header of a request to their provider.
+
+use std::fmt;
+
+/// An API key. It cannot be printed, and it takes itself out of texts.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+const REDACTED: &str = "[key redacted]";
+
+/// Anything shorter is no key but a placeholder for a server that wants none, such as `none` or
+/// `x`. Taking such words out of texts would hide nothing and damage much.
+const MIN_LEN: usize = 8;
+
+impl ApiKey {
+    /// A key without the white space that copying brings along; none if nothing is left.
+    pub fn new(key: &str) -> Option<Self> {
+        let key = key.trim();
+        (!key.is_empty()).then(|| Self(key.to_owned()))
+    }
+
+    /// The key itself, for the header that needs it.
+    pub(super) fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// The key for a header that is not of a provider, for somebody who knows what it is.
+    pub fn to_header(&self) -> String {
+        self.0.clone()
+    }
+
+    /// The text without the key, should it hold it plainly, percent-encoded or in base64.
+    pub fn redact(&self, text: &str) -> String {
+        if self.0.len() < MIN_LEN {
+            return text.to_owned();
+        }
+        let mut text = text.replace(&self.0, REDACTED);
+        let percent = percent_encode(&self.0);
+        if percent != self.0 {
+            text = text.replace(&percent, REDACTED);
+        }
+        for alphabet in [BASE64, BASE64_URL] {
+            text = text.replace(&base64_encode(self.0.as_bytes(), alphabet), REDACTED);
+        }
+        text
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+fn percent_encode(text: &str) -> String {
+    use fmt::Write as _;
+
+    text.bytes().fold(String::new(), |mut out, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+        out
+    })
+}
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const BASE64_URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// Without padding, so that it is found with and without.
+fn base64_encode(bytes: &[u8], alphabet: &[u8; 64]) -> String {
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let group = chunk
+            .iter()
+            .enumerate()
+            .fold(0_usize, |group, (n, byte)| group | usize::from(*byte) << (16 - 8 * n));
+        for n in 0..=chunk.len() {
+            out.push(char::from(alphabet[group >> (18 - 6 * n) & 63]));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_not_printed() {
+        let key = ApiKey::new(" sk-very-secret\n").expect("not blank");
+        assert_eq!(format!("{key:?}"), "Secret(…)");
+        assert_eq!(key.expose(), "sk-very-secret");
+        assert_eq!(ApiKey::new(" \n"), None);
+    }
+
+    #[test]
+    fn a_placeholder_is_no_key() {
+        let placeholder = ApiKey::new("x").expect("not blank");
+        assert_eq!(placeholder.redact("next"), "next");
+    }
+
+    #[test]
+    fn a_key_is_redacted_in_its_encoded_forms_too() {
+        let key = ApiKey::new("sk/ab+cd?ef").expect("not blank");
+        assert_eq!(base64_encode(b"sk/ab+cd?ef", BASE64), "c2svYWIrY2Q/ZWY");
+        for form in ["sk/ab+cd?ef", "sk%2Fab%2Bcd%3Fef", "c2svYWIrY2Q/ZWY=", "c2svYWIrY2Q_ZWY"] {
+            let text = key.redact(&format!("bad key {form} given"));
+            assert!(
+                text.contains(REDACTED) && !text.contains(form.trim_end_matches('=')),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The folder of added plugins. A file is named after its plugin and its content, and never
+//! changed.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::config::{LockFileError, PluginLockFile, PluginLockGuard};
+use crate::sandbox::{ComponentDigest, LoadedPlugin};
+use crate::tools::{AcceptedPlugins, AddedPlugin};
+
+/// The lock file, and the folder beside it.
+#[derive(Clone, Debug)]
+pub struct PluginStore {
+    lock_file: PluginLockFile,
+    directory: PathBuf,
+}
+
+/// A plugin could not be put there or taken away.
+#[derive(Debug, thiserror::Error)]
+pub enum PluginStoreError {
+    /// The lock file cannot be used.
+    #[error(transparent)]
+    LockFile(#[from] LockFileError),
+    /// The system refused.
+    #[error("{0}: {1}")]
+    Io(PathBuf, io::Error),
+    /// The name is taken.
+    #[error("{name} is added already: it is kept in {}, and came from {source_text}. `cofferdam \
+        plugin update {name}` fetches it \
+        again; to have both, give this one another name with --name", file.display())]
+    NameTaken {
+        /// The name of both.
+        name: String,
+        /// Of the one that is there.
+        file: PathBuf,
+        /// Where that came from.
+        source_text: String,
+    },
+    /// There is none of that name.
+    #[error("no plugin was added as {name}{}", if .added.is_empty() { "; none was added at all".to_owned() } else { format!("; there are: {}", .added.join(", ")) })]
+    NotFound {
+        /// Which.
+        name: String,
+        /// Those that were.
+        added: Vec<String>,
+    },
+    /// Somebody else was faster.
+    #[error(
+        "{0} was changed by another process meanwhile, and stays as that has left it; look with \
+            `cofferdam plugin list`"
+    )]
+    ConcurrentChange(String),
+}
+
+/// A temporary file is named so until it is complete.
+const TEMP_PREFIX: &str = ".new-";
+
+impl PluginStore {
+    /// That of a lock file.
+    pub fn new(lock_file: PluginLockFile) -> Self {
+        Self { directory: lock_file.plugin_dir(), lock_file }
+    }
+
+    /// The lock as it is now.
+    pub fn accepted_plugins(&self) -> Result<AcceptedPlugins, LockFileError> {
+        self.lock_file.read()
+    }
+
+    /// Where the lock file is.
+    pub fn lock_file_path(&self) -> &Path {
+        self.lock_file.path()
+    }
+
+    /// Where an added plugin is kept.
+    pub fn plugin_path(&self, added: &AddedPlugin) -> PathBuf {
+        self.directory.join(&added.file)
+    }
+
+    /// Where a plugin of this content would be kept.
+    pub fn component_path(&self, name: &str, digest: &ComponentDigest) -> PathBuf {
+        self.directory.join(file_name(name, digest))
+    }
+
+    /// An added plugin, by name.
+    pub fn find(&self, name: &str) -> Result<AddedPlugin, PluginStoreError> {
+        let lock = self.accepted_plugins()?;
+        let known = || lock.added_plugins().map(|(name, _)| name.to_owned()).collect();
+        lock.find_added(name)
+            .cloned()
+            .ok_or_else(|| PluginStoreError::NotFound { name: name.to_owned(), added: known() })
+    }
+
+    /// Nothing was added under this name.
+    pub fn check_name_free(&self, name: &str) -> Result<(), PluginStoreError> {
+        match self.accepted_plugins()?.find_added(name) {
+            None => Ok(()),
+            Some(added) => Err(self.name_taken_error(name, added)),
+        }
+    }
+
+    /// Adds a plugin and accepts it as it is.
+    pub fn add(
+        &self,
+        name: &str,
+        source: String,
+        plugin: &LoadedPlugin,
+    ) -> Result<PathBuf, PluginStoreError> {
+        self.install(name, None, source, plugin)
+    }
+
+    /// Puts another content in the place of what was added; accepts it as it is.
+    pub fn replace(
+        &self,
+        name: &str,
+        before: &AddedPlugin,
+        plugin: &LoadedPlugin,
+    ) -> Result<PathBuf, PluginStoreError> {
+        self.install(name, Some(before), before.source.clone(), plugin)
+    }
+
+    /// Takes a plugin away: first what it was accepted as, then its file.
+    pub fn remove(&self, name: &str) -> Result<(AddedPlugin, PathBuf), PluginStoreError> {
+        let guard = self.lock_file.acquire()?;
+        let added = self.find(name)?;
+        let (path, mut lock) = (self.plugin_path(&added), self.accepted_plugins()?);
+        lock.remove_added(name, &path);
+        self.lock_file.write(&guard, &lock)?;
+        self.remove_unreferenced(&guard, &lock);
+        Ok((added, path))
+    }
+
+    fn install(
+        &self,
+        name: &str,
+        before: Option<&AddedPlugin>,
+        source: String,
+        plugin: &LoadedPlugin,
+    ) -> Result<PathBuf, PluginStoreError> {
+        let guard = self.lock_file.acquire()?;
+        let mut lock = self.accepted_plugins()?;
+        match (before, lock.find_added(name)) {
+            (None, None) => {}
+            (Some(before), Some(now)) if before == now => {}
+            (None, Some(added)) => return Err(self.name_taken_error(name, added)),
+            (Some(_), _) => return Err(PluginStoreError::ConcurrentChange(name.to_owned())),
+        }
+        let file = file_name(name, plugin.digest());
+        let path = self.directory.join(&file);
+        self.write_component(&path, plugin.component())
+            .map_err(|error| PluginStoreError::Io(path.clone(), error))?;
+        if let Some(before) = before {
+            lock.remove_added(name, &self.plugin_path(before));
+        }
+        lock.add_plugin(name, AddedPlugin { source, file }, &path, plugin);
+        // From here on it is the new one that is meant.
+        self.lock_file.write(&guard, &lock)?;
+        self.remove_unreferenced(&guard, &lock);
+        Ok(path)
+    }
+
+    fn write_component(&self, path: &Path, component: &[u8]) -> io::Result<()> {
+        fs::create_dir_all(&self.directory)?;
+        let mut file = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(&self.directory)?;
+        file.write_all(component)?;
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|error| error.error)?;
+        fs::File::open(&self.directory)?.sync_all()
+    }
+
+    /// Removes what the lock does not name: what was replaced, and what a crash has left. What
+    /// cannot be removed stays for the next time: nothing uses it, and what was asked for is done.
+    fn remove_unreferenced(&self, _: &PluginLockGuard, lock: &AcceptedPlugins) {
+        for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_named = lock.added_plugins().any(|(_, added)| added.file == name);
+            if !is_named
+                && is_store_file_name(&name)
+                && entry.file_type().is_ok_and(|kind| kind.is_file())
+            {
+                drop(fs::remove_file(entry.path()));
+            }
+        }
+    }
+
+    fn name_taken_error(&self, name: &str, added: &AddedPlugin) -> PluginStoreError {
+        PluginStoreError::NameTaken {
+            name: name.to_owned(),
+            file: self.plugin_path(added),
+            source_text: added.source.clone(),
+        }
+    }
+}
+
+fn file_name(name: &str, digest: &ComponentDigest) -> String {
+    format!("{name}-{}.wasm", digest.short())
+}
+
+/// Whether a file has a name that only this room gives. What else somebody has put there is theirs.
+fn is_store_file_name(name: &str) -> bool {
+    let is_digest = |text: &str| text.len() == 12 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let kept = name
+        .strip_suffix(".wasm")
+        .and_then(|stem| stem.rsplit_once('-'))
+        .is_some_and(|(_, digest)| is_digest(digest));
+    kept || name.starts_with(TEMP_PREFIX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_this_room_has_named_is_tidied_up() {
+        let digest = ComponentDigest::compute(b"x");
+        assert!(
+            is_store_file_name(&file_name("word_count", &digest)) && is_store_file_name(".new-Ab3")
+        );
+        for name in [
+            "word_count.wasm",
+            "mine-0123456789.wasm",
+            "notes.txt",
+            "a-0123456789ab.txt",
+            ".hidden",
+        ] {
+            assert!(!is_store_file_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_tidied_up_keeps_nobody_from_anything() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let file = PluginLockFile::next_to(&temp.path().join("config.toml"));
+        let shelf = PluginStore::new(file.clone());
+        fs::create_dir_all(file.plugin_dir().join("x-0123456789ab.wasm")).expect("it can be made");
+        fs::write(file.plugin_dir().join("y-0123456789ab.wasm"), "old").expect("writable");
+        let guard = file.acquire().expect("nobody holds it");
+        shelf.remove_unreferenced(&guard, &AcceptedPlugins::new());
+        let left: Vec<_> = fs::read_dir(file.plugin_dir())
+            .expect("readable")
+            .flatten()
+            .map(|entry| entry.file_name())
+            .collect();
+        assert_eq!(left, ["x-0123456789ab.wasm"]);
+    }
+}

@@ -1,0 +1,172 @@
+//! The state of the protected paths before a command in a form that can be kept on the disk.
+//! Contents of hidden files are not in it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    EntryInventory, EntryKind, FileIdentity, KeptContent, ProtectedSnapshot, SnapshotEntry,
+};
+use crate::policy::PathProtection;
+
+/// A [`ProtectedSnapshot`] of before a command. What it lacks is the list of all names, so that new
+/// files are not counted against it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::sandbox::confine) struct SavedSnapshot {
+    entries: Vec<SavedEntry>,
+    closed: Vec<SavedPath>,
+    above_named: Vec<SavedPath>,
+    repositories: Vec<u64>,
+    begun: Option<Duration>,
+}
+
+/// A path that need not be UTF-8.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::sandbox::confine) struct SavedPath(String);
+
+#[derive(Debug, Serialize, Deserialize)]
+struct SavedEntry {
+    path: SavedPath,
+    how: PathProtection,
+    inherited: bool,
+    runs: bool,
+    own: bool,
+    kind: EntryKind,
+    mode: u32,
+    size: u64,
+    names: u64,
+    inode: u64,
+    born: Option<Duration>,
+    kept: SavedContent,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum SavedContent {
+    File(String),
+    Link(SavedPath),
+    Nothing,
+}
+
+impl SavedPath {
+    pub(in crate::sandbox::confine) fn of(path: &Path) -> Self {
+        Self(STANDARD.encode(path.as_os_str().as_bytes()))
+    }
+
+    pub(in crate::sandbox::confine) fn path(&self) -> Option<PathBuf> {
+        Some(PathBuf::from(OsString::from_vec(STANDARD.decode(&self.0).ok()?)))
+    }
+}
+
+impl SavedSnapshot {
+    pub(in crate::sandbox::confine) fn of(snapshot: &ProtectedSnapshot) -> Self {
+        let paths = |paths: &mut dyn Iterator<Item = &PathBuf>| {
+            paths.map(|path| SavedPath::of(path)).collect()
+        };
+        Self {
+            entries: snapshot
+                .entries
+                .iter()
+                .map(|(path, entry)| SavedEntry::of(path, entry))
+                .collect(),
+            closed: paths(&mut snapshot.unreadable.iter()),
+            above_named: paths(&mut snapshot.target_parents.iter()),
+            repositories: snapshot.repositories.iter().copied().collect(),
+            begun: snapshot.started_at.and_then(since_epoch),
+        }
+    }
+
+    /// The snapshot; `None` if something in it is not as it was written.
+    pub(in crate::sandbox::confine) fn restore(&self) -> Option<ProtectedSnapshot> {
+        let paths =
+            |paths: &[SavedPath]| paths.iter().map(SavedPath::path).collect::<Option<Vec<_>>>();
+        let mut snapshot = ProtectedSnapshot {
+            inventory: EntryInventory::unknown(),
+            unreadable: paths(&self.closed)?,
+            target_parents: paths(&self.above_named)?.into_iter().collect(),
+            repositories: self.repositories.iter().copied().collect(),
+            started_at: self.begun.map(|begun| UNIX_EPOCH + begun),
+            entries: BTreeMap::new(),
+            ..ProtectedSnapshot::default()
+        };
+        for saved in &self.entries {
+            let (path, entry) = saved.restore()?;
+            snapshot.insert(path, entry);
+        }
+        Some(snapshot)
+    }
+}
+
+impl SavedEntry {
+    fn of(path: &Path, entry: &SnapshotEntry) -> Self {
+        let kept = match &entry.content {
+            KeptContent::File(content) if entry.protection != PathProtection::Hidden => {
+                SavedContent::File(STANDARD.encode(content))
+            }
+            KeptContent::Link(target) => SavedContent::Link(SavedPath::of(target)),
+            KeptContent::File(_) | KeptContent::NotKept => SavedContent::Nothing,
+        };
+        let SnapshotEntry {
+            protection: how,
+            inherited,
+            runs_code: runs,
+            is_program_file: own,
+            kind,
+            mode,
+            size,
+            names,
+            identity: FileIdentity { inode, created: born },
+            ..
+        } = *entry;
+        let born = born.and_then(since_epoch);
+        Self {
+            path: SavedPath::of(path),
+            how,
+            inherited,
+            runs,
+            own,
+            kind,
+            mode,
+            size,
+            names,
+            inode,
+            born,
+            kept,
+        }
+    }
+
+    fn restore(&self) -> Option<(PathBuf, SnapshotEntry)> {
+        let Self { how, inherited, runs, own, kind, mode, size, names, inode, .. } = *self;
+        let kept = match &self.kept {
+            SavedContent::File(content) => KeptContent::File(STANDARD.decode(content).ok()?.into()),
+            SavedContent::Link(target) => KeptContent::Link(target.path()?),
+            SavedContent::Nothing => KeptContent::NotKept,
+        };
+        let identity = FileIdentity { inode, created: self.born.map(|born| UNIX_EPOCH + born) };
+        Some((
+            self.path.path()?,
+            SnapshotEntry {
+                protection: how,
+                inherited,
+                runs_code: runs,
+                is_program_file: own,
+                kind,
+                mode,
+                size,
+                names,
+                content: kept,
+                identity,
+            },
+        ))
+    }
+}
+
+fn since_epoch(time: SystemTime) -> Option<Duration> {
+    time.duration_since(UNIX_EPOCH).ok()
+}

@@ -1,0 +1,82 @@
+//! Why an operation of a guest on files is refused: what the guest is told, and what the host says
+//! to the model besides.
+
+use std::io;
+
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+
+use crate::policy::{Denial, DenialCode};
+use crate::sandbox::stage::StageRefusal;
+
+/// A refusal.
+#[derive(Debug)]
+pub(in crate::sandbox) enum FileRefusal {
+    /// An ordinary one.
+    Code(ErrorCode),
+    /// The system's.
+    Io(io::Error),
+    /// One that explains itself. WASI has no room for the reason: the guest gets the code, and the
+    /// model the reason.
+    Denied(ErrorCode, Denial),
+}
+
+impl FileRefusal {
+    /// What the guest is told.
+    pub(super) fn code(&self) -> ErrorCode {
+        match self {
+            Self::Code(code) | Self::Denied(code, _) => *code,
+            Self::Io(error) => error.into(),
+        }
+    }
+
+    /// A link that leads out, or a path through one.
+    pub(in crate::sandbox) fn link_outside_workspace(path: &str) -> Self {
+        let reason = format!(
+            "'{path}' is, or passes through, a symbolic link that leads out of the workspace; \
+                tools see nothing outside of it."
+        );
+        Self::Denied(
+            ErrorCode::NotPermitted,
+            Denial::without_remedy(DenialCode::OutsideWorkspace, reason),
+        )
+    }
+
+    /// A path that leads out by its own words.
+    pub(in crate::sandbox) fn outside_workspace(path: &str) -> Self {
+        let reason =
+            format!("'{path}' leads out of the workspace; tools see nothing outside of it.");
+        Self::Denied(
+            ErrorCode::NotPermitted,
+            Denial::without_remedy(DenialCode::OutsideWorkspace, reason),
+        )
+    }
+}
+
+impl From<Denial> for FileRefusal {
+    fn from(denial: Denial) -> Self {
+        Self::Denied(ErrorCode::Access, denial)
+    }
+}
+
+impl From<ErrorCode> for FileRefusal {
+    fn from(code: ErrorCode) -> Self {
+        Self::Code(code)
+    }
+}
+
+impl From<StageRefusal> for FileRefusal {
+    fn from(refused: StageRefusal) -> Self {
+        match refused {
+            StageRefusal::TooLarge => Self::Code(ErrorCode::FileTooLarge),
+            StageRefusal::WrongKind => Self::Code(ErrorCode::Invalid),
+            StageRefusal::Quota(denial) => Self::Denied(ErrorCode::Quota, denial),
+            StageRefusal::Io(error) => Self::Io(error),
+        }
+    }
+}
+
+impl From<io::Error> for FileRefusal {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}

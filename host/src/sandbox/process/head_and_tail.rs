@@ -1,0 +1,72 @@
+//! The beginning and the end of a stream of any length, in bounded memory.
+
+use std::collections::VecDeque;
+
+/// How much is kept at each end; the contract's 512 KiB in all.
+const HALF_CAPACITY: usize = 256 << 10;
+
+/// Keeps the first and the last bytes of what it takes.
+#[derive(Debug, Default)]
+pub(super) struct HeadAndTail {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    omitted: u64,
+}
+
+impl HeadAndTail {
+    pub(super) fn push(&mut self, mut bytes: &[u8]) {
+        let room = HALF_CAPACITY - self.head.len();
+        let (first, rest) = bytes.split_at(room.min(bytes.len()));
+        self.head.extend_from_slice(first);
+        bytes = rest;
+        if bytes.len() > HALF_CAPACITY {
+            self.omitted += (bytes.len() - HALF_CAPACITY) as u64;
+            bytes = &bytes[bytes.len() - HALF_CAPACITY..];
+        }
+        let surplus = (self.tail.len() + bytes.len()).saturating_sub(HALF_CAPACITY);
+        self.tail.drain(..surplus);
+        self.omitted += surplus as u64;
+        self.tail.extend(bytes);
+    }
+
+    /// All that was kept, with a line at the gap if there is one.
+    pub(super) fn into_text(mut self) -> String {
+        if self.omitted == 0 {
+            self.head.extend(self.tail);
+            return String::from_utf8_lossy(&self.head).into_owned();
+        }
+        let head = String::from_utf8_lossy(&self.head);
+        let tail: Vec<u8> = self.tail.into();
+        format!("{head}\n[… {} bytes left out …]\n{}", self.omitted, String::from_utf8_lossy(&tail))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fits_is_kept_whole() {
+        let mut kept = HeadAndTail::default();
+        for _ in 0..8 {
+            kept.push(&vec![b'x'; 64 << 10]);
+        }
+        assert_eq!(kept.into_text().len(), 512 << 10);
+    }
+
+    #[test]
+    fn r095_the_gap_is_counted_exactly() {
+        let mut kept = HeadAndTail::default();
+        kept.push(&vec![b'a'; HALF_CAPACITY]);
+        kept.push(&[b'b'; 10]);
+        kept.push(&vec![b'c'; 3 * HALF_CAPACITY]);
+        kept.push(b"end");
+        let text = kept.into_text();
+        assert!(
+            text.contains(&format!("[… {} bytes left out …]", 10 + 2 * HALF_CAPACITY + 3)),
+            "{}",
+            &text[HALF_CAPACITY..HALF_CAPACITY + 60]
+        );
+        assert!(text.ends_with("cend"));
+    }
+}

@@ -1,0 +1,344 @@
+//! Putting back what a record holds: as much of it as there is, place by place, whatever becomes of
+//! one of them.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use cap_std::fs::Dir;
+
+use super::commit::{self, CommitStepFault, CommittedNewFile};
+use super::file_state::FileState;
+use super::record::{ChangeRecordFile, RecordedState, StagedPathChange};
+use crate::sandbox::rooted_fs;
+
+/// Which places are put back.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum UndoScope<'a> {
+    /// Those that a change has come to before it failed, by their numbers.
+    Applied(&'a BTreeSet<usize>),
+    /// Those that hold what the change left there, or nothing. Anything else is somebody else's.
+    Unmodified,
+    /// All, and with them the directories that have gone.
+    All,
+}
+
+/// What became of it. Every other place holds again what it held.
+#[derive(Debug, Default)]
+pub(super) struct RestoreReport {
+    /// Directories that the change made and that somebody else uses by now.
+    pub(super) remaining: Vec<String>,
+    pub(super) failed: Vec<FailedRestore>,
+}
+
+/// A place that is not as it was.
+#[derive(Debug)]
+pub(super) struct FailedRestore {
+    pub(super) path: String,
+    reason: String,
+}
+
+impl RestoreReport {
+    /// What failed, in words.
+    pub(super) fn describe_failures(&self) -> String {
+        self.failed.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl std::fmt::Display for FailedRestore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "'{}' {}", self.path, self.reason)
+    }
+}
+
+/// A place that has to be put back, and what it holds.
+struct RestoreStep<'a> {
+    number: usize,
+    change: &'a StagedPathChange,
+    current: FileState,
+}
+
+impl ChangeRecordFile {
+    /// Puts the places back and forgets the record, unless something fails: then what has not been
+    /// put back stays in it.
+    pub(super) fn roll_back(
+        &mut self,
+        root: &Dir,
+        which: UndoScope<'_>,
+    ) -> io::Result<RestoreReport> {
+        let mut back = RestoreReport::default();
+        let mut steps = self.collect_steps(root, which, &mut back);
+        // What is in a directory goes before it, and comes back after it.
+        steps.reverse();
+        steps.retain(|step| step.clear_path(root, &mut back));
+        for step in &sort_for_restore(steps) {
+            if matches!(which, UndoScope::All) && step.change.before != RecordedState::Nothing {
+                create_parents(root, &step.change.place);
+            }
+            if let Err(fault) = self.restore_step(root, step) {
+                back.add_failure(&step.change.place, &fault.to_string());
+            }
+        }
+        self.restore_rights(root, which);
+        // It is there for whoever looks, and would only be lost with the machine.
+        let _ = commit::sync_parents(
+            root,
+            self.manifest.places.iter().map(|place| place.place.as_str()),
+        );
+        if back.failed.is_empty() {
+            self.delete()?;
+        } else {
+            self.manifest
+                .places
+                .retain(|place| back.failed.iter().any(|failed| failed.path == place.place));
+        }
+        Ok(back)
+    }
+
+    /// Sets the rights of the directories that have come back, when they are full: also of those
+    /// that came back before whoever put them back ended over it.
+    fn restore_rights(&self, root: &Dir, which: UndoScope<'_>) {
+        for (number, place) in self.manifest.places.iter().enumerate().rev() {
+            let has_gone =
+                !matches!(which, UndoScope::Applied(reached) if !reached.contains(&number));
+            if has_gone && let Some(rights) = place.before.directory_rights() {
+                // It is there or it has failed already; what it holds counts for more than who may
+                // look into it.
+                let _ = commit::set_rights(root, &place.place, rights);
+            }
+        }
+    }
+
+    /// What stands in the way, so that it is known before anything is touched.
+    pub(super) fn obstacles(&self, root: &Dir, force: bool) -> Vec<String> {
+        let mut back = RestoreReport::default();
+        let steps = self.collect_steps(
+            root,
+            if force { UndoScope::All } else { UndoScope::Unmodified },
+            &mut back,
+        );
+        let comes_back = |place: &str| {
+            self.manifest
+                .places
+                .iter()
+                .any(|other| other.place == place && other.before.is_directory())
+        };
+        for RestoreStep { change: place, current: now, .. } in &steps {
+            let parent = rooted_fs::split(&place.place).0;
+            match FileState::read(root, parent) {
+                _ if comes_back(parent) => {}
+                Ok(FileState::Directory(..)) => {
+                    if let Err(error) = rooted_fs::check_writable(root, parent) {
+                        back.add_failure(&place.place, &format!("cannot be put back ({error})"));
+                    }
+                }
+                Ok(FileState::Absent) if force => {}
+                Ok(
+                    FileState::Absent
+                    | FileState::File(_)
+                    | FileState::Link(_)
+                    | FileState::Special,
+                )
+                | Err(_) => {
+                    back.add_failure(
+                        &place.place,
+                        &format!("cannot be put back, since '{parent}' is no directory any more"),
+                    );
+                }
+            }
+            if let Err(error) = self.check_backup(&place.before) {
+                back.add_failure(
+                    &place.place,
+                    &format!("cannot be put back, since what was there is lost ({error})"),
+                );
+            }
+            let gives_way = place.before != RecordedState::Nothing
+                && !place.before.is_directory()
+                && matches!(now, FileState::Directory(..));
+            if gives_way && let Some(name) = self.find_unknown_entry(root, &place.place) {
+                back.add_failure(
+                    &place.place,
+                    &format!("cannot be put back, since there is a directory with '{name}' in it"),
+                );
+            }
+        }
+        back.failed.iter().map(ToString::to_string).collect()
+    }
+
+    /// A name in a directory that is none of this record's.
+    fn find_unknown_entry(&self, root: &Dir, place: &str) -> Option<String> {
+        let names = rooted_fs::list(root, place).ok()?;
+        let foreign = |name: &String| {
+            self.manifest.places.iter().all(|ours| ours.place != rooted_fs::join(place, name))
+        };
+        names
+            .into_iter()
+            .map(|entry| {
+                entry.map_or_else(|_| "a name that is no text".to_owned(), |(name, _)| name)
+            })
+            .find(foreign)
+    }
+
+    /// The places that do not hold what they held.
+    fn collect_steps(
+        &self,
+        root: &Dir,
+        which: UndoScope<'_>,
+        back: &mut RestoreReport,
+    ) -> Vec<RestoreStep<'_>> {
+        let mut steps = Vec::new();
+        for (number, place) in self.manifest.places.iter().enumerate() {
+            self.remove_temporary(root, &place.place, number);
+            if matches!(which, UndoScope::Applied(reached) if !reached.contains(&number)) {
+                continue;
+            }
+            let now = match FileState::read(root, &place.place) {
+                Ok(now) => now,
+                Err(error) => {
+                    back.add_failure(&place.place, &format!("cannot be looked at ({error})"));
+                    continue;
+                }
+            };
+            match (RecordedState::from_file_state(root, &place.place, &now), which) {
+                (Ok(held), _) if held.has_same_content(&place.before) => continue,
+                (Ok(held), UndoScope::Applied(_) | UndoScope::Unmodified)
+                    if held != RecordedState::Nothing && !held.has_same_content(&place.after) =>
+                {
+                    back.add_failure(&place.place, "was changed by somebody else");
+                    continue;
+                }
+                (Err(error), UndoScope::Applied(_) | UndoScope::Unmodified) => {
+                    back.add_failure(&place.place, &format!("cannot be read ({error})"));
+                    continue;
+                }
+                (Ok(_) | Err(_), _) => {}
+            }
+            steps.push(RestoreStep { number, change: place, current: now });
+        }
+        steps
+    }
+
+    fn restore_step(&self, root: &Dir, step: &RestoreStep<'_>) -> Result<(), CommitStepFault> {
+        let (place, name) = (step.change.place.as_str(), self.temporary_name(step.number));
+        let there = if step.change.is_replaced_in_place(&step.current) {
+            &step.current
+        } else {
+            &FileState::Absent
+        };
+        match &step.change.before {
+            RecordedState::Nothing | RecordedState::Special => Ok(()),
+            RecordedState::Directory { mode, .. } => {
+                commit::create_directory(root, place, mode.is_some())
+            }
+            RecordedState::Link { to } => commit::create_link(root, place, to, &name, there),
+            RecordedState::File { digest, kept: Some(kept) } => {
+                let data = self.directory().join(&kept.name);
+                // A change leaves them as they are, so that others are somebody else's doing.
+                let rights =
+                    if let FileState::File(stamp) = there { stamp.rights } else { kept.rights };
+                let file = CommittedNewFile { data: &data, digest, rights: Some(rights) };
+                commit::write(root, place, &file, &name, there).map(drop)
+            }
+            RecordedState::File { kept: None, .. } => {
+                Err(io::Error::other("the record does not hold the old content").into())
+            }
+        }
+    }
+
+    /// Removes what a crash has left beside a place.
+    fn remove_temporary(&self, root: &Dir, place: &str, number: usize) {
+        if let Ok(parent) = rooted_fs::open_dir(root, rooted_fs::split(place).0) {
+            // Mostly there is none.
+            let _ = rustix::fs::unlinkat(
+                &parent,
+                self.temporary_name(number),
+                rustix::fs::AtFlags::empty(),
+            );
+        }
+    }
+}
+
+impl RestoreStep<'_> {
+    /// Makes room; tells whether the place is still to be filled.
+    fn clear_path(&self, root: &Dir, back: &mut RestoreReport) -> bool {
+        if self.current == FileState::Absent || self.change.is_replaced_in_place(&self.current) {
+            return true;
+        }
+        match commit::remove(root, &self.change.place, &self.current) {
+            Ok(()) => true,
+            Err(CommitStepFault::NotEmpty) if self.change.before == RecordedState::Nothing => {
+                back.remaining.push(self.change.place.clone());
+                false
+            }
+            Err(fault) => {
+                back.add_failure(&self.change.place, &fault.to_string());
+                false
+            }
+        }
+    }
+}
+
+impl StagedPathChange {
+    /// A file and a link are replaced in one step by what was there, if that was a file or a link.
+    fn is_replaced_in_place(&self, now: &FileState) -> bool {
+        let is_file = |held: &RecordedState| {
+            matches!(held, RecordedState::File { .. } | RecordedState::Link { .. })
+        };
+        is_file(&self.before) && matches!(now, FileState::File(_) | FileState::Link(_))
+    }
+}
+
+/// What was replaced comes back from the last place to the first: at no moment does that take more
+/// room on the disk than the change took, and a full disk may be why it is taken back. What has
+/// gone comes back after that, from the first place to the last.
+fn sort_for_restore(backwards: Vec<RestoreStep<'_>>) -> Vec<RestoreStep<'_>> {
+    let (mut steps, mut gone): (Vec<_>, Vec<_>) =
+        backwards.into_iter().partition(|step| step.change.is_replaced_in_place(&step.current));
+    gone.reverse();
+    steps.append(&mut gone);
+    steps
+}
+
+impl RestoreReport {
+    fn add_failure(&mut self, place: &str, why: &str) {
+        self.failed.push(FailedRestore { path: place.to_owned(), reason: why.to_owned() });
+    }
+}
+
+/// Makes the directories above a place that have gone. What is in the way is told by whatever needs
+/// them.
+fn create_parents(root: &Dir, place: &str) {
+    for (end, _) in place.match_indices('/') {
+        let _ = commit::create_directory(root, &place[..end], false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_replaced_comes_back_in_the_order_in_which_there_was_room_for_it() {
+        let link = || RecordedState::Link { to: "old".into() };
+        let directory = || RecordedState::Directory { mode: None, owner: None };
+        let held = [("a", link()), ("b", link()), ("d", directory()), ("d/x", link())];
+        let places = held.map(|(place, before)| StagedPathChange {
+            place: place.into(),
+            before,
+            after: RecordedState::Nothing,
+        });
+        let is_there = |place: &StagedPathChange| matches!(place.place.as_str(), "a" | "b");
+        let now = |place: &StagedPathChange| {
+            if is_there(place) { FileState::Link("new".into()) } else { FileState::Absent }
+        };
+        let steps = places.iter().enumerate().rev().map(|(number, place)| RestoreStep {
+            number,
+            change: place,
+            current: now(place),
+        });
+        let order: Vec<&str> = sort_for_restore(steps.collect())
+            .iter()
+            .map(|step| step.change.place.as_str())
+            .collect();
+        assert_eq!(order, ["b", "a", "d", "d/x"]);
+    }
+}

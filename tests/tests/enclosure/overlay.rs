@@ -1,0 +1,556 @@
+//! What is written aside: shown as it is, made real as a whole or not at all.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use cofferdam::conversation::ResultStatus;
+use cofferdam::policy::{ApprovalMode, ApprovalQuestion, Capability, ChangeSet, Effect};
+use cofferdam::tools::{ApprovalAnswer, Approver};
+use cofferdam_tests::guests::{GuestTool, ScriptedApprover, TestGuest, TestHost, TestHostBuilder};
+
+use crate::assert_contains;
+
+/// A guest that may write and takes these steps.
+pub(crate) fn edit_guest(steps: &str) -> TestGuest {
+    TestGuest::from_file("edit")
+        .with_replacement("{{steps}}", steps)
+        .with_requested(&[Capability::WriteFiles])
+}
+
+/// A house with it, in which everything is allowed.
+pub(crate) fn edit_host(steps: &str) -> TestHost {
+    TestHost::with_guest(&edit_guest(steps))
+}
+
+fn read_content(folder: &Path, path: &str) -> Option<String> {
+    std::fs::read_to_string(folder.join(path)).ok()
+}
+
+/// What was asked about.
+fn proposed_changes(question: &ApprovalQuestion) -> &ChangeSet {
+    match &question.effect {
+        Effect::Write { changes, .. } => changes,
+        Effect::Command { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. } => {
+            panic!("something else was asked: {question:?}")
+        }
+    }
+}
+
+/// Every kind of change.
+const ALL_CHANGE_KINDS: &str = r#"
+    (call $create @"new/file" @"x")
+    (call $mkdir @"new")
+    (call $create @"new/file" @"first\nsecond\n")
+    (call $overwrite @"over" @"new\n")
+    (call $append @"log" @"appended\n")
+    (call $write-at @"middle" @"XX" (i64.const 2))
+    (call $resize @"long" (i64.const 4))
+    (call $delete @"old")
+    (call $rename @"from" @"to")
+    (call $rename @"tree" @"new/tree")
+    (call $symlink @"over" @"link")
+    (call $rmdir @"empty")
+    (call $read @"new/file")
+    (call $read @"new/tree/leaf")
+    (call $read @"old")
+    (call $list)
+"#;
+
+fn write_files(house: &TestHost) {
+    for (path, text) in [
+        ("over", "old\n"),
+        ("log", "line\n"),
+        ("middle", "abcdef"),
+        ("long", "0123456789"),
+        ("old", "gone\n"),
+        ("from", "moves\n"),
+        ("tree/leaf", "leaf\n"),
+        ("untouched", "stays\n"),
+    ] {
+        house.write_file(path, text);
+    }
+    std::fs::create_dir(house.workspace_dir().join("empty")).expect("a folder");
+}
+
+#[test]
+fn r042_what_is_asked_is_what_changes_and_the_guest_sees_it_at_once() {
+    let approver = Arc::new(ScriptedApprover::with_answers([ApprovalAnswer::Yes]));
+    let house = TestHostBuilder::default()
+        .with_guest(&edit_guest(ALL_CHANGE_KINDS))
+        .with_approver(&approver)
+        .build();
+    write_files(&house);
+    let text = house.call_ok("edit", "{}");
+    insta::assert_snapshot!(text, @r"
+    create error 20
+    mkdir ok
+    create ok
+    overwrite ok
+    append ok
+    write-at ok
+    resize ok
+    delete ok
+    rename ok
+    rename ok
+    symlink ok
+    rmdir ok
+    read first
+    second
+
+    read leaf
+
+    read error 20
+    list link log long middle new over to untouched
+    ");
+    let [question] = &approver.questions()[..] else { panic!("not one question") };
+    let lines: Vec<String> = proposed_changes(question).iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    remove the directory empty
+    make link a symbolic link to over
+    change log (5 → 14 bytes)
+    change long (10 → 4 bytes)
+    change middle (6 → 6 bytes)
+    create the directory new
+    create new/file (13 bytes)
+    create the directory new/tree
+    move tree/leaf to new/tree/leaf (5 bytes)
+    delete old (5 bytes)
+    change over (4 → 4 bytes)
+    move from to to (6 bytes)
+    remove the directory tree
+    ");
+    let folder = house.workspace_dir();
+    let after =
+        ["over", "log", "middle", "long", "to", "new/file", "new/tree/leaf", "link", "untouched"]
+            .map(|path| read_content(folder, path));
+    let expected = [
+        "new\n",
+        "line\nappended\n",
+        "abXXef",
+        "0123",
+        "moves\n",
+        "first\nsecond\n",
+        "leaf\n",
+        "new\n",
+        "stays\n",
+    ];
+    assert_eq!(after, expected.map(|text| Some(text.to_owned())));
+    assert!(["old", "from", "tree", "empty"].iter().all(|path| !folder.join(path).exists()));
+    assert_eq!(std::fs::read_link(folder.join("link")).ok().as_deref(), Some(Path::new("over")));
+    house.assert_healthy();
+}
+
+#[test]
+fn r044_a_no_changes_nothing_and_the_model_hears_it() {
+    let approver = Arc::new(ScriptedApprover::with_answers([ApprovalAnswer::No {
+        guidance: Some("leave it".into()),
+    }]));
+    let house = TestHostBuilder::default()
+        .with_guest(&edit_guest(ALL_CHANGE_KINDS))
+        .with_approver(&approver)
+        .build();
+    write_files(&house);
+    let before = directory_snapshot(house.workspace_dir());
+    let answered = house.call("edit", "{}");
+    assert_eq!(answered.status, ResultStatus::Rejected);
+    assert_contains(&answered.text, "It was not carried out");
+    assert_contains(&answered.text, "leave it");
+    assert!(
+        !answered.text.contains("create ok"),
+        "what the tool says of itself is not told: {}",
+        answered.text
+    );
+    assert_eq!(directory_snapshot(house.workspace_dir()), before);
+}
+
+#[test]
+fn r126_plan_mode_changes_nothing_and_a_call_that_changes_nothing_needs_no_leave() {
+    let house = TestHostBuilder::default()
+        .with_guest(&edit_guest(ALL_CHANGE_KINDS))
+        .with_mode(ApprovalMode::Plan)
+        .build();
+    write_files(&house);
+    let before = directory_snapshot(house.workspace_dir());
+    assert_contains(&house.call_error("edit", "{}"), "denied (mode)");
+    assert_eq!(directory_snapshot(house.workspace_dir()), before);
+    let steps = r#"(call $read @"over") (call $overwrite @"over" @"old\n") (call $create @"x" @"x") (call $delete @"x")"#;
+    let house = TestHostBuilder::default()
+        .with_guest(&edit_guest(steps))
+        .with_mode(ApprovalMode::Plan)
+        .build();
+    write_files(&house);
+    assert_contains(&house.call_ok("edit", "{}"), "overwrite ok\ncreate ok\ndelete ok");
+    assert_eq!(directory_snapshot(house.workspace_dir()), before);
+}
+
+#[test]
+fn a_call_that_fails_changes_nothing() {
+    let house = edit_host(&format!("{ALL_CHANGE_KINDS} unreachable"));
+    write_files(&house);
+    let before = directory_snapshot(house.workspace_dir());
+    let text = house.call_error("edit", "{}");
+    assert_contains(&text, "the tool crashed");
+    assert_contains(&text, "Nothing was changed");
+    assert_eq!(directory_snapshot(house.workspace_dir()), before);
+    house.assert_healthy();
+}
+
+#[test]
+fn r039_dont_ask_again_covers_the_paths_that_really_change() {
+    let approver = Arc::new(ScriptedApprover::with_answers([ApprovalAnswer::YesForScope]));
+    let house = TestHostBuilder::default()
+        .with_guest(
+            &edit_guest(r#"(call $append @"src/a" {{text}})"#)
+                .with_replacement("{{text}}", "@\"1\""),
+        )
+        .with_approver(&approver)
+        .build();
+    house.write_file("src/a", "0");
+    house.call_ok("edit", r#"{"path":"elsewhere"}"#);
+    let asked = approver.questions();
+    assert_eq!(
+        asked[0].scope.as_ref().map(ToString::to_string).as_deref(),
+        Some("edit writing src/a")
+    );
+    house.call_ok("edit", "{}");
+    assert_eq!(approver.questions().len(), 1);
+    assert_eq!(read_content(house.workspace_dir(), "src/a").as_deref(), Some("011"));
+}
+
+/// Changes something while the question is open, and says yes.
+struct InterferingApprover(Mutex<Box<dyn FnMut() + Send>>);
+
+impl Approver for InterferingApprover {
+    fn ask_pages<'a>(
+        &'a self,
+        _: &'a ApprovalQuestion,
+    ) -> std::pin::Pin<Box<dyn Future<Output = ApprovalAnswer> + Send + 'a>> {
+        (self.0.lock().expect("nobody panicked"))();
+        Box::pin(async { ApprovalAnswer::Yes })
+    }
+}
+
+#[test]
+fn r119_what_somebody_else_changed_in_the_meantime_is_not_overwritten() {
+    let folder = Arc::new(Mutex::new(std::path::PathBuf::new()));
+    for (name, meddle) in [
+        (
+            "changed",
+            (|folder: &Path| std::fs::write(folder.join("over"), "theirs").expect("written"))
+                as fn(&Path),
+        ),
+        ("created", |folder| std::fs::create_dir_all(folder.join("new/file")).expect("made")),
+        ("deleted", |folder| std::fs::remove_file(folder.join("from")).expect("removed")),
+        ("replaced by a link", |folder| {
+            std::fs::remove_file(folder.join("log")).expect("removed");
+            symlink("untouched", folder.join("log")).expect("a link");
+        }),
+        ("a directory replaced by a link", |folder| {
+            std::fs::rename(folder.join("tree"), folder.join("moved")).expect("moved");
+            symlink("moved", folder.join("tree")).expect("a link");
+        }),
+    ] {
+        let meddled = Arc::clone(&folder);
+        let approver = Arc::new(InterferingApprover(Mutex::new(Box::new(move || {
+            meddle(&meddled.lock().expect("nobody panicked"))
+        }))));
+        let house = TestHostBuilder::default()
+            .with_guest(&edit_guest(ALL_CHANGE_KINDS))
+            .with_approver(&approver)
+            .build();
+        *folder.lock().expect("nobody panicked") = house.workspace_dir().to_owned();
+        write_files(&house);
+        let text = house.call_error("edit", "{}");
+        assert_contains(
+            &text,
+            "was changed by somebody else since this call looked at it, so nothing was changed",
+        );
+        assert!(
+            read_content(house.workspace_dir(), "old").is_some()
+                && !house.workspace_dir().join("to").exists(),
+            "{name}"
+        );
+        house.assert_healthy();
+    }
+}
+
+#[test]
+fn r119_what_changed_since_it_was_read_is_neither_overwritten_nor_removed() {
+    let tool = |name: &str, steps: &str| {
+        edit_guest(steps)
+            .with_tools([GuestTool::new(name).with_requested(&[Capability::WriteFiles])])
+    };
+    // The first may write too, and does not.
+    let house = TestHostBuilder::default()
+        .with_guest(&tool("look", r#"(call $read @"f")"#))
+        .with_guest(&tool("overwrite", r#"(call $overwrite @"f" @"ours\n")"#))
+        .with_guest(&tool("delete", r#"(call $delete @"f")"#))
+        .with_guest(&tool("rename", r#"(call $rename @"f" @"g")"#))
+        .build();
+    house.write_file("f", "one\n");
+    house.call_ok("look", "{}");
+    house.write_file("f", "theirs\n");
+    for tool in ["overwrite", "delete", "rename"] {
+        assert_contains(
+            &house.call_error(tool, "{}"),
+            "'f' has changed on disk since it was last read, so nothing was changed. Read it again",
+        );
+        assert_eq!(read_content(house.workspace_dir(), "f").as_deref(), Some("theirs\n"), "{tool}");
+    }
+    house.call_ok("look", "{}");
+    for (tool, left) in [
+        ("overwrite", Some("ours\n")),
+        ("overwrite", Some("ours\n")),
+        ("delete", None),
+        ("overwrite", Some("ours\n")),
+    ] {
+        house.call_ok(tool, "{}");
+        assert_eq!(read_content(house.workspace_dir(), "f").as_deref(), left, "{tool}");
+    }
+}
+
+#[test]
+fn permissions_stay_and_set_id_bits_do_not() {
+    let steps = r#"
+        (call $overwrite @"script" @"new")
+        (call $create @".tmp" @"replaced")
+        (call $rename @".tmp" @"tool")
+        (call $rename @"from" @"to")
+        (call $overwrite @"setuid" @"new")
+    "#;
+    let house = edit_host(steps);
+    let path = |name: &str| house.workspace_dir().join(name);
+    for (name, mode) in [("script", 0o755), ("tool", 0o750), ("from", 0o700), ("setuid", 0o4755)] {
+        house.write_file(name, "old");
+        std::fs::set_permissions(path(name), PermissionsExt::from_mode(mode)).expect("it is set");
+    }
+    house.call_ok("edit", "{}");
+    let mode =
+        |name: &str| path(name).metadata().expect("it is there").permissions().mode() & 0o7777;
+    assert_eq!(
+        [mode("script"), mode("tool"), mode("to"), mode("setuid")],
+        [0o755, 0o750, 0o700, 0o755]
+    );
+    assert_eq!(read_content(house.workspace_dir(), "tool").as_deref(), Some("replaced"));
+}
+
+#[test]
+fn r123_a_file_with_another_name_outside_is_not_written() {
+    let outside = tempfile::tempdir().expect("a folder");
+    std::fs::write(outside.path().join("file"), "theirs").expect("it is written");
+    let house = edit_host(
+        r#"(call $overwrite @"linked" @"mine") (call $rename @"linked" @"x") (call $hardlink @"own" @"second")"#,
+    );
+    house.write_file("own", "own");
+    std::fs::hard_link(outside.path().join("file"), house.workspace_dir().join("linked"))
+        .expect("a link");
+    let text = house.call_ok("edit", "{}");
+    assert_contains(&text, "overwrite error 0\nrename error 0\nhardlink error");
+    assert_contains(&text, "denied (hard-link): 'linked' has 2 names");
+    assert_eq!(read_content(outside.path(), "file").as_deref(), Some("theirs"));
+}
+
+#[test]
+fn tricks_with_directories_and_links_are_refused() {
+    let steps = r#"
+        (call $rmdir @".")
+        (call $rename @"." @"x")
+        (call $rename @"a" @"a/b")
+        (call $rename @"file" @"a")
+        (call $rename @"a" @"full")
+        (call $rmdir @"full")
+        (call $delete @"full")
+        (call $mkdir @"full")
+        (call $symlink @"/etc" @"etc")
+        (call $symlink @"a/../../etc" @"up")
+        (call $create @"out/file" @"x")
+        (call $create @"file/below" @"x")
+    "#;
+    let house = edit_host(steps);
+    house.write_file("file", "file");
+    house.write_file("full/inner", "inner");
+    std::fs::create_dir(house.workspace_dir().join("a")).expect("a folder");
+    symlink("/tmp", house.workspace_dir().join("out")).expect("a link");
+    let before = directory_snapshot(house.workspace_dir());
+    let text = house.call_ok("edit", "{}");
+    assert_eq!(text.lines().filter(|line| line.contains(" error ")).count(), 12, "{text}");
+    assert_eq!(directory_snapshot(house.workspace_dir()), before);
+    house.assert_healthy();
+}
+
+#[test]
+fn r123_no_link_leads_out_whatever_way_it_is_brought_to_its_place() {
+    for steps in [
+        r#"(call $mkdir @"a") (call $mkdir @"a/b") (call $symlink @"../../../etc/passwd" @"a/b/l") "#,
+        r#"(call $symlink @"../../in" @"a/b/l") (call $rename @"a/b/l" @"l")"#,
+        r#"(call $symlink @"../../in" @"a/b/l") (call $rename @"a/b" @"b")"#,
+        r#"(call $symlink @"../.." @"a/b/s") (call $symlink @"a/b/s/../../etc" @"l")"#,
+        r#"(call $symlink @"out/x" @"l")"#,
+    ] {
+        let house = edit_host(steps);
+        house.write_file("a/b/file", "x");
+        symlink("/etc", house.workspace_dir().join("out")).expect("a link");
+        let text = house.call("edit", "{}").text;
+        assert!(
+            text.contains("outside-workspace") || text.contains("leads out of the workspace"),
+            "{steps}: {text}"
+        );
+        assert!(
+            !["l", "b/l"].iter().any(|path| house.workspace_dir().join(path).is_symlink()),
+            "{steps}"
+        );
+    }
+    let house = edit_host(
+        r#"(call $symlink @"../x" @"a/l") (call $rename @"a/l" @"a/b/l") (call $symlink @"a/missing" @"m")"#,
+    );
+    house.write_file("a/b/file", "x");
+    assert_contains(&house.call_ok("edit", "{}"), "symlink ok\nrename ok\nsymlink ok");
+}
+
+#[test]
+fn a_new_file_does_not_take_a_link_for_nothing() {
+    let house = edit_host(r#"(call $create @"l" @"x")"#);
+    symlink("target", house.workspace_dir().join("l")).expect("a link");
+    assert_contains(&house.call_ok("edit", "{}"), "create error 7");
+    assert!(!house.workspace_dir().join("target").exists());
+}
+
+#[test]
+fn r098_what_is_replaced_is_kept_and_so_it_is_bounded() {
+    let house = edit_host(r#"(call $delete @"huge")"#);
+    std::fs::File::create(house.workspace_dir().join("huge"))
+        .expect("made")
+        .set_len(300 << 20)
+        .expect("it is sparse");
+    assert_contains(&house.call_error("edit", "{}"), "replaced or removed more than 256 MiB");
+    assert!(house.workspace_dir().join("huge").exists());
+}
+
+#[test]
+fn a_directory_moves_as_a_whole_or_stays() {
+    let house = edit_host(r#"(call $rename @"d" @"e") (call $create @"x" @"x")"#);
+    house.write_file("d/a", "small");
+    std::fs::create_dir(house.workspace_dir().join("d/z")).expect("a folder");
+    std::fs::File::create(house.workspace_dir().join("d/large"))
+        .expect("made")
+        .set_len(65 << 20)
+        .expect("it is sparse");
+    assert_contains(&house.call_ok("edit", "{}"), "rename error 8\ncreate ok");
+    assert!(
+        ["d/a", "d/z", "d/large", "x"].iter().all(|path| house.workspace_dir().join(path).exists())
+    );
+    assert!(!house.workspace_dir().join("e").exists());
+}
+
+#[test]
+fn one_thing_takes_the_place_of_another() {
+    let steps = r#"
+        (call $delete @"file")
+        (call $mkdir @"file")
+        (call $create @"file/inner" @"1")
+        (call $delete @"dir/inner")
+        (call $rmdir @"dir")
+        (call $create @"dir" @"2")
+        (call $delete @"link")
+        (call $mkdir @"link")
+        (call $create @"link/inner" @"3")
+        (call $delete @"again/inner")
+        (call $rmdir @"again")
+        (call $mkdir @"again")
+        (call $create @"again/inner" @"4")
+        (call $delete @"again/inner")
+    "#;
+    let house = edit_host(steps);
+    house.write_file("file", "a file");
+    house.write_file("dir/inner", "in a directory");
+    house.write_file("again/inner", "in another");
+    symlink("dir", house.workspace_dir().join("link")).expect("a link");
+    let text = house.call_ok("edit", "{}");
+    assert!(text.lines().all(|line| line.ends_with(" ok")), "{text}");
+    let after =
+        ["file/inner", "dir", "link/inner"].map(|path| read_content(house.workspace_dir(), path));
+    assert_eq!(after, ["1", "2", "3"].map(|text| Some(text.to_owned())));
+    assert!(
+        house.workspace_dir().join("again").is_dir()
+            && !house.workspace_dir().join("again/inner").exists()
+    );
+}
+
+#[test]
+fn r098_what_a_call_may_write_aside_is_bounded() {
+    let house = TestHost::with_guest(
+        &TestGuest::from_file("many-creates").with_requested(&[Capability::WriteFiles]),
+    );
+    let text = house.call_ok("many_creates", "{}");
+    assert_contains(&text, "1000 created, then error ");
+    assert_contains(&text, "denied (too-much)");
+    let house = edit_host(
+        r#"(call $create @"sparse" @"x") (call $resize @"sparse" (i64.const 1099511627776)) (call $write-at @"sparse" @"x" (i64.const 1099511627776))"#,
+    );
+    assert_contains(&house.call_ok("edit", "{}"), "create ok\nresize error 8\nwrite-at error 8");
+    assert_eq!(
+        std::fs::metadata(house.workspace_dir().join("sparse")).expect("it is there").len(),
+        1
+    );
+    house.assert_healthy();
+}
+
+#[test]
+fn r098_no_file_becomes_larger_than_one_may_be_whatever_way_it_is_written() {
+    let house = edit_host(
+        r#"(call $create @"f" @"x") (call $resize @"f" (i64.const 67108863)) (call $append @"f" @"1") (call $append @"f" @"2")"#,
+    );
+    assert_contains(&house.call_ok("edit", "{}"), "create ok\nresize ok\nappend ok\nappend error");
+    assert_eq!(
+        std::fs::metadata(house.workspace_dir().join("f")).expect("it is there").len(),
+        64 << 20
+    );
+}
+
+#[test]
+fn a_file_that_is_open_is_the_one_that_is_written() {
+    let steps = r#"
+        (call $keep-open @"f")
+        (call $read-kept)
+        (call $append @"f" @" and new")
+        (call $read-kept)
+        (call $overwrite @"f" @"newer")
+        (call $read-kept)
+        (call $delete @"f")
+        (call $read-kept)
+    "#;
+    let house = edit_host(steps);
+    house.write_file("f", "old");
+    let text = house.call_ok("edit", "{}");
+    assert_contains(
+        &text,
+        "kept old\nappend ok\nkept old and new\noverwrite ok\nkept newer\ndelete ok\nkept newer",
+    );
+}
+
+/// Every path with its kind and content.
+pub(crate) fn directory_snapshot(folder: &Path) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut ahead = vec![folder.to_owned()];
+    while let Some(directory) = ahead.pop() {
+        for entry in std::fs::read_dir(directory).expect("it lists") {
+            let path = entry.expect("it is there").path();
+            let kind = path.symlink_metadata().expect("it is there").file_type();
+            if kind.is_dir() {
+                ahead.push(path.clone());
+            }
+            let text = if kind.is_symlink() {
+                std::fs::read_link(&path).ok().map(|to| to.display().to_string())
+            } else {
+                std::fs::read_to_string(&path).ok()
+            };
+            all.push(format!(
+                "{} {text:?}",
+                path.strip_prefix(folder).expect("it is below").display()
+            ));
+        }
+    }
+    all.sort();
+    all
+}
