@@ -18,7 +18,7 @@
 //! - [`cli`]: the commands; the only room that prints.
 //!
 //! Every room may use [`terminal_escape`], texts of strangers made fit for a terminal,
-//! [`private_dir`], folders that are the user's alone, [`image_type`], what can be shown to models,
+//! [`private_dir`] and [`own_file`], folders and files that are the user's alone, [`image_type`], what can be shown to models,
 //! [`random`], and `bounded_json`, JSON of strangers read within a bound.
 
 pub mod agent;
@@ -30,6 +30,7 @@ pub mod config;
 pub mod conversation;
 pub mod image_type;
 pub mod model;
+pub mod own_file;
 pub mod plugins;
 pub mod policy;
 pub mod private_dir;

@@ -85,6 +85,10 @@ impl HashChain {
                 break;
             };
             if let Err(broken) = chain.push_line(whole) {
+                // A line that was replaced is found by the next one.
+                let intact = usize::try_from(broken.line.saturating_sub(1)).unwrap_or(usize::MAX);
+                chain.records.truncate(intact);
+                chain.hashes.truncate(intact);
                 chain.first_break = Some(broken);
                 break;
             }

@@ -7,6 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{PluginLanguage, PluginName, template};
+use crate::own_file;
+
+/// The largest manifest that is read.
+const MAX_MANIFEST_SIZE: u64 = 64 << 10;
 
 const MANIFEST_FILE: &str = "plugin.toml";
 
@@ -74,7 +78,8 @@ impl PluginProject {
     /// Reads the project in a folder.
     pub fn open(folder: &Path) -> Result<Self, ProjectError> {
         let path = folder.join(MANIFEST_FILE);
-        let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
+        let text = own_file::read_regular_text(&path, MAX_MANIFEST_SIZE);
+        let text = text.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => ProjectError::NotAProject(folder.to_owned()),
             _ => ProjectError::Io(path.clone(), error),
         })?;
@@ -151,6 +156,22 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_manifest_that_is_no_file_or_has_no_end_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(MANIFEST_FILE);
+        let problem = || PluginProject::open(folder.path()).unwrap_err().to_string();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert!(problem().contains("it is not a regular file"), "{}", problem());
+        fs::remove_file(&path).unwrap();
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, kind, rustix::fs::Mode::RWXU, 0).unwrap();
+        assert!(problem().contains("it is not a regular file"), "{}", problem());
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, " ".repeat((64 << 10) + 1)).unwrap();
+        assert!(problem().contains("it has more than 65536 bytes"), "{}", problem());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use console::Style;
 
+use super::contents::UndiffedContents;
 use super::pages::DialogPageLine;
 use crate::policy::{ApprovalPaths, BuiltInList, ChangeKind, ChangeSet, FileChange};
 use crate::terminal_escape;
@@ -39,7 +40,9 @@ pub(super) fn format_headline(changes: &ChangeSet) -> String {
 /// Everything there is to know. What is too much to look through is cut, if all of it can be looked
 /// up in a file.
 pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
-    let diff = full_diff(changes);
+    let diffs = full_diff(changes);
+    let contents = UndiffedContents::read(changes);
+    let diff = format!("{diffs}{}", contents.text);
     let diff_lines: Vec<&str> = diff.lines().collect();
     let named: Vec<String> = changes
         .iter()
@@ -54,9 +57,15 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
         .chain(diff_lines.iter().copied())
         .filter(|line| is_long(line))
         .count();
-    let is_too_much = diff_lines.len() > MAX_LINES || listed.len() > MAX_LINES || long > 0;
-    let whole =
-        if is_too_much { save_diff(&format!("{}\n\n{diff}", named.join("\n"))) } else { None };
+    let is_too_much = diff_lines.len() > MAX_LINES
+        || listed.len() > MAX_LINES
+        || long > 0
+        || contents.bytes_left_out > 0;
+    let whole = if is_too_much {
+        save_diff(&format!("{}\n\n{diffs}", named.join("\n")), changes)
+    } else {
+        None
+    };
     let most = if whole.is_some() { MAX_LINES } else { usize::MAX };
     let cut = |line: &str| if whole.is_some() { truncate_line(line) } else { line.to_owned() };
 
@@ -91,8 +100,10 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
             "! Not all of it is shown above; all of it is in {}",
             terminal_escape::escape_name(&file.path().display().to_string(), usize::MAX)
         ));
+        let bytes = usize::try_from(contents.bytes_left_out).unwrap_or(usize::MAX);
         let facts = [
             (left_out, "lines of the diff"),
+            (bytes, "bytes of new contents"),
             (listed.len().saturating_sub(most), "changes"),
             (long, "ends of long lines"),
         ];
@@ -102,6 +113,11 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
             .map(|(count, what)| format!("{count} {what}"))
             .collect();
         notices.push(format!("! Not shown: {}", facts.join(", ")));
+    } else if contents.bytes_left_out > 0 {
+        notices.push(format!(
+            "! Not shown, and no temporary file could be written for it: {} bytes of new contents",
+            contents.bytes_left_out
+        ));
     }
     if changes.iter().filter_map(|change| change.diff.as_deref()).any(has_crlf_line_endings) {
         notices.push("! All lines that are shown of a file end in CR LF.".to_owned());
@@ -149,7 +165,7 @@ fn find_risks(changes: &ChangeSet) -> Vec<String> {
         named("makes links", &|change| matches!(change.kind, ChangeKind::Link { .. })),
         named("changes what agents are told to do", &is_on(BuiltInList::Instructions)),
         named("changes what programs run code from", &is_on(BuiltInList::RunsCode)),
-        named("is no text, or too large to show", &no_text),
+        named("is no text, or too large for a diff", &no_text),
     ]
     .into_iter()
     .flatten()
@@ -208,9 +224,13 @@ fn styled_line(line: &str) -> DialogPageLine {
 }
 
 /// For this user alone; `None` where there is no room for it.
-fn save_diff(diff: &str) -> Option<tempfile::NamedTempFile> {
-    let mut file = tempfile::Builder::new().prefix("cofferdam-").suffix(".diff").tempfile().ok()?;
-    file.write_all(diff.as_bytes()).ok()?;
+fn save_diff(diff: &str, changes: &ChangeSet) -> Option<tempfile::NamedTempFile> {
+    let file = tempfile::Builder::new().prefix("cofferdam-").suffix(".diff").tempfile().ok()?;
+    let mut writer = std::io::BufWriter::new(&file);
+    writer.write_all(diff.as_bytes()).ok()?;
+    UndiffedContents::write_all(changes, &mut writer).ok()?;
+    writer.flush().ok()?;
+    drop(writer);
     Some(file)
 }
 
@@ -310,7 +330,7 @@ mod tests {
         insta::assert_snapshot!(plain_text(changes), @r"
         ! deletes: old.rs
         ! changes what programs run code from: .github/workflows/ci.yml
-        ! is no text, or too large to show: .github/workflows/ci.yml
+        ! is no text, or too large for a diff: .github/workflows/ci.yml
         create .github/workflows/ci.yml (1 bytes)
         change a.rs (2 → 4 bytes)
         delete old.rs (5 bytes)
@@ -433,7 +453,7 @@ mod tests {
         let from = WorkspacePath::parse("old", None).unwrap();
         let changes =
             vec![test_change("new", ChangeKind::Move { from, after: content_of_size(3) }, None)];
-        insta::assert_snapshot!(plain_text(changes), @"! is no text, or too large to show: new");
+        insta::assert_snapshot!(plain_text(changes), @"! is no text, or too large for a diff: new");
     }
 
     #[test]

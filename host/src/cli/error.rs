@@ -8,7 +8,7 @@ use super::print::eprint_line;
 use crate::audit::AuditError;
 use crate::config::{
     ConfigError, HomeDirectoryError, LockFileError, PolicyFileError, PolicyTrustError,
-    SettingsError,
+    SettingsError, UserDirectoryError,
 };
 use crate::model::{ModelChoiceError, RecordError};
 use crate::plugins::{PluginStoreError, SourceError};
@@ -71,6 +71,7 @@ from! {
     PolicyTrustError => configuration,
     LockFileError => configuration,
     HomeDirectoryError => configuration,
+    UserDirectoryError => configuration,
     CacheError => configuration,
     ModelChoiceError => configuration,
     RecordError => new,

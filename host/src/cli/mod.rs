@@ -8,6 +8,7 @@ mod chat;
 mod completions;
 mod confirm;
 mod connect;
+mod contents;
 mod context;
 mod credentials;
 mod demo;

@@ -9,8 +9,11 @@ use super::{render, tools};
 /// Tells what is wrong with the command line. `--help` and `--version` come this way too. A program
 /// that asked for JSON gets it in this case as well.
 pub(super) fn report(error: &clap::Error) -> ExitCode {
-    // Standard error may be gone; there is nobody to tell then.
-    let _ = error.print();
+    match escaped(error) {
+        Some(text) => eprint_line(&text),
+        // Standard error may be gone; there is nobody to tell then.
+        None => drop(error.print()),
+    }
     if error.kind() == clap::error::ErrorKind::InvalidSubcommand {
         eprint_line("A task in your own words: cofferdam run \"…\"");
     }
@@ -26,6 +29,14 @@ pub(super) fn report(error: &clap::Error) -> ExitCode {
         None => {}
     }
     ExitCode::from(code)
+}
+
+/// An error that repeats characters of an argument which a terminal would obey, with these written
+/// out.
+fn escaped(error: &clap::Error) -> Option<String> {
+    let plain = error.render().to_string();
+    let text = crate::terminal_escape::escape_text(plain.trim_end());
+    (error.use_stderr() && text != plain.trim_end()).then_some(text)
 }
 
 /// What is wrong, without how it would be right.
@@ -66,6 +77,18 @@ impl JsonOutputShape {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_argument_is_repeated_without_what_a_terminal_obeys() {
+        use clap::Parser as _;
+        let report = |argument: &str| {
+            let parsed = crate::cli::args::CliArgs::try_parse_from(["cofferdam", argument]);
+            escaped(&parsed.err().expect("there is no such option"))
+        };
+        let text = report("--no-such\u{1b}]0;x\u{7}").expect("it is escaped");
+        assert!(text.contains("--no-such") && !text.contains('\u{1b}'), "{text:?}");
+        assert_eq!(report("--no-such"), None);
+    }
 
     #[test]
     fn r132_json_is_asked_for_in_so_many_ways() {

@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::trusted_file::{self, TrustedFileError};
+use crate::own_file;
 use crate::tools::AcceptedPlugins;
 
 /// The lock file beside a configuration.
@@ -54,11 +55,7 @@ impl PluginLockFile {
             // Whoever could write in it could put another lock there.
             DirBuilder::new().recursive(true).mode(0o700).create(self.dir())?;
             // Not the lock file itself: each change puts another file in its place.
-            let file = File::options()
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(self.0.with_file_name(".cofferdam.lock.guard"))?;
+            let file = own_file::open_lock(&self.0.with_file_name(".cofferdam.lock.guard"))?;
             file.lock()?;
             Ok(PluginLockGuard(file))
         };

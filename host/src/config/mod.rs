@@ -27,4 +27,4 @@ pub use policy::{
 pub use raw::{ConfigError, RawApi, RawConfig, RawCredential};
 pub use settings::{AuditSettings, ProviderSettings, RunSettings, SettingsError, SettingsFlags};
 pub use timeout::{InvalidTimeout, RequestTimeout};
-pub use user_dirs::{HomeDirectoryError, UserDirectories};
+pub use user_dirs::{HomeDirectoryError, UserDirectories, UserDirectoryError};

@@ -7,6 +7,9 @@ use std::sync::Arc;
 use etcetera::BaseStrategy as _;
 use tempfile::TempDir;
 
+use crate::own_file;
+use crate::private_dir::PrivateDirError;
+
 /// Written to find out whether anything can be.
 const PROBE: [u8; 4096] = [0; 4096];
 
@@ -29,18 +32,54 @@ pub struct UserDirectories {
 #[error("cannot tell where your home folder is: set HOME to the absolute path of a folder")]
 pub struct HomeDirectoryError;
 
+/// The directories of this user cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum UserDirectoryError {
+    /// There is no home.
+    #[error(transparent)]
+    NoHome(#[from] HomeDirectoryError),
+    /// Somebody else can have written what is in the state directory.
+    #[error(
+        "cannot use the state directory {}: it {reason}\nhint: make it a directory that is yours \
+            and that nobody else can write (`chown`, `chmod go-w`), or set XDG_STATE_HOME to \
+            another one", path.display()
+    )]
+    NotOwn {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
 impl UserDirectories {
     /// `$XDG_CONFIG_HOME/cofferdam`, `$XDG_CACHE_HOME/cofferdam` and `$XDG_STATE_HOME/cofferdam`,
     /// or their defaults below the home folder. A path that is not absolute is none: a project
     /// could choose what is there.
-    pub fn for_current_user() -> Result<Self, HomeDirectoryError> {
+    ///
+    /// # Errors
+    /// There is no home, or the state directory is not this user's alone: what is in it is
+    /// believed.
+    pub fn for_current_user() -> Result<Self, UserDirectoryError> {
         let base = etcetera::base_strategy::Xdg::new().map_err(|_| HomeDirectoryError)?;
         // Such as `/dev/null`, which users have that nobody logs in as.
         if base.home_dir().metadata().is_ok_and(|home| !home.is_dir()) {
-            return Err(HomeDirectoryError);
+            return Err(HomeDirectoryError.into());
         }
         let state = base.state_dir().unwrap_or_else(|| base.data_dir());
-        Self::from_base_dirs([base.config_dir(), base.cache_dir(), state])
+        let folders = Self::from_base_dirs([base.config_dir(), base.cache_dir(), state])?;
+        folders.check_state_directory()?;
+        Ok(folders)
+    }
+
+    fn check_state_directory(&self) -> Result<(), UserDirectoryError> {
+        match own_file::find_dir(&self.state) {
+            Err(PrivateDirError::NotPrivate(reason)) => {
+                Err(UserDirectoryError::NotOwn { path: self.state.clone(), reason })
+            }
+            // What cannot be looked at cannot be used either, and is done without.
+            Ok(_) | Err(PrivateDirError::Io(_)) => Ok(()),
+        }
     }
 
     fn from_base_dirs(folders: [PathBuf; 3]) -> Result<Self, HomeDirectoryError> {
@@ -54,10 +93,11 @@ impl UserDirectories {
     /// Those of a run, which does without what cannot be kept: what it does without is added to
     /// `warnings`. Without a home nothing is read from one either, neither a configuration nor a
     /// policy of the user.
-    pub fn for_run(warnings: &mut Vec<String>) -> Result<Self, HomeDirectoryError> {
+    pub fn for_run(warnings: &mut Vec<String>) -> Result<Self, UserDirectoryError> {
         match Self::for_current_user() {
             Ok(folders) => Ok(folders.with_temporary_fallback(warnings)),
-            Err(no_home) => {
+            Err(not_own @ UserDirectoryError::NotOwn { .. }) => Err(not_own),
+            Err(UserDirectoryError::NoHome(no_home)) => {
                 let folders = Self::without_home()?;
                 warnings.push(format!(
                     "{no_home}. There is no configuration, and nothing is kept after this run"
@@ -212,6 +252,34 @@ mod tests {
             let folders =
                 [".config", ".cache", ".local/state"].map(|folder| Path::new(home).join(folder));
             assert!(UserDirectories::from_base_dirs(folders).is_err(), "{home:?}");
+        }
+    }
+
+    #[test]
+    fn a_state_directory_of_others_is_refused() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let home = tempfile::tempdir().expect("a folder");
+        let dirs = UserDirectories::under_home(home.path());
+        dirs.check_state_directory().expect("it is not there");
+        std::fs::create_dir_all(&dirs.state).expect("it can be made");
+        dirs.check_state_directory().expect("it is ours");
+        let set = |mode| {
+            std::fs::set_permissions(&dirs.state, std::fs::Permissions::from_mode(mode))
+                .expect("it is ours")
+        };
+        let problem = || dirs.check_state_directory().unwrap_err().to_string();
+        set(0o777);
+        assert!(problem().contains("it can be written by others\nhint: "), "{}", problem());
+        set(0o700);
+        let moved = home.path().join("moved");
+        std::fs::rename(&dirs.state, &moved).expect("it is moved");
+        symlink(&moved, &dirs.state).expect("a link");
+        assert!(problem().contains("it is a link"), "{}", problem());
+        if rustix::process::geteuid().is_root() {
+            std::fs::remove_file(&dirs.state).expect("it is ours");
+            std::fs::rename(&moved, &dirs.state).expect("it is moved");
+            std::os::unix::fs::chown(&dirs.state, Some(65_534), None).expect("root can");
+            assert!(problem().contains("it belongs to somebody else"), "{}", problem());
         }
     }
 

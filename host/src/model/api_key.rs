@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::escaped_key;
+
 /// An API key. It cannot be printed, and it takes itself out of texts.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
@@ -29,12 +31,16 @@ impl ApiKey {
         self.0.clone()
     }
 
-    /// The text without the key, should it hold it plainly, percent-encoded or in base64.
+    /// The text without the key, should it hold it plainly, in any spelling of JSON,
+    /// percent-encoded or in base64.
     pub fn redact(&self, text: &str) -> String {
         if self.0.len() < MIN_LEN {
             return text.to_owned();
         }
         let mut text = text.replace(&self.0, REDACTED);
+        if text.contains('\\') {
+            text = escaped_key::replace(&text, &self.0, REDACTED);
+        }
         let percent = percent_encode(&self.0);
         if percent != self.0 {
             text = text.replace(&percent, REDACTED);
@@ -94,6 +100,14 @@ mod tests {
         assert_eq!(format!("{key:?}"), "Secret(…)");
         assert_eq!(key.expose(), "sk-very-secret");
         assert_eq!(ApiKey::new(" \n"), None);
+    }
+
+    #[test]
+    fn a_key_is_redacted_in_each_spelling_of_json() {
+        let key = ApiKey::new("sk-a/b\"c\\d").expect("not blank");
+        for form in [r#"\u0073k-a\/b\"c\\d"#, r#"sk-a/b\\\"c\\\\d"#] {
+            assert_eq!(key.redact(&format!("{{{form}}}")), "{[key redacted]}", "{form}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod api_key;
 mod choice;
 mod connect;
 mod error_details;
+mod escaped_key;
 mod event_data;
 mod failure;
 #[doc(hidden)]

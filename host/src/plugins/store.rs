@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::config::{LockFileError, PluginLockFile, PluginLockGuard};
+use crate::own_file;
 use crate::sandbox::{ComponentDigest, LoadedPlugin};
 use crate::tools::{AcceptedPlugins, AddedPlugin};
 
@@ -160,7 +161,7 @@ impl PluginStore {
     }
 
     fn write_component(&self, path: &Path, component: &[u8]) -> io::Result<()> {
-        fs::create_dir_all(&self.directory)?;
+        own_file::create_dir_io(&self.directory)?;
         let mut file = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(&self.directory)?;
         file.write_all(component)?;
         file.as_file().sync_all()?;
@@ -171,6 +172,9 @@ impl PluginStore {
     /// Removes what the lock does not name: what was replaced, and what a crash has left. What
     /// cannot be removed stays for the next time: nothing uses it, and what was asked for is done.
     fn remove_unreferenced(&self, _: &PluginLockGuard, lock: &AcceptedPlugins) {
+        if !matches!(own_file::find_dir(&self.directory), Ok(true)) {
+            return;
+        }
         for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let is_named = lock.added_plugins().any(|(_, added)| added.file == name);

@@ -120,7 +120,7 @@ fn emit_layer(layer: &PolicyLayer, to: &mut dyn FnMut(Value)) {
         }
     }
     emit_settings(settings, to);
-    for (tool, caps) in maxima {
+    for (tool, caps, _) in maxima {
         for cap in CapName::ALL {
             if let Some(value) = caps.get(cap) {
                 to(json!(["limit", tool_text(tool.as_ref()), cap.name(), value]));

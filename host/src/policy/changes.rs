@@ -1,7 +1,9 @@
 //! What a call would change in the workspace, as it was computed from what it wrote aside, and not
 //! from what it says.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -10,7 +12,12 @@ use super::WorkspacePath;
 /// All changes of one call, in the order of their paths.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(transparent)]
-pub struct ChangeSet(Vec<FileChange>);
+pub struct ChangeSet {
+    changes: Vec<FileChange>,
+    /// Where the new contents are that no diff shows.
+    #[serde(skip)]
+    undiffed: BTreeMap<WorkspacePath, PathBuf>,
+}
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -79,27 +86,44 @@ impl ChangeSet {
     /// These, put in order.
     pub fn new(mut changes: Vec<FileChange>) -> Self {
         changes.sort_by(|a, b| a.path.cmp(&b.path));
-        Self(changes)
+        Self { changes, undiffed: BTreeMap::new() }
+    }
+
+    /// The same with the files that hold the new contents that no diff shows. These files exist
+    /// until the changes are made or dropped.
+    #[must_use]
+    pub fn with_undiffed(self, undiffed: BTreeMap<WorkspacePath, PathBuf>) -> Self {
+        Self { undiffed, ..self }
+    }
+
+    /// The new contents that no diff shows, each with the file that holds it.
+    pub fn undiffed(&self) -> impl Iterator<Item = (&WorkspacePath, &Path)> {
+        self.undiffed.iter().map(|(path, file)| (path, file.as_path()))
+    }
+
+    /// Whether there are new contents that no diff shows.
+    pub fn has_undiffed(&self) -> bool {
+        !self.undiffed.is_empty()
     }
 
     /// In the order of their paths.
     pub fn iter(&self) -> std::slice::Iter<'_, FileChange> {
-        self.0.iter()
+        self.changes.iter()
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.changes.len()
     }
 
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.changes.is_empty()
     }
 
     /// Every path that is not what it was before, the old ones of moved files among them.
     pub fn paths(&self) -> impl Iterator<Item = &WorkspacePath> {
-        self.0.iter().flat_map(|change| {
+        self.changes.iter().flat_map(|change| {
             let from = match &change.kind {
                 ChangeKind::Move { from, .. } => Some(from),
                 ChangeKind::Create { .. }
@@ -115,7 +139,7 @@ impl ChangeSet {
 
     /// Whether files are only written and directories made: nothing goes, moves or becomes a link.
     pub fn has_only_writes(&self) -> bool {
-        self.0.iter().all(|change| match change.kind {
+        self.changes.iter().all(|change| match change.kind {
             ChangeKind::Create { .. } | ChangeKind::Modify { .. } | ChangeKind::CreateDirectory => {
                 true
             }
@@ -130,7 +154,8 @@ impl ChangeSet {
     /// The smallest path that holds everything that is written, apart from directories made on the
     /// way.
     pub fn common_path(&self) -> Option<WorkspacePath> {
-        let files = || self.0.iter().filter(|change| change.kind != ChangeKind::CreateDirectory);
+        let files =
+            || self.changes.iter().filter(|change| change.kind != ChangeKind::CreateDirectory);
         let mut paths = if files().next().is_some() {
             files().map(|change| &change.path).collect()
         } else {
@@ -142,7 +167,7 @@ impl ChangeSet {
 
     /// All text diffs one after the other, and a line for each change that has none.
     pub fn diff(&self) -> String {
-        self.0.iter().fold(String::new(), |mut all, change| {
+        self.changes.iter().fold(String::new(), |mut all, change| {
             match &change.diff {
                 Some(diff) => all.push_str(diff),
                 None => all.push_str(&format!("{change}\n")),

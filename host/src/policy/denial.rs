@@ -110,7 +110,7 @@ impl Denial {
         act: &Action<'_>,
         finding: &ReasonedVerdict,
     ) -> Self {
-        let reason = format!("{what}: {}.", finding.describe_reason());
+        let reason = format!("{what}: {}.", finding.describe_reason_for(act));
         Self { code, reason, remedy: Some(finding.remedy(act)), place: finding.location().cloned() }
     }
 }

@@ -101,7 +101,10 @@ impl Effect {
                 let lines = SimpleCommand::parse(line)?.scope();
                 Some(Scope::Command { tool: tool.to_owned(), directory: directory.clone(), lines })
             }
-            Self::Write { changes, confirm: false } if changes.has_only_writes() => {
+            // What a diff cannot show is approved each time.
+            Self::Write { changes, confirm: false }
+                if changes.has_only_writes() && !changes.has_undiffed() =>
+            {
                 changes.common_path().map(|path| Scope::Write { tool: tool.to_owned(), path })
             }
             Self::Write { .. } => None,

@@ -5,7 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, ActionKind, ApprovalMode, ApprovalPath, PolicyLevel, RuleOrigin, SourceLocation,
+    Action, ActionKind, ApprovalMode, ApprovalPath, PolicyLevel, RuleOrigin, SimpleCommand,
+    SourceLocation,
 };
 
 /// The three answers, from the loosest to the strictest.
@@ -129,7 +130,23 @@ impl ReasonedVerdict {
         }
     }
 
-    /// What would make the answer about this act another one.
+    /// The same about this act: of a line that is more than one plain command no rule can be
+    /// excluded.
+    pub fn describe_reason_for(&self, act: &Action<'_>) -> String {
+        match (&self.reason, act) {
+            (VerdictReason::Perhaps(rule), Action::Command(line))
+                if SimpleCommand::parse(line).is_none() =>
+            {
+                format!(
+                    "the line is more than one plain command, so the rule {rule} cannot be excluded"
+                )
+            }
+            _ => self.describe_reason(),
+        }
+    }
+
+    /// What would make the answer about this act another one, whatever the policy says of modes;
+    /// see [`Policy::remedy`](super::Policy::remedy).
     pub fn remedy(&self, act: &Action<'_>) -> String {
         match (&self.verdict, &self.reason) {
             (Verdict::Allow, VerdictReason::Rule(rule)) => match rule.source {

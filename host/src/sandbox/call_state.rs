@@ -100,7 +100,8 @@ impl CallState {
                 Arc::clone(credentials),
             );
         }
-        state.commands = grants.commands.then(|| CommandsHost::new(workspace, gate, commands));
+        state.commands =
+            grants.commands.then(|| CommandsHost::new(workspace, gate, commands, limits.output));
         state.plan_gate = grants.plans.then(|| Arc::clone(plans));
         state.agents = grants.agents.then(|| AgentsHost::new(Arc::clone(delegation)));
         state.tool_state = grants.state.then(|| notebook.clone());

@@ -14,7 +14,7 @@ use super::gate::{Gate, GateRuling};
 use super::listed_files::{ListedChange, ListedFiles};
 use super::process::{self, CommandEnding};
 use super::workspace::{Workspace, path_denied};
-use crate::policy::{Denial, DenialCode, Effect, SandboxLevel};
+use crate::policy::{BuiltInList, Denial, DenialCode, Effect, SandboxLevel};
 
 /// The contract's 128 KiB; Linux takes no longer argument.
 const MAX_LINE_LEN: usize = 128 << 10;
@@ -29,6 +29,8 @@ pub(super) struct CommandsHost {
     workspace: Arc<Workspace>,
     gate: Gate,
     commands: Arc<CommandSandbox>,
+    /// Bytes of the result of the call.
+    output_limit: usize,
     pub(super) records: Vec<RanCommand>,
 }
 
@@ -50,18 +52,20 @@ pub struct RanCommand {
 }
 
 /// Changed files that are named in the result of a command.
-const MAX_LISTED_CHANGES: usize = 10;
+const MAX_LISTED_CHANGES: usize = 40;
 
 impl CommandsHost {
     pub(super) fn new(
         workspace: &Arc<Workspace>,
         gate: &Gate,
         commands: &Arc<CommandSandbox>,
+        output_limit: usize,
     ) -> Self {
         Self {
             workspace: Arc::clone(workspace),
             gate: Arc::clone(gate),
             commands: Arc::clone(commands),
+            output_limit,
             records: Vec::new(),
         }
     }
@@ -72,7 +76,7 @@ impl wit::Host for CallState {
         let Some(lent) = &mut self.commands else {
             return Err(denied(not_granted("run commands", "run-commands")));
         };
-        let CommandsHost { workspace, gate, commands, records: ran } = lent;
+        let CommandsHost { workspace, gate, commands, output_limit, records: ran } = lent;
         if command.line.len() > MAX_LINE_LEN || command.line.contains('\0') {
             return Err(wit::CommandError::Invalid(
                 "a command line has at most 128 KiB and no NUL byte".into(),
@@ -141,6 +145,7 @@ impl wit::Host for CallState {
                 if user_limit.is_some() {
                     finished.ending = CommandEnding::Killed(rustix::process::Signal::KILL.as_raw());
                 }
+                finished.fit_into(*output_limit);
                 Ok(finished.into())
             }
             Err(process::CommandFailure::Cancelled) => Err(denied(Denial::without_remedy(
@@ -164,6 +169,8 @@ fn describe_changes(
     before: &ListedFiles,
     after: &ListedFiles,
 ) -> Vec<String> {
+    let mut changed: Vec<_> = changed.iter().collect();
+    changed.sort_by_key(|change| weight(change));
     let mut lines: Vec<String> = changed
         .iter()
         .take(MAX_LISTED_CHANGES)
@@ -185,8 +192,40 @@ fn describe_changes(
     lines
 }
 
+/// The order in which changes are named: what agents obey, what git runs, what programs run at the
+/// top of the workspace, and the rest, from the outside in.
+fn weight(change: &ListedChange) -> (u8, usize, &str) {
+    let path = change.path.as_str();
+    let is_hook = path.split('/').any(|part| part.to_ascii_lowercase().contains("hook"))
+        || path.contains(".husky/");
+    let kind = match change.list {
+        BuiltInList::Instructions => 0,
+        _ if is_hook => 1,
+        _ => 2,
+    };
+    (kind, path.matches('/').count(), path)
+}
+
 fn denied(denial: Denial) -> wit::CommandError {
     wit::CommandError::Denied(denial.into())
+}
+
+/// Bytes that a tool may say of a command besides its output.
+const RESERVED_OUTPUT: usize = 1 << 10;
+
+impl process::FinishedCommand {
+    /// Shortens what the command wrote, so that the notices fit into the result of a tool with it.
+    fn fit_into(&mut self, limit: usize) {
+        let notices: usize = self.notices.iter().map(|notice| notice.len() + 16).sum();
+        let most = limit.saturating_sub(notices + RESERVED_OUTPUT);
+        let (out, err) = (self.stdout.len(), self.stderr.len());
+        if out + err > most {
+            // What one stream does not need is the other's.
+            let half = most / 2;
+            process::shorten(&mut self.stdout, half.max(most.saturating_sub(err)));
+            process::shorten(&mut self.stderr, half.max(most.saturating_sub(out)));
+        }
+    }
 }
 
 impl From<process::FinishedCommand> for wit::Finished {

@@ -268,7 +268,8 @@ impl ListedFilesScan<'_> {
                 rooted_fs::join(&directory.real_path, &name),
                 rooted_fs::join(&directory.path, &name),
             );
-            if kind != FileKind::Directory && may_be {
+            let may_lead = kind == FileKind::Link && ApprovalPaths::may_match_link(&name);
+            if kind != FileKind::Directory && (may_be || may_lead) {
                 self.record_file(&real, &path, kind);
             }
             if kind == FileKind::Link && !directory.through_link {
@@ -276,7 +277,11 @@ impl ListedFilesScan<'_> {
                 for rest in self.workspace.guard().paths().read_only_below(path.split('/')) {
                     self.protect(&rooted_fs::join(&real, &rest), PathProtection::ReadOnly, 0);
                 }
-                if protection.is_some() || may_be || ApprovalPaths::may_match_link(&name) {
+                if protection.is_some()
+                    || may_be
+                    || ApprovalPaths::may_match_link(&name)
+                    || self.leads_to_packages(&real)
+                {
                     self.follow_link(&real, &path, protection);
                 }
             }
@@ -320,8 +325,13 @@ impl ListedFilesScan<'_> {
     }
 
     fn record_file(&mut self, real: &str, path: &str, kind: FileKind) {
-        let listed =
-            WorkspacePath::parse(path, None).ok().and_then(|path| self.asked_paths.find(&path));
+        let listed = WorkspacePath::parse(path, None).ok().and_then(|path| {
+            // In place of a directory, a link decides what the listed paths below are.
+            let leads_outside = || kind == FileKind::Link && self.leads_outside(real);
+            self.asked_paths
+                .find(&path)
+                .or_else(|| leads_outside().then(|| self.asked_paths.find_link(&path)).flatten())
+        });
         if let Some(listed) = listed {
             let version = match kind {
                 FileKind::File => self.file_version(real),
@@ -370,6 +380,20 @@ impl ListedFilesScan<'_> {
             }
             Err(_) => std::fs::read_link(place).ok(),
         }
+    }
+
+    /// Whether a link leads out of the workspace.
+    fn leads_outside(&self, real: &str) -> bool {
+        let root = self.workspace.root();
+        links::follow(root, Path::new(real), |place| self.read_link(place))
+            .end
+            .is_some_and(|end| !end.starts_with(root))
+    }
+
+    /// Whether a link names a directory of packages, which it makes a directory of the project.
+    fn leads_to_packages(&self, real: &str) -> bool {
+        let target = rooted_fs::read_link(self.workspace.dir(), real).unwrap_or_default();
+        target.split('/').any(|part| PACKAGE_DIRECTORIES.contains(&part))
     }
 
     /// The links on the way from a path, but for the first ones, and where it leads.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::bindings::cofferdam::plugin::workspace as wit;
 use super::call_state::{CallState, not_granted};
-use super::files::{FileRefusal, PathAccessGuard, WorkspaceFilesView};
+use super::files::{FileRefusal, PathAccessGuard, WorkspaceFilesView, without_secrets};
 use super::git;
 use super::rooted_fs;
 use crate::policy::{
@@ -142,9 +142,13 @@ impl Workspace {
         };
         self.guard.check_read(&place)?;
         let mut bytes = Vec::new();
-        let read = rooted_fs::open(&self.dir, &place)
-            .and_then(|(file, _)| file.take(most as u64 + 1).read_to_end(&mut bytes));
-        if read.is_err() {
+        let Ok((file, _)) = rooted_fs::open(&self.dir, &place) else { return Ok(None) };
+        let file = match without_secrets(&self.dir, &place, file) {
+            Ok((file, _)) => file,
+            Err(FileRefusal::Denied(_, denial)) => return Err(denial),
+            Err(FileRefusal::Code(_) | FileRefusal::Io(_)) => return Ok(None),
+        };
+        if file.take(most as u64 + 1).read_to_end(&mut bytes).is_err() {
             return Ok(None);
         }
         let has_more = bytes.len() > most;

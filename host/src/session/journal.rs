@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::fold::{SavedSession, UnreadableJournal};
 use super::record::{JournalHeader, JournalRecord};
 use super::{SessionError, SessionId};
+use crate::own_file;
 use crate::private_dir::{self, PrivateDirError};
 
 /// The longest journal that is read. A long session with pictures has some tens of megabytes.
@@ -74,16 +75,14 @@ impl SessionJournal {
         redact: RedactSecrets,
     ) -> Result<(Self, SavedSession), SessionError> {
         let failed = || SessionError::io(path);
-        let file = OpenOptions::new().read(true).append(true).open(path).map_err(failed())?;
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .custom_flags(own_file::safe_flags())
+            .open(path)
+            .map_err(failed())?;
         let file = lock_file(file, path, id)?;
-        private_dir::check_file(&file.0.metadata().map_err(failed())?).map_err(|problem| {
-            match problem {
-                PrivateDirError::Io(error) => failed()(error),
-                PrivateDirError::NotPrivate(problem) => {
-                    SessionError::NotTrusted { path: path.to_owned(), problem }
-                }
-            }
-        })?;
+        check_own(&file.0, path)?;
         let saved = read_file(&file.0, path)?;
         if file.0.metadata().map_err(failed())?.len() > saved.complete_bytes {
             file.0.set_len(saved.complete_bytes).map_err(failed())?;
@@ -160,7 +159,8 @@ fn outputs(path: &Path) -> PathBuf {
 /// Deletes a session that nobody writes, with its outputs; those first, so that what could not be
 /// deleted can still be found.
 pub(super) fn delete_files(path: &Path, id: &SessionId) -> Result<(), SessionError> {
-    let file = OpenOptions::new().append(true).open(path).map_err(SessionError::io(path))?;
+    let file = OpenOptions::new().append(true).custom_flags(own_file::safe_flags()).open(path);
+    let file = file.map_err(SessionError::io(path))?;
     let _locked = lock_file(file, path, id)?;
     match std::fs::remove_dir_all(outputs(path)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -173,8 +173,21 @@ pub(super) fn delete_files(path: &Path, id: &SessionId) -> Result<(), SessionErr
 
 /// Reads a session, which may be written meanwhile.
 pub(super) fn load(path: &Path) -> Result<SavedSession, SessionError> {
-    let file = File::open(path).map_err(SessionError::io(path))?;
+    let file = OpenOptions::new().read(true).custom_flags(own_file::safe_flags()).open(path);
+    let file = file.map_err(SessionError::io(path))?;
+    check_own(&file, path)?;
     read_file(&file, path)
+}
+
+/// Checks that nobody else can have written a session.
+fn check_own(file: &File, path: &Path) -> Result<(), SessionError> {
+    let metadata = file.metadata().map_err(SessionError::io(path))?;
+    private_dir::check_file(&metadata).map_err(|problem| match problem {
+        PrivateDirError::Io(error) => SessionError::io(path)(error),
+        PrivateDirError::NotPrivate(problem) => {
+            SessionError::NotTrusted { path: path.to_owned(), problem }
+        }
+    })
 }
 
 fn read_file(file: &File, path: &Path) -> Result<SavedSession, SessionError> {

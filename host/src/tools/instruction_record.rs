@@ -4,15 +4,14 @@
 //! One file for each project, in a directory that is the user's alone.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::agent::events::{AgentEvent, Observer};
+use crate::own_file;
 use crate::policy::{BuiltInList, ChangeKind, ChangeSet, FileChange, Policy};
 use crate::private_dir;
 use crate::sandbox::{ComponentDigest, ListedChange, ListedFiles, RanCommand};
@@ -223,13 +222,7 @@ impl InstructionRecord {
         let directory = self.path.parent().unwrap_or(Path::new("."));
         private_dir::create(directory).map_err(|problem| self.error(&problem))?;
         let io = |error: io::Error| self.error(&error);
-        let lock = File::options()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(self.path.with_extension("lock"));
-        let lock = lock.map_err(io)?;
+        let lock = own_file::open_lock(&self.path.with_extension("lock")).map_err(io)?;
         lock.lock().map_err(io)?;
         let (mut known, was_broken) = self.read().map_err(io)?;
         let outcome = change(&mut known, was_broken);
@@ -244,13 +237,12 @@ impl InstructionRecord {
 
     /// What is recorded, and whether there is a record that cannot be understood.
     fn read(&self) -> io::Result<(Option<StoredRecord>, bool)> {
-        let file = match File::open(&self.path) {
-            Ok(file) => file,
+        let text = match own_file::read(&self.path, MAX_RECORD_BYTES) {
+            Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((None, false)),
-            Err(error) => return Err(error),
+            // What others can have written is as good as what is not understood.
+            Err(_) => return Ok((None, true)),
         };
-        let mut text = Vec::new();
-        file.take(MAX_RECORD_BYTES).read_to_end(&mut text)?;
         let stored = serde_json::from_slice(&text)
             .ok()
             .filter(|stored: &StoredRecord| stored.version == FORMAT_VERSION);

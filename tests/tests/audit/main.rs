@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use cofferdam_tests::guests::{GuestTool, TestGuest};
 use cofferdam_tests::program::{ProgramOutput, TestHome, wait_until};
 
+mod export;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
 
 /// A user with one project.

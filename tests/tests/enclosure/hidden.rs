@@ -138,3 +138,79 @@ fn what_is_hidden_does_not_move_to_where_it_could_be_read() {
         "KEY=1"
     );
 }
+
+const SETTINGS: [(&str, &str, &str); 9] = [
+    (".git/config", "[remote \"o\"]\n\turl = https://u:SECRET@h/x\n", "url = https://h/x"),
+    (".npmrc", "//r/:_authToken=SECRET\nfund=false\n", "fund=false"),
+    (".yarnrc.yml", "npmAuthToken: SECRET\nnodeLinker: pnp\n", "nodeLinker: pnp"),
+    (".m2/settings.xml", "<id>a</id><password>SECRET</password>", "<id>a</id>"),
+    (".cargo/config.toml", "[registries.r]\ntoken = \"SECRET\"\n", ""),
+    ("pip.conf", "[global]\nindex-url = https://u:SECRET@h/s\n", "https://h/s"),
+    ("gradle.properties", "signing.password=SECRET\nx=y\n", "x=y"),
+    ("nuget.config", "<add key=\"Password\" value=\"SECRET\"/>", "<add key"),
+    ("auth.json", "{\"http-basic\":{\"h\":{\"password\":\"SECRET\"}}}", "{}"),
+];
+
+#[test]
+fn tools_read_settings_without_the_secrets_in_them() {
+    let reads = TestHost::with_guest(
+        &TestGuest::from_file("open-path").with_requested(&[Capability::ReadFiles]),
+    );
+    let walks = TestHost::with_guest(
+        &TestGuest::from_file("walk-files").with_requested(&[Capability::ReadFiles]),
+    );
+    for (path, text, _) in SETTINGS {
+        reads.write_file(path, text);
+        walks.write_file(path, text);
+    }
+    reads.write_file("config", "SECRET of nobody");
+    reads.write_file("plain/.npmrc", "fund=false\r\n");
+    symlink(".npmrc", reads.workspace_dir().join("harmless")).expect("a link");
+    for (path, _, clean) in SETTINGS.into_iter().chain([("harmless", "", "fund=false")]) {
+        let text = reads.call_ok("open_path", &serde_json::json!({ "path": path }).to_string());
+        assert!(text.starts_with("read ") && !text.contains("SECRET"), "{path}: {text}");
+        assert_contains(&text, clean);
+        assert_contains(&text, "holds credentials, which are not in what tools read of it");
+    }
+    let text = reads.call_ok("open_path", r#"{"path":"config"}"#);
+    assert_eq!(text, "read SECRET of nobody", "it is no file of settings");
+    let text = reads.call_ok("open_path", r#"{"path":"plain/.npmrc"}"#);
+    assert_eq!(text, "read fund=false\r\n", "it is as it was written");
+    let text = walks.call_ok("walk_files", r#"{"root":"","hidden":true,"ignored":true}"#);
+    assert!(text.contains("x=y") && !text.contains("SECRET"), "{text}");
+    std::fs::write(reads.workspace_dir().join("pip.conf"), [b'\xff', b'=', b'S']).expect("written");
+    let text = reads.call_ok("open_path", r#"{"path":"pip.conf"}"#);
+    assert!(text.starts_with("error 0\n"), "{text}");
+    assert_contains(&text, "it may hold credentials");
+}
+
+#[test]
+fn tools_do_not_change_settings_with_secrets_that_they_do_not_see() {
+    let steps = r#"
+        (call $overwrite @"pip.conf" @"new")
+        (call $append @"pip.conf" @"new")
+        (call $delete @"pip.conf")
+        (call $rename @"pip.conf" @"seen")
+        (call $rename @"other" @"pip.conf")
+        (call $rename @"dir" @"dir2")
+    "#;
+    let house = edit_host(steps);
+    let secret = "password = SECRET\n";
+    house.write_file("pip.conf", secret);
+    house.write_file("dir/pip.conf", secret);
+    house.write_file("other", "x");
+    let text = house.call_ok("edit", "{}");
+    assert_eq!(text.lines().filter(|line| line.contains(" error ")).count(), 6, "{text}");
+    assert_contains(&text, "'pip.conf' holds credentials that tools do not see");
+    assert_contains(&text, "'dir/pip.conf' holds credentials that tools do not see");
+    assert!(!text.contains("SECRET"), "{text}");
+    for path in ["pip.conf", "dir/pip.conf"] {
+        let now = std::fs::read_to_string(house.workspace_dir().join(path)).expect("it is there");
+        assert_eq!(now, secret);
+    }
+    let house = edit_host(r#"(call $overwrite @"pip.conf" @"new")"#);
+    house.write_file("pip.conf", "[global]\ntimeout = 60\n");
+    house.call_ok("edit", "{}");
+    let now = std::fs::read_to_string(house.workspace_dir().join("pip.conf"));
+    assert_eq!(now.expect("it is there"), "new");
+}

@@ -47,6 +47,7 @@ mod terminal_text;
 mod timeouts;
 mod tool_state;
 mod undo;
+mod undo_records;
 mod walks;
 
 use cofferdam::sandbox::InstanceAllocation;

@@ -14,11 +14,13 @@
 mod allowed_work;
 mod attributes;
 mod chains;
+mod closed_directories;
 mod config;
 mod environment;
 mod large_trees;
 mod lifetime;
 mod matrix;
+mod planted_links;
 mod planted_named;
 mod planted_repositories;
 mod probes;

@@ -98,6 +98,32 @@ const PLANTS: &[Plant] = &[
         "cd new; commit",
     ),
     plant(
+        "settings of the user that are a link",
+        "repository; touch gitconfig; ln -sf $PWD/gitconfig $HOME/.gitconfig",
+        "printf '[core]\\nfsmonitor=\"touch RAN; false\"\\n' > gitconfig",
+        "git status",
+    ),
+    plant(
+        "a directory of settings of the user that is a link",
+        "repository; mkdir conf; d=${XDG_CONFIG_HOME:-$HOME/.config}; mkdir -p $d; ln -s $PWD/conf \
+            $d/git",
+        "printf '[core]\\nfsmonitor=\"touch RAN; false\"\\n' > conf/config",
+        "git status",
+    ),
+    plant(
+        "a hook of the user that is a link",
+        "repository; mkdir OUT/gh; ln -s $PWD/gh/pc OUT/gh/pre-commit; git config --global \
+            core.hooksPath OUT/gh",
+        "evil gh/pc",
+        "commit",
+    ),
+    plant(
+        "a hook of a repository around the workspace that is a link",
+        "w=$PWD; cd ..; repository; ln -s $w/hk/pc .git/hooks/pre-commit",
+        "evil hk/pc",
+        "cd ..; commit",
+    ),
+    plant(
         "hooks by an absolute path of the user",
         "git config --global core.hooksPath $PWD/shared; repository",
         "evil shared/pre-commit",

@@ -27,6 +27,7 @@ mod outcomes;
 mod plan_mode;
 mod plugin_acceptance;
 mod policy;
+mod policy_advice;
 mod random_transcripts;
 mod recording;
 mod repetition;

@@ -84,7 +84,7 @@ fn a_new_plugin_is_refused_where_nobody_can_be_asked() {
     let plugin = plugin.to_str().expect("it is text");
     let ran = home.run(&call_args(plugin, &[]));
     assert!(
-        ran.exit_code == 1
+        ran.exit_code == 78
             && ran.stderr.contains("it was never accepted, and there is no terminal to ask at"),
         "{ran:?}"
     );
@@ -113,6 +113,22 @@ fn a_new_plugin_is_refused_where_nobody_can_be_asked() {
 }
 
 #[test]
+fn no_tool_is_called_in_place_of_one_that_was_not_let_in() {
+    let home = new_home();
+    let call = |plugin: &str, tool: &str| {
+        home.run(&["tools", "call", tool, r#"{"text":"x","items":null}"#, "--plugin", plugin])
+    };
+    // Another tool runs, and somebody knows of the plugin.
+    let plugin = echo_plugin(&home, "echo.wasm", &GuestTool::new("echo"));
+    let ran = call(plugin.to_str().expect("it is text"), "todo");
+    assert!(ran.stderr.contains("echo.wasm is not offered: it was never accepted"), "{ran:?}");
+    // The name of a built-in tool.
+    let plugin = echo_plugin(&home, "todo.wasm", &GuestTool::new("todo"));
+    let ran = call(plugin.to_str().expect("it is text"), "todo");
+    assert!(ran.exit_code == 78 && ran.stderr.contains("todo.wasm is not offered"), "{ran:?}");
+}
+
+#[test]
 fn a_plugin_of_another_content_is_another_plugin() {
     let home = new_home();
     let mild = GuestTool::new("echo").with_requested(&[Capability::ReadFiles]);
@@ -132,7 +148,7 @@ fn a_plugin_of_another_content_is_another_plugin() {
     for (tool, expected) in table {
         echo_plugin(&home, "echo.wasm", &tool);
         let ran = home.run(&call_args(plugin, &[]));
-        assert!(ran.exit_code == 1 && ran.stderr.contains(expected), "{ran:?}");
+        assert!(ran.exit_code == 78 && ran.stderr.contains(expected), "{ran:?}");
         let ran = home.run(&call_args(plugin, &["--locked"]));
         assert!(ran.exit_code == 78 && ran.stderr.contains(expected), "{ran:?}");
         let ran = home.run(&["lock", "--check", "--plugin", plugin]);
@@ -141,7 +157,7 @@ fn a_plugin_of_another_content_is_another_plugin() {
     // The accepted content in another place is another plugin too.
     let moved = echo_plugin(&home, "moved.wasm", &mild);
     let ran = home.run(&call_args(moved.to_str().expect("it is text"), &[]));
-    assert!(ran.exit_code == 1 && ran.stderr.contains("never accepted"), "{ran:?}");
+    assert!(ran.exit_code == 78 && ran.stderr.contains("never accepted"), "{ran:?}");
 }
 
 #[test]
@@ -157,7 +173,7 @@ fn somebody_at_the_terminal_sees_what_it_asks_for() {
     terminal.wait_for_output("[y/N]");
     terminal.type_keys("\n");
     terminal.wait_for_output("did not accept it");
-    assert_eq!(terminal.wait_for_exit(), 1);
+    assert_eq!(terminal.wait_for_exit(), 78);
     let mut terminal =
         TestTerminal::start(&home.command(&call_args(plugin, &["--mode", "auto"])), None);
     terminal.wait_for_output("[y/N]");

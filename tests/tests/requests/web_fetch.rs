@@ -286,6 +286,7 @@ fn policy_explain_knows_what_a_request_needs() {
             1,
             "10.0.0.1 is a private network, and the tool does not ask for it by itself",
         ),
+        (&["--fetch", "10.0.0.1"], 1, "`local = [\"10.0.0.1\"]` under [fetch]"),
         (&["--fetch", "docs.rs:80"], 0, ": allow"),
     ] {
         let ran = explain(args);

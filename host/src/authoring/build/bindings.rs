@@ -1,6 +1,7 @@
 //! Bindings to the contract, for languages whose toolchain does not make them itself.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use wit_bindgen_core::Files;
@@ -14,10 +15,38 @@ pub(super) fn read_world(project: &PluginProject) -> Result<(Resolve, WorldId), 
     let wit = project.directory().join("wit");
     let mut resolve = Resolve::default();
     let problem = |error| BuildError::InvalidComponent(format!("{}: {error:#}", wit.display()));
+    check_files(&wit, &mut 0).map_err(|error| BuildError::Io(wit.clone(), error))?;
     let (package, _) = resolve.push_dir(&wit).map_err(problem)?;
     let world =
         resolve.select_world(&[package], Some(&project.name().to_kebab_case())).map_err(problem)?;
     Ok((resolve, world))
+}
+
+/// The most files and directories of a `wit` directory, and the largest file there.
+const MAX_WIT_FILES: usize = 1000;
+const MAX_WIT_SIZE: u64 = 4 << 20;
+
+/// Checks that the files of a directory are regular and not too large, before all of them are read.
+fn check_files(directory: &Path, count: &mut usize) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        *count += 1;
+        let metadata = fs::metadata(&path)?;
+        let problem = if *count > MAX_WIT_FILES {
+            "there are too many files beside it"
+        } else if metadata.is_dir() {
+            check_files(&path, count)?;
+            continue;
+        } else if !metadata.is_file() {
+            "it is not a regular file"
+        } else if metadata.len() > MAX_WIT_SIZE {
+            "it is too large"
+        } else {
+            continue;
+        };
+        return Err(io::Error::other(format!("{}: {problem}", path.display())));
+    }
+    Ok(())
 }
 
 /// What the C bindings call the world, whatever the plugin's name is, so that `cofferdam.c` is the
@@ -64,6 +93,22 @@ fn write_files(files: &Files, folder: &Path) -> Result<(), BuildError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_of_a_world_that_has_no_end_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deps");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("a.wit"), "package a:b;").unwrap();
+        check_files(folder.path(), &mut 0).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", path.join("b.wit")).unwrap();
+        let problem = check_files(folder.path(), &mut 0).unwrap_err().to_string();
+        assert!(problem.ends_with("b.wit: it is not a regular file"), "{problem}");
+        fs::remove_file(path.join("b.wit")).unwrap();
+        // Without a test of depth this would be found by the length of the path.
+        std::os::unix::fs::symlink("..", path.join("up")).unwrap();
+        assert!(check_files(folder.path(), &mut 0).is_err());
+    }
     use crate::authoring::PluginLanguage;
 
     #[test]

@@ -11,10 +11,15 @@ use wit_component::{ComponentEncoder, StringEncoding};
 use super::bindings::read_world;
 use super::step::BuildError;
 use crate::authoring::PluginProject;
+use crate::own_file;
+
+/// The largest core module that is read.
+const MAX_MODULE_SIZE: u64 = 512 << 20;
 
 /// Writes the project's component, made of a core module that says what world it is for.
 pub(super) fn componentize(project: &PluginProject, core: &Path) -> Result<(), BuildError> {
-    let module = fs::read(core).map_err(|error| BuildError::Io(core.to_owned(), error))?;
+    let module = own_file::read_regular(core, MAX_MODULE_SIZE)
+        .map_err(|error| BuildError::Io(core.to_owned(), error))?;
     let encoded = ComponentEncoder::default()
         .module(&module)
         .and_then(|encoder| {
@@ -37,7 +42,8 @@ pub(super) fn componentize(project: &PluginProject, core: &Path) -> Result<(), B
 /// Writes into a core module what world it is for.
 pub(super) fn embed_world(project: &PluginProject, core: &Path) -> Result<(), BuildError> {
     let (resolve, world) = read_world(project)?;
-    let mut module = fs::read(core).map_err(|error| BuildError::Io(core.to_owned(), error))?;
+    let mut module = own_file::read_regular(core, MAX_MODULE_SIZE)
+        .map_err(|error| BuildError::Io(core.to_owned(), error))?;
     wit_component::embed_component_metadata(
         &mut module,
         &resolve,

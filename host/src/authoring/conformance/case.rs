@@ -7,6 +7,11 @@ use base64::Engine as _;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::own_file;
+
+/// The largest file of cases that is read.
+const MAX_CASES_SIZE: u64 = 16 << 20;
+
 /// A call and what it comes to.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -87,7 +92,8 @@ impl FileContent {
 pub fn read_cases(path: &Path) -> Result<Vec<ConformanceCase>, ConformanceCaseError> {
     let problem =
         |problem: String| ConformanceCaseError { path: path.to_owned(), message: problem };
-    let text = std::fs::read_to_string(path).map_err(|error| problem(error.to_string()))?;
+    let text = own_file::read_regular_text(path, MAX_CASES_SIZE)
+        .map_err(|error| problem(error.to_string()))?;
     let cases: Vec<ConformanceCase> =
         serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
     for case in &cases {
@@ -117,6 +123,19 @@ pub fn read_cases(path: &Path) -> Result<Vec<ConformanceCase>, ConformanceCaseEr
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cases_that_are_no_file_or_have_no_end_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cases.json");
+        let problem = || read_cases(&path).unwrap_err().to_string();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert!(problem().ends_with("it is not a regular file"), "{}", problem());
+        std::fs::remove_file(&path).unwrap();
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, kind, rustix::fs::Mode::RWXU, 0).unwrap();
+        assert!(problem().ends_with("it is not a regular file"), "{}", problem());
+    }
 
     #[test]
     fn a_file_of_cases_is_checked_before_anything_runs() {

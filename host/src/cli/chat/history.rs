@@ -11,7 +11,11 @@ use reedline::{FileBackedHistory, History as _, HistoryItem};
 use serde::{Deserialize, Serialize};
 
 use super::editor::MAX_HISTORY_LINES;
+use crate::own_file;
 use crate::session::{RedactSecrets, SessionId};
+
+/// The largest file that is read.
+const MAX_SIZE: u64 = 64 << 20;
 
 /// Where lines are kept, and what is taken out of them first.
 pub(super) struct PromptHistory {
@@ -35,7 +39,7 @@ impl PromptHistory {
     /// read is taken out of it: nobody could tell whose it is.
     pub(super) fn load(&self) -> Box<FileBackedHistory> {
         let mut all = FileBackedHistory::new(MAX_HISTORY_LINES).unwrap_or_default();
-        let text = fs::read_to_string(&self.path).unwrap_or_default();
+        let text = read_text(&self.path).unwrap_or_default();
         let lines: Vec<(&str, HistoryEntry)> =
             text.lines().filter_map(|line| Some((line, parse_entry(line)?))).collect();
         let is_damaged = lines.len() < text.lines().count();
@@ -69,7 +73,7 @@ impl PromptHistory {
 
 /// Takes the lines of a session out of the file, and those of which nobody can tell whose they are.
 pub(in crate::cli) fn remove_session(path: &Path, session: &SessionId) -> io::Result<()> {
-    let text = match fs::read_to_string(path) {
+    let text = match read_text(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         text => text?,
     };
@@ -94,7 +98,16 @@ fn replace_file<'a>(path: &Path, lines: impl IntoIterator<Item = &'a str>) -> io
 }
 
 fn open_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+    let flags = own_file::safe_flags();
+    let mut options = OpenOptions::new();
+    let file = options.append(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
+    own_file::check(&file)?;
+    Ok(file)
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    String::from_utf8(own_file::read(path, MAX_SIZE)?)
+        .map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 #[cfg(test)]

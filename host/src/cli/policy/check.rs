@@ -8,9 +8,13 @@ use crate::cli::context;
 use crate::cli::error::{CliError, CommandResult};
 use crate::cli::print::print_line;
 use crate::config::{PolicyPaths, SettingInForce, SourceState};
+use crate::own_file;
 use crate::policy::{PolicyLayer, PolicyLevel};
 use crate::sandbox::InstanceAllocation;
 use crate::terminal_escape;
+
+/// The largest policy that is read.
+const MAX_POLICY_SIZE: u64 = 1 << 20;
 
 /// Whether somebody chose another value than is in force.
 fn is_overruled(setting: &SettingInForce) -> bool {
@@ -20,7 +24,7 @@ fn is_overruled(setting: &SettingInForce) -> bool {
 pub(super) fn run(common: &CommonArgs, file: Option<&Path>) -> CommandResult {
     if let Some(path) = file {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path)
+        let text = own_file::read_regular_text(path, MAX_POLICY_SIZE)
             .map_err(|error| CliError::configuration(format!("cannot read {name}: {error}")))?;
         // What a project may not say depends on whose file it is; every other may say at least as
         // much as the user's.

@@ -14,8 +14,8 @@ use crate::cli::print::print_line;
 use crate::cli::{context, exit};
 use crate::config::resolve_links;
 use crate::policy::{
-    Action, ActionEvaluation, Authorizer, ChangeKind, ChangeSet, ContentDigest, DecisionStep,
-    Denial, Effect, FileChange, HostAddress, Policy, ProtectedPaths, ReasonedVerdict,
+    Action, ActionEvaluation, ApprovalMode, Authorizer, ChangeKind, ChangeSet, ContentDigest,
+    DecisionStep, Denial, Effect, FileChange, HostAddress, Policy, ProtectedPaths, ReasonedVerdict,
     SourceLocation, Verdict, VerdictReason, WorkspacePath,
 };
 use crate::sandbox::{CommandSandbox, InstanceAllocation};
@@ -31,10 +31,16 @@ struct ExplanationReport {
     location: Option<SourceLocation>,
     /// The checks of the decision, if it got as far as that.
     steps: Vec<DecisionStep>,
+    /// What somebody may wrongly expect of the policy.
+    note: Option<&'static str>,
 }
 
+/// Rules about writing, and commands.
+pub(super) const WRITE_RULES_NOTE: &str =
+    "rules under [write] apply to changes that tools make themselves, not to what a command writes";
+
 pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
-    let calls = ToolCallArgs { mode: args.mode, max_parallel: None };
+    let calls = ToolCallArgs::default();
     let parts = context::load_context_for_inspection(
         common,
         common.flags(ModelArgs::default(), calls, None),
@@ -45,6 +51,8 @@ pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
         .find(&args.tool)
         .ok_or_else(|| CliError::new(parts.catalog.unknown_tool_error(&args.tool)))?;
     let root = common.workspace.canonicalize().ok();
+    let policy = parts.catalog.policy();
+    let mode = args.mode.unwrap_or(parts.settings.mode);
     let explained = ExplainContext {
         tool,
         policy: parts.catalog.policy(),
@@ -53,12 +61,19 @@ pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
             |root| parts.protected_paths(root),
         ),
         // Somebody to ask: where nobody is, what is asked is denied, and that is said.
-        authorizer: Authorizer::new(parts.settings.mode, true)
-            .with_policy(Arc::clone(parts.catalog.policy())),
+        authorizer: Authorizer::new(mode, true).with_policy(Arc::clone(policy)),
     };
+    let in_place = explained.authorizer.mode();
+    let mode_notice = args.mode.and_then(|mode| mode_notice(policy, mode, in_place));
     let told: Vec<ExplanationReport> = subjects(args, root.as_deref())?
         .iter()
         .map(|act| apply_sandbox(explained.explain(act), act, &parts.commands))
+        .map(|told| match &mode_notice {
+            Some(notice) => {
+                ExplanationReport { reason: format!("{notice}{}", told.reason), ..told }
+            }
+            None => told,
+        })
         .collect();
     for told in &told {
         print_line(&if args.json {
@@ -69,6 +84,21 @@ pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
     }
     let allowed = told.iter().all(|told| told.verdict == Verdict::Allow);
     Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILURE) })
+}
+
+/// That a mode is not allowed, and which one this is about in its place.
+fn mode_notice(policy: &Policy, mode: ApprovalMode, in_place: ApprovalMode) -> Option<String> {
+    let place = policy.mode_denied_by(mode)?;
+    let allowed: Vec<&str> = ApprovalMode::STRICTEST_FIRST
+        .into_iter()
+        .filter(|mode| policy.mode_denied_by(*mode).is_none())
+        .map(ApprovalMode::name)
+        .collect();
+    let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
+    Some(format!(
+        "mode `{mode}` is not allowed by {place} (allowed: {allowed}), so this is about mode \
+            `{in_place}`: "
+    ))
 }
 
 /// What is asked about.
@@ -174,6 +204,7 @@ impl ExplainContext<'_> {
             remedy: change,
             location: place,
             steps: Vec::new(),
+            note: None,
         };
         if let Some(Denial { reason, remedy, place, .. }) = &self.tool.denial {
             return denied((reason.clone(), remedy.clone().unwrap_or_default(), place.clone()));
@@ -196,7 +227,8 @@ impl ExplainContext<'_> {
             Action::Read(_) => {
                 let ActionEvaluation { finding, steps, .. } =
                     self.policy.evaluate(self.authorizer.mode(), self.tool.id(), act.clone());
-                Some(report(act, finding.verdict, &finding, act, steps))
+                let remedy = self.remedy(act, &finding);
+                Some(report(act, finding.verdict, &finding, act, steps, remedy))
             }
             Action::Command(_) | Action::Write(_) | Action::Fetch { .. } | Action::Use => None,
         };
@@ -206,7 +238,10 @@ impl ExplainContext<'_> {
             else {
                 continue;
             };
-            let next = self::report(act, explanation.outcome.verdict(), finding, by, steps.clone());
+            let (verdict, remedy) = (explanation.outcome.verdict(), self.remedy(by, finding));
+            let mut next = self::report(act, verdict, finding, by, steps.clone(), remedy);
+            let is_command = matches!(act, Action::Command(_));
+            next.note = (is_command && self.policy.has_write_rules()).then_some(WRITE_RULES_NOTE);
             // The first of the strictest.
             if told.as_ref().is_none_or(|told| next.verdict > told.verdict) {
                 told = Some(next);
@@ -221,7 +256,12 @@ impl ExplainContext<'_> {
             remedy: "`use = \"ask\"` or \"deny\" under `[tools]` of a policy file.".to_owned(),
             location: None,
             steps: Vec::new(),
+            note: None,
         })
+    }
+
+    fn remedy(&self, act: &Action<'_>, finding: &ReasonedVerdict) -> String {
+        self.policy.remedy(self.tool.id(), self.authorizer.mode(), act, finding)
     }
 }
 
@@ -259,6 +299,7 @@ fn report(
     finding: &ReasonedVerdict,
     by: &Action<'_>,
     steps: Vec<DecisionStep>,
+    remedy: String,
 ) -> ExplanationReport {
     let is_confirmation = *by == Action::Use && finding.verdict != Verdict::Allow;
     let why = match &finding.reason {
@@ -276,16 +317,17 @@ fn report(
             } else {
                 ""
             };
-            format!("{whole}{}.", finding.describe_reason())
+            format!("{whole}{}.", finding.describe_reason_for(by))
         }
     };
     ExplanationReport {
         action: act.to_string(),
         verdict,
         reason: why,
-        remedy: finding.remedy(by),
+        remedy,
         location: finding.location().cloned(),
         steps,
+        note: None,
     }
 }
 
@@ -331,6 +373,9 @@ fn describe(tool: &CatalogTool, told: &ExplanationReport) -> String {
             before.iter().map(|step| format!("{}: no; ", step.check.describe())).collect();
         text += &format!("\n  checked    {before}{}: yes", last.check.describe());
     }
+    if let Some(note) = told.note {
+        text += &format!("\n  note       {note}");
+    }
     terminal_escape::escape_text(&text)
 }
 
@@ -342,7 +387,11 @@ fn to_json(tool: &CatalogTool, told: &ExplanationReport) -> String {
         remedy: change,
         location: place,
         steps,
+        note,
     } = told;
-    json!({"tool": tool.declaration.name, "act": act, "verdict": verdict, "why": why, "change": change, "place": place, "steps": steps})
-        .to_string()
+    let mut all = json!({"tool": tool.declaration.name, "act": act, "verdict": verdict, "why": why, "change": change, "place": place, "steps": steps});
+    if let Some(note) = note {
+        all["note"] = json!(note);
+    }
+    all.to_string()
 }

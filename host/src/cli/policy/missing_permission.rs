@@ -64,9 +64,17 @@ fn unreachable_host(tool: &CatalogTool, act: &Action<'_>) -> Option<MissingPermi
         return Some((why, by_author, None));
     }
     let what = sandbox::special_address(host.address()?)?;
+    let names_every_host = tool.grants.fetch.iter().any(|pattern| {
+        pattern == "*" || pattern.strip_suffix('*').is_some_and(|methods| methods.ends_with(' '))
+    });
+    let change = if names_every_host {
+        format!("The user can name it in their policy file: `local = [\"{host}\"]` under [fetch].")
+    } else {
+        by_author
+    };
     let by_itself = granted.any(|pattern| pattern.names_address(host, method));
     (!by_itself).then(|| {
-        (format!("{host} is {what}, and the tool does not ask for it by itself."), by_author, None)
+        (format!("{host} is {what}, and the tool does not ask for it by itself."), change, None)
     })
 }
 

@@ -59,6 +59,9 @@ fn policy_page(loaded: &LoadedPolicy) -> String {
         "Rules (deny wins over ask, ask over allow)",
         rule_lines(&loaded.policy),
     );
+    if loaded.policy.has_write_rules() {
+        let _ = writeln!(page, "  note: {}", super::explain::WRITE_RULES_NOTE);
+    }
     push_section(
         &mut page,
         "Lists of what is allowed (what is not on them is asked)",
@@ -199,11 +202,11 @@ fn grant_rule_lines(policy: &Policy) -> Vec<String> {
 fn limit_lines(policy: &Policy) -> Vec<String> {
     let mut lines = Vec::new();
     for (_, layer) in policy.layers() {
-        for (tool, caps) in &layer.max_caps {
+        for (tool, caps, place) in &layer.max_caps {
             let tool = tool.as_ref().map_or("*".to_owned(), ToString::to_string);
             let caps: Vec<String> =
                 caps.iter().map(|(cap, value)| format!("{cap} = {value}")).collect();
-            lines.push(format!("{tool}: {}  ({})", caps.join(", "), layer.file));
+            lines.push(format!("{tool}: {}  ({})", caps.join(", "), place));
         }
     }
     lines

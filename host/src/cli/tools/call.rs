@@ -19,6 +19,7 @@ use crate::conversation::{
 };
 use crate::sandbox::InstanceAllocation;
 use crate::terminal_escape;
+use crate::tools::{PluginProvenance, RefusedPlugin, ToolCatalog};
 
 pub(super) fn run(
     common: &CommonArgs,
@@ -57,6 +58,8 @@ fn make(
         InstanceAllocation::OnDemand,
     )?;
     parts.check_named_plugins()?;
+    parts.warn_refused_plugins();
+    check_not_refused(common, &parts.catalog, &name)?;
     let workspace = parts.open_workspace(&common.workspace)?;
     // The call has a thread of its own; this one drives it.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -99,6 +102,34 @@ fn make(
     } else {
         ExitCode::from(exit::FAILURE)
     })
+}
+
+/// An error if the tool is one of a plugin that was not let in: no other tool is called in its
+/// place.
+fn check_not_refused(
+    common: &CommonArgs,
+    catalog: &ToolCatalog,
+    name: &str,
+) -> Result<(), CliError> {
+    let is_known = catalog.find(name).is_some();
+    let is_named = |refused: &RefusedPlugin| matches!(&refused.origin, PluginProvenance::File(path) if common.plugins.contains(path));
+    let refused = catalog.refused_plugins().iter().find(|refused| {
+        let has_tool = refused.tools.iter().any(|tool| tool.eq_ignore_ascii_case(name));
+        // Of a plugin that the policy does not allow no tool is known.
+        has_tool && (!is_known || is_named(refused))
+            || !is_known && refused.tools.is_empty() && is_named(refused)
+    });
+    match refused {
+        Some(refused) => {
+            let name = terminal_escape::escape_line(name, 64);
+            let problem = format!(
+                "the tool `{name}` of the plugin {} is not offered: {}",
+                refused.origin, refused.reason
+            );
+            Err(CliError::configuration(terminal_escape::escape_line(&problem, 600)))
+        }
+        None => Ok(()),
+    }
 }
 
 /// A result goes to standard output as it is, unless that is a terminal; an error goes to standard

@@ -2,12 +2,17 @@
 //! changed one is a stranger's.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+
+use crate::own_file;
+
+/// The largest file that is read.
+const MAX_SIZE: u64 = 16 << 20;
 
 /// What was trusted, as it is kept in a file for the user alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,8 +55,8 @@ impl PolicyTrustStore {
     pub fn read(path: &Path) -> Result<Self, PolicyTrustError> {
         let problem = |problem: String| PolicyTrustError { path: path.to_owned(), problem };
         // A FIFO is not waited for.
-        let nonblock = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
-        let file = match std::fs::File::options().read(true).custom_flags(nonblock).open(path) {
+        let flags = own_file::safe_flags();
+        let file = match std::fs::File::options().read(true).custom_flags(flags).open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(problem(error.to_string())),
@@ -67,7 +72,7 @@ impl PolicyTrustStore {
                     .into(),
             ));
         }
-        serde_json::from_reader(io::BufReader::new(file))
+        serde_json::from_reader(io::BufReader::new(file.take(MAX_SIZE)))
             .map_err(|error| problem(error.to_string()))
     }
 
@@ -93,13 +98,7 @@ impl PolicyTrustStore {
         };
         let folder = path.parent().unwrap_or(Path::new("."));
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(problem)?;
-        let lock = std::fs::File::options()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(path.with_extension("lock"));
-        let lock = lock.map_err(problem)?;
+        let lock = own_file::open_lock(&path.with_extension("lock")).map_err(problem)?;
         lock.lock().map_err(problem)?;
         let mut trust = Self::read(path)?;
         let before = trust.clone();

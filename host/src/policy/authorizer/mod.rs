@@ -264,7 +264,10 @@ impl Authorizer {
         let ActionEvaluation { action: act, finding, steps: _ } = decisive;
         match finding.verdict {
             Verdict::Allow => DecisionOutcome::Allow(AllowBasis::Rules(finding.clone())),
-            Verdict::Deny => DecisionOutcome::Deny(denial_for(tool.name, effect, act, finding)),
+            Verdict::Deny => {
+                let denial = denial_for(tool.name, effect, act, finding);
+                DecisionOutcome::Deny(self.with_remedy(denial, tool, act, finding))
+            }
             Verdict::Ask => {
                 let approved = self
                     .approved_scopes
@@ -278,10 +281,24 @@ impl Authorizer {
                     None if self.has_approver => DecisionOutcome::Ask {
                         scope: effect.scope(tool.name).filter(|_| finding.is_rememberable()),
                     },
-                    None => DecisionOutcome::Deny(no_approver_denial(tool.name, act, finding)),
+                    None => {
+                        let denial = no_approver_denial(tool.name, act, finding);
+                        DecisionOutcome::Deny(self.with_remedy(denial, tool, act, finding))
+                    }
                 }
             }
         }
+    }
+
+    /// A denial that advises what the policy allows.
+    fn with_remedy(
+        &self,
+        denial: Denial,
+        tool: ToolId<'_>,
+        act: &Action<'_>,
+        finding: &ReasonedVerdict,
+    ) -> Denial {
+        Denial { remedy: Some(self.policy.remedy(tool, self.mode, act, finding)), ..denial }
     }
 
     /// The mode that an accepted plan leads to.

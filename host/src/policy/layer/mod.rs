@@ -62,7 +62,7 @@ pub struct PolicyLayer {
     /// The tools that it names, and where.
     pub named_tools: Vec<(ToolSelector, SourceLocation)>,
     /// The largest caps that may be chosen, for all tools or for one.
-    pub max_caps: Vec<(Option<ToolSelector>, Caps)>,
+    pub max_caps: Vec<(Option<ToolSelector>, Caps, SourceLocation)>,
 }
 
 /// A rule.

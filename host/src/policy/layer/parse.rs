@@ -117,15 +117,14 @@ impl LayerParser<'_> {
             })
             .collect();
         let mut lending = Vec::new();
-        let mut maxima = vec![(None, self.parse_caps(&raw.limits)?)];
+        let mut maxima: Vec<_> = self.max_caps(None, &raw.limits)?.into_iter().collect();
         for (key, tool) in raw.tools {
             let subject = self.parse_tool(&key.span(), key.get_ref())?;
             named.push((subject.clone(), self.location(&key.span())));
-            maxima.push((Some(subject.clone()), self.parse_caps(&tool.limits)?));
+            maxima.extend(self.max_caps(Some(subject.clone()), &tool.limits)?);
             rules.extend(self.tool_rule(&subject, &tool));
             lending.push(self.grant_rule(subject, tool));
         }
-        maxima.retain(|(_, caps)| !caps.is_empty());
         if let (PolicyLevel::Project, Some(profile)) = (self.source.level(), &raw.profile) {
             return Err(self
                 .error(&profile.span(), "a profile is the choice of the user, not of a project"));
@@ -380,6 +379,17 @@ impl LayerParser<'_> {
             )
         };
         if well_formed { Ok(ToolSelector::Name(text.to_owned())) } else { Err(problem()) }
+    }
+
+    /// The limits of one section, with the place of the first of them; `None` if it has none.
+    fn max_caps(
+        &self,
+        tool: Option<ToolSelector>,
+        raw: &RawLayerCaps,
+    ) -> ParseResult<Option<(Option<ToolSelector>, Caps, SourceLocation)>> {
+        let caps = self.parse_caps(raw)?;
+        let first = raw.values().map(|value| value.span()).min_by_key(|span| span.start);
+        Ok(first.filter(|_| !caps.is_empty()).map(|span| (tool, caps, self.location(&span))))
     }
 
     fn parse_caps(&self, raw: &RawLayerCaps) -> ParseResult<Caps> {

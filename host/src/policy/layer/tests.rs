@@ -154,7 +154,7 @@ memory_mib = 128
     );
     assert_eq!(layer.allow_lists[&ActionKind::Commands].to_string(), "p.toml:5:9");
     assert_eq!(
-        layer.max_caps.iter().map(|(_, caps)| caps.value(CapName::Seconds)).collect::<Vec<_>>(),
+        layer.max_caps.iter().map(|(_, caps, _)| caps.value(CapName::Seconds)).collect::<Vec<_>>(),
         [60, 5]
     );
     assert_eq!(layer.grants.len(), 2);

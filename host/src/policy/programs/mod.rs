@@ -4,6 +4,7 @@
 //! The table is data. A program that is not in it is read with the same caution: any of its options
 //! may take the next word as its value.
 
+mod code_values;
 mod runners;
 mod spellings;
 mod table;
@@ -11,6 +12,7 @@ mod table;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+pub(super) use code_values::sets_code_variable;
 pub(super) use runners::{does_the_work_of, has_whole_word_options, runs_code};
 pub(super) use spellings::{OptionSpellings, option_spellings, with_hyphens};
 pub(super) use table::PROGRAMS;

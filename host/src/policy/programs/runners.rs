@@ -5,6 +5,7 @@
 //! `tar --to-command=rm` and programs such as `env`, `nice` and `sudo` need no entry here. Neither
 //! do scripts in files, which no rule about a line can see.
 
+use super::code_values::has_code_value;
 use super::{WordList, base_name, contains_word};
 
 /// A program that may run anything.
@@ -29,6 +30,7 @@ const CODE: &str =
     "the option takes code in the language of the program, in which a word may be put together";
 const INPUT: &str = "the words of the command come from its input or a file";
 const ENCODED: &str = "the option takes a command in an encoded form";
+const KEYS: &str = "it types keys, of which a command may be put together";
 const EDITOR: &str = "the option takes commands of an editor, one of which runs programs";
 
 const RUNNERS: &[RunnerProgram] = &[
@@ -48,7 +50,7 @@ const RUNNERS: &[RunnerProgram] = &[
         why: CODE,
     },
     RunnerProgram { names: "bun", options: "-e -p --eval --print", valued: "r", why: CODE },
-    RunnerProgram { names: "deno", options: "eval repl", valued: "", why: CODE },
+    RunnerProgram { names: "deno", options: "eval repl --eval", valued: "", why: CODE },
     RunnerProgram {
         names: "php",
         options: "-r -B -R -E --run --process-begin --process-code --process-end",
@@ -78,13 +80,81 @@ const RUNNERS: &[RunnerProgram] = &[
     RunnerProgram { names: "osascript", options: "-e", valued: "", why: CODE },
     RunnerProgram { names: "expect tclsh", options: "-c", valued: "", why: CODE },
     RunnerProgram { names: "gawk awk mawk", options: "-e --source", valued: "Fvf", why: CODE },
-    RunnerProgram { names: "make gmake", options: "-E --eval", valued: "CfIjloW", why: CODE },
     RunnerProgram {
-        names: "gdb lldb",
-        options: "-ex -iex -o --eval-command --init-eval-command --one-line",
+        names: "make gmake remake",
+        options: "-E --eval",
+        valued: "CfIjloW",
+        why: CODE,
+    },
+    RunnerProgram {
+        names: "gdb cgdb",
+        options: "-e* -i* --e* --i* -x --command",
         valued: "",
         why: CODE,
     },
+    RunnerProgram {
+        names: "lldb",
+        options: "-o -O -k --one-line --one-line-before-file --one-line-on-crash",
+        valued: "",
+        why: CODE,
+    },
+    RunnerProgram {
+        names: "rake",
+        options: "-e -E -p --execute --execute-continue --execute-print",
+        valued: "fICR",
+        why: CODE,
+    },
+    RunnerProgram { names: "pry", options: "-e --exec", valued: "rI", why: CODE },
+    RunnerProgram { names: "raku", options: "-e", valued: "IM", why: CODE },
+    RunnerProgram { names: "wp", options: "eval --exec --require", valued: "", why: CODE },
+    RunnerProgram { names: "drush", options: "ev eval php-eval php:eval", valued: "", why: CODE },
+    RunnerProgram { names: "artisan", options: "--execute", valued: "", why: CODE },
+    RunnerProgram {
+        names: "manage.py django-admin",
+        options: "-c --command",
+        valued: "",
+        why: CODE,
+    },
+    RunnerProgram { names: "mix", options: "-e --eval eval", valued: "", why: CODE },
+    RunnerProgram {
+        names: "tsx ts-node babel-node coffee qjs zx mongo mongosh",
+        options: "-e -p --eval --print",
+        valued: "r",
+        why: CODE,
+    },
+    RunnerProgram {
+        names: "groovy kotlin kotlinc jshell",
+        options: "-e -expression -script",
+        valued: "",
+        why: CODE,
+    },
+    RunnerProgram { names: "swift crystal nim", options: "-e eval --eval", valued: "", why: CODE },
+    RunnerProgram { names: "dotnet fsi", options: "--exec --use", valued: "", why: CODE },
+    RunnerProgram { names: "ghci ocaml", options: "-e", valued: "", why: CODE },
+    RunnerProgram {
+        names: "csi ecl ccl abcl clisp poly gosh mit-scheme janet fennel",
+        options: "-e -p -x -eval --eval",
+        valued: "",
+        why: CODE,
+    },
+    RunnerProgram { names: "hy nu elvish xonsh", options: "-c --commands", valued: "", why: CODE },
+    RunnerProgram { names: "gnuplot dc", options: "-e --expression", valued: "", why: CODE },
+    RunnerProgram { names: "gs", options: "-c", valued: "", why: CODE },
+    RunnerProgram {
+        names: "nix nix-build nix-instantiate nix-shell",
+        options: "-E --expr",
+        valued: "",
+        why: CODE,
+    },
+    RunnerProgram {
+        names: "fd fdfind",
+        options: "-x -X --exec --exec-batch",
+        valued: "dtegE",
+        why: INPUT,
+    },
+    RunnerProgram { names: "tmux", options: "send*", valued: "", why: KEYS },
+    RunnerProgram { names: "screen", options: "-X stuff", valued: "", why: KEYS },
+    RunnerProgram { names: "xdotool ydotool wtype", options: "*", valued: "", why: KEYS },
     RunnerProgram { names: "sqlite", options: "-cmd --cmd .shell .system", valued: "", why: CODE },
     RunnerProgram {
         names: "psql mysql mariadb",
@@ -99,19 +169,24 @@ const RUNNERS: &[RunnerProgram] = &[
         why: ENCODED,
     },
     RunnerProgram {
-        names: "vi vim nvim gvim ex view vimdiff",
-        options: "-c --cmd -S -es +*",
+        names: "vi vim nvim gvim ex view vimdiff rvim evim eview vimx nvi gview rgvim rview kak",
+        options: "-c -e --cmd -S -es +* --remote-expr --remote-send",
         valued: "uiTwW",
         why: EDITOR,
     },
     RunnerProgram {
-        names: "emacs emacsclient",
-        options: "-e --eval --execute -eval -f --funcall -l --load",
+        names: "emacs emacsclient emacs-nox emacs-gtk xemacs zile jed",
+        options: "-e --eval --execute -eval -execute -f --funcall -funcall -l --load -load",
         valued: "",
         why: EDITOR,
     },
     RunnerProgram { names: "ed red", options: "*", valued: "", why: EDITOR },
-    RunnerProgram { names: "less more most", options: "+*", valued: "", why: EDITOR },
+    RunnerProgram {
+        names: "less more most",
+        options: "+* --cmd --lesskey-content",
+        valued: "",
+        why: EDITOR,
+    },
 ];
 
 /// A program that does the work of another one when it is given this word.
@@ -171,6 +246,9 @@ pub(in crate::policy) fn runs_code(called: &str, behind: &[&str]) -> bool {
     let name = base_name(called);
     if contains_word("sed gsed", &name) {
         return runs_sed_code(behind);
+    }
+    if has_code_value(called, &behind[..behind.len().min(MOST_WORDS)]) {
+        return true;
     }
     RUNNERS.iter().filter(|runner| contains_word(runner.names, &name)).any(|runner| {
         let mut words = behind.iter().take(MOST_WORDS);
@@ -297,6 +375,16 @@ mod tests {
             "less +x",
             "pwsh -EncodedCommand x",
             "xargs -a x y",
+            "rake -e x",
+            "rake --execute=x",
+            "lldb -O x",
+            "gdb -eval-command x",
+            "manage.py shell -c x",
+            "mix eval x",
+            "groovy -e x",
+            "fd -x git",
+            "tmux send-keys g i t",
+            "perl -Mstrict+exec+q/git/",
             "sed 1erm",
             "sed -n 1erm x",
             "sed s,a,b,e x",
@@ -324,6 +412,12 @@ mod tests {
             "sed -i s/a/b/ tree",
             "sed --posix -n 5p tree",
             "git log -e",
+            "rake test",
+            "mix test",
+            "tmux new-session",
+            "fd -e rs x",
+            "dotnet test",
+            "swift build",
         ];
         for line in none {
             assert!(!runs(line), "{line}");

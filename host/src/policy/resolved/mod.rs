@@ -18,6 +18,7 @@
 //! every change.
 
 mod matches;
+mod remedy;
 mod settings;
 
 use std::collections::BTreeSet;
@@ -194,8 +195,8 @@ impl Policy {
             .layers
             .iter()
             .flat_map(|(_, layer)| &layer.max_caps)
-            .filter(|(subject, _)| about_it(subject));
-        chosen.limited_to(&maxima.fold(Caps::default(), |all, (_, caps)| all.min(caps)))
+            .filter(|(subject, ..)| about_it(subject));
+        chosen.limited_to(&maxima.fold(Caps::default(), |all, (_, caps, _)| all.min(caps)))
     }
 
     /// The least sandbox that commands run in, if a layer says one: the most that any of them says,

@@ -2,8 +2,8 @@
 //! everything that looks after the command is killed, whoever comes next finds the record, ends
 //! what is left of the command, and puts everything back.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::fs;
+use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -14,12 +14,16 @@ use super::protocol::SupervisorRequest;
 use super::queue;
 use super::snapshot::{ProtectedSnapshot, SavedPath, SavedSnapshot};
 use super::supervisor::restore_protected_paths;
+use crate::own_file;
 use crate::policy::{ProtectedPaths, SandboxLevel};
 use crate::sandbox::os;
 
 /// The largest record that is read: the most that is kept of protected files, encoded, and their
 /// paths.
 const LARGEST: u64 = 256 << 20;
+
+/// The largest file of what was done that is read.
+const MAX_TOLD_SIZE: u64 = 4 << 20;
 
 /// How the name of a file ends that says what was done.
 const TOLD: &str = "told";
@@ -52,7 +56,8 @@ impl RestoreJournal {
     ) -> io::Result<Self> {
         let path = path_of(&order.set_aside, &order.workspace)?;
         let folder = folder_of(&order.set_aside);
-        fs::create_dir_all(&folder)?;
+        own_file::create_dir_io(&order.set_aside)?;
+        own_file::create_dir_io(&folder)?;
         let unfinished = UnfinishedRun {
             workspace: SavedPath::of(&order.workspace),
             born: born(&order.workspace),
@@ -78,6 +83,11 @@ impl RestoreJournal {
 /// Puts back what an unfinished command left in a workspace, for whoever has the turn there.
 /// Returns what was done.
 pub(super) fn recover(set_aside: &Path, workspace: &Path) -> Vec<String> {
+    match check_directories(set_aside) {
+        Ok(true) => {}
+        Ok(false) => return Vec::new(),
+        Err(problem) => return vec![problem],
+    }
     let Ok(path) = path_of(set_aside, workspace) else { return Vec::new() };
     let told = take_told(&path);
     let unfinished = match read(&path) {
@@ -149,6 +159,11 @@ fn finish(
 /// The same for a workspace and for those above and below it, as far as no command runs there,
 /// without waiting.
 pub(super) fn recover_if_idle(set_aside: &Path, workspace: &Path) -> Vec<String> {
+    match check_directories(set_aside) {
+        Ok(true) => {}
+        Ok(false) => return Vec::new(),
+        Err(problem) => return vec![problem],
+    }
     let is_related = |other: &PathBuf| other.starts_with(workspace) || workspace.starts_with(other);
     let records = fs::read_dir(folder_of(set_aside))
         .into_iter()
@@ -175,6 +190,9 @@ pub(super) fn recover_if_idle(set_aside: &Path, workspace: &Path) -> Vec<String>
 /// The same for the workspace of a supervisor that was killed, by its number. What was done is told
 /// to whoever comes next.
 pub(super) fn recover_after(set_aside: &Path, supervisor: u32) {
+    if !matches!(check_directories(set_aside), Ok(true)) {
+        return;
+    }
     let records = fs::read_dir(folder_of(set_aside))
         .into_iter()
         .flatten()
@@ -198,7 +216,8 @@ pub(super) fn recover_after(set_aside: &Path, supervisor: u32) {
 /// What was done when there was nobody to hear of it.
 fn take_told(path: &Path) -> Vec<String> {
     let path = path.with_extension(TOLD);
-    let told = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    let text = own_file::read(&path, MAX_TOLD_SIZE).ok();
+    let told = text.and_then(|text| serde_json::from_slice(&text).ok());
     if told.is_some() {
         let _ = fs::remove_file(path);
     }
@@ -207,6 +226,18 @@ fn take_told(path: &Path) -> Vec<String> {
 
 fn born(workspace: &Path) -> Option<SystemTime> {
     fs::metadata(workspace).ok()?.created().ok()
+}
+
+/// Checks that nobody else can have put records there. Returns whether there can be any.
+fn check_directories(set_aside: &Path) -> Result<bool, String> {
+    let is_there = own_file::find_dir_io(set_aside)
+        .and_then(|there| Ok(there && own_file::find_dir_io(&folder_of(set_aside))?));
+    is_there.map_err(|error| {
+        format!(
+            "records of commands that were cut off cannot be used: {error}\nhint: make the \
+                directory yours (`chown`, `chmod go-w`), or remove it"
+        )
+    })
 }
 
 fn folder_of(set_aside: &Path) -> PathBuf {
@@ -219,11 +250,66 @@ fn path_of(set_aside: &Path, workspace: &Path) -> io::Result<PathBuf> {
 }
 
 fn read(path: &Path) -> io::Result<Option<UnfinishedRun>> {
-    let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened?,
-    };
-    let mut text = Vec::new();
-    file.take(LARGEST).read_to_end(&mut text)?;
-    Ok(Some(serde_json::from_slice(&text)?))
+    match own_file::read(path, LARGEST) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        text => Ok(Some(serde_json::from_slice(&text?)?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+    }
+
+    #[test]
+    fn records_that_others_can_have_written_are_not_used() {
+        let (state, workspace) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let set_aside = state.path().join("set-aside");
+        assert!(recover(&set_aside, workspace.path()).is_empty());
+        own_file::create_dir_io(&folder_of(&set_aside)).expect("they are made");
+        let record = path_of(&set_aside, workspace.path()).expect("it has a name");
+        for directory in [set_aside.clone(), folder_of(&set_aside)] {
+            set_mode(&directory, 0o777);
+            fs::write(&record, "{}").expect("it is written");
+            for remarks in [
+                recover(&set_aside, workspace.path()),
+                recover_if_idle(&set_aside, workspace.path()),
+            ] {
+                let remarks = remarks.join("");
+                assert!(remarks.contains("can be written by others"), "{remarks}");
+                assert!(remarks.contains("\nhint: "), "{remarks}");
+            }
+            assert!(record.exists(), "it is not touched");
+            set_mode(&directory, 0o700);
+        }
+        set_mode(&set_aside, 0o777);
+        let turn = queue::wait_for_turn(workspace.path(), &set_aside, || false).map(|_| ());
+        assert!(turn.is_err_and(|problem| problem.contains("can be written by others")));
+        set_mode(&set_aside, 0o700);
+        // Neither is waited for.
+        for make in ["link", "fifo", "mode"] {
+            let _ = fs::remove_file(&record);
+            match make {
+                "link" => std::os::unix::fs::symlink("/dev/zero", &record).expect("a link"),
+                "fifo" => {
+                    let kind = rustix::fs::FileType::Fifo;
+                    let mode = rustix::fs::Mode::RWXU;
+                    rustix::fs::mknodat(rustix::fs::CWD, &record, kind, mode, 0).expect("a FIFO");
+                }
+                _ => {
+                    fs::write(&record, "{}").expect("it is written");
+                    set_mode(&record, 0o666);
+                }
+            }
+            let remarks = recover(&set_aside, workspace.path()).join("");
+            assert!(remarks.contains("is not known"), "{make}: {remarks}");
+            assert!(remarks.contains("can be written") == (make == "mode"), "{make}: {remarks}");
+        }
+    }
 }

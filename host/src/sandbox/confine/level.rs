@@ -96,6 +96,12 @@ impl CommandSandbox {
         journal::recover_if_idle(&self.set_aside, workspace)
     }
 
+    /// The directories of this program itself, without links.
+    fn real_own_directories(&self) -> Vec<PathBuf> {
+        let own = self.own.iter().filter(|path| path.is_dir());
+        own.map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect()
+    }
+
     pub(super) fn set_aside(&self) -> &Path {
         &self.set_aside
     }
@@ -106,7 +112,9 @@ impl CommandSandbox {
         let places = visible_paths::find_command_paths(rules, user_home().as_deref(), |name| {
             std::env::var_os(name)
         });
-        places.read.iter().chain(&places.write).any(|place| folder.starts_with(place))
+        let own = self.real_own_directories();
+        let read = places.read.iter().filter(|place| may_open(place, &own, rules));
+        read.chain(&places.write).any(|place| folder.starts_with(place))
     }
 
     /// The rules.
@@ -248,6 +256,8 @@ impl CommandSandbox {
         let mut places = visible_paths::find_command_paths(&rules, home.as_deref(), |name| {
             std::env::var_os(name)
         });
+        let own = self.real_own_directories();
+        places.read.retain(|place| may_open(place, &own, &rules));
         places.read.extend(worktree::find_outer_repository(workspace));
         let digest = task.digest();
         let order = SupervisorRequest {
@@ -290,7 +300,40 @@ impl CommandSandbox {
     }
 }
 
+/// Whether commands may read a place: not if this program keeps its own files there, unless the
+/// configuration names it, which is checked when it is read.
+fn may_open(place: &Path, own: &[PathBuf], rules: &CommandRules) -> bool {
+    let real = place.canonicalize().unwrap_or_else(|_| place.to_owned());
+    // The system's programs are in directories such as `/usr` whatever else is.
+    let is_top = real.components().count() <= 2;
+    rules.read.iter().any(|read| read == place)
+        || !own.iter().any(|own| real.starts_with(own) || !is_top && own.starts_with(&real))
+}
+
 fn user_home() -> Option<PathBuf> {
     std::env::home_dir()
         .filter(|home| home.is_absolute() && home.parent().is_some() && home.to_str().is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_variable_opens_the_directories_of_this_program() {
+        let home = tempfile::tempdir().expect("a directory");
+        let home = home.path().canonicalize().expect("it is there");
+        let own = [home.join(".cache/cofferdam")];
+        std::fs::create_dir_all(own[0].join("toolchains")).expect("it is made");
+        std::fs::create_dir_all(home.join("bin")).expect("it is made");
+        std::os::unix::fs::symlink(&own[0], home.join("link")).expect("a link");
+        let mut rules = CommandRules::default();
+        let opens = |path: &str, rules: &CommandRules| may_open(&home.join(path), &own, rules);
+        for path in [".cache", ".cache/cofferdam", ".cache/cofferdam/toolchains", "link"] {
+            assert!(!opens(path, &rules), "{path}");
+        }
+        assert!(opens("bin", &rules) && may_open(Path::new("/usr"), &own, &rules));
+        rules.read.push(home.join(".cache"));
+        assert!(opens(".cache", &rules));
+    }
 }

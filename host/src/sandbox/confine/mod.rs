@@ -11,6 +11,7 @@
 //! The [`Level`](crate::policy::SandboxLevel) that a machine has is not what it says of itself, but
 //! what a [`self_test`] measured.
 
+mod archive;
 mod confined_command;
 mod guard;
 mod journal;
@@ -40,5 +41,6 @@ pub(super) use link::SupervisorLink;
 pub(super) use protocol::{
     CommandExitKind, CommandJob, CommandPaths, ConfinementSpec, SupervisorReport,
 };
+pub(super) use settings::{MAX_SETTINGS_SIZE, SettingsFormat};
 pub(super) use supervisor::SandboxSpec;
 pub use supervisor::supervise_command;

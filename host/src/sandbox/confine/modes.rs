@@ -1,7 +1,9 @@
-//! Permissions of the files of this program itself. Landlock does not look at permissions, so that
-//! a command at the level `kernel` can change them; and what others could write or read, this
-//! program does not believe or use. So they are put back.
+//! Permissions of the files of this program itself, and of the directories around them and around
+//! the workspace. Landlock does not look at permissions, so that a command at the level `kernel` can
+//! change them; what others could write or read, this program does not believe or use, and what it
+//! cannot reach, it cannot look after. So they are put back, before anything else is done.
 
+use std::collections::BTreeSet;
 use std::fs::{self, Metadata, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -25,9 +27,16 @@ struct RecordedFileMode {
 }
 
 impl RecordedFileModes {
-    /// Those of these files, of the folders around them, and of what is in these folders.
-    pub(super) fn of(own: &[PathBuf]) -> Self {
+    /// Those of these files, of the folders around them, and of what is in these folders; and those
+    /// of all directories around `reached`, and around these files, that belong to this user.
+    pub(super) fn of(own: &[PathBuf], reached: &[&Path]) -> Self {
         let mut modes = Self::default();
+        let mut parents = BTreeSet::new();
+        for path in own.iter().map(PathBuf::as_path).chain(reached.iter().copied()) {
+            parents.extend(path.ancestors().skip(1));
+        }
+        // In this order outer directories come first.
+        parents.into_iter().for_each(|parent| modes.add_parent(parent));
         for path in own {
             if path.is_file()
                 && let Some(folder) = path.parent()
@@ -39,14 +48,25 @@ impl RecordedFileModes {
         modes
     }
 
-    fn add(&mut self, path: &Path, depth: usize) {
-        let Some(metadata) = itself(path).filter(|_| self.0.len() < MOST) else { return };
+    fn add_parent(&mut self, path: &Path) {
+        let user = rustix::process::geteuid().as_raw();
+        if let Some(metadata) = itself(path).filter(|metadata| metadata.uid() == user) {
+            self.push(path, &metadata);
+        }
+    }
+
+    fn push(&mut self, path: &Path, metadata: &Metadata) {
         self.0.push(RecordedFileMode {
             path: path.to_owned(),
             inode: metadata.ino(),
             device: metadata.dev(),
             mode: metadata.mode() & 0o7777,
         });
+    }
+
+    fn add(&mut self, path: &Path, depth: usize) {
+        let Some(metadata) = itself(path).filter(|_| self.0.len() < MOST) else { return };
+        self.push(path, &metadata);
         if metadata.is_dir() && depth > 0 {
             for entry in fs::read_dir(path).into_iter().flatten().flatten().take(MOST) {
                 self.add(&entry.path(), depth - 1);
@@ -68,8 +88,9 @@ impl RecordedFileModes {
                 problem = problem.or_else(|| Some(format!("{}: {}", path.display(), set.err()?)));
             }
         }
-        let what =
-            format!("the permissions of {changed} files and folders of this program were changed");
+        let what = format!(
+            "the permissions of {changed} files and directories of this program, or around its files or the workspace, were changed"
+        );
         match problem {
             _ if changed == 0 => None,
             None => Some(format!("{what}, which is not allowed; they are as they were")),
@@ -112,29 +133,35 @@ mod tests {
             files[2],
         ];
         all.iter().for_each(|path| set(path, if at(path).is_dir() { 0o700 } else { 0o600 }));
-        let modes = RecordedFileModes::of(&[
-            at("config/config.toml"),
-            at("config"),
-            at("state"),
-            at("missing"),
-        ]);
-        assert_eq!(modes.put_back(), None);
+        let own = ["config/config.toml", "config", "state", "missing"].map(at);
+        let own_modes = RecordedFileModes::of(&own, &[]);
+        assert_eq!(own_modes.put_back(), None);
         // From the inside out, as nothing below a closed folder can be changed.
         all.iter()
             .rev()
             .for_each(|path| set(path, if path.ends_with("policy.toml") { 0o666 } else { 0o777 }));
         ["state/sessions/p", "state"].iter().for_each(|path| set(path, 0));
-        let told = modes.put_back().expect("it was changed");
+        let told = own_modes.put_back().expect("it was changed");
         assert!(told.ends_with("which is not allowed; they are as they were"), "{told}");
         for path in all {
             assert_eq!(mode(path), if at(path).is_dir() { 0o700 } else { 0o600 }, "{path}");
         }
+        // What is around the files and around the workspace.
+        fs::create_dir_all(at("outer/work")).expect("it is made");
+        fs::create_dir_all(at("home/.local/state")).expect("it is made");
+        let own = [at("home/.local/state/own")];
+        let modes = RecordedFileModes::of(&own, &[&at("outer/work")]);
+        let around = ["home", "home/.local", "home/.local/state", "outer"];
+        around.iter().rev().for_each(|path| set(path, 0));
+        let told = modes.put_back().expect("it was changed");
+        assert!(told.contains("of 4 files and directories"), "{told}");
+        around.iter().for_each(|path| assert_eq!(mode(path), 0o755, "{path}"));
         // What is there now under the same name is another file.
         fs::remove_file(at("config/config.toml")).expect("it goes");
         fs::write(at("other"), "").expect("it is written");
         set("other", 0o644);
         std::os::unix::fs::symlink(at("other"), at("config/config.toml")).expect("a link");
-        modes.put_back();
+        own_modes.put_back();
         assert_eq!(mode("other"), 0o644);
     }
 }

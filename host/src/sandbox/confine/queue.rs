@@ -1,11 +1,13 @@
 //! One command at a time in a workspace, whoever runs it: what a command may not leave behind is
 //! there until it is over, and the next one would take it for the user's.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+use crate::own_file;
 
 /// Nobody waits for longer without hearing why.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -16,9 +18,10 @@ pub(super) struct CommandTurn(
     #[expect(dead_code, reason = "files are unlocked when they are closed")] Vec<File>,
 );
 
-/// Waits for the others; `None` if nobody waits for this one any more. The locks are files in
-/// `folder`, one for each folder from the root to the workspace; the workspace's own is held alone,
-/// the others together with the commands beside it.
+/// Waits for the others; `None` if nobody waits for this one any more. For each directory from the
+/// root to the workspace there are two locks: a file in `folder`, and the directory itself, which
+/// other users and those with another `folder` know too. The workspace's own are held alone, the
+/// others together with the commands beside it.
 pub(super) fn wait_for_turn(
     workspace: &Path,
     folder: &Path,
@@ -27,36 +30,40 @@ pub(super) fn wait_for_turn(
     let failed =
         |error: io::Error| format!("cannot wait for other commands in this workspace: {error}");
     let locks = folder.join("locks");
-    fs::create_dir_all(&locks).map_err(failed)?;
+    own_file::create_dir_io(folder).map_err(failed)?;
+    own_file::create_dir_io(&locks).map_err(failed)?;
     let deadline = Instant::now() + LOCK_TIMEOUT;
+    let owner = fs::metadata(workspace).map_err(failed)?.uid();
     let mut held = Vec::new();
     // From the root on, so that no two of them wait for each other.
     for above in workspace.ancestors().collect::<Vec<_>>().into_iter().rev() {
         let metadata = fs::metadata(above).map_err(failed)?;
         let path = locks.join(format!("{:x}-{:x}", metadata.dev(), metadata.ino()));
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(failed)?;
-        let try_lock = || if above == workspace { lock.try_lock() } else { lock.try_lock_shared() };
-        loop {
-            match try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
-                Err(TryLockError::WouldBlock) if !goes_on() => return Ok(None),
-                Err(TryLockError::WouldBlock) if Instant::now() > deadline => {
-                    return Err("another command is still running in this workspace, perhaps of \
-                        another session. \
-                        Try again when it is over"
-                        .to_owned());
+        let lock = own_file::open_lock(&path).map_err(failed)?;
+        let is_own = above == workspace;
+        // A directory that this user cannot list has no lock, nor has one on a file system that
+        // locks no directories. Directories of other owners, such as `/tmp`, are left out: any
+        // user could hold their locks.
+        let directory = (metadata.uid() == owner).then(|| File::open(above).ok()).flatten();
+        for (lock, is_needed) in [(Some(lock), true), (directory, false)] {
+            let Some(lock) = lock else { continue };
+            loop {
+                match if is_own { lock.try_lock() } else { lock.try_lock_shared() } {
+                    Ok(()) => break,
+                    Err(TryLockError::Error(error)) if is_needed => return Err(failed(error)),
+                    Err(TryLockError::Error(_)) => break,
+                    Err(TryLockError::WouldBlock) if !goes_on() => return Ok(None),
+                    Err(TryLockError::WouldBlock) if Instant::now() > deadline => {
+                        return Err("another command is still running in this workspace, perhaps \
+                            of another session. \
+                            Try again when it is over"
+                            .to_owned());
+                    }
+                    Err(TryLockError::WouldBlock) => std::thread::sleep(POLL_INTERVAL),
                 }
-                Err(TryLockError::WouldBlock) => std::thread::sleep(POLL_INTERVAL),
             }
+            held.push(lock);
         }
-        held.push(lock);
     }
     Ok(Some(CommandTurn(held)))
 }
@@ -85,5 +92,14 @@ mod tests {
         drop(one);
         let one = turn(&inner);
         assert!(one.is_some() && turn(&outer).is_none());
+        // Another user has locks in another place.
+        let others = tempfile::tempdir().expect("a folder");
+        let other_turn = |workspace: &Path| {
+            wait_for_turn(workspace, others.path(), || false).expect("it can be locked")
+        };
+        assert!(other_turn(&outer).is_none() && other_turn(&inner).is_none());
+        assert!(other_turn(&beside).is_some());
+        drop(one);
+        assert!(other_turn(&outer).is_some());
     }
 }

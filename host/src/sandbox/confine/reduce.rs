@@ -93,7 +93,7 @@ impl SnapshotRestore<'_> {
                     let to = crate::terminal_escape::escape_line(&to.display().to_string(), 200);
                     format!(
                         "{count} files and folders that were made in {folder} are too many \
-                        for a workspace; they are now in {to}, but for further names of a file, \
+                        for a workspace; {to} says where they are now, but for further names of a file, \
                         which were removed"
                     )
                 }
@@ -124,9 +124,9 @@ impl SnapshotRestore<'_> {
         } else {
             workspace.open_dir(&crowd.directory)?
         };
-        let (path, outside, name) = aside.reserve_name(OsStr::new("crowd"))?;
+        let (outside, name) = aside.reserve_name()?;
         outside.create_dir(&name)?;
-        let (path, outside) = (path.join(&name), outside.open_dir(&name)?);
+        let outside = outside.open_dir(&name)?;
         let (mut count, mut removes) = (0_usize, false);
         for _ in 0..MAX_PASSES {
             let there = count;
@@ -177,8 +177,10 @@ impl SnapshotRestore<'_> {
             drop(outside);
             let (_, aside) = self.workspace_and_set_aside();
             aside.remove_reserved(&name);
+            return Ok((count, None));
         }
-        Ok((count, (!removes).then_some(path)))
+        let (_, aside) = self.workspace_and_set_aside();
+        Ok((count, Some(aside.record_location(&name)?)))
     }
 }
 
@@ -187,7 +189,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::restore::RestorePhase;
-    use super::super::snapshot::ProtectedSnapshot;
+    use super::super::snapshot::{OpenedDirectories, ProtectedSnapshot};
     use super::*;
     use crate::policy::ProtectedPaths;
     use crate::sandbox::git::GitNamedPaths;
@@ -214,14 +216,15 @@ mod tests {
         .expect("it is looked at");
         change(&write);
         let until = Instant::now() + Duration::from_secs(60);
-        let after = ProtectedSnapshot::capture_after(root, &protected, true, &before, until)
-            .expect("it is looked at");
+        let opened = OpenedDirectories::default();
+        let capture_after =
+            || ProtectedSnapshot::capture_after(root, &protected, true, &before, &opened, until);
+        let after = capture_after().expect("it is looked at");
         assert!(after.growth.exceeds_limit(MAX_ENTRIES));
         let mut restoration = SnapshotRestore::new(root, &before, aside).expect("it begins");
         restoration.restore(&after, RestorePhase::All);
         restoration.reduce_growth(&after.growth, &before.inventory, until);
-        let again = ProtectedSnapshot::capture_after(root, &protected, true, &before, until)
-            .expect("it is looked at");
+        let again = capture_after().expect("it is looked at");
         assert!(!again.growth.exceeds_limit(MAX_ENTRIES), "{:?}", again.growth);
         let mut names: Vec<_> = std::fs::read_dir(root)
             .expect("it is listed")

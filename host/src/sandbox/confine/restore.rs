@@ -79,6 +79,7 @@ impl<'a> SnapshotRestore<'a> {
         if self.omitted_notices > 0 {
             self.notices.push(format!("and {} more", self.omitted_notices));
         }
+        self.notices.extend(self.set_aside.hint());
         self.notices
     }
 
@@ -144,6 +145,11 @@ impl<'a> SnapshotRestore<'a> {
             });
             if inherited.is_some() && crowd.exceeds_limit() && !self.is_removed(&crowd.directory) {
                 self.set_aside(&crowd.directory, "was filled with too many files");
+            }
+        }
+        for (path, what_happened) in &after.rejected_links {
+            if !self.is_removed(path) {
+                self.set_aside(path, what_happened);
             }
         }
         for (path, entry) in &after.entries {

@@ -1,21 +1,25 @@
-//! Where things go that have no business in the workspace: a folder of the program's own for each
-//! command, in which nothing has the name that made it run.
+//! Where things go that have no business in the workspace: a directory of the program's own for each
+//! command. What is in it is archived, so that no program obeys it there, also if a later command
+//! makes a link to it. What is too large for that lies in a directory whose name nobody can guess
+//! and that only the user can list.
 
-use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use cap_std::fs::Dir;
 
+use super::archive::{ArchiveBudget, write_archive};
 use super::remove::remove_tree;
 
-/// Of what is copied out of the workspace to another file system at once, in bytes, entries and
-/// levels, and how long that may take.
-const MAX_COPIED_BYTES: u64 = 64 << 20;
-const MAX_COPIED_ENTRIES: usize = 10_000;
-const MAX_DEPTH: usize = 100;
-const COPY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Of what is archived of one thing on another file system, and of all things on this one: bytes and
+/// entries.
+const MAX_ARCHIVED_BYTES: u64 = 64 << 20;
+const MAX_ARCHIVED_ENTRIES: usize = 10_000;
+/// How long archiving one thing on another file system may take, and all things on this one.
+const ARCHIVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of chance in the name of a directory that nobody can guess.
+const SECRET_LEN: usize = 16;
 /// What the path of something begins with that could not be moved out.
 const WORKSPACE_PREFIX: &str = "WORKSPACE";
 
@@ -25,33 +29,65 @@ pub(super) struct QuarantineDir<'a> {
     parent: &'a Path,
     directory: Option<(PathBuf, Dir)>,
     count: usize,
+    /// What may still be archived of what is on the same file system.
+    budget: Option<ArchiveBudget>,
+    has_archives: bool,
     /// Something stayed in the workspace, under a name that means nothing.
     left_in_workspace: bool,
 }
 
 impl<'a> QuarantineDir<'a> {
     pub(super) fn new(parent: &'a Path) -> Self {
-        Self { parent, directory: None, count: 0, left_in_workspace: false }
+        Self {
+            parent,
+            directory: None,
+            count: 0,
+            budget: None,
+            has_archives: false,
+            left_in_workspace: false,
+        }
     }
 
-    /// The folder, and a name that nothing in it has: what lies beside each other there was not
-    /// together before.
-    pub(super) fn reserve_name(&mut self, name: &OsStr) -> io::Result<(&Path, &Dir, PathBuf)> {
+    /// The directory, and a name in it that nobody can guess.
+    pub(super) fn reserve_name(&mut self) -> io::Result<(&Dir, PathBuf)> {
         if self.directory.is_none() {
-            std::fs::create_dir_all(self.parent)?;
+            crate::own_file::create_dir_io(self.parent)?;
             let folder =
                 tempfile::Builder::new().prefix("set-aside-").tempdir_in(self.parent)?.keep();
             let opened = Dir::open_ambient_dir(&folder, cap_std::ambient_authority())?;
             self.directory = Some((folder, opened));
         }
         self.count += 1;
-        let shortened = if name.len() > 200 { OsStr::new("x") } else { name };
-        let mut own = std::ffi::OsString::from(format!("{}-", self.count));
-        own.push(shortened);
+        let mut secret = [0; SECRET_LEN];
+        getrandom::fill(&mut secret).map_err(|error| io::Error::other(error.to_string()))?;
+        let name = secret.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         self.directory
             .as_ref()
-            .map(|(path, folder)| (path.as_path(), folder, PathBuf::from(own)))
+            .map(|(_, folder)| (folder, PathBuf::from(name)))
             .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Writes down where something is that got a name by [`Self::reserve_name`]. Returns the path
+    /// of the file that says it: whoever knows the name itself can make a link to it.
+    pub(super) fn record_location(&self, name: &Path) -> io::Result<PathBuf> {
+        let (path, folder) = self.directory.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        let file = format!("{}.txt", self.count);
+        let text = format!(
+            "What was set aside is too large for an archive. It is the file or directory below.\n\
+             Programs that you start in it, such as git, may run what is in it.\n{}\n",
+            path.join(name).display()
+        );
+        folder.write(&file, text)?;
+        Ok(path.join(file))
+    }
+
+    /// How to get back what was set aside, if there is something.
+    pub(super) fn hint(&self) -> Option<String> {
+        self.has_archives.then(|| {
+            "to look at what was set aside, the user can run `base64 -d FILE | tar -tvf -`; `base64 \
+                -d FILE | tar -xf - -C DIRECTORY` gets it back"
+                .to_owned()
+        })
     }
 
     /// Whether something stayed in the workspace since this was asked last: what is in it has not
@@ -70,29 +106,29 @@ impl<'a> QuarantineDir<'a> {
     /// Moves something out of the workspace; tells where it is. The folders around it can be
     /// written.
     pub(super) fn move_out(&mut self, workspace: &Dir, path: &Path) -> io::Result<PathBuf> {
-        let (folder, outside, name) = self.reserve_name(path.file_name().unwrap_or_default())?;
+        let (outside, name) = self.reserve_name()?;
         match workspace.rename(path, outside, &name) {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-                let to = copy_out(workspace, path, outside, folder, &name)?;
+                let to = self.copy_out(workspace, path)?;
                 self.left_in_workspace |= to.starts_with(WORKSPACE_PREFIX);
                 Ok(to)
             }
-            moved => moved.map(|()| folder.join(name)),
+            moved => moved.and_then(|()| self.close(path, &name)),
         }
     }
 
     /// The same for what is neither to be copied nor removed: on another file system it gets a name
     /// at the top of the workspace that means nothing, and can be looked through there.
     pub(super) fn move_out_whole(&mut self, workspace: &Dir, path: &Path) -> io::Result<PathBuf> {
-        let (folder, outside, name) = self.reserve_name(path.file_name().unwrap_or_default())?;
+        let (outside, name) = self.reserve_name()?;
         match workspace.rename(path, outside, &name) {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-                let neutral = PathBuf::from(neutral_name(folder, &name));
+                let neutral = PathBuf::from(self.neutral_name());
                 workspace.rename(path, workspace, &neutral)?;
                 self.left_in_workspace = true;
                 Ok(Path::new(WORKSPACE_PREFIX).join(neutral))
             }
-            moved => moved.map(|()| folder.join(name)),
+            moved => moved.and_then(|()| self.record_location(&name)),
         }
     }
 
@@ -104,61 +140,82 @@ impl<'a> QuarantineDir<'a> {
         path: &Path,
         goes_on: &mut dyn FnMut() -> bool,
     ) -> io::Result<Option<PathBuf>> {
-        let (folder, outside, name) = self.reserve_name(path.file_name().unwrap_or_default())?;
+        let (outside, name) = self.reserve_name()?;
         match workspace.rename(path, outside, &name) {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
                 remove_at(workspace, path, goes_on).map(|()| None)
             }
-            moved => moved.map(|()| Some(folder.join(name))),
+            moved => moved.and_then(|()| self.record_location(&name)).map(Some),
         }
     }
+
+    /// Archives what was moved out as `name`; where it is then.
+    fn close(&mut self, was: &Path, name: &Path) -> io::Result<PathBuf> {
+        let mut budget = self.budget.take().unwrap_or_else(new_budget);
+        let archived = self.archive(None, name, was, &mut budget);
+        self.budget = Some(budget);
+        let Ok(archive) = archived else { return self.record_location(name) };
+        if let Some((_, outside)) = &self.directory {
+            let until = Instant::now() + ARCHIVE_TIMEOUT;
+            // What stays has a name that nobody can guess.
+            let _ = remove_tree(outside, name, &mut || Instant::now() < until);
+        }
+        Ok(archive)
+    }
+
+    /// Archives what has this name in a directory, or in this one.
+    fn archive(
+        &mut self,
+        from: Option<&Dir>,
+        name: &Path,
+        was: &Path,
+        budget: &mut ArchiveBudget,
+    ) -> io::Result<PathBuf> {
+        let (path, outside) = self.directory.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        let file = PathBuf::from(format!("{}.tar.base64", self.count));
+        let to = (outside, file.as_path());
+        if let Err(error) = write_archive(from.unwrap_or(outside), name, was, to, budget) {
+            let _ = outside.remove_file(&file);
+            return Err(error);
+        }
+        self.has_archives = true;
+        Ok(path.join(file))
+    }
+
+    /// To another file system. First of all it gets a name that means nothing to anybody; should it
+    /// not be archived, for its size or its permissions, it stays under that.
+    fn copy_out(&mut self, workspace: &Dir, path: &Path) -> io::Result<PathBuf> {
+        let neutral = path.with_file_name(self.neutral_name());
+        workspace.rename(path, workspace, &neutral)?;
+        let outer = neutral.parent().filter(|outer| !outer.as_os_str().is_empty());
+        let name = Path::new(neutral.file_name().unwrap_or_default());
+        let archived = match outer {
+            Some(outer) => workspace.open_dir(outer),
+            None => workspace.try_clone(),
+        }
+        .and_then(|from| self.archive(Some(&from), name, path, &mut new_budget()));
+        let until = Instant::now() + ARCHIVE_TIMEOUT;
+        match archived {
+            Ok(to) if remove_at(workspace, &neutral, &mut || Instant::now() < until).is_ok() => {
+                Ok(to)
+            }
+            Ok(_) | Err(_) => Ok(Path::new(WORKSPACE_PREFIX).join(neutral)),
+        }
+    }
+
+    /// A name that means nothing to anybody.
+    fn neutral_name(&self) -> String {
+        let stem = self.directory.as_ref().and_then(|(path, _)| path.file_name());
+        format!("{}-{}", stem.unwrap_or_default().to_string_lossy(), self.count)
+    }
 }
 
-/// To another file system. First of all it gets a name that means nothing to anybody; should it not
-/// be copied, for its size or its permissions, it stays under that.
-fn copy_out(
-    workspace: &Dir,
-    path: &Path,
-    outside: &Dir,
-    folder: &Path,
-    name: &Path,
-) -> io::Result<PathBuf> {
-    let neutral = path.with_file_name(neutral_name(folder, name));
-    workspace.rename(path, workspace, &neutral)?;
-    let mut budget = QuarantineBudget {
-        bytes: MAX_COPIED_BYTES,
-        entries: MAX_COPIED_ENTRIES,
-        deadline: Instant::now() + COPY_TIMEOUT,
-    };
-    let outer = neutral.parent().filter(|outer| !outer.as_os_str().is_empty());
-    let copied = match outer {
-        Some(outer) => workspace.open_dir(outer),
-        None => workspace.try_clone(),
+fn new_budget() -> ArchiveBudget {
+    ArchiveBudget {
+        bytes: MAX_ARCHIVED_BYTES,
+        entries: MAX_ARCHIVED_ENTRIES,
+        deadline: Instant::now() + ARCHIVE_TIMEOUT,
     }
-    .and_then(|from| {
-        copy_tree(
-            &from,
-            Path::new(neutral.file_name().unwrap_or_default()),
-            outside,
-            name,
-            MAX_DEPTH,
-            &mut budget,
-        )
-    });
-    let until = Instant::now() + COPY_TIMEOUT;
-    if copied.is_ok() && remove_at(workspace, &neutral, &mut || Instant::now() < until).is_ok() {
-        return Ok(folder.join(name));
-    }
-    // Of what is whole in the workspace no part is needed here.
-    let _ = remove_tree(outside, name, &mut || Instant::now() < until);
-    Ok(Path::new(WORKSPACE_PREFIX).join(neutral))
-}
-
-/// A name that means nothing to anybody.
-fn neutral_name(folder: &Path, name: &Path) -> String {
-    let stem = folder.file_name().unwrap_or_default().to_string_lossy();
-    let number = name.to_string_lossy().split('-').next().unwrap_or_default().to_owned();
-    format!("{stem}-{number}")
 }
 
 fn remove_at(workspace: &Dir, path: &Path, goes_on: &mut dyn FnMut() -> bool) -> io::Result<()> {
@@ -166,46 +223,5 @@ fn remove_at(workspace: &Dir, path: &Path, goes_on: &mut dyn FnMut() -> bool) ->
     match path.parent().filter(|outer| !outer.as_os_str().is_empty()) {
         Some(outer) => remove_tree(&workspace.open_dir(outer)?, name, goes_on),
         None => remove_tree(workspace, name, goes_on),
-    }
-}
-
-struct QuarantineBudget {
-    bytes: u64,
-    entries: usize,
-    deadline: Instant,
-}
-
-/// Between file systems. Links stay links; what is neither file, folder nor link is not kept.
-fn copy_tree(
-    from: &Dir,
-    path: &Path,
-    to: &Dir,
-    name: &Path,
-    levels: usize,
-    budget: &mut QuarantineBudget,
-) -> io::Result<()> {
-    let too_much = || io::Error::from(io::ErrorKind::FileTooLarge);
-    budget.entries = budget.entries.checked_sub(1).ok_or_else(too_much)?;
-    if Instant::now() > budget.deadline {
-        return Err(io::ErrorKind::TimedOut.into());
-    }
-    let metadata = from.symlink_metadata(path)?;
-    let kind = metadata.file_type();
-    if kind.is_symlink() {
-        to.symlink_contents(from.read_link_contents(path)?, name)
-    } else if kind.is_dir() {
-        let levels = levels.checked_sub(1).ok_or_else(too_much)?;
-        to.create_dir(name)?;
-        let (inner, outer) = (from.open_dir(path)?, to.open_dir(name)?);
-        for entry in inner.entries()? {
-            let entry = PathBuf::from(entry?.file_name());
-            copy_tree(&inner, &entry, &outer, &entry, levels, budget)?;
-        }
-        Ok(())
-    } else if kind.is_file() {
-        budget.bytes = budget.bytes.checked_sub(metadata.len()).ok_or_else(too_much)?;
-        from.copy(path, to, name).map(drop)
-    } else {
-        Ok(())
     }
 }

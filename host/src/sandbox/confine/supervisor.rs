@@ -21,7 +21,7 @@ use super::queue;
 use super::remove::remove_tree;
 use super::restore::{RestorePhase, SnapshotRestore};
 use super::settings::{SettingsCopies, WorkspaceSettings};
-use super::snapshot::{EntryKind, MAX_ENTRIES, ProtectedSnapshot};
+use super::snapshot::{EntryKind, MAX_ENTRIES, OpenedDirectories, ProtectedSnapshot};
 use crate::policy::{PathProtection, ProtectedPaths, SandboxLevel};
 use crate::sandbox::exit_code::exit_code;
 use crate::sandbox::git::GitNamedPaths;
@@ -127,7 +127,7 @@ fn handle_request(
     );
     let keeping = order.level != SandboxLevel::Full;
     let git = GitNamedPaths::new(&order.workspace, &order.user_settings)?;
-    let (before, protected) = ProtectedSnapshot::capture_before(
+    let (mut before, protected) = ProtectedSnapshot::capture_before(
         &order.workspace,
         &order.protected,
         git,
@@ -140,6 +140,7 @@ fn handle_request(
             Choose a folder of it as the workspace (`-C FOLDER`), or install bubblewrap"
             .to_owned());
     }
+    (before.written_outside, before.program_places) = places_closed_to_links(order);
     let list: Vec<_> = before
         .entries
         .iter()
@@ -171,8 +172,14 @@ fn handle_request(
     let unfinished = unfinished
         .map_err(|error| format!("cannot record what is protected before the command: {error}"))?;
     // Where the files themselves are, their permissions are too.
-    let modes =
-        if keeping { RecordedFileModes::of(&order.own) } else { RecordedFileModes::default() };
+    let modes = if keeping {
+        // `x` stands for what is in the directory itself.
+        let records = order.set_aside.join("unfinished/x");
+        let reached = [order.workspace.as_path(), &records, &private.temporary];
+        RecordedFileModes::of(&order.own, &reached)
+    } else {
+        RecordedFileModes::default()
+    };
     let begun = Instant::now();
     let ran = run_command(order, &surroundings, host);
     let ended = os::kill_descendants();
@@ -206,6 +213,13 @@ fn handle_request(
     ran
 }
 
+/// Where a new link may not lead: where commands write, and where this program keeps its files.
+fn places_closed_to_links(order: &SupervisorRequest) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let own = order.own.iter().chain([&order.set_aside]).map(real);
+    (order.paths.write.iter().map(real).collect(), own.collect())
+}
+
 /// Puts everything back that is protected: what was there before at once, and then what is found.
 pub(super) fn restore_protected_paths(
     (root, set_aside): (&Path, &Path),
@@ -214,29 +228,42 @@ pub(super) fn restore_protected_paths(
     before: &ProtectedSnapshot,
     took: Duration,
 ) -> Result<Vec<String>, String> {
+    // Before anything is looked for: nothing is found below a closed directory.
+    let mut opened = OpenedDirectories::open_after(root, before, Instant::now() + SEARCH_TIMEOUT)?;
     let mut restoration =
         SnapshotRestore::new(root, before, set_aside).map_err(|error| error.to_string())?;
+    opened.notices().into_iter().for_each(|notice| restoration.add_notice(|| notice));
     let known = ProtectedSnapshot::capture_known(
         root,
         protected,
         keeping,
         before,
+        &opened,
         Instant::now() + KNOWN_PATHS_TIMEOUT,
     )?;
     restoration.restore(&known, RestorePhase::Known);
     known.restore_modes(root, before);
+    opened.reopen(root);
     let until = Instant::now() + REMOVAL_TIMEOUT + 4 * took;
     let mut is_moved_back = false;
-    for _ in 0..MAX_ROUNDS {
-        let after = ProtectedSnapshot::capture_after(
+    for round in 0..MAX_ROUNDS {
+        if round > 0 {
+            opened.close(root, before);
+            opened = OpenedDirectories::open_after(root, before, Instant::now() + SEARCH_TIMEOUT)?;
+            opened.notices().into_iter().for_each(|notice| restoration.add_notice(|| notice));
+        }
+        let mut after = ProtectedSnapshot::capture_after(
             root,
             protected,
             keeping,
             before,
+            &opened,
             Instant::now() + SEARCH_TIMEOUT,
         )?;
+        after.growth.is_truncated |= opened.is_truncated();
         if !after.moved.is_empty() && !is_moved_back {
             is_moved_back = true;
+            opened.close(root, before);
             restoration.move_back(&after);
             after.restore_modes(root, before);
             continue;
@@ -249,12 +276,14 @@ pub(super) fn restore_protected_paths(
         }
         after.restore_modes(root, before);
         if !is_too_much && !restoration.take_left_in_workspace() {
+            opened.close(root, before);
             return Ok(restoration.into_notices());
         }
         if Instant::now() > until {
             break;
         }
     }
+    opened.close(root, before);
     restoration.add_notice(|| {
         "the workspace has too many files to look after protected paths in all of \
             its folders; remove some"

@@ -5,6 +5,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 use super::CallFiles;
 use super::file_refusal::FileRefusal;
 use super::guard::{FileAccess, PathAccessGuard};
+use super::settings;
 use super::view::{PathNode, ResolvedPath, WorkspaceFilesView};
 use crate::policy::{Denial, DenialCode};
 use crate::sandbox::rooted_fs::{self, FileKind};
@@ -42,6 +43,9 @@ impl CallFiles {
             Some(FileKind::File | FileKind::Link) => {}
         }
         view.check_change(&place, FileAccess::Change)?;
+        if let Some(PathNode::Existing(FileKind::File, _)) = &node {
+            settings::check_change(view.root(), &place)?;
+        }
         view.check_parent_writable(&place)?;
         let (stage, root) = view.overlay_mut()?;
         stage.remove(root, &place)?;
@@ -130,6 +134,9 @@ impl CallFiles {
                 return Err(ErrorCode::NotEmpty.into());
             }
             (FileKind::Directory | FileKind::File | FileKind::Link, None | Some(_)) => {}
+        }
+        if let Some(PathNode::Existing(FileKind::File, _)) = &new.node {
+            settings::check_change(view.root(), &new.path)?;
         }
         view.check_parent_writable(&old.path)?;
         view.check_parent_writable(&new.path)?;
@@ -249,6 +256,7 @@ impl WorkspaceFilesView {
                     }
                     if let Some(PathNode::Existing(FileKind::File, metadata)) = self.node(&old)? {
                         PathAccessGuard::check_hard_links(&old, &metadata)?;
+                        settings::check_change(self.root(), &old)?;
                     }
                 }
             }

@@ -24,6 +24,7 @@ mod listing;
 mod metered_stream;
 mod open;
 mod refusal_log;
+mod settings;
 mod stat;
 mod touched_paths;
 mod view;
@@ -43,6 +44,7 @@ pub(super) use file_refusal::FileRefusal;
 pub(super) use guard::FileAccess;
 pub(super) use guard::PathAccessGuard;
 pub(super) use refusal_log::FileRefusalLog;
+pub(super) use settings::without_secrets;
 pub use touched_paths::TouchedPaths;
 pub(super) use view::WorkspaceFilesView;
 

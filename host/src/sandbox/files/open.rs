@@ -8,6 +8,7 @@ use super::CallFiles;
 use super::change::special_file_denied;
 use super::file_refusal::FileRefusal;
 use super::guard::{FileAccess, PathAccessGuard};
+use super::settings;
 use super::view::{PathNode, ResolvedPath, WorkspaceFilesView};
 use crate::sandbox::file_version::FileVersion;
 use crate::sandbox::rooted_fs::{self, FileKind};
@@ -112,6 +113,7 @@ impl CallFiles {
         let is_there = match node {
             PathNode::Existing(_, metadata) => {
                 PathAccessGuard::check_hard_links(&place, metadata)?;
+                settings::check_change(view.root(), &place)?;
                 rooted_fs::check_writable(view.root(), &place)?;
                 let (stage, root) = view.overlay_mut()?;
                 stage.copy(root, &place, !truncate)?;
@@ -147,6 +149,8 @@ impl CallFiles {
             stage.record_original(view.workspace.dir(), &place)?;
         }
         let (file, metadata) = rooted_fs::open(view.root(), &place)?;
+        let (file, note) = settings::without_secrets(view.root(), &place, file)?;
+        note.iter().for_each(|note| self.refusals.add(note));
         self.touched.record_read(&place, FileVersion::from_metadata(&metadata));
         Ok(FileOpenResult::Existing(
             place,

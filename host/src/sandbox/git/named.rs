@@ -10,6 +10,7 @@ use super::programs::HOOKS;
 use super::reading::{GitNamedPath, NamedPathKind, NamedReferences, SettingsReader, unusable};
 use super::trace::{below, ways_along};
 use super::user::UserSettings;
+use super::{MAX_HOOKS, control_link_targets};
 
 /// Bytes of a file that points to a repository.
 const LONGEST_POINTER: u64 = 1 << 20;
@@ -42,7 +43,7 @@ impl GitNamedPaths {
     /// Settings of the user cannot be read.
     pub(in crate::sandbox) fn new(root: &Path, user: &UserSettings) -> Result<Self, String> {
         let mut reader = SettingsReader::new(user.home.clone());
-        let of_user = reader.read(&user.files, true)?;
+        let of_user = reader.read_user(user)?;
         reader.budget().renew();
         Ok(Self { root: root.to_owned(), reader, of_user })
     }
@@ -80,6 +81,12 @@ impl GitNamedPaths {
         let references = self
             .reader
             .read(&[config.clone(), own.join("config"), own.join("config.worktree")], false)?;
+        // Those in the workspace are looked at with the rest of it.
+        for repository in BTreeSet::from([&own, &common]) {
+            if !repository.starts_with(&self.root) {
+                paths.extend(control_link_targets(&self.root, repository));
+            }
+        }
         // git runs hooks in the top directory of a worktree, or in the repository.
         let mut bases = BTreeSet::from([top, own.clone(), common]);
         bases.extend(references.worktrees.iter().map(|worktree| own.join(worktree)));
@@ -187,7 +194,11 @@ impl GitNamedPaths {
                 HOOKS.iter().try_for_each(|hook| self.add_ways(base, &path.join(hook), paths))?;
             }
             NamedPathKind::Directory | NamedPathKind::File => {
-                paths.extend(ways_along(&self.root, &whole, &chain))
+                paths.extend(ways_along(&self.root, &whole, &chain));
+                // A link in a directory outside leads into the workspace by itself.
+                let outside = end
+                    .filter(|end| kind == NamedPathKind::Directory && !end.starts_with(&self.root));
+                outside.map_or(Ok(()), |end| self.add_links_in(end, paths))?;
             }
             NamedPathKind::Word => {
                 // Its end has no links to follow.
@@ -202,6 +213,20 @@ impl GitNamedPaths {
                     paths.extend(ways_along(&self.root, &whole, &chain));
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Adds the paths to which links in a directory of hooks lead.
+    fn add_links_in(
+        &mut self,
+        directory: &Path,
+        paths: &mut BTreeSet<PathBuf>,
+    ) -> Result<(), String> {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten().take(MAX_HOOKS);
+        let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+        for link in links {
+            self.add_ways(directory, Path::new(&link.file_name()), paths)?;
         }
         Ok(())
     }
@@ -353,10 +378,42 @@ mod tests {
         place
             .write("wt/.git", "gitdir: ../../outer/worktrees/w\n")
             .write("../user", "[core]\nsshCommand = tools/ssh");
-        let user = UserSettings { files: vec![place.root.join("../user")], home: None };
+        let user =
+            UserSettings { files: vec![place.root.join("../user")], ..UserSettings::default() };
         assert_eq!(
             place.named(&user, "wt", "wt/.git"),
             ["shared", "wt/pager", "wt/tools/hooks", "wt/tools/ssh"]
+        );
+    }
+
+    #[test]
+    fn links_outside_lead_to_settings_and_hooks_in_the_workspace() {
+        let place = Place::new();
+        place.write("gitconfig", "").write("gh/pc", "").write("hk/pc", "").write("../gh/x", "");
+        place.write("git/config", "").write("../.git/config", "").write("../.git/hooks/x", "");
+        place.write("../xdg/x", "");
+        let link = |to: &str, at: &str| {
+            std::os::unix::fs::symlink(place.root.join(to), place.root.join(at)).expect("a link")
+        };
+        link("gitconfig", "../.gitconfig");
+        link("gh/pc", "../gh/pre-commit");
+        link("hk/pc", "../.git/hooks/pre-commit");
+        link("git", "../xdg/git");
+        let hooks = place.root.join("../gh").display().to_string();
+        let include = place.root.join("inc").display().to_string();
+        let user = UserSettings {
+            files: vec![place.root.join("../.gitconfig"), place.root.join("../xdg/git/config")],
+            variables: vec![
+                ("core.hooksPath".to_owned(), hooks),
+                ("include.path".to_owned(), include),
+            ],
+            home: None,
+        };
+        let mut named = GitNamedPaths::new(&place.root, &user).expect("they are read");
+        let expected = ["gh/pc", "git/attributes", "git/config", "gitconfig", "hk/pc", "inc"];
+        assert_eq!(
+            named.outside_paths().expect("they are read"),
+            expected.iter().map(PathBuf::from).collect()
         );
     }
 

@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use super::budget::ReadingBudget;
 use super::programs::{SettingValueKind, kind_of};
 use super::settings::{GitSetting, parse_within};
-use super::user::expanded;
+use super::user::{UserSettings, expanded};
 use super::words::paths_in;
 
 /// Bytes of one file of settings.
@@ -140,6 +140,38 @@ impl SettingsReader {
                 }
             }
         }
+        Ok(references)
+    }
+
+    /// What the files of the user name, and the settings that variables of the user hold.
+    ///
+    /// # Errors
+    /// As for [`Self::read`].
+    pub(super) fn read_user(&mut self, user: &UserSettings) -> Result<NamedReferences, String> {
+        let mut contributions = Vec::new();
+        for (name, value) in &user.variables {
+            let Some((section, key)) = name.rsplit_once('.') else { continue };
+            let section = section.split_once('.').map_or(section, |(section, _)| section);
+            let setting = GitSetting {
+                section: section.to_ascii_lowercase(),
+                subsection: None,
+                key: key.to_ascii_lowercase(),
+                value: Some(value.clone()),
+            };
+            add_contributions(&setting, self.home.as_deref(), &mut contributions);
+        }
+        let include = |effect: &SettingEffect| match effect {
+            SettingEffect::Include(path) => path.is_absolute().then(|| path.clone()),
+            SettingEffect::Worktree(_) | SettingEffect::Named(_) => None,
+        };
+        let included: Vec<_> = contributions.iter().filter_map(include).collect();
+        let files: Vec<_> = user.files.iter().chain(&included).cloned().collect();
+        let mut references = self.read(&files, true)?;
+        references.includes.extend(user.obeyed_files().chain(included));
+        references.named.extend(contributions.into_iter().filter_map(|effect| match effect {
+            SettingEffect::Named(named) => Some(named),
+            SettingEffect::Include(_) | SettingEffect::Worktree(_) => None,
+        }));
         Ok(references)
     }
 

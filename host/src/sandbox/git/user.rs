@@ -13,11 +13,17 @@ const SYSTEM: &[&str] = &[
     "/usr/local/etc/gitconfig",
 ];
 
+/// Settings in variables that count.
+const MOST_VARIABLES: usize = 1000;
+
 /// The files of settings that git reads in every repository, and the home directory that they speak
 /// of.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::sandbox) struct UserSettings {
     pub(super) files: Vec<PathBuf>,
+    /// Settings that variables hold: names and values.
+    #[serde(default)]
+    pub(super) variables: Vec<(String, String)>,
     pub(super) home: Option<PathBuf>,
 }
 
@@ -38,7 +44,21 @@ impl UserSettings {
             home.iter().flat_map(|home| [home.join(".config/git/config"), home.join(".gitconfig")]),
         );
         files.retain(|file| file.is_absolute());
-        Self { files, home: home.filter(|home| home.is_absolute()) }
+        let text = |name: String| Some(variable(&name)?.to_string_lossy().into_owned());
+        let count = text("GIT_CONFIG_COUNT".to_owned()).and_then(|count| count.parse().ok());
+        let variables = (0..count.unwrap_or(0_usize).min(MOST_VARIABLES)).filter_map(|number| {
+            let name = text(format!("GIT_CONFIG_KEY_{number}"))?;
+            Some((name, text(format!("GIT_CONFIG_VALUE_{number}")).unwrap_or_default()))
+        });
+        let variables = variables.collect();
+        Self { files, variables, home: home.filter(|home| home.is_absolute()) }
+    }
+
+    /// The files that decide what git obeys in every repository: the settings, and the attributes
+    /// that are looked for beside them.
+    pub(super) fn obeyed_files(&self) -> impl Iterator<Item = PathBuf> {
+        let beside = self.files.iter().filter(|file| file.ends_with("git/config"));
+        self.files.iter().cloned().chain(beside.map(|file| file.with_file_name("attributes")))
     }
 }
 
@@ -68,12 +88,16 @@ mod tests {
             "XDG_CONFIG_HOME" => Some("/xdg".into()),
             "GIT_CONFIG_GLOBAL" => Some("/global".into()),
             "GIT_CONFIG_SYSTEM" => Some("relative".into()),
+            "GIT_CONFIG_COUNT" => Some("2".into()),
+            "GIT_CONFIG_KEY_0" => Some("core.hooksPath".into()),
+            "GIT_CONFIG_VALUE_0" => Some("/hooks".into()),
             _ => None,
         };
         let settings = UserSettings::of(Some("/home/u".into()), variable);
         let expected =
             ["/global", "/xdg/git/config", "/home/u/.config/git/config", "/home/u/.gitconfig"];
         assert_eq!(settings.files[SYSTEM.len()..], expected.map(PathBuf::from));
+        assert_eq!(settings.variables, [("core.hooksPath".to_owned(), "/hooks".to_owned())]);
     }
 
     #[test]

@@ -20,7 +20,26 @@ pub(super) fn is_host_controlled(name: &HeaderName) -> bool {
             | "transfer-encoding"
             | "upgrade"
     );
-    connection || name.as_str().starts_with("proxy-")
+    // Some servers and proxies take these for the host, the path or the method of a request.
+    let target = matches!(
+        name.as_str(),
+        "x-host"
+            | "x-http-host-override"
+            | "x-http-method"
+            | "x-http-method-override"
+            | "x-method-override"
+            | "x-original-host"
+            | "x-original-method"
+            | "x-original-uri"
+            | "x-original-url"
+            | "x-rewrite-uri"
+            | "x-rewrite-url"
+    );
+    // Those that say where a request came from are not a guest's either.
+    connection
+        || target
+        || name.as_str().starts_with("proxy-")
+        || name.as_str().starts_with("x-forwarded-")
 }
 
 /// That none of them is there. A guest that keeps to the interface cannot get one in; this holds
@@ -50,6 +69,14 @@ mod tests {
             "Transfer-Encoding",
             "TE",
             "upgrade",
+            "X-Forwarded-Host",
+            "X-Forwarded-Prefix",
+            "X-Host",
+            "X-Original-URL",
+            "X-Rewrite-URL",
+            "X-HTTP-Method",
+            "X-HTTP-Method-Override",
+            "X-Method-Override",
         ] {
             let name: HeaderName = name.parse().expect(name);
             let headers = HeaderMap::from_iter([(name.clone(), "x".parse().expect("a value"))]);

@@ -8,6 +8,9 @@ use crate::policy::{Denial, DenialCode, Effect, HostAddress};
 /// More than servers take, and little enough to show.
 const MAX_PATH_LEN: usize = 8 << 10;
 
+/// How often a path is decoded to find out what servers may read in it.
+const MAX_DECODINGS: usize = 5;
+
 /// The method and the address of a request.
 pub(super) struct RequestTarget {
     method: http::Method,
@@ -53,6 +56,11 @@ impl RequestTarget {
             refuse("the address of the request can be read in more than one way.".into())
         })?;
         target.path = path_and_query(&sent);
+        if has_hidden_parent_dir(sent.path()) {
+            return Err(refuse(
+                "the path of the request holds `..` in a form that servers may resolve.".into(),
+            ));
+        }
         if target.path.len() > MAX_PATH_LEN {
             return Err(refuse(format!(
                 "the path of the request is longer than {MAX_PATH_LEN} bytes."
@@ -104,6 +112,45 @@ impl RequestTarget {
     }
 }
 
+/// Whether a part of a path is `..` for a server that decodes more of it than a client does, takes
+/// `%2f` or `\\` for `/`, or leaves out what comes behind `;`.
+fn has_hidden_parent_dir(path: &str) -> bool {
+    let mut path = path.as_bytes().to_vec();
+    for _ in 0..MAX_DECODINGS {
+        let decoded = decode_percent(&path);
+        let mut parts = decoded.split(|byte| matches!(byte, b'/' | b'\\'));
+        if parts.any(|part| part.split(|byte| *byte == b';').next() == Some(b"..")) {
+            return true;
+        }
+        if decoded == path {
+            return false;
+        }
+        path = decoded;
+    }
+    // Nobody encodes so often.
+    true
+}
+
+fn decode_percent(text: &[u8]) -> Vec<u8> {
+    let digit = |at: usize| char::from(*text.get(at)?).to_digit(16);
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(byte) = text.get(at) {
+        let value = digit(at + 1).zip(digit(at + 2)).filter(|_| *byte == b'%');
+        match value.and_then(|(high, low)| u8::try_from(high * 16 + low).ok()) {
+            Some(value) => {
+                decoded.push(value);
+                at += 3;
+            }
+            None => {
+                decoded.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    decoded
+}
+
 fn path_and_query(url: &reqwest::Url) -> String {
     match url.query() {
         Some(query) => format!("{}?{query}", url.path()),
@@ -147,6 +194,29 @@ mod tests {
             let target = RequestTarget::from_request(&head).expect(uri);
             let sent = target.exact_client_url().map(|sent| path_and_query(&sent));
             assert_eq!(sent.as_deref(), Some(target.path.as_str()), "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_servers_may_resolve_again_is_refused() {
+        for path in [
+            "/me/..%2fadmin",
+            "/me/%2e%2e%2Fadmin",
+            "/me/..%5cadmin",
+            "/me/%2e%2e;/admin",
+            "/me/..;a=b/admin",
+            "/me%2f..%2fadmin",
+            "/me/%252e%252e/admin",
+            "/me/..%252fadmin",
+            "/me%5c..",
+            "/%25252525252e",
+        ] {
+            let refused = target("GET", &format!("https://a.com{path}"));
+            let refused = refused.expect_err(path);
+            assert!(refused.contains("`..`"), "{path}: {refused}");
+        }
+        for path in ["/a%2fb", "/a...b", "/..a/b", "/a..%2fb", "/100%", "/a;..", "/x?y=..%2f"] {
+            target("GET", &format!("https://a.com{path}")).expect(path);
         }
     }
 

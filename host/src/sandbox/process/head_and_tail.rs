@@ -41,9 +41,38 @@ impl HeadAndTail {
     }
 }
 
+/// Bytes of the line that says how much is missing.
+const GAP_LEN: usize = 64;
+
+/// Leaves out the middle of a text that has more bytes than `most`.
+pub(in crate::sandbox) fn shorten(text: &mut String, most: usize) {
+    if text.len() <= most {
+        return;
+    }
+    let half = most.saturating_sub(GAP_LEN) / 2;
+    let head = text.floor_char_boundary(half);
+    let tail = text.ceil_char_boundary(text.len() - half);
+    let gap = format!("\n[… {} bytes left out …]\n", tail - head);
+    text.replace_range(head..tail, &gap);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shortened_text_keeps_both_ends_and_its_bound() {
+        for (text, most) in [("ä".repeat(5000), 999), ("x".repeat(1000), 999), (String::new(), 0)]
+        {
+            let mut short = text.clone();
+            shorten(&mut short, most);
+            assert!(short.len() <= most, "{}", short.len());
+        }
+        let mut text = format!("begin{}end", "x".repeat(1000));
+        shorten(&mut text, 200);
+        assert!(text.starts_with("begin") && text.ends_with("xend"), "{text}");
+        assert!(text.contains("\n[… 872 bytes left out …]\n"), "{text}");
+    }
 
     #[test]
     fn what_fits_is_kept_whole() {

@@ -26,6 +26,7 @@ use super::workspace::Workspace;
 use crate::policy::{Effect, Permit, SandboxLevel};
 use group::ProcessGroup;
 use head_and_tail::HeadAndTail;
+pub(super) use head_and_tail::shorten;
 use supervisor_handle::{ExitReport, SupervisorHandle};
 
 /// How long a group has to end by itself after TERM before it gets KILL; abort has to be back

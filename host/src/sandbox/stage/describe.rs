@@ -1,6 +1,7 @@
 //! The steps of a change in words and diffs, for whoever decides on them.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use cap_std::fs::Dir;
 
 use super::compare::{self, MAX_COMPARED_BYTES};
 use super::file_state::{FileStamp, FileState};
-use super::staged::{StageError, StagedStep, TargetState};
+use super::staged::{StageError, StagedStep, TargetState, file_digest};
 use crate::policy::{ChangeKind, ChangeSet, ContentDigest, FileChange, WorkspacePath};
 use crate::sandbox::rooted_fs;
 
@@ -55,6 +56,7 @@ impl<'a> ChangeDescriber<'a> {
     /// All of them, unless nobody waits for that any more.
     pub(super) fn changes(&self, is_over: &dyn Fn() -> bool) -> Result<ChangeSet, StageError> {
         let mut changes = Vec::new();
+        let mut undiffed = BTreeMap::new();
         for step in self.steps {
             if is_over() {
                 return Err(StageError::Stopped);
@@ -63,10 +65,31 @@ impl<'a> ChangeDescriber<'a> {
             for (act, diff) in
                 self.describe_removal(step).into_iter().chain(self.describe_content(step)?)
             {
-                changes.push(FileChange { path: workspace_path(&step.path)?, kind: act, diff });
+                let path = workspace_path(&step.path)?;
+                if let (None, TargetState::File { data, digest, .. }) = (&diff, &step.target)
+                    && self.is_new_content(&act, digest)
+                {
+                    undiffed.insert(path.clone(), data.clone());
+                }
+                changes.push(FileChange { path, kind: act, diff });
             }
         }
-        Ok(ChangeSet::new(changes))
+        Ok(ChangeSet::new(changes).with_undiffed(undiffed))
+    }
+
+    /// Whether an act puts a content in place that the workspace did not have there before. A file
+    /// that only moves has the content that it had.
+    fn is_new_content(&self, act: &ChangeKind, digest: &str) -> bool {
+        match act {
+            ChangeKind::Create { .. } | ChangeKind::Modify { .. } => true,
+            ChangeKind::Move { from, .. } => !rooted_fs::open(self.root, from.as_str())
+                .is_ok_and(|(mut file, _)| file_digest(&mut file).is_ok_and(|old| old == digest)),
+            ChangeKind::Delete { .. }
+            | ChangeKind::CreateDirectory
+            | ChangeKind::RemoveDirectory
+            | ChangeKind::Link { .. }
+            | ChangeKind::Unlink => false,
+        }
     }
 
     /// What was at the place, if it goes.

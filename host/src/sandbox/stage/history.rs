@@ -10,6 +10,8 @@ use cap_std::fs::Dir;
 use super::record::{self, ChangeRecordFile, ChangeState};
 use super::restore::UndoScope;
 use super::staged::StagedStep;
+use crate::own_file;
+use crate::private_dir::PrivateDirError;
 use crate::sandbox::digest::ComponentDigest;
 use crate::sandbox::workspace::Workspace;
 
@@ -68,6 +70,17 @@ pub enum HistoryError {
         /// Why.
         source: io::Error,
     },
+    /// Somebody else can have written what is kept.
+    #[error(
+        "cannot use what was there before changes: {} {reason}\nhint: make it yours (`chown`, \
+            `chmod go-w`), or remove it", directory.display()
+    )]
+    NotOwn {
+        /// The directory.
+        directory: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// Somebody else is changing files.
     #[error("another cofferdam is changing files of this project")]
     Busy,
@@ -121,6 +134,9 @@ impl UndoHistory {
 
     /// All of it, for a project that is gone.
     pub fn delete(&self) -> Result<(), HistoryError> {
+        if !self.check_directories()? {
+            return Ok(());
+        }
         match std::fs::remove_dir_all(&self.directory) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.io_error(error)),
             Ok(()) | Err(_) => Ok(()),
@@ -150,7 +166,7 @@ impl UndoHistory {
         let folders = self
             .record_directories()?
             .into_iter()
-            .filter(|folder| folder.join(record::FILE_NAME).exists());
+            .filter(|folder| folder.join(record::FILE_NAME).symlink_metadata().is_ok());
         Ok(folders
             .filter_map(|folder| {
                 ChangeRecordFile::read(folder.clone()).err().map(|error| (folder, error))
@@ -209,7 +225,7 @@ impl UndoHistory {
 
     /// Takes back what a crash has left half done; tells which changes those were.
     pub fn recover(&self, workspace: &Workspace) -> Result<Vec<String>, HistoryError> {
-        if !self.directory.is_dir() {
+        if !self.check_directories()? {
             return Ok(Vec::new());
         }
         let _lock = self.lock()?;
@@ -271,6 +287,9 @@ impl UndoHistory {
 
     /// The folders of all records, the oldest first.
     fn record_directories(&self) -> Result<Vec<PathBuf>, HistoryError> {
+        if !self.check_directories()? {
+            return Ok(Vec::new());
+        }
         let entries = match std::fs::read_dir(&self.directory) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -279,24 +298,26 @@ impl UndoHistory {
         let is_numbered = |entry: &std::fs::DirEntry| {
             entry.file_name().to_str().is_some_and(|name| name.parse::<u128>().is_ok())
         };
-        let folders = entries.flatten().filter(is_numbered).map(|entry| entry.path());
-        let mut folders: Vec<PathBuf> = folders.filter(|path| path.is_dir()).collect();
+        // A link is one that cannot be read.
+        let is_directory = |entry: &std::fs::DirEntry| {
+            entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink())
+        };
+        let folders = entries.flatten().filter(|entry| is_numbered(entry) && is_directory(entry));
+        let mut folders: Vec<PathBuf> = folders.map(|entry| entry.path()).collect();
         folders.sort_unstable();
         Ok(folders)
     }
 
     fn lock(&self) -> Result<File, HistoryError> {
-        use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-        let open = || {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
-            File::options()
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .open(self.directory.join("lock"))
-        };
-        let lock = open().map_err(|source| self.io_error(source))?;
+        use std::os::unix::fs::DirBuilderExt as _;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)
+            .map_err(|source| self.io_error(source))?;
+        self.check_directories()?;
+        let lock = own_file::open_lock(&self.directory.join("lock"));
+        let lock = lock.map_err(|source| self.io_error(source))?;
         let began = Instant::now();
         loop {
             match lock.try_lock() {
@@ -308,6 +329,21 @@ impl UndoHistory {
                 Err(std::fs::TryLockError::Error(source)) => return Err(self.io_error(source)),
             }
         }
+    }
+
+    /// Checks that nobody else can have put anything there. Returns whether it is there.
+    fn check_directories(&self) -> Result<bool, HistoryError> {
+        for directory in self.directory.parent().into_iter().chain([&*self.directory]) {
+            match own_file::find_dir(directory) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(PrivateDirError::Io(source)) => return Err(self.io_error(source)),
+                Err(PrivateDirError::NotPrivate(reason)) => {
+                    return Err(HistoryError::NotOwn { directory: directory.to_owned(), reason });
+                }
+            }
+        }
+        Ok(true)
     }
 
     fn io_error(&self, source: io::Error) -> HistoryError {

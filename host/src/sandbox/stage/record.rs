@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::file_state::FileState;
 use super::rights::FileRights;
 use super::staged::{StagedStep, TargetState, file_digest};
+use crate::own_file;
 use crate::sandbox::rooted_fs;
 
 pub(super) const FILE_NAME: &str = "record.json";
@@ -155,13 +156,13 @@ impl ChangeRecordFile {
         Ok(record)
     }
 
-    /// Reads one; an error if it is none of this version.
+    /// Reads one; an error if it is none of this version, or if somebody else can have written it.
     pub(super) fn read(folder: PathBuf) -> io::Result<Self> {
-        let path = folder.join(FILE_NAME);
-        if path.metadata()?.len() > MAX_RECORD_SIZE {
-            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+        if !own_file::find_dir_io(&folder)? {
+            return Err(io::ErrorKind::NotFound.into());
         }
-        let written: ChangeManifest = serde_json::from_slice(&std::fs::read(path)?)?;
+        let text = own_file::read(&folder.join(FILE_NAME), MAX_RECORD_SIZE)?;
+        let written: ChangeManifest = serde_json::from_slice(&text)?;
         if written.version != FORMAT_VERSION {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
@@ -212,8 +213,16 @@ impl ChangeRecordFile {
     pub(super) fn check_backup(&self, held: &RecordedState) -> io::Result<()> {
         let RecordedState::File { digest: expected, kept } = held else { return Ok(()) };
         let Some(kept) = kept else { return Err(io::Error::from(io::ErrorKind::NotFound)) };
-        let found = file_digest(&mut File::open(self.directory.join(&kept.name))?)?;
+        let found = file_digest(&mut self.open_backup(kept)?)?;
         if found == *expected { Ok(()) } else { Err(io::Error::from(io::ErrorKind::InvalidData)) }
+    }
+
+    /// Opens the old content of a place, which is a file of the record and this user's own.
+    pub(super) fn open_backup(&self, kept: &BackupCopy) -> io::Result<File> {
+        if kept.name.is_empty() || !kept.name.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        own_file::open(&self.directory.join(&kept.name), u64::MAX)
     }
 
     fn save(&self) -> io::Result<()> {
@@ -227,7 +236,9 @@ impl ChangeRecordFile {
 }
 
 fn create_private(path: &Path) -> io::Result<File> {
-    File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
+    let flags = own_file::safe_flags();
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).mode(0o600).custom_flags(flags).open(path)
 }
 
 impl RecordedState {

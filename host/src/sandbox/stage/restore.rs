@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, MetadataExt as _};
 
 use super::commit::{self, CommitStepFault, CommittedNewFile};
 use super::file_state::FileState;
@@ -74,7 +74,7 @@ impl ChangeRecordFile {
             if matches!(which, UndoScope::All) && step.change.before != RecordedState::Nothing {
                 create_parents(root, &step.change.place);
             }
-            if let Err(fault) = self.restore_step(root, step) {
+            if let Err(fault) = self.restore_step(root, step, which) {
                 back.add_failure(&step.change.place, &fault.to_string());
             }
         }
@@ -100,7 +100,14 @@ impl ChangeRecordFile {
         for (number, place) in self.manifest.places.iter().enumerate().rev() {
             let has_gone =
                 !matches!(which, UndoScope::Applied(reached) if !reached.contains(&number));
-            if has_gone && let Some(rights) = place.before.directory_rights() {
+            if has_gone && let Some(mut rights) = place.before.directory_rights() {
+                if !matches!(which, UndoScope::Applied(_)) {
+                    let Ok(Some(now)) = rooted_fs::find_metadata(root, &place.place) else {
+                        continue;
+                    };
+                    let owner = (now.uid(), now.gid());
+                    rights = rights.limited(workspace_owner(root), Some(owner));
+                }
                 // It is there or it has failed already; what it holds counts for more than who may
                 // look into it.
                 let _ = commit::set_rights(root, &place.place, rights);
@@ -217,7 +224,12 @@ impl ChangeRecordFile {
         steps
     }
 
-    fn restore_step(&self, root: &Dir, step: &RestoreStep<'_>) -> Result<(), CommitStepFault> {
+    fn restore_step(
+        &self,
+        root: &Dir,
+        step: &RestoreStep<'_>,
+        which: UndoScope<'_>,
+    ) -> Result<(), CommitStepFault> {
         let (place, name) = (step.change.place.as_str(), self.temporary_name(step.number));
         let there = if step.change.is_replaced_in_place(&step.current) {
             &step.current
@@ -232,9 +244,16 @@ impl ChangeRecordFile {
             RecordedState::Link { to } => commit::create_link(root, place, to, &name, there),
             RecordedState::File { digest, kept: Some(kept) } => {
                 let data = self.directory().join(&kept.name);
+                drop(self.open_backup(kept)?);
                 // A change leaves them as they are, so that others are somebody else's doing.
-                let rights =
-                    if let FileState::File(stamp) = there { stamp.rights } else { kept.rights };
+                let rights = match (there, which) {
+                    (FileState::File(stamp), _) => stamp.rights,
+                    // This process has just seen them.
+                    (_, UndoScope::Applied(_)) => kept.rights,
+                    (_, UndoScope::Unmodified | UndoScope::All) => {
+                        kept.rights.limited(workspace_owner(root), None)
+                    }
+                };
                 let file = CommittedNewFile { data: &data, digest, rights: Some(rights) };
                 commit::write(root, place, &file, &name, there).map(drop)
             }
@@ -310,6 +329,11 @@ fn create_parents(root: &Dir, place: &str) {
     for (end, _) in place.match_indices('/') {
         let _ = commit::create_directory(root, &place[..end], false);
     }
+}
+
+/// Who owns the directory of the workspace.
+fn workspace_owner(root: &Dir) -> Option<u32> {
+    root.dir_metadata().ok().map(|metadata| metadata.uid())
 }
 
 #[cfg(test)]

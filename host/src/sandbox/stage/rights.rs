@@ -24,6 +24,27 @@ impl FileRights {
         file.set_permissions(Permissions::from_mode(mode))
     }
 
+    /// Those that a record may give back. Nobody gets a file that was not theirs: the owner is this
+    /// user, the one that the file has now (`present`), or the one of the workspace. No bit lets a
+    /// file run as its owner or its group, and root gives that of a directory only to the group
+    /// that it has now.
+    pub(super) fn limited(self, workspace: Option<u32>, present: Option<(u32, u32)>) -> Self {
+        let me = rustix::process::geteuid();
+        let is_known = |user: u32| {
+            user == me.as_raw()
+                || Some(user) == workspace
+                || present.is_some_and(|(now, _)| now == user)
+        };
+        let owner = self
+            .owner
+            .map(|(user, group)| (if is_known(user) { user } else { me.as_raw() }, group));
+        let is_same_group = |(_, now): (u32, u32)| {
+            !me.is_root() || self.owner.is_none_or(|(_, group)| group == now)
+        };
+        let bits = if present.is_some_and(is_same_group) { 0o3777 } else { 0o1777 };
+        Self { mode: self.mode & bits, owner }
+    }
+
     /// Sets the owner as far as this user can; whether the group is the right one now.
     fn apply_owner(self, file: &File) -> io::Result<bool> {
         let Some((user, group)) = self.owner else { return Ok(true) };
@@ -56,6 +77,20 @@ mod tests {
         ] {
             assert_eq!(without_group_rights(mode), there, "{mode:o}");
         }
+    }
+
+    #[test]
+    fn a_record_gives_neither_files_away_nor_other_rights() {
+        let me = rustix::process::geteuid().as_raw();
+        let other = me + 7;
+        let rights = |mode, user| FileRights { mode, owner: Some((user, 5)) };
+        let limited = |workspace, present| rights(0o6755, other).limited(workspace, present);
+        assert_eq!(limited(None, None), rights(0o755, me));
+        assert_eq!(limited(Some(me), None), rights(0o755, me));
+        assert_eq!(limited(Some(other), None), rights(0o755, other));
+        assert_eq!(limited(None, Some((other, 5))), rights(0o2755, other), "a directory");
+        let another_group = if me == 0 { 0o755 } else { 0o2755 };
+        assert_eq!(limited(None, Some((me, 6))), rights(another_group, me));
     }
 
     #[test]

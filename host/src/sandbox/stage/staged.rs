@@ -260,4 +260,28 @@ mod tests {
             1
         );
     }
+
+    #[test]
+    fn a_new_content_that_no_diff_shows_is_at_hand_for_whoever_decides() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("old"), b"\0 moved").expect("it is written");
+        let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));
+        let mut stage = Overlay::default();
+        let long = "x\n".repeat(600_000);
+        let contents = [("nul", &b"Run this.\n\0\n"[..]), ("large", long.as_bytes())];
+        for (place, content) in contents.into_iter().chain([("text", &b"a\n"[..])]) {
+            stage.create(workspace.dir(), place).expect("there is room");
+            let Some(StagedState::File(file)) = stage.get(place) else { panic!("no file") };
+            std::fs::write(&file.data, content).expect("it is written");
+        }
+        stage.rename(workspace.dir(), "old", "new").expect("there is room");
+        let staged = stage.finish(&workspace, &|| false).expect("it is compared");
+        let mut undiffed: Vec<_> = staged
+            .changes()
+            .undiffed()
+            .map(|(path, file)| (path.as_str().to_owned(), std::fs::read(file).expect("there")))
+            .collect();
+        undiffed.reverse();
+        assert_eq!(undiffed, contents.map(|(path, content)| (path.to_owned(), content.to_vec())));
+    }
 }

@@ -14,6 +14,7 @@ use super::options::WalkPlan;
 use super::tree::TreeWalk;
 use super::{WalkProblems, spawn_thread};
 use crate::sandbox::bindings::cofferdam::plugin::workspace::{Batch, FilePiece, WorkspaceError};
+use crate::sandbox::files::{FileRefusal, without_secrets};
 use crate::sandbox::rooted_fs::{self, FileKind};
 
 /// The contract's range for a batch.
@@ -165,8 +166,23 @@ impl<'a> FileRunReader<'a> {
             self.problems.add_denial(&denial);
             return Ok(ReceiverState::Open);
         }
-        let (mut file, metadata) = rooted_fs::open_listed(self.plan.workspace.dir(), path)?;
-        let length = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
+        let root = self.plan.workspace.dir();
+        let (file, metadata) = rooted_fs::open_listed(root, path)?;
+        let (mut file, length) = match without_secrets(root, path, file) {
+            Ok((file, None)) => (file, metadata.len()),
+            Ok((copy, Some(note))) => {
+                self.problems.add_denial(&note);
+                let length = copy.metadata()?.len();
+                (copy, length)
+            }
+            Err(FileRefusal::Denied(_, denial)) => {
+                self.problems.add_denial(&denial);
+                return Ok(ReceiverState::Open);
+            }
+            Err(FileRefusal::Io(error)) => return Err(error),
+            Err(FileRefusal::Code(_)) => return Ok(ReceiverState::Open),
+        };
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
         if self.batch.data.len().saturating_add(length) > self.batch_size
             && !self.batch.pieces.is_empty()
             && matches!(self.send(), ReceiverState::Closed)

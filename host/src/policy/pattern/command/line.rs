@@ -10,6 +10,10 @@ use crate::policy::programs::{self, ProgramSyntax};
 /// Words of a line of plain words at each of which a command is looked for. In a longer line nobody
 /// can tell.
 pub(in crate::policy::pattern) const SEARCHED: usize = 1024;
+/// What parts a command that is one word: `gcc -wrapper git,push`.
+const SEPARATORS: [char; 2] = [',', ':'];
+/// Words of such a command that are looked at.
+const MAX_JOINED: usize = 64;
 /// Parts of words at which a command is looked for as well. With more of them nobody can tell.
 const MOST_PARTS: usize = 4096;
 /// Letters at the end of an option in which the name of a program is looked for. A longer name is a
@@ -41,6 +45,8 @@ pub(super) struct CommandStart<'a> {
     pub(super) called: &'a str,
     /// Options that are given without being written.
     implied: &'static str,
+    /// Words behind it in the same word, each behind a comma or a colon: of `git,push`, `push`.
+    joined: &'a str,
     piece: usize,
     /// The first word behind the program.
     behind: usize,
@@ -112,10 +118,14 @@ impl<'a> CommandLine<'a> {
             .get(start.piece)
             .and_then(|words| words.get(start.behind..))
             .unwrap_or_default();
-        match start.implied {
-            "" => Cow::Borrowed(words),
-            implied => Cow::Owned(implied.split(' ').chain(words.iter().copied()).collect()),
+        let implied = start.implied.split(' ').filter(|word| !word.is_empty());
+        let joined =
+            start.joined.split(SEPARATORS).filter(|word| !word.is_empty()).take(MAX_JOINED);
+        let before: Vec<&str> = implied.chain(joined).collect();
+        if before.is_empty() {
+            return Cow::Borrowed(words);
         }
+        Cow::Owned(before.into_iter().chain(words.iter().copied()).collect())
     }
 
     fn find_starts(&mut self) {
@@ -128,7 +138,8 @@ impl<'a> CommandLine<'a> {
                 .first()
                 .is_some_and(|program| programs::has_whole_word_options(file_name(program)));
             for (at, word) in words.iter().enumerate().take(most) {
-                let start = CommandStart { called: word, implied: "", piece, behind: at + 1 };
+                let start =
+                    CommandStart { called: word, implied: "", joined: "", piece, behind: at + 1 };
                 self.add(start);
                 // A line that is more than plain words might be anything as it is.
                 if !self.is_plain {
@@ -137,7 +148,8 @@ impl<'a> CommandLine<'a> {
                 self.sets_alias |=
                     word.contains('=') && word.to_ascii_lowercase().contains("alias");
                 let behind = &words[at + 1..];
-                self.is_uncertain |= programs::runs_code(file_name(word), behind);
+                self.is_uncertain |= programs::runs_code(file_name(word), behind)
+                    || programs::sets_code_variable(word);
                 if let Some((called, implied)) = programs::does_the_work_of(file_name(word), behind)
                 {
                     self.add(CommandStart { called, implied, ..start });
@@ -145,6 +157,10 @@ impl<'a> CommandLine<'a> {
                 if at > 0 {
                     for part in glued(word, !whole_options) {
                         self.add(CommandStart { called: part, ..start });
+                        parts_left = parts_left.saturating_sub(1);
+                    }
+                    for (called, joined) in joined_commands(word, !whole_options) {
+                        self.add(CommandStart { called, joined, ..start });
                         parts_left = parts_left.saturating_sub(1);
                     }
                 }
@@ -192,4 +208,27 @@ fn glued(word: &str, letters: bool) -> impl Iterator<Item = &str> {
     let longest = if is_short { word.len().saturating_sub(2).min(LONGEST_GLUED) } else { 0 };
     let ends = (1..=longest).filter_map(|length| word.get(word.len() - length..));
     values.chain(ends).filter(|part| !part.is_empty()).take(MOST_PARTS)
+}
+
+/// Programs that begin a list of words within one word, such as `git,push` and `-xgit:push`, each
+/// with the rest of the list.
+fn joined_commands(word: &str, letters: bool) -> impl Iterator<Item = (&str, &str)> {
+    let end = |value| if str::len(value) > LONGEST_NAME { file_name(value) } else { value };
+    let ends = word.char_indices().filter(|(_, c)| SEPARATORS.contains(c)).map(|(at, _)| at);
+    let is_short = letters && word.starts_with('-') && !word.starts_with("--");
+    let mut begin = 0;
+    ends.take(MAX_JOINED).flat_map(move |at| {
+        let (part, rest) = (&word[begin..at], &word[at + 1..]);
+        let is_first = begin == 0;
+        begin = at + 1;
+        let value = part.rsplit('=').next().unwrap_or(part);
+        // The letters of an option, as in `-Sgit,push`.
+        let glued =
+            if is_first && is_short { part.len().saturating_sub(2).min(LONGEST_GLUED) } else { 0 };
+        let glued = (1..=glued).filter_map(move |length| part.get(part.len() - length..));
+        std::iter::once(end(value))
+            .chain(glued)
+            .filter(|part| !part.is_empty() && part.len() <= LONGEST_NAME)
+            .map(move |part| (part, rest))
+    })
 }

@@ -121,3 +121,51 @@ fn a_rule_about_another_subcommand_or_other_letters_is_not_asked() {
         }
     }
 }
+
+#[test]
+fn a_command_in_one_word_with_commas_or_colons_is_found() {
+    none_passes(&[
+        ("curl *", &["gcc -wrapper curl,--version x.c", "gcc -wrapper /usr/bin/curl,x x.c"]),
+        (
+            "git push *",
+            &[
+                "gcc -wrapper git,push x.c",
+                "gcc -wrapper git:push x.c",
+                "gcc -wrapper env,git,push x.c",
+                "x --wrapper=git,push y",
+                "x -Wgit,push y",
+                "x git,-C,y,push",
+            ],
+        ),
+        ("deploy *", &["run deploy,x", "run deploy:x"]),
+        ("rm -rf *", &["x rm,-r,-f,y", "x rm,-rf y"]),
+    ]);
+    let table: &[(&str, &[&str])] = &[
+        ("git push *", &["npm install a,b", "x git,pull", "ls a:b", "cargo test x::push"]),
+        ("curl *", &["gcc -Wl,-rpath,x a.c", "cut -d, -f1 a"]),
+    ];
+    for (pattern, lines) in table {
+        for line in *lines {
+            assert_eq!(on(pattern, line), PatternMatch::No, "`{line}` by `{pattern}`");
+        }
+    }
+}
+
+#[test]
+fn code_in_the_value_of_an_option_might_run_anything() {
+    none_passes(&[(
+        "git push *",
+        &[
+            "perl -Mstrict+exec+q/git/,q/push/",
+            "perl -Mstrict+exec+q/gi/.q/t/,q/pus/.q/h/",
+            "sudo perl -mstrict+exec+q/x/",
+            "env PERL5OPT=-Mstrict+exec+q/x/ perl x.pl",
+            "node --import data:text/javascript,x",
+            "env NODE_OPTIONS=--import=data:x npm test",
+            "deno run data:text/javascript,x",
+            "php -d auto_prepend_file=x y.php",
+            "python3 -m timeit x",
+            "tmux send-keys g i t",
+        ],
+    )]);
+}

@@ -7,14 +7,16 @@ use std::path::Path;
 use super::{cargo, git_config, lines};
 
 /// Longer settings nobody writes by hand; of these the copy is empty.
-const LARGEST: u64 = 1 << 20;
+pub(in crate::sandbox) const LARGEST: u64 = 1 << 20;
 
 /// In what form a file of settings is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::sandbox::confine) enum SettingsFormat {
+pub(in crate::sandbox) enum SettingsFormat {
     Git,
     Cargo,
     Lines,
+    /// Arguments of a program, such as `-Dname=value`.
+    Words,
     /// Only the addresses in it are understood.
     Text,
     /// XML with elements, and with pairs of the attributes `key` and `value`.
@@ -27,8 +29,9 @@ pub(in crate::sandbox::confine) enum SettingsFormat {
 
 /// The names of settings files of package managers, which are searched for in every directory of a
 /// workspace. Those of git and npm are protected paths, and are found as such.
-const IN_WORKSPACE: &[(&str, SettingsFormat)] = &[
+pub(super) const IN_WORKSPACE: &[(&str, SettingsFormat)] = &[
     (".condarc", SettingsFormat::Lines),
+    (".lfsconfig", SettingsFormat::Git),
     (".yarnrc", SettingsFormat::Lines),
     (".yarnrc.yml", SettingsFormat::Lines),
     ("auth.json", SettingsFormat::JsonCredentials),
@@ -62,6 +65,7 @@ impl SettingsFormat {
             "config" | "config.toml" if is_in_cargo_home() => Some(Self::Cargo),
             "env" if is_in_cargo_home() => Some(Self::Lines),
             "config" if is_in(".bundle") => Some(Self::Lines),
+            "jvm.config" | "maven.config" if is_in(".mvn") => Some(Self::Words),
             "config" => Some(Self::Git),
             ".npmrc" | "npmrc" => Some(Self::Lines),
             _ => listed(),
@@ -74,6 +78,7 @@ impl SettingsFormat {
             "config" | "config.toml" => {
                 folder.ends_with(".cargo") || name == "config" && folder.ends_with(".bundle")
             }
+            "jvm.config" | "maven.config" => folder.ends_with(".mvn"),
             _ => IN_WORKSPACE.iter().any(|(listed, _)| name.eq_ignore_ascii_case(listed)),
         }
     }
@@ -95,13 +100,19 @@ impl SettingsFormat {
             return (String::new(), false);
         }
         let Some(text) = read(path) else { return (String::new(), true) };
+        self.clean_text(&text)
+    }
+
+    /// The same for the text of a file.
+    pub(in crate::sandbox) fn clean_text(self, text: &str) -> (String, bool) {
         match self {
             // What is included and not there is no error.
-            Self::Git => git_config::without_secrets(&text, |path| Some(path.to_owned())),
-            Self::Cargo => cargo::without_secrets(&text),
-            Self::Lines => lines::without_secrets(&text),
-            Self::Text => lines::without_url_passwords(&text),
-            Self::Markup => lines::without_secret_elements(&text),
+            Self::Git => git_config::without_secrets(text, |path| Some(path.to_owned())),
+            Self::Cargo => cargo::without_secrets(text),
+            Self::Lines => lines::without_secrets(text),
+            Self::Words => lines::without_secret_words(text),
+            Self::Text => lines::without_url_passwords(text),
+            Self::Markup => lines::without_secret_elements(text),
             Self::Credentials => (String::new(), !text.trim().is_empty()),
             Self::JsonCredentials => ("{}\n".to_owned(), !matches!(text.trim(), "" | "{}")),
         }
@@ -113,9 +124,12 @@ impl SettingsFormat {
         match self {
             Self::Git => git_config::included(&text),
             Self::Cargo => cargo::included(&text),
-            Self::Lines | Self::Text | Self::Markup | Self::Credentials | Self::JsonCredentials => {
-                Vec::new()
-            }
+            Self::Lines
+            | Self::Words
+            | Self::Text
+            | Self::Markup
+            | Self::Credentials
+            | Self::JsonCredentials => Vec::new(),
         }
     }
 }

@@ -53,6 +53,12 @@ const IN_ONE_FOLDER: &[(&str, &str, SettingsFormat)] = &[
     (".local/share/fnm", "node-versions/*/installation/etc/npmrc", SettingsFormat::Lines),
     (".local/share/mise/installs", "node/*/etc/npmrc", SettingsFormat::Lines),
     (".local/share/uv/python", "*/pip.conf", SettingsFormat::Lines),
+    (".local/share/mise/installs", "python/*/pip.conf", SettingsFormat::Lines),
+    (".opam", "config", SettingsFormat::Text),
+    (".rbenv", "versions/*/etc/gemrc", SettingsFormat::Lines),
+    (".rvm", "rubies/*/etc/gemrc", SettingsFormat::Lines),
+    (".sdkman", "candidates/gradle/*/gradle.properties", SettingsFormat::Lines),
+    (".sdkman", "candidates/gradle/*/init.d/*", SettingsFormat::Lines),
     (".sdkman", "candidates/maven/*/conf/settings.xml", SettingsFormat::Markup),
     ("/opt", "*/conf/settings.xml", SettingsFormat::Markup),
     ("/opt", "*/etc/gitconfig", SettingsFormat::Git),
@@ -149,4 +155,28 @@ fn find(folder: &Path, pattern: &str) -> Vec<PathBuf> {
     }
     found.retain(|path| path.is_file());
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_toolchains_are_found() {
+        let home = tempfile::tempdir().expect("a directory");
+        for (place, path) in [
+            (".sdkman", "candidates/gradle/8/init.d/a.gradle"),
+            (".sdkman", "candidates/gradle/8/gradle.properties"),
+            (".local/share/mise/installs", "python/3.12/pip.conf"),
+            (".rbenv", "versions/3.3/etc/gemrc"),
+            (".opam", "config"),
+        ] {
+            let place = home.path().join(place);
+            let path = place.join(path);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("it is made");
+            fs::write(&path, "x").expect("it is written");
+            let found = settings_in(&place);
+            assert!(found.iter().any(|(known, _)| *known == path), "{}", path.display());
+        }
+    }
 }

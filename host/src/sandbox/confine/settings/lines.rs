@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use super::secrets::{is_secret_name, is_secret_value, without_passwords, without_proxy_user};
+use super::secrets::{
+    has_known_token, is_secret_name, is_secret_value, without_passwords, without_proxy_user,
+};
 
 /// The settings without secrets, and whether that is less than there was.
 pub(super) fn without_secrets(text: &str) -> (String, bool) {
@@ -17,6 +19,37 @@ pub(super) fn without_secrets(text: &str) -> (String, bool) {
 pub(super) fn without_url_passwords(text: &str) -> (String, bool) {
     let clean = without_passwords(text);
     let has_changed = clean != text;
+    (clean, has_changed)
+}
+
+/// The same for arguments of a program, separated by blanks. An option whose name says that it
+/// takes a secret is removed with the word behind it.
+pub(super) fn without_secret_words(text: &str) -> (String, bool) {
+    let mut has_changed = false;
+    let mut is_value = false;
+    let mut clean = String::with_capacity(text.len());
+    for word in text.split_inclusive(char::is_whitespace) {
+        let plain = word.trim();
+        if plain.is_empty() {
+            clean.push_str(word);
+            continue;
+        }
+        let option = unquoted(plain);
+        let is_option = option.starts_with('-');
+        let is_secret_word = match option.split_once('=') {
+            Some((name, value)) => is_secret_pair(name, value),
+            None => is_value && !is_option || has_known_token(option),
+        };
+        is_value = is_option && !option.contains('=') && is_secret_name(option);
+        if is_secret_word {
+            has_changed = true;
+            clean.push_str(&word[word.trim_end().len()..]);
+            continue;
+        }
+        let without = without_passwords(word);
+        has_changed |= without != word;
+        clean.push_str(&without);
+    }
     (clean, has_changed)
 }
 
@@ -191,6 +224,22 @@ mod tests {
             ("# key of a thing\nimage: node:18\n", "# key of a thing\nimage: node:18\n"),
         ] {
             assert_eq!(without_secrets(text), (clean.to_owned(), clean != text), "{text}");
+        }
+    }
+
+    #[test]
+    fn arguments_lose_their_secrets() {
+        for (text, clean) in [
+            ("-Xmx2g -Dhttp.proxyPassword=SECRET -Da=b\n", "-Xmx2g  -Da=b\n"),
+            ("-s\nsettings.xml\n--token\nSECRET\n-T4\n", "-s\nsettings.xml\n--token\n\n-T4\n"),
+            ("-Durl=https://u:SECRET@h/x\n", "-Durl=https://h/x\n"),
+            (
+                "-Xmx2g\n-Dpassword=${env.PW}\n-Djava.io.tmpdir=/tmp\n",
+                "-Xmx2g\n-Dpassword=${env.PW}\n-Djava.io.tmpdir=/tmp\n",
+            ),
+        ] {
+            let expected = (clean.to_owned(), clean != text);
+            assert_eq!(without_secret_words(text), expected, "{text}");
         }
     }
 

@@ -12,6 +12,7 @@ mod found;
 mod git_config;
 mod lines;
 mod secrets;
+mod workspace_file;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,8 +22,8 @@ use super::snapshot::EntryKind;
 use super::worktree;
 use crate::policy::{PathProtection, SandboxLevel};
 use close::close;
-pub(super) use format::SettingsFormat;
 use format::read;
+pub(in crate::sandbox) use format::{LARGEST as MAX_SETTINGS_SIZE, SettingsFormat};
 use found::{add_included, settings_in};
 
 /// The settings of a workspace that are looked for before a command.

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::hash::{BuildHasher as _, RandomState};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The names and folders that were there before a command, by their hashes and the numbers of their
 /// inodes.
@@ -14,6 +14,8 @@ pub(in crate::sandbox::confine) struct EntryInventory {
     names: HashSet<u64>,
     /// Each with the hash of its name.
     directories: HashMap<u64, u64>,
+    /// Symbolic links with their targets.
+    links: HashSet<u64>,
     hasher: RandomState,
     is_unknown: bool,
 }
@@ -27,6 +29,16 @@ impl EntryInventory {
     /// Adds a name that is in the folder with this inode.
     pub(super) fn add_name(&mut self, folder: u64, name: &OsStr) {
         self.names.insert(self.hasher.hash_one((folder, name)));
+    }
+
+    /// Adds a symbolic link that is in the folder with this inode.
+    pub(super) fn add_link(&mut self, folder: u64, name: &OsStr, target: &Path) {
+        self.links.insert(self.hasher.hash_one((folder, name, target)));
+    }
+
+    /// Whether there was this link, with this target, in the folder with this inode.
+    pub(super) fn contains_link(&self, folder: u64, name: &OsStr, target: &Path) -> bool {
+        self.is_unknown || self.links.contains(&self.hasher.hash_one((folder, name, target)))
     }
 
     /// Adds a folder, which has this name in the folder with the inode `outer`.

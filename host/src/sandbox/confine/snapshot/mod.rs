@@ -2,6 +2,7 @@
 //! being changed, since it has no means to, or since the name was not there to be guarded, is put
 //! back as it was.
 
+mod access;
 mod growth;
 mod kind;
 mod saved;
@@ -16,6 +17,8 @@ use std::time::{Instant, SystemTime};
 
 use crate::policy::{PathProtection, ProtectedPaths, WorkspacePath};
 use crate::sandbox::git::GitNamedPaths;
+use access::ClosedDirectories;
+pub(super) use access::OpenedDirectories;
 pub(super) use growth::{CrowdedDirectory, EntryInventory, WorkspaceGrowth};
 pub(in crate::sandbox) use kind::EntryKind;
 pub(super) use saved::{SavedPath, SavedSnapshot};
@@ -48,6 +51,8 @@ pub(super) struct ProtectedSnapshot {
     pub(super) package_settings: Vec<PathBuf>,
     /// This program keeps files of its own in the workspace.
     pub(super) contains_program_files: bool,
+    /// Directories that were closed to their owner before a command.
+    closed: ClosedDirectories,
     /// When it was begun.
     started_at: Option<SystemTime>,
     /// What this user could not list was made so that it could, and had these permissions.
@@ -63,6 +68,12 @@ pub(super) struct ProtectedSnapshot {
     /// What lies above the paths that settings name, and is no link: what is named need not be
     /// there yet.
     target_parents: BTreeSet<PathBuf>,
+    /// New links that stay not, each with what it is.
+    pub(super) rejected_links: BTreeMap<PathBuf, &'static str>,
+    /// Where commands write outside of the workspace, without links.
+    pub(super) written_outside: Vec<PathBuf>,
+    /// Where this program keeps its own files, without links.
+    pub(super) program_places: Vec<PathBuf>,
     /// What settings of git name, before a command.
     git: GitNamedPaths,
     /// The inodes of directories that are repositories or worktrees.
@@ -142,9 +153,25 @@ impl ProtectedSnapshot {
     pub(super) fn capture_before(
         root: &Path,
         protected: &ProtectedPaths,
+        git: GitNamedPaths,
+        keeping: bool,
+        goes_on: KeepWalking<'_>,
+    ) -> Result<(Self, ProtectedPaths), String> {
+        let opened = OpenedDirectories::open_before(root, goes_on)?;
+        let captured = Self::capture_opened(root, protected, git, keeping, goes_on, &opened);
+        opened.close(root, &Self::default());
+        let (mut snapshot, protected) = captured?;
+        snapshot.closed = opened.into_closed();
+        Ok((snapshot, protected))
+    }
+
+    fn capture_opened(
+        root: &Path,
+        protected: &ProtectedPaths,
         mut git: GitNamedPaths,
         keeping: bool,
         goes_on: KeepWalking<'_>,
+        opened: &OpenedDirectories,
     ) -> Result<(Self, ProtectedPaths), String> {
         let mut protected = protected.clone();
         let mut above_named = BTreeSet::new();
@@ -165,6 +192,7 @@ impl ProtectedSnapshot {
             git.begin_look();
             let mut snapshot = ProtectionWalk::new(root, &protected, keeping, None, goes_on)
                 .with_settings(git)
+                .with_opened(opened)
                 .run(None)?;
             git = std::mem::take(&mut snapshot.git);
             snapshot.restore_modes(root, &Self::default());
@@ -199,9 +227,12 @@ impl ProtectedSnapshot {
         protected: &ProtectedPaths,
         keeping: bool,
         before: &Self,
+        opened: &OpenedDirectories,
         until: Instant,
     ) -> Result<Self, String> {
-        ProtectionWalk::new(root, protected, keeping, Some(before), &mut || true).run_known(until)
+        ProtectionWalk::new(root, protected, keeping, Some(before), &mut || true)
+            .with_opened(opened)
+            .run_known(until)
     }
 
     /// Looks through it after the command. Folders stay as open as they had to be made, until
@@ -211,9 +242,12 @@ impl ProtectedSnapshot {
         protected: &ProtectedPaths,
         keeping: bool,
         before: &Self,
+        opened: &OpenedDirectories,
         until: Instant,
     ) -> Result<Self, String> {
-        ProtectionWalk::new(root, protected, keeping, Some(before), &mut || true).run(Some(until))
+        ProtectionWalk::new(root, protected, keeping, Some(before), &mut || true)
+            .with_opened(opened)
+            .run(Some(until))
     }
 
     /// Gives folders the permissions that they had, but for those that are known from before and
@@ -370,5 +404,7 @@ impl FileIdentity {
     }
 }
 
+#[cfg(test)]
+mod access_tests;
 #[cfg(test)]
 mod tests;

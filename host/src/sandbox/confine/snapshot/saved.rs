@@ -25,6 +25,9 @@ pub(in crate::sandbox::confine) struct SavedSnapshot {
     above_named: Vec<SavedPath>,
     repositories: Vec<u64>,
     begun: Option<Duration>,
+    /// Of each directory that was closed to its owner the inode, its birth, and the permissions.
+    #[serde(default)]
+    closed_directories: Vec<(u64, Option<Duration>, u32)>,
 }
 
 /// A path that need not be UTF-8.
@@ -79,6 +82,13 @@ impl SavedSnapshot {
             above_named: paths(&mut snapshot.target_parents.iter()),
             repositories: snapshot.repositories.iter().copied().collect(),
             begun: snapshot.started_at.and_then(since_epoch),
+            closed_directories: snapshot
+                .closed
+                .iter()
+                .map(|(identity, mode)| {
+                    (identity.inode, identity.created.and_then(since_epoch), mode)
+                })
+                .collect(),
         }
     }
 
@@ -95,6 +105,10 @@ impl SavedSnapshot {
             entries: BTreeMap::new(),
             ..ProtectedSnapshot::default()
         };
+        for (inode, born, mode) in &self.closed_directories {
+            let created = born.map(|born| UNIX_EPOCH + born);
+            snapshot.closed.insert(FileIdentity { inode: *inode, created }, *mode);
+        }
         for saved in &self.entries {
             let (path, entry) = saved.restore()?;
             snapshot.insert(path, entry);
@@ -148,6 +162,8 @@ impl SavedEntry {
             SavedContent::Link(target) => KeptContent::Link(target.path()?),
             SavedContent::Nothing => KeptContent::NotKept,
         };
+        // A record gives no file the rights of its owner or its group.
+        let mode = mode & if kind.is_dir() { 0o3777 } else { 0o777 };
         let identity = FileIdentity { inode, created: self.born.map(|born| UNIX_EPOCH + born) };
         Some((
             self.path.path()?,

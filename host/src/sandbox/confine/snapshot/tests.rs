@@ -57,6 +57,7 @@ impl TestPlace {
             protected,
             true,
             before,
+            &OpenedDirectories::default(),
             Instant::now() + Duration::from_secs(60),
         )
         .expect("it can be looked at")

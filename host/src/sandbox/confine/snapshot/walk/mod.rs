@@ -1,6 +1,7 @@
 //! Going through a workspace, from the outside in.
 
 mod named;
+mod new_links;
 mod record;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -17,9 +18,10 @@ use record::is_canonical;
 
 use super::super::settings::SettingsFormat;
 use super::growth::{CrowdedDirectory, MAX_NEW_NAMES};
-use super::{FileIdentity, KeepWalking, ProtectedSnapshot};
+use super::{FileIdentity, KeepWalking, OpenedDirectories, ProtectedSnapshot};
 use crate::policy::{PathProtection, ProtectedPathNames, ProtectedPaths};
 use crate::sandbox::git::{self, GitNamedPaths};
+use crate::sandbox::links::LinkFollower;
 
 /// Entries of a workspace.
 pub(in crate::sandbox::confine) const MAX_ENTRIES: usize =
@@ -90,7 +92,14 @@ pub(super) struct ProtectionWalk<'a> {
     pending_new: VecDeque<WalkDirectory>,
     /// What was found to be led to.
     led_to: BTreeSet<(PathBuf, PathProtection)>,
+    /// Directories that were opened for this look.
+    opened: Option<&'a OpenedDirectories>,
     snapshot: ProtectedSnapshot,
+    /// Where links lead.
+    follower: LinkFollower,
+    /// Directories of packages that links make projects of, and entries of these.
+    linked: BTreeSet<PathBuf>,
+    linked_entries: usize,
 }
 
 impl<'a> ProtectionWalk<'a> {
@@ -128,10 +137,14 @@ impl<'a> ProtectionWalk<'a> {
             pending: known.collect(),
             pending_new: VecDeque::new(),
             led_to: BTreeSet::new(),
+            opened: None,
             snapshot: ProtectedSnapshot {
                 started_at: Some(SystemTime::now()),
                 ..ProtectedSnapshot::default()
             },
+            follower: LinkFollower::default(),
+            linked: BTreeSet::new(),
+            linked_entries: 0,
         }
     }
 
@@ -139,6 +152,11 @@ impl<'a> ProtectionWalk<'a> {
     pub(super) fn with_settings(mut self, git: GitNamedPaths) -> Self {
         self.snapshot.git = git;
         self
+    }
+
+    /// With directories that are open for this look, and have other permissions after it.
+    pub(super) fn with_opened(self, opened: &'a OpenedDirectories) -> Self {
+        Self { opened: Some(opened), ..self }
     }
 
     /// Looks through the workspace, after a command until then.
@@ -462,6 +480,9 @@ impl<'a> ProtectionWalk<'a> {
         let own = folder.is_program_directory || rule.is_some_and(|(_, own)| own);
         let how = itself.max(folder.inherited);
         self.snapshot.contains_program_files |= own;
+        if kind.is_symlink() {
+            self.check_link(folder, &path, file_name);
+        }
         if let Some(how) = how {
             let inherited = folder.inherited == Some(how);
             let runs = how == PathProtection::Hidden

@@ -76,8 +76,9 @@ impl ProtectionWalk<'_> {
             return;
         }
         if let Ok(metadata) = fs::symlink_metadata(self.root.join(&folder.path)) {
-            let found =
+            let mut found =
                 FoundEntry::read(&self.root.join(&folder.path), &metadata, self.keep_content, None);
+            found.mode = self.mode_without_look(&folder.path).unwrap_or(found.mode);
             self.snapshot.insert(
                 folder.path.clone(),
                 found.into_entry(PathProtection::Pinned, false, false, false),
@@ -114,13 +115,15 @@ impl ProtectionWalk<'_> {
             }
         }
         let mut found = FoundEntry::read(&whole, &metadata, keeping, had);
-        if let Some((_, mode)) =
-            self.snapshot.original_modes.iter().find(|(opened, _)| opened == path)
-        {
-            found.mode = *mode;
-        }
+        found.mode = self.mode_without_look(path).unwrap_or(found.mode);
         self.snapshot.insert(path.to_owned(), found.into_entry(how, inherited, runs, own));
         Ok(())
+    }
+
+    /// The permissions of a directory that is open for this look only.
+    fn mode_without_look(&self, path: &Path) -> Option<u32> {
+        let opened = || self.snapshot.original_modes.iter().find(|(opened, _)| opened == path);
+        self.opened.and_then(|all| all.final_mode(path)).or_else(|| opened().map(|(_, mode)| *mode))
     }
 
     /// What a protected link leads to is protected like it, whether it is there yet or not.
@@ -266,13 +269,14 @@ impl ProtectionWalk<'_> {
             }
             let whole = self.root.join(path);
             if let Ok(metadata) = fs::symlink_metadata(&whole) {
-                let found = FoundEntry::read(
+                let mut found = FoundEntry::read(
                     &whole,
                     &metadata,
                     (self.keep_content || matches!(had.content, KeptContent::File(_)))
                         && !had.is_program_file,
                     Some(Some(had)),
                 );
+                found.mode = self.mode_without_look(path).unwrap_or(found.mode);
                 self.snapshot.insert(
                     path.clone(),
                     found.into_entry(
