@@ -39,14 +39,14 @@ impl fmt::Display for Mismatch {
             Self::Altered(plugin) => {
                 write!(
                     f,
-                    "{plugin}: host/embedded/{plugin}.wasm is not what was built; run `cargo \
+                    "{plugin}: host/core/embedded/{plugin}.wasm is not what was built; run `cargo \
                         plugins build {plugin}`"
                 )
             }
             Self::Gone(plugin) => write!(
                 f,
                 "{plugin}: recorded, and plugins/{plugin} is gone; run `cargo plugins build` and \
-                    delete host/embedded/{plugin}.wasm"
+                    delete host/core/embedded/{plugin}.wasm"
             ),
             Self::Unreadable(what) => f.write_str(what),
         }
@@ -103,7 +103,7 @@ mod tests {
         ("sdk/rust/Cargo.toml", "[dependencies]\nused = '1'"),
         ("plugins/p/Cargo.toml", "package.name = 'plugin-p'\nlib.crate-type = ['cdylib']"),
         ("plugins/p/src/lib.rs", "//! P."),
-        ("host/embedded/p.wasm", "component"),
+        ("host/core/embedded/p.wasm", "component"),
     ];
 
     /// A workspace with one plugin, built.
@@ -168,9 +168,12 @@ mod tests {
 
     #[test]
     fn a_component_that_was_not_built_from_here_is_found() -> Result {
-        assert_eq!(after("host/embedded/p.wasm", "another")?, [Mismatch::Altered("p".to_owned())]);
         assert_eq!(
-            after("host/embedded/record.json", r#"{"plugins":{}}"#)?,
+            after("host/core/embedded/p.wasm", "another")?,
+            [Mismatch::Altered("p".to_owned())]
+        );
+        assert_eq!(
+            after("host/core/embedded/record.json", r#"{"plugins":{}}"#)?,
             [Mismatch::NotBuilt("p".to_owned())]
         );
         assert_eq!(

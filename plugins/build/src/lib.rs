@@ -1,7 +1,7 @@
 //! Builds the plugins of this workspace into the components that the host embeds, and knows whether
 //! they are up to date.
 //!
-//! The host embeds the components of `host/embedded`, so that building it needs no WebAssembly
+//! The host embeds the components of `host/core/embedded`, so that building it needs no WebAssembly
 //! toolchain. Beside them lies a record of what each was built from. [`check`] compares the sources
 //! with the record and the record with the components.
 

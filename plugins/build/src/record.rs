@@ -1,4 +1,4 @@
-//! What the embedded components were built from: `host/embedded/record.json`.
+//! What the embedded components were built from: `host/core/embedded/record.json`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -52,7 +52,7 @@ impl Record {
 
 /// Where the host embeds components from.
 pub(crate) fn directory(root: &Path) -> PathBuf {
-    root.join("host/embedded")
+    root.join("host/core/embedded")
 }
 
 /// The component of a plugin.

@@ -51,7 +51,10 @@ mod tests {
     fn a_pattern_that_says_nothing_is_refused() {
         for pattern in ["", " ", "!", "./", "! "] {
             assert!(
-                matches!(glob(pattern), Err(ToolError::InvalidInput(problem)) if problem.pointer == "/pattern"),
+                matches!(
+                    glob(pattern),
+                    Err(ToolError::InvalidInput(problem)) if problem.pointer == "/pattern"
+                ),
                 "{pattern}"
             );
         }

@@ -85,8 +85,9 @@ mod tests {
 
     #[test]
     fn r126_an_empty_plan_is_not_shown() {
-        assert!(
-            matches!(Host::new().call::<PresentPlan>(r#"{"plan":" \n"}"#), Err(ToolError::InvalidInput(problem)) if problem.pointer == "/plan")
-        );
+        assert!(matches!(
+            Host::new().call::<PresentPlan>(r#"{"plan":" \n"}"#),
+            Err(ToolError::InvalidInput(problem)) if problem.pointer == "/plan"
+        ));
     }
 }

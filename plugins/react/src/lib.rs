@@ -110,7 +110,10 @@ mod tests {
     fn r126b_an_entry_says_something() {
         for input in [r#"{"action":"think"}"#, r#"{"action":"observe","text":" "}"#] {
             assert!(
-                matches!(Host::new().call::<React>(input), Err(ToolError::InvalidInput(problem)) if problem.pointer == "/text"),
+                matches!(
+                    Host::new().call::<React>(input),
+                    Err(ToolError::InvalidInput(problem)) if problem.pointer == "/text"
+                ),
                 "{input}"
             );
         }

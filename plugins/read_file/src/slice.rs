@@ -204,13 +204,15 @@ mod tests {
     #[test]
     fn r116_binary_is_an_error() {
         for bytes in [&b"\x7fELF\0\0"[..], &[&b"x".repeat(8191)[..], b"\0"].concat()] {
-            assert!(
-                matches!(read(bytes, "f", 1, 1), Err(ToolError::Failed(why)) if why.contains("binary"))
-            );
+            assert!(matches!(
+                read(bytes, "f", 1, 1),
+                Err(ToolError::Failed(why)) if why.contains("binary")
+            ));
         }
-        assert!(
-            matches!(read(&b"\xFF\xFEa\0"[..], "f", 1, 1), Err(ToolError::Failed(why)) if why.contains("UTF-16"))
-        );
+        assert!(matches!(
+            read(&b"\xFF\xFEa\0"[..], "f", 1, 1),
+            Err(ToolError::Failed(why)) if why.contains("UTF-16")
+        ));
     }
 
     #[test]

@@ -69,9 +69,15 @@ mod tests {
     fn r125_the_whole_list_is_replaced_and_kept() {
         let mut host = Host::new();
         assert_eq!(text(host.call::<Todo>("{}")), "The list is empty.");
-        let first = r#"{"items":[{"text":"Read","status":"in_progress"},{"text":"Mend","status":"pending"}]}"#;
+        let first = concat!(
+            r#"{"items":[{"text":"Read","status":"in_progress"},"#,
+            r#"{"text":"Mend","status":"pending"}]}"#,
+        );
         assert_eq!(text(host.call::<Todo>(first)), "0 of 2 done:\n[>] Read\n[ ] Mend\n");
-        let second = r#"{"items":[{"text":"Read","status":"completed"},{"text":"Test","status":"in_progress"}]}"#;
+        let second = concat!(
+            r#"{"items":[{"text":"Read","status":"completed"},"#,
+            r#"{"text":"Test","status":"in_progress"}]}"#,
+        );
         let expected =
             "1 of 2 done:\n[x] Read\n[>] Test\nNo longer in the list, and not completed: Mend.\n";
         assert_eq!(text(host.call::<Todo>(second)), expected);
@@ -89,10 +95,14 @@ mod tests {
     fn r125_a_list_that_is_refused_changes_nothing() {
         let mut host = Host::new();
         text(host.call::<Todo>(r#"{"items":[{"text":"Read","status":"pending"}]}"#));
-        let two = r#"{"items":[{"text":"a","status":"in_progress"},{"text":"b","status":"in_progress"}]}"#;
-        assert!(
-            matches!(host.call::<Todo>(two), Err(ToolError::InvalidInput(problem)) if problem.pointer == "/items/1/status")
+        let two = concat!(
+            r#"{"items":[{"text":"a","status":"in_progress"},"#,
+            r#"{"text":"b","status":"in_progress"}]}"#,
         );
+        assert!(matches!(
+            host.call::<Todo>(two),
+            Err(ToolError::InvalidInput(problem)) if problem.pointer == "/items/1/status"
+        ));
         assert_eq!(text(host.call::<Todo>("{}")), "0 of 1 done:\n[ ] Read\n");
     }
 }

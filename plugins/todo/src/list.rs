@@ -132,7 +132,10 @@ mod tests {
         ];
         for (items, pointer) in table {
             assert!(
-                matches!(check(&items), Err(ToolError::InvalidInput(problem)) if problem.pointer == pointer),
+                matches!(
+                    check(&items),
+                    Err(ToolError::InvalidInput(problem)) if problem.pointer == pointer
+                ),
                 "{pointer}"
             );
         }

@@ -48,7 +48,13 @@ fn scaled<'t>(pairs: &[(&'t str, &'t str)]) -> Option<Shift<'t>> {
     let mut indented = pairs.iter().filter(|(old, line)| !(old.is_empty() && line.is_empty()));
     let (old, line) = indented.next()?;
     let (from, to) = (runs(old)?, runs(line)?);
-    let fits = |(old, line): &(&str, &str)| matches!((runs(old), runs(line)), (Some(f), Some(t)) if f.0 == from.0 && t.0 == to.0 && f.1 * to.1 == t.1 * from.1);
+    let fits = |(old, line): &(&str, &str)| {
+        matches!(
+            (runs(old), runs(line)),
+            (Some(f), Some(t))
+                if f.0 == from.0 && t.0 == to.0 && f.1 * to.1 == t.1 * from.1
+        )
+    };
     indented.all(fits).then_some(Shift::Scaled { from, to })
 }
 

@@ -140,10 +140,10 @@ fn r122_no_more_than_five_megabytes_are_read() {
 
 #[test]
 fn errors_say_what_happened_and_what_the_server_said() {
-    assert!(
-        problem("missing")
-            .contains(r#"NotFound("https://example.com/missing: status 404: there is no such page. It said:\nNo such page.")"#)
-    );
+    assert!(problem("missing").contains(concat!(
+        r#"NotFound("https://example.com/missing: status 404: "#,
+        r#"there is no such page. It said:\nNo such page.")"#,
+    )));
     assert!(problem("login").contains("this tool cannot log in. It said:\\nmembers only"));
     assert!(
         problem("silent").contains(

@@ -28,8 +28,11 @@ impl Tool for CountLines {
 
     fn call(input: Input) -> Result<Output, ToolError> {
         let bytes = std::fs::read(&input.path).map_err(ToolError::io("read", &input.path))?;
-        let text = String::from_utf8(bytes).map_err(|_| ToolError::Failed(format!("{} is not text", input.path)))?;
-        Ok(Output::text(text.lines().filter(|line| line.contains(&input.containing)).count().to_string()))
+        let text = String::from_utf8(bytes)
+            .map_err(|_| ToolError::Failed(format!("{} is not text", input.path)))?;
+        Ok(Output::text(
+            text.lines().filter(|line| line.contains(&input.containing)).count().to_string(),
+        ))
     }
 }
 

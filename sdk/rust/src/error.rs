@@ -32,7 +32,9 @@ impl ToolError {
     /// ```
     /// use cofferdam_sdk::ToolError;
     ///
-    /// let error = std::fs::read("no/such/file").map_err(ToolError::io("read", "no/such/file")).unwrap_err();
+    /// let error = std::fs::read("no/such/file")
+    ///     .map_err(ToolError::io("read", "no/such/file"))
+    ///     .unwrap_err();
     /// assert_eq!(error, ToolError::not_found("cannot read `no/such/file`: it does not exist"));
     /// ```
     pub fn io(action: &str, path: impl Display) -> impl FnOnce(io::Error) -> Self {

@@ -12,7 +12,9 @@
 //! use cofferdam_sdk::ToolError;
 //!
 //! fn latest_version() -> Result<String, ToolError> {
-//!     let mut response = http::send(&Request::get("https://example.com/version.txt").header("accept", "text/plain"))?;
+//!     let request =
+//!         Request::get("https://example.com/version.txt").header("accept", "text/plain");
+//!     let mut response = http::send(&request)?;
 //!     let (bytes, _) = response.read_up_to(1 << 10)?;
 //!     Ok(String::from_utf8_lossy(&bytes).into_owned())
 //! }

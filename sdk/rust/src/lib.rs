@@ -20,7 +20,8 @@
 //!
 //! impl Tool for CountWords {
 //!     const NAME: &'static str = "count_words";
-//!     const DESCRIPTION: &'static str = "Counts the words of a text file. Use it in place of reading the file.";
+//!     const DESCRIPTION: &'static str =
+//!         "Counts the words of a text file. Use it in place of reading the file.";
 //!     type Input = Input;
 //!
 //!     fn capabilities() -> Vec<Capability> {
@@ -28,7 +29,8 @@
 //!     }
 //!
 //!     fn call(input: Input) -> Result<Output, ToolError> {
-//!         let text = std::fs::read_to_string(&input.path).map_err(ToolError::io("read", &input.path))?;
+//!         let text = std::fs::read_to_string(&input.path)
+//!             .map_err(ToolError::io("read", &input.path))?;
 //!         Ok(Output::text(words(&text).to_string()))
 //!     }
 //! }
@@ -55,7 +57,8 @@
 //! #     type Input = Input;
 //! #     fn capabilities() -> Vec<Capability> { vec![Capability::ReadFiles] }
 //! #     fn call(input: Input) -> Result<Output, ToolError> {
-//! #         let text = std::fs::read_to_string(&input.path).map_err(ToolError::io("read", &input.path))?;
+//! #         let text = std::fs::read_to_string(&input.path)
+//! #             .map_err(ToolError::io("read", &input.path))?;
 //! #         Ok(Output::text(text.split_whitespace().count().to_string()))
 //! #     }
 //! # }

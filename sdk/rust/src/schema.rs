@@ -76,9 +76,11 @@ mod tests {
             concat!(
                 r#"{"type":"object","additionalProperties":false,"properties":{"#,
                 r#""path":{"type":"string","format":"workspace-path","description":"Where."},"#,
-                r#""other":{"type":["string","null"],"format":"workspace-path","description":"Elsewhere."},"#,
+                r#""other":{"type":["string","null"],"format":"workspace-path","#,
+                r#""description":"Elsewhere."},"#,
                 r#""flag":{"type":"boolean"},"#,
-                r#""title":{"type":"integer","default":0,"minimum":1,"maximum":9}},"required":["path"]}"#,
+                r#""title":{"type":"integer","default":0,"minimum":1,"maximum":9}},"#,
+                r#""required":["path"]}"#,
             )
         );
     }

@@ -7,7 +7,8 @@
 //! use cofferdam_sdk::workspace::{Walk, WalkOptions};
 //!
 //! # fn main() -> Result<(), ToolError> {
-//! let mut walk = Walk::open(&WalkOptions { globs: vec!["*.rs".into()], ..WalkOptions::default() })?;
+//! let options = WalkOptions { globs: vec!["*.rs".into()], ..WalkOptions::default() };
+//! let mut walk = Walk::open(&options)?;
 //! for entry in walk.entries() {
 //!     let _path = entry?.path;
 //! }

@@ -9,7 +9,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cofferdam::cli::run()
+    cofferdam_cli::run()
 }
 
 #[cfg(target_os = "linux")]

@@ -5,7 +5,8 @@ const IMPORTS: [(&str, &str); 2] = [
     (
         "cofferdam:plugin/types@0.1.0",
         r#"(import "cofferdam:plugin/types@0.1.0" (instance $types
-             (type $d (record (field "code" string) (field "reason" string) (field "remedy" (option string))))
+             (type $d (record (field "code" string) (field "reason" string)
+               (field "remedy" (option string))))
              (export "denial" (type (eq $d)))))
            (alias export $types "denial" (type $denial))"#,
     ),
@@ -14,15 +15,19 @@ const IMPORTS: [(&str, &str); 2] = [
         r#"(import "cofferdam:plugin/commands@0.1.0" (instance
              (alias outer 1 $denial (type $d))
              (export "denial" (type $denial-here (eq $d)))
-             (type $command' (record (field "line" string) (field "directory" string) (field "timeout" u32)))
+             (type $command' (record (field "line" string) (field "directory" string)
+               (field "timeout" u32)))
              (export "command" (type $command (eq $command')))
              (type $ending' (variant (case "exited" s32) (case "killed" s32) (case "timed-out")))
              (export "ending" (type $ending (eq $ending')))
-             (type $finished' (record (field "ending" $ending) (field "stdout" string) (field "stderr" string) (field "duration" f64)))
+             (type $finished' (record (field "ending" $ending) (field "stdout" string)
+               (field "stderr" string) (field "duration" f64)))
              (export "finished" (type $finished (eq $finished')))
-             (type $error' (variant (case "denied" $denial-here) (case "invalid" string) (case "failed" string)))
+             (type $error' (variant (case "denied" $denial-here) (case "invalid" string)
+               (case "failed" string)))
              (export "command-error" (type $error (eq $error')))
-             (export "run" (func (param "command" $command) (result (result $finished (error $error)))))))"#,
+             (export "run" (func (param "command" $command)
+               (result (result $finished (error $error)))))))"#,
     ),
 ];
 

@@ -12,8 +12,8 @@ pub(super) fn events(said: &ResponseContent, number: usize) -> (Vec<String>, Vec
         .usage
         .map_or(json!({}), |(input, _)| json!({"input_tokens": input, "output_tokens": 1}));
     let message = json!({
-        "id": format!("msg_{number}"), "type": "message", "role": "assistant", "content": [], "model": "scripted", "stop_reason": null,
-        "stop_sequence": null, "usage": usage,
+        "id": format!("msg_{number}"), "type": "message", "role": "assistant", "content": [],
+        "model": "scripted", "stop_reason": null, "stop_sequence": null, "usage": usage,
     });
     let mut before =
         vec![event("message_start", json!({"message": message})), event("ping", json!({}))];

@@ -12,7 +12,10 @@ pub(super) fn events(said: &ResponseContent, number: usize) -> (Vec<String>, Vec
         let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
         format!(
             "data: {}\n\n",
-            json!({"id": format!("chatcmpl-{number}"), "object": "chat.completion.chunk", "choices": [choice], "usage": null})
+            json!({
+                "id": format!("chatcmpl-{number}"), "object": "chat.completion.chunk",
+                "choices": [choice], "usage": null,
+            })
         )
     };
     let mut before = vec![
@@ -32,7 +35,10 @@ pub(super) fn events(said: &ResponseContent, number: usize) -> (Vec<String>, Vec
             ),
             ContentBlock::Call { id, name, arguments } => {
                 let id = id.clone().unwrap_or_else(|| format!("call_{number}_{}", calls.len() + 1));
-                let begun = json!({"index": calls.len(), "id": id, "type": "function", "function": {"name": name, "arguments": ""}});
+                let begun = json!({
+                    "index": calls.len(), "id": id, "type": "function",
+                    "function": {"name": name, "arguments": ""},
+                });
                 before.push(chunk(json!({"tool_calls": [begun]}), None));
                 calls.push(split_text(arguments));
             }
@@ -57,7 +63,9 @@ pub(super) fn events(said: &ResponseContent, number: usize) -> (Vec<String>, Vec
     };
     let mut end = vec![chunk(json!({}), Some(finish))];
     if let Some((input, output)) = said.usage {
-        let usage = json!({"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output});
+        let usage = json!({
+            "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
+        });
         end.push(format!(
             "data: {}\n\n",
             json!({"id": format!("chatcmpl-{number}"), "choices": [], "usage": usage})

@@ -23,14 +23,20 @@ pub(super) fn events(said: &ResponseContent, number: usize) -> (Vec<String>, Vec
         let delta = |kind: &str, key: &str, piece: &str| {
             event(
                 kind,
-                json!({"output_index": index, "item_id": format!("item_{number}_{index}"), key: 0, "delta": piece}),
+                json!({
+                    "output_index": index, "item_id": format!("item_{number}_{index}"),
+                    key: 0, "delta": piece,
+                }),
             )
         };
         let item = match block {
             ContentBlock::Text(text) => {
                 let message = |text: &str| {
                     let content = json!([{"type": "output_text", "text": text, "annotations": []}]);
-                    json!({"type": "message", "id": format!("msg_{number}_{index}"), "role": "assistant", "content": content})
+                    json!({
+                        "type": "message", "id": format!("msg_{number}_{index}"),
+                        "role": "assistant", "content": content,
+                    })
                 };
                 before.push(add(&message("")));
                 before.extend(
@@ -42,7 +48,12 @@ pub(super) fn events(said: &ResponseContent, number: usize) -> (Vec<String>, Vec
                 message(text)
             }
             ContentBlock::Thinking(text) => {
-                let thought = |summary: Value, sealed: &str| json!({"type": "reasoning", "id": format!("rs_{number}_{index}"), "summary": summary, "encrypted_content": sealed});
+                let thought = |summary: Value, sealed: &str| {
+                    json!({
+                        "type": "reasoning", "id": format!("rs_{number}_{index}"),
+                        "summary": summary, "encrypted_content": sealed,
+                    })
+                };
                 before.push(add(&thought(json!([]), "not whole")));
                 before.extend(split_text(text).iter().map(|piece| {
                     delta("response.reasoning_summary_text.delta", "summary_index", piece)
@@ -58,7 +69,10 @@ pub(super) fn events(said: &ResponseContent, number: usize) -> (Vec<String>, Vec
                 let id = id.clone().unwrap_or_else(|| format!("call_{number}_{}", calls.len() + 1));
                 let call = |arguments: &str| {
                     let item = format!("fc_{number}_{index}");
-                    json!({"type": "function_call", "id": item, "call_id": id, "name": name, "arguments": arguments})
+                    json!({
+                        "type": "function_call", "id": item, "call_id": id,
+                        "name": name, "arguments": arguments,
+                    })
                 };
                 before.push(add(&call("")));
                 calls.push((index, split_text(arguments), done(&call(arguments))));

@@ -42,16 +42,27 @@ mod tests {
     use super::*;
 
     fn good(provider: Provider) -> Value {
-        let parameters = json!({"type": "object", "properties": {"path": {"type": "string"}}, "additionalProperties": false});
+        let parameters = json!({
+            "type": "object", "properties": {"path": {"type": "string"}},
+            "additionalProperties": false,
+        });
         match provider {
             Provider::OpenAi => json!({
-                "model": "m", "stream": true, "stream_options": {"include_usage": true}, "max_tokens": 9, "tool_choice": "none",
-                "tools": [{"type": "function", "function": {"name": "read_file", "description": "d", "parameters": parameters}}],
+                "model": "m", "stream": true, "stream_options": {"include_usage": true},
+                "max_tokens": 9, "tool_choice": "none",
+                "tools": [{"type": "function", "function": {
+                    "name": "read_file", "description": "d", "parameters": parameters,
+                }}],
                 "messages": [
                     {"role": "system", "content": "s"},
-                    {"role": "user", "content": [{"type": "text", "text": "u"}, {"type": "image_url", "image_url": {"url": "data:,"}}]},
+                    {"role": "user", "content": [
+                        {"type": "text", "text": "u"},
+                        {"type": "image_url", "image_url": {"url": "data:,"}},
+                    ]},
                     {"role": "assistant", "content": null, "tool_calls": [
-                        {"id": "a", "type": "function", "function": {"name": "read_file", "arguments": "{}"}},
+                        {"id": "a", "type": "function", "function": {
+                            "name": "read_file", "arguments": "{}",
+                        }},
                     ]},
                     {"role": "tool", "tool_call_id": "a", "content": "1"},
                 ],
@@ -60,18 +71,28 @@ mod tests {
                 "model": "m", "stream": true, "max_tokens": 9, "tool_choice": {"type": "none"},
                 "thinking": {"type": "adaptive", "display": "summarized"},
                 "system": [{"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}],
-                "tools": [{"name": "read_file", "description": "d", "input_schema": parameters, "cache_control": {"type": "ephemeral"}}],
+                "tools": [{
+                    "name": "read_file", "description": "d", "input_schema": parameters,
+                    "cache_control": {"type": "ephemeral"},
+                }],
                 "messages": [
                     {"role": "user", "content": [{"type": "text", "text": "u"}]},
                     {"role": "assistant", "content": [
                         {"type": "thinking", "thinking": "t", "signature": "s"},
                         {"type": "redacted_thinking", "data": "d"},
-                        {"type": "tool_use", "id": "a", "name": "read_file", "input": {"path": "a"}},
+                        {
+                            "type": "tool_use", "id": "a", "name": "read_file",
+                            "input": {"path": "a"},
+                        },
                     ]},
-                    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "is_error": true, "content": [
-                        {"type": "text", "text": "1"},
-                        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}},
-                    ]}]},
+                    {"role": "user", "content": [{
+                        "type": "tool_result", "tool_use_id": "a", "is_error": true, "content": [
+                            {"type": "text", "text": "1"},
+                            {"type": "image", "source": {
+                                "type": "base64", "media_type": "image/png", "data": "AAAA",
+                            }},
+                        ],
+                    }]},
                 ],
             }),
             Provider::Responses => good_for_responses(),
@@ -81,13 +102,23 @@ mod tests {
     fn good_for_responses() -> Value {
         let parameters = json!({"type": "object", "properties": {"path": {"type": "string"}}});
         json!({
-            "model": "m", "stream": true, "store": false, "instructions": "s", "max_output_tokens": 9, "tool_choice": "none",
+            "model": "m", "stream": true, "store": false, "instructions": "s",
+            "max_output_tokens": 9, "tool_choice": "none",
             "include": ["reasoning.encrypted_content"], "reasoning": {"effort": "high"},
-            "tools": [{"type": "function", "name": "read_file", "description": "d", "parameters": parameters, "strict": false}],
+            "tools": [{
+                "type": "function", "name": "read_file", "description": "d",
+                "parameters": parameters, "strict": false,
+            }],
             "input": [
                 {"role": "user", "content": "u"},
-                {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "t"}], "encrypted_content": "e"},
-                {"type": "message", "role": "assistant", "content": "I look.", "phase": "commentary"},
+                {
+                    "type": "reasoning", "id": "rs_1",
+                    "summary": [{"type": "summary_text", "text": "t"}], "encrypted_content": "e",
+                },
+                {
+                    "type": "message", "role": "assistant", "content": "I look.",
+                    "phase": "commentary",
+                },
                 {"type": "function_call", "call_id": "a", "name": "read_file", "arguments": "{}"},
                 {"type": "function_call_output", "call_id": "a", "output": [
                     {"type": "input_text", "text": "1"},

@@ -183,15 +183,22 @@ mod tests {
     fn good() -> Value {
         let call =
             |id: &str| json!({"type": "tool_use", "id": id, "name": "read_file", "input": {}});
-        let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": [{"type": "text", "text": "1"}]});
+        let result = |id: &str| {
+            let content = json!([{"type": "text", "text": "1"}]);
+            json!({"type": "tool_result", "tool_use_id": id, "content": content})
+        };
         json!({
             "model": "m", "stream": true, "max_tokens": 1, "tool_choice": {"type": "none"},
             "system": [{"type": "text", "text": "s"}],
             "tools": [{"name": "read_file", "input_schema": {"type": "object"}}],
             "messages": [
                 {"role": "user", "content": [{"type": "text", "text": "u"}]},
-                {"role": "assistant", "content": [{"type": "thinking", "thinking": "t", "signature": "s"}, call("a"), call("b")]},
-                {"role": "user", "content": [result("a"), result("b"), {"type": "text", "text": "u"}]},
+                {"role": "assistant", "content": [
+                    {"type": "thinking", "thinking": "t", "signature": "s"}, call("a"), call("b"),
+                ]},
+                {"role": "user", "content": [
+                    result("a"), result("b"), {"type": "text", "text": "u"},
+                ]},
             ],
         })
     }

@@ -165,10 +165,15 @@ mod tests {
     use super::*;
 
     fn good() -> Value {
-        let call = |id: &str| json!({"id": id, "type": "function", "function": {"name": "read_file", "arguments": "{}"}});
+        let call = |id: &str| {
+            let function = json!({"name": "read_file", "arguments": "{}"});
+            json!({"id": id, "type": "function", "function": function})
+        };
         json!({
             "model": "m", "stream": true, "tool_choice": "none",
-            "tools": [{"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}],
+            "tools": [{"type": "function", "function": {
+                "name": "read_file", "parameters": {"type": "object"},
+            }}],
             "messages": [
                 {"role": "system", "content": "s"},
                 {"role": "user", "content": "u"},

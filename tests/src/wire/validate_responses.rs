@@ -207,19 +207,28 @@ mod tests {
     use super::*;
 
     fn good() -> Value {
-        let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "read_file", "arguments": "{}"});
+        let call = |id: &str| {
+            json!({
+                "type": "function_call", "call_id": id, "name": "read_file", "arguments": "{}",
+            })
+        };
         let result =
             |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "1"});
         json!({
-            "model": "m", "stream": true, "store": false, "instructions": "s", "tool_choice": "none",
+            "model": "m", "stream": true, "store": false, "instructions": "s",
+            "tool_choice": "none",
             "include": ["reasoning.encrypted_content"],
-            "tools": [{"type": "function", "name": "read_file", "parameters": {"type": "object"}, "strict": false}],
+            "tools": [{
+                "type": "function", "name": "read_file", "parameters": {"type": "object"},
+                "strict": false,
+            }],
             "input": [
                 {"type": "message", "role": "user", "content": "u"},
                 {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"},
-                {"type": "message", "role": "assistant", "id": "msg_1", "status": "completed", "content": [
-                    {"type": "output_text", "text": "I look.", "annotations": []},
-                ]},
+                {
+                    "type": "message", "role": "assistant", "id": "msg_1", "status": "completed",
+                    "content": [{"type": "output_text", "text": "I look.", "annotations": []}],
+                },
                 call("a"), call("b"), result("a"), result("b"),
             ],
         })

@@ -37,7 +37,10 @@ impl TestUser {
 
     /// A model that makes these calls of `bash` one turn after the other, for `--model`.
     fn replay_model(&self, commands: &[String]) -> String {
-        let turn = |command: &String| json!({"blocks": [{"call": {"id": "c", "name": "bash", "arguments": {"command": command}}}]});
+        let turn = |command: &String| {
+            let call = json!({"id": "c", "name": "bash", "arguments": {"command": command}});
+            json!({"blocks": [{"call": call}]})
+        };
         let answer = json!({"blocks": [{"text": "Done."}]});
         let lines = commands.iter().map(turn).chain([answer]).map(|line| format!("{line}\n"));
         let text: String = ["{\"cofferdam_recording\": 1, \"model\": \"m\"}\n".to_owned()]

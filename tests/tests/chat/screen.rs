@@ -58,12 +58,14 @@ fn at_80_columns() {
 
 #[test]
 fn at_200_columns() {
-    insta::assert_snapshot!(answer_rows(&start_with_colors(200).1), @r"
+    insta::assert_snapshot!(answer_rows(&start_with_colors(200).1), @"
     # Fares
 
-    The **fare** of a family is `sum(adults) + half` and never more than that, whatever src/**/*.rs says about it.
+    The **fare** of a family is `sum(adults) + half` and never more than that, \
+    whatever src/**/*.rs says about it.
 
-    - one point that is so long that it has to go on in a second row of the terminal, below its words
+    - one point that is so long that it has to go on in a second row of the \
+    terminal, below its words
     - 日本語
 
     ```rust

@@ -4,12 +4,12 @@
 //!
 //! | module | area |
 //! |---|---|
-//! | `time` | guests that do not come back: in the call, at start, in `list-tools`, in the allocator, after the answer, asleep |
+//! | `time` | guests that do not come back, at every point from the start to after the answer |
 //! | `memory` | memory, tables, instances and stack, with both ways to allocate |
 //! | `answers` | answers that are too large, malformed or made to be expensive; crashes |
 //! | `floods` | progress, output, handles and timers without end |
 //! | `world` | what a guest without grants sees: no files, variables, arguments, input or network |
-//! | `loading` | what is no component, fits no host, or changes on disk; the compiler and its cache |
+//! | `loading` | what is no component, fits no host, or changes on disk; compiler and cache |
 //! | `declarations` | names, descriptions and schemas; plugins that change their mind |
 //! | `power` | imports that nobody asked for, and tools that borrow from their siblings |
 //! | `files` | paths, links, FIFOs, and writing with a grant to read |

@@ -174,7 +174,8 @@ fn r126_plan_mode_changes_nothing_and_a_call_that_changes_nothing_needs_no_leave
     let before = directory_snapshot(house.workspace_dir());
     assert_contains(&house.call_error("edit", "{}"), "denied (mode)");
     assert_eq!(directory_snapshot(house.workspace_dir()), before);
-    let steps = r#"(call $read @"over") (call $overwrite @"over" @"old\n") (call $create @"x" @"x") (call $delete @"x")"#;
+    let steps = r#"(call $read @"over") (call $overwrite @"over" @"old\n")
+        (call $create @"x" @"x") (call $delete @"x")"#;
     let house = TestHostBuilder::default()
         .with_guest(&edit_guest(steps))
         .with_mode(ApprovalMode::Plan)
@@ -340,7 +341,8 @@ fn r123_a_file_with_another_name_outside_is_not_written() {
     let outside = tempfile::tempdir().expect("a folder");
     std::fs::write(outside.path().join("file"), "theirs").expect("it is written");
     let house = edit_host(
-        r#"(call $overwrite @"linked" @"mine") (call $rename @"linked" @"x") (call $hardlink @"own" @"second")"#,
+        r#"(call $overwrite @"linked" @"mine") (call $rename @"linked" @"x")
+            (call $hardlink @"own" @"second")"#,
     );
     house.write_file("own", "own");
     std::fs::hard_link(outside.path().join("file"), house.workspace_dir().join("linked"))
@@ -382,7 +384,8 @@ fn tricks_with_directories_and_links_are_refused() {
 #[test]
 fn r123_no_link_leads_out_whatever_way_it_is_brought_to_its_place() {
     for steps in [
-        r#"(call $mkdir @"a") (call $mkdir @"a/b") (call $symlink @"../../../etc/passwd" @"a/b/l") "#,
+        r#"(call $mkdir @"a") (call $mkdir @"a/b")
+            (call $symlink @"../../../etc/passwd" @"a/b/l")"#,
         r#"(call $symlink @"../../in" @"a/b/l") (call $rename @"a/b/l" @"l")"#,
         r#"(call $symlink @"../../in" @"a/b/l") (call $rename @"a/b" @"b")"#,
         r#"(call $symlink @"../.." @"a/b/s") (call $symlink @"a/b/s/../../etc" @"l")"#,
@@ -402,7 +405,8 @@ fn r123_no_link_leads_out_whatever_way_it_is_brought_to_its_place() {
         );
     }
     let house = edit_host(
-        r#"(call $symlink @"../x" @"a/l") (call $rename @"a/l" @"a/b/l") (call $symlink @"a/missing" @"m")"#,
+        r#"(call $symlink @"../x" @"a/l") (call $rename @"a/l" @"a/b/l")
+            (call $symlink @"a/missing" @"m")"#,
     );
     house.write_file("a/b/file", "x");
     assert_contains(&house.call_ok("edit", "{}"), "symlink ok\nrename ok\nsymlink ok");
@@ -486,7 +490,8 @@ fn r098_what_a_call_may_write_aside_is_bounded() {
     assert_contains(&text, "1000 created, then error ");
     assert_contains(&text, "denied (too-much)");
     let house = edit_host(
-        r#"(call $create @"sparse" @"x") (call $resize @"sparse" (i64.const 1099511627776)) (call $write-at @"sparse" @"x" (i64.const 1099511627776))"#,
+        r#"(call $create @"sparse" @"x") (call $resize @"sparse" (i64.const 1099511627776))
+            (call $write-at @"sparse" @"x" (i64.const 1099511627776))"#,
     );
     assert_contains(&house.call_ok("edit", "{}"), "create ok\nresize error 8\nwrite-at error 8");
     assert_eq!(
@@ -499,7 +504,8 @@ fn r098_what_a_call_may_write_aside_is_bounded() {
 #[test]
 fn r098_no_file_becomes_larger_than_one_may_be_whatever_way_it_is_written() {
     let house = edit_host(
-        r#"(call $create @"f" @"x") (call $resize @"f" (i64.const 67108863)) (call $append @"f" @"1") (call $append @"f" @"2")"#,
+        r#"(call $create @"f" @"x") (call $resize @"f" (i64.const 67108863))
+            (call $append @"f" @"1") (call $append @"f" @"2")"#,
     );
     assert_contains(&house.call_ok("edit", "{}"), "create ok\nresize ok\nappend ok\nappend error");
     assert_eq!(

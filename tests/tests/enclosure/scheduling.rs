@@ -278,7 +278,10 @@ fn r050_what_was_not_started_says_so() {
 
 #[test]
 fn r022_arguments_that_do_not_fit_run_nothing() {
-    let schema = r#"{"type":"object","required":["text"],"additionalProperties":false,"properties":{"text":{"type":"string"}}}"#;
+    let schema = concat!(
+        r#"{"type":"object","required":["text"],"additionalProperties":false,"#,
+        r#""properties":{"text":{"type":"string"}}}"#,
+    );
     let house = TestHostBuilder::default()
         .with_guest(
             &TestGuest::from_file("good")

@@ -49,7 +49,8 @@ fn options_beyond_the_contract_are_refused() {
 
 #[test]
 fn globs_that_are_costly_end_with_the_call() {
-    let glob = "{a,b,c,d,e,f,g,h}{a,b,c,d,e,f,g,h}{a,b,c,d,e,f,g,h}{a,b,c,d,e,f,g,h}{a,b,c,d,e,f,g,h}**/**/**/**/*a*b*c*d*e*f*";
+    let glob = "{a,b,c,d,e,f,g,h}{a,b,c,d,e,f,g,h}{a,b,c,d,e,f,g,h}{a,b,c,d,e,f,g,h}\
+        {a,b,c,d,e,f,g,h}**/**/**/**/*a*b*c*d*e*f*";
     let house = walk_host(&WalkOptions { globs: 256, glob, ..DEFAULT_OPTIONS });
     house.write_file(&"abcdefgh".repeat(20), "");
     let report = house.run_turn(&[("walk", r#"{"root":""}"#)]);

@@ -136,7 +136,7 @@ fn permissions_around_the_state_directory_do_not_keep_a_plant() {
             assert!(!house.workspace_dir().join(".vscode").exists(), "{closed} {owner}: {said}");
             assert_eq!(mode(&target), was, "{closed} {owner}: {said}");
             assert!(
-                said.contains("they are as they were") && !said.contains("cannot be removed"),
+                said.contains("they were restored") && !said.contains("cannot be removed"),
                 "{closed} {owner}: {said}"
             );
         }

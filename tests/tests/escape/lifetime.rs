@@ -320,16 +320,17 @@ fn too_many_processes_end_the_command_and_say_so() {
 
 #[test]
 fn commands_do_not_see_the_files_of_others() {
+    let name = format!("mine-{}", std::process::id());
     for level in CONFINING_LEVELS {
         let house = new_host(level);
-        run_line(&house, "echo secret > $TMPDIR/mine");
-        assert!(!run_line(&house, "ls -a $TMPDIR").contains("mine"), "{level}");
+        run_line(&house, &format!("echo secret > $TMPDIR/{name}"));
+        assert!(!run_line(&house, "ls -a $TMPDIR").contains(&name), "{level}");
     }
     // The folders themselves are gone, soon after the result.
     let temporary = std::env::temp_dir();
     let find = || {
         Command::new("find")
-            .args([temporary.to_str().expect("a path"), "-maxdepth", "3", "-name", "mine"])
+            .args([temporary.to_str().expect("a path"), "-maxdepth", "3", "-name", &name])
             .output()
     };
     wait_until("nothing of it is left", || find().expect("it runs").stdout.is_empty());

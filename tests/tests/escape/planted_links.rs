@@ -12,9 +12,12 @@ use super::CONFINING_LEVELS;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
 
 /// Makes a repository that leaves a trace when git comes by, and a task of an editor that does.
-const PLANT: &str = r#"live() { mkdir -p $1/.git/objects $1/.git/refs; echo ref: refs/heads/m > $1/.git/HEAD; printf '[core]\nrepositoryformatversion=0\nbare=false\nfsmonitor="touch RAN; false"\n' > $1/.git/config; }
-task() { mkdir -p $1/.vscode; echo touch RAN > $1/.vscode/tasks.json; }
-"#;
+const PLANT: &str = concat!(
+    "live() { mkdir -p $1/.git/objects $1/.git/refs; echo ref: refs/heads/m > $1/.git/HEAD; ",
+    r#"printf '[core]\nrepositoryformatversion=0\nbare=false\nfsmonitor="touch RAN; false"\n' "#,
+    "> $1/.git/config; }\n",
+    "task() { mkdir -p $1/.vscode; echo touch RAN > $1/.vscode/tasks.json; }\n",
+);
 /// An editor, which runs the tasks of the directory that it opens.
 const EDITOR: &str = "edit() { cd $1 && [ -f .vscode/tasks.json ] && sh .vscode/tasks.json; }\n";
 
@@ -206,9 +209,9 @@ fn no_link_leads_to_what_a_command_planted() {
 
 #[test]
 fn links_of_package_managers_stay() {
-    let line = "mkdir -p packages/a/node_modules node_modules/.bin node_modules/clean/dist venv/bin; \
-        echo x > node_modules/clean/tool; ln -s ../clean/tool node_modules/.bin/tool; ln -s \
-        ../packages/a node_modules/a; ln -s ../../../node_modules/clean \
+    let line = "mkdir -p packages/a/node_modules node_modules/.bin node_modules/clean/dist \
+        venv/bin; echo x > node_modules/clean/tool; ln -s ../clean/tool node_modules/.bin/tool; \
+        ln -s ../packages/a node_modules/a; ln -s ../../../node_modules/clean \
         packages/a/node_modules/clean; ln -s node_modules/clean/dist vendor; ln -s venv .venv; ln \
         -s /usr/bin/env venv/bin/python; ln -s OUT/store node_modules/stored; ln -s /dev/stdout \
         log; ln -s node_modules/clean/tool tool; echo done";

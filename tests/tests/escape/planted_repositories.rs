@@ -10,11 +10,18 @@ use cofferdam::policy::SandboxLevel;
 use super::{CONFINING_LEVELS, new_host, run_line};
 
 /// Writes settings that run something, into the folder that is named.
-const PLANT_SCRIPT: &str = r#"plant() { mkdir -p "$1"; printf '[core]\nrepositoryformatversion=0\nbare=false\nworktree=..\nfsmonitor="touch RAN; false"\n' > "$1/config"; }
-head() { echo ref: refs/heads/m > "$1/HEAD"; }
-beside() { mkdir -p "$1/objects" "$1/refs"; printf '[core]\nrepositoryformatversion=1\nfsmonitor="touch RAN; false"\n[extensions]\nworktreeConfig=true\n' > "$1/config"; }
-apart() { printf '[core]\nbare=false\nworktree=..\n' > "$1/config.worktree"; }
-"#;
+const PLANT_SCRIPT: &str = concat!(
+    r#"plant() { mkdir -p "$1"; printf '[core]\nrepositoryformatversion=0\nbare=false\n"#,
+    r#"worktree=..\nfsmonitor="touch RAN; false"\n' > "$1/config"; }"#,
+    "\n",
+    r#"head() { echo ref: refs/heads/m > "$1/HEAD"; }"#,
+    "\n",
+    r#"beside() { mkdir -p "$1/objects" "$1/refs"; printf '[core]\nrepositoryformatversion=1\n"#,
+    r#"fsmonitor="touch RAN; false"\n[extensions]\nworktreeConfig=true\n' > "$1/config"; }"#,
+    "\n",
+    r#"apart() { printf '[core]\nbare=false\nworktree=..\n' > "$1/config.worktree"; }"#,
+    "\n",
+);
 
 /// A name, the commands one after the other, and the folder in which git is run by the user.
 type Plant = (&'static str, &'static [&'static str], &'static str);
@@ -166,7 +173,8 @@ const PLANT_CASES: &[Plant] = &[
     (
         "settings that include others",
         &["plant y; mkdir lib lib/objects lib/refs; head lib; printf \
-                '[core]\\nrepositoryformatversion=0\\nbare=false\\nworktree=..\\n[include]\\npath=../y/config\\n' > lib/config"],
+                '[core]\\nrepositoryformatversion=0\\nbare=false\\nworktree=..\\n\
+                [include]\\npath=../y/config\\n' > lib/config"],
         "lib",
     ),
     (

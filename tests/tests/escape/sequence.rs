@@ -176,7 +176,11 @@ fn another_program_in_place_of_this_one_is_not_started() {
         // Both commands are of one process: the first replaces its program, the second needs it.
         let evil = "printf '#!/bin/sh\\necho evil > %s/evil\\n' \"$PWD\" > e; chmod +x e; mv -f e \
             cofferdam";
-        let call = |line: &str| serde_json::json!({"blocks": [{"call": {"id": "c", "name": "bash", "arguments": {"command": line}}}]});
+        let call = |line: &str| {
+            let call =
+                serde_json::json!({"id": "c", "name": "bash", "arguments": {"command": line}});
+            serde_json::json!({"blocks": [{"call": call}]})
+        };
         let said = serde_json::json!({"blocks": [{"text": "done"}]});
         let recording = [
             serde_json::json!({"cofferdam_recording": 1, "model": "m"}),

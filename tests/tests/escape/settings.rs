@@ -338,8 +338,8 @@ fn permissions_of_this_programs_files_are_put_back() {
         ),
     );
     assert!(
-        ran.stdout
-            .contains("of this program were changed, which is not allowed; they are as they were"),
+        ran.stdout.contains("the command changed the permissions of")
+            && ran.stdout.contains("; they were restored"),
         "{ran:?}"
     );
     let ran = run_bash(&home, "echo still here");

@@ -18,7 +18,8 @@ pub(super) const SOCKETS: &[EscapeProbe] = &[
     blocked(
         "a unix socket from a raw pair with flags",
         python!(
-            "t=socket.SOCK_RAW|socket.SOCK_NONBLOCK|socket.SOCK_CLOEXEC\nsocket.socketpair(socket.AF_UNIX, t)[0].sendto(b\"x\", \"{out}/datagram\")"
+            "t=socket.SOCK_RAW|socket.SOCK_NONBLOCK|socket.SOCK_CLOEXEC\n\
+            socket.socketpair(socket.AF_UNIX, t)[0].sendto(b\"x\", \"{out}/datagram\")"
         ),
         Connects,
         Succeeds,

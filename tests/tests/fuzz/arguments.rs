@@ -238,21 +238,34 @@ fn r022_the_largest_schema_is_prepared_in_little_memory() {
     let table: [(&str, Value); 5] = [
         ("branches", json!({"anyOf": vec![json!({"minimum": 1}); 4_000]})),
         ("properties", {
-            let properties: serde_json::Map<String, Value> = (0..2_000).map(|n| (n.to_string(), json!({"$ref": "#/a"}))).collect();
+            let properties: serde_json::Map<String, Value> =
+                (0..2_000).map(|n| (n.to_string(), json!({"$ref": "#/a"}))).collect();
             json!({"properties": properties})
         }),
-        (
-            "patterns",
-            json!({"anyOf": (0..250).map(|n| json!({"pattern": format!(r"^[a-z]{{1,9}}(-\w{{{}}})$", n % 90)})).collect::<Vec<_>>()}),
-        ),
+        ("patterns", {
+            let pattern = |n: i32| format!(r"^[a-z]{{1,9}}(-\w{{{}}})$", n % 90);
+            let branches: Vec<Value> =
+                (0..250).map(|n| json!({"pattern": pattern(n)})).collect();
+            json!({"anyOf": branches})
+        }),
         ("properties with patterns", {
-            let properties: serde_json::Map<String, Value> = (0..250).map(|n| (format!("^[01]*1[01]{{{}}}", n % 80), json!({}))).collect();
+            let properties: serde_json::Map<String, Value> = (0..250)
+                .map(|n| (format!("^[01]*1[01]{{{}}}", n % 80), json!({})))
+                .collect();
             json!({"patternProperties": properties})
         }),
-        ("conditions", (0..8).fold(json!({}), |inner, _| json!({"if": inner, "then": {"type": "object"}, "unevaluatedItems": false}))),
+        (
+            "conditions",
+            (0..8).fold(json!({}), |inner, _| {
+                json!({"if": inner, "then": {"type": "object"}, "unevaluatedItems": false})
+            }),
+        ),
     ];
     for (what, x) in table {
-        let schema = json!({"type": "object", "a": {"type": "string", "minLength": 1}, "properties": {"x": x}}).to_string();
+        let schema = json!({
+            "type": "object", "a": {"type": "string", "minLength": 1}, "properties": {"x": x},
+        })
+        .to_string();
         assert!(schema.len() <= 64 << 10, "{what}: {}", schema.len());
         for arguments in [
             "{}".to_owned(),

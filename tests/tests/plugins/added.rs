@@ -107,7 +107,10 @@ fn a_plugin_is_added_by_who_has_seen_what_it_is() {
     );
     assert_eq!(
         plugin["tools"][0],
-        json!({"name": "echo", "tier": "read-only", "asks": ["read-files"], "grants": plugin["tools"][0]["grants"]})
+        json!({
+            "name": "echo", "tier": "read-only", "asks": ["read-files"],
+            "grants": plugin["tools"][0]["grants"],
+        })
     );
     let text = home.run(&["plugin", "list"]).stdout;
     for part in [

@@ -22,7 +22,7 @@ fn new_home() -> TestHome {
 
 fn embedded_component(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join(format!("../host/embedded/{name}.wasm"))
+        .join(format!("../host/core/embedded/{name}.wasm"))
         .display()
         .to_string()
 }
@@ -59,23 +59,38 @@ fn the_built_in_tools_stand_what_every_tool_has_to_stand() {
     let table = [
         (
             "read_file",
-            json!([{"says": "reads", "tool": "read_file", "files": file, "input": {"path": "a.txt"}, "with": ["one"]}]),
+            json!([{
+                "says": "reads", "tool": "read_file", "files": file,
+                "input": {"path": "a.txt"}, "with": ["one"],
+            }]),
         ),
         (
             "grep",
-            json!([{"says": "finds", "tool": "grep", "files": file, "input": {"pattern": "tw"}, "with": ["a.txt:2:two"]}]),
+            json!([{
+                "says": "finds", "tool": "grep", "files": file,
+                "input": {"pattern": "tw"}, "with": ["a.txt:2:two"],
+            }]),
         ),
         (
             "glob",
-            json!([{"says": "lists", "tool": "glob", "files": file, "input": {"pattern": "*.txt"}, "with": ["a.txt"]}]),
+            json!([{
+                "says": "lists", "tool": "glob", "files": file,
+                "input": {"pattern": "*.txt"}, "with": ["a.txt"],
+            }]),
         ),
         (
             "list_dir",
-            json!([{"says": "lists", "tool": "list_dir", "files": file, "input": {}, "with": ["a.txt"]}]),
+            json!([{
+                "says": "lists", "tool": "list_dir", "files": file,
+                "input": {}, "with": ["a.txt"],
+            }]),
         ),
         (
             "submit",
-            json!([{"says": "confirms", "tool": "submit", "input": {"summary": "done"}, "with": ["done"]}]),
+            json!([{
+                "says": "confirms", "tool": "submit",
+                "input": {"summary": "done"}, "with": ["done"],
+            }]),
         ),
     ];
     let home = new_home();
@@ -89,7 +104,10 @@ fn the_built_in_tools_stand_what_every_tool_has_to_stand() {
 #[test]
 fn a_case_that_does_not_come_true_is_named_with_what_came() {
     let case = |more: Value| {
-        let mut case = json!({"says": "it", "tool": "read_file", "files": {"a.txt": "one"}, "input": {"path": "a.txt"}});
+        let mut case = json!({
+            "says": "it", "tool": "read_file", "files": {"a.txt": "one"},
+            "input": {"path": "a.txt"},
+        });
         case.as_object_mut()
             .expect("it is one")
             .extend(more.as_object().expect("it is one").clone());

@@ -57,8 +57,12 @@ fn r009_r081_r082_the_loop_is_the_same() {
             [&turn[..], &results, &["function_call", "function_call_output"]].concat()
         );
         assert_eq!(last.body["input"][1]["encrypted_content"], "sealed-1-0");
-        let content = json!([{"type": "output_text", "text": "I look everywhere at once. 🦀", "annotations": []}]);
-        let said = json!({"type": "message", "role": "assistant", "id": "msg_0_0_1", "status": "completed", "content": content, "phase": "commentary"});
+        let text = "I look everywhere at once. 🦀";
+        let content = json!([{"type": "output_text", "text": text, "annotations": []}]);
+        let said = json!({
+            "type": "message", "role": "assistant", "id": "msg_0_0_1", "status": "completed",
+            "content": content, "phase": "commentary",
+        });
         assert_eq!(last.body["input"][2], said);
         assert!(last.tool_results()[0].text.contains('2'), "{:?}", last.tool_results());
     }

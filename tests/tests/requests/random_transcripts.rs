@@ -115,11 +115,18 @@ fn all_texts(found: &Value) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn r058_whatever_is_found_is_mended_into_what_both_providers_accept_and_nothing_is_lost(found in conversations()) {
-        let mut transcript: Transcript = serde_json::from_value(found.clone()).expect("it is mended");
+    fn r058_whatever_is_found_is_mended_into_what_both_providers_accept_and_nothing_is_lost(
+        found in conversations(),
+    ) {
+        let mut transcript: Transcript =
+            serde_json::from_value(found.clone()).expect("it is mended");
         transcript.begin_exchange("And now?");
         prop_assert_eq!(validate(&transcript), Ok(()));
         for provider in both_providers() {
@@ -127,7 +134,12 @@ proptest! {
             if transcript.summary().is_none() {
                 let request = server.request();
                 for word in all_texts(&found) {
-                    prop_assert!(request.count_occurrences(&word) > 0, "{:?} is missing for {:?}", word, provider);
+                    prop_assert!(
+                        request.count_occurrences(&word) > 0,
+                        "{:?} is missing for {:?}",
+                        word,
+                        provider
+                    );
                 }
             }
         }

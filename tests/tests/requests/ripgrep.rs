@@ -142,7 +142,9 @@ fn file_contents(long_lines: bool) -> impl Strategy<Value = Vec<u8>> {
     let line = if long_lines {
         prop_oneof![
             3 => select(&LINES[..]).prop_map(str::to_owned),
-            1 => (0usize..20_000, 0usize..20_000).prop_map(|(before, after)| format!("{}needle{}", "x".repeat(before), "y ".repeat(after))),
+            1 => (0usize..20_000, 0usize..20_000).prop_map(|(before, after)| {
+                format!("{}needle{}", "x".repeat(before), "y ".repeat(after))
+            }),
         ]
         .boxed()
     } else {
@@ -303,7 +305,9 @@ fn r121_glob_finds_the_files_that_ripgrep_finds() {
         let mut arguments = vec!["--files".to_owned(), "-g".to_owned(), glob.to_owned()];
         arguments.extend(flags.ripgrep_arguments());
         let Some(theirs) = run_ripgrep(&home, &arguments) else { return Ok(false) };
-        let input = json!({"pattern": glob, "hidden": flags.hidden, "no_ignore": flags.no_ignore, "limit": 2000});
+        let input = json!({
+            "pattern": glob, "hidden": flags.hidden, "no_ignore": flags.no_ignore, "limit": 2000,
+        });
         let ours = run_tool(&home, "glob", &input);
         let ours = if ours.starts_with("no files match") { String::new() } else { ours };
         prop_assert_eq!(&ours, &theirs, "{}", input);
@@ -335,8 +339,10 @@ fn r121_grep_finds_the_lines_that_ripgrep_finds() {
                 return Ok(false);
             };
             let input = json!({
-                "pattern": pattern, "ignore_case": ignore_case, "fixed_strings": fixed, "word": word, "context": context,
-                "hidden": flags.hidden, "no_ignore": flags.no_ignore, "limit": 2000, "glob": glob.into_iter().collect::<Vec<_>>(),
+                "pattern": pattern, "ignore_case": ignore_case, "fixed_strings": fixed,
+                "word": word, "context": context, "hidden": flags.hidden,
+                "no_ignore": flags.no_ignore, "limit": 2000,
+                "glob": glob.into_iter().collect::<Vec<_>>(),
             });
             let ours = run_tool(&home, "grep", &input);
             let ours = if ours.starts_with("No matches.") { String::new() } else { ours };
@@ -357,7 +363,8 @@ fn r121_grep_counts_what_ripgrep_counts_however_long_the_lines() {
             arguments.extend(flags.ripgrep_arguments());
             let Some(theirs) = run_ripgrep(&home, &arguments) else { return Ok(false) };
             let input = json!({
-                "pattern": pattern, "output_mode": mode, "hidden": flags.hidden, "no_ignore": flags.no_ignore, "limit": 2000,
+                "pattern": pattern, "output_mode": mode, "hidden": flags.hidden,
+                "no_ignore": flags.no_ignore, "limit": 2000,
             });
             let ours = run_tool(&home, "grep", &input);
             let ours = if ours.starts_with("No matches.") { String::new() } else { ours };

@@ -52,8 +52,12 @@ fn invalid_utf8_call(provider: Provider) -> Vec<u8> {
     let arguments = json!({"command": "touch ran; : %"}).to_string();
     let events = match provider {
         Provider::OpenAi => {
-            let call = json!({"index": 0, "id": "a", "type": "function", "function": {"name": "bash", "arguments": arguments}});
-            let choice = |delta: Value, finish: Value| json!({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]});
+            let function = json!({"name": "bash", "arguments": arguments});
+            let call = json!({"index": 0, "id": "a", "type": "function", "function": function});
+            let choice = |delta: Value, finish: Value| {
+                let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+                json!({"choices": [choice]})
+            };
             vec![
                 choice(json!({"tool_calls": [call]}), Value::Null),
                 choice(json!({}), json!("tool_calls")),
@@ -61,18 +65,35 @@ fn invalid_utf8_call(provider: Provider) -> Vec<u8> {
         }
         Provider::Anthropic => vec![
             json!({"type": "message_start", "message": {}}),
-            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "a", "name": "bash", "input": {}}}),
-            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": arguments}}),
+            json!({
+                "type": "content_block_start", "index": 0,
+                "content_block": {"type": "tool_use", "id": "a", "name": "bash", "input": {}},
+            }),
+            json!({
+                "type": "content_block_delta", "index": 0,
+                "delta": {"type": "input_json_delta", "partial_json": arguments},
+            }),
             json!({"type": "content_block_stop", "index": 0}),
             json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}),
             json!({"type": "message_stop"}),
         ],
         Provider::Responses => {
-            let call = |arguments: &str| json!({"type": "function_call", "id": "fc_a", "call_id": "a", "name": "bash", "arguments": arguments});
+            let call = |arguments: &str| {
+                json!({
+                    "type": "function_call", "id": "fc_a", "call_id": "a", "name": "bash",
+                    "arguments": arguments,
+                })
+            };
             vec![
                 json!({"type": "response.output_item.added", "output_index": 0, "item": call("")}),
-                json!({"type": "response.function_call_arguments.delta", "output_index": 0, "delta": arguments}),
-                json!({"type": "response.output_item.done", "output_index": 0, "item": call(&arguments)}),
+                json!({
+                    "type": "response.function_call_arguments.delta", "output_index": 0,
+                    "delta": arguments,
+                }),
+                json!({
+                    "type": "response.output_item.done", "output_index": 0,
+                    "item": call(&arguments),
+                }),
                 json!({"type": "response.completed", "response": {"output": [call(&arguments)]}}),
             ]
         }

@@ -28,7 +28,8 @@ impl LocalServer {
                     head.push(byte[0]);
                 }
                 let head = String::from_utf8_lossy(&head).into_owned();
-                let page = "<title>A page</title><h1>Gr\u{fc}\u{df}e</h1><script>no</script><p>See <a href=/more>more</a>.";
+                let page = "<title>A page</title><h1>Gr\u{fc}\u{df}e</h1>\
+                    <script>no</script><p>See <a href=/more>more</a>.";
                 let latin: Vec<u8> =
                     page.chars().map(|c| u8::try_from(c).expect("it is latin")).collect();
                 let (head_lines, body) = match head.split(' ').nth(1) {

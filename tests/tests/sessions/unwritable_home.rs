@@ -31,7 +31,8 @@ fn assert_commands_work(user: &TestUser, run: impl Fn(&[&str]) -> ProgramOutput,
     let report = run(&run_it).expect_outcome("answered", 0);
     assert_eq!(report["calls"][0]["status"], "ok", "{report}");
     // What tools write is written all the same.
-    let write = json!([{"call": {"id": "c1", "name": "write_file", "arguments": r#"{"path":"new.txt","content":"new"}"#}}]);
+    let arguments = r#"{"path":"new.txt","content":"new"}"#;
+    let write = json!([{"call": {"id": "c1", "name": "write_file", "arguments": arguments}}]);
     let model = user.replay_model("write.jsonl", &[write, json!([{"text": "Written."}])]);
     run(&["run", "--no-session", "--mode", "auto", "--output", "json", "--model", &model, "Go."])
         .expect_answer("Written.");

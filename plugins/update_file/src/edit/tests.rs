@@ -161,7 +161,11 @@ fn texts() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn an_exact_change_is_what_replacen_does(before in texts(), old in "[ab \n]{1,4}", new in "[abc \n]{0,6}") {
+    fn an_exact_change_is_what_replacen_does(
+        before in texts(),
+        old in "[ab \n]{1,4}",
+        new in "[abc \n]{0,6}",
+    ) {
         prop_assume!(old != new);
         let count = before.matches(&old).count();
         let expected = |count| {
@@ -184,9 +188,15 @@ proptest! {
     }
 
     #[test]
-    fn a_file_of_one_kind_of_line_endings_stays_one(before in texts(), old in "[ab \n]{1,6}", new in "[abc \n]{0,6}", all: bool) {
+    fn a_file_of_one_kind_of_line_endings_stays_one(
+        before in texts(),
+        old in "[ab \n]{1,6}",
+        new in "[abc \n]{0,6}",
+        all: bool,
+    ) {
         let crlf = endings::to_crlf(&before).into_owned();
-        let (with_lf, with_crlf) = (change(&before, &old, &new, all), change(&crlf, &old, &new, all));
+        let (with_lf, with_crlf) =
+            (change(&before, &old, &new, all), change(&crlf, &old, &new, all));
         prop_assert_eq!(with_lf.is_ok(), with_crlf.is_ok());
         if let (Ok(with_lf), Ok(with_crlf)) = (with_lf, with_crlf) {
             // A file without any line break says nothing about them.
@@ -211,7 +221,9 @@ proptest! {
             prop_assert!(edit.text.starts_with(&head));
             prop_assert!(edit.text.ends_with(&tail));
             let middle = &edit.text[head.len()..edit.text.len() - tail.len()];
-            let trimmed = |text: &str| text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>();
+            let trimmed = |text: &str| {
+                text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+            };
             prop_assert_eq!(trimmed(middle), trimmed(&new));
         }
     }
@@ -223,7 +235,9 @@ proptest! {
         indent in "( {1,4}|\t)",
         new in "([ \t]{0,3}[cd]{1,3}\n){1,3}",
     ) {
-        let deeper = |text: &str| text.lines().map(|line| format!("{indent}{line}\n")).collect::<String>();
+        let deeper = |text: &str| {
+            text.lines().map(|line| format!("{indent}{line}\n")).collect::<String>()
+        };
         let before = format!("{head}{}", deeper(&old));
         if let Ok(edit) = edit(&before, &old, &new)
             && edit.loosely
@@ -233,7 +247,12 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_it_panic(before in "\\PC{0,30}", old in "[\\PC\r\n]{0,6}", new in "[\\PC\r\n]{0,6}", all: bool) {
+    fn no_text_makes_it_panic(
+        before in "\\PC{0,30}",
+        old in "[\\PC\r\n]{0,6}",
+        new in "[\\PC\r\n]{0,6}",
+        all: bool,
+    ) {
         let _ = change(&before, &old, &new, all);
     }
 }

@@ -1,0 +1,207 @@
+//! `cofferdam audit`, and the audit log of a run.
+
+mod args;
+mod export;
+mod prune;
+mod record_text;
+mod show;
+mod verify;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use super::args::CommonArgs;
+use super::context::{AppContext, model_settings};
+use super::error::{CliError, CommandResult};
+use super::exit;
+use super::print::eprint_line;
+use super::sessions::secret_redactor;
+pub(super) use args::AuditArgs;
+use args::AuditCommand;
+use cofferdam::audit::{
+    AuditInspection, AuditRunStart, AuditStore, AuditWriter, InspectedLog, NotifyUser, inspect_logs,
+};
+use cofferdam::config::{HomeDirectoryError, RunSettings, UserDirectories};
+use cofferdam::policy::ApprovalMode;
+use cofferdam::sandbox::{ComponentDigest, Workspace};
+use cofferdam::session::{RedactSecrets, SessionId};
+use cofferdam::terminal_escape;
+use cofferdam::tools::{AuditSink as _, AuthorityChange};
+
+pub(super) fn run(common: &CommonArgs, args: &AuditArgs) -> CommandResult {
+    let store = AuditStore::new(UserDirectories::for_current_user()?.audit());
+    let AuditArgs { command, session } = args;
+    if let AuditCommand::Prune(which) = command {
+        if session.is_some() {
+            return Err(CliError::new(
+                "logs go from the oldest on, or the others could not be checked: leave out \
+                    --session",
+            ));
+        }
+        return prune::run(common, &store, which);
+    }
+    let AuditInspection { mut logs, directory_error: problem } = inspect_logs(&store)?;
+    if let Some(prefix) = session {
+        logs.retain(|log| {
+            log.session().is_some_and(|id| id.starts_with(prefix))
+                || log.name.as_str().starts_with(prefix)
+        });
+        if logs.is_empty() {
+            return Err(CliError::new(format!(
+                "no log of a session or of a name that begins with '{prefix}'"
+            )));
+        }
+    }
+    let result = match command {
+        AuditCommand::Show { tool, json } => show::run(&logs, tool.as_deref(), *json),
+        AuditCommand::Verify { contains } => verify::run(&logs, contains),
+        AuditCommand::Export { format } => export::run(&logs, *format),
+        AuditCommand::Prune(_) => Ok(ExitCode::SUCCESS),
+    };
+    match problem {
+        Some(problem) => {
+            eprint_line(&terminal_escape::escape_line(&format!("warning: {problem}"), 600));
+            result.map(|_| ExitCode::from(exit::FAILURE))
+        }
+        None => result,
+    }
+}
+
+/// Begins the audit log of a run. Returns `None` if logging is disabled, or if it fails and is not
+/// required.
+///
+/// # Errors
+///
+/// If `audit.required` is on and the log cannot be created.
+pub(super) fn begin_log(
+    context: &AppContext,
+    workspace: &Workspace,
+    session: Option<&SessionId>,
+    model: Option<String>,
+    mode: ApprovalMode,
+    notify: impl Fn(&str) + Send + Sync + 'static,
+) -> Result<Option<Arc<AuditWriter>>, CliError> {
+    let begin = AuditRunStart {
+        session,
+        workspace: workspace.root().display().to_string(),
+        mode,
+        policy: Some(
+            ComponentDigest::compute(context.catalog.policy().canonical().as_bytes()).to_string(),
+        ),
+        model,
+        least_command_sandbox: context.commands.rules().minimum,
+        required: context.settings.audit.required,
+    };
+    open_log(
+        &context.settings,
+        &context.user_dirs,
+        &begin,
+        secret_redactor(context),
+        Box::new(notify),
+    )
+}
+
+/// Records a change of authority by a command that calls no tool, before the change takes effect.
+///
+/// # Errors
+///
+/// If `audit.required` is on and the record cannot be written. The command must then change
+/// nothing.
+pub(super) fn record_change(
+    settings: &RunSettings,
+    user_dirs: &UserDirectories,
+    workspace: &Path,
+    change: &AuthorityChange<'_>,
+) -> Result<(), CliError> {
+    let (redact, notify) = (
+        key_redactor(settings),
+        Box::new(|text: &str| eprint_line(&terminal_escape::escape_line(text, 600))),
+    );
+    match open_log(
+        settings,
+        user_dirs,
+        &run_start_without_tools(settings, workspace),
+        redact,
+        notify,
+    )? {
+        Some(audit) => audit
+            .record_change(change)
+            .map_err(|error| CliError::new(format!("it cannot be put on record: {error}"))),
+        None => Ok(()),
+    }
+}
+
+fn run_start_without_tools(settings: &RunSettings, workspace: &Path) -> AuditRunStart<'static> {
+    AuditRunStart {
+        session: None,
+        workspace: workspace
+            .canonicalize()
+            .unwrap_or_else(|_| workspace.to_owned())
+            .display()
+            .to_string(),
+        mode: settings.mode,
+        policy: None,
+        model: None,
+        least_command_sandbox: settings.commands.minimum,
+        required: settings.audit.required,
+    }
+}
+
+fn key_redactor(settings: &RunSettings) -> RedactSecrets {
+    let secrets = model_settings(settings).secrets();
+    Box::new(move |text: &str| {
+        secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text))
+    })
+}
+
+fn open_log(
+    settings: &RunSettings,
+    user_dirs: &UserDirectories,
+    begin: &AuditRunStart<'_>,
+    redact: RedactSecrets,
+    notify: NotifyUser,
+) -> Result<Option<Arc<AuditWriter>>, CliError> {
+    if !settings.audit.enabled {
+        return Ok(None);
+    }
+    // Without a home directory the log would be in a temporary place and vanish with the run.
+    let started = match user_dirs.has_home() {
+        true => AuditWriter::begin(&AuditStore::new(user_dirs.audit()), begin, redact, notify)
+            .map_err(|error| error.to_string()),
+        false => Err(HomeDirectoryError.to_string()),
+    };
+    match started {
+        Ok(audit) => Ok(Some(Arc::new(audit))),
+        Err(error) if settings.audit.required => Err(CliError::new(format!(
+            "{error}\nNothing is done without a record of it, since `audit.required` is on."
+        ))),
+        Err(error) => {
+            eprint_line(&terminal_escape::escape_line(
+                &format!("warning: this run leaves no audit log: {error}"),
+                600,
+            ));
+            Ok(None)
+        }
+    }
+}
+
+/// Describes each error of a log; empty if the log is intact.
+fn log_errors(log: &InspectedLog) -> Vec<String> {
+    let broken =
+        log.chain_break.as_ref().map(|broken| format!("line {} {}", broken.line, broken.reason));
+    broken.into_iter().chain(log.errors.iter().cloned()).collect()
+}
+
+/// Prints a warning for each log that fails verification. Returns whether there is one.
+fn warn_errors(logs: &[InspectedLog]) -> bool {
+    for log in logs.iter().filter(|log| !log.is_intact()) {
+        for problem in log_errors(log) {
+            eprint_line(&terminal_escape::escape_line(
+                &format!("warning: {}: {problem}", log.name.as_str()),
+                600,
+            ));
+        }
+    }
+    logs.iter().any(|log| !log.is_intact())
+}

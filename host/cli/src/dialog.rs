@@ -1,0 +1,498 @@
+//! The approval dialog at a terminal, read line by line (R-38).
+
+use std::io::BufRead;
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::BoxFuture;
+
+use super::pages::PagedText;
+use super::print::{eprint_line, eprint_text};
+use super::render::EventRenderer;
+use super::settle::{AskingTerminal, SETTLE};
+use super::{changes, wrap};
+use cofferdam::policy::{ApprovalQuestion, Effect};
+use cofferdam::sandbox::CommandSandbox;
+use cofferdam::terminal_escape;
+use cofferdam::tools::{ApprovalAnswer, Approver};
+
+/// An approver that asks at the terminal of this process.
+pub(super) struct TerminalDialog {
+    renderer: Arc<EventRenderer>,
+    commands: Arc<CommandSandbox>,
+    /// The terminal, shared by all questions.
+    terminal: Arc<Mutex<AskingTerminal>>,
+}
+
+impl TerminalDialog {
+    /// Opens the terminal for questions. Returns `None` if standard error is not a terminal or
+    /// `/dev/tty` cannot be opened.
+    pub(super) fn open(
+        renderer: &Arc<EventRenderer>,
+        commands: &Arc<CommandSandbox>,
+    ) -> Option<Arc<dyn Approver>> {
+        let terminal = Arc::new(Mutex::new(AskingTerminal::of_this_process(SETTLE)?));
+        Some(Arc::new(Self {
+            renderer: Arc::clone(renderer),
+            commands: Arc::clone(commands),
+            terminal,
+        }))
+    }
+}
+
+impl Approver for TerminalDialog {
+    fn ask_pages<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer> {
+        Box::pin(async move {
+            let _quiet = self.renderer.pause();
+            // A diff that was cut is whole in a file for as long as the question is open.
+            let described =
+                describe(question, REQUEST_DURATION, &describe_sandbox(question, &self.commands));
+            let (pages, has_scope) =
+                (described.pages.layout(wrap::terminal_size()), question.scope.is_some());
+            let terminal = Arc::clone(&self.terminal);
+            // If the request is cancelled meanwhile, the thread stays behind with its read; the
+            // process is about to end.
+            tokio::task::spawn_blocking(move || ask_user(&terminal, &pages, has_scope))
+                .await
+                .unwrap_or(ApprovalAnswer::No { guidance: None })
+        })
+    }
+}
+
+/// How long "don't ask again" applies, as a part of the choice.
+pub(super) const REQUEST_DURATION: &str = "in this request";
+pub(super) const CHAT_DURATION: &str = "in this chat";
+
+/// Describes the sandbox of the command in question. Empty for other questions.
+pub(super) fn describe_sandbox(question: &ApprovalQuestion, commands: &CommandSandbox) -> String {
+    match question.effect {
+        Effect::Command { .. } => commands.describe(),
+        Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. } => {
+            String::new()
+        }
+    }
+}
+
+/// The prompt for guidance after a rejection.
+pub(super) const GUIDANCE_PROMPT: &str =
+    "What should it do instead? An empty line sends it; an empty first line ends the request.";
+
+/// The choice of a typed answer. All dialogs share this table, so a digit means the same everywhere
+/// (R-128). Other input repeats the prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DialogChoice {
+    Yes,
+    YesForScope,
+    No,
+}
+
+impl DialogChoice {
+    /// Parses a typed line.
+    ///
+    /// # Errors
+    ///
+    /// A hint for the user, if the question does not offer this choice.
+    pub(super) fn parse(line: &str, has_scope: bool) -> Result<Self, &'static str> {
+        match line.trim() {
+            "1" => Ok(Self::Yes),
+            "2" if has_scope => Ok(Self::YesForScope),
+            "3" => Ok(Self::No),
+            _ => Err(Self::help(has_scope)),
+        }
+    }
+
+    /// Returns the hint that lists the valid choices.
+    fn help(has_scope: bool) -> &'static str {
+        if has_scope { "Type 1, 2 or 3, and Enter." } else { "Type 1 or 3, and Enter." }
+    }
+}
+
+/// The choice on a page that is not the last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PagingChoice {
+    More,
+    No,
+}
+
+impl PagingChoice {
+    /// The hint below such a page.
+    const HELP: &str = "Enter shows more; 3 says no";
+
+    /// Parses a typed line. No input approves, because the rest of the question is still unseen
+    /// (R-42).
+    ///
+    /// # Errors
+    ///
+    /// A hint for the user, if the line is neither choice.
+    pub(super) fn parse(line: &str) -> Result<Self, &'static str> {
+        match line.trim() {
+            "" => Ok(Self::More),
+            "3" => Ok(Self::No),
+            _ => {
+                Err("There is more to see before you can decide: press Enter, or type 3 to say no.")
+            }
+        }
+    }
+}
+
+/// A question formatted for display.
+pub(super) struct DescribedQuestion {
+    pub(super) pages: PagedText,
+    /// The file with the full diff; dropping this deletes it.
+    _full_diff_file: Option<tempfile::NamedTempFile>,
+}
+
+/// Formats a question, escaped and in full. `how_long` is the duration of "don't ask again";
+/// `sandbox` describes the sandbox of a command.
+pub(super) fn describe(
+    question: &ApprovalQuestion,
+    how_long: &str,
+    sandbox: &str,
+) -> DescribedQuestion {
+    let tool = terminal_escape::escape_line(&question.tool, 64);
+    let mut pages = PagedText { more_prompt: PagingChoice::HELP, ..PagedText::default() };
+    let mut whole = None;
+    match &question.effect {
+        Effect::Command { line, directory } => {
+            let place = if directory.as_str().is_empty() {
+                String::new()
+            } else {
+                format!(" in {}", escape_full_name(directory.as_str()))
+            };
+            pages.headline = format!("{tool} wants to run this command{place}, {sandbox}:");
+            pages.push_text(line);
+        }
+        Effect::Write { changes, .. } => {
+            let described = changes::describe(changes);
+            pages.headline = format!("{tool} wants to {}:", changes::format_headline(changes));
+            (pages.lines, pages.reminders, pages.notices, whole) =
+                (described.lines, described.risks, described.notices, described.full_diff_file);
+        }
+        Effect::Fetch { method, url, .. } => {
+            pages.headline = format!("{tool} wants to send this request, whatever its body is:");
+            pages.push_text(&format!("{method} {url}"));
+        }
+        Effect::Confirmed => {
+            pages.headline = format!("{tool} wants to be confirmed. Its arguments:");
+            pages.push_text(&question.arguments);
+        }
+        Effect::Plan { text, .. } => {
+            pages.headline = format!("{tool} presents this plan:");
+            pages.push_text(text);
+        }
+    }
+    let (yes, no) = match &question.effect {
+        Effect::Plan { then, .. } => (
+            format!("yes, carry it out; plan mode ends, and the mode is `{then}` from then on"),
+            "no; you can say what to change",
+        ),
+        Effect::Command { .. }
+        | Effect::Write { .. }
+        | Effect::Fetch { .. }
+        | Effect::Confirmed => ("yes, this once".to_owned(), "no; you can say what to do instead"),
+    };
+    pages.choices.push(format!("  1  {yes}"));
+    if let Some(scope) = &question.scope {
+        pages.choices.push(format!(
+            "  2  yes, and don't ask again {how_long} for {}",
+            escape_full_name(&scope.to_string())
+        ));
+    }
+    pages.choices.push(format!("  3  {no}"));
+    pages.choices.push(DialogChoice::help(question.scope.is_some()).to_owned());
+    pages.warn_text_direction();
+    DescribedQuestion { pages, _full_diff_file: whole }
+}
+
+fn escape_full_name(name: &str) -> String {
+    terminal_escape::escape_name(name, usize::MAX)
+}
+
+fn ask_user(terminal: &Mutex<AskingTerminal>, pages: &[String], has_scope: bool) -> ApprovalAnswer {
+    let mut terminal = terminal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for (n, page) in pages.iter().enumerate() {
+        terminal.show(page);
+        if n + 1 < pages.len() && read_page_choice(terminal.input()) == PagingChoice::No {
+            return ApprovalAnswer::No { guidance: read_guidance(terminal.input()) };
+        }
+    }
+    let input = terminal.input();
+    loop {
+        eprint_text("> ");
+        let Some(line) = read_line(input) else { return ApprovalAnswer::No { guidance: None } };
+        match DialogChoice::parse(&line, has_scope) {
+            Ok(DialogChoice::Yes) => return ApprovalAnswer::Yes,
+            Ok(DialogChoice::YesForScope) => return ApprovalAnswer::YesForScope,
+            Ok(DialogChoice::No) => return ApprovalAnswer::No { guidance: read_guidance(input) },
+            Err(hint) => eprint_line(hint),
+        }
+    }
+}
+
+/// Reads lines until one is a choice. A closed terminal counts as no.
+fn read_page_choice(terminal: &mut impl BufRead) -> PagingChoice {
+    loop {
+        eprint_text("> ");
+        let Some(line) = read_line(terminal) else { return PagingChoice::No };
+        match PagingChoice::parse(&line) {
+            Ok(turn) => return turn,
+            Err(hint) => eprint_line(hint),
+        }
+    }
+}
+
+fn read_guidance(terminal: &mut impl BufRead) -> Option<String> {
+    eprint_line(GUIDANCE_PROMPT);
+    let mut lines = Vec::new();
+    loop {
+        eprint_text("| ");
+        match read_line(terminal) {
+            Some(line) if !line.trim().is_empty() => lines.push(line),
+            Some(_) | None => break,
+        }
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// Reads a line; invalid UTF-8 is replaced. Returns `None` if the terminal is closed.
+fn read_line(terminal: &mut impl BufRead) -> Option<String> {
+    let mut line = Vec::new();
+    match terminal.read_until(b'\n', &mut line) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cofferdam::policy::{
+        ApprovalMode, Authorization, Authorizer, ChangeKind, ChangeSet, ContentDigest, FileChange,
+        ToolId, WorkspacePath,
+    };
+
+    const SANDBOX: &str = "in the sandbox `full`, no network";
+
+    /// Renders a question on a screen that fits everything.
+    fn question_text(question: &ApprovalQuestion) -> String {
+        let pages = describe(question, REQUEST_DURATION, SANDBOX).pages.layout((200, 100));
+        assert_eq!(pages.len(), 1);
+        console::strip_ansi_codes(&pages.concat()).into_owned()
+    }
+
+    fn command_question(line: &str) -> String {
+        let effect = Effect::Command {
+            line: line.into(),
+            directory: WorkspacePath::parse("", None).unwrap(),
+        };
+        let Authorization::Ask(question) = Authorizer::new(ApprovalMode::Ask, true).authorize(
+            ToolId::new("bash", ""),
+            "{}",
+            effect,
+        ) else {
+            panic!("not asked")
+        };
+        question_text(question.question())
+    }
+
+    /// Returns the choices of a question: the lines that begin with a digit.
+    fn choice_lines(effect: Effect, mode: ApprovalMode) -> Vec<String> {
+        let tool = if matches!(effect, Effect::Plan { .. }) { "present_plan" } else { "a_tool" };
+        let Authorization::Ask(question) =
+            Authorizer::new(mode, true).authorize(ToolId::new(tool, ""), "{}", effect)
+        else {
+            panic!("not asked")
+        };
+        let text = question_text(question.question());
+        let is_offer = |line: &&str| {
+            line.trim_start().starts_with(|c: char| c.is_ascii_digit())
+                && line.starts_with("  ")
+                && !line.starts_with("    ")
+        };
+        text.lines().filter(is_offer).map(|line| line.trim().to_owned()).collect()
+    }
+
+    #[test]
+    fn r128_a_digit_means_the_same_in_every_dialog() {
+        let path = |text: &str| WorkspacePath::parse(text, None).unwrap();
+        let after = ContentDigest { size: 4, digest: "0".into() };
+        let change = FileChange {
+            path: path("a.rs"),
+            kind: ChangeKind::Modify { before: 4, after },
+            diff: None,
+        };
+        let questions = [
+            (Effect::Command { line: "cargo test".into(), directory: path("") }, ApprovalMode::Ask),
+            (Effect::Command { line: "a; b".into(), directory: path("") }, ApprovalMode::Ask),
+            (
+                Effect::Write { changes: ChangeSet::new(vec![change]), confirm: false },
+                ApprovalMode::Ask,
+            ),
+            (
+                Effect::Plan { text: "1. Read\n2. Mend\n3. No".into(), then: ApprovalMode::Auto },
+                ApprovalMode::Plan,
+            ),
+        ];
+        for (effect, mode) in questions {
+            let what = format!("{effect:?}");
+            let offers = choice_lines(effect, mode);
+            let has_scope = offers.len() == 3;
+            assert!(offers.len() >= 2, "{what}: {offers:#?}");
+            for offer in &offers {
+                let (digit, words) = offer.split_once("  ").expect("a digit and words");
+                let expected = match (digit, words.split([',', ';']).next()) {
+                    ("1", Some("yes")) => DialogChoice::Yes,
+                    ("2", Some("yes")) => DialogChoice::YesForScope,
+                    ("3", Some("no")) => DialogChoice::No,
+                    other => panic!("{what}: {other:?}"),
+                };
+                assert_eq!(
+                    DialogChoice::parse(&format!(" {digit} "), has_scope),
+                    Ok(expected),
+                    "{what}"
+                );
+            }
+            assert_eq!(DialogChoice::parse("2", false), Err("Type 1 or 3, and Enter."));
+            for none in ["", "0", "4", "11", "y", "n"] {
+                assert!(DialogChoice::parse(none, has_scope).is_err(), "{what}: {none:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn r042_no_yes_counts_before_the_last_page() {
+        let answers = [
+            ("1", None),
+            ("2", None),
+            ("y", None),
+            ("", Some(PagingChoice::More)),
+            ("3", Some(PagingChoice::No)),
+            (" \t", Some(PagingChoice::More)),
+        ];
+        for (typed, expected) in answers {
+            assert_eq!(PagingChoice::parse(typed).ok(), expected, "{typed:?}");
+        }
+        assert_eq!(read_page_choice(&mut &b"1\n2\nyes\n\n1\n"[..]), PagingChoice::More);
+        assert_eq!(read_page_choice(&mut &b"1\n3\n"[..]), PagingChoice::No);
+        assert_eq!(
+            read_page_choice(&mut &b"1\n"[..]),
+            PagingChoice::No,
+            "nobody is there any more"
+        );
+    }
+
+    #[test]
+    fn r042_what_is_decided_by_is_shown_in_full_and_as_it_is() {
+        let text = command_question("ls \r\n\u{a0}\u{3000}x\u{1bca0}\n\n\n\n\n\nrm \\ \n-rf y");
+        for shown in [
+            "    ls \\u{d}\n",
+            "    \\u{a0}\\u{3000}x\\u{1bca0}\n",
+            "  ⋮ 5 empty lines\n",
+            "    rm \\\\u{20}\n",
+        ] {
+            assert!(text.contains(shown), "{shown:?} in {text}");
+        }
+        let long = format!("cargo-{}", "x".repeat(5000));
+        let text = command_question(&long).replace("\n  ↳ ", "").replace("\n     ", "");
+        assert!(text.contains(&long) && text.contains(&format!("exactly `{long}`")), "{text}");
+        let text = command_question("echo 'א' ; rm -rf 'ב'");
+        assert!(text.contains("! It has letters that are written from right to left"), "{text}");
+    }
+
+    #[test]
+    fn r044_guidance_in_another_encoding_is_not_lost() {
+        let words = read_guidance(&mut &b"Gr\xfc\xdfe, and stop\r\nnow\n\nnot this\n"[..]);
+        assert_eq!(words.as_deref(), Some("Gr\u{fffd}\u{fffd}e, and stop\nnow"));
+    }
+
+    #[test]
+    fn r038_the_dialog_shows_the_command_and_the_scope() {
+        insta::assert_snapshot!(command_question("cargo test --release"), @r"
+
+        ? bash wants to run this command, in the sandbox `full`, no network:
+
+            cargo test --release
+
+          1  yes, this once
+          2  yes, and don't ask again in this request for commands that begin with `cargo test`
+          3  no; you can say what to do instead
+        Type 1, 2 or 3, and Enter.
+        ");
+    }
+
+    #[test]
+    fn r042_a_write_is_shown_as_what_will_change() {
+        let after = ContentDigest { size: 4, digest: "0".into() };
+        let diff = Some("--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-old\n+new\n".to_owned());
+        let path = WorkspacePath::parse("src/a.rs", None).unwrap();
+        let effect = Effect::Write {
+            changes: ChangeSet::new(vec![FileChange {
+                path,
+                kind: ChangeKind::Modify { before: 4, after },
+                diff,
+            }]),
+            confirm: false,
+        };
+        let Authorization::Ask(question) = Authorizer::new(ApprovalMode::Ask, true).authorize(
+            ToolId::new("patch", ""),
+            r#"{"path":"elsewhere"}"#,
+            effect,
+        ) else {
+            panic!("not asked")
+        };
+        insta::assert_snapshot!(question_text(question.question()), @r"
+
+        ? patch wants to change src/a.rs (4 → 4 bytes):
+
+            --- a/src/a.rs
+            +++ b/src/a.rs
+            @@ -1 +1 @@
+            -old
+            +new
+
+          1  yes, this once
+          2  yes, and don't ask again in this request for patch writing src/a.rs
+          3  no; you can say what to do instead
+        Type 1, 2 or 3, and Enter.
+        ");
+    }
+
+    #[test]
+    fn r126_a_plan_is_shown_in_full_with_the_mode_that_follows() {
+        let effect =
+            Effect::Plan { text: "1. Read\n2. Mend \u{1b}[2J".into(), then: ApprovalMode::Auto };
+        let Authorization::Ask(question) = Authorizer::new(ApprovalMode::Plan, true).authorize(
+            ToolId::new("present_plan", ""),
+            "{}",
+            effect,
+        ) else {
+            panic!("not asked")
+        };
+        insta::assert_snapshot!(question_text(question.question()), @r"
+
+        ? present_plan presents this plan:
+
+            1. Read
+            2. Mend \u{1b}[2J
+
+          1  yes, carry it out; plan mode ends, and the mode is `ask` from then on
+          3  no; you can say what to change
+        Type 1 or 3, and Enter.
+        ");
+    }
+
+    #[test]
+    fn r039_an_opaque_command_has_no_scope_and_nothing_of_it_is_hidden() {
+        let command = "ls\u{202e} \u{1b}[2K\r; rm -rf x\nsecond line";
+        insta::assert_snapshot!(command_question(command), @r"
+
+        ? bash wants to run this command, in the sandbox `full`, no network:
+
+            ls\u{202e} \u{1b}[2K\u{d}; rm -rf x
+            second line
+
+          1  yes, this once
+          3  no; you can say what to do instead
+        Type 1 or 3, and Enter.
+        ");
+    }
+}

@@ -1,0 +1,235 @@
+//! `cofferdam doctor`: prints what this machine can enforce, which model answers, and where files
+//! are stored.
+
+use std::process::ExitCode;
+
+use super::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use super::context::{self, AppContext, model_settings};
+use super::error::CommandResult;
+use super::policy_checks::open_model;
+use super::print::print_line;
+use cofferdam::config::UserDirectories;
+use cofferdam::model;
+use cofferdam::policy::{ApprovalMode, CapName, CommandLimits, SandboxLevel, ToolId};
+use cofferdam::sandbox::{
+    ArtifactCache, CacheKey, CommandSandbox, InstanceAllocation, WasmSandbox, Workspace,
+    outer_repository,
+};
+use cofferdam::terminal_escape;
+
+pub(super) fn run(common: &CommonArgs) -> CommandResult {
+    let flags = common.flags(ModelArgs::default(), ToolCallArgs::default(), None);
+    let context = context::load_context_for_inspection(common, flags, InstanceAllocation::Pooled)?;
+    print_section("Enforced here");
+    print_fact(
+        "tools",
+        "each call in a fresh WebAssembly instance: files, commands and network only as granted",
+    );
+    print_fact("limits", &describe_limits(&context));
+    print_fact("memory of instances", WasmSandbox::describe_pool());
+    print_commands(&context.commands);
+    print_section("Modes");
+    print_modes(&context);
+    print_section("Tools");
+    print_fact(
+        "offered",
+        &context
+            .catalog
+            .tools()
+            .iter()
+            .map(|tool| tool.declaration.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", "),
+    );
+    for unknown in context.catalog.unknown_tools() {
+        print_fact("warning", &unknown.to_string());
+    }
+    for refused in context.catalog.refused_plugins() {
+        print_fact(refused.status_label(), &format!("{}: {}", refused.origin, refused.reason));
+    }
+    print_section("Model");
+    print_model(&context)?;
+    print_section("Places");
+    let workspace = Workspace::open(&common.workspace)?;
+    print_fact("workspace", &workspace.root().display().to_string());
+    if let Some(problem) = context::broad_workspace_warning(workspace.root()) {
+        print_fact("warning", &problem);
+    }
+    if let Some(repository) = outer_repository(workspace.root()) {
+        let what = "lies outside of the workspace: commands can read it, and not commit to it";
+        print_fact("its repository", &format!("{} {what}", repository.display()));
+    }
+    print_paths(&context.user_dirs);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what each mode allows if no rule decides, and marks the current mode.
+fn print_modes(context: &AppContext) {
+    for mode in ApprovalMode::ALL {
+        let in_force = if context.settings.mode == mode { " (in force)" } else { "" };
+        let forbidden = context
+            .catalog
+            .policy()
+            .mode_denied_by(mode)
+            .map_or(String::new(), |place| format!(" ({place} does not allow this mode)"));
+        print_fact(&format!("{mode}{in_force}"), &format!("{}{forbidden}", mode.describe()));
+    }
+    let reach = context.commands.describe_access();
+    print_fact(
+        "",
+        &format!("reading is allowed in each mode; commands, once allowed, run {reach}"),
+    );
+}
+
+/// Prints the command sandbox as just probed on this machine.
+fn print_commands(commands: &CommandSandbox) {
+    print_fact(
+        "commands",
+        &format!("decided line by line, run outside of WebAssembly {}", commands.describe()),
+    );
+    for (level, problem) in &commands.measured().unavailable {
+        print_fact("", &format!("not `{level}`: {problem}"));
+    }
+    match commands.allowed_level() {
+        Ok(level) if level > SandboxLevel::None => {
+            let tcp = if commands.rules().network { "" } else { ", TCP" };
+            print_fact(
+                "",
+                &format!(
+                    "tried and refused: reading outside, writing outside{tcp}, a hook in .git, a \
+                        process that stays"
+                ),
+            );
+        }
+        Ok(_) => {}
+        Err(denial) => print_fact("", &denial.to_string()),
+    }
+    print_fact("", &format!("open: {}", commands.known_gaps().join("; ")));
+    let rules = commands.rules();
+    for (words, paths) in [("may read besides", &rules.read), ("may write besides", &rules.write)] {
+        for path in paths {
+            let missing = if path.exists() { "" } else { " (NOT THERE, so it is left out)" };
+            print_fact("", &format!("{words}: {}{missing}", path.display()));
+        }
+    }
+    let CommandLimits { processes, descriptors, file_size, memory, seconds } = rules.limits;
+    let memory = memory.map_or("all the memory there is".to_owned(), |bytes| {
+        format!("{} MiB of memory", bytes >> 20)
+    });
+    let seconds = seconds.map_or_else(String::new, |seconds| format!(", {seconds} s"));
+    print_fact(
+        "",
+        &format!(
+            "at most {processes} processes, {descriptors} open files, files of {} MiB, \
+                {memory}{seconds}",
+            file_size >> 20
+        ),
+    );
+}
+
+/// Describes the default limits of calls. `tools show` has the limits of each tool.
+fn describe_limits(context: &AppContext) -> String {
+    let caps = context
+        .catalog
+        .policy()
+        .effective_caps(ToolId::new("*", ""), &context.settings.caps.defaults);
+    let format_cap = |cap: CapName| format!("{cap} {}", caps.value(cap));
+    let special: Vec<&str> = context
+        .catalog
+        .tools()
+        .iter()
+        .filter(|tool| tool.caps != caps)
+        .map(|tool| tool.declaration.name.as_str())
+        .collect();
+    let special = if special.is_empty() {
+        String::new()
+    } else {
+        format!("; others for {} (`tools show`)", special.join(", "))
+    };
+    format!(
+        "of each call: {}{special}",
+        [
+            CapName::Seconds,
+            CapName::MemoryMib,
+            CapName::OutputKib,
+            CapName::Handles,
+            CapName::ShownBytes
+        ]
+        .map(format_cap)
+        .join(", ")
+    )
+}
+
+fn print_model(context: &AppContext) -> Result<(), super::error::CliError> {
+    let settings = &context.settings;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let model_settings = model_settings(settings);
+    match runtime.block_on(model::choose(settings.model.as_deref(), &model_settings)) {
+        Ok(choice) => {
+            print_fact("taken", &choice.spec.to_string());
+            if let Some(remark) = &choice.notice {
+                print_fact("why", remark);
+            }
+            match open_model(context.catalog.policy(), &choice.spec, &model_settings) {
+                Ok(model) => {
+                    print_fact("window", &format!("{} tokens", model.info().context_window))
+                }
+                Err(error) => error.message().lines().for_each(|line| print_fact("problem", line)),
+            }
+        }
+        Err(error) => {
+            print_line(&format!("  {}", error.to_string().replace('\n', "\n  ")));
+        }
+    }
+    Ok(())
+}
+
+fn print_paths(user_dirs: &UserDirectories) {
+    if !user_dirs.has_home() {
+        return print_fact(
+            "warning",
+            "there is no home folder, so nothing is kept: set HOME to the absolute path of a \
+                folder",
+        );
+    }
+    let config = user_dirs.config_file();
+    print_fact(
+        "configuration",
+        &format!(
+            "{}{}",
+            config.display(),
+            if config.exists() { "" } else { " (not there; defaults)" }
+        ),
+    );
+    let cache = CacheKey::load_or_create(&user_dirs.keys()).map_err(|error| error.to_string());
+    match cache.and_then(|key| {
+        ArtifactCache::open(user_dirs.cache(), key).map_err(|error| error.to_string())
+    }) {
+        Ok(cache) => {
+            let (files, bytes) = cache.size();
+            print_fact(
+                "compiled tools",
+                &format!("{} ({files} files, {} MiB)", cache.directory().display(), bytes >> 20),
+            );
+        }
+        Err(error) => print_fact("compiled tools", &error),
+    }
+    print_fact("sessions", &user_dirs.sessions().display().to_string());
+    print_fact(
+        "typed lines",
+        &format!(
+            "{} (for the arrow keys; each goes with its session)",
+            user_dirs.prompt_history().display()
+        ),
+    );
+    print_fact("undo", &user_dirs.undo().display().to_string());
+    print_fact("audit log", &user_dirs.audit().display().to_string());
+}
+
+fn print_section(title: &str) {
+    print_line(&console::style(title).bold().to_string());
+}
+
+fn print_fact(name: &str, value: &str) {
+    print_line(&format!("  {name:20} {}", terminal_escape::escape_line(value, 400)));
+}

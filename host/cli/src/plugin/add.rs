@@ -1,0 +1,86 @@
+//! `cofferdam plugin add`: adds a plugin from a file or a server after confirmation, pinned to its
+//! content.
+
+use std::process::ExitCode;
+
+use super::args::PluginAddArgs;
+use super::fetch::fetch_component;
+use super::inspect;
+use crate::args::CommonArgs;
+use crate::authoring::PluginName;
+use crate::error::{CliError, CommandResult};
+use crate::print::{eprint_line, print_line};
+use crate::{audit, confirm, exit};
+use cofferdam::plugins::PluginSource;
+use cofferdam::terminal_escape;
+use cofferdam::tools::AuthorityChange;
+
+pub(super) fn run(common: &CommonArgs, args: PluginAddArgs) -> CommandResult {
+    let source = PluginSource::parse(&args.source)?;
+    let name = match args.name {
+        Some(name) => name,
+        None => default_name(&source)?,
+    };
+    let store = super::plugin_store(common)?;
+    store.check_name_free(name.as_str())?;
+    let component = fetch_component(&source, args.digest.as_ref())?;
+    let context = super::load_context(common)?;
+    super::check_policy(&context, &source, component.digest())?;
+    let from = source.to_string();
+    let plugin = super::load_bytes(&context.sandbox, &from, component)?;
+    if let Some(objection) = context.catalog.conflict(&plugin, None) {
+        return Err(CliError::new(format!("{from} cannot be added: {objection}")));
+    }
+    let page = inspect::describe_plugin(&from, &plugin);
+    if args.yes {
+        eprint_line(&page);
+    } else {
+        let answer = confirm::confirm(&page, &format!("Add it as {name}, as it is?"));
+        match answer {
+            Some(true) => {}
+            Some(false) => {
+                eprint_line("Nothing was added.");
+                return Ok(ExitCode::from(exit::FAILURE));
+            }
+            None => {
+                eprint_line(&page);
+                let digest = plugin.digest();
+                let problem = format!(
+                    "nobody can be asked here, so nothing was added. To add it as shown: --yes \
+                        --digest sha256:{digest}"
+                );
+                return Err(CliError::new(problem));
+            }
+        }
+    }
+    let component_path = store.component_path(name.as_str(), plugin.digest());
+    let accepted = (
+        component_path.display().to_string(),
+        store.accepted_plugins()?.new_permissions(&component_path, &plugin),
+    );
+    let change = AuthorityChange::PluginAccepted {
+        path: &accepted.0,
+        digest: plugin.digest(),
+        new_permissions: &accepted.1,
+    };
+    audit::record_change(&context.settings, &context.user_dirs, &common.workspace, &change)?;
+    let path = store.add(name.as_str(), from, &plugin)?;
+    print_line(&terminal_escape::escape_line(
+        &format!("{name} was added: {}", path.display()),
+        1000,
+    ));
+    let tools: Vec<&str> =
+        plugin.declaration().tools.iter().map(|tool| tool.name.as_str()).collect();
+    let tools = terminal_escape::escape_line(&tools.join(", "), 400);
+    eprint_line(&format!(
+        "From now on every run has {tools}. `cofferdam plugin remove {name}` takes it away again."
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn default_name(source: &PluginSource) -> Result<PluginName, CliError> {
+    let name = source.default_plugin_name();
+    name.parse().map_err(|error| {
+        CliError::new(format!("{error}. Say --name NAME to call it something else than its file"))
+    })
+}

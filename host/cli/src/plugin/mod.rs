@@ -1,0 +1,115 @@
+//! `cofferdam plugin`: develops, inspects and manages plugins.
+
+mod add;
+mod args;
+mod build;
+mod fetch;
+mod inspect;
+mod list;
+mod new;
+mod remove;
+mod test;
+mod update;
+
+use std::path::Path;
+use std::sync::Arc;
+
+pub(super) use args::PluginArgs;
+use args::PluginCommand;
+
+use super::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use super::context::{self, AppContext};
+use super::error::{CliError, CommandResult};
+use super::print::eprint_line;
+use super::sandbox_setup;
+use cofferdam::config::{UserDirectories, resolve_links};
+use cofferdam::plugins::{PluginSource, PluginStore};
+use cofferdam::sandbox::{
+    ComponentBytes, ComponentDigest, InstanceAllocation, LoadedPlugin, WasmSandbox,
+};
+use cofferdam::terminal_escape;
+use cofferdam::tools::load_error;
+
+pub(super) fn run(common: &CommonArgs, args: PluginArgs) -> CommandResult {
+    if let (true, PluginCommand::Add(_) | PluginCommand::Update(_) | PluginCommand::Remove { .. }) =
+        (common.locked, &args.command)
+    {
+        let message = "--locked leaves what was accepted as it is, and this would change it: \
+            leave out one of the two";
+        return Err(CliError::configuration(message));
+    }
+    match args.command {
+        PluginCommand::New { name, language } => new::run(name, language),
+        PluginCommand::Build { folder } => build::run(&folder),
+        PluginCommand::Test { subject, cases } => test::run(&subject, cases),
+        PluginCommand::Inspect { file, json } => inspect::run(&file, json),
+        PluginCommand::Add(args) => add::run(common, args),
+        PluginCommand::List { json } => list::run(common, json),
+        PluginCommand::Update(args) => update::run(common, &args),
+        PluginCommand::Remove { name } => remove::run(common, &name),
+    }
+}
+
+/// Loads a component in a sandbox of its own, whatever plugins are configured.
+///
+/// # Errors
+///
+/// If the component is not valid, or every run would refuse it.
+fn load_plugin(file: &Path) -> Result<(Arc<WasmSandbox>, Arc<LoadedPlugin>), CliError> {
+    let mut warnings = Vec::new();
+    let user_dirs = UserDirectories::for_run(&mut warnings)?;
+    for warning in warnings {
+        eprint_line(&terminal_escape::escape_line(&format!("warning: {warning}"), 1000));
+    }
+    let sandbox =
+        Arc::new(sandbox_setup::create_sandbox(InstanceAllocation::OnDemand, &user_dirs)?);
+    let bytes = ComponentBytes::read(file).map_err(|error| CliError::new(error.to_string()))?;
+    let plugin = load_bytes(&sandbox, &file.display().to_string(), bytes)?;
+    if let Some(objection) = load_error(&plugin) {
+        return Err(CliError::new(format!(
+            "{} would be refused by every run: {objection}",
+            file.display()
+        )));
+    }
+    Ok((sandbox, Arc::new(plugin)))
+}
+
+fn load_bytes(
+    sandbox: &WasmSandbox,
+    from: &str,
+    bytes: ComponentBytes,
+) -> Result<LoadedPlugin, CliError> {
+    let name = terminal_escape::escape_line(from, 200);
+    let on_compile = || eprint_line(&format!("preparing {name} for this machine (once) …"));
+    sandbox.load(bytes, &on_compile).map_err(|error| CliError::new(format!("{name}: {error}")))
+}
+
+/// Returns the store of added plugins beside the configuration in use.
+fn plugin_store(common: &CommonArgs) -> Result<PluginStore, CliError> {
+    Ok(PluginStore::new(context::lock_file(common, &UserDirectories::for_current_user()?)))
+}
+
+/// Checks that the policy allows a plugin with this digest from this source.
+fn check_policy(
+    context: &AppContext,
+    source: &PluginSource,
+    digest: &ComponentDigest,
+) -> Result<(), CliError> {
+    let origin = match source {
+        PluginSource::File(path) => resolve_links(path).display().to_string(),
+        PluginSource::Url(_) => source.to_string(),
+    };
+    match context.catalog.policy().plugin_refusal(digest.as_str(), &[origin]) {
+        Some(refusal) => Err(CliError::configuration(refusal.to_string())),
+        None => Ok(()),
+    }
+}
+
+/// Loads the context with all plugins, for inspection.
+fn load_context(common: &CommonArgs) -> Result<AppContext, CliError> {
+    context::load_context_for_inspection(
+        common,
+        common.flags(ModelArgs::default(), ToolCallArgs::default(), None),
+        InstanceAllocation::OnDemand,
+    )
+}

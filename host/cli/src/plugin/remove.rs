@@ -1,0 +1,36 @@
+//! `cofferdam plugin remove`: removes a plugin that was added.
+
+use std::process::ExitCode;
+
+use crate::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use crate::error::CommandResult;
+use crate::print::print_line;
+use crate::{audit, context};
+use cofferdam::terminal_escape;
+use cofferdam::tools::AuthorityChange;
+
+pub(super) fn run(common: &CommonArgs, name: &str) -> CommandResult {
+    let store = super::plugin_store(common)?;
+    let path_text = store.plugin_path(&store.find(name)?).display().to_string();
+    let (settings, user_dirs) = context::load_settings(
+        common,
+        common.flags(ModelArgs::default(), ToolCallArgs::default(), None),
+    )?;
+    audit::record_change(
+        &settings,
+        &user_dirs,
+        &common.workspace,
+        &AuthorityChange::PluginRemoved { name, path: &path_text },
+    )?;
+    let (added, path) = store.remove(name)?;
+    let name = terminal_escape::escape_line(name, 64);
+    print_line(&terminal_escape::escape_line(
+        &format!("{name} was removed: {}, which came from {}", path.display(), added.source),
+        1500,
+    ));
+    print_line(&terminal_escape::escape_line(
+        &format!("What it was accepted as is no longer in {}", store.lock_file_path().display()),
+        1000,
+    ));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,401 @@
+//! `cofferdam policy explain`: tells whether a tool may do something, and why.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::args::ExplainArgs;
+use super::missing_permission::{missing_capability, path_protection};
+use crate::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use crate::error::{CliError, CommandResult};
+use crate::print::print_line;
+use crate::{context, exit};
+use cofferdam::config::resolve_links;
+use cofferdam::policy::{
+    Action, ActionEvaluation, ApprovalMode, Authorizer, ChangeKind, ChangeSet, ContentDigest,
+    DecisionStep, Denial, Effect, FileChange, HostAddress, Policy, ProtectedPaths, ReasonedVerdict,
+    SourceLocation, Verdict, VerdictReason, WorkspacePath,
+};
+use cofferdam::sandbox::{CommandSandbox, InstanceAllocation};
+use cofferdam::terminal_escape;
+use cofferdam::tools::CatalogTool;
+
+/// The explanation of one action.
+struct ExplanationReport {
+    action: String,
+    verdict: Verdict,
+    reason: String,
+    remedy: String,
+    location: Option<SourceLocation>,
+    /// The checks of the decision; empty if another rule denied the action first.
+    steps: Vec<DecisionStep>,
+    /// What somebody may wrongly expect of the policy.
+    note: Option<&'static str>,
+}
+
+/// Rules about writing, and commands.
+pub(super) const WRITE_RULES_NOTE: &str =
+    "rules under [write] apply to changes that tools make themselves, not to what a command writes";
+
+pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
+    let calls = ToolCallArgs::default();
+    let parts = context::load_context_for_inspection(
+        common,
+        common.flags(ModelArgs::default(), calls, None),
+        InstanceAllocation::OnDemand,
+    )?;
+    let tool = parts
+        .catalog
+        .find(&args.tool)
+        .ok_or_else(|| CliError::new(parts.catalog.unknown_tool_error(&args.tool)))?;
+    let root = common.workspace.canonicalize().ok();
+    let policy = parts.catalog.policy();
+    let mode = args.mode.unwrap_or(parts.settings.mode);
+    let explained = ExplainContext {
+        tool,
+        policy: parts.catalog.policy(),
+        protected: root.as_deref().map_or_else(
+            || parts.catalog.policy().protected_paths(),
+            |root| parts.protected_paths(root),
+        ),
+        // Somebody to ask: where nobody is, what is asked is denied, and that is said.
+        authorizer: Authorizer::new(mode, true).with_policy(Arc::clone(policy)),
+    };
+    let in_place = explained.authorizer.mode();
+    let mode_notice = args.mode.and_then(|mode| mode_notice(policy, mode, in_place));
+    let told: Vec<ExplanationReport> = subjects(args, root.as_deref())?
+        .iter()
+        .map(|act| apply_sandbox(explained.explain(act), act, &parts.commands))
+        .map(|told| match &mode_notice {
+            Some(notice) => {
+                ExplanationReport { reason: format!("{notice}{}", told.reason), ..told }
+            }
+            None => told,
+        })
+        .collect();
+    for told in &told {
+        print_line(&if args.json {
+            terminal_escape::escape_json(&to_json(tool, told))
+        } else {
+            describe(tool, told)
+        });
+    }
+    let allowed = told.iter().all(|told| told.verdict == Verdict::Allow);
+    Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILURE) })
+}
+
+/// That a mode is not allowed, and which one this is about in its place.
+fn mode_notice(policy: &Policy, mode: ApprovalMode, in_place: ApprovalMode) -> Option<String> {
+    let place = policy.mode_denied_by(mode)?;
+    let allowed: Vec<&str> = ApprovalMode::STRICTEST_FIRST
+        .into_iter()
+        .filter(|mode| policy.mode_denied_by(*mode).is_none())
+        .map(ApprovalMode::name)
+        .collect();
+    let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
+    Some(format!(
+        "mode `{mode}` is not allowed by {place} (allowed: {allowed}), so this is about mode \
+            `{in_place}`: "
+    ))
+}
+
+/// What is asked about.
+enum ExplainSubject {
+    Run,
+    Command(String),
+    Read(SpelledPath),
+    Write(SpelledPath),
+    Fetch { host: HostAddress, method: String },
+}
+
+/// A path as written, and its target if links lead elsewhere.
+struct SpelledPath {
+    path: WorkspacePath,
+    resolved: Option<WorkspacePath>,
+}
+
+fn subjects(args: &ExplainArgs, root: Option<&Path>) -> Result<Vec<ExplainSubject>, CliError> {
+    let mut acts: Vec<ExplainSubject> =
+        args.command.iter().cloned().map(ExplainSubject::Command).collect();
+    for path in &args.read {
+        acts.push(ExplainSubject::Read(SpelledPath::resolve(path, root)?));
+    }
+    for path in &args.write {
+        acts.push(ExplainSubject::Write(SpelledPath::resolve(path, root)?));
+    }
+    for host in &args.fetch {
+        let host =
+            HostAddress::parse(host).map_err(|problem| CliError::new(problem.to_string()))?;
+        acts.push(ExplainSubject::Fetch { host, method: args.method.to_ascii_uppercase() });
+    }
+    if acts.is_empty() {
+        acts.push(ExplainSubject::Run);
+    }
+    Ok(acts)
+}
+
+impl ExplainSubject {
+    fn action(&self) -> Action<'_> {
+        match self {
+            Self::Run => Action::Use,
+            Self::Command(line) => Action::Command(line),
+            Self::Read(path) => Action::Read(&path.path),
+            Self::Write(path) => Action::Write(Some(&path.path)),
+            Self::Fetch { host, method } => Action::Fetch { host, method },
+        }
+    }
+
+    /// Returns the same action on the target of the links.
+    fn resolved_action(&self) -> Option<Action<'_>> {
+        match self {
+            Self::Read(path) => path.resolved.as_ref().map(Action::Read),
+            Self::Write(path) => path.resolved.as_ref().map(|path| Action::Write(Some(path))),
+            Self::Run | Self::Command(_) | Self::Fetch { .. } => None,
+        }
+    }
+}
+
+impl SpelledPath {
+    fn resolve(text: &str, root: Option<&Path>) -> Result<Self, CliError> {
+        let problem = |problem: &dyn std::fmt::Display| CliError::new(problem.to_string());
+        let written = WorkspacePath::parse(text, root).map_err(|error| problem(&error))?;
+        let Some(root) = root else { return Ok(Self { path: written, resolved: None }) };
+        let real = resolve_links(&root.join(written.as_str()));
+        let below = real.strip_prefix(root).ok().and_then(Path::to_str);
+        let below = below.ok_or_else(|| {
+            CliError::new(format!("{written} leads out of the workspace, to {}", real.display()))
+        })?;
+        let real = WorkspacePath::parse(below, None).map_err(|error| problem(&error))?;
+        Ok(Self { resolved: (real != written).then_some(real), path: written })
+    }
+}
+
+/// Everything that the explanation of an action depends on.
+struct ExplainContext<'a> {
+    tool: &'a CatalogTool,
+    policy: &'a Policy,
+    protected: ProtectedPaths,
+    authorizer: Authorizer,
+}
+
+impl ExplainContext<'_> {
+    /// Explains an action. If links lead elsewhere, the stricter of both explanations applies.
+    fn explain(&self, asked: &ExplainSubject) -> ExplanationReport {
+        let told = self.explain_action(&asked.action());
+        match asked.resolved_action().map(|real| (self.explain_action(&real), real)) {
+            Some((there, real)) if there.verdict > told.verdict => ExplanationReport {
+                action: told.action,
+                reason: format!("a link leads there, so that it is to {real}: {}", there.reason),
+                ..there
+            },
+            Some(_) | None => told,
+        }
+    }
+
+    /// Explains an action in the order of the real checks: whether the tool is offered, whether it
+    /// has the permission, whether the path is protected, and what the policy decides.
+    fn explain_action(&self, act: &Action<'_>) -> ExplanationReport {
+        let denied = |(why, change, place)| ExplanationReport {
+            action: act.to_string(),
+            verdict: Verdict::Deny,
+            reason: why,
+            remedy: change,
+            location: place,
+            steps: Vec::new(),
+            note: None,
+        };
+        if let Some(Denial { reason, remedy, place, .. }) = &self.tool.denial {
+            return denied((reason.clone(), remedy.clone().unwrap_or_default(), place.clone()));
+        }
+        if let Some(lacking) = missing_capability(self.tool, act) {
+            return denied(lacking);
+        }
+        let decided = self.explain_decision(act);
+        match path_protection(&self.protected, act) {
+            // A rule is the better reason.
+            Some(kept) if decided.verdict != Verdict::Deny => denied(kept),
+            Some(_) | None => decided,
+        }
+    }
+
+    /// Explains the policy's decision on all effects of a call that performs this action.
+    fn explain_decision(&self, act: &Action<'_>) -> ExplanationReport {
+        let mut told = match act {
+            // Reading is no effect: what rules deny of it is among the protected paths.
+            Action::Read(_) => {
+                let ActionEvaluation { finding, steps, .. } =
+                    self.policy.evaluate(self.authorizer.mode(), self.tool.id(), act.clone());
+                let remedy = self.remedy(act, &finding);
+                Some(report(act, finding.verdict, &finding, act, steps, remedy))
+            }
+            Action::Command(_) | Action::Write(_) | Action::Fetch { .. } | Action::Use => None,
+        };
+        for effect in self.tool.decided_effects(effect_of(act)) {
+            let explanation = self.authorizer.explain(self.tool.id(), &effect);
+            let Some(ActionEvaluation { action: by, finding, steps }) = explanation.decisive()
+            else {
+                continue;
+            };
+            let (verdict, remedy) = (explanation.outcome.verdict(), self.remedy(by, finding));
+            let mut next = self::report(act, verdict, finding, by, steps.clone(), remedy);
+            let is_command = matches!(act, Action::Command(_));
+            next.note = (is_command && self.policy.has_write_rules()).then_some(WRITE_RULES_NOTE);
+            // The first of the strictest.
+            if told.as_ref().is_none_or(|told| next.verdict > told.verdict) {
+                told = Some(next);
+            }
+        }
+        told.unwrap_or_else(|| ExplanationReport {
+            action: act.to_string(),
+            verdict: Verdict::Allow,
+            reason: "running it needs no approval; what it then does is decided act by act \
+                (--command, --read, --write, --fetch)."
+                .to_owned(),
+            remedy: "`use = \"ask\"` or \"deny\" under `[tools]` of a policy file.".to_owned(),
+            location: None,
+            steps: Vec::new(),
+            note: None,
+        })
+    }
+
+    fn remedy(&self, act: &Action<'_>, finding: &ReasonedVerdict) -> String {
+        self.policy.remedy(self.tool.id(), self.authorizer.mode(), act, finding)
+    }
+}
+
+/// Returns the effect of an action, as a tool would request it.
+fn effect_of(act: &Action<'_>) -> Option<Effect> {
+    match act {
+        Action::Use | Action::Read(_) => None,
+        Action::Command(line) => {
+            Some(Effect::Command { line: (*line).to_owned(), directory: WorkspacePath::root() })
+        }
+        Action::Write(path) => {
+            let after = ContentDigest { size: 0, digest: String::new() };
+            let change = |path: &WorkspacePath| FileChange {
+                path: path.clone(),
+                kind: ChangeKind::Create { after },
+                diff: None,
+            };
+            Some(Effect::Write {
+                changes: ChangeSet::new(path.map(change).into_iter().collect()),
+                confirm: false,
+            })
+        }
+        Action::Fetch { host, method } => Some(Effect::Fetch {
+            method: (*method).to_owned(),
+            host: (*host).clone(),
+            url: format!("https://{host}/"),
+        }),
+    }
+}
+
+/// Converts a finding about the action `by`, which decides on `act`, to a report.
+fn report(
+    act: &Action<'_>,
+    verdict: Verdict,
+    finding: &ReasonedVerdict,
+    by: &Action<'_>,
+    steps: Vec<DecisionStep>,
+    remedy: String,
+) -> ExplanationReport {
+    let is_confirmation = *by == Action::Use && finding.verdict != Verdict::Allow;
+    let why = match &finding.reason {
+        VerdictReason::Mode(_) | VerdictReason::Reading if is_confirmation => {
+            "the tool itself asks to be confirmed before every call.".to_owned()
+        }
+        VerdictReason::Mode(_)
+        | VerdictReason::Reading
+        | VerdictReason::Rule(_)
+        | VerdictReason::Perhaps(_)
+        | VerdictReason::NotListed(..)
+        | VerdictReason::Listed(_) => {
+            let whole = if is_confirmation && *act != Action::Use {
+                "each call is confirmed: "
+            } else {
+                ""
+            };
+            format!("{whole}{}.", finding.describe_reason_for(by))
+        }
+    };
+    ExplanationReport {
+        action: act.to_string(),
+        verdict,
+        reason: why,
+        remedy,
+        location: finding.location().cloned(),
+        steps,
+        note: None,
+    }
+}
+
+/// Adds the command sandbox to the explanation. Denies the action if no sufficient sandbox is
+/// available.
+fn apply_sandbox(
+    told: ExplanationReport,
+    asked: &ExplainSubject,
+    commands: &CommandSandbox,
+) -> ExplanationReport {
+    if !matches!(asked, ExplainSubject::Command(_)) || told.verdict == Verdict::Deny {
+        return told;
+    }
+    match (commands.allowed_level(), &commands.rules().required_by) {
+        (Err(denial), _) => {
+            let change = denial.remedy.unwrap_or_default();
+            ExplanationReport {
+                verdict: Verdict::Deny,
+                reason: denial.reason,
+                remedy: change,
+                location: denial.place,
+                ..told
+            }
+        }
+        (Ok(level), Some(place)) => ExplanationReport {
+            reason: format!(
+                "{} It runs in the sandbox `{level}`, as {place} demands.",
+                told.reason
+            ),
+            ..told
+        },
+        (Ok(_), None) => told,
+    }
+}
+
+fn describe(tool: &CatalogTool, told: &ExplanationReport) -> String {
+    let ask = if told.verdict == Verdict::Ask { " (denied where nobody can be asked)" } else { "" };
+    let mut text = format!(
+        "{}: {}: {}{ask}\n  because    {}\n  to change  {}",
+        tool.declaration.name, told.action, told.verdict, told.reason, told.remedy
+    );
+    if let Some((last, before)) = told.steps.split_last() {
+        let before: String =
+            before.iter().map(|step| format!("{}: no; ", step.check.describe())).collect();
+        text += &format!("\n  checked    {before}{}: yes", last.check.describe());
+    }
+    if let Some(note) = told.note {
+        text += &format!("\n  note       {note}");
+    }
+    terminal_escape::escape_text(&text)
+}
+
+fn to_json(tool: &CatalogTool, told: &ExplanationReport) -> String {
+    let ExplanationReport {
+        action: act,
+        verdict,
+        reason: why,
+        remedy: change,
+        location: place,
+        steps,
+        note,
+    } = told;
+    let mut all = json!({
+        "tool": tool.declaration.name, "act": act, "verdict": verdict, "why": why,
+        "change": change, "place": place, "steps": steps,
+    });
+    if let Some(note) = note {
+        all["note"] = json!(note);
+    }
+    all.to_string()
+}

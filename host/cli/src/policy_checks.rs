@@ -1,0 +1,87 @@
+//! Policy checks of choices made on the command line, in the environment, in the configuration, or
+//! by a resumed session.
+
+use cofferdam::agent::ports::LanguageModel;
+use cofferdam::model::{self, ModelSpec};
+use cofferdam::policy::{ModelEndpoint, Policy, SourceLocation};
+
+use super::args::SessionChoice;
+use super::error::CliError;
+
+/// Opens a model after checking that the policy allows it and its address.
+pub(super) fn open_model(
+    policy: &Policy,
+    spec: &ModelSpec,
+    settings: &model::ModelSettings,
+) -> Result<Box<dyn LanguageModel>, CliError> {
+    check_model(policy, spec, settings)?;
+    Ok(model::connect(spec, settings)?)
+}
+
+/// Checks that the policy allows a model and its address.
+pub(super) fn check_model(
+    policy: &Policy,
+    spec: &ModelSpec,
+    settings: &model::ModelSettings,
+) -> Result<(), CliError> {
+    let (base_url, is_own) = model::base_url(spec, settings);
+    let endpoint = ModelEndpoint {
+        provider: spec.provider.name(),
+        base_url: base_url.as_deref(),
+        is_default_address: is_own,
+    };
+    match policy.model_refusal(&endpoint) {
+        Some(refusal) => Err(CliError::configuration(refusal.to_string())),
+        None => Ok(()),
+    }
+}
+
+/// Applies the policy to the choice of a session.
+///
+/// # Errors
+///
+/// If the policy denies what the command line requests.
+pub(super) fn apply_session_policy(
+    policy: &Policy,
+    choice: &SessionChoice,
+) -> Result<SessionChoice, CliError> {
+    match (policy.session_denied_by(), policy.session_required_by()) {
+        (Some(forbidden), Some(required)) => Err(CliError::configuration(format!(
+            "{forbidden}: sessions may not be kept, and {required} has every request recorded in \
+                one, so nothing runs\n\
+             hint: one of the two rules has to change"
+        ))),
+        (Some(place), None) if choice.newest || choice.resume.is_some() => {
+            Err(sessions_denied_error(place, "a session cannot be resumed"))
+        }
+        (Some(_), None) => Ok(SessionChoice { no_session: true, ..choice.clone() }),
+        (None, Some(place)) if choice.no_session => Err(CliError::configuration(format!(
+            "{place}: the policy has every request recorded in a session, so --no-session is not \
+                allowed\n\
+             hint: leave out --no-session, or ask whoever wrote the policy"
+        ))),
+        (None, Some(_) | None) => Ok(choice.clone()),
+    }
+}
+
+/// Checks that the policy allows saved conversations; `what` completes the error message.
+pub(super) fn check_sessions_allowed(policy: &Policy, what: &str) -> Result<(), CliError> {
+    policy.session_denied_by().map_or(Ok(()), |place| Err(sessions_denied_error(place, what)))
+}
+
+/// Returns an error if the policy requires a session record, which `problem` prevents.
+pub(super) fn session_required_error(policy: &Policy, problem: &str) -> Option<CliError> {
+    let place = policy.session_required_by()?;
+    Some(CliError::configuration(format!(
+        "{place}: the policy has every request recorded in a session, and this one cannot be: \
+            {problem}\n\
+         hint: make room for it, or start again"
+    )))
+}
+
+fn sessions_denied_error(place: &SourceLocation, what: &str) -> CliError {
+    CliError::configuration(format!(
+        "{place}: the policy does not let sessions be kept, so {what}\nhint: ask whoever wrote \
+            the policy"
+    ))
+}

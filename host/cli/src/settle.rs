@@ -1,0 +1,133 @@
+//! The settle delay of a dialog: keys typed before a page was readable do not answer it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, IsTerminal as _};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{QueueSelector, tcflush};
+
+use super::print::eprint_line;
+
+/// Time without input before an answer counts. A held key repeats about every 30 ms.
+pub(super) const SETTLE: Duration = Duration::from_millis(300);
+
+/// A terminal that shows pages and reads answers line by line.
+#[derive(Debug)]
+pub(super) struct AskingTerminal {
+    input: BufReader<File>,
+    settle: Duration,
+}
+
+impl AskingTerminal {
+    /// Opens the terminal of this process. Returns `None` if standard error is not a terminal or
+    /// `/dev/tty` cannot be opened.
+    pub(super) fn of_this_process(settle: Duration) -> Option<Self> {
+        if !io::stderr().is_terminal() {
+            return None;
+        }
+        let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
+        Some(Self::new(terminal, settle))
+    }
+
+    fn new(terminal: File, settle: Duration) -> Self {
+        Self { input: BufReader::new(terminal), settle }
+    }
+
+    /// Shows a page and discards input until none has arrived for the settle delay.
+    pub(super) fn show(&mut self, page: &str) {
+        eprint_line(page);
+        self.drop_typed_ahead();
+    }
+
+    /// Returns the reader of the answers.
+    pub(super) fn input(&mut self) -> &mut impl BufRead {
+        &mut self.input
+    }
+
+    fn drop_typed_ahead(&mut self) {
+        drop_until_quiet(self.input.get_ref(), self.settle);
+        let read_ahead = self.input.buffer().len();
+        self.input.consume(read_ahead);
+    }
+}
+
+/// Discards terminal input until none has arrived for `settle`, or the terminal is gone.
+fn drop_until_quiet(terminal: impl AsFd, settle: Duration) {
+    let timeout = Timespec {
+        tv_sec: settle.as_secs().try_into().unwrap_or(1),
+        tv_nsec: settle.subsec_nanos().into(),
+    };
+    loop {
+        let _ = tcflush(&terminal, QueueSelector::IFlush);
+        let mut polled = [PollFd::new(&terminal, PollFlags::IN)];
+        match poll(&mut polled, Some(&timeout)) {
+            Ok(1..) if polled[0].revents() == PollFlags::IN => {}
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(_) => break,
+        }
+    }
+    // An incomplete line is invisible to `poll`, so it is flushed here.
+    let _ = tcflush(&terminal, QueueSelector::IFlush);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::time::Instant;
+
+    use rustix::fs::{Mode, OFlags};
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    use super::*;
+
+    /// Creates a pseudo-terminal; the second value plays its keyboard.
+    fn terminal(settle: Duration) -> (AskingTerminal, File) {
+        let keyboard = File::from(
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals"),
+        );
+        grantpt(&keyboard).and_then(|()| unlockpt(&keyboard)).expect("it is ours");
+        let name = ptsname(&keyboard, Vec::new()).expect("it has a name");
+        let terminal = File::from(
+            rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("it opens"),
+        );
+        (AskingTerminal::new(terminal, settle), keyboard)
+    }
+
+    #[test]
+    fn r042_input_before_a_page_is_readable_is_discarded() {
+        let settle = Duration::from_millis(150);
+        let (mut terminal, mut keyboard) = terminal(settle);
+        keyboard.write_all(b"1\n\n1\n").expect("it is typed");
+        let mut typing = keyboard.try_clone().expect("it can be shared");
+        let (started, burst) = (Instant::now(), Duration::from_millis(600));
+        let typist = std::thread::spawn(move || {
+            while started.elapsed() < burst {
+                typing.write_all(b"\n1\n").expect("it is typed");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            typing.write_all(b"1").expect("it is typed");
+        });
+        terminal.drop_typed_ahead();
+        assert!(
+            started.elapsed() >= burst,
+            "it did not wait for a quiet keyboard: {:?}",
+            started.elapsed()
+        );
+        typist.join().expect("it ends");
+        keyboard.write_all(b"3\n").expect("it is typed");
+        let mut line = String::new();
+        terminal.input().read_line(&mut line).expect("it is read");
+        assert_eq!(line, "3\n");
+    }
+
+    #[test]
+    fn a_closed_terminal_does_not_block() {
+        let (mut terminal, keyboard) = terminal(Duration::from_secs(60));
+        drop(keyboard);
+        let started = Instant::now();
+        terminal.drop_typed_ahead();
+        assert!(started.elapsed() < Duration::from_secs(30));
+    }
+}

@@ -1,0 +1,173 @@
+//! `cofferdam tools call`: runs one tool in its sandbox, with the same checks as a call of the
+//! model.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::args::{CommonArgs, ModelArgs, OutputFormat, ToolCallArgs};
+use crate::context;
+use crate::dialog::TerminalDialog;
+use crate::error::{CliError, CommandResult};
+use crate::print::{eprint_line, print_line, print_text};
+use crate::render::EventRenderer;
+use crate::{audit, exit, interrupt, stdin};
+use cofferdam::agent::events::{AgentEvent, Observer};
+use cofferdam::agent::ports::ToolRunner as _;
+use cofferdam::conversation::{
+    AnsweredCall, CallId, ModelResponse, OpenTurn, ResponseBlock, ResultStatus, ToolCall,
+};
+use cofferdam::sandbox::InstanceAllocation;
+use cofferdam::terminal_escape;
+use cofferdam::tools::{PluginProvenance, RefusedPlugin, ToolCatalog};
+
+pub(super) fn run(
+    common: &CommonArgs,
+    name: String,
+    input: &str,
+    calls: ToolCallArgs,
+    as_json: bool,
+) -> CommandResult {
+    let result = make(common, name.clone(), input, calls, as_json);
+    if let (Err(error), true) = (&result, as_json) {
+        print_line(&not_made(Some(&name), error.message()));
+    }
+    result
+}
+
+/// Returns the JSON for a call that was not made, with the same fields as any other.
+pub(crate) fn not_made(tool: Option<&str>, error: &str) -> String {
+    terminal_escape::escape_json(
+        &serde_json::json!({"tool": tool, "status": "not-started", "content": [], "error": error})
+            .to_string(),
+    )
+}
+
+fn make(
+    common: &CommonArgs,
+    name: String,
+    input: &str,
+    calls: ToolCallArgs,
+    as_json: bool,
+) -> CommandResult {
+    let arguments =
+        if input == "-" { stdin::read_text("the input of the tool")? } else { input.to_owned() };
+    let context = context::load_context(
+        common,
+        common.flags(ModelArgs::default(), calls, None),
+        InstanceAllocation::OnDemand,
+    )?;
+    context.check_named_plugins()?;
+    context.warn_refused_plugins();
+    check_not_refused(common, &context.catalog, &name)?;
+    let workspace = context.open_workspace(&common.workspace)?;
+    // The call has a thread of its own; this one drives it.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let answered = runtime.block_on(async {
+        let dialog = TerminalDialog::open(
+            &Arc::new(EventRenderer::new(OutputFormat::Json, None)),
+            &context.commands,
+        );
+        let audit =
+            audit::begin_log(&context, &workspace, None, None, context.settings.mode, |text| {
+                eprint_line(&terminal_escape::escape_line(text, 400))
+            })?;
+        let dispatcher = context.new_dispatcher(
+            &workspace,
+            Arc::new(context.new_approvals(dialog, audit.as_ref())),
+            None,
+        );
+        let cancel = CancellationToken::new();
+        interrupt::watch_signals(cancel.clone(), None)?;
+        let call = ToolCall { id: CallId::new("call_1"), name, arguments };
+        let response =
+            ModelResponse { blocks: vec![ResponseBlock::Call(call)], ..ModelResponse::default() };
+        let mut turn =
+            OpenTurn::new(response).map_err(|_| CliError::new("there is no call to make"))?;
+        dispatcher.run(&mut turn, &CallProgress, &cancel).await;
+        Ok::<_, CliError>(turn.close("the call was stopped"))
+    })?;
+    runtime.shutdown_background();
+    let Some(AnsweredCall { call, result }) = answered.calls().next() else {
+        return Err(CliError::new("the call has no result"));
+    };
+    if as_json {
+        let all = serde_json::json!({
+            "tool": call.name,
+            "status": result.status,
+            "content": result.content,
+            "error": null,
+        });
+        print_line(&terminal_escape::escape_json(&all.to_string()));
+    } else {
+        print_result(&result.text(), result.status);
+    }
+    Ok(if result.status == ResultStatus::Ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(exit::FAILURE)
+    })
+}
+
+/// An error if the tool is one of a plugin that was not let in: no other tool is called in its
+/// place.
+fn check_not_refused(
+    common: &CommonArgs,
+    catalog: &ToolCatalog,
+    name: &str,
+) -> Result<(), CliError> {
+    let is_known = catalog.find(name).is_some();
+    let is_named = |refused: &RefusedPlugin| {
+        matches!(
+            &refused.origin,
+            PluginProvenance::File(path) if common.plugins.contains(path)
+        )
+    };
+    let refused = catalog.refused_plugins().iter().find(|refused| {
+        let has_tool = refused.tools.iter().any(|tool| tool.eq_ignore_ascii_case(name));
+        // Of a plugin that the policy does not allow no tool is known.
+        has_tool && (!is_known || is_named(refused))
+            || !is_known && refused.tools.is_empty() && is_named(refused)
+    });
+    match refused {
+        Some(refused) => {
+            let name = terminal_escape::escape_line(name, 64);
+            let problem = format!(
+                "the tool `{name}` of the plugin {} is not offered: {}",
+                refused.origin, refused.reason
+            );
+            Err(CliError::configuration(terminal_escape::escape_line(&problem, 600)))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A result goes to standard output as it is, unless that is a terminal; an error goes to standard
+/// error.
+fn print_result(text: &str, status: ResultStatus) {
+    use std::io::IsTerminal as _;
+    if status.is_error() {
+        return eprint_line(&terminal_escape::escape_text(text));
+    }
+    let text = if std::io::stdout().is_terminal() {
+        terminal_escape::escape_text(text)
+    } else {
+        text.to_owned()
+    };
+    print_text(&text);
+    if !text.ends_with('\n') {
+        print_text("\n");
+    }
+}
+
+/// Prints the progress messages of a call.
+struct CallProgress;
+
+impl Observer for CallProgress {
+    fn observe(&self, event: &AgentEvent<'_>) {
+        if let AgentEvent::CallProgress { message, .. } = event {
+            eprint_line(&terminal_escape::escape_line(message, 200));
+        }
+    }
+}

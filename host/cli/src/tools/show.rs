@@ -1,0 +1,162 @@
+//! `cofferdam tools show`: shows everything that determines what a tool can do.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use crate::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use crate::context;
+use crate::error::{CliError, CommandResult};
+use crate::print::print_line;
+use cofferdam::policy::CapName;
+use cofferdam::sandbox::InstanceAllocation;
+use cofferdam::terminal_escape;
+use cofferdam::tools::{CatalogTool, ToolCatalog, explain};
+
+pub(super) fn run(common: &CommonArgs, name: &str, as_json: bool) -> CommandResult {
+    let mut common = common.clone();
+    let is_file = name.ends_with(".wasm");
+    if is_file && !common.plugins.iter().any(|plugin| plugin.as_os_str() == name) {
+        common.plugins.push(name.into());
+    }
+    let flags = common.flags(ModelArgs::default(), ToolCallArgs::default(), None);
+    let context =
+        context::load_context_for_inspection(&common, flags, InstanceAllocation::OnDemand)?;
+    let tools: Vec<&CatalogTool> = context
+        .catalog
+        .tools()
+        .iter()
+        .filter(|tool| tool.declaration.name == name || tool.origin.is_file(name))
+        .collect();
+    if tools.is_empty() {
+        return Err(CliError::new(unknown_tool_error(&context.catalog, name)));
+    }
+    let shown: Vec<String> = tools
+        .iter()
+        .map(|tool| {
+            if as_json {
+                terminal_escape::escape_json(&format!("{:#}", to_json(tool)))
+            } else {
+                describe_tool(tool)
+            }
+        })
+        .collect();
+    print_line(&shown.join("\n\n"));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unknown_tool_error(catalog: &ToolCatalog, name: &str) -> String {
+    match catalog.refused_plugins().iter().find(|refused| refused.origin.is_file(name)) {
+        Some(refused) => format!(
+            "{name} is {}: {}",
+            refused.status_label(),
+            terminal_escape::escape_line(&refused.reason, 600)
+        ),
+        None => catalog.unknown_tool_error(name),
+    }
+}
+
+fn to_json(tool: &CatalogTool) -> serde_json::Value {
+    let limits: BTreeMap<_, _> =
+        effective_limits(tool).map(|(cap, value)| (cap.name(), value)).collect();
+    json!({
+        "name": tool.declaration.name,
+        "origin": tool.origin.to_string(),
+        "digest": tool.plugin.digest(),
+        "size": tool.plugin.size(),
+        "description": tool.declaration.description,
+        "tier": tool.tier,
+        "asks": tool.declaration.asks,
+        "grants": tool.grants,
+        "limits": limits,
+        "not_lent": tool.unsupported,
+        "imports": tool.plugin.declaration().imports,
+        "input_schema": tool.declaration.input_schema,
+    })
+}
+
+fn describe_tool(tool: &CatalogTool) -> String {
+    let mut page = format!(
+        "{}  ({})\n",
+        tool.declaration.name,
+        terminal_escape::escape_line(&tool.origin.to_string(), 200)
+    );
+    let _ = writeln!(
+        page,
+        "  component   sha256 {}, {} KiB",
+        tool.plugin.digest(),
+        tool.plugin.size().div_ceil(1024)
+    );
+    let _ = writeln!(
+        page,
+        "  tier        {}: {}",
+        tool.tier.name(),
+        explain(tool.tier, tool.grants.has_side_effects())
+    );
+    let _ = writeln!(
+        page,
+        "  asks for    {}",
+        join_or_nothing(tool.declaration.asks.iter().map(ToString::to_string))
+    );
+    let _ = writeln!(page, "  is granted  {}", join_or_nothing(tool.grants.describe().into_iter()));
+    if !tool.unsupported.is_empty() {
+        let _ = writeln!(
+            page,
+            "  not lent    {} (this host cannot lend it)",
+            join_or_nothing(tool.unsupported.iter().map(ToString::to_string))
+        );
+    }
+    let _ = writeln!(
+        page,
+        "  limits      {}",
+        join_or_nothing(effective_limits(tool).map(|(cap, value)| format!("{cap} {value}")))
+    );
+    let lent = &tool.plugin.declaration().imports.lent;
+    let _ = writeln!(
+        page,
+        "  imports     {} of this host, {} of WASI",
+        join_or_nothing(lent.iter().map(ToString::to_string)),
+        count_wasi_imports(tool)
+    );
+    let _ = writeln!(
+        page,
+        "\n{}\n",
+        indent(&terminal_escape::escape_text(&tool.declaration.description))
+    );
+    let _ = write!(
+        page,
+        "  input schema\n{}",
+        indent(&terminal_escape::escape_text(&format!("{:#}", tool.declaration.input_schema)))
+    );
+    page
+}
+
+/// Returns the limits in force, after configuration and policy.
+fn effective_limits(tool: &CatalogTool) -> impl Iterator<Item = (CapName, u64)> {
+    CapName::ALL.into_iter().map(|cap| (cap, tool.caps.value(cap)))
+}
+
+fn count_wasi_imports(tool: &CatalogTool) -> usize {
+    tool.plugin
+        .declaration()
+        .imports
+        .interfaces
+        .iter()
+        .filter(|name| name.starts_with("wasi:"))
+        .count()
+}
+
+fn join_or_nothing(words: impl Iterator<Item = String>) -> String {
+    let words: Vec<String> = words.collect();
+    if words.is_empty() {
+        "nothing".to_owned()
+    } else {
+        terminal_escape::escape_line(&words.join("; "), 1000)
+    }
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,118 @@
+//! `cofferdam trust`: trusts the policy file of this project with exactly its current content.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::args::{CommonArgs, ModelArgs, ToolCallArgs, TrustArgs};
+use super::confirm;
+use super::error::{CliError, CommandResult};
+use super::exit;
+use super::print::{eprint_line, print_line};
+use super::{audit, context};
+use cofferdam::config::{PolicyPaths, PolicyTrustStore, ProjectPolicy};
+use cofferdam::policy::{PolicyLayer, PolicyLevel};
+use cofferdam::terminal_escape;
+use cofferdam::tools::AuthorityChange;
+
+pub(super) fn run(common: &CommonArgs, args: &TrustArgs) -> CommandResult {
+    let (settings, user_dirs) = context::load_settings(
+        common,
+        common.flags(ModelArgs::default(), ToolCallArgs::default(), None),
+    )?;
+    let paths = PolicyPaths::for_current_user(&user_dirs, &common.workspace);
+    // Changes of trust are recorded before they take effect.
+    let record = |change: &AuthorityChange<'_>| {
+        audit::record_change(&settings, &user_dirs, &common.workspace, change)
+    };
+    let file = paths.project_file()?;
+    if args.show {
+        return Ok(print_status(file.as_ref(), &PolicyTrustStore::read(&paths.trust)?));
+    }
+    if args.revoke {
+        let path = paths.project_path().ok_or_else(no_project_error)?;
+        // Recorded before it takes effect.
+        if PolicyTrustStore::read(&paths.trust)?.iter().any(|(trusted, _)| trusted == path) {
+            record(&AuthorityChange::FileDistrusted { path: &path.display().to_string() })?;
+        }
+        let was_trusted = PolicyTrustStore::update(&paths.trust, |trust| trust.revoke(&path))?;
+        eprint_line(&terminal_escape::escape_line(
+            &format!(
+                "{} is {} trusted.",
+                path.display(),
+                if was_trusted { "no longer" } else { "not" }
+            ),
+            600,
+        ));
+        return Ok(if was_trusted { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILURE) });
+    }
+    let file = file.ok_or_else(no_project_error)?;
+    let name = file.path.display().to_string();
+    // An invalid file cannot be trusted.
+    PolicyLayer::parse(PolicyLevel::Project, &name, &file.text)
+        .map_err(|error| CliError::configuration(error.to_string()))?;
+    if !confirm_trust(&file, args.digest.as_deref())? {
+        eprint_line("It is not trusted.");
+        return Ok(ExitCode::from(exit::FAILURE));
+    }
+    record(&AuthorityChange::FileTrusted { path: &name, digest: &file.digest })?;
+    PolicyTrustStore::update(&paths.trust, |trust| trust.add(&file.path, &file.digest))?;
+    eprint_line(&terminal_escape::escape_line(&format!("Trusted, with this content: {name}"), 600));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn no_project_error() -> CliError {
+    CliError::new(
+        "this project has no policy file: it would be .cofferdam/policy.toml in its root (`-C \
+            DIR` names another project)",
+    )
+}
+
+/// Returns whether the user trusts the file, by its digest or after it was shown.
+fn confirm_trust(file: &ProjectPolicy, digest: Option<&str>) -> Result<bool, CliError> {
+    if let Some(digest) = digest {
+        let same = digest.strip_prefix("sha256:").unwrap_or(digest) == file.digest;
+        let other = || {
+            CliError::new(format!(
+                "the file has another content than that: its digest is sha256:{}",
+                file.digest
+            ))
+        };
+        return if same { Ok(true) } else { Err(other()) };
+    }
+    let path = terminal_escape::escape_name(&file.path.display().to_string(), usize::MAX);
+    let shown = format!(
+        "{path}\nsha256:{}\n\n{}",
+        file.digest,
+        indent(&terminal_escape::escape_exact(&file.text))
+    );
+    confirm::confirm(&shown, "Let this file, with exactly this content, allow what it says, here?")
+        .ok_or_else(|| {
+            CliError::new(
+                "nobody can be asked here. Read the file, and say --digest \
+            sha256:… with its digest",
+            )
+        })
+}
+
+fn print_status(file: Option<&ProjectPolicy>, trust: &PolicyTrustStore) -> ExitCode {
+    let line = |path: &Path, state: &str| {
+        print_line(&terminal_escape::escape_line(&format!("{}: {state}", path.display()), 1000))
+    };
+    if let Some(file) = file {
+        let trusted = trust.contains(&file.path, &file.digest);
+        line(
+            &file.path,
+            &format!("{}, sha256:{}", if trusted { "trusted" } else { "NOT trusted" }, file.digest),
+        );
+    }
+    let others = trust.iter().filter(|(path, _)| file.is_none_or(|file| file.path != *path));
+    for (path, digest) in others {
+        line(path, &format!("trusted with sha256:{digest}"));
+    }
+    let trusted = file.is_some_and(|file| trust.contains(&file.path, &file.digest));
+    if trusted { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILURE) }
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+}

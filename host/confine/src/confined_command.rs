@@ -1,0 +1,38 @@
+//! The process that confines itself and then becomes the command.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use super::link::SupervisorLink;
+use super::protocol::{ChildReadiness, CommandJob, ConfinementSpec};
+use crate::os;
+
+/// Reads its orders from standard input, confines this process and executes the command.
+///
+/// # Errors
+/// Returns only if the command could not be executed.
+pub fn exec_confined_command() -> Result<(), String> {
+    let mut supervisor = SupervisorLink::from_stdin().map_err(|error| error.to_string())?;
+    let Some(confinement) =
+        supervisor.receive::<ConfinementSpec>().map_err(|error| error.to_string())?
+    else {
+        return Ok(());
+    };
+    // From here on standard input is empty, and only this process can write to the supervisor.
+    let nothing = File::open("/dev/null").map_err(|error| format!("/dev/null: {error}"))?;
+    rustix::stdio::dup2_stdin(nothing).map_err(|error| error.to_string())?;
+    if let Err(problem) = os::confine_this_process(&confinement, &supervisor) {
+        let _ = supervisor.send(&ChildReadiness::Failed(problem));
+        return Ok(());
+    }
+    supervisor.send(&ChildReadiness::Confined).map_err(|error| error.to_string())?;
+    match confinement.job {
+        // The full path keeps workspace directories in `PATH` out of the lookup. The link closes
+        // when `exec` succeeds.
+        CommandJob::CommandLine(line) => {
+            Err(Command::new("/bin/sh").arg("-c").arg(line).exec().to_string())
+        }
+        CommandJob::SelfTest(probes) => probes.run_all().map_err(|error| error.to_string()),
+    }
+}

@@ -1,0 +1,347 @@
+//! The sandbox level that commands get on this machine, and its known gaps.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use super::protocol::{CommandJob, SupervisorRequest};
+use super::{journal, visible_paths, worktree};
+use crate::git::UserSettings;
+use crate::os;
+use crate::process::environment;
+use cofferdam_policy::ComponentDigest;
+use cofferdam_policy::{CommandRules, Denial, DenialCode, ProtectedPaths, SandboxLevel};
+
+/// The sandbox settings that apply to all commands of this process.
+#[derive(Debug)]
+pub struct CommandSandbox {
+    program: PathBuf,
+    rules: CommandRules,
+    set_aside: PathBuf,
+    /// The files and directories of this program itself.
+    own: Vec<PathBuf>,
+    bubblewrap: OnceLock<Result<PathBuf, String>>,
+    measured: OnceLock<MeasuredLevel>,
+}
+
+/// Returns the repository of a workspace if it lies outside. Commands can read it but not write it.
+pub fn outer_repository(workspace: &Path) -> Option<PathBuf> {
+    worktree::find_outer_repository(workspace)
+}
+
+/// The result of the self-tests on this machine.
+#[derive(Clone, Debug)]
+pub struct MeasuredLevel {
+    /// The highest level that passed its self-test.
+    pub level: SandboxLevel,
+    /// The reasons why each higher level is unavailable.
+    pub unavailable: Vec<(SandboxLevel, String)>,
+}
+
+/// The place where a command runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CommandLocation<'a> {
+    pub(crate) workspace: &'a Path,
+    /// The working directory: the workspace or a directory below it.
+    pub(crate) directory: &'a Path,
+    /// The protected paths below the workspace.
+    pub(crate) protected: &'a ProtectedPaths,
+}
+
+/// A command that is ready to be passed to a supervisor.
+pub(crate) struct SpawnPlan {
+    pub(crate) supervisor: Command,
+    /// The host's end of the socket from which the supervisor reads its request.
+    pub(crate) link: UnixStream,
+    /// The request as one line of JSON.
+    pub(crate) request: Vec<u8>,
+    pub(crate) digest: ComponentDigest,
+}
+
+impl CommandSandbox {
+    /// Creates a sandbox with these rules. It does not measure the level yet.
+    ///
+    /// `program` is this program, which restarts itself around each command. `set_aside` is the
+    /// directory to which entries that must not stay in a workspace are moved.
+    pub fn new(program: PathBuf, rules: CommandRules, set_aside: PathBuf) -> Self {
+        Self {
+            program,
+            rules,
+            set_aside,
+            own: Vec::new(),
+            bubblewrap: OnceLock::new(),
+            measured: OnceLock::new(),
+        }
+    }
+
+    /// Sets the files and directories of this program itself. Their permissions are restored after
+    /// each command that can change them.
+    #[must_use]
+    pub fn with_own(self, own: Vec<PathBuf>) -> Self {
+        // The request to the supervisor is JSON, which cannot hold paths that are not UTF-8.
+        let own = own.into_iter().filter(|path| path.to_str().is_some()).collect();
+        Self { own, ..self }
+    }
+
+    /// Returns the same sandbox with other rules.
+    pub(super) fn with_rules(&self, rules: CommandRules, set_aside: PathBuf) -> Self {
+        let (program, bubblewrap) = (self.program.clone(), self.bubblewrap.clone());
+        Self { program, rules, set_aside, own: Vec::new(), bubblewrap, measured: OnceLock::new() }
+    }
+
+    /// Restores the protected paths of a workspace if all processes around its last command were
+    /// killed. Returns the notices.
+    pub fn recover_unfinished(&self, workspace: &Path) -> Vec<String> {
+        journal::recover_if_idle(&self.set_aside, workspace)
+    }
+
+    /// Returns the directories of this program itself, without links.
+    fn real_own_directories(&self) -> Vec<PathBuf> {
+        let own = self.own.iter().filter(|path| path.is_dir());
+        own.map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect()
+    }
+
+    pub(super) fn set_aside(&self) -> &Path {
+        &self.set_aside
+    }
+
+    /// Returns whether commands under these rules can see this directory.
+    pub(super) fn is_visible(&self, folder: &Path, rules: &CommandRules) -> bool {
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let places = visible_paths::find_command_paths(rules, user_home().as_deref(), |name| {
+            std::env::var_os(name)
+        });
+        let own = self.real_own_directories();
+        let read = places.read.iter().filter(|place| may_open(place, &own, rules));
+        read.chain(&places.write).any(|place| folder.starts_with(place))
+    }
+
+    /// Returns the rules for commands.
+    pub fn rules(&self) -> &CommandRules {
+        &self.rules
+    }
+
+    /// Returns the level of this machine, and measures it at the first call, which takes a tenth of
+    /// a second.
+    pub fn measured(&self) -> &MeasuredLevel {
+        self.measured.get_or_init(|| self.measure())
+    }
+
+    fn bubblewrap(&self) -> &Result<PathBuf, String> {
+        self.bubblewrap.get_or_init(os::find_bubblewrap)
+    }
+
+    fn measure(&self) -> MeasuredLevel {
+        let mut lacking = Vec::new();
+        for level in [SandboxLevel::Full, SandboxLevel::Kernel] {
+            let missing = if level > self.rules.maximum {
+                Err("`commands.at_most` in the configuration does not let it be used".to_owned())
+            } else {
+                self.check_prerequisites(level).and_then(|()| self.self_test(level))
+            };
+            match missing {
+                Ok(()) => return MeasuredLevel { level, unavailable: lacking },
+                Err(problem) => lacking.push((level, problem)),
+            }
+        }
+        MeasuredLevel { level: SandboxLevel::None, unavailable: lacking }
+    }
+
+    fn check_prerequisites(&self, level: SandboxLevel) -> Result<(), String> {
+        os::missing_kernel_support().map_or(Ok(()), Err)?;
+        if level == SandboxLevel::Full {
+            self.bubblewrap().as_ref().map_err(Clone::clone)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the level in which commands run.
+    ///
+    /// # Errors
+    /// The machine does not reach the minimum level that the rules require.
+    pub fn allowed_level(&self) -> Result<SandboxLevel, Denial> {
+        let MeasuredLevel { level, unavailable: lacking } = self.measured();
+        if *level >= self.rules.minimum {
+            return Ok(*level);
+        }
+        let why: Vec<String> = lacking
+            .iter()
+            .filter(|(level, _)| *level >= self.rules.minimum)
+            .map(|(level, problem)| format!("`{level}`: {problem}"))
+            .collect();
+        let minimum = self.rules.minimum;
+        let (demanded, allow_less) = match &self.rules.required_by {
+            Some(place) => (
+                format!(" (`minimum = \"{minimum}\"` at {place})"),
+                format!("change that in {}", place.file),
+            ),
+            None => (
+                String::new(),
+                "allow less with `minimum = \"none\"` under `[commands]` in the configuration"
+                    .to_owned(),
+            ),
+        };
+        let reason = format!(
+            "commands run in a sandbox of level `{minimum}` or better{demanded}, and this machine \
+                does not have it: {}.",
+            why.join("; ")
+        );
+        let remedy = format!(
+            "The user can install what is missing, or {allow_less}; `cofferdam doctor` tells more."
+        );
+        Err(Denial {
+            place: self.rules.required_by.clone(),
+            ..Denial::new(DenialCode::NoSandbox, reason, remedy)
+        })
+    }
+
+    /// Describes how commands run, for the approval of a command.
+    pub fn describe(&self) -> String {
+        match self.allowed_level() {
+            Ok(SandboxLevel::None) => "WITHOUT a sandbox, with your rights".to_owned(),
+            Ok(level) => {
+                let network = if self.rules.network { "WITH the network" } else { "no network" };
+                format!("in the sandbox `{level}`, {network}")
+            }
+            Err(_) => "which will be refused, since this machine has no sandbox for it".to_owned(),
+        }
+    }
+
+    /// Describes the sandbox of commands, and the access that commands have but tools do not.
+    pub fn describe_access(&self) -> String {
+        let secrets = match self.allowed_level() {
+            Ok(SandboxLevel::Kernel) => ", and can read .env files and keys in the workspace",
+            Ok(SandboxLevel::None) => ", and can read and send whatever you can",
+            Ok(SandboxLevel::Full) | Err(_) => "",
+        };
+        format!("{}{secrets}", self.describe())
+    }
+
+    /// Lists the access that is open at the current level although a user might expect otherwise.
+    pub fn known_gaps(&self) -> Vec<&'static str> {
+        let level = self.measured().level;
+        let mut open: Vec<&'static str> = match level {
+            SandboxLevel::Full => Vec::new(),
+            SandboxLevel::Kernel => vec![
+                "reading .env files and keys that lie in the workspace",
+                "reading tokens in settings that lie in the workspace, such as `.git/config` and \
+                    `.cargo/config.toml`",
+                "permissions and times of your files outside (not what is in them)",
+                "names of files outside, and of your processes",
+            ],
+            SandboxLevel::None => vec!["everything that you can do"],
+        };
+        open.extend(os::known_gaps(level));
+        if self.rules.network && level != SandboxLevel::None {
+            open.push("the network, as you configured it");
+        }
+        open.push("what you run from the workspace later");
+        open
+    }
+
+    /// Prepares one command at a level that [`Self::allowed_level`] returned.
+    pub(crate) fn plan_spawn(
+        &self,
+        task: CommandJob,
+        level: SandboxLevel,
+        CommandLocation { workspace, directory, protected }: CommandLocation<'_>,
+        network: bool,
+    ) -> std::io::Result<SpawnPlan> {
+        if workspace.to_str().is_none() {
+            return Err(std::io::Error::other(
+                "the path of the workspace is not UTF-8; rename the directory, or choose another \
+                    workspace",
+            ));
+        }
+        let home = user_home();
+        let rules = CommandRules { network, ..self.rules.clone() };
+        let mut places = visible_paths::find_command_paths(&rules, home.as_deref(), |name| {
+            std::env::var_os(name)
+        });
+        let own = self.real_own_directories();
+        places.read.retain(|place| may_open(place, &own, &rules));
+        places.read.extend(worktree::find_outer_repository(workspace));
+        let digest = task.digest();
+        let order = SupervisorRequest {
+            job: task,
+            digest: digest.clone(),
+            level,
+            program: self.program.clone(),
+            bubblewrap: if level == SandboxLevel::Full {
+                self.bubblewrap().as_ref().ok().cloned()
+            } else {
+                None
+            },
+            workspace: workspace.to_owned(),
+            directory: directory.to_owned(),
+            paths: places,
+            opened_paths: rules.read.iter().chain(&rules.write).cloned().collect(),
+            home,
+            set_aside: self.set_aside.clone(),
+            network,
+            limits: rules.limits,
+            protected: protected.clone(),
+            user_settings: UserSettings::of_this_process(),
+            own: self.own.clone(),
+        };
+        let mut order = serde_json::to_vec(&order)?;
+        order.push(b'\n');
+        let (link, theirs) = UnixStream::pair()?;
+        let mut supervisor = Command::new(&self.program);
+        supervisor
+            .arg0("cofferdam")
+            .arg("guard-command")
+            .arg(&self.set_aside)
+            .env_clear()
+            .envs(environment::command_environment(std::env::vars_os()))
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Ok(SpawnPlan { supervisor, link, request: order, digest })
+    }
+}
+
+/// Returns whether commands may read a place.
+///
+/// A place with this program's own files is closed, unless the configuration names it. The
+/// configuration is checked when it is read.
+fn may_open(place: &Path, own: &[PathBuf], rules: &CommandRules) -> bool {
+    let real = place.canonicalize().unwrap_or_else(|_| place.to_owned());
+    // A top-level directory such as `/usr` stays open even if this program's files are below it,
+    // because it holds the system's programs.
+    let is_top = real.components().count() <= 2;
+    rules.read.iter().any(|read| read == place)
+        || !own.iter().any(|own| real.starts_with(own) || !is_top && own.starts_with(&real))
+}
+
+fn user_home() -> Option<PathBuf> {
+    std::env::home_dir()
+        .filter(|home| home.is_absolute() && home.parent().is_some() && home.to_str().is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_variable_opens_the_directories_of_this_program() {
+        let home = tempfile::tempdir().expect("a directory");
+        let home = home.path().canonicalize().expect("it is there");
+        let own = [home.join(".cache/cofferdam")];
+        std::fs::create_dir_all(own[0].join("toolchains")).expect("it is made");
+        std::fs::create_dir_all(home.join("bin")).expect("it is made");
+        std::os::unix::fs::symlink(&own[0], home.join("link")).expect("a link");
+        let mut rules = CommandRules::default();
+        let opens = |path: &str, rules: &CommandRules| may_open(&home.join(path), &own, rules);
+        for path in [".cache", ".cache/cofferdam", ".cache/cofferdam/toolchains", "link"] {
+            assert!(!opens(path, &rules), "{path}");
+        }
+        assert!(opens("bin", &rules) && may_open(Path::new("/usr"), &own, &rules));
+        rules.read.push(home.join(".cache"));
+        assert!(opens(".cache", &rules));
+    }
+}

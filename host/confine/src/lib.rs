@@ -1,0 +1,80 @@
+//! Sandboxes of the operating system for approved commands.
+//!
+//! Up to five processes take part in one command:
+//!
+//! - The host is this program with many threads. It sends a `SupervisorRequest`, reads the output
+//!   and receives the report.
+//! - The guard is this program, restarted. It waits for the supervisor. If the supervisor is
+//!   killed, the guard kills the remaining processes of the command and restores protected paths.
+//! - The supervisor is this program, restarted, with one thread. It creates the sandbox, kills all
+//!   remaining processes of the command and restores protected paths.
+//! - bubblewrap runs at the level `full` only. It creates namespaces in which the outside does not
+//!   exist.
+//! - The command is this program, restarted, and then `sh -c LINE`. It drops what it does not need,
+//!   confines itself and executes the command.
+//!
+//! The [`SandboxLevel`](cofferdam_policy::SandboxLevel) of a machine is the level that passed a
+//! self-test, not the level that the system claims to support.
+
+mod archive;
+mod confined_command;
+mod exit_code;
+pub mod git;
+mod guard;
+mod journal;
+mod level;
+mod link;
+pub mod links;
+mod modes;
+mod new_repository;
+mod os;
+pub mod own_file;
+pub mod private_dir;
+mod probe;
+pub mod process;
+mod protocol;
+mod queue;
+mod reduce;
+mod remove;
+mod restore;
+mod self_test;
+mod set_aside;
+mod settings;
+mod snapshot;
+mod supervisor;
+mod visible_paths;
+mod worktree;
+
+pub use confined_command::exec_confined_command;
+pub use guard::guard_supervisor;
+pub(crate) use level::{CommandLocation, SpawnPlan};
+pub use level::{CommandSandbox, MeasuredLevel, outer_repository};
+pub(crate) use link::SupervisorLink;
+pub use process::CommandEnding;
+pub(crate) use protocol::{
+    CommandExitKind, CommandJob, CommandPaths, ConfinementSpec, SupervisorReport,
+};
+pub use settings::{MAX_SETTINGS_SIZE, SettingsFormat};
+pub(crate) use supervisor::SandboxSpec;
+pub use supervisor::supervise_command;
+
+/// Protects the memory of this process from other processes of the same user.
+pub fn protect_process_memory() {
+    os::protect_process_memory();
+}
+
+/// Limits the processor time and the memory (bytes) of a process that compiles an untrusted
+/// component.
+///
+/// # Errors
+/// The kernel rejects a limit.
+pub fn limit_compiler(time: std::time::Duration, memory: u64) -> std::io::Result<()> {
+    os::limit_compiler(time, memory)
+}
+
+/// Returns a path that starts this same program again.
+///
+/// On Linux the path stays valid even if the program file is replaced or removed.
+pub fn current_program() -> std::io::Result<std::path::PathBuf> {
+    os::current_program()
+}

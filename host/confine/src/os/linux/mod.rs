@@ -1,0 +1,214 @@
+//! Support for Linux.
+//!
+//! - Compiler process: the kernel enforces limits on processor time and address space.
+//! - Memory and environment of this process: closed to other processes of the same user, except for
+//!   root.
+//! - Commands: two sandbox levels, both with Landlock and a system call filter. The level `full`
+//!   adds namespaces that bubblewrap creates.
+
+mod bubblewrap;
+mod descendants;
+mod landlock_rules;
+mod seccomp;
+mod syscalls;
+
+use std::fs;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    DumpableBehavior, Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open,
+    set_dumpable_behavior, setrlimit, setsid,
+};
+
+use crate::{CommandPaths, ConfinementSpec, SandboxSpec, SupervisorLink};
+use cofferdam_policy::{CommandLimits, SandboxLevel};
+
+pub(crate) use bubblewrap::find as find_bubblewrap;
+pub(crate) use descendants::{
+    adopt_orphans, count_descendants, end_processes_of, kill_descendants, terminate_descendants,
+};
+
+/// The link to the program of the current process, which stays valid if the file is replaced.
+const SELF_EXE: &str = "/proc/self/exe";
+
+/// Limits the processor time and the address space (bytes) of this process permanently.
+pub(crate) fn limit_compiler(time: Duration, memory: u64) -> std::io::Result<()> {
+    set_limit(Resource::Cpu, time.as_secs())?;
+    set_limit(Resource::As, memory)?;
+    Ok(())
+}
+
+/// Returns a path to this same program. The file at the original path may have been replaced since
+/// the start.
+pub(crate) fn current_program() -> std::io::Result<PathBuf> {
+    Ok(PathBuf::from(SELF_EXE))
+}
+
+/// Resolves the result of [`current_program`] to a path in the file system.
+///
+/// # Errors
+/// The program file was replaced or removed since the start.
+fn resolve_program(program: &Path) -> Result<PathBuf, String> {
+    if program != Path::new(SELF_EXE) {
+        return Ok(program.to_owned());
+    }
+    let path =
+        fs::read_link(SELF_EXE).map_err(|error| format!("cannot find this program: {error}"))?;
+    let identity =
+        |path: &Path| fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino())).ok();
+    match identity(&path) {
+        Some(there) if Some(there) == identity(program) => Ok(path),
+        Some(_) | None => Err(format!(
+            "{} was replaced or removed since it was started; start it anew",
+            path.display()
+        )),
+    }
+}
+
+/// Closes `/proc/PID/environ` and `/proc/PID/mem` of this process to the commands that it starts,
+/// because they contain keys.
+pub(crate) fn protect_process_memory() {
+    // This fails only for values that the kernel does not know.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
+/// Describes which kernel support is missing for [`SandboxLevel::Kernel`], for the user.
+pub(crate) fn missing_kernel_support() -> Option<String> {
+    landlock_rules::supported_abi().is_none().then(|| {
+        "it needs Linux 6.7 or newer with Landlock switched on (`lsm=…,landlock`)".to_owned()
+    })
+}
+
+/// Lists the access that stays open at a level because this kernel is too old.
+pub(crate) fn known_gaps(level: SandboxLevel) -> Vec<&'static str> {
+    match level {
+        SandboxLevel::Kernel if landlock_rules::supported_abi() != Some(landlock::ABI::V6) => {
+            vec!["signals to other processes of yours (Linux 6.12 closes them)"]
+        }
+        // Without the network, the command has a network namespace of its own with no such sockets.
+        SandboxLevel::Full if landlock_rules::supported_abi() != Some(landlock::ABI::V6) => {
+            vec![
+                "with the network, sockets of other programs that have an abstract name (Linux \
+                    6.12 closes them)",
+            ]
+        }
+        SandboxLevel::Kernel | SandboxLevel::Full | SandboxLevel::None => Vec::new(),
+    }
+}
+
+/// Returns the command that starts [`confine_this_process`], and the paths visible to it.
+pub(crate) fn sandbox_command(
+    surroundings: &SandboxSpec<'_>,
+) -> Result<(Command, CommandPaths), String> {
+    match surroundings.level {
+        SandboxLevel::Full => bubblewrap::sandbox_command(surroundings),
+        SandboxLevel::Kernel => {
+            let mut command = Command::new(surroundings.program);
+            command.arg0("cofferdam").current_dir(surroundings.directory);
+            let mut places = surroundings.paths.clone();
+            places.read.push("/proc".into());
+            places
+                .write
+                .extend([surroundings.workspace.to_owned(), surroundings.temporary.to_owned()]);
+            Ok((command, places))
+        }
+        SandboxLevel::None => {
+            Err("there is nothing to enclose a command in at this level".to_owned())
+        }
+    }
+}
+
+/// Returns how many generations of a command's processes belong to the sandbox itself.
+pub(crate) fn sandbox_process_depth(level: SandboxLevel) -> usize {
+    match level {
+        // bubblewrap, and its first process in the namespace.
+        SandboxLevel::Full => 2,
+        SandboxLevel::Kernel | SandboxLevel::None => 0,
+    }
+}
+
+/// Applies all restrictions to this single-threaded process and its descendants.
+pub(crate) fn confine_this_process(
+    confinement: &ConfinementSpec,
+    link: &SupervisorLink,
+) -> Result<(), String> {
+    close_inherited_files(Some(link))
+        .map_err(|error| format!("cannot close inherited files: {error}"))?;
+    // A new session has no terminal to which the command could send input. The call fails for a
+    // session leader, which has a session of its own already.
+    let _ = setsid();
+    let _ = rustix::process::setpriority_process(None, 0);
+    limit_command(&confinement.limits).map_err(|error| format!("cannot set limits: {error}"))?;
+    let none = rustix::thread::CapabilitySet::empty();
+    let none =
+        rustix::thread::CapabilitySets { effective: none, permitted: none, inheritable: none };
+    rustix::thread::set_no_new_privs(true)
+        .map_err(|error| format!("cannot give up new privileges: {error}"))?;
+    rustix::thread::set_capabilities(None, none)
+        .map_err(|error| format!("cannot give up capabilities: {error}"))?;
+    // This comes after dropping capabilities, which could clear the signal. If the supervisor is
+    // gone by now, it never receives the readiness message.
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .map_err(|error| format!("cannot be ended with its supervisor: {error}"))?;
+    landlock_rules::apply(&confinement.paths, confinement.sockets)?;
+    seccomp::apply(confinement.sockets)
+        .map_err(|error| format!("the filter of system calls: {error}"))
+}
+
+/// Closes all file descriptors that the parent process left open, except standard streams and the
+/// link.
+pub(crate) fn close_inherited_files(link: Option<&SupervisorLink>) -> std::io::Result<()> {
+    let keep = link.map(|link| link.as_fd().as_raw_fd());
+    let numbers: Vec<i32> = fs::read_dir("/proc/self/fd")?
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    for number in numbers.into_iter().filter(|number| *number > 2 && Some(*number) != keep) {
+        // The descriptor of the directory listing is closed already.
+        let _ = nix::unistd::close(number);
+    }
+    Ok(())
+}
+
+fn limit_command(limits: &CommandLimits) -> std::io::Result<()> {
+    // The limit counts all processes of the user, so the number of existing processes is added.
+    let there = fs::read_to_string("/proc/loadavg")
+        .ok()
+        .and_then(|text| {
+            text.split_ascii_whitespace().nth(3)?.split('/').nth(1)?.parse::<u64>().ok()
+        })
+        .unwrap_or_default();
+    set_limit(Resource::Nproc, limits.processes.saturating_add(there))?;
+    set_limit(Resource::Nofile, limits.descriptors)?;
+    set_limit(Resource::Fsize, limits.file_size)?;
+    set_limit(Resource::Core, 0)?;
+    limits.memory.map_or(Ok(()), |memory| set_limit(Resource::Data, memory))
+}
+
+fn set_limit(resource: Resource, value: u64) -> std::io::Result<()> {
+    // A lower existing limit stays in force.
+    let most = getrlimit(resource).maximum.map_or(value, |most| most.min(value));
+    Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
+}
+
+/// Waits until the child ends, the other end of the link closes, or the time is over.
+pub(crate) fn wait_for_child_or_link(
+    child: &Child,
+    link: &SupervisorLink,
+    at_most: Duration,
+) -> std::io::Result<()> {
+    let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(at_most.subsec_nanos()) };
+    let mut both =
+        [PollFd::new(&ended, PollFlags::IN), PollFd::from_borrowed_fd(link.as_fd(), PollFlags::IN)];
+    match poll(&mut both, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

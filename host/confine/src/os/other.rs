@@ -1,0 +1,85 @@
+//! Support for other systems.
+//!
+//! - Compiler process: the kernel enforces the limit on processor time.
+//! - Commands: there is no sandbox, so commands are refused unless the user configured `none`.
+
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use crate::{CommandPaths, ConfinementSpec, SandboxSpec, SupervisorLink};
+use cofferdam_policy::SandboxLevel;
+
+const NO_SANDBOX: &str = "there is no sandbox for this operating system yet";
+
+pub(crate) fn limit_compiler(time: Duration, _memory: u64) -> std::io::Result<()> {
+    let seconds = Some(time.as_secs());
+    setrlimit(Resource::Cpu, Rlimit { current: seconds, maximum: seconds })?;
+    Ok(())
+}
+
+pub(crate) fn protect_process_memory() {}
+
+/// Returns the path of this program. These systems offer no other reference, so a user who can
+/// write there can replace it.
+pub(crate) fn current_program() -> std::io::Result<PathBuf> {
+    std::env::current_exe()
+}
+
+pub(crate) fn find_bubblewrap() -> Result<PathBuf, String> {
+    Err(NO_SANDBOX.to_owned())
+}
+
+pub(crate) fn missing_kernel_support() -> Option<String> {
+    Some(NO_SANDBOX.to_owned())
+}
+
+pub(crate) fn known_gaps(_: SandboxLevel) -> Vec<&'static str> {
+    Vec::new()
+}
+
+pub(crate) fn sandbox_process_depth(_: SandboxLevel) -> usize {
+    0
+}
+
+pub(crate) fn sandbox_command(_: &SandboxSpec<'_>) -> Result<(Command, CommandPaths), String> {
+    Err(NO_SANDBOX.to_owned())
+}
+
+pub(crate) fn confine_this_process(_: &ConfinementSpec, _: &SupervisorLink) -> Result<(), String> {
+    Err(NO_SANDBOX.to_owned())
+}
+
+pub(crate) fn close_inherited_files(_: Option<&SupervisorLink>) -> std::io::Result<()> {
+    Ok(())
+}
+
+pub(crate) fn adopt_orphans() -> std::io::Result<()> {
+    Ok(())
+}
+
+pub(crate) fn count_descendants() -> usize {
+    0
+}
+
+pub(crate) fn terminate_descendants(_: usize) {}
+
+/// Does nothing, because these systems do not reveal the environment of other processes.
+pub(crate) fn end_processes_of(_: &std::path::Path) -> Result<(), String> {
+    Ok(())
+}
+
+pub(crate) fn kill_descendants() -> Result<(), String> {
+    Ok(())
+}
+
+pub(crate) fn wait_for_child_or_link(
+    _: &Child,
+    _: &SupervisorLink,
+    at_most: Duration,
+) -> std::io::Result<()> {
+    std::thread::sleep(at_most);
+    Ok(())
+}

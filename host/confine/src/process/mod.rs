@@ -1,0 +1,361 @@
+//! Execution of an approved command, with the guarantee that none of its processes stay behind.
+//!
+//! A command runs as `sh -c LINE` outside WebAssembly, in a sandbox of the operating system
+//! ([`crate`]). If the user disabled the sandbox, the command has all permissions of the user, and
+//! the approval of its line is the only protection. A command has no input and an environment built
+//! from a list. All its processes end with it.
+
+pub(crate) mod environment;
+mod group;
+mod head_and_tail;
+mod supervisor_handle;
+
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::{Child, ChildStderr, ChildStdout};
+use tokio_util::sync::CancellationToken;
+
+use super::exit_code::exit_code;
+use crate::{CommandLocation, CommandSandbox};
+use cofferdam_policy::{Effect, Permit, ProtectedPaths, SandboxLevel};
+use group::ProcessGroup;
+use head_and_tail::HeadAndTail;
+pub use head_and_tail::shorten;
+use supervisor_handle::{ExitReport, SupervisorHandle};
+
+/// The time between TERM and KILL for a group. An abort has to return within a second (R-101).
+const GRACE_PERIOD: Duration = Duration::from_millis(300);
+/// The time to wait for remaining output after a command has ended.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// The workspace in which a command runs.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandWorkspace<'a> {
+    /// The root directory, absolute and without links.
+    pub root: &'a Path,
+    /// The paths below the root that commands cannot change.
+    pub protected: &'a ProtectedPaths,
+}
+
+impl CommandWorkspace<'_> {
+    /// Resolves the links in a path below the workspace.
+    ///
+    /// # Errors
+    /// The path cannot be resolved, or it leads out of the workspace.
+    fn resolve(&self, directory: &Path) -> std::io::Result<PathBuf> {
+        let resolved = self.root.join(directory).canonicalize()?;
+        if resolved.starts_with(self.root) {
+            return Ok(resolved);
+        }
+        Err(std::io::Error::new(
+            std::io::ErrorKind::PermissionDenied,
+            "it leads out of the workspace",
+        ))
+    }
+}
+
+/// The result of a command that ran to an end.
+#[derive(Debug)]
+pub struct FinishedCommand {
+    /// How the command ended.
+    pub ending: CommandEnding,
+    /// Standard output: the whole text, or its head and tail.
+    pub stdout: String,
+    /// Standard error: the whole text, or its head and tail.
+    pub stderr: String,
+    /// The time from the start of the command to its end.
+    pub duration: Duration,
+    /// Notices about changes to protected paths that were undone.
+    pub notices: Vec<String>,
+}
+
+/// The way in which a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CommandEnding {
+    /// The command exited with this code, which is 128 plus the signal if a signal ended it.
+    Exited(i32),
+    /// The host killed the command with this signal, for example because of too many processes.
+    Killed(i32),
+    /// The command exceeded its time limit.
+    TimedOut,
+}
+
+/// The reason why a command did not run to an end.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandFailure {
+    /// The caller cancelled the command; all its processes have ended.
+    #[error("cancelled")]
+    Cancelled,
+    /// The directory cannot be used.
+    #[error("cannot run in {0}: {1}")]
+    Directory(String, std::io::Error),
+    /// The operating system could not start a process.
+    #[error("cannot start the command: {0}")]
+    Start(std::io::Error),
+    /// The sandbox could not be set up, for this reason.
+    #[error("the command did not run, since its sandbox cannot be made: {0}")]
+    Sandbox(String),
+    /// The supervisor ended without a report.
+    #[error(
+        "the process around the command ended without a report; look whether .git/hooks and the \
+            like are as they should be"
+    )]
+    MissingReport,
+    /// The permit allows another action than a command.
+    #[error("the permit is for something other than a command")]
+    NotACommand,
+}
+
+/// The owner of a running command, which can end all of its processes.
+enum ProcessGuard {
+    /// The process group of a command without a sandbox.
+    Group(Child, ProcessGroup),
+    /// The supervisor of a sandboxed command.
+    Supervisor(SupervisorHandle),
+}
+
+/// Runs the command of the permit once, in a sandbox of this level.
+///
+/// # Errors
+/// The command could not be started, was cancelled, or ended without a report.
+pub async fn run(
+    permit: Permit,
+    workspace: CommandWorkspace<'_>,
+    timeout: Duration,
+    cancel: &CancellationToken,
+    commands: &CommandSandbox,
+    level: SandboxLevel,
+) -> Result<FinishedCommand, CommandFailure> {
+    let Effect::Command { line, directory } = permit.into_effect() else {
+        return Err(CommandFailure::NotACommand);
+    };
+    let directory = workspace
+        .resolve(Path::new(directory.as_fs_path()))
+        .map_err(|e| CommandFailure::Directory(directory.to_string(), e))?;
+    let started = Instant::now();
+    // From here on every exit ends the command, including a dropped future.
+    let (mut hold, out, err) = match level {
+        SandboxLevel::None => spawn_in_group(&line, &directory)?,
+        SandboxLevel::Kernel | SandboxLevel::Full => {
+            let place = CommandLocation {
+                workspace: workspace.root,
+                directory: &directory,
+                protected: workspace.protected,
+            };
+            let (leash, out, err) = SupervisorHandle::start(commands, &line, level, place).await?;
+            (ProcessGuard::Supervisor(leash), out, err)
+        }
+    };
+    let mut stdout = HeadAndTail::default();
+    let mut stderr = HeadAndTail::default();
+    let (mut out, mut err) = (out, err);
+    let last = {
+        let output = async {
+            tokio::join!(read_output(&mut out, &mut stdout), read_output(&mut err, &mut stderr))
+        };
+        tokio::pin!(output);
+        let mut open = true;
+        let deadline = tokio::time::sleep(timeout);
+        tokio::pin!(deadline);
+        let last = loop {
+            tokio::select! {
+                _ = &mut output, if open => open = false,
+                last = hold.wait() => break last?,
+                () = &mut deadline => {
+                    let ExitReport { notices, .. } = hold.stop().await;
+                    break ExitReport { ending: Some(CommandEnding::TimedOut), notices };
+                }
+                () = cancel.cancelled() => {
+                    let _ = hold.stop().await;
+                    return Err(CommandFailure::Cancelled);
+                }
+            }
+        };
+        // Processes that the command left in its group end now, so that none of them holds the
+        // pipes open.
+        let _ = hold.stop().await;
+        if open {
+            let _ = tokio::time::timeout(DRAIN_TIMEOUT, &mut output).await;
+        }
+        last
+    };
+    let stderr = stderr.into_text();
+    let ending = match last.ending {
+        Some(ending) => ending,
+        None => {
+            let problem = [last.notices.join("; "), stderr.trim().chars().take(500).collect()];
+            return Err(CommandFailure::Sandbox(problem.join(" ").trim().to_owned()));
+        }
+    };
+    Ok(FinishedCommand {
+        ending,
+        stdout: stdout.into_text(),
+        stderr,
+        duration: started.elapsed(),
+        notices: last.notices,
+    })
+}
+
+fn spawn_in_group(
+    line: &str,
+    directory: &Path,
+) -> Result<(ProcessGuard, Option<ChildStdout>, Option<ChildStderr>), CommandFailure> {
+    // With the full path, the standard library can use `posix_spawn`. A lookup in a changed `PATH`
+    // would fork the whole process, which takes milliseconds.
+    let mut child = tokio::process::Command::new("/bin/sh")
+        .arg("-c")
+        .arg(line)
+        .current_dir(directory)
+        .env_clear()
+        .envs(environment::command_environment(std::env::vars_os()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(CommandFailure::Start)?;
+    let group = ProcessGroup::from_leader(child.id());
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    Ok((ProcessGuard::Group(child, group), out, err))
+}
+
+impl ProcessGuard {
+    /// Waits for the end of the command. This is cancel-safe.
+    async fn wait(&mut self) -> Result<ExitReport, CommandFailure> {
+        match self {
+            Self::Group(child, _) => {
+                let status = child.wait().await.map_err(CommandFailure::Start)?;
+                Ok(ExitReport {
+                    ending: Some(CommandEnding::Exited(exit_code(status))),
+                    notices: Vec::new(),
+                })
+            }
+            Self::Supervisor(leash) => leash.wait_for_report().await,
+        }
+    }
+
+    /// Ends the command. Returns quickly if it has ended already.
+    async fn stop(&mut self) -> ExitReport {
+        match self {
+            Self::Group(child, group) => {
+                group.terminate(child, GRACE_PERIOD).await;
+                ExitReport::default()
+            }
+            Self::Supervisor(leash) => leash.stop().await,
+        }
+    }
+}
+
+async fn read_output(stream: &mut Option<impl AsyncRead + Unpin>, into: &mut HeadAndTail) {
+    let Some(stream) = stream else { return };
+    let mut buffer = vec![0; 64 << 10];
+    // An error on the pipe ends the output, as its end does.
+    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+        into.push(&buffer[..read]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cofferdam_policy::{ApprovalMode, Authorization, Authorizer, ToolId, WorkspacePath};
+
+    async fn run_line(
+        line: &str,
+        timeout: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<FinishedCommand, CommandFailure> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("it exists");
+        let protected = ProtectedPaths::default();
+        let workspace = CommandWorkspace { root: &root, protected: &protected };
+        let effect = Effect::Command {
+            line: line.into(),
+            directory: WorkspacePath::parse("", None).expect("a path"),
+        };
+        let Authorization::Allow(permit, _) = Authorizer::new(ApprovalMode::Auto, false).authorize(
+            ToolId::new("bash", ""),
+            "{}",
+            effect,
+        ) else {
+            panic!("auto allows")
+        };
+        let commands = CommandSandbox::new(
+            "no-program".into(),
+            cofferdam_policy::CommandRules::default(),
+            folder.path().join("aside"),
+        );
+        run(permit, workspace, timeout, cancel, &commands, SandboxLevel::None).await
+    }
+
+    async fn finished(line: &str) -> FinishedCommand {
+        run_line(line, Duration::from_secs(20), &CancellationToken::new()).await.expect("it runs")
+    }
+
+    #[tokio::test]
+    async fn r120_exit_code_and_both_streams_come_back() {
+        let done = finished("echo out; echo err >&2; exit 3").await;
+        assert_eq!(
+            (done.ending, done.stdout.as_str(), done.stderr.as_str()),
+            (CommandEnding::Exited(3), "out\n", "err\n")
+        );
+        assert_eq!(
+            finished("kill -9 $$").await.ending,
+            CommandEnding::Exited(128 + 9),
+            "as shells say it"
+        );
+        assert_eq!(finished("cat; echo no input").await.stdout, "no input\n");
+    }
+
+    #[tokio::test]
+    async fn r120_a_command_past_its_timeout_is_killed_with_its_children() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mark = folder.path().join("late");
+        let line = format!("(sleep 1; touch {}) & sleep 100", mark.display());
+        let done = run_line(&line, Duration::from_millis(100), &CancellationToken::new())
+            .await
+            .expect("it runs");
+        assert_eq!(done.ending, CommandEnding::TimedOut);
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        assert!(!mark.exists(), "a child went on after the timeout");
+    }
+
+    #[tokio::test]
+    async fn r101_abort_is_back_within_a_second_even_if_term_is_ignored() {
+        let cancel = CancellationToken::new();
+        let stopper = cancel.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            stopper.cancel();
+        });
+        let started = Instant::now();
+        let result =
+            run_line("trap '' TERM; sleep 100 & wait; sleep 100", Duration::from_secs(20), &cancel)
+                .await;
+        assert!(matches!(result, Err(CommandFailure::Cancelled)), "{result:?}");
+        assert!(started.elapsed() < Duration::from_millis(1200), "{:?}", started.elapsed());
+    }
+
+    #[tokio::test]
+    async fn a_child_left_in_the_background_does_not_hold_the_result_back() {
+        let started = Instant::now();
+        let done = finished("sleep 100 & echo started").await;
+        assert_eq!(done.stdout, "started\n");
+        assert!(started.elapsed() < Duration::from_secs(2));
+    }
+
+    #[tokio::test]
+    async fn r095_a_flood_of_output_keeps_its_head_and_tail() {
+        let done = finished("echo first; yes | head -c 5000000; echo last").await;
+        assert!(done.stdout.starts_with("first\n") && done.stdout.ends_with("last\n"));
+        assert!(done.stdout.len() < 600_000);
+        assert!(done.stdout.contains("bytes left out"));
+    }
+}

@@ -1,0 +1,125 @@
+//! The messages between the processes around a command.
+//!
+//! The host sends to the supervisor, the supervisor sends to the process that becomes the command,
+//! and both get replies. Each message is one line of JSON on a socket that is the receiver's
+//! standard input.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::probe::ProbeTargets;
+use crate::git::UserSettings;
+use cofferdam_policy::ComponentDigest;
+use cofferdam_policy::{CommandLimits, ProtectedPaths, SandboxLevel};
+
+/// The request of the host to the supervisor.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SupervisorRequest {
+    pub(super) job: CommandJob,
+    /// The digest of the approved line. The supervisor refuses any other line.
+    pub(super) digest: ComponentDigest,
+    pub(super) level: SandboxLevel,
+    /// The path of this program.
+    pub(super) program: PathBuf,
+    pub(super) bubblewrap: Option<PathBuf>,
+    pub(super) workspace: PathBuf,
+    /// The working directory: the workspace or a directory below it.
+    pub(super) directory: PathBuf,
+    pub(super) home: Option<PathBuf>,
+    /// The directory for entries that are moved out of the workspace.
+    pub(super) set_aside: PathBuf,
+    pub(super) network: bool,
+    pub(super) paths: CommandPaths,
+    /// The paths that the user opened by name in the configuration.
+    pub(super) opened_paths: Vec<PathBuf>,
+    pub(super) limits: CommandLimits,
+    pub(super) protected: ProtectedPaths,
+    /// The git settings that apply in every repository.
+    pub(super) user_settings: UserSettings,
+    /// The files and directories of this program itself.
+    pub(super) own: Vec<PathBuf>,
+}
+
+/// The job that runs in the sandbox.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum CommandJob {
+    /// A shell command line, run as `sh -c LINE`.
+    CommandLine(String),
+    /// Access attempts that must fail.
+    SelfTest(ProbeTargets),
+}
+
+impl CommandJob {
+    pub(super) fn digest(&self) -> ComponentDigest {
+        match self {
+            Self::CommandLine(line) => ComponentDigest::compute(line.as_bytes()),
+            Self::SelfTest(_) => ComponentDigest::compute(b"self-test"),
+        }
+    }
+}
+
+/// The paths outside the workspace that a command can see. All are absolute and exist.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CommandPaths {
+    pub(crate) read: Vec<PathBuf>,
+    pub(crate) write: Vec<PathBuf>,
+    /// Directories of which only the names of entries are visible.
+    pub(crate) list: Vec<PathBuf>,
+}
+
+/// The message of the supervisor to the process that confines itself and becomes the command.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ConfinementSpec {
+    pub(crate) job: CommandJob,
+    pub(crate) paths: CommandPaths,
+    pub(crate) sockets: SocketAccess,
+    pub(crate) limits: CommandLimits,
+}
+
+/// The sockets that a command can create.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum SocketAccess {
+    /// Sockets in a private network namespace and file system, which reach only the command's own
+    /// processes.
+    Own,
+    /// Sockets with network access, in a private file system.
+    OwnAndNetwork,
+    /// Connected pairs only, such as those between a process and its child. A socket with a path or
+    /// a name could belong to a service that starts programs on request.
+    Pairs,
+    /// Connected pairs, and sockets for the network that the user allowed.
+    PairsAndNetwork,
+}
+
+/// The message of the process that becomes the command, sent just before it does.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ChildReadiness {
+    /// All restrictions are active. The next step is the command.
+    Confined,
+    /// Some restriction failed, so the command does not run.
+    Failed(String),
+}
+
+/// The report of the supervisor to the host, sent when no process of the command is left.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SupervisorReport {
+    pub(crate) ending: CommandExitKind,
+    pub(crate) digest: ComponentDigest,
+    pub(crate) level: SandboxLevel,
+    /// Changes to protected paths that were undone, or could not be undone.
+    pub(crate) notices: Vec<String>,
+}
+
+/// The way in which a command ended, as seen by the supervisor.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum CommandExitKind {
+    /// The command exited with this code, which is 128 plus the signal if a signal ended it.
+    Exited(i32),
+    /// The command had too many processes.
+    TooManyProcesses,
+    /// The host closed the link, or ended.
+    Stopped,
+    /// The sandbox could not be created.
+    NotRun(String),
+}

@@ -1,0 +1,182 @@
+//! The search for settings in the paths that commands see, and in the files that these settings
+//! include.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::format::SettingsFormat;
+
+/// The maximum number of matches in one directory of toolchains.
+const MOST_FOUND: usize = 200;
+/// The maximum number of included files, at any depth.
+const MOST_INCLUDED: usize = 200;
+
+/// The paths of settings below every directory that commands see as a whole, such as a toolchain, a
+/// Python environment, or a repository outside the workspace.
+///
+/// git settings and stored passwords count only beside a `HEAD`, or in `.git`.
+const IN_FOLDERS: &[(&str, SettingsFormat)] = &[
+    ("config", SettingsFormat::Git),
+    ("config.worktree", SettingsFormat::Git),
+    ("credentials", SettingsFormat::Credentials),
+    (".git-credentials", SettingsFormat::Credentials),
+    (".git/config", SettingsFormat::Git),
+    (".git/credentials", SettingsFormat::Credentials),
+    ("modules/*/config", SettingsFormat::Git),
+    ("modules/*/modules/*/config", SettingsFormat::Git),
+    ("worktrees/*/config.worktree", SettingsFormat::Git),
+    ("plugins/*/.git/config", SettingsFormat::Git),
+    ("db/*/config", SettingsFormat::Git),
+    ("checkouts/*/*/.git/config", SettingsFormat::Git),
+    ("mod/cache/vcs/*/config", SettingsFormat::Git),
+    (".condarc", SettingsFormat::Lines),
+    ("condarc", SettingsFormat::Lines),
+    ("envs/*/.condarc", SettingsFormat::Lines),
+    ("envs/*/pip.conf", SettingsFormat::Lines),
+    ("pip.conf", SettingsFormat::Lines),
+    ("versions/*/pip.conf", SettingsFormat::Lines),
+    ("installs/*/*/pip.conf", SettingsFormat::Lines),
+    ("etc/npmrc", SettingsFormat::Lines),
+    ("local/etc/npmrc", SettingsFormat::Lines),
+    ("versions/node/*/etc/npmrc", SettingsFormat::Lines),
+    ("versions/*/etc/npmrc", SettingsFormat::Lines),
+    ("installs/*/*/etc/npmrc", SettingsFormat::Lines),
+    ("tools/image/node/*/etc/npmrc", SettingsFormat::Lines),
+    ("repo/repos-config", SettingsFormat::Text),
+    ("config.yaml", SettingsFormat::Text),
+    ("config.toml", SettingsFormat::Text),
+];
+
+/// The paths of settings below one specific directory, which is identified by the end of its path.
+const IN_ONE_FOLDER: &[(&str, &str, SettingsFormat)] = &[
+    (".fnm", "node-versions/*/installation/etc/npmrc", SettingsFormat::Lines),
+    (".local/share/fnm", "node-versions/*/installation/etc/npmrc", SettingsFormat::Lines),
+    (".local/share/mise/installs", "node/*/etc/npmrc", SettingsFormat::Lines),
+    (".local/share/uv/python", "*/pip.conf", SettingsFormat::Lines),
+    (".local/share/mise/installs", "python/*/pip.conf", SettingsFormat::Lines),
+    (".opam", "config", SettingsFormat::Text),
+    (".rbenv", "versions/*/etc/gemrc", SettingsFormat::Lines),
+    (".rvm", "rubies/*/etc/gemrc", SettingsFormat::Lines),
+    (".sdkman", "candidates/gradle/*/gradle.properties", SettingsFormat::Lines),
+    (".sdkman", "candidates/gradle/*/init.d/*", SettingsFormat::Lines),
+    (".sdkman", "candidates/maven/*/conf/settings.xml", SettingsFormat::Markup),
+    ("/opt", "*/conf/settings.xml", SettingsFormat::Markup),
+    ("/opt", "*/etc/gitconfig", SettingsFormat::Git),
+    ("/opt", "*/etc/npmrc", SettingsFormat::Lines),
+    ("/opt", "*/pip.conf", SettingsFormat::Lines),
+    ("/opt", "cargo/config", SettingsFormat::Cargo),
+    ("/opt", "cargo/config.toml", SettingsFormat::Cargo),
+    ("/opt", "cargo/credentials", SettingsFormat::Cargo),
+    ("/opt", "cargo/credentials.toml", SettingsFormat::Cargo),
+    ("/usr", "local/cargo/config", SettingsFormat::Cargo),
+    ("/usr", "local/cargo/config.toml", SettingsFormat::Cargo),
+    ("/usr", "local/cargo/credentials", SettingsFormat::Cargo),
+    ("/usr", "local/cargo/credentials.toml", SettingsFormat::Cargo),
+    ("/usr", "local/etc/gitconfig", SettingsFormat::Git),
+    ("/usr", "local/pip.conf", SettingsFormat::Lines),
+    ("pipx/venvs", "*/pip.conf", SettingsFormat::Lines),
+    ("pipx/venvs", "*/pipx_metadata.json", SettingsFormat::Text),
+    ("uv/tools", "*/uv-receipt.toml", SettingsFormat::Text),
+];
+
+/// Returns the settings at or below a path that commands see.
+pub(super) fn settings_in(place: &Path) -> Vec<(PathBuf, SettingsFormat)> {
+    if !place.is_dir() {
+        return SettingsFormat::of_named(place)
+            .map(|format| (place.to_owned(), format))
+            .into_iter()
+            .collect();
+    }
+    let of_this = IN_ONE_FOLDER
+        .iter()
+        .filter(|(folder, ..)| place.ends_with(folder))
+        .map(|(_, pattern, format)| (*pattern, *format));
+    let all = IN_FOLDERS.iter().copied().chain(of_this);
+    let found = all.flat_map(|(pattern, format)| {
+        find(place, pattern).into_iter().map(move |path| (path, format))
+    });
+    // In many toolchains, `config` is not a git file.
+    let is_known = |path: &Path| {
+        path.ends_with("gitconfig") || path.parent().is_some_and(|parent| parent.ends_with(".git"))
+    };
+    let is_it = |(path, format): &(PathBuf, SettingsFormat)| {
+        !matches!(format, SettingsFormat::Git | SettingsFormat::Credentials)
+            || is_known(path)
+            || path.with_file_name("HEAD").exists()
+    };
+    found.filter(is_it).collect()
+}
+
+/// Adds the files that these settings include, recursively, if commands see them.
+pub(super) fn add_included(
+    settings: &mut Vec<(PathBuf, SettingsFormat)>,
+    home: Option<&Path>,
+    is_seen: impl Fn(&Path) -> bool,
+) {
+    let mut known: BTreeSet<PathBuf> =
+        settings.iter().filter_map(|(path, _)| path.canonicalize().ok()).collect();
+    let (mut at, most) = (0, settings.len() + MOST_INCLUDED);
+    while let Some((path, format)) = settings.get(at).cloned() {
+        at += 1;
+        for named in format.included(&path) {
+            let whole = match (named.strip_prefix("~/"), home, path.parent()) {
+                (Some(rest), Some(home), _) => home.join(rest),
+                (None, _, Some(folder)) => folder.join(named),
+                (Some(_), None, _) | (None, _, None) => continue,
+            };
+            // A file that does not exist cannot be read either.
+            let Ok(real) = whole.canonicalize() else { continue };
+            if settings.len() < most
+                && is_seen(&real)
+                && real.is_file()
+                && known.insert(real.clone())
+            {
+                settings.push((real, format));
+            }
+        }
+    }
+}
+
+/// Returns the files below a directory that match a pattern in which `*` stands for any name.
+fn find(folder: &Path, pattern: &str) -> Vec<PathBuf> {
+    let mut found = vec![folder.to_owned()];
+    for part in pattern.split('/') {
+        found = match part {
+            "*" => {
+                let entries = found
+                    .iter()
+                    .filter_map(|folder| fs::read_dir(folder).ok())
+                    .flat_map(|entries| entries.flatten().take(MOST_FOUND));
+                entries.map(|entry| entry.path()).take(MOST_FOUND).collect()
+            }
+            name => found.into_iter().map(|folder| folder.join(name)).collect(),
+        };
+    }
+    found.retain(|path| path.is_file());
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_toolchains_are_found() {
+        let home = tempfile::tempdir().expect("a directory");
+        for (place, path) in [
+            (".sdkman", "candidates/gradle/8/init.d/a.gradle"),
+            (".sdkman", "candidates/gradle/8/gradle.properties"),
+            (".local/share/mise/installs", "python/3.12/pip.conf"),
+            (".rbenv", "versions/3.3/etc/gemrc"),
+            (".opam", "config"),
+        ] {
+            let place = home.path().join(place);
+            let path = place.join(path);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("it is made");
+            fs::write(&path, "x").expect("it is written");
+            let found = settings_in(&place);
+            assert!(found.iter().any(|(known, _)| *known == path), "{}", path.display());
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! The process between the host and a command.
+//!
+//! It creates the sandbox, waits, kills all processes of the command, restores the protected paths
+//! and reports. If the host is killed, it lives just long enough to do so.
+
+use std::fs::Permissions;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use super::journal::{self, RestoreJournal};
+use super::link::SupervisorLink;
+use super::modes::RecordedFileModes;
+use super::protocol::{
+    ChildReadiness, CommandExitKind, CommandPaths, ConfinementSpec, SocketAccess, SupervisorReport,
+    SupervisorRequest,
+};
+use super::queue;
+use super::remove::remove_tree;
+use super::restore::{RestorePhase, SnapshotRestore};
+use super::settings::{SettingsCopies, WorkspaceSettings};
+use super::snapshot::{EntryKind, MAX_ENTRIES, OpenedDirectories, ProtectedSnapshot};
+use crate::exit_code::exit_code;
+use crate::git::GitNamedPaths;
+use crate::os;
+use cofferdam_policy::{PathProtection, ProtectedPaths, SandboxLevel};
+
+/// The time between a stop request and killing the command. An abort has to return within a second
+/// (R-101).
+const GRACE_PERIOD: Duration = Duration::from_millis(300);
+/// The interval at which processes are counted.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The time limit for checking the paths that were protected before a command, which comes first.
+const KNOWN_PATHS_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time limit for searching the workspace. New directories that are not searched by then are
+/// moved away.
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(30);
+/// The maximum number of search rounds. Entries behind a crowd are found only after it is removed.
+const MAX_ROUNDS: usize = 20;
+/// The time for removing the command's private files before the report. The rest is removed
+/// afterwards.
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(2);
+/// The minimum time for removing crowds. Four times the duration of the command is added.
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The description of a command's sandbox, for the operating system modules.
+#[derive(Debug)]
+#[allow(dead_code, reason = "each operating system reads what its sandbox is made of")]
+pub(crate) struct SandboxSpec<'a> {
+    pub(crate) level: SandboxLevel,
+    pub(crate) program: &'a Path,
+    pub(crate) bubblewrap: Option<&'a Path>,
+    pub(crate) workspace: &'a Path,
+    pub(crate) directory: &'a Path,
+    pub(crate) home: Option<&'a Path>,
+    pub(crate) network: bool,
+    pub(crate) paths: &'a CommandPaths,
+    /// The pairs of a file with secrets and the copy without them that replaces it.
+    pub(crate) copies: &'a [(PathBuf, PathBuf)],
+    /// Variables in addition to those of every command.
+    pub(crate) environment: &'a [(&'static str, PathBuf)],
+    /// A private directory of this command.
+    pub(crate) temporary: &'a Path,
+    /// A replacement for hidden files that nobody can read.
+    pub(crate) empty_file: &'a Path,
+    pub(crate) empty_directory: &'a Path,
+    /// The protected entries below the workspace, outer paths first.
+    pub(crate) protected: &'a [(PathBuf, PathProtection, EntryKind)],
+    /// The sockets in the workspace, which may have listeners outside.
+    pub(crate) sockets: &'a [PathBuf],
+    /// The rules for paths that do not exist yet.
+    pub(crate) rules: &'a ProtectedPaths,
+}
+
+/// Reads a request from standard input and executes it.
+///
+/// # Errors
+/// The request cannot be read, or the process cannot prepare itself.
+pub fn supervise_command() -> Result<(), String> {
+    os::protect_process_memory();
+    os::close_inherited_files(None)
+        .map_err(|error| format!("cannot close inherited files: {error}"))?;
+    let mut host = SupervisorLink::from_stdin().map_err(|error| error.to_string())?;
+    let Some(order) = host
+        .receive::<SupervisorRequest>()
+        .map_err(|error| format!("the order cannot be read: {error}"))?
+    else {
+        return Ok(());
+    };
+    // Terminal signals go to the host, which then closes the link.
+    let _ = rustix::process::setsid();
+    let mut private = None;
+    let mut remarks = Vec::new();
+    let ending = handle_request(&order, &mut host, &mut private, &mut remarks)
+        .unwrap_or_else(CommandExitKind::NotRun);
+    let report =
+        SupervisorReport { ending, digest: order.digest, level: order.level, notices: remarks };
+    // The host may be gone. The remaining private files are removed after the report, when nobody
+    // waits.
+    let _ = host.send(&report);
+    drop(private);
+    Ok(())
+}
+
+fn handle_request(
+    order: &SupervisorRequest,
+    host: &mut SupervisorLink,
+    slot: &mut Option<PrivateDirs>,
+    remarks: &mut Vec<String>,
+) -> Result<CommandExitKind, String> {
+    if order.job.digest() != order.digest {
+        return Err("the line is not the one that was approved".to_owned());
+    }
+    os::adopt_orphans().map_err(|error| format!("cannot adopt processes: {error}"))?;
+    // The turn lasts until everything is restored, so that no other command sees forbidden changes.
+    let Some(_turn) =
+        queue::wait_for_turn(&order.workspace, &order.set_aside, || !host.is_closed())?
+    else {
+        return Ok(CommandExitKind::Stopped);
+    };
+    remarks.extend(journal::recover(&order.set_aside, &order.workspace));
+    let private = slot.insert(
+        PrivateDirs::create()
+            .map_err(|error| format!("cannot make a temporary folder: {error}"))?,
+    );
+    let keeping = order.level != SandboxLevel::Full;
+    let git = GitNamedPaths::new(&order.workspace, &order.user_settings)?;
+    let (mut before, protected) = ProtectedSnapshot::capture_before(
+        &order.workspace,
+        &order.protected,
+        git,
+        keeping,
+        &mut || !host.is_closed(),
+    )?;
+    if keeping && before.contains_program_files {
+        return Err("this program keeps files of its own in the workspace, which this sandbox \
+            cannot close to commands. \
+            Choose a folder of it as the workspace (`-C FOLDER`), or install bubblewrap"
+            .to_owned());
+    }
+    (before.written_outside, before.program_places) = places_closed_to_links(order);
+    let list: Vec<_> = before
+        .entries
+        .iter()
+        .filter(|(_, entry)| !entry.inherited)
+        .map(|(path, entry)| (path.clone(), entry.protection, entry.kind))
+        .collect();
+    let settings = WorkspaceSettings { protected: &list, found: &before.package_settings };
+    let (copies, places) = SettingsCopies::create(order, settings, &private.settings)
+        .map_err(|error| format!("cannot copy settings without their secrets: {error}"))?;
+    let surroundings = SandboxSpec {
+        level: order.level,
+        program: &order.program,
+        bubblewrap: order.bubblewrap.as_deref(),
+        workspace: &order.workspace,
+        directory: &order.directory,
+        home: order.home.as_deref(),
+        network: order.network,
+        paths: &places,
+        copies: &copies.mounts,
+        environment: &copies.environment,
+        temporary: &private.temporary,
+        empty_file: &private.empty_file,
+        empty_directory: &private.empty_directory,
+        protected: &list,
+        sockets: &before.sockets,
+        rules: &protected,
+    };
+    let unfinished = RestoreJournal::begin(order, &private.temporary, &protected, &before);
+    let unfinished = unfinished
+        .map_err(|error| format!("cannot record what is protected before the command: {error}"))?;
+    // At this level commands can reach the files themselves, and so their permissions.
+    let modes = if keeping {
+        // `x` stands for an entry of the directory, so that the directory itself counts as a
+        // parent.
+        let records = order.set_aside.join("unfinished/x");
+        let reached = [order.workspace.as_path(), &records, &private.temporary];
+        RecordedFileModes::of(&order.own, &reached)
+    } else {
+        RecordedFileModes::default()
+    };
+    let begun = Instant::now();
+    let ran = run_command(order, &surroundings, host);
+    let ended = os::kill_descendants();
+    remarks.extend(modes.put_back());
+    match restore_protected_paths(
+        (&order.workspace, &order.set_aside),
+        &protected,
+        keeping,
+        &before,
+        begun.elapsed(),
+    ) {
+        Ok(done) => {
+            remarks.extend(done);
+            remarks.extend(
+                unfinished
+                    .end()
+                    .err()
+                    .map(|error| format!("the record of the command cannot be removed: {error}")),
+            );
+        }
+        // The record stays, and the next command tries again.
+        Err(problem) => {
+            remarks.push(format!("protected paths could not be looked after: {problem}"))
+        }
+    }
+    remarks.extend(copies.remarks);
+    remarks.extend(ended.err());
+    if private.clear(Some(Instant::now() + CLEANUP_TIMEOUT)) {
+        *slot = None;
+    }
+    ran
+}
+
+/// Returns the places that new links must not point to: those that commands can write, and those
+/// with this program's files.
+fn places_closed_to_links(order: &SupervisorRequest) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let own = order.own.iter().chain([&order.set_aside]).map(real);
+    (order.paths.write.iter().map(real).collect(), own.collect())
+}
+
+/// Restores all protected paths: first those known before, then those that a search finds.
+pub(super) fn restore_protected_paths(
+    (root, set_aside): (&Path, &Path),
+    protected: &ProtectedPaths,
+    keeping: bool,
+    before: &ProtectedSnapshot,
+    took: Duration,
+) -> Result<Vec<String>, String> {
+    // Directories are opened before the search, because it finds nothing below a closed one.
+    let mut opened = OpenedDirectories::open_after(root, before, Instant::now() + SEARCH_TIMEOUT)?;
+    let mut restoration =
+        SnapshotRestore::new(root, before, set_aside).map_err(|error| error.to_string())?;
+    for notice in opened.notices() {
+        restoration.add_notice(|| notice);
+    }
+    let known = ProtectedSnapshot::capture_known(
+        root,
+        protected,
+        keeping,
+        before,
+        &opened,
+        Instant::now() + KNOWN_PATHS_TIMEOUT,
+    )?;
+    restoration.restore(&known, RestorePhase::Known);
+    known.restore_modes(root, before);
+    opened.reopen(root);
+    let until = Instant::now() + REMOVAL_TIMEOUT + 4 * took;
+    let mut is_moved_back = false;
+    for round in 0..MAX_ROUNDS {
+        if round > 0 {
+            opened.close(root, before);
+            opened = OpenedDirectories::open_after(root, before, Instant::now() + SEARCH_TIMEOUT)?;
+            for notice in opened.notices() {
+                restoration.add_notice(|| notice);
+            }
+        }
+        let mut after = ProtectedSnapshot::capture_after(
+            root,
+            protected,
+            keeping,
+            before,
+            &opened,
+            Instant::now() + SEARCH_TIMEOUT,
+        )?;
+        after.growth.is_truncated |= opened.is_truncated();
+        if !after.moved.is_empty() && !is_moved_back {
+            is_moved_back = true;
+            opened.close(root, before);
+            restoration.move_back(&after);
+            after.restore_modes(root, before);
+            continue;
+        }
+        restoration.restore(&after, RestorePhase::All);
+        restoration.take_away_too_deep(&after);
+        let is_too_much = after.growth.exceeds_limit(MAX_ENTRIES);
+        if is_too_much {
+            restoration.reduce_growth(&after.growth, &before.inventory, until);
+        }
+        after.restore_modes(root, before);
+        if !is_too_much && !restoration.take_left_in_workspace() {
+            opened.close(root, before);
+            return Ok(restoration.into_notices());
+        }
+        if Instant::now() > until {
+            break;
+        }
+    }
+    opened.close(root, before);
+    restoration.add_notice(|| {
+        "the workspace has too many files to look after protected paths in all of \
+            its folders; remove some"
+            .to_owned()
+    });
+    Ok(restoration.into_notices())
+}
+
+fn run_command(
+    order: &SupervisorRequest,
+    surroundings: &SandboxSpec<'_>,
+    host: &mut SupervisorLink,
+) -> Result<CommandExitKind, String> {
+    let (mut command, places) = os::sandbox_command(surroundings)?;
+    let (ours, theirs) = UnixStream::pair().map_err(|error| error.to_string())?;
+    let temporary =
+        if order.level == SandboxLevel::Full { Path::new("/tmp") } else { surroundings.temporary };
+    let mut child = command
+        .arg("confined-command")
+        .env("TMPDIR", temporary)
+        .env("XDG_CACHE_HOME", temporary.join(".cache"))
+        // npm ignores `XDG_CACHE_HOME`, and its default directory in the home does not exist.
+        .env("npm_config_cache", temporary.join(".cache/npm"))
+        .envs(surroundings.environment.iter().map(|(name, value)| (*name, value)))
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .spawn()
+        .map_err(|error| {
+            format!("{} cannot be started: {error}", command.get_program().display())
+        })?;
+    // The command object holds the other end of the pair.
+    drop(command);
+    let sockets = match (order.level, order.network) {
+        (SandboxLevel::Full, false) => SocketAccess::Own,
+        (SandboxLevel::Full, true) => SocketAccess::OwnAndNetwork,
+        (SandboxLevel::Kernel | SandboxLevel::None, false) => SocketAccess::Pairs,
+        (SandboxLevel::Kernel | SandboxLevel::None, true) => SocketAccess::PairsAndNetwork,
+    };
+    let mut confined = SupervisorLink::new(ours);
+    let confinement =
+        ConfinementSpec { job: order.job.clone(), paths: places, sockets, limits: order.limits };
+    // A process that ends before reading this sends a message or has a meaningful exit status.
+    let _ = confined.send(&confinement);
+    match confined.receive::<ChildReadiness>() {
+        Ok(Some(ChildReadiness::Confined)) => wait_for_command(&mut child, order, host),
+        Ok(Some(ChildReadiness::Failed(problem))) => Err(problem),
+        Ok(None) | Err(_) => {
+            let status = child.wait().map_err(|error| error.to_string())?;
+            Err(format!("what makes the sandbox ended with {status}"))
+        }
+    }
+}
+
+fn wait_for_command(
+    child: &mut Child,
+    order: &SupervisorRequest,
+    host: &mut SupervisorLink,
+) -> Result<CommandExitKind, String> {
+    let most = usize::try_from(order.limits.processes).unwrap_or(usize::MAX);
+    loop {
+        if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
+            return Ok(exit_kind(status));
+        }
+        if host.is_closed() {
+            terminate_gracefully(child, order.level);
+            return Ok(CommandExitKind::Stopped);
+        }
+        // The kernel does not enforce the process limit for root.
+        if os::count_descendants() > most {
+            return Ok(CommandExitKind::TooManyProcesses);
+        }
+        os::wait_for_child_or_link(child, host, POLL_INTERVAL)
+            .map_err(|error| error.to_string())?;
+    }
+}
+
+fn exit_kind(status: ExitStatus) -> CommandExitKind {
+    CommandExitKind::Exited(exit_code(status))
+}
+
+fn terminate_gracefully(child: &mut Child, level: SandboxLevel) {
+    os::terminate_descendants(os::sandbox_process_depth(level));
+    let deadline = Instant::now() + GRACE_PERIOD;
+    while Instant::now() < deadline && matches!(child.try_wait(), Ok(None)) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Private directories and files of one command, removed on drop.
+struct PrivateDirs {
+    directory: tempfile::TempDir,
+    temporary: PathBuf,
+    empty_file: PathBuf,
+    empty_directory: PathBuf,
+    /// The directory for copies of settings, created on demand.
+    settings: PathBuf,
+}
+
+impl PrivateDirs {
+    fn create() -> std::io::Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("cofferdam-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()?;
+        // Sandbox rules need a path without links, such as that of macOS's `/tmp`.
+        let path = folder.path().canonicalize()?;
+        let [temporary, empty_file, empty_folder, settings] =
+            ["tmp", "file", "folder", "settings"].map(|name| path.join(name));
+        let private = Self {
+            directory: folder,
+            temporary,
+            empty_file,
+            empty_directory: empty_folder,
+            settings,
+        };
+        std::fs::create_dir(&private.temporary)?;
+        std::fs::create_dir(&private.empty_directory)?;
+        std::fs::write(&private.empty_file, "")?;
+        for path in [&private.empty_file, &private.empty_directory] {
+            std::fs::set_permissions(path, Permissions::from_mode(0o000))?;
+        }
+        Ok(private)
+    }
+}
+
+impl PrivateDirs {
+    /// Removes the contents until the deadline, and returns whether all are gone.
+    ///
+    /// The command may have left directories that nobody can enter, or that are deeper than any
+    /// path.
+    fn clear(&self, until: Option<Instant>) -> bool {
+        let Ok(opened) = std::fs::File::open(self.directory.path()) else { return false };
+        let mut goes_on = || until.is_none_or(|until| Instant::now() < until);
+        ["tmp", "folder"].into_iter().all(|name| remove_tree(&opened, name, &mut goes_on).is_ok())
+    }
+}
+
+impl Drop for PrivateDirs {
+    fn drop(&mut self) {
+        self.clear(None);
+    }
+}

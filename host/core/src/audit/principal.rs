@@ -1,0 +1,22 @@
+//! The user and machine a log belongs to, for whoever collects the logs of several of them.
+
+use serde::{Deserialize, Serialize};
+
+/// The user who ran the program, and the machine it ran on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Principal {
+    /// The numeric user id from the kernel.
+    pub uid: Option<u32>,
+    /// The user name from the environment (`LOGNAME`, then `USER`).
+    pub user: Option<String>,
+    /// The host name of the machine.
+    pub machine: Option<String>,
+}
+
+impl Principal {
+    pub(super) fn current() -> Self {
+        let user = ["LOGNAME", "USER"].iter().find_map(|name| std::env::var(name).ok());
+        let machine = rustix::system::uname().nodename().to_str().ok().map(str::to_owned);
+        Self { uid: Some(rustix::process::getuid().as_raw()), user, machine }
+    }
+}

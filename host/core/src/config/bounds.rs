@@ -1,0 +1,241 @@
+//! Effective settings: each as the user chose it, or as the strictest policy layer requires.
+//!
+//! No security setting is looser than any layer of the policy requires.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use toml::Spanned;
+
+use super::own_paths::resolve_links;
+use super::raw::RawConfig;
+use super::settings::{RunSettings, SettingsFlags};
+use crate::policy::{ApprovalMode, Policy, SourceLocation};
+
+/// The origins of the settings, such as `--model` or `config.toml:3:1`.
+///
+/// `None` means that the setting has its default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SettingOrigins {
+    /// The origin of `[audit] enabled`.
+    pub audit_enabled: Option<String>,
+    /// The origin of `[audit] required`.
+    pub audit_required: Option<String>,
+    /// The origin of `mode`.
+    pub mode: Option<String>,
+    /// The origin of `[commands] minimum`.
+    pub minimum: Option<String>,
+    /// The origin of `[commands] network`.
+    pub network: Option<String>,
+    /// Each path of `[commands] read` with its origin.
+    pub read: Vec<(PathBuf, String)>,
+    /// Each path of `[commands] write` with its origin.
+    pub write: Vec<(PathBuf, String)>,
+    /// The origin of the model.
+    pub model: Option<String>,
+    /// The origin of the model's address.
+    pub base_url: Option<String>,
+}
+
+/// A setting with its effective value and the source of that value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingInForce {
+    /// The name of the setting, such as `commands.network`.
+    pub name: &'static str,
+    /// The effective value, as text.
+    pub value: String,
+    /// The origin of the chosen value; `None` for a default or a value that the policy overrides.
+    pub chosen_at: Option<String>,
+    /// The policy rule that requires the value, if there is one.
+    pub required_by: Option<SourceLocation>,
+    /// The value that the policy overrides, with its origin (`None` for a default).
+    pub overridden: Option<(String, Option<String>)>,
+}
+
+impl SettingOrigins {
+    /// Finds the origins in the flags, the environment and the file, in this order of precedence.
+    pub(super) fn from_sources(
+        raw: &RawConfig,
+        flags: &SettingsFlags,
+        env: impl Fn(&str) -> Option<String>,
+    ) -> Self {
+        let at = |span: std::ops::Range<usize>| raw.location(span).to_string();
+        let switch = |value: &Option<Spanned<bool>>| value.as_ref().map(|value| at(value.span()));
+        let paths = |paths: &[Spanned<PathBuf>]| {
+            paths.iter().map(|path| (path.get_ref().clone(), at(path.span()))).collect()
+        };
+        let chosen = |flag: (&Option<String>, &str),
+                      variable: &str,
+                      key: &Option<Spanned<String>>| match flag {
+            (Some(_), name) => Some(name.to_owned()),
+            (None, _) if env(variable).is_some() => Some(variable.to_owned()),
+            (None, _) => key.as_ref().map(|key| at(key.span())),
+        };
+        Self {
+            audit_enabled: switch(&raw.audit.enabled),
+            audit_required: switch(&raw.audit.required),
+            mode: match flags.mode {
+                Some(_) => Some("--mode".to_owned()),
+                None => raw.mode.as_ref().map(|mode| at(mode.span())),
+            },
+            minimum: raw.commands.minimum.as_ref().map(|minimum| at(minimum.span())),
+            network: switch(&raw.commands.network),
+            read: paths(&raw.commands.read),
+            write: paths(&raw.commands.write),
+            model: chosen((&flags.model, "--model"), "COFFERDAM_MODEL", &raw.model),
+            base_url: chosen(
+                (&flags.base_url, "--base-url"),
+                "COFFERDAM_BASE_URL",
+                &raw.provider.base_url,
+            ),
+        }
+    }
+}
+
+impl RunSettings {
+    /// Applies a policy to the settings.
+    ///
+    /// Also returns each setting that a policy can restrict, with its effective value.
+    pub fn with_policy(mut self, policy: &Policy) -> (Self, Vec<SettingInForce>) {
+        let origins = self.origins.clone();
+        let mut all = Vec::new();
+        let mut switch = |name,
+                          value: &mut bool,
+                          strict: bool,
+                          rule: Option<&SourceLocation>,
+                          origin: &Option<String>| {
+            let chosen = *value;
+            *value = if rule.is_some() { strict } else { chosen };
+            let overridden = (chosen != *value).then(|| (chosen.to_string(), origin.clone()));
+            let chosen_at = origin.clone().filter(|_| overridden.is_none());
+            all.push(SettingInForce {
+                name,
+                value: value.to_string(),
+                chosen_at,
+                required_by: rule.cloned(),
+                overridden,
+            });
+        };
+        switch(
+            "audit.enabled",
+            &mut self.audit.enabled,
+            true,
+            policy.audit_enabled_by(),
+            &origins.audit_enabled,
+        );
+        switch(
+            "audit.required",
+            &mut self.audit.required,
+            true,
+            policy.audit_required_by(),
+            &origins.audit_required,
+        );
+        switch(
+            "commands.network",
+            &mut self.commands.network,
+            false,
+            policy.network_denied_by(),
+            &origins.network,
+        );
+        let home = std::env::home_dir()
+            .and_then(|home| home.to_str().map(str::to_owned))
+            .unwrap_or_default();
+        let read = |path: &str| policy.read_denied_by(path, &home).cloned();
+        all.extend(bound_paths("commands.read", &mut self.commands.read, &origins.read, &read));
+        let write = |path: &str| policy.write_denied_by(path, &home).cloned();
+        all.extend(bound_paths("commands.write", &mut self.commands.write, &origins.write, &write));
+        let chosen = self.commands.minimum;
+        self.commands = self.commands.with_policy(policy);
+        let required_by = self.commands.required_by.clone();
+        all.push(setting_in_force(
+            "commands.minimum",
+            chosen.name(),
+            self.commands.minimum.name(),
+            required_by,
+            origins.minimum,
+        ));
+        // The mode itself is checked together with the flag: a flag that asks for a forbidden mode
+        // is an error.
+        let nearest = policy.nearest_mode(self.mode).map_or("none", ApprovalMode::name);
+        all.push(setting_in_force(
+            "mode",
+            self.mode.name(),
+            nearest,
+            policy.mode_denied_by(self.mode).cloned(),
+            origins.mode,
+        ));
+        (self, all)
+    }
+}
+
+/// Describes a setting whose value the policy may have changed.
+fn setting_in_force(
+    name: &'static str,
+    chosen: &str,
+    value: &str,
+    required_by: Option<SourceLocation>,
+    origin: Option<String>,
+) -> SettingInForce {
+    let overridden = (chosen != value).then(|| (chosen.to_owned(), origin.clone()));
+    let chosen_at = origin.filter(|_| overridden.is_none());
+    SettingInForce { name, value: value.to_owned(), chosen_at, required_by, overridden }
+}
+
+/// Removes the paths that the policy forbids and describes each path.
+fn bound_paths(
+    name: &'static str,
+    paths: &mut Vec<PathBuf>,
+    origins: &[(PathBuf, String)],
+    denied_by: &dyn Fn(&str) -> Option<SourceLocation>,
+) -> Vec<SettingInForce> {
+    let mut all = Vec::new();
+    paths.retain(|path| {
+        let origin = origins
+            .iter()
+            .find(|(origin_path, _)| origin_path == path)
+            .map(|(_, location)| location.clone());
+        // Links are resolved first. A path that is not valid UTF-8 is checked as an empty path.
+        let rule = denied_by(resolve_links(path).to_str().unwrap_or_default());
+        let value = path.display().to_string();
+        let in_force = rule.is_none();
+        all.push(match rule {
+            None => SettingInForce {
+                name,
+                value,
+                chosen_at: origin,
+                required_by: None,
+                overridden: None,
+            },
+            Some(location) => SettingInForce {
+                name,
+                value: "not open".into(),
+                chosen_at: None,
+                required_by: Some(location),
+                overridden: Some((value, origin)),
+            },
+        });
+        in_force
+    });
+    all
+}
+
+impl fmt::Display for SettingInForce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.name, self.value)?;
+        match (&self.required_by, &self.overridden, &self.chosen_at) {
+            (Some(location), Some((value, Some(origin))), _) => {
+                write!(f, "  (by {location}, which overrules {value} at {origin})")
+            }
+            (Some(location), Some((value, None)), _) => {
+                write!(f, "  (by {location}, which overrules the default, {value})")
+            }
+            (Some(location), None, _) => write!(f, "  (by {location})"),
+            (None, _, Some(origin)) => write!(f, "  ({origin})"),
+            (None, _, None) => f.write_str("  (default)"),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "bounds_tests.rs"]
+mod tests;

@@ -1,0 +1,32 @@
+//! The configuration of a run.
+//!
+//! [`RawConfig`], [`SettingsFlags`] and the environment are the configuration as written.
+//! [`RunSettings`] is the resolved configuration, which is the only form that other modules use.
+//!
+//! Each key has its value from the first of these sources: a flag, the environment, the
+//! configuration file, the default. A file with a syntax error or an unknown key is an error with
+//! its line and column, and nothing is started.
+
+mod bounds;
+mod commands;
+mod interventions;
+mod lock_file;
+mod own_paths;
+mod policy;
+mod raw;
+mod settings;
+mod timeout;
+mod trusted_file;
+mod user_dirs;
+
+pub use bounds::{SettingInForce, SettingOrigins};
+pub use lock_file::{LockFileError, PluginLockFile, PluginLockGuard};
+pub use own_paths::{OwnPaths, resolve_links};
+pub use policy::{
+    LoadedPolicy, PolicyFileError, PolicyFileOwner, PolicyPaths, PolicySource, PolicyTrustError,
+    PolicyTrustStore, ProjectPolicy, SourceState, TrustedFileError,
+};
+pub use raw::{ConfigError, RawApi, RawConfig, RawCredential};
+pub use settings::{AuditSettings, ProviderSettings, RunSettings, SettingsError, SettingsFlags};
+pub use timeout::{InvalidTimeout, RequestTimeout};
+pub use user_dirs::{HomeDirectoryError, UserDirectories, UserDirectoryError};

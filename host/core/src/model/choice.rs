@@ -1,0 +1,298 @@
+//! Chooses the model, by name or by what is available.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::api_key::ApiKey;
+use super::known_models;
+use super::ollama;
+use super::recording::RecordingError;
+use super::retry::RetryTiming;
+use crate::terminal_escape;
+
+/// The provider of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ProviderKind {
+    /// OpenAI, or any server that implements its chat completions.
+    OpenAi,
+    /// Anthropic, the provider of the Claude models.
+    Anthropic,
+    /// An Ollama server, by default on this machine.
+    Ollama,
+    /// A file with recorded responses.
+    Replay,
+}
+
+impl ProviderKind {
+    /// Returns the provider's name before the colon of a model name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Ollama => "ollama",
+            Self::Replay => "replay",
+        }
+    }
+}
+
+/// The API of OpenAI, or of a compatible server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OpenAiApi {
+    /// Chat completions, which every compatible server implements.
+    ChatCompletions,
+    /// The Responses API, which OpenAI's newest models require for tools.
+    Responses,
+}
+
+/// A model with its provider.
+///
+/// Parsed from `openai:gpt-4.1`, `anthropic:claude-sonnet-5-5`, `ollama:qwen3:8b`, `replay:FILE`,
+/// or a plain model name whose prefix identifies the provider. A provider alone means its default
+/// model.
+///
+/// ```
+/// use cofferdam::model::ModelSpec;
+///
+/// let spec: ModelSpec = "claude-haiku-4-5".parse()?;
+/// assert_eq!(spec.to_string(), "anthropic:claude-haiku-4-5");
+/// # Ok::<(), cofferdam::model::ModelChoiceError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ModelSpec {
+    /// The provider of the model.
+    pub provider: ProviderKind,
+    /// The name that the provider uses, or the file of a replay.
+    pub model: String,
+}
+
+impl fmt::Display for ModelSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.provider.name(), self.model)
+    }
+}
+
+impl FromStr for ModelSpec {
+    type Err = ModelChoiceError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        let (word, rest) = text.split_once(':').unwrap_or((text, ""));
+        let named = [
+            ProviderKind::OpenAi,
+            ProviderKind::Anthropic,
+            ProviderKind::Ollama,
+            ProviderKind::Replay,
+        ]
+        .into_iter()
+        .find(|p| p.name() == word);
+        let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| text.starts_with(prefix));
+        let (provider, model) = match named {
+            Some(provider) => (provider, rest),
+            None if begins(&["gpt-", "chatgpt-", "o1", "o3", "o4"]) => (ProviderKind::OpenAi, text),
+            None if begins(&["claude-"]) => (ProviderKind::Anthropic, text),
+            None => return Err(ModelChoiceError::Unknown(terminal_escape::escape_line(text, 80))),
+        };
+        let model = match model.trim() {
+            "" => known_models::default_model(provider)
+                .ok_or(ModelChoiceError::NoDefaultModel(provider.name()))?,
+            model => model,
+        };
+        Ok(Self { provider, model: model.to_owned() })
+    }
+}
+
+/// The user's settings for models: keys, addresses and limits.
+///
+/// They come from the environment and the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct ModelSettings {
+    /// The base URL of the API, if it is not the provider's own.
+    pub base_url: Option<String>,
+    /// The key for OpenAI and compatible servers.
+    pub openai_key: Option<ApiKey>,
+    /// The key for Anthropic.
+    pub anthropic_key: Option<ApiKey>,
+    /// The context window in tokens, which overrides the known one.
+    pub context_window: Option<u64>,
+    /// The most tokens of a response.
+    pub max_output: Option<u64>,
+    /// The reasoning effort in the provider's words, for OpenAI and compatible servers.
+    pub reasoning_effort: Option<String>,
+    /// The API of OpenAI and compatible servers, which overrides the known one.
+    pub api: Option<OpenAiApi>,
+    /// Whether a key may be sent unencrypted to another machine.
+    pub allow_plain_http: bool,
+    /// The timeouts and retries of requests.
+    pub timing: RetryTiming,
+}
+
+impl ModelSettings {
+    /// Reads `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` and `COFFERDAM_BASE_URL`.
+    ///
+    /// All other settings come from the configuration.
+    pub fn from_env(env: impl Fn(&str) -> Option<String>) -> Self {
+        let key = |name: &str| env(name).and_then(|value| ApiKey::new(&value));
+        Self {
+            base_url: env("COFFERDAM_BASE_URL").filter(|url| !url.trim().is_empty()),
+            openai_key: key("OPENAI_API_KEY"),
+            anthropic_key: key("ANTHROPIC_API_KEY"),
+            ..Self::default()
+        }
+    }
+
+    /// Returns all keys, for callers that redact them.
+    pub fn secrets(&self) -> Vec<ApiKey> {
+        self.openai_key.iter().chain(&self.anthropic_key).cloned().collect()
+    }
+}
+
+/// A chosen model, with a notice about the choice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelChoice {
+    /// The chosen model and its provider.
+    pub spec: ModelSpec,
+    /// One sentence about the choice, if the user did not name the model.
+    pub notice: Option<String>,
+}
+
+/// An error when choosing or connecting to a model.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelChoiceError {
+    /// The name does not identify a provider.
+    #[error(
+        "`{0}` is not the name of a model known here. Put its provider in front: openai:{0}, \
+            anthropic:{0} or ollama:{0}"
+    )]
+    Unknown(String),
+    /// The provider has no default model.
+    #[error("which one? Write {0}:NAME")]
+    NoDefaultModel(&'static str),
+    /// No model is named and none is available.
+    #[error(
+        "no language model is set up. Any of these will do:\n\
+         \x20 export ANTHROPIC_API_KEY=…      then run again\n\
+         \x20 export OPENAI_API_KEY=…         then run again\n\
+         \x20 ollama pull qwen3-coder         a model on this machine, found by itself while \
+         Ollama runs\n\
+         \x20 --model openai:NAME with COFFERDAM_BASE_URL=http://…/v1    any server that speaks \
+         chat completions\n\
+         \x20 cofferdam demo                  a recorded conversation, without any model"
+    )]
+    NoModelFound,
+    /// A base URL is set without a model.
+    ///
+    /// The URL does not identify the provider, and a key must not be sent to the wrong one.
+    #[error(
+        "a base URL is set ({0}), but no model is named. Name one with its provider, such as \
+            --model openai:NAME"
+    )]
+    BaseUrlWithoutModel(String),
+    /// The provider requires a key.
+    #[error("{provider} needs a key: set {variable}")]
+    NoKey {
+        /// The name of the provider.
+        provider: &'static str,
+        /// The environment variable for the key.
+        variable: &'static str,
+    },
+    /// The key contains characters that no key has.
+    #[error("{0} holds characters that no key has, such as line breaks or quotes from a document")]
+    InvalidKey(&'static str),
+    /// The base URL is not usable.
+    #[error("the base URL `{url}` is not usable: {problem}")]
+    InvalidBaseUrl {
+        /// The URL as it was given.
+        url: String,
+        /// The reason why it is not usable.
+        problem: String,
+    },
+    /// The key would be sent unencrypted.
+    #[error(
+        "the key would travel to {0} unencrypted. Use https, or allow plain HTTP in the \
+            configuration"
+    )]
+    PlainHttp(String),
+    /// The HTTP client cannot be created.
+    #[error("the HTTP client cannot be set up: {0}")]
+    Client(#[from] reqwest::Error),
+    /// The recording cannot be read.
+    #[error("cannot read the recording {path}: {source}")]
+    UnreadableRecording {
+        /// The path of the recording.
+        path: String,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// The file is not a valid recording.
+    #[error("{path}: {source}")]
+    InvalidRecording {
+        /// The path of the recording.
+        path: String,
+        /// The error in the recording.
+        source: RecordingError,
+    },
+}
+
+/// Chooses the model with this name, or an available one.
+///
+/// Without a name, a provider whose key is set is chosen, or else a model of a local Ollama server.
+/// If a base URL is set, only an Ollama server at that address is considered.
+///
+/// # Errors
+///
+/// Returns an error if the name does not identify a model, or if no model is available.
+pub async fn choose(
+    named: Option<&str>,
+    settings: &ModelSettings,
+) -> Result<ModelChoice, ModelChoiceError> {
+    choose_with(named, settings, ollama::DEFAULT_ADDRESS).await
+}
+
+async fn choose_with(
+    named: Option<&str>,
+    settings: &ModelSettings,
+    ollama_address: &str,
+) -> Result<ModelChoice, ModelChoiceError> {
+    if let Some(name) = named.filter(|name| !name.trim().is_empty()) {
+        return Ok(ModelChoice { spec: name.parse()?, notice: None });
+    }
+    if let Some(base) = &settings.base_url {
+        let address = base.trim().trim_end_matches('/').trim_end_matches("/v1");
+        let no_model =
+            || ModelChoiceError::BaseUrlWithoutModel(terminal_escape::escape_line(base, 200));
+        return choose_ollama(
+            ollama::find_model(address).await.ok_or_else(no_model)?,
+            "at the base URL",
+        );
+    }
+    let default =
+        |provider: ProviderKind| -> Result<ModelSpec, ModelChoiceError> { provider.name().parse() };
+    match (&settings.anthropic_key, &settings.openai_key) {
+        (Some(_), Some(_)) => {
+            let spec = default(ProviderKind::Anthropic)?;
+            let notice = format!(
+                "ANTHROPIC_API_KEY and OPENAI_API_KEY are both set; taking {spec}. Name another \
+                    with --model."
+            );
+            Ok(ModelChoice { spec, notice: Some(notice) })
+        }
+        (Some(_), None) => {
+            Ok(ModelChoice { spec: default(ProviderKind::Anthropic)?, notice: None })
+        }
+        (None, Some(_)) => Ok(ModelChoice { spec: default(ProviderKind::OpenAi)?, notice: None }),
+        (None, None) => {
+            let model =
+                ollama::find_model(ollama_address).await.ok_or(ModelChoiceError::NoModelFound)?;
+            choose_ollama(model, "on this machine; no key is set")
+        }
+    }
+}
+
+fn choose_ollama(model: String, location: &str) -> Result<ModelChoice, ModelChoiceError> {
+    let spec = ModelSpec { provider: ProviderKind::Ollama, model };
+    let notice = format!("taking {spec} from the Ollama {location}. Name another with --model.");
+    Ok(ModelChoice { spec, notice: Some(notice) })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,246 @@
+//! The `commands` interface. The guest proposes a command line, the gate decides on exactly that
+//! line, and exactly that line runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::bindings::cofferdam::plugin::commands as wit;
+use super::call_state::{CallState, not_granted};
+use super::gate::{Gate, GateRuling};
+use super::listed_files::{ListedChange, ListedFiles};
+use super::workspace::{Workspace, path_denied};
+use crate::policy::{BuiltInList, ComponentDigest, Denial, DenialCode, Effect, SandboxLevel};
+use cofferdam_confine::CommandSandbox;
+use cofferdam_confine::process::{self, CommandEnding};
+
+/// The longest command line, 128 KiB by the WIT contract. Linux accepts no longer argument.
+const MAX_LINE_LEN: usize = 128 << 10;
+/// The range of timeouts of the WIT contract, in seconds (R-120).
+const TIMEOUT_SECONDS: std::ops::RangeInclusive<u32> = 1..=600;
+
+/// The number of commands per call. The host keeps a record of each.
+const MAX_COMMANDS: usize = 1000;
+
+/// The host's state of the `commands` interface for one call.
+pub(super) struct CommandsHost {
+    workspace: Arc<Workspace>,
+    gate: Gate,
+    commands: Arc<CommandSandbox>,
+    /// Bytes of the result of the call.
+    output_limit: usize,
+    pub(super) records: Vec<RanCommand>,
+}
+
+/// The audit record of a command that was started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RanCommand {
+    /// The SHA-256 digest of the exact command line.
+    pub line_sha256: ComponentDigest,
+    /// The sandbox that the command ran in.
+    pub level: SandboxLevel,
+    /// How the command ended; `None` if it was stopped with its call or did not start.
+    pub ending: Option<CommandEnding>,
+    /// What the host did about changes of protected paths, and which listed files the command
+    /// changed.
+    pub remarks: Vec<String>,
+    /// The instruction files and the files that run code that the command changed.
+    #[serde(skip)]
+    pub changed_files: Vec<ListedChange>,
+}
+
+/// Changed files that are named in the result of a command.
+const MAX_LISTED_CHANGES: usize = 40;
+
+impl CommandsHost {
+    pub(super) fn new(
+        workspace: &Arc<Workspace>,
+        gate: &Gate,
+        commands: &Arc<CommandSandbox>,
+        output_limit: usize,
+    ) -> Self {
+        Self {
+            workspace: Arc::clone(workspace),
+            gate: Arc::clone(gate),
+            commands: Arc::clone(commands),
+            output_limit,
+            records: Vec::new(),
+        }
+    }
+}
+
+impl wit::Host for CallState {
+    async fn run(&mut self, command: wit::Command) -> Result<wit::Finished, wit::CommandError> {
+        let Some(lent) = &mut self.commands else {
+            return Err(denied(not_granted("run commands", "run-commands")));
+        };
+        let CommandsHost { workspace, gate, commands, output_limit, records: ran } = lent;
+        if command.line.len() > MAX_LINE_LEN || command.line.contains('\0') {
+            return Err(wit::CommandError::Invalid(
+                "a command line has at most 128 KiB and no NUL byte".into(),
+            ));
+        }
+        if !TIMEOUT_SECONDS.contains(&command.timeout) {
+            return Err(wit::CommandError::Invalid(format!(
+                "the timeout is 1 to 600 seconds, not {}",
+                command.timeout
+            )));
+        }
+        let directory =
+            workspace.parse(&command.directory).map_err(|problem| denied(path_denied(&problem)))?;
+        // A person may take as long as they like, and a command has a limit of its own.
+        let clock = Arc::clone(&self.clock);
+        let _waiting = clock.pause();
+        if ran.len() >= MAX_COMMANDS {
+            return Err(denied(Denial::without_remedy(
+                DenialCode::TooMany,
+                format!("one call runs at most {MAX_COMMANDS} commands."),
+            )));
+        }
+        // Nobody is asked about what will not run.
+        let level = commands.allowed_level().map_err(denied)?;
+        let asked = gate(Effect::Command { line: command.line, directory });
+        let permit = match asked.await {
+            GateRuling::Permitted(permit) => permit,
+            GateRuling::Denied(denial) => return Err(denied(denial)),
+        };
+        if let Effect::Command { line, .. } = permit.effect() {
+            // Now, since the call may end before the command does.
+            let line_sha256 = ComponentDigest::compute(line.as_bytes());
+            ran.push(RanCommand {
+                line_sha256,
+                level,
+                ending: None,
+                remarks: Vec::new(),
+                changed_files: Vec::new(),
+            });
+        }
+        let asked = u64::from(command.timeout);
+        let shorter = commands.rules().limits.seconds.filter(|most| *most < asked);
+        let timeout = Duration::from_secs(shorter.unwrap_or(asked));
+        let before = workspace.scan_listed_files_async().await;
+        workspace.links_may_change();
+        let place = process::CommandWorkspace {
+            root: workspace.root(),
+            protected: workspace.guard().paths(),
+        };
+        match process::run(permit, place, timeout, clock.cancellation(), commands, level).await {
+            Ok(mut finished) => {
+                workspace.links_may_change();
+                let after = workspace.scan_listed_files_async().await;
+                let changed = after.changes_since(&before);
+                finished.notices.extend(describe_changes(&changed, &before, &after));
+                let user_limit = shorter.filter(|_| finished.ending == CommandEnding::TimedOut);
+                finished.notices.extend(user_limit.map(|most| {
+                    format!(
+                        "the command was killed after {most} s, the limit of commands here \
+                        (`max_seconds` under [commands] in the configuration)"
+                    )
+                }));
+                if let Some(record) = ran.last_mut() {
+                    record.ending = Some(finished.ending);
+                    record.remarks.clone_from(&finished.notices);
+                    record.changed_files = changed;
+                }
+                // A tool says of what timed out that it was at the timeout that it gave itself.
+                if user_limit.is_some() {
+                    finished.ending = CommandEnding::Killed(rustix::process::Signal::KILL.as_raw());
+                }
+                shorten_output(&mut finished, *output_limit);
+                Ok(finished.into())
+            }
+            Err(process::CommandFailure::Cancelled) => Err(denied(Denial::without_remedy(
+                DenialCode::Cancelled,
+                "the user stopped the request.",
+            ))),
+            Err(
+                failed @ (process::CommandFailure::Directory(..)
+                | process::CommandFailure::Start(_)
+                | process::CommandFailure::Sandbox(_)
+                | process::CommandFailure::MissingReport
+                | process::CommandFailure::NotACommand),
+            ) => Err(wit::CommandError::Failed(failed.to_string())),
+        }
+    }
+}
+
+/// Describes the listed files that a command changed, for its result.
+fn describe_changes(
+    changed: &[ListedChange],
+    before: &ListedFiles,
+    after: &ListedFiles,
+) -> Vec<String> {
+    let mut changed: Vec<_> = changed.iter().collect();
+    changed.sort_by_key(|change| weight(change));
+    let mut lines: Vec<String> = changed
+        .iter()
+        .take(MAX_LISTED_CHANGES)
+        .map(|change| format!("the command {}; review it", change.describe()))
+        .collect();
+    if let Some(more @ 1..) = changed.len().checked_sub(MAX_LISTED_CHANGES) {
+        lines.push(format!(
+            "the command changed {more} more files that tell agents what to do or \
+            that programs run code from"
+        ));
+    }
+    if after.is_truncated() && !before.is_truncated() {
+        lines.push(
+            "the command left so many files that changes of instruction files among them \
+            may not be noticed"
+                .to_owned(),
+        );
+    }
+    lines
+}
+
+/// The order in which changes are named: what agents obey, what git runs, what programs run at the
+/// top of the workspace, and the rest, from the outside in.
+fn weight(change: &ListedChange) -> (u8, usize, &str) {
+    let path = change.path.as_str();
+    let is_hook = path.split('/').any(|part| part.to_ascii_lowercase().contains("hook"))
+        || path.contains(".husky/");
+    let kind = match change.list {
+        BuiltInList::Instructions => 0,
+        _ if is_hook => 1,
+        _ => 2,
+    };
+    (kind, path.matches('/').count(), path)
+}
+
+fn denied(denial: Denial) -> wit::CommandError {
+    wit::CommandError::Denied(denial.into())
+}
+
+/// Bytes that a tool may say of a command besides its output.
+const RESERVED_OUTPUT: usize = 1 << 10;
+
+/// Shortens what the command wrote, so that it fits into a result of `limit` bytes together with
+/// the notices.
+fn shorten_output(finished: &mut process::FinishedCommand, limit: usize) {
+    let notices: usize = finished.notices.iter().map(|notice| notice.len() + 16).sum();
+    let most = limit.saturating_sub(notices + RESERVED_OUTPUT);
+    let (out, err) = (finished.stdout.len(), finished.stderr.len());
+    if out + err > most {
+        // What one stream does not need is the other's.
+        let half = most / 2;
+        process::shorten(&mut finished.stdout, half.max(most.saturating_sub(err)));
+        process::shorten(&mut finished.stderr, half.max(most.saturating_sub(out)));
+    }
+}
+
+impl From<process::FinishedCommand> for wit::Finished {
+    fn from(finished: process::FinishedCommand) -> Self {
+        let ending = match finished.ending {
+            process::CommandEnding::Exited(code) => wit::Ending::Exited(code),
+            process::CommandEnding::Killed(signal) => wit::Ending::Killed(signal),
+            process::CommandEnding::TimedOut => wit::Ending::TimedOut,
+        };
+        let mut stderr = finished.stderr;
+        for remark in &finished.notices {
+            let line_break = if stderr.is_empty() || stderr.ends_with('\n') { "" } else { "\n" };
+            stderr = format!("{stderr}{line_break}[sandbox] {remark}\n");
+        }
+        Self { ending, stdout: finished.stdout, stderr, duration: finished.duration.as_secs_f64() }
+    }
+}

@@ -1,0 +1,207 @@
+//! Denies access to hidden content, protected paths, and files with hard links, even with a
+//! permission.
+
+use cap_std::fs::{Metadata, MetadataExt as _};
+
+use crate::policy::{
+    Denial, DenialCode, PathProtection, PatternAuthor, ProtectedPathNames, ProtectedPaths,
+};
+
+/// Decides on access to single paths of the workspace.
+#[derive(Debug)]
+pub(in crate::sandbox) struct PathAccessGuard {
+    paths: ProtectedPaths,
+    names: ProtectedPathNames,
+}
+
+/// The change that a call is about to make at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sandbox) enum FileAccess {
+    /// Creating a directory.
+    CreateDirectory,
+    /// Creating a symbolic link.
+    MakeLink,
+    /// Any other change: writing, removing, moving the path, or moving something to it.
+    Change,
+}
+
+impl Default for PathAccessGuard {
+    fn default() -> Self {
+        Self::new(ProtectedPaths::default())
+    }
+}
+
+impl PathAccessGuard {
+    /// Creates a guard with these protected paths.
+    pub(in crate::sandbox) fn new(paths: ProtectedPaths) -> Self {
+        let names = paths.names();
+        Self { paths, names }
+    }
+
+    /// Returns the protected paths.
+    pub(in crate::sandbox) fn paths(&self) -> &ProtectedPaths {
+        &self.paths
+    }
+
+    /// Checks whether the content of a file may be read.
+    pub(in crate::sandbox) fn check_read(&self, place: &str) -> Result<(), Denial> {
+        match self.find(place) {
+            Some((PathProtection::Hidden, author)) => Err(path_denial(
+                DenialCode::Hidden,
+                place,
+                "is hidden: its content is kept from tools",
+                author,
+            )),
+            Some((PathProtection::ReadOnly | PathProtection::Pinned, _)) | None => Ok(()),
+        }
+    }
+
+    /// Checks whether a path may be changed.
+    pub(in crate::sandbox) fn check_change(
+        &self,
+        place: &str,
+        doing: FileAccess,
+    ) -> Result<(), Denial> {
+        let (what, author) = match (self.find(place), doing) {
+            (None, FileAccess::MakeLink) if self.is_above(place) => {
+                let reason = format!(
+                    "'{place}' is a directory of files that other programs run or obey, and tools \
+                        may not make a link of it."
+                );
+                return Err(Denial::new(
+                    DenialCode::Protected,
+                    reason,
+                    "Ask the user, who can do it by hand.",
+                ));
+            }
+            (None, _) | (Some((PathProtection::Pinned, _)), FileAccess::CreateDirectory) => {
+                return Ok(());
+            }
+            (Some((PathProtection::Pinned, author)), FileAccess::Change | FileAccess::MakeLink) => {
+                ("holds files that are protected, and stays where it is", author)
+            }
+            (Some((PathProtection::ReadOnly, author)), _) => {
+                ("is run or obeyed by other programs, and tools may not change it", author)
+            }
+            (Some((PathProtection::Hidden, author)), _) => {
+                ("is hidden, and tools may not change it", author)
+            }
+        };
+        Err(path_denial(DenialCode::Protected, place, what, author))
+    }
+
+    /// Checks whether a file with this metadata may be changed. If a file has several hard links,
+    /// one may be outside of the workspace.
+    pub(in crate::sandbox) fn check_hard_links(
+        place: &str,
+        metadata: &Metadata,
+    ) -> Result<(), Denial> {
+        if metadata.nlink() <= 1 {
+            return Ok(());
+        }
+        Err(Denial::new(
+            DenialCode::HardLink,
+            format!(
+                "'{place}' has {} names (hard links), some of which may be outside of the \
+                    workspace.",
+                metadata.nlink()
+            ),
+            "The user can make it a file of its own, by copying it and putting the copy in its \
+                place.",
+        ))
+    }
+
+    /// Returns the protection of a path, if it is more than pinned.
+    pub(in crate::sandbox) fn protection(&self, place: &str) -> Option<PathProtection> {
+        self.find(place).map(|(how, _)| how).filter(|how| *how != PathProtection::Pinned)
+    }
+
+    /// Returns whether a link at this path would determine the targets of protected paths below it.
+    fn is_above(&self, place: &str) -> bool {
+        let name = place.rsplit('/').next().unwrap_or(place);
+        self.names.may_be_above(name) && !self.paths.read_only_below(place.split('/')).is_empty()
+    }
+
+    fn find(&self, place: &str) -> Option<(PathProtection, &PatternAuthor)> {
+        if !place.split('/').any(|part| self.names.may_match(part)) {
+            return None;
+        }
+        self.paths.find(place.split('/'))
+    }
+}
+
+/// Builds the denial for the model: who protects the path, and who could change that (R-36).
+fn path_denial(code: DenialCode, place: &str, what: &str, author: &PatternAuthor) -> Denial {
+    let reason = format!("'{place}' {what}, by {author}.");
+    match author {
+        PatternAuthor::Program => Denial::without_remedy(code, reason),
+        PatternAuthor::BuiltIn => Denial::new(code, reason, "Ask the user, who can do it by hand."),
+        PatternAuthor::File(_, pattern) => Denial {
+            place: Some(pattern.place.clone()),
+            ..Denial::new(
+                code,
+                reason,
+                format!("The user can change that in {}.", pattern.place.file),
+            )
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_quick_look_at_names_overlooks_nothing() {
+        let guard = PathAccessGuard::default();
+        let paths = ProtectedPaths::default();
+        let protected = [
+            ".env",
+            "a/.ENV.local",
+            ".git",
+            "x/.git/hooks/y",
+            ".Git/Config",
+            "k/server.key",
+            ".aws/x",
+            ".ba\u{17f}hrc",
+            ".g\u{200c}it",
+            "a\nb.pem",
+        ];
+        for place in protected {
+            let slow = paths.find(place.split('/'));
+            assert!(slow.is_some() && guard.find(place) == slow, "{place}");
+        }
+        for place in ["", "src/main.rs", ".environment", "git/hooks", "grüße"] {
+            assert_eq!(guard.find(place), None, "{place}");
+        }
+        assert!(!guard.names.may_match("main.rs") && guard.names.may_match("modules"));
+    }
+
+    #[test]
+    fn what_is_hidden_is_not_read_and_what_is_protected_is_not_changed() {
+        let guard = PathAccessGuard::default();
+        let code = |denied: Result<(), Denial>| denied.err().map(|denial| denial.code);
+        assert_eq!(code(guard.check_read(".env")), Some(DenialCode::Hidden));
+        assert_eq!(code(guard.check_read(".git/config")), None);
+        assert_eq!(
+            code(guard.check_change(".git/hooks/x", FileAccess::Change)),
+            Some(DenialCode::Protected)
+        );
+        assert_eq!(
+            code(guard.check_change(".git", FileAccess::Change)),
+            Some(DenialCode::Protected)
+        );
+        assert_eq!(code(guard.check_change(".git", FileAccess::CreateDirectory)), None);
+        assert_eq!(code(guard.check_change("src/a", FileAccess::Change)), None);
+        assert_eq!(
+            code(guard.check_change(".git/info", FileAccess::MakeLink)),
+            Some(DenialCode::Protected)
+        );
+        assert_eq!(
+            code(guard.check_change("src/.config", FileAccess::MakeLink)),
+            Some(DenialCode::Protected)
+        );
+        assert_eq!(code(guard.check_change("src/info", FileAccess::MakeLink)), None);
+        assert_eq!(code(guard.check_change(".git/info", FileAccess::CreateDirectory)), None);
+    }
+}

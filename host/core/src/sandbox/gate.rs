@@ -1,0 +1,55 @@
+//! The gate of the sandbox: everything that a guest would do to the outside world needs a decision.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use crate::policy::{ApprovalMode, Denial, Effect, Permit};
+
+/// Decides on an effect of the running call and asks the user if needed. May take as long as a
+/// person takes.
+pub type Gate = Arc<dyn Fn(Effect) -> BoxFuture<'static, GateRuling> + Send + Sync>;
+
+/// The decision on an effect.
+#[derive(Debug)]
+pub enum GateRuling {
+    /// The effect is permitted. Performing it consumes the permit.
+    Permitted(Permit),
+    /// The effect is denied; the guest gets the reason.
+    Denied(Denial),
+}
+
+/// Shows a plan of the running call to the user. If the user accepts it, plan mode ends, and the
+/// function returns the new mode.
+pub type PlanApprovalGate =
+    Arc<dyn Fn(String) -> BoxFuture<'static, Result<ApprovalMode, Denial>> + Send + Sync>;
+
+/// Receives one line of progress, already truncated.
+pub type ProgressSink = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Runs a task of the running call in a sub-agent. Has no time limit, and ends within a second of
+/// the cancellation of the call.
+pub type DelegateTask = Arc<dyn Fn(String) -> BoxFuture<'static, DelegationOutcome> + Send + Sync>;
+
+/// The outcome of a delegated task.
+#[derive(Debug)]
+pub enum DelegationOutcome {
+    /// The sub-agent gave an answer.
+    Answered {
+        /// The last message of the sub-agent.
+        text: String,
+        /// Whether the sub-agent finished, rather than reached its limit of turns.
+        complete: bool,
+        /// The number of turns.
+        turns: u32,
+    },
+    /// The sub-agent ended without an answer.
+    Failed {
+        /// The kind of failure, a stable word.
+        kind: &'static str,
+        /// The reason, for the guest and for the user.
+        message: String,
+    },
+    /// No sub-agent is available for this call.
+    Denied(Denial),
+}

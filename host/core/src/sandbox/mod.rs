@@ -1,0 +1,88 @@
+//! The WebAssembly sandbox in which tools run: the only module that depends on Wasmtime.
+//!
+//! A [`LoadedPlugin`] is a component that was read, compiled (or found in the cache) and asked for
+//! its tools. [`LoadedPlugin::call`] runs one call: a fresh store and instance with the permissions
+//! of that one tool, dropped after any outcome. Nothing outlives a call.
+//!
+//! A guest can use these imports:
+//!
+//! - `wasi:filesystem`: one preopen `/`. Reads see the workspace; writes are staged (see `files`
+//!   and `stage`). Without the permission there is no preopen.
+//! - `wasi:cli`: captured output, 64 KiB per call. No arguments, environment or input.
+//! - `wasi:sockets`: every operation is refused.
+//! - `wasi:http`: requests to permitted hosts. The [`Gate`] decides on each.
+//! - `workspace`: walks below the workspace.
+//! - `commands`: command lines. The [`Gate`] decides on each, and each runs in the sandbox of the
+//!   operating system ([`CommandSandbox`]).
+//! - `plans`: plans, each shown through the [`PlanApprovalGate`].
+//! - `agents`: at most four tasks per call, run by a [`DelegateTask`].
+//! - `state`: the tool's own [`ToolState`] of this session.
+//! - `progress`: always available.
+//!
+//! From `wasi:http` to `state`, a tool without the permission gets a denial.
+
+mod agents;
+mod bindings;
+mod cache;
+mod cache_key;
+mod call;
+mod call_state;
+mod capture;
+mod clock;
+mod commands;
+mod compile;
+mod declaration;
+mod engine;
+mod failure;
+mod file_version;
+mod files;
+mod gate;
+mod http;
+mod limits;
+mod listed_files;
+mod load;
+mod output;
+mod plans;
+mod progress;
+mod rooted_fs;
+mod schema;
+mod stage;
+mod tool_state;
+mod unsuitable;
+mod walk;
+mod workspace;
+
+pub use self::http::{CredentialError, HostCredential, HttpContact, HttpContacts, special_address};
+pub use crate::policy::ComponentDigest;
+pub use cache::{ArtifactCache, CacheError};
+pub use cache_key::{CacheKey, CacheKeyError};
+pub use call::{CallReport, PluginCall};
+pub use cofferdam_confine::CommandEnding;
+pub use cofferdam_confine::{
+    CommandSandbox, MeasuredLevel, exec_confined_command, guard_supervisor, outer_repository,
+    supervise_command,
+};
+pub use commands::RanCommand;
+pub use compile::{CompilerKind, MAX_COMPONENT_SIZE, compile_from_stdin};
+pub use declaration::{ComponentImports, DeclaredTool, HostInterface, PluginDeclaration};
+pub use engine::{InstanceAllocation, SandboxError, SandboxOptions, WasmSandbox};
+pub use failure::CallFailure;
+pub use file_version::FileVersion;
+pub use files::TouchedPaths;
+pub use gate::{DelegateTask, DelegationOutcome, Gate, GateRuling, PlanApprovalGate, ProgressSink};
+pub use limits::CallLimits;
+pub use listed_files::{ListedChange, ListedFile, ListedFiles};
+pub use load::{ComponentBytes, LoadError, LoadedPlugin};
+pub use output::{CallOutput, OutputPiece, UserOutputView};
+pub(crate) use schema::{SchemaCost, check as check_schema};
+pub use stage::{
+    AppliedChange, CommitError, HistoryError, Staged, UndoHistory, UndoHistoryEntry, UndoOutcome,
+};
+pub use tool_state::{StateChange, ToolState, ToolStateStore};
+pub use workspace::{Workspace, WorkspaceError};
+
+/// Returns the path that starts this program again in its current version, even if its file is
+/// replaced.
+pub fn current_program() -> std::io::Result<std::path::PathBuf> {
+    cofferdam_confine::current_program()
+}

@@ -1,0 +1,286 @@
+//! The workspace directory, and the `workspace` interface: walks that read many files at once.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::bindings::cofferdam::plugin::workspace as wit;
+use super::call_state::{CallState, not_granted};
+use super::files::{FileRefusal, PathAccessGuard, WorkspaceFilesView, without_secrets};
+use super::rooted_fs;
+use crate::policy::{
+    Denial, DenialCode, FileGrant, PathError, PathProtection, ProtectedPaths, WorkspacePath,
+};
+use cofferdam_confine::git;
+
+/// The directory that tools work in.
+#[derive(Debug)]
+pub struct Workspace {
+    root: PathBuf,
+    dir: cap_std::fs::Dir,
+    guard: PathAccessGuard,
+    /// Whether links may have changed since the last scan.
+    has_new_links: AtomicBool,
+}
+
+/// The paths that git settings name in a workspace.
+#[derive(Debug, Default)]
+pub(super) struct GitNamedWorkspacePaths {
+    pub(super) paths: Vec<PathBuf>,
+    /// The directories of repositories whose settings exceed a limit and so may name more.
+    pub(super) not_analysed: Vec<PathBuf>,
+    /// The first limit that was exceeded.
+    pub(super) problem: Option<String>,
+}
+
+/// An error that means that a directory cannot be the workspace.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use {path} as the workspace: {source}")]
+pub struct WorkspaceError {
+    path: PathBuf,
+    source: std::io::Error,
+}
+
+impl Workspace {
+    /// Opens a directory. Files are opened relative to it, so renaming it later has no effect.
+    pub fn open(path: &Path) -> Result<Self, WorkspaceError> {
+        let problem = |source| WorkspaceError { path: path.to_owned(), source };
+        let root = path.canonicalize().map_err(problem)?;
+        let dir = cap_std::fs::Dir::open_ambient_dir(&root, cap_std::ambient_authority())
+            .map_err(problem)?;
+        Ok(Self {
+            root,
+            dir,
+            guard: PathAccessGuard::default(),
+            has_new_links: AtomicBool::new(true),
+        })
+    }
+
+    /// Replaces the built-in list of protected paths. The hooks and further settings that the
+    /// settings of the repository name are protected too.
+    pub fn with_protected_paths(self, paths: ProtectedPaths) -> Self {
+        let mut named = self.named_by_git(&[PathBuf::new()]).paths;
+        named.extend(git::control_link_targets(&self.root, Path::new(".git")));
+        let named = named.iter().filter_map(|path| WorkspacePath::parse(path.to_str()?, None).ok());
+        let paths =
+            named.fold(paths, |paths, path| paths.with_path(&path, PathProtection::ReadOnly));
+        Self { guard: PathAccessGuard::new(paths), ..self }
+    }
+
+    /// Returns the paths that git settings name for git to run: those outside of the workspace, and
+    /// those of the repositories in `tops`. Settings that cannot be read name nothing here;
+    /// commands are refused then.
+    pub(super) fn named_by_git(&self, tops: &[PathBuf]) -> GitNamedWorkspacePaths {
+        let mut found = GitNamedWorkspacePaths::default();
+        let settings = git::GitNamedPaths::new(&self.root, &git::UserSettings::of_this_process());
+        let Ok(mut settings) = settings.map_err(|problem| found.problem = Some(problem)) else {
+            return found;
+        };
+        match settings.outside_paths() {
+            Ok(named) => found.paths.extend(named),
+            Err(problem) if settings.take_exceeded() => found.problem = Some(problem),
+            Err(_) => {}
+        }
+        settings.begin_look();
+        for top in tops {
+            let dot_git = top.join(".git");
+            let is_bare = fs::symlink_metadata(self.root.join(&dot_git)).is_err();
+            match settings.of_repository(top, if is_bare { top } else { &dot_git }) {
+                Ok(named) => found.paths.extend(named),
+                Err(problem) if settings.take_exceeded() => {
+                    found.problem.get_or_insert(problem);
+                    found.not_analysed.push(top.clone());
+                }
+                // git does not run in such a repository either.
+                Err(_) => {}
+            }
+        }
+        found
+    }
+
+    /// Returns the guard that denies access even with a permission.
+    pub(super) fn guard(&self) -> &PathAccessGuard {
+        &self.guard
+    }
+
+    /// Returns the absolute path of the directory, without links.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Marks links as possibly changed, because a command runs or a tool created one.
+    pub fn links_may_change(&self) {
+        self.has_new_links.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns whether links may have changed since the last call of this method.
+    pub(super) fn take_new_links(&self) -> bool {
+        self.has_new_links.swap(false, Ordering::SeqCst)
+    }
+
+    /// Returns the open directory, for opening files below it.
+    pub(super) fn dir(&self) -> &cap_std::fs::Dir {
+        &self.dir
+    }
+
+    /// Reads the text of a file for the host's own use, and whether there is more. A file larger
+    /// than `max_bytes` is cut after its last complete line. Returns `None` if the path does not
+    /// exist, is not a file, or cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// Returns a denial if tools may not read the file. It may be a link to a hidden file, whoever
+    /// created it.
+    pub fn read_prefix(
+        self: &Arc<Self>,
+        path: &str,
+        max_bytes: usize,
+    ) -> Result<Option<(String, bool)>, Denial> {
+        let place = match WorkspaceFilesView::new(Arc::clone(self), None).resolve_existing(path) {
+            Ok(Some(place)) => place,
+            Err(FileRefusal::Denied(_, denial)) => return Err(denial),
+            Ok(None) | Err(FileRefusal::Code(_) | FileRefusal::Io(_)) => return Ok(None),
+        };
+        self.guard.check_read(&place)?;
+        let mut bytes = Vec::new();
+        let Ok((file, _)) = rooted_fs::open(&self.dir, &place) else { return Ok(None) };
+        let file = match without_secrets(&self.dir, &place, file) {
+            Ok((file, _)) => file,
+            Err(FileRefusal::Denied(_, denial)) => return Err(denial),
+            Err(FileRefusal::Code(_) | FileRefusal::Io(_)) => return Ok(None),
+        };
+        if file.take(max_bytes as u64 + 1).read_to_end(&mut bytes).is_err() {
+            return Ok(None);
+        }
+        let has_more = bytes.len() > max_bytes;
+        if has_more {
+            bytes.truncate(max_bytes);
+            let whole =
+                bytes.iter().rposition(|byte| *byte == b'\n').map_or(max_bytes, |last| last + 1);
+            bytes.truncate(whole);
+        }
+        Ok(Some((String::from_utf8_lossy(&bytes).into_owned(), has_more)))
+    }
+
+    /// Returns why a tool with this permission may not access a path: a link in it leads out of the
+    /// workspace, it is a FIFO, a socket or a device, or it is hidden or protected. The sandbox
+    /// checks this anyway; this function gives an error before anything runs.
+    pub fn find_denial(self: &Arc<Self>, path: &WorkspacePath, grant: FileGrant) -> Option<Denial> {
+        WorkspaceFilesView::new(Arc::clone(self), None).find_denial(path.as_fs_path(), grant)
+    }
+
+    /// Parses a path as a guest or a model writes it.
+    pub fn parse(&self, text: &str) -> Result<WorkspacePath, PathError> {
+        WorkspacePath::parse(text, Some(&self.root))
+    }
+}
+
+impl wit::Host for CallState {
+    fn open_walk(&mut self, options: wit::WalkOptions) -> Result<u32, wit::WorkspaceError> {
+        let Some(workspace) = &self.workspace else {
+            return Err(denied(not_granted("look at files", "read-files")));
+        };
+        self.walks.open(workspace, options, self.files.activity_logs())
+    }
+
+    async fn next_entries(
+        &mut self,
+        walk: u32,
+        limit: u32,
+    ) -> Result<Vec<wit::Entry>, wit::WorkspaceError> {
+        self.walks.next_entries(walk, limit).await
+    }
+
+    async fn next_files(
+        &mut self,
+        walk: u32,
+        max_bytes: u32,
+    ) -> Result<wit::Batch, wit::WorkspaceError> {
+        self.walks.next_files(walk, max_bytes).await
+    }
+
+    fn walk_problems(&mut self, walk: u32) -> Result<Vec<String>, wit::WorkspaceError> {
+        self.walks.problems(walk)
+    }
+
+    fn close_walk(&mut self, walk: u32) {
+        self.walks.close(walk);
+    }
+}
+
+pub(super) fn denied(denial: Denial) -> wit::WorkspaceError {
+    wit::WorkspaceError::Denied(denial.into())
+}
+
+pub(super) fn path_denied(problem: &PathError) -> Denial {
+    Denial::without_remedy(DenialCode::OutsideWorkspace, problem.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r123_escaping_links_and_special_files_are_refused_with_the_reason() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let workspace = Arc::new(Workspace::open(directory.path()).expect("it opens"));
+        std::os::unix::fs::symlink("/etc/passwd", directory.path().join("out"))
+            .expect("it is made");
+        std::fs::write(directory.path().join("file"), "").expect("it is written");
+        std::os::unix::fs::symlink("file", directory.path().join("in")).expect("it is made");
+        let _socket = std::os::unix::net::UnixListener::bind(directory.path().join("socket"))
+            .expect("it is bound");
+        std::fs::write(directory.path().join(".env"), "").expect("it is written");
+        std::os::unix::fs::symlink(
+            directory.path().join("file"),
+            directory.path().join("absolute"),
+        )
+        .expect("it is made");
+        std::os::unix::fs::symlink(".env", directory.path().join("harmless")).expect("it is made");
+        let with = |path, grant| {
+            workspace
+                .find_denial(&workspace.parse(path).expect("it reads well"), grant)
+                .map(|denial| denial.code)
+        };
+        let code = |path| with(path, FileGrant::Read);
+        assert_eq!(code("out"), Some(DenialCode::OutsideWorkspace));
+        assert_eq!(code("out/more"), Some(DenialCode::OutsideWorkspace));
+        assert_eq!(code("socket"), Some(DenialCode::SpecialFile));
+        assert_eq!(
+            [code(".env"), code("harmless")],
+            [Some(DenialCode::Hidden), Some(DenialCode::Hidden)]
+        );
+        assert_eq!([code("absolute"), code(".git/hooks/x")], [None, None]);
+        assert_eq!(with(".git/hooks/x", FileGrant::ReadWrite), Some(DenialCode::Protected));
+        std::fs::create_dir(directory.path().join(".git")).expect("it is made");
+        assert_eq!(
+            with(".git", FileGrant::ReadWrite),
+            None,
+            "it is a directory, which may be looked into"
+        );
+        assert_eq!([code("file"), code("in"), code(""), code("missing")], [None, None, None, None]);
+    }
+
+    #[test]
+    fn r123_the_host_reads_only_what_tools_may_read() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let workspace = Arc::new(Workspace::open(directory.path()).expect("it opens"));
+        let guide = directory.path().join("AGENTS.md");
+        let read = || workspace.read_prefix("AGENTS.md", 8);
+        assert_eq!(read(), Ok(None));
+        std::fs::write(directory.path().join(".env"), "PASSWORD=x").expect("it is written");
+        for (target, code) in
+            [(".env", DenialCode::Hidden), ("/etc/passwd", DenialCode::OutsideWorkspace)]
+        {
+            std::os::unix::fs::symlink(target, &guide).expect("it is made");
+            assert_eq!(read().map_err(|denial| denial.code), Err(code), "{target}");
+            std::fs::remove_file(&guide).expect("it is removed");
+        }
+        std::fs::write(directory.path().join("docs.md"), "one\ntwo\nthree\n")
+            .expect("it is written");
+        std::os::unix::fs::symlink("docs.md", &guide).expect("it is made");
+        assert_eq!(read(), Ok(Some(("one\ntwo\n".to_owned(), true))));
+    }
+}

@@ -1,0 +1,462 @@
+//! Approval of effects: asks the user, one dialog at a time, and remembers the approved scopes.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::ActiveTime;
+use crate::conversation::ToolCall;
+use crate::policy::{
+    ApprovalMode, ApprovalQuestion, Authorization, Authorizer, Denial, DenialCode, Effect,
+    PendingApproval, Permit, Policy, ScopeApproval,
+};
+use crate::sandbox::{Gate, GateRuling, ListedFiles, PlanApprovalGate};
+use crate::tools::audit_sink::{
+    AuditSink, AuthorityChange, CallIdentity, DecisionBasis, DecisionRecord, FinishedCallRecord,
+    RecordFailure, RecordedOutcome,
+};
+
+/// The number of denials of one call that get a record each. A guest can request denied effects as
+/// fast as it runs.
+const MAX_RECORDED_DENIALS: usize = 16;
+
+/// The user interface that asks for approval, such as a dialog in a terminal.
+pub trait Approver: Send + Sync {
+    /// Shows a question and waits for the answer without a time limit. The future may be dropped
+    /// when the request is cancelled; the dialog then disappears.
+    fn ask_pages<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer>;
+}
+
+/// The possible answers of a user (R-38).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApprovalAnswer {
+    /// Approves this effect once.
+    Yes,
+    /// Approves this effect, and for the rest of the session everything in the scope of the
+    /// question.
+    YesForScope,
+    /// Rejects the effect. With guidance the model continues from there; without, the request ends
+    /// (R-44, R-45).
+    No {
+        /// The user's instructions to the model. May have several lines.
+        guidance: Option<String>,
+    },
+}
+
+/// The approval state of a session: mode, rules, approved scopes, and the audit sink.
+pub struct SessionApprovals {
+    authorizer: Mutex<Authorizer>,
+    approver: Option<Arc<dyn Approver>>,
+    /// Held while a dialog is open, so that only one is open at a time (R-43).
+    dialog_lock: tokio::sync::Mutex<()>,
+    consecutive_rejections: AtomicU32,
+    active_time: ActiveTime,
+    audit_sink: OnceLock<Arc<dyn AuditSink>>,
+}
+
+/// The decisions on the effects of one call.
+#[derive(Debug, Default)]
+pub(in crate::tools) struct CallDecisions {
+    /// The permitted effects, in order.
+    pub(in crate::tools) permitted: Vec<Effect>,
+    /// The rejection by the user, if there was one.
+    pub(in crate::tools) rejection: Option<UserRejection>,
+    /// The time that dialogs were open, or that the call waited for another dialog to close.
+    pub(in crate::tools) waited: Duration,
+    /// The numbers of the audit records of these decisions.
+    pub(in crate::tools) record_numbers: Vec<u64>,
+    /// The number of denied effects.
+    pub(in crate::tools) denial_count: usize,
+    /// The newest denial.
+    pub(in crate::tools) last_denial: Option<Denial>,
+}
+
+impl CallDecisions {
+    /// Returns the number of denials without a record of their own.
+    pub(in crate::tools) fn unrecorded_denials(&self) -> u64 {
+        self.denial_count.saturating_sub(MAX_RECORDED_DENIALS) as u64
+    }
+}
+
+/// An approved effect that has not been recorded yet.
+struct ApprovedEffects<'a> {
+    permit: Permit,
+    /// The basis of the same decision that produced the permit.
+    basis: DecisionBasis,
+    /// The scope to remember, if the user approved one.
+    scope_approval: Option<ScopeApproval>,
+    /// Keeps other dialogs closed until the scope that the user approved is remembered.
+    dialog_guard: Option<tokio::sync::MutexGuard<'a, ()>>,
+}
+
+/// The result of evaluating an effect against the policy.
+enum JudgedEffect<'a> {
+    /// The policy decides without the user.
+    Decided(Result<ApprovedEffects<'a>, Denial>),
+    /// The user has to decide.
+    NeedsApproval(PendingApproval),
+}
+
+/// A rejection by the user.
+#[derive(Clone, Debug)]
+pub(in crate::tools) struct UserRejection {
+    pub(in crate::tools) guidance: Option<String>,
+    /// Whether the user rejected a plan.
+    pub(in crate::tools) is_plan: bool,
+}
+
+impl SessionApprovals {
+    /// Creates the approval state for a mode. Without an approver, everything that needs approval
+    /// is denied.
+    pub fn new(mode: ApprovalMode, approver: Option<Arc<dyn Approver>>) -> Self {
+        let authorizer = Mutex::new(Authorizer::new(mode, approver.is_some()));
+        let (dialog_lock, active_time) = (tokio::sync::Mutex::new(()), ActiveTime::default());
+        Self {
+            authorizer,
+            approver,
+            dialog_lock,
+            consecutive_rejections: AtomicU32::new(0),
+            active_time,
+            audit_sink: OnceLock::new(),
+        }
+    }
+
+    /// Returns the clock of the request, which pauses while a dialog is open.
+    pub(in crate::tools) fn active_time(&self) -> &ActiveTime {
+        &self.active_time
+    }
+
+    /// Replaces the policy and keeps the mode.
+    #[must_use]
+    pub fn with_policy(mut self, policy: Arc<Policy>) -> Self {
+        let current = self.authorizer.get_mut().unwrap_or_else(PoisonError::into_inner);
+        *current = Authorizer::new(current.mode(), self.approver.is_some()).with_policy(policy);
+        self
+    }
+
+    /// Sets the audit sink. Has no effect if one is already set.
+    pub fn set_audit_sink(&self, sink: Arc<dyn AuditSink>) {
+        let _ = self.audit_sink.set(sink);
+    }
+
+    /// Sets the audit sink, as [`set_audit_sink`](Self::set_audit_sink) does.
+    #[must_use]
+    pub fn with_audit_sink(self, sink: Arc<dyn AuditSink>) -> Self {
+        self.set_audit_sink(sink);
+        self
+    }
+
+    /// Checks whether a call may start. Returns an error if the call needs an audit record and none
+    /// can be written.
+    pub(in crate::tools) fn check_ready(&self) -> Result<(), Denial> {
+        self.audit_sink.get().map_or(Ok(()), |sink| sink.check_ready()).map_err(Denial::from)
+    }
+
+    /// Records the end of a call.
+    pub(in crate::tools) fn record_end(&self, subject: &CallIdentity, ended: &FinishedCallRecord) {
+        if let Some(sink) = self.audit_sink.get() {
+            sink.record_end(subject, ended);
+        }
+    }
+
+    /// Records a call that was refused before it ran.
+    pub(in crate::tools) fn record_refusal(&self, call: &ToolCall, problem: &str) {
+        if let Some(sink) = self.audit_sink.get() {
+            sink.record_refusal(call, problem);
+        }
+    }
+
+    /// Returns the current mode.
+    pub fn mode(&self) -> ApprovalMode {
+        lock(&self.authorizer).mode()
+    }
+
+    /// Learns the current targets of the symbolic links of the workspace. A change of a listed
+    /// link's target then needs the same approval as a change of the link.
+    pub(in crate::tools) fn learn_links(&self, listed: &ListedFiles) {
+        lock(&self.authorizer).learn_aliases(listed.aliases(), !listed.is_truncated());
+    }
+
+    /// Changes the mode, also for calls that are already running.
+    pub fn set_mode(&self, mode: ApprovalMode) {
+        // The record has the mode that takes effect, which may be stricter than the requested one.
+        let mode = lock(&self.authorizer).effective_mode(mode);
+        if let Some(sink) = self.audit_sink.get() {
+            // If a required record is lost here, the decisions that depend on it cannot be recorded
+            // either.
+            let _ = sink.record_change(&AuthorityChange::ModeChanged(mode));
+        }
+        lock(&self.authorizer).set_mode(mode);
+    }
+
+    /// Begins a new request. Rejections of the previous request no longer count (R-48).
+    pub fn begin_request(&self) {
+        self.consecutive_rejections.store(0, Ordering::Relaxed);
+    }
+
+    /// Returns the number of rejections since the last approval.
+    pub(in crate::tools) fn consecutive_rejections(&self) -> u32 {
+        self.consecutive_rejections.load(Ordering::Relaxed)
+    }
+
+    /// Creates the gate that decides on the effects of a running call. It denies every effect once
+    /// the call is cancelled.
+    pub(in crate::tools) fn gate(
+        self: &Arc<Self>,
+        subject: &Arc<CallIdentity>,
+        verdicts: &Arc<Mutex<CallDecisions>>,
+        cancel: &CancellationToken,
+    ) -> Gate {
+        let (approvals, subject, verdicts, cancel) =
+            (Arc::clone(self), Arc::clone(subject), Arc::clone(verdicts), cancel.clone());
+        Arc::new(move |effect| {
+            let (approvals, subject) = (Arc::clone(&approvals), Arc::clone(&subject));
+            let (verdicts, cancel) = (Arc::clone(&verdicts), cancel.clone());
+            Box::pin(async move {
+                match cancel.is_cancelled() {
+                    true => GateRuling::Denied(Denial::without_remedy(
+                        DenialCode::Cancelled,
+                        "the user stopped the request.",
+                    )),
+                    false => approvals.authorize(&subject, effect, &cancel, &verdicts).await,
+                }
+            })
+        })
+    }
+
+    /// Creates the gate that shows the plan of a running call. It ends plan mode if the user
+    /// accepts the plan.
+    pub(in crate::tools) fn plan_gate(
+        self: &Arc<Self>,
+        subject: &Arc<CallIdentity>,
+        verdicts: &Arc<Mutex<CallDecisions>>,
+        cancel: &CancellationToken,
+    ) -> PlanApprovalGate {
+        let (approvals, gate) = (Arc::clone(self), self.gate(subject, verdicts, cancel));
+        Arc::new(move |text| {
+            // The authorizer replaces `then` with the mode that follows; the guest cannot choose
+            // it.
+            let (approvals, decision) = (
+                Arc::clone(&approvals),
+                gate(Effect::Plan { text, then: ApprovalMode::default() }),
+            );
+            Box::pin(async move {
+                match decision.await {
+                    GateRuling::Permitted(permit) => {
+                        Ok(lock(&approvals.authorizer).end_plan_mode(permit))
+                    }
+                    GateRuling::Denied(denial) => Err(denial),
+                }
+            })
+        })
+    }
+
+    /// Decides on an effect, asks the user if needed, and records the decision before the effect
+    /// can happen.
+    pub(in crate::tools) async fn authorize(
+        &self,
+        subject: &CallIdentity,
+        effect: Effect,
+        cancel: &CancellationToken,
+        verdicts: &Mutex<CallDecisions>,
+    ) -> GateRuling {
+        // After a rejection, the call must not open another dialog.
+        if lock(verdicts).rejection.is_some() {
+            return GateRuling::Denied(Denial::without_remedy(
+                DenialCode::RejectedByUser,
+                "the user has rejected this call.",
+            ));
+        }
+        let started = Instant::now();
+        let decision = self.decide(subject, effect.clone(), cancel, verdicts).await;
+        let waited = started.elapsed();
+        let (effect, outcome) = match &decision {
+            Ok(approved) => {
+                (approved.permit.effect().clone(), RecordedOutcome::Allowed(approved.basis.clone()))
+            }
+            Err(denial) => (effect, RecordedOutcome::Denied(denial.clone())),
+        };
+        let recorded =
+            self.record_decision(subject, &DecisionRecord { effect, outcome, waited }, verdicts);
+        let mut verdicts = lock(verdicts);
+        verdicts.waited += waited;
+        let decision =
+            decision.and_then(|approved| recorded.map(|()| approved).map_err(Denial::from));
+        verdicts.last_denial = decision.as_ref().err().cloned().or(verdicts.last_denial.take());
+        match decision {
+            Ok(ApprovedEffects {
+                permit,
+                basis: _,
+                scope_approval: scope,
+                dialog_guard: _dialog_guard,
+            }) => {
+                // A scope whose decision could not be recorded is not remembered.
+                if let Some(scope) = scope {
+                    lock(&self.authorizer).remember(scope);
+                }
+                verdicts.permitted.push(permit.effect().clone());
+                GateRuling::Permitted(permit)
+            }
+            Err(denial) => GateRuling::Denied(denial),
+        }
+    }
+
+    fn record_decision(
+        &self,
+        subject: &CallIdentity,
+        decision: &DecisionRecord,
+        verdicts: &Mutex<CallDecisions>,
+    ) -> Result<(), RecordFailure> {
+        if let RecordedOutcome::Denied(_) = decision.outcome {
+            let mut verdicts = lock(verdicts);
+            verdicts.denial_count += 1;
+            if verdicts.denial_count > MAX_RECORDED_DENIALS {
+                return Ok(());
+            }
+        }
+        let Some(sink) = self.audit_sink.get() else { return Ok(()) };
+        let number = sink.record_decision(subject, decision)?;
+        lock(verdicts).record_numbers.extend(number);
+        Ok(())
+    }
+
+    async fn decide(
+        &self,
+        subject: &CallIdentity,
+        effect: Effect,
+        cancel: &CancellationToken,
+        verdicts: &Mutex<CallDecisions>,
+    ) -> Result<ApprovedEffects<'_>, Denial> {
+        match self.evaluate(subject, effect.clone()) {
+            JudgedEffect::Decided(decision) => return decision,
+            JudgedEffect::NeedsApproval(_) => {}
+        }
+        let dialog_guard = self.dialog_lock.lock().await;
+        // The previous dialog may have approved a scope that covers this effect, or the mode may
+        // have changed. The later decision counts, with its own basis.
+        let pending = match self.evaluate(subject, effect) {
+            JudgedEffect::Decided(decision) => return decision,
+            JudgedEffect::NeedsApproval(pending) => pending,
+        };
+        let Some(approver) = &self.approver else {
+            return Err(Denial::without_remedy(DenialCode::NobodyToAsk, "there is nobody to ask."));
+        };
+        let is_plan = matches!(pending.question().effect, Effect::Plan { .. });
+        let _paused_clock = self.active_time.pause();
+        let answer = tokio::select! {
+            // Checked first: a cancelled request must not use the answer of its dialog.
+            biased;
+            () = cancel.cancelled() => {
+                let reason = "the user stopped the request.";
+                return Err(Denial::without_remedy(DenialCode::Cancelled, reason));
+            }
+            answer = approver.ask_pages(pending.question()) => answer,
+        };
+        match answer {
+            ApprovalAnswer::Yes => {
+                self.consecutive_rejections.store(0, Ordering::Relaxed);
+                let permit = lock(&self.authorizer).approve(pending)?;
+                Ok(ApprovedEffects {
+                    permit,
+                    basis: DecisionBasis::UserOnce,
+                    scope_approval: None,
+                    dialog_guard: Some(dialog_guard),
+                })
+            }
+            ApprovalAnswer::YesForScope => {
+                self.consecutive_rejections.store(0, Ordering::Relaxed);
+                let (permit, scope) = lock(&self.authorizer).approve_scope(pending)?;
+                let basis = DecisionBasis::UserForScope(
+                    scope.as_ref().map(|approval| approval.scope().clone()),
+                );
+                Ok(ApprovedEffects {
+                    permit,
+                    basis,
+                    scope_approval: scope,
+                    dialog_guard: Some(dialog_guard),
+                })
+            }
+            ApprovalAnswer::No { guidance } => {
+                self.consecutive_rejections.fetch_add(1, Ordering::Relaxed);
+                let guidance = guidance.filter(|words| !words.trim().is_empty());
+                let reason = match &guidance {
+                    Some(words) => format!("the user said no, and: {words}"),
+                    None => "the user said no.".to_owned(),
+                };
+                lock(verdicts).rejection = Some(UserRejection { guidance, is_plan });
+                Err(Denial::without_remedy(DenialCode::RejectedByUser, reason))
+            }
+        }
+    }
+
+    /// Evaluates an effect against the current policy and mode, under one lock.
+    fn evaluate(&self, subject: &CallIdentity, effect: Effect) -> JudgedEffect<'_> {
+        match lock(&self.authorizer).authorize(subject.tool_id(), &subject.arguments, effect) {
+            Authorization::Allow(permit, basis) => JudgedEffect::Decided(Ok(ApprovedEffects {
+                permit,
+                basis: DecisionBasis::Policy(basis),
+                scope_approval: None,
+                dialog_guard: None,
+            })),
+            Authorization::Deny(denial) => JudgedEffect::Decided(Err(denial)),
+            Authorization::Ask(pending) => JudgedEffect::NeedsApproval(pending),
+        }
+    }
+}
+
+/// Returns the text that tells the model about a rejection. It says that nothing of the rejected
+/// call may be assumed to have happened (R-44).
+pub(in crate::tools) fn rejection_text(
+    tool: &str,
+    rejection: &UserRejection,
+    before: &[Effect],
+) -> String {
+    use std::fmt::Write as _;
+    let mut text = match &rejection.guidance {
+        _ if rejection.is_plan => {
+            format!(
+                "The user did not accept the plan of this call of {tool}. Plan mode goes on: \
+                    change nothing, and do not assume that it succeeded."
+            )
+        }
+        Some(_) => format!(
+            "The user rejected this call of {tool}. It was not carried out; do not assume that it \
+                succeeded."
+        ),
+        None => format!(
+            "This call of {tool} was cancelled by the user. It was not carried out; do not assume \
+                that it succeeded."
+        ),
+    };
+    if !before.is_empty() {
+        text.push_str(" Before that, the same call had already done this:");
+        for effect in before {
+            let _ = match effect {
+                Effect::Command { line, .. } => write!(text, "\n- ran `{line}`"),
+                Effect::Write { changes, .. } => {
+                    changes.iter().try_for_each(|change| write!(text, "\n- {change}"))
+                }
+                Effect::Fetch { method, url, .. } => {
+                    write!(text, "\n- sent a {method} request to {url}")
+                }
+                Effect::Confirmed => write!(text, "\n- was allowed to start"),
+                Effect::Plan { .. } => write!(text, "\n- had a plan accepted"),
+            };
+        }
+        text.push('\n');
+    }
+    if let Some(guidance) = &rejection.guidance {
+        let _ = write!(text, " The user's words:\n\n{guidance}");
+    }
+    text
+}
+
+pub(in crate::tools) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

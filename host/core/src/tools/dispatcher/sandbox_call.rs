@@ -1,0 +1,109 @@
+//! Runs one call in its sandbox, with the approval before it and the retries after it.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Dispatcher, ReadyCall};
+use crate::agent::events::{AgentEvent, Observer, Tier};
+use crate::policy::Effect;
+use crate::random;
+use crate::sandbox::{self, CallFailure, CallReport, GateRuling};
+use crate::tools::approval::CallDecisions;
+use crate::tools::confirmation::ConfirmationRule;
+use crate::tools::delegation;
+use crate::tools::parallel::ParallelCallSlot;
+use crate::tools::settler;
+
+impl Dispatcher {
+    /// Gets the approvals that are needed before a call starts. Its effects are decided on when
+    /// they are known.
+    pub(super) async fn authorize_start(
+        &self,
+        ready: &ReadyCall<'_>,
+        verdicts: &Mutex<CallDecisions>,
+        cancel: &CancellationToken,
+    ) -> Result<(), CallFailure> {
+        if cancel.is_cancelled() {
+            return Err(CallFailure::Cancelled);
+        }
+        self.approvals.check_ready().map_err(settler::denied_failure)?;
+        if ready.tool.confirmation_rule() != ConfirmationRule::BeforeStart {
+            return Ok(());
+        }
+        match self.approvals.authorize(&ready.identity, Effect::Confirmed, cancel, verdicts).await {
+            GateRuling::Permitted(_) => Ok(()),
+            GateRuling::Denied(denial) => Err(settler::denied_failure(denial)),
+        }
+    }
+
+    /// Runs a call, and retries it if the machine lacked a resource for a moment.
+    pub(super) async fn run_with_retries(
+        &self,
+        ready: &ReadyCall<'_>,
+        verdicts: &Arc<Mutex<CallDecisions>>,
+        observer: &dyn Observer,
+        (slot, cancel): (&ParallelCallSlot, &CancellationToken),
+    ) -> CallReport {
+        let mut pause = Duration::from_millis(500);
+        let mut attempts_left = if ready.tool.tier == Tier::Write { 0 } else { 2 };
+        loop {
+            let report = self.run_in_sandbox(ready, verdicts, observer, (slot, cancel)).await;
+            if attempts_left == 0 || !matches!(report.result, Err(CallFailure::Unavailable(_))) {
+                return report;
+            }
+            attempts_left -= 1;
+            tokio::select! {
+                () = tokio::time::sleep(random::jitter(pause)) => {
+                    pause = (pause * 2).min(Duration::from_secs(5));
+                }
+                () = cancel.cancelled() => return report,
+            }
+        }
+    }
+
+    async fn run_in_sandbox(
+        &self,
+        ready: &ReadyCall<'_>,
+        verdicts: &Arc<Mutex<CallDecisions>>,
+        observer: &dyn Observer,
+        (slot, cancel): (&ParallelCallSlot, &CancellationToken),
+    ) -> CallReport {
+        let (lines, mut progress) = tokio::sync::mpsc::channel::<String>(8);
+        let (delegation, tasks) = delegation::task_channel();
+        let call = sandbox::PluginCall {
+            tool: ready.tool.declaration.name.clone(),
+            input: ready.input.clone(),
+            grants: ready.tool.grants.clone(),
+            limits: self.settings.limits.clone().with_caps(&ready.tool.caps),
+            workspace: Arc::clone(&self.workspace),
+            commands: Arc::clone(&self.settings.commands),
+            gate: self.approvals.gate(&ready.identity, verdicts, cancel),
+            plan_gate: self.approvals.plan_gate(&ready.identity, verdicts, cancel),
+            tool_state: self
+                .session_state
+                .tool_state(ready.tool.plugin.digest(), &ready.tool.declaration.name),
+            delegation,
+            // If the channel is full, the line is dropped: old progress is worthless.
+            progress: Arc::new(move |line| {
+                let _ = lines.try_send(line.to_owned());
+            }),
+            credentials: Arc::clone(&self.settings.credentials),
+            cancellation: cancel.clone(),
+        };
+        let called = ready.tool.plugin.call(&self.sandbox, call);
+        let running =
+            tasks.run_until(called, &self.sub_agents, &ready.call, observer, (slot, cancel));
+        tokio::pin!(running);
+        loop {
+            tokio::select! {
+                report = &mut running => return report,
+                Some(message) = progress.recv() => {
+                    let event = AgentEvent::CallProgress { call: &ready.call, message: &message };
+                    observer.observe(&event);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The tools of a run: the catalog, the order of calls, their approval, and their results for the
+//! model.
+//!
+//! A [`ToolCatalog`] maps names to tools, each with its permissions and the tier that follows from
+//! them. The [`Dispatcher`] handles the calls of a turn:
+//!
+//! 1. It checks the arguments of each call.
+//! 2. It orders the calls by the permissions of their tools.
+//! 3. It runs each call in its own sandbox and asks for approval where needed.
+//! 4. It returns one result per call.
+
+mod accepted;
+mod added;
+mod approval;
+mod arguments;
+mod audit_sink;
+mod builtin;
+mod catalog;
+mod confirmation;
+mod delegation;
+mod dispatcher;
+mod dispatcher_settings;
+#[doc(hidden)]
+pub mod fuzzing;
+mod input_cost;
+mod instruction_record;
+mod marked_paths;
+mod output;
+mod parallel;
+mod path_checks;
+mod refusal;
+mod repetition;
+mod schedule;
+mod session_state;
+mod settler;
+mod summary;
+mod tier;
+
+pub use accepted::{
+    AcceptanceStatus, AcceptedPlugin, AcceptedPlugins, AcceptedTool, InvalidLockFile,
+};
+pub use added::{AcceptanceDiff, AddedPlugin};
+pub use approval::{ApprovalAnswer, Approver, SessionApprovals};
+pub use arguments::{ArgumentChecker, ArgumentsError};
+pub use audit_sink::{
+    AuditSink, AuthorityChange, CallIdentity, CommandEnding, DecisionBasis, DecisionRecord,
+    FinishedCallRecord, HttpContact, HttpContacts, RecordFailure, RecordedOutcome, TouchedPaths,
+};
+pub use builtin::{BuiltInDeclaration, BuiltInDeclarations, builtin_components};
+pub use catalog::{
+    CatalogTool, ChosenCaps, PluginProvenance, RefusedPlugin, ToolCatalog, UnknownTool, load_error,
+};
+pub use confirmation::ConfirmationRule;
+pub use delegation::SubAgentRunner;
+pub use dispatcher::Dispatcher;
+pub use dispatcher_settings::DispatcherSettings;
+pub use instruction_record::{
+    InstructionChange, InstructionChangeOrigin, InstructionRecord, InstructionRecordError,
+};
+pub use output::OutputFiles;
+pub use parallel::{InvalidParallelLimit, ParallelCallSlots, ParallelLimit};
+pub use schedule::ReorderPolicy;
+pub use session_state::SessionState;
+pub use tier::{compute_tier, explain};

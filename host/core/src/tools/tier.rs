@@ -1,0 +1,112 @@
+//! The tier of a tool, computed from its permissions (R-14).
+
+use crate::agent::events::Tier;
+use crate::policy::Capability;
+
+/// Computes the tier of a tool from the capabilities that it was granted.
+///
+/// A tool gets no more than it requests and the policy allows. An interface that its component
+/// imports for another tool refuses its calls. So the granted capabilities determine the tier. The
+/// tool's own hints and the policy can only make it stricter: a tool that lies about itself runs
+/// alone and needs approval, never the opposite.
+pub fn compute_tier(given: &[Capability], alone: bool) -> Tier {
+    if alone || given.iter().any(can_change_state) {
+        Tier::Write
+    } else if given.contains(&Capability::Delegate) {
+        Tier::Research
+    } else {
+        Tier::ReadOnly
+    }
+}
+
+/// Explains the tier of a tool. `can_change` is whether the granted capabilities can change
+/// anything.
+pub fn explain(tier: Tier, can_change: bool) -> &'static str {
+    match (tier, can_change) {
+        (Tier::Write, true) => {
+            "it can change things; it runs alone, and each effect needs approval or is allowed by \
+                the policy or the mode"
+        }
+        (Tier::Write, false) => {
+            "it asks for more than it is given, or to be treated strictly; it runs alone"
+        }
+        (Tier::ReadOnly, _) => {
+            "nothing it is given can change anything; it runs beside other readers"
+        }
+        (Tier::Research, _) => {
+            "it may ask a model and can change nothing; it runs beside others, first"
+        }
+    }
+}
+
+fn can_change_state(capability: &Capability) -> bool {
+    match capability {
+        Capability::ReadFiles
+        | Capability::ReadEnvironment(_)
+        | Capability::KeepState
+        | Capability::Delegate => false,
+        // A request can change state on the server, which the host cannot know. An accepted plan
+        // changes the mode, so the calls after it have to wait.
+        Capability::WriteFiles
+        | Capability::RunCommands
+        | Capability::Fetch(_)
+        | Capability::PresentPlan => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r014_the_tier_follows_from_permissions_and_can_only_be_raised() {
+        let table = [
+            (vec![], false, Tier::ReadOnly),
+            (vec![Capability::ReadFiles], false, Tier::ReadOnly),
+            (vec![Capability::ReadFiles], true, Tier::Write),
+            (vec![Capability::Delegate], false, Tier::Research),
+            (vec![Capability::Delegate, Capability::ReadFiles], false, Tier::Research),
+            (vec![Capability::Delegate, Capability::RunCommands], false, Tier::Write),
+            (vec![Capability::KeepState], false, Tier::ReadOnly),
+            (vec![Capability::PresentPlan], false, Tier::Write),
+            (vec![Capability::WriteFiles], false, Tier::Write),
+            (vec![Capability::RunCommands], false, Tier::Write),
+            (vec![Capability::Fetch(vec!["example.com".into()])], false, Tier::Write),
+        ];
+        for (given, alone, expected) in table {
+            assert_eq!(compute_tier(&given, alone), expected, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn r016_only_capabilities_known_to_be_harmless_rank_below_a_write() {
+        let all = [
+            Capability::ReadFiles,
+            Capability::ReadEnvironment(vec!["HOME".into()]),
+            Capability::KeepState,
+            Capability::Delegate,
+            Capability::WriteFiles,
+            Capability::RunCommands,
+            Capability::Fetch(vec!["example.com".into()]),
+            Capability::PresentPlan,
+        ];
+        // A new capability must be added here too: otherwise this match does not compile.
+        let is_known_to_be_harmless = |capability: &Capability| match capability {
+            Capability::ReadFiles
+            | Capability::ReadEnvironment(_)
+            | Capability::KeepState
+            | Capability::Delegate => true,
+            Capability::WriteFiles
+            | Capability::RunCommands
+            | Capability::Fetch(_)
+            | Capability::PresentPlan => false,
+        };
+        for chosen in 0_u32..1 << all.len() {
+            let given: Vec<Capability> =
+                (0..all.len()).filter(|n| chosen & (1 << n) != 0).map(|n| all[n].clone()).collect();
+            let is_write = compute_tier(&given, false) == Tier::Write;
+            assert_eq!(is_write, !given.iter().all(is_known_to_be_harmless), "{given:?}");
+            assert_eq!(compute_tier(&given, true), Tier::Write, "{given:?}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The actions of a tool that policy rules cover.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::pattern::HostAddress;
+use super::{Effect, WorkspacePath};
+
+/// The kind of an action. Each kind has a section in a policy file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ActionKind {
+    /// Command lines, in section `[commands]`.
+    Commands,
+    /// Reads of workspace files, in section `[read]`.
+    Read,
+    /// Writes to workspace files, in section `[write]`.
+    Write,
+    /// HTTP requests, in section `[fetch]`.
+    Fetch,
+    /// Runs of a tool, whatever it does, in section `[tools]`.
+    Use,
+}
+
+/// One action of a tool, to be matched against the rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action<'a> {
+    /// Runs this command line.
+    Command(&'a str),
+    /// Reads this file or directory.
+    Read(&'a WorkspacePath),
+    /// Changes this file or directory; `None` if the path is unknown.
+    Write(Option<&'a WorkspacePath>),
+    /// Sends a request to this host.
+    Fetch {
+        /// The host and port that receive the request.
+        host: &'a HostAddress,
+        /// The HTTP method, such as `GET`.
+        method: &'a str,
+    },
+    /// Runs the tool, whatever it does.
+    Use,
+}
+
+impl ActionKind {
+    /// Returns the name of the policy section for this kind.
+    pub fn section(self) -> &'static str {
+        match self {
+            Self::Commands => "commands",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Fetch => "fetch",
+            Self::Use => "tools",
+        }
+    }
+}
+
+impl Action<'_> {
+    /// Returns the kind of this action.
+    pub fn kind(&self) -> ActionKind {
+        match self {
+            Self::Command(_) => ActionKind::Commands,
+            Self::Read(_) => ActionKind::Read,
+            Self::Write(_) => ActionKind::Write,
+            Self::Fetch { .. } => ActionKind::Fetch,
+            Self::Use => ActionKind::Use,
+        }
+    }
+}
+
+impl fmt::Display for Action<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(line) => write!(f, "run `{line}`"),
+            Self::Read(path) => write!(f, "read {path}"),
+            Self::Write(Some(path)) => write!(f, "write {path}"),
+            Self::Write(None) => f.write_str("write to the workspace"),
+            Self::Fetch { host, method } => write!(f, "send a {method} request to {host}"),
+            Self::Use => f.write_str("run"),
+        }
+    }
+}
+
+impl Effect {
+    /// Returns the actions that this effect consists of. All of them have to be allowed.
+    pub fn actions(&self) -> Vec<Action<'_>> {
+        match self {
+            Self::Command { line, .. } => vec![Action::Command(line)],
+            Self::Write { changes, confirm } => {
+                let known = changes.paths().map(|path| Action::Write(Some(path)));
+                // A change always has a path. If one ever had none, it would count as a write to
+                // any path.
+                let unknown = changes.is_empty().then_some(Action::Write(None));
+                known.chain(unknown).chain(confirm.then_some(Action::Use)).collect()
+            }
+            Self::Fetch { host, method, .. } => vec![Action::Fetch { host, method }],
+            Self::Confirmed => vec![Action::Use],
+            // Only the user can accept a plan, so no rule covers it.
+            Self::Plan { .. } => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! The decision about each effect of a tool.
+
+mod permit;
+
+use std::sync::Arc;
+
+use permit::AuthorizerId;
+pub use permit::{PendingApproval, Permit, ScopeApproval};
+
+use super::{
+    Action, ActionEvaluation, ApprovalMode, ApprovalQuestion, Denial, DenialCode, Effect, Policy,
+    ReasonedVerdict, Scope, ToolId, Verdict, VerdictReason, WorkspacePath,
+};
+
+/// The decision about an effect, with the right to cause it if it is allowed.
+#[derive(Debug)]
+pub enum Authorization {
+    /// The effect may happen, for this reason.
+    Allow(Permit, AllowBasis),
+    /// The effect needs approval first.
+    Ask(PendingApproval),
+    /// The effect is denied.
+    Deny(Denial),
+}
+
+/// The basis of a decision to allow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AllowBasis {
+    /// The rules and the mode allow the effect.
+    Rules(ReasonedVerdict),
+    /// The effect needs approval, and an earlier approval in this session covers it.
+    EarlierApproval {
+        /// The scope that the user approved.
+        scope: Scope,
+        /// The verdict that requires approval.
+        verdict: ReasonedVerdict,
+    },
+}
+
+/// A decision without a permit, with the checks that led to it.
+#[derive(Debug)]
+pub struct DecisionExplanation<'a> {
+    /// The decision about the effect.
+    pub outcome: DecisionOutcome,
+    /// The evaluation of each action of the effect; empty for a plan, which no rule covers.
+    pub evaluations: Vec<ActionEvaluation<'a>>,
+}
+
+/// The decision about an effect, without the right to cause it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DecisionOutcome {
+    /// The effect may happen, for this reason.
+    Allow(AllowBasis),
+    /// The effect needs approval.
+    Ask {
+        /// The scope that "don't ask again" would cover; `None` if that is not offered.
+        scope: Option<Scope>,
+    },
+    /// The effect is denied.
+    Deny(Denial),
+}
+
+/// The authority that decides about effects by the policy, the mode and the approvals of this
+/// session. The approvals exist only here, in memory (R-40).
+#[derive(Debug)]
+pub struct Authorizer {
+    id: AuthorizerId,
+    mode: ApprovalMode,
+    /// The mode before plan mode. It applies again after a plan is accepted.
+    mode_before_plan: ApprovalMode,
+    policy: Arc<Policy>,
+    has_approver: bool,
+    approved_scopes: Vec<Scope>,
+}
+
+impl DecisionExplanation<'_> {
+    /// Returns the evaluation that decided: the first of the strictest ones.
+    pub fn decisive(&self) -> Option<&ActionEvaluation<'_>> {
+        // Among equal verdicts, one that cannot be remembered counts as stricter.
+        let strictness = |evaluation: &ActionEvaluation<'_>| {
+            (evaluation.finding.verdict, !evaluation.finding.is_rememberable())
+        };
+        self.evaluations.iter().reduce(|a, b| if strictness(b) > strictness(a) { b } else { a })
+    }
+}
+
+impl DecisionOutcome {
+    /// Returns the verdict of this decision.
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            Self::Allow(_) => Verdict::Allow,
+            Self::Ask { .. } => Verdict::Ask,
+            Self::Deny(_) => Verdict::Deny,
+        }
+    }
+}
+
+impl Authorizer {
+    /// Creates an authorizer without approvals and rules. With `has_approver` false, everything
+    /// that needs approval is denied.
+    pub fn new(mode: ApprovalMode, has_approver: bool) -> Self {
+        let id = AuthorizerId::new();
+        Self {
+            id,
+            mode,
+            mode_before_plan: ApprovalMode::default(),
+            policy: Arc::default(),
+            has_approver,
+            approved_scopes: Vec::new(),
+        }
+    }
+
+    /// Replaces the policy, and adjusts the mode to it.
+    #[must_use]
+    pub fn with_policy(self, policy: Arc<Policy>) -> Self {
+        let mut judge = Self { policy, ..self };
+        judge.set_mode(judge.mode);
+        judge
+    }
+
+    /// Updates the known targets of links in the workspace; see [`Policy::learn_aliases`].
+    pub fn learn_aliases<'a>(
+        &mut self,
+        aliases: impl Iterator<Item = (&'a WorkspacePath, &'a WorkspacePath)>,
+        is_complete: bool,
+    ) {
+        Arc::make_mut(&mut self.policy).learn_aliases(aliases, is_complete);
+    }
+
+    /// Returns the mode in force.
+    pub fn mode(&self) -> ApprovalMode {
+        self.mode
+    }
+
+    /// Returns the mode that applies if `wanted` is requested: the same mode, or the nearest
+    /// stricter one that the policy allows.
+    pub fn effective_mode(&self, wanted: ApprovalMode) -> ApprovalMode {
+        self.policy.nearest_mode(wanted).unwrap_or(ApprovalMode::Plan)
+    }
+
+    /// Changes the mode to `mode`, or to the nearest stricter one that the policy allows. Approved
+    /// scopes stay approved, as far as the new mode asks for approval at all.
+    pub fn set_mode(&mut self, mode: ApprovalMode) {
+        if self.mode != ApprovalMode::Plan {
+            self.mode_before_plan = self.mode;
+        }
+        self.mode = self.effective_mode(mode);
+    }
+
+    /// Decides about one effect of one call.
+    pub fn authorize<'t>(
+        &self,
+        tool: impl Into<ToolId<'t>>,
+        arguments: &str,
+        effect: Effect,
+    ) -> Authorization {
+        let tool = tool.into();
+        let effect = match effect {
+            // The tool that proposes a plan has no influence on the mode that follows.
+            Effect::Plan { text, then: _ } => Effect::Plan { text, then: self.mode_after_plan() },
+            Effect::Command { .. }
+            | Effect::Write { .. }
+            | Effect::Fetch { .. }
+            | Effect::Confirmed => effect,
+        };
+        let outcome = self.explain(tool, &effect).outcome;
+        match outcome {
+            DecisionOutcome::Allow(basis) => Authorization::Allow(Permit { effect }, basis),
+            DecisionOutcome::Deny(denial) => Authorization::Deny(denial),
+            DecisionOutcome::Ask { scope } => {
+                let question = ApprovalQuestion {
+                    tool: tool.name.to_owned(),
+                    arguments: arguments.to_owned(),
+                    effect,
+                    scope,
+                };
+                Authorization::Ask(PendingApproval {
+                    question,
+                    tool_digest: tool.digest.to_owned(),
+                    authorizer: self.id.clone(),
+                })
+            }
+        }
+    }
+
+    /// Returns the decision of [`authorize`](Self::authorize) about an effect, with every check.
+    pub fn explain<'t, 'a>(
+        &self,
+        tool: impl Into<ToolId<'t>>,
+        effect: &'a Effect,
+    ) -> DecisionExplanation<'a> {
+        let tool = tool.into();
+        let evaluations = self.policy.evaluate_effect(self.mode, tool, effect);
+        let mut explanation = DecisionExplanation { outcome: self.plan_outcome(), evaluations };
+        if let Some(outcome) =
+            explanation.decisive().map(|decisive| self.outcome(tool, effect, decisive))
+        {
+            explanation.outcome = outcome;
+        }
+        explanation
+    }
+
+    /// Turns the user's approval into a permit for this effect, once.
+    ///
+    /// # Errors
+    ///
+    /// Returns a denial in these cases:
+    /// - another authorizer asked the question;
+    /// - the plan leads to another mode by now;
+    /// - the effect would be denied by now, because the mode or the policy has changed.
+    pub fn approve(&self, pending: PendingApproval) -> Result<Permit, Denial> {
+        let PendingApproval { question, tool_digest, authorizer: judge } = pending;
+        if judge != self.id {
+            return Err(Denial::without_remedy(
+                DenialCode::NobodyToAsk,
+                "the user was asked in another session, whose answer does not count here.",
+            ));
+        }
+        if let Effect::Plan { then, .. } = question.effect
+            && self.mode == ApprovalMode::Plan
+            && then != self.mode_after_plan()
+        {
+            return Err(Denial::without_remedy(
+                DenialCode::Mode,
+                "the mode was changed while the plan was shown, so that it leads to another mode \
+                    by now.",
+            ));
+        }
+        match self.explain(ToolId::new(&question.tool, &tool_digest), &question.effect).outcome {
+            DecisionOutcome::Allow(_) | DecisionOutcome::Ask { .. } => {
+                Ok(Permit { effect: question.effect })
+            }
+            DecisionOutcome::Deny(denial) => Err(denial),
+        }
+    }
+
+    /// Turns the user's approval of the whole scope into a permit, and a [`ScopeApproval`] if the
+    /// question has a scope.
+    ///
+    /// # Errors
+    ///
+    /// Returns a denial in the same cases as [`approve`](Self::approve).
+    pub fn approve_scope(
+        &self,
+        pending: PendingApproval,
+    ) -> Result<(Permit, Option<ScopeApproval>), Denial> {
+        let approval = pending.question.scope.clone().map(|scope| ScopeApproval { scope });
+        self.approve(pending).map(|permit| (permit, approval))
+    }
+
+    /// Remembers an approved scope, so that its effects need no further approval in this session.
+    pub fn remember(&mut self, approval: ScopeApproval) {
+        self.approved_scopes.push(approval.scope);
+    }
+
+    /// Ends plan mode with the permit of an accepted plan, and returns the mode in force. A permit
+    /// for any other effect leaves the mode unchanged.
+    pub fn end_plan_mode(&mut self, permit: Permit) -> ApprovalMode {
+        match permit.into_effect() {
+            Effect::Plan { then, .. } => self.set_mode(then),
+            Effect::Command { .. }
+            | Effect::Write { .. }
+            | Effect::Fetch { .. }
+            | Effect::Confirmed => {}
+        }
+        self.mode
+    }
+
+    fn outcome(
+        &self,
+        tool: ToolId<'_>,
+        effect: &Effect,
+        decisive: &ActionEvaluation<'_>,
+    ) -> DecisionOutcome {
+        let ActionEvaluation { action: act, finding, steps: _ } = decisive;
+        match finding.verdict {
+            Verdict::Allow => DecisionOutcome::Allow(AllowBasis::Rules(finding.clone())),
+            Verdict::Deny => {
+                let denial = denial_for(tool.name, effect, act, finding);
+                DecisionOutcome::Deny(self.with_remedy(denial, tool, act, finding))
+            }
+            Verdict::Ask => {
+                let approved = self
+                    .approved_scopes
+                    .iter()
+                    .find(|scope| finding.is_rememberable() && scope.covers(tool.name, effect));
+                match approved {
+                    Some(scope) => DecisionOutcome::Allow(AllowBasis::EarlierApproval {
+                        scope: scope.clone(),
+                        verdict: finding.clone(),
+                    }),
+                    None if self.has_approver => DecisionOutcome::Ask {
+                        scope: effect.scope(tool.name).filter(|_| finding.is_rememberable()),
+                    },
+                    None => {
+                        let denial = no_approver_denial(tool.name, act, finding);
+                        DecisionOutcome::Deny(self.with_remedy(denial, tool, act, finding))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Replaces the remedy of a denial with one that the policy permits.
+    fn with_remedy(
+        &self,
+        denial: Denial,
+        tool: ToolId<'_>,
+        act: &Action<'_>,
+        finding: &ReasonedVerdict,
+    ) -> Denial {
+        Denial { remedy: Some(self.policy.remedy(tool, self.mode, act, finding)), ..denial }
+    }
+
+    /// Returns the mode that applies after a plan is accepted.
+    fn mode_after_plan(&self) -> ApprovalMode {
+        self.effective_mode(self.mode_before_plan)
+    }
+
+    /// Returns the decision about a plan. In plan mode the user has to accept it; in any other mode
+    /// the plan is denied.
+    fn plan_outcome(&self) -> DecisionOutcome {
+        let denial = if self.mode != ApprovalMode::Plan {
+            Denial::new(
+                DenialCode::Mode,
+                format!(
+                    "the session is in mode `{}` and not in plan mode, so there is no plan to \
+                        accept.",
+                    self.mode
+                ),
+                "Go on with the work itself.",
+            )
+        } else if self.mode_after_plan() == ApprovalMode::Plan {
+            Denial::new(
+                DenialCode::Mode,
+                "the policy leaves no mode but plan mode, so there is nothing that a plan could \
+                    lead to.",
+                "Give the plan as your answer.",
+            )
+        } else if !self.has_approver {
+            Denial::new(
+                DenialCode::NobodyToAsk,
+                "a plan is accepted by the user, and there is no terminal to ask at.",
+                "Give the plan as your answer; the user can read it there and start again in \
+                    another mode.",
+            )
+        } else {
+            return DecisionOutcome::Ask { scope: None };
+        };
+        DecisionOutcome::Deny(denial)
+    }
+}
+
+fn no_approver_denial(tool: &str, act: &Action<'_>, finding: &ReasonedVerdict) -> Denial {
+    let what = format!("{tool} needs an approval to {act}, and there is no terminal to ask at");
+    match &finding.reason {
+        VerdictReason::Mode(_) | VerdictReason::Reading => {
+            Denial::new(DenialCode::NobodyToAsk, what + ".", finding.remedy(act))
+        }
+        VerdictReason::Rule(_)
+        | VerdictReason::Perhaps(_)
+        | VerdictReason::NotListed(..)
+        | VerdictReason::Listed(_) => {
+            Denial::from_verdict(DenialCode::NobodyToAsk, &what, act, finding)
+        }
+    }
+}
+
+fn denial_for(tool: &str, effect: &Effect, act: &Action<'_>, finding: &ReasonedVerdict) -> Denial {
+    match &finding.reason {
+        VerdictReason::Mode(mode) => Denial::new(
+            DenialCode::Mode,
+            format!("in mode `{mode}` nothing is changed and no command runs."),
+            finding.remedy(act),
+        ),
+        VerdictReason::Rule(_)
+        | VerdictReason::Perhaps(_)
+        | VerdictReason::NotListed(..)
+        | VerdictReason::Listed(_)
+        | VerdictReason::Reading => {
+            let what: Vec<String> = effect.actions().iter().map(ToString::to_string).collect();
+            Denial::from_verdict(
+                DenialCode::Policy,
+                &format!("{tool} may not {}", what.join(", ")),
+                act,
+                finding,
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! The capabilities that a tool declares.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A capability that a tool declares it needs. A declaration alone grants nothing: see
+/// [`Grants`](super::Grants).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Capability {
+    /// Reads the files of the workspace.
+    ReadFiles,
+    /// Creates, changes and deletes files of the workspace.
+    WriteFiles,
+    /// Runs commands. Each command is decided separately.
+    RunCommands,
+    /// Sends HTTP requests to hosts that match these patterns.
+    Fetch(Vec<String>),
+    /// Reads these environment variables.
+    ReadEnvironment(Vec<String>),
+    /// Delegates a task to a sub-agent, which cannot change anything.
+    Delegate,
+    /// Stores state between the calls of a session.
+    KeepState,
+    /// Presents a plan to the user. Accepting it ends plan mode.
+    PresentPlan,
+}
+
+/// A capability without its parameters, as policy files name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CapabilityKind {
+    /// Reads the files of the workspace.
+    ReadFiles,
+    /// Creates, changes and deletes files of the workspace.
+    WriteFiles,
+    /// Runs commands on this machine.
+    RunCommands,
+    /// Sends HTTP requests to hosts.
+    Fetch,
+    /// Reads environment variables of the host.
+    ReadEnvironment,
+    /// Delegates tasks to a sub-agent.
+    Delegate,
+    /// Stores state between calls.
+    KeepState,
+    /// Presents plans to the user.
+    PresentPlan,
+}
+
+impl Capability {
+    /// Returns the kind of this capability.
+    pub fn kind(&self) -> CapabilityKind {
+        match self {
+            Self::ReadFiles => CapabilityKind::ReadFiles,
+            Self::WriteFiles => CapabilityKind::WriteFiles,
+            Self::RunCommands => CapabilityKind::RunCommands,
+            Self::Fetch(_) => CapabilityKind::Fetch,
+            Self::ReadEnvironment(_) => CapabilityKind::ReadEnvironment,
+            Self::Delegate => CapabilityKind::Delegate,
+            Self::KeepState => CapabilityKind::KeepState,
+            Self::PresentPlan => CapabilityKind::PresentPlan,
+        }
+    }
+}
+
+impl CapabilityKind {
+    /// Returns the name in policy files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadFiles => "read-files",
+            Self::WriteFiles => "write-files",
+            Self::RunCommands => "run-commands",
+            Self::Fetch => "fetch",
+            Self::ReadEnvironment => "read-environment",
+            Self::Delegate => "delegate",
+            Self::KeepState => "keep-state",
+            Self::PresentPlan => "present-plan",
+        }
+    }
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ReadFiles => f.write_str("read files of the workspace"),
+            Self::WriteFiles => f.write_str("write files of the workspace"),
+            Self::RunCommands => f.write_str("run commands"),
+            Self::Fetch(hosts) => write!(f, "send HTTP requests to {}", hosts.join(", ")),
+            Self::ReadEnvironment(names) => {
+                write!(f, "read the environment variables {}", names.join(", "))
+            }
+            Self::Delegate => f.write_str("hand tasks to a sub-agent"),
+            Self::KeepState => f.write_str("keep state between calls"),
+            Self::PresentPlan => f.write_str("present a plan"),
+        }
+    }
+}

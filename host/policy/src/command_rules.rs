@@ -1,0 +1,116 @@
+//! The user's settings for the sandbox in which approved commands run.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Policy, SourceLocation};
+
+/// The strength of the command sandbox, the weakest level first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxLevel {
+    /// No sandbox: the command runs with the rights of the user.
+    None,
+    /// The kernel denies access to files, network and processes outside the sandbox.
+    Kernel,
+    /// Everything outside the sandbox is invisible: the command has its own namespaces, and the
+    /// kernel denies access inside them too.
+    Full,
+}
+
+impl SandboxLevel {
+    /// Returns the name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Kernel => "kernel",
+            Self::Full => "full",
+        }
+    }
+}
+
+impl fmt::Display for SandboxLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The user's settings for all commands of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandRules {
+    /// The minimum sandbox. With a weaker one, commands are refused.
+    pub minimum: SandboxLevel,
+    /// The location of the policy rule that requires the minimum; `None` if the user chose it.
+    pub required_by: Option<SourceLocation>,
+    /// The maximum sandbox, even if the machine supports a stronger one.
+    pub maximum: SandboxLevel,
+    /// Whether commands can reach the network.
+    pub network: bool,
+    /// Absolute paths that commands may read in addition to the default ones.
+    pub read: Vec<PathBuf>,
+    /// Absolute paths outside the workspace that commands may write.
+    pub write: Vec<PathBuf>,
+    /// Resource limits of each command.
+    pub limits: CommandLimits,
+}
+
+impl Default for CommandRules {
+    fn default() -> Self {
+        Self {
+            minimum: SandboxLevel::Kernel,
+            required_by: None,
+            maximum: SandboxLevel::Full,
+            network: false,
+            read: Vec::new(),
+            write: Vec::new(),
+            limits: CommandLimits::default(),
+        }
+    }
+}
+
+impl CommandRules {
+    /// Applies the requirements of a policy. A policy can strengthen the sandbox and close the
+    /// network, and never the reverse.
+    #[must_use]
+    pub fn with_policy(self, policy: &Policy) -> Self {
+        let rules = Self { network: self.network && policy.network_denied_by().is_none(), ..self };
+        match policy.minimum_sandbox() {
+            Some((minimum, place)) if minimum > rules.minimum => {
+                Self { minimum, required_by: Some(place.clone()), ..rules }
+            }
+            Some(_) | None => rules,
+        }
+    }
+}
+
+/// Resource limits of a command and all its child processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandLimits {
+    /// The number of processes and threads at the same time.
+    pub processes: u64,
+    /// The number of open files of each process.
+    pub descriptors: u64,
+    /// The size in bytes of each file that the command writes.
+    pub file_size: u64,
+    /// Bytes of writable memory of each process; `None` for no limit.
+    pub memory: Option<u64>,
+    /// The running time in seconds; `None` for the time limit that the caller set.
+    pub seconds: Option<u64>,
+}
+
+impl Default for CommandLimits {
+    fn default() -> Self {
+        // Enough processes for a build with one job for each of 64 cores, and few enough that a
+        // fork bomb stays harmless. Memory has no limit, because sanitizers and language runtimes
+        // reserve terabytes that they do not use.
+        Self {
+            processes: 2048,
+            descriptors: 16_384,
+            file_size: 8 << 30,
+            memory: None,
+            seconds: None,
+        }
+    }
+}

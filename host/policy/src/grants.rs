@@ -1,0 +1,140 @@
+//! The permissions of a tool. [`Grants`] lists every permission that a tool can have.
+
+use serde::{Deserialize, Serialize};
+
+use super::Capability;
+
+/// All permissions of one tool in one call. The default is no permission.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Grants {
+    /// Access to the files of the workspace.
+    pub files: FileGrant,
+    /// Whether the tool may propose commands. Each command line is decided separately.
+    pub commands: bool,
+    /// Patterns of the requests that the tool may send; see
+    /// [`RequestPattern`](super::RequestPattern). Each request is decided separately.
+    pub fetch: Vec<String>,
+    /// Whether the tool may present plans. Each plan is decided separately, and an accepted plan
+    /// ends plan mode.
+    pub plans: bool,
+    /// Whether the tool can read the state that it stored in an earlier call.
+    pub state: bool,
+    /// Whether the tool may delegate tasks to sub-agents. Sub-agents can only read.
+    pub agents: bool,
+}
+
+/// The access of a tool to the files of the workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileGrant {
+    /// The tool sees no files.
+    #[default]
+    None,
+    /// The tool can open files for reading.
+    Read,
+    /// The tool can also create, change and delete files.
+    ReadWrite,
+}
+
+impl Grants {
+    /// Returns the permissions for the capabilities in `requested`, and never more than these. The
+    /// second part lists the capabilities that this host cannot grant, so that the caller can
+    /// report them.
+    pub fn from_requested(requested: &[Capability]) -> (Self, Vec<Capability>) {
+        let mut grants = Self::default();
+        let mut unsupported = Vec::new();
+        for capability in requested {
+            match capability {
+                Capability::ReadFiles => grants.files = grants.files.max(FileGrant::Read),
+                Capability::WriteFiles => grants.files = FileGrant::ReadWrite,
+                Capability::RunCommands => grants.commands = true,
+                Capability::Fetch(hosts) => grants.fetch.extend(hosts.iter().cloned()),
+                Capability::PresentPlan => grants.plans = true,
+                Capability::KeepState => grants.state = true,
+                Capability::Delegate => grants.agents = true,
+                Capability::ReadEnvironment(_) => unsupported.push(capability.clone()),
+            }
+        }
+        (grants, unsupported)
+    }
+
+    /// Returns whether no permission is granted.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns whether a tool with these permissions can change anything outside of itself.
+    /// Presenting plans counts, because an accepted plan changes the mode. Tool state does not
+    /// count.
+    pub fn has_side_effects(&self) -> bool {
+        let Self { files, commands, fetch, plans, state: _, agents: _ } = self;
+        *commands || *plans || *files == FileGrant::ReadWrite || !fetch.is_empty()
+    }
+
+    /// Describes the permissions, one phrase for each.
+    pub fn describe(&self) -> Vec<String> {
+        let Self { files, commands, fetch, plans, state, agents } = self;
+        let mut words = Vec::new();
+        match files {
+            FileGrant::None => {}
+            FileGrant::Read => words.push("read files of the workspace".to_owned()),
+            FileGrant::ReadWrite => words.push("read and write files of the workspace".to_owned()),
+        }
+        if *commands {
+            words.push("propose commands, each decided by itself".to_owned());
+        }
+        if !fetch.is_empty() {
+            words.push(format!("send requests to {}, each decided by itself", fetch.join(", ")));
+        }
+        if *plans {
+            words.push("present plans, each decided by itself".to_owned());
+        }
+        if *agents {
+            words.push("hand tasks to sub-agents that can only read".to_owned());
+        }
+        if *state {
+            words.push("keep notes for the session".to_owned());
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_asked_is_nothing_given() {
+        assert_eq!(Grants::from_requested(&[]), (Grants::default(), vec![]));
+    }
+
+    #[test]
+    fn r014_grants_follow_what_is_asked_and_no_more() {
+        let (grants, _) = Grants::from_requested(&[Capability::ReadFiles]);
+        assert_eq!(grants, Grants { files: FileGrant::Read, ..Grants::default() });
+        assert!(!grants.has_side_effects());
+        let (grants, _) = Grants::from_requested(&[Capability::WriteFiles, Capability::ReadFiles]);
+        assert_eq!(grants.files, FileGrant::ReadWrite);
+        assert!(grants.has_side_effects());
+        let (grants, _) = Grants::from_requested(&[Capability::KeepState, Capability::Delegate]);
+        assert_eq!(grants, Grants { state: true, agents: true, ..Grants::default() });
+        assert!(!grants.has_side_effects());
+        let (grants, _) = Grants::from_requested(&[
+            Capability::Fetch(vec!["a.example".into()]),
+            Capability::Fetch(vec!["b.example".into()]),
+        ]);
+        assert_eq!(grants.fetch, ["a.example", "b.example"]);
+        assert!(grants.has_side_effects(), "nobody here knows what a request changes there");
+        let (grants, _) = Grants::from_requested(&[Capability::PresentPlan]);
+        assert!(grants.has_side_effects(), "it can end plan mode");
+    }
+
+    #[test]
+    fn what_cannot_be_lent_is_named() {
+        let environment = Capability::ReadEnvironment(vec!["PATH".into()]);
+        let (grants, unsupported) =
+            Grants::from_requested(&[environment.clone(), Capability::RunCommands]);
+        assert!(grants.commands);
+        assert_eq!(unsupported, [environment]);
+    }
+}

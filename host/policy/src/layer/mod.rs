@@ -1,0 +1,206 @@
+//! A parsed policy file, called a layer.
+
+mod parse;
+mod raw;
+mod rule;
+mod settings;
+mod size;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::capability::CapabilityKind;
+use super::pattern::{CommandPattern, HostPattern, PathPattern};
+use super::{
+    ActionKind, ApprovalMode, Caps, PolicyProfile, RuleOrigin, RuleReference, SandboxLevel,
+    SourceLocation,
+};
+
+pub(super) use rule::{ActionText, RuleMatchInput};
+pub(super) use settings::is_within;
+pub use settings::{Located, PluginOrigin, SettingRules};
+
+/// The level of a policy file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PolicyLevel {
+    /// A file of the administrator of the machine.
+    System,
+    /// A file of the user.
+    User,
+    /// A file of the current project.
+    Project,
+}
+
+/// A parsed policy file, created by [`PolicyLayer::parse`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyLayer {
+    /// The file or profile that the layer comes from, with its level.
+    pub source: RuleOrigin,
+    /// The file as users know it.
+    pub file: String,
+    /// The built-in profile that the file extends.
+    pub profile: Option<(PolicyProfile, SourceLocation)>,
+    /// The modes that may be chosen; `None` allows every mode.
+    pub modes: Option<(BTreeSet<ApprovalMode>, SourceLocation)>,
+    /// The rules in the order of the file. The order has no meaning.
+    pub rules: Vec<PolicyRule>,
+    /// The sections that have an `allow` list, even an empty one.
+    pub allow_lists: BTreeMap<ActionKind, SourceLocation>,
+    /// The minimum sandbox of commands.
+    pub minimum_sandbox: Option<(SandboxLevel, SourceLocation)>,
+    /// The rules about settings of the program.
+    pub settings: SettingRules,
+    /// Hosts of this machine and its network that a tool for every host may reach.
+    pub local_hosts: Vec<SourceLocated>,
+    /// Paths that are hidden or read-only in addition to the built-in lists, and exceptions from
+    /// these lists.
+    pub protected: ProtectionRules,
+    /// The rules about capabilities of tools.
+    pub grants: Vec<GrantRule>,
+    /// The tools that the file names, with their locations.
+    pub named_tools: Vec<(ToolSelector, SourceLocation)>,
+    /// The maximum values of limits, for all tools or for one.
+    pub max_caps: Vec<(Option<ToolSelector>, Caps, SourceLocation)>,
+}
+
+/// A rule with its verdict and its pattern.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyRule {
+    /// The tool that the rule is about; `None` for every tool.
+    pub tool: Option<ToolSelector>,
+    /// The actions that the rule covers.
+    pub pattern: RulePattern,
+    /// The rule as written, with its verdict and its location.
+    pub source_rule: RuleReference,
+}
+
+/// The pattern for the actions that a rule covers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RulePattern {
+    /// A pattern for command lines.
+    Command(CommandPattern),
+    /// A pattern for paths to read.
+    Read(PathPattern),
+    /// A pattern for paths to write.
+    Write(PathPattern),
+    /// A pattern for HTTP requests.
+    Fetch {
+        /// The hosts that the rule covers.
+        host: HostPattern,
+        /// The methods that the rule covers; `None` for every method.
+        methods: Option<BTreeSet<String>>,
+    },
+    /// Every effect of the tool on the outside world.
+    Tool,
+}
+
+/// A selector for the tools that an entry applies to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolSelector {
+    /// Every tool, written `*`.
+    Every,
+    /// The tool with this name, without regard to case.
+    Name(String),
+    /// The tool whose component has this SHA-256.
+    Digest(String),
+}
+
+/// Additions to [`ProtectedPaths`](super::ProtectedPaths). The patterns match at any depth and
+/// apply to every tool and command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProtectionRules {
+    /// Paths that cannot be read.
+    pub hidden: Vec<SourceLocated>,
+    /// Paths that cannot be changed.
+    pub read_only: Vec<SourceLocated>,
+    /// Paths that can be read although they match a pattern for secrets. Ignored in the file of an
+    /// untrusted project.
+    pub shown: Vec<SourceLocated>,
+    /// Patterns of the built-in lists that do not apply. Ignored in the file of an untrusted
+    /// project.
+    pub writable: Vec<SourceLocated>,
+}
+
+/// A valid pattern with its location.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceLocated {
+    /// The pattern as written.
+    pub text: String,
+    /// The location of the pattern.
+    pub place: SourceLocation,
+}
+
+/// A rule that limits the capabilities of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GrantRule {
+    /// The tool that the rule applies to.
+    pub tool: ToolSelector,
+    /// The only capabilities that the tool may have; `None` for no restriction.
+    pub allowed: Option<(BTreeSet<CapabilityKind>, SourceLocation)>,
+    /// The capabilities that the tool never has.
+    pub denied: Option<(BTreeSet<CapabilityKind>, SourceLocation)>,
+}
+
+/// A tool as rules identify it: by name and by component, independent of other tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolId<'a> {
+    /// The name of the tool.
+    pub name: &'a str,
+    /// The SHA-256 of the component in lower-case hexadecimal; empty for a tool without a
+    /// component.
+    pub digest: &'a str,
+}
+
+impl<'a> ToolId<'a> {
+    /// Creates the identity of a tool from its name and its component digest.
+    pub fn new(name: &'a str, digest: &'a str) -> Self {
+        Self { name, digest }
+    }
+}
+
+/// Creates the identity of a test tool, whose component does not matter.
+#[cfg(test)]
+impl<'a> From<&'a str> for ToolId<'a> {
+    fn from(name: &'a str) -> Self {
+        Self::new(name, "")
+    }
+}
+
+impl ToolSelector {
+    /// Returns whether this selector includes a tool.
+    pub fn matches(&self, tool: ToolId<'_>) -> bool {
+        match self {
+            Self::Every => true,
+            // Tool names are unique without regard to case.
+            Self::Name(name) => name.eq_ignore_ascii_case(tool.name),
+            Self::Digest(digest) => tool.digest == digest,
+        }
+    }
+}
+
+impl fmt::Display for ToolSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Every => f.write_str("*"),
+            Self::Name(name) => f.write_str(name),
+            Self::Digest(digest) => write!(f, "sha256:{digest}"),
+        }
+    }
+}
+
+impl fmt::Display for PolicyLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Project => "project",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

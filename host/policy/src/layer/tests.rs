@@ -1,0 +1,277 @@
+//! Tests of errors in policy files and their locations.
+
+use super::*;
+use crate::{Action, CapName, PatternMatch, PolicyError, Verdict};
+
+fn parse(level: PolicyLevel, text: &str) -> Result<PolicyLayer, String> {
+    PolicyLayer::parse(level, "p.toml", text).map_err(|error: PolicyError| error.to_string())
+}
+
+#[test]
+fn everything_that_is_not_understood_is_an_error_with_its_place() {
+    let table = [
+        ("modes = [\"yolo\"]", "p.toml:1:10: unknown variant `yolo`"),
+        ("modles = []", "p.toml:1:1: unknown field `modles`"),
+        ("[commands]\nalow = []", "p.toml:2:1: unknown field `alow`"),
+        (
+            "[commands]\nallow = [\n  \"git status\",\n  \"git status; x\",\n]",
+            "p.toml:4:3: no command is covered by `git status; x`",
+        ),
+        ("[commands]\nallow = \"ls\"", "p.toml:2:9: invalid type: string"),
+        ("[commands]\nallow = [7]", "p.toml:2:10: invalid type: integer"),
+        ("[commands]\nallow = [{ pattern = \"ls\", metods = [] }]", "p.toml:2:"),
+        (
+            "[commands]\nallow = [{ pattern = \"ls\", methods = [] }]",
+            "p.toml:2:10: `methods` has no meaning in [commands]",
+        ),
+        (
+            "[commands]\nallow = [{ tool = \"bash\" }]",
+            "p.toml:2:10: an empty pattern covers nothing",
+        ),
+        (
+            "[commands]\nallow = [{ pattern = \"ls\", tool = \"b\u{430}sh\" }]",
+            "p.toml:2:10: \"b\u{430}sh\" is not a tool",
+        ),
+        ("[read]\nask = []", "p.toml:2:1: unknown field `ask`"),
+        (
+            "[read]\ndeny = [{ pattern = \"a\", tool = \"grep\" }]",
+            "p.toml:2:9: what one tool may not read",
+        ),
+        ("[protected]\nhidden = [\"ok\", \"/etc\"]", "p.toml:2:17: '/etc' is not a pattern"),
+        ("[commands]\nminimum = \"strong\"", "p.toml:2:11: unknown variant `strong`"),
+        ("[write]\nminimum = \"full\"", "p.toml:2:1: unknown field `minimum`"),
+        (
+            "[protected]\nwritable = [\".nope\"]",
+            "p.toml:2:13: this is not a pattern of the built-in lists",
+        ),
+        ("[write]\ndeny = [\"../x\"]", "p.toml:2:9: `../x` is not a pattern for paths"),
+        (
+            "[fetch]\ndeny = [\"https://x.org\"]",
+            "p.toml:2:9: `https://x.org` is not a pattern for hosts: leave out the scheme",
+        ),
+        (
+            "[fetch]\ndeny = [{ pattern = \"x.org\", methods = [] }]",
+            "p.toml:2:9: an empty list of `methods` covers no request",
+        ),
+        (
+            "[fetch]\ndeny = [{ pattern = \"x.org\", methods = [\"GET,POST\"] }]",
+            "p.toml:2:9: \"GET,POST\" is not a method",
+        ),
+        (
+            "[commands]\ndeny = [\"git push **\"]",
+            "p.toml:2:9: `**` in `git push **` has no meaning",
+        ),
+        ("[tools.bash]\nuse = \"never\"", "p.toml:2:7: unknown variant `never`"),
+        ("[tools.bash]\ngrants = [\"root\"]", "p.toml:2:11: unknown variant `root`"),
+        ("[tools.\"sha256:12\"]\nuse = \"ask\"", "p.toml:1:8: a digest is"),
+        ("[limits]\nseconds = 0", "p.toml:2:11: seconds = 0 is out of its range: use 1 to 3600"),
+        ("[limits]\nsecond = 1", "p.toml:2:1: unknown variant `second`"),
+        ("[tools.bash.limits]\nmemory_mib = -1", "p.toml:2:14: invalid value"),
+        ("x = ", "p.toml:1:5: "),
+    ];
+    for (text, expected) in table {
+        let problem = parse(PolicyLevel::User, text).expect_err(text);
+        assert!(problem.starts_with(expected), "{text}\n{problem}");
+    }
+}
+
+#[test]
+fn a_project_chooses_no_profile() {
+    assert!(
+        parse(PolicyLevel::Project, "profile = \"develop\"")
+            .unwrap_err()
+            .starts_with("p.toml:1:11: a profile is the choice of the user")
+    );
+    assert_eq!(
+        parse(PolicyLevel::User, "profile = \"read-only\"").unwrap().profile.unwrap().0,
+        PolicyProfile::ReadOnly
+    );
+}
+
+#[test]
+fn rules_bring_their_own_tests() {
+    let good = r#"
+[commands]
+allow = [{ pattern = "cargo test *", match = ["cargo test --lib"], not-match = [
+    "cargo test; x",
+    "cargo publish",
+] }]
+deny = [{ pattern = "git push *", match = ["true; git push"], not-match = ["git pull"] }]
+[write]
+allow = [{ pattern = "src/**", match = ["src/a.rs"], not-match = ["src2/a.rs"] }]
+"#;
+    assert_eq!(parse(PolicyLevel::User, good).map(|layer| layer.rules.len()), Ok(3));
+    let problem = parse(
+        PolicyLevel::User,
+        "[commands]\nallow = [{ pattern = \"ls\", match = [\"ls -la\"] }]",
+    )
+    .unwrap_err();
+    assert_eq!(
+        problem,
+        "p.toml:2:10: a test of the rule fails: `ls` should cover `ls -la`, and does not"
+    );
+    let problem = parse(
+        PolicyLevel::User,
+        "[commands]\nallow = [{ pattern = \"ls *\", not-match = [\"ls -la\"] }]",
+    )
+    .unwrap_err();
+    assert_eq!(
+        problem,
+        "p.toml:2:10: a test of the rule fails: `ls *` should not cover `ls -la`, and does"
+    );
+}
+
+#[test]
+fn every_part_of_a_file_is_understood() {
+    let digest = "0".repeat(64);
+    let text = format!(
+        r#"
+profile = "locked-down"
+modes = ["plan", "ask"]
+[commands]
+allow = ["ls *", {{ pattern = "make", tool = "bash" }}]
+ask = ["git push *"]
+minimum = "full"
+[read]
+deny = ["**/*.pem"]
+[protected]
+hidden = ["secrets"]
+writable = [".vscode"]
+[fetch]
+allow = [{{ pattern = "docs.rs", methods = ["GET"] }}]
+[tools.word_count]
+use = "ask"
+grants = ["read-files"]
+limits = {{ seconds = 5 }}
+[tools."sha256:{digest}"]
+deny = ["fetch"]
+[limits]
+memory_mib = 128
+"#
+    );
+    let layer = parse(PolicyLevel::System, &text).unwrap();
+    assert_eq!(layer.rules.len(), 6);
+    assert_eq!(
+        layer.allow_lists.keys().copied().collect::<Vec<_>>(),
+        [ActionKind::Commands, ActionKind::Fetch]
+    );
+    assert_eq!(layer.allow_lists[&ActionKind::Commands].to_string(), "p.toml:5:9");
+    assert_eq!(
+        layer.max_caps.iter().map(|(_, caps, _)| caps.value(CapName::Seconds)).collect::<Vec<_>>(),
+        [60, 5]
+    );
+    assert_eq!(layer.grants.len(), 2);
+    assert_eq!(
+        layer.minimum_sandbox.map(|(level, place)| format!("{level} {place}")).as_deref(),
+        Some("full p.toml:7:11")
+    );
+}
+
+#[test]
+fn a_denied_method_is_denied_in_whatever_letters_and_an_allowed_one_is_not() {
+    let text = "[fetch]\ndeny = [{ pattern = \"x.org\", methods = [\"delete\"] }]\nallow = [{ \
+        pattern = \"y.org\", methods = [\"GET\"] }]";
+    let layer = parse(PolicyLevel::User, text).unwrap();
+    let on = |rule: usize, host: &str, method: &str| {
+        let host = crate::HostAddress::parse(host).unwrap();
+        layer.rules[rule].matches(ToolId::new("t", ""), &Action::Fetch { host: &host, method })
+    };
+    let written: Vec<&str> =
+        layer.rules.iter().map(|rule| rule.source_rule.text.as_str()).collect();
+    assert_eq!(written, ["GET y.org", "DELETE x.org"], "the methods are told with the rule");
+    let (allow, deny) =
+        if layer.rules[0].source_rule.verdict == Verdict::Allow { (0, 1) } else { (1, 0) };
+    for method in ["DELETE", "delete", "Delete"] {
+        assert_eq!(on(deny, "x.org", method), PatternMatch::Yes, "{method}");
+    }
+    assert_eq!(
+        (on(allow, "y.org", "GET"), on(allow, "y.org", "get")),
+        (PatternMatch::Yes, PatternMatch::No)
+    );
+}
+
+#[test]
+fn a_tool_is_meant_whatever_the_case_of_its_name() {
+    let layer = parse(
+        PolicyLevel::User,
+        "[tools.Bash]\nuse = \"deny\"\n[commands]\nallow = [{ pattern = \"ls\", tool = \"GREP\" }]",
+    )
+    .unwrap();
+    assert!(
+        layer
+            .rules
+            .iter()
+            .any(|rule| rule.matches(ToolId::new("bash", ""), &Action::Use) == PatternMatch::Yes)
+    );
+    let named: Vec<String> =
+        layer.named_tools.iter().map(|(subject, place)| format!("{subject} {place}")).collect();
+    assert_eq!(named, ["GREP p.toml:4:10", "Bash p.toml:1:8"]);
+}
+
+#[test]
+fn r098_a_project_has_no_more_patterns_than_can_be_tried_on_every_path() {
+    let hidden = |count: usize| {
+        format!(
+            "[protected]\nhidden = [{}]",
+            (0..count).map(|n| format!("\"f{n}\"")).collect::<Vec<_>>().join(",")
+        )
+    };
+    let denied = |count: usize| {
+        format!(
+            "[commands]\ndeny = [{}]",
+            (0..count).map(|n| format!("\"f{n}\"")).collect::<Vec<_>>().join(",")
+        )
+    };
+    for text in [hidden(1_001), denied(1_001), format!("{}\n{}", hidden(600), denied(600))] {
+        let problem =
+            PolicyLayer::parse(PolicyLevel::Project, "p.toml", &text).unwrap_err().to_string();
+        assert!(problem.contains("are too many for the policy of a project"), "{problem}");
+        assert!(PolicyLayer::parse(PolicyLevel::User, "p.toml", &text).is_ok());
+    }
+    assert!(PolicyLayer::parse(PolicyLevel::Project, "p.toml", &hidden(1_000)).is_ok());
+}
+
+#[test]
+fn r098_a_pattern_of_a_project_has_a_size() {
+    let stars = |count: usize| format!("[commands]\ndeny = [\"x{}\"]", " *a".repeat(count));
+    let long =
+        |section: &str, length: usize| format!("[{section}]\ndeny = [\"{}\"]", "a".repeat(length));
+    let hidden = format!("[protected]\nhidden = [\"{}b\"]", "*a".repeat(17));
+    assert_eq!(parse(PolicyLevel::Project, &stars(16)).map(|layer| layer.rules.len()), Ok(1));
+    let problem = parse(PolicyLevel::Project, &stars(17)).unwrap_err();
+    assert!(
+        problem.contains(
+            "p.toml:2:9: a pattern with 17 stars is too complex for the policy of a \
+            project: use at most 16"
+        ),
+        "{problem}"
+    );
+    for section in ["commands", "read", "write"] {
+        assert!(parse(PolicyLevel::Project, &long(section, 512)).is_ok(), "{section}");
+        let problem = parse(PolicyLevel::Project, &long(section, 513)).unwrap_err();
+        assert!(
+            problem.contains(
+                "a pattern of 513 characters is too long for the policy of a \
+            project: use at most 512"
+            ),
+            "{problem}"
+        );
+    }
+    assert!(parse(PolicyLevel::Project, &hidden).unwrap_err().contains("17 stars"));
+    let many = |length: usize| {
+        let patterns: Vec<String> =
+            (0..100).map(|number| format!("\"*{number:03}{}\"", "a".repeat(length - 4))).collect();
+        format!("[protected]\nhidden = [{}]", patterns.join(", "))
+    };
+    assert!(parse(PolicyLevel::Project, &many(100)).is_ok());
+    let problem = parse(PolicyLevel::Project, &many(101)).unwrap_err();
+    assert!(
+        problem.contains("10100 characters in words and names with a star are too many"),
+        "{problem}"
+    );
+    // Users have no size limits beyond the work budget of a decision.
+    assert!(
+        parse(PolicyLevel::User, &stars(60)).is_ok()
+            && parse(PolicyLevel::User, &long("write", 600)).is_ok()
+    );
+}

@@ -1,0 +1,103 @@
+//! The approval mode: the actions that are allowed without approval.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The default decision for actions that no rule covers. The user chooses it; a model never does.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum ApprovalMode {
+    /// Commands, writes and requests need approval, one by one.
+    #[default]
+    Ask,
+    /// Commands and writes are denied; requests need approval.
+    Plan,
+    /// Writes are allowed; commands and requests need approval.
+    AutoEdit,
+    /// Commands and writes are allowed; requests need approval unless a rule allows them.
+    Auto,
+}
+
+impl ApprovalMode {
+    /// All modes, in the order of the enum.
+    pub const ALL: [Self; 4] = [Self::Ask, Self::Plan, Self::AutoEdit, Self::Auto];
+    /// All modes, the strictest first.
+    pub const STRICTEST_FIRST: [Self; 4] = [Self::Plan, Self::Ask, Self::AutoEdit, Self::Auto];
+
+    /// Returns the mode that the mode key switches to. The key never switches to `auto`; the user
+    /// has to name that mode.
+    #[must_use]
+    pub fn next(self) -> Self {
+        match self {
+            Self::Ask => Self::Plan,
+            Self::Plan => Self::AutoEdit,
+            Self::AutoEdit | Self::Auto => Self::Ask,
+        }
+    }
+
+    /// Describes the actions that need approval if no rule decides.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Ask => "commands, writes and requests need approval, one by one",
+            Self::Plan => {
+                "commands and writes are denied until you accept a plan; requests need approval"
+            }
+            Self::AutoEdit => {
+                "writes are allowed without asking; commands and requests need approval"
+            }
+            Self::Auto => {
+                "commands and writes are allowed without asking; requests need approval unless a \
+                    rule allows the host"
+            }
+        }
+    }
+
+    /// Returns the name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Plan => "plan",
+            Self::AutoEdit => "auto-edit",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+impl fmt::Display for ApprovalMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The error for a word that names no mode.
+#[derive(Debug, thiserror::Error)]
+#[error("'{0}' is not a mode: use ask, plan, auto-edit or auto")]
+pub struct UnknownMode(String);
+
+impl FromStr for ApprovalMode {
+    type Err = UnknownMode;
+
+    fn from_str(word: &str) -> Result<Self, UnknownMode> {
+        Self::ALL
+            .into_iter()
+            .find(|mode| mode.name() == word)
+            .ok_or_else(|| UnknownMode(word.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_leads_into_auto() {
+        assert_eq!(
+            ApprovalMode::ALL.map(ApprovalMode::next),
+            [ApprovalMode::Plan, ApprovalMode::AutoEdit, ApprovalMode::Ask, ApprovalMode::Ask]
+        );
+    }
+}

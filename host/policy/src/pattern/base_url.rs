@@ -1,0 +1,166 @@
+//! Patterns for URLs of servers: `https://gateway.example.com`, `https://*.example.com/v1`,
+//! `http://127.0.0.1:11434`.
+//!
+//! A pattern covers the URLs with its scheme, host and port, at or below its path. `*.` at the
+//! beginning of a host matches one or more labels. No pattern covers a URL that can be parsed in
+//! different ways: one with a user, a query, a percent escape or a `..`.
+
+use std::fmt;
+
+/// A base URL, or a pattern for base URLs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BaseUrl {
+    text: String,
+    scheme: &'static str,
+    host: String,
+    port: u16,
+    path: Vec<String>,
+}
+
+/// The error for a text that is not a valid URL.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not an address such as https://gateway.example.com/v1: {problem}")]
+pub struct BaseUrlError {
+    text: String,
+    problem: &'static str,
+}
+
+impl BaseUrl {
+    /// Parses a URL pattern.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is not a URL, or has a `*` other than a leading `*.` of the
+    /// host.
+    pub fn parse_pattern(text: &str) -> Result<Self, BaseUrlError> {
+        let url = Self::parse(text)?;
+        let host = url.host.strip_prefix("*.").unwrap_or(&url.host);
+        if host.contains('*') {
+            return Err(invalid_url(
+                text,
+                "`*` stands only at the beginning of the host, as in `*.example.com`",
+            ));
+        }
+        Ok(url)
+    }
+
+    /// Returns whether this pattern covers a URL.
+    pub fn covers(&self, address: &str) -> bool {
+        let Ok(address) = Self::parse(address) else { return false };
+        let host = match self.host.strip_prefix('*') {
+            Some(end) => address.host.len() > end.len() && address.host.ends_with(end),
+            None => address.host == self.host,
+        };
+        host && !address.host.contains('*')
+            && (self.scheme, self.port) == (address.scheme, address.port)
+            && address.path.starts_with(&self.path)
+    }
+
+    fn parse(text: &str) -> Result<Self, BaseUrlError> {
+        let bad = |what| invalid_url(text, what);
+        let (scheme, rest) = text
+            .trim()
+            .split_once("://")
+            .ok_or_else(|| bad("it has no scheme: write `https://` in front"))?;
+        let (scheme, default_port) = match scheme.to_ascii_lowercase().as_str() {
+            "https" => ("https", 443),
+            "http" => ("http", 80),
+            _ => return Err(bad("the scheme is https or http")),
+        };
+        if !rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~:/[]*".contains(&byte)) {
+            return Err(bad("only letters, digits and `-._~:/[]` are compared"));
+        }
+        let (place, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (host, port) = match place.rsplit_once(':') {
+            // The colons of an IPv6 address are inside brackets.
+            Some((host, port)) if !port.contains(']') => {
+                (host, port.parse().map_err(|_| bad("the port is no number"))?)
+            }
+            Some(_) | None => (place, default_port),
+        };
+        let inside = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        let is_bracketed =
+            inside.is_some_and(|inside| !inside.is_empty() && !inside.contains(['[', ']']));
+        if host.is_empty() || !is_bracketed && host.contains(['[', ']', ':', '~']) {
+            return Err(bad("it names no host"));
+        }
+        let path: Vec<String> =
+            path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        if path.iter().any(|part| matches!(part.as_str(), "." | "..") || part.contains('*')) {
+            return Err(bad("the path is taken as it is written, without `.`, `..` and `*`"));
+        }
+        Ok(Self {
+            text: text.trim().to_owned(),
+            scheme,
+            host: host.to_ascii_lowercase(),
+            port,
+            path,
+        })
+    }
+}
+
+fn invalid_url(text: &str, problem: &'static str) -> BaseUrlError {
+    BaseUrlError { text: text.to_owned(), problem }
+}
+
+impl fmt::Display for BaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_covers_its_host_and_what_is_below_its_path() {
+        let table = [
+            ("https://gw.example.com", "https://gw.example.com", true),
+            ("https://gw.example.com", "https://GW.example.com:443/v1", true),
+            ("https://gw.example.com", "http://gw.example.com", false),
+            ("https://gw.example.com", "https://gw.example.com:8443", false),
+            ("https://gw.example.com", "https://gw.example.com.evil.org", false),
+            ("https://gw.example.com", "https://gw.example.com@evil.org", false),
+            ("https://gw.example.com", "https://evil.org/https://gw.example.com", false),
+            ("https://gw.example.com", "https://gw.example.com\\@evil.org", false),
+            ("https://gw.example.com/v1", "https://gw.example.com/v1/", true),
+            ("https://gw.example.com/v1", "https://gw.example.com/v1/chat", true),
+            ("https://gw.example.com/v1", "https://gw.example.com/v10", false),
+            ("https://gw.example.com/v1", "https://gw.example.com/v1/../v2", false),
+            ("https://gw.example.com/v1", "https://gw.example.com/v1/%2e%2e/v2", false),
+            ("https://*.example.com", "https://eu.gw.example.com", true),
+            ("https://*.example.com", "https://example.com", false),
+            ("https://*.example.com", "https://evilexample.com", false),
+            ("https://*.example.com", "https://*.example.com", false),
+            ("http://127.0.0.1:11434", "http://127.0.0.1:11434/v1", true),
+            ("http://[::1]:8000", "http://[::1]:8000", true),
+            ("http://[::1]", "http://[::1]:80", true),
+        ];
+        for (pattern, address, expected) in table {
+            assert_eq!(
+                BaseUrl::parse_pattern(pattern).expect(pattern).covers(address),
+                expected,
+                "{pattern} and {address}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_an_error() {
+        for text in [
+            "",
+            "gw.example.com",
+            "ftp://x",
+            "https://",
+            "https://a*b",
+            "https://x/*",
+            "https://x:y",
+            "https://a@b",
+            "https://x?y",
+            "https://[::1",
+        ] {
+            assert!(BaseUrl::parse_pattern(text).is_err(), "{text}");
+        }
+    }
+}

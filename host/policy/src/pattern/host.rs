@@ -1,0 +1,289 @@
+//! Patterns for hosts.
+//!
+//! | pattern | covers | does not cover |
+//! |---|---|---|
+//! | `example.com` | `example.com`, `EXAMPLE.com.` | `www.example.com`, `example.com.evil.com` |
+//! | `*.example.com` | `a.example.com`, `a.b.example.com` | `example.com`, `evilexample.com` |
+//! | `example.com:8443` | only that port | port 443 |
+//! | `192.0.2.7`, `[2001:db8::1]:8080` | the address in any form | a name that resolves to it |
+//! | `*` | every host | – |
+//!
+//! Without a port, `allow` covers only 443, while `ask` and `deny` cover every port. A pattern has
+//! no scheme, path or user. A star cannot be inside a name or directly before a top-level domain.
+
+use core::net::{IpAddr, SocketAddr};
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use super::{PatternError, PatternMatch, matches_strictly};
+use crate::Verdict;
+
+const HTTPS_PORT: u16 = 443;
+
+/// A pattern for hosts and their ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostPattern {
+    host: HostName,
+    port: Option<u16>,
+}
+
+/// The destination of a request: a name or an address, and a port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HostAddress {
+    host: ExactHost,
+    port: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum HostName {
+    Any,
+    Subdomain(String),
+    Exact(ExactHost),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum ExactHost {
+    Name(String),
+    Address(IpAddr),
+}
+
+impl HostPattern {
+    /// Parses a host pattern.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is outside the grammar of this module.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let bad =
+            |reason: String| PatternError(format!("`{text}` is not a pattern for hosts: {reason}"));
+        let (host, port) = split_host_port(text).map_err(bad)?;
+        if host == "*" {
+            return Ok(Self { host: HostName::Any, port });
+        }
+        if let Some(parent) = host.strip_prefix("*.") {
+            let parent = name(parent).map_err(bad)?;
+            if !parent.contains('.') {
+                return Err(bad(format!(
+                    "that is every host of `{parent}`; name the site, such as `*.example.{parent}`"
+                )));
+            }
+            return Ok(Self { host: HostName::Subdomain(parent), port });
+        }
+        if host.contains('*') {
+            return Err(bad(
+                "a star stands for whole names in front, such as `*.example.com`".into()
+            ));
+        }
+        Ok(Self { host: HostName::Exact(parse_host(host).map_err(bad)?), port })
+    }
+
+    /// Returns whether the pattern is a single IP address.
+    pub fn is_address(&self) -> bool {
+        matches!(self.host, HostName::Exact(ExactHost::Address(_)))
+    }
+
+    /// Returns how far a host matches this pattern, in a rule with this verdict.
+    pub fn matches(&self, at: &HostAddress, verdict: Verdict) -> PatternMatch {
+        let port = match self.port {
+            Some(port) => at.port == port,
+            None => !matches_strictly(verdict) || at.port == HTTPS_PORT,
+        };
+        let host = match (&self.host, &at.host) {
+            (HostName::Any, ExactHost::Name(_) | ExactHost::Address(_)) => true,
+            (HostName::Subdomain(parent), ExactHost::Name(name)) => name
+                .strip_suffix(parent)
+                .is_some_and(|front| front.len() > 1 && front.ends_with('.')),
+            (HostName::Subdomain(_), ExactHost::Address(_)) => false,
+            (HostName::Exact(ours), theirs) => ours == theirs,
+        };
+        PatternMatch::from_bool(port && host)
+    }
+}
+
+impl HostAddress {
+    /// Parses `host` or `host:port`. The default port is 443.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is not a host with an optional port.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let bad = |reason: String| PatternError(format!("`{text}` is not a host: {reason}"));
+        let (host, port) = split_host_port(text).map_err(bad)?;
+        Ok(Self { host: parse_host(host).map_err(bad)?, port: port.unwrap_or(HTTPS_PORT) })
+    }
+
+    /// Creates a host from an IP address and a port.
+    pub fn from_socket_addr(address: SocketAddr) -> Self {
+        Self { host: ExactHost::Address(address.ip().to_canonical()), port: address.port() }
+    }
+
+    /// Returns the host name; `None` for an IP address.
+    pub fn parse_name(&self) -> Option<&str> {
+        match &self.host {
+            ExactHost::Name(name) => Some(name),
+            ExactHost::Address(_) => None,
+        }
+    }
+
+    /// Returns the IP address; `None` for a host name.
+    pub fn address(&self) -> Option<IpAddr> {
+        match &self.host {
+            ExactHost::Name(_) => None,
+            ExactHost::Address(address) => Some(*address),
+        }
+    }
+
+    /// Returns the port of the destination.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl Serialize for HostAddress {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl fmt::Display for HostAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            ExactHost::Name(name) => f.write_str(name)?,
+            ExactHost::Address(IpAddr::V4(address)) => write!(f, "{address}")?,
+            ExactHost::Address(IpAddr::V6(address)) => write!(f, "[{address}]")?,
+        }
+        if self.port == HTTPS_PORT { Ok(()) } else { write!(f, ":{}", self.port) }
+    }
+}
+
+/// Splits a text into host and port, without the brackets of an IPv6 address.
+fn split_host_port(text: &str) -> Result<(&str, Option<u16>), String> {
+    if text.contains("://") {
+        return Err("leave out the scheme".into());
+    }
+    if let Some(c) =
+        text.chars().find(|c| "/@?#".contains(*c) || c.is_whitespace() || c.is_control())
+    {
+        return Err(format!("{c:?} is not part of a host"));
+    }
+    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, rest)) => (host, rest.strip_prefix(':').or((!rest.is_empty()).then_some(rest))),
+        None => match text.rsplit_once(':') {
+            Some((host, _)) if host.contains(':') => {
+                return Err("an IPv6 address stands in brackets".into());
+            }
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    let port = port.map(|port| match port.parse::<u16>() {
+        Ok(number @ 1..) if port.bytes().all(|b| b.is_ascii_digit()) => Ok(number),
+        _ => Err(format!("`{port}` is not a port from 1 to 65535")),
+    });
+    Ok((host, port.transpose()?))
+}
+
+fn parse_host(host: &str) -> Result<ExactHost, String> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(ExactHost::Address(address.to_canonical()));
+    }
+    name(host).map(ExactHost::Name)
+}
+
+/// Normalizes a DNS name: lower case, without a trailing dot.
+fn name(host: &str) -> Result<String, String> {
+    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    if !host.is_ascii() {
+        return Err("write a name with other letters in its ASCII form (`xn--…`)".into());
+    }
+    let label = |label: &str| {
+        let letters = label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        letters
+            && (1..=63).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    if host.len() > 253 || !host.split('.').all(label) {
+        return Err(
+            "it is not made of names of 1 to 63 letters, digits and hyphens with dots between them"
+                .into(),
+        );
+    }
+    // Some resolvers accept `127.1`, `0x7f.1` and similar forms as addresses.
+    let last = host.rsplit('.').next().unwrap_or_default();
+    if last.starts_with("0x") || last.bytes().all(|b| b.is_ascii_digit()) {
+        return Err("it is an address in an unusual form; write four plain numbers".into());
+    }
+    Ok(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allows(pattern: &str, host: &str) -> bool {
+        HostPattern::parse(pattern)
+            .expect(pattern)
+            .matches(&HostAddress::parse(host).expect(host), Verdict::Allow)
+            == PatternMatch::Yes
+    }
+
+    #[test]
+    fn hosts_match_whole_and_by_labels() {
+        let table = [
+            ("example.com", "example.com", true),
+            ("example.com", "EXAMPLE.com.", true),
+            ("example.com", "www.example.com", false),
+            ("example.com", "example.com.evil.com", false),
+            ("example.com", "example.com:80", false),
+            ("example.com:8443", "example.com:8443", true),
+            ("example.com:8443", "example.com", false),
+            ("*.example.com", "a.b.example.com", true),
+            ("*.example.com", "example.com", false),
+            ("*.example.com", "evilexample.com", false),
+            ("192.0.2.7", "192.0.2.7", true),
+            ("127.0.0.1", "[::ffff:127.0.0.1]", true),
+            ("[2001:db8::1]:8080", "[2001:DB8:0::1]:8080", true),
+            ("*", "example.com", true),
+            ("*", "example.com:22", false),
+        ];
+        for (pattern, host, expected) in table {
+            assert_eq!(allows(pattern, host), expected, "{pattern} on {host}");
+        }
+    }
+
+    #[test]
+    fn a_deny_without_a_port_covers_every_port() {
+        let deny = HostPattern::parse("example.com").unwrap();
+        assert_eq!(
+            deny.matches(&HostAddress::parse("example.com:22").unwrap(), Verdict::Deny),
+            PatternMatch::Yes
+        );
+    }
+
+    #[test]
+    fn each_rejected_form_says_why() {
+        let table = [
+            ("https://example.com", "scheme"),
+            ("example.com/path", "'/'"),
+            ("allowed.com@evil.com", "'@'"),
+            ("example.com:99999", "port"),
+            ("example.com:+80", "port"),
+            ("a*.example.com", "star"),
+            ("*.com", "every host"),
+            ("::1", "brackets"),
+            ("2130706433", "unusual form"),
+            ("0x7f.1", "unusual form"),
+            ("127.1", "unusual form"),
+            ("b\u{fc}cher.example", "xn--"),
+            ("a b", "' '"),
+            ("", "names of 1 to 63"),
+            ("a\nb", "'\\n'"),
+        ];
+        for (pattern, expected) in table {
+            let problem = HostPattern::parse(pattern).unwrap_err().to_string();
+            assert!(problem.contains(expected), "{pattern:?}: {problem}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Matching of a subcommand behind the options of its program.
+//!
+//! `git -C x push` is a `git push`. If the program's options are known, there is one way to read
+//! such a line. Otherwise every possible reading is tried, and a match of one of them is a *maybe*.
+
+use std::collections::BTreeSet;
+
+use super::command::clean_path;
+use super::spelling::is_given;
+use super::{MatchBudget, PatternMatch, glob_matches};
+use crate::programs::{
+    ProgramOptionKind, ProgramQuirk, ProgramSyntax, option_kind, option_spellings,
+};
+
+/// The number of words in which a subcommand is searched. With more words before it, the result is
+/// [`PatternMatch::Maybe`].
+const MAX_WORDS: usize = 64;
+/// The steps for one reading of one word, without the comparison.
+const READING: u64 = 24;
+
+/// A program in a line, with the words behind it.
+pub(super) struct ProgramWords<'a> {
+    /// The program as called, without its path.
+    pub(super) called: &'a str,
+    pub(super) theirs: &'a [&'a str],
+    pub(super) program: Option<&'static ProgramSyntax>,
+}
+
+/// The state of one possible reading of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct LineReading {
+    /// The number of words read so far.
+    position: usize,
+    /// The number of operands of the pattern matched so far.
+    matched: usize,
+    /// Whether the line has other possible readings.
+    is_ambiguous: bool,
+}
+
+/// Returns how far the words behind a program match `ours`, the words of a pattern behind its
+/// program.
+///
+/// Options may stand before and between the operands. An option that the pattern names may stand
+/// anywhere, in any of its spellings. A pattern that is not open also covers options behind its
+/// last operand, but no further operand.
+pub(super) fn match_with_options(
+    ours: &[String],
+    open: bool,
+    line: &ProgramWords<'_>,
+    budget: &MatchBudget,
+) -> PatternMatch {
+    let ProgramWords { called, theirs, program } = *line;
+    let (named, operands): (Vec<&str>, Vec<&str>) =
+        ours.iter().map(String::as_str).partition(|word| is_option(word));
+    let spellings = option_spellings(called, operands.first().copied());
+    // A setting can have the same effect as an option.
+    let by_setting = || {
+        program.is_some_and(|program| {
+            theirs.iter().take(MAX_WORDS).any(|word| program.is_setting(word))
+        })
+    };
+    if ours.is_empty() && open
+        || !named.iter().all(|option| is_given(option, theirs, &spellings, budget)) && !by_setting()
+    {
+        return PatternMatch::No;
+    }
+    let mut covered = PatternMatch::No;
+    let mut readings =
+        BTreeSet::from([LineReading { position: 0, matched: 0, is_ambiguous: !named.is_empty() }]);
+    // Each step extends a reading, so no reading occurs twice.
+    while let Some(reading) = readings.pop_first() {
+        let LineReading { position: at, matched: found, is_ambiguous: is_a_guess } = reading;
+        if at >= MAX_WORDS && found < operands.len() || !budget.spend(READING) {
+            return covered.max(PatternMatch::Maybe);
+        }
+        let wanted = operands.get(found).copied();
+        if wanted.is_none() && (open || at == theirs.len()) {
+            covered = covered.max(if is_a_guess { PatternMatch::Maybe } else { PatternMatch::Yes });
+            continue;
+        }
+        // A star can match several words or none.
+        if wanted == Some("*") {
+            readings.extend([LineReading { matched: found + 1, is_ambiguous: true, ..reading }]);
+        }
+        let Some(word) = theirs.get(at) else { continue };
+        let one_more = LineReading { position: at + 1, ..reading };
+        let guess = |reading: LineReading| LineReading { is_ambiguous: true, ..reading };
+        if is_option(word) || found == 0 && is_toolchain(word, program) {
+            let with_next = LineReading { position: (at + 2).min(theirs.len()), ..reading };
+            // Options behind a subcommand belong to the subcommand, and the table does not describe
+            // them.
+            match option_kind(program.filter(|_| found == 0), word) {
+                ProgramOptionKind::Flag if wanted.is_some() => readings.extend([one_more]),
+                ProgramOptionKind::Flag => readings.extend([guess(one_more)]),
+                ProgramOptionKind::Unknown if is_toolchain(word, program) => {
+                    readings.extend([one_more])
+                }
+                ProgramOptionKind::TakesValue => readings.extend([with_next]),
+                ProgramOptionKind::Unknown => readings.extend([one_more, with_next].map(guess)),
+            }
+            // `-mpip` means `-m pip`.
+            if wanted.is_some_and(|wanted| has_value(word, wanted, budget)) {
+                readings.extend([guess(LineReading { matched: found + 1, ..one_more })]);
+            }
+            continue;
+        }
+        let Some(wanted) = wanted else { continue };
+        // `yarn deploy` means `yarn run deploy`.
+        if found == 0 && program.is_some_and(|program| program.may_leave_out(wanted, word)) {
+            readings.extend([guess(LineReading { matched: 1, ..reading })]);
+        }
+        let is_behind_left_out = || {
+            program.is_some_and(|program| {
+                operands[..found].iter().all(|word| program.may_leave_out(word, ""))
+            })
+        };
+        let is_any = || {
+            program.is_some_and(|program| {
+                matches!(program.quirk, ProgramQuirk::Abbreviated | ProgramQuirk::SeveralOfProjects)
+            })
+        };
+        let is_subcommand = found == 0 || is_any() || is_behind_left_out();
+        match match_operand(wanted, word, is_subcommand.then_some(program), budget) {
+            PatternMatch::Yes => readings.extend([LineReading { matched: found + 1, ..one_more }]),
+            PatternMatch::Maybe => {
+                readings.extend([guess(LineReading { matched: found + 1, ..one_more })])
+            }
+            PatternMatch::No => {}
+        }
+        if wanted == "*"
+            || program.is_some_and(|program| program.takes_several() || program.is_group(word))
+        {
+            readings.extend([guess(one_more)]);
+        }
+        let has_settings = || {
+            program.is_some_and(|program| theirs[..at].iter().any(|word| program.is_setting(word)))
+        };
+        if found == 0 && program.is_some_and(|program| program.may_be_alias(word, has_settings())) {
+            covered = covered.max(PatternMatch::Maybe);
+        }
+    }
+    covered
+}
+
+/// Returns whether a word contains an option and its value, and the value is the wanted operand.
+fn has_value(word: &str, wanted: &str, budget: &MatchBudget) -> bool {
+    if let Some((_, value)) = word.split_once('=') {
+        return glob_matches(wanted, value, budget);
+    }
+    if word.starts_with("--") || wanted == "*" {
+        return false;
+    }
+    if !wanted.contains('*') {
+        return word.len() >= wanted.len() + 2 && word.ends_with(wanted);
+    }
+    (2..word.len().min(MAX_WORDS))
+        .any(|at| word.get(at..).is_some_and(|value| glob_matches(wanted, value, budget)))
+}
+
+/// Returns how far a word of a line is the wanted operand. `of_program` is present if the operand
+/// can be a subcommand. Some programs have synonyms of subcommands, and most accept abbreviations.
+fn match_operand(
+    wanted: &str,
+    word: &str,
+    of_program: Option<Option<&ProgramSyntax>>,
+    budget: &MatchBudget,
+) -> PatternMatch {
+    if glob_matches(wanted, word, budget) {
+        return PatternMatch::Yes;
+    }
+    if is_same_path(wanted, word, budget) {
+        return PatternMatch::Maybe;
+    }
+    let Some(program) = of_program else { return PatternMatch::No };
+    let is_synonym = program.is_some_and(|program| program.is_synonym(wanted, word));
+    let is_other_form = || match program.map_or(ProgramQuirk::None, |program| program.quirk) {
+        // The word can also be longer than an abbreviated pattern.
+        ProgramQuirk::Abbreviated => word.starts_with(wanted),
+        ProgramQuirk::SeveralOfProjects => {
+            glob_matches(behind_project(wanted), behind_project(word), budget)
+        }
+        ProgramQuirk::None
+        | ProgramQuirk::Joined
+        | ProgramQuirk::Toolchain
+        | ProgramQuirk::MultipleSubcommands => false,
+    };
+    PatternMatch::from_bool(is_synonym || wanted.starts_with(word) || is_other_form())
+        .min(PatternMatch::Maybe)
+}
+
+/// Returns whether a word can be another path to the wanted file. `./manage.py` is `manage.py`, and
+/// the beginning of a longer path might be the working directory.
+fn is_same_path(wanted: &str, word: &str, budget: &MatchBudget) -> bool {
+    if wanted.contains('*')
+        || !(wanted.contains('/') || word.contains('/'))
+        || !budget.spend((wanted.len() + word.len()) as u64)
+    {
+        return false;
+    }
+    let (wanted, word) = (clean_path(wanted), clean_path(word));
+    let ends_so = |long: &str, short: &str| {
+        let is_elsewhere = long.starts_with('/') || long.starts_with("../");
+        is_elsewhere
+            && !short.is_empty()
+            && long.strip_suffix(short).is_some_and(|rest| rest.ends_with('/'))
+    };
+    wanted == word || ends_so(&word, &wanted) || ends_so(&wanted, &word)
+}
+
+/// Returns a subcommand without the project in front of it.
+fn behind_project(word: &str) -> &str {
+    word.rsplit(':').next().unwrap_or(word)
+}
+
+fn is_option(word: &str) -> bool {
+    word.len() > 1 && word.starts_with('-')
+}
+
+fn is_toolchain(word: &str, program: Option<&ProgramSyntax>) -> bool {
+    word.starts_with('+') && program.is_some_and(|program| program.quirk == ProgramQuirk::Toolchain)
+}

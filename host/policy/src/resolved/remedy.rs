@@ -1,0 +1,161 @@
+//! Advice on how to change a decision, within the limits of the policy.
+
+use super::{Policy, TrustLevel, mode_verdict};
+use crate::layer::ToolId;
+use crate::{
+    Action, ActionKind, ApprovalMode, ReasonedVerdict, RulePattern, Verdict, VerdictReason,
+};
+
+impl Policy {
+    /// Returns advice on how to change the verdict about this action. It names only modes that the
+    /// policy allows.
+    pub fn remedy(
+        &self,
+        tool: ToolId<'_>,
+        mode: ApprovalMode,
+        act: &Action<'_>,
+        finding: &ReasonedVerdict,
+    ) -> String {
+        let mut text = match (&finding.verdict, &finding.reason) {
+            (Verdict::Ask, VerdictReason::Mode(_)) if act.kind() != ActionKind::Fetch => {
+                self.looser_mode_hint(act)
+            }
+            (Verdict::Deny, VerdictReason::Mode(mode)) => self.other_mode_hint(*mode),
+            _ => finding.remedy(act),
+        };
+        if finding.verdict != Verdict::Allow && self.is_allowed_if_trusted(tool, mode, act) {
+            text.push_str(
+                " `cofferdam trust` puts the `allow` of the project's policy file in force, which \
+                    covers it.",
+            );
+        }
+        text
+    }
+
+    /// Returns whether any policy file has rules about writing files.
+    pub fn has_write_rules(&self) -> bool {
+        self.layers.iter().any(|(_, layer)| {
+            layer.allow_lists.contains_key(&ActionKind::Write)
+                || layer.rules.iter().any(|rule| matches!(rule.pattern, RulePattern::Write(_)))
+        })
+    }
+
+    fn looser_mode_hint(&self, act: &Action<'_>) -> String {
+        let allows = |mode: &ApprovalMode| {
+            mode_verdict(*mode, act).verdict == Verdict::Allow
+                && self.mode_denied_by(*mode).is_none()
+        };
+        match ApprovalMode::STRICTEST_FIRST.into_iter().rev().find(allows) {
+            Some(mode) => format!(
+                "The user can start again with `--mode {mode}`, or at a terminal, or allow it in a \
+                    policy file."
+            ),
+            None => "The user can start again at a terminal, or allow it in a policy file.".into(),
+        }
+    }
+
+    fn other_mode_hint(&self, current: ApprovalMode) -> String {
+        let others = || ApprovalMode::STRICTEST_FIRST.into_iter().filter(|mode| *mode != current);
+        let denied = others().find_map(|mode| self.mode_denied_by(mode));
+        let allowed: Vec<&str> = others()
+            .filter(|mode| self.mode_denied_by(*mode).is_none())
+            .map(ApprovalMode::name)
+            .collect();
+        match denied {
+            None => "The user can choose another mode.".into(),
+            Some(place) if allowed.is_empty() => format!("{place} allows no other mode."),
+            Some(_) => {
+                format!("The user can choose another mode (allowed: {}).", allowed.join(", "))
+            }
+        }
+    }
+
+    /// Returns whether a rule of an untrusted project would allow the action once the project is
+    /// trusted.
+    fn is_allowed_if_trusted(
+        &self,
+        tool: ToolId<'_>,
+        mode: ApprovalMode,
+        act: &Action<'_>,
+    ) -> bool {
+        let has_rules = self.layers.iter().any(|(voice, layer)| {
+            let allows =
+                || layer.rules.iter().any(|rule| rule.source_rule.verdict == Verdict::Allow);
+            *voice == TrustLevel::Stranger && allows()
+        });
+        if !has_rules {
+            return false;
+        }
+        let mut trusted = Self::default();
+        for (voice, layer) in &self.layers {
+            let voice = if *voice == TrustLevel::Stranger { TrustLevel::User } else { *voice };
+            trusted.add_layer_as(voice, layer.clone());
+        }
+        trusted.verdict(mode, tool, act).verdict == Verdict::Allow
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PolicyLayer, PolicyLevel};
+
+    fn policy(layers: &[(PolicyLevel, &str)]) -> Policy {
+        let mut policy = Policy::default();
+        for (level, text) in layers {
+            policy.add_layer(PolicyLayer::parse(*level, "p.toml", text).expect("it parses"));
+        }
+        policy
+    }
+
+    fn advice(policy: &Policy, mode: ApprovalMode, act: &Action<'_>) -> String {
+        let finding = policy.verdict(mode, "a_tool".into(), act);
+        policy.remedy("a_tool".into(), mode, act, &finding)
+    }
+
+    #[test]
+    fn no_mode_is_advised_that_the_policy_does_not_allow() {
+        let (command, write) = (Action::Command("make"), Action::Write(None));
+        let bounded = |modes: &str| policy(&[(PolicyLevel::System, modes)]);
+        let table = [
+            ("", "start again with `--mode auto`", "start again with `--mode auto`"),
+            (
+                "modes = [\"plan\", \"ask\"]",
+                "can start again at a terminal",
+                "can start again at a terminal",
+            ),
+            (
+                "modes = [\"ask\", \"auto-edit\"]",
+                "can start again at a terminal",
+                "start again with `--mode auto-edit`",
+            ),
+        ];
+        for (modes, for_command, for_write) in table {
+            let policy = bounded(modes);
+            for (act, expected) in [(&command, for_command), (&write, for_write)] {
+                let advice = advice(&policy, ApprovalMode::Ask, act);
+                assert!(advice.contains(expected), "{modes}: {advice}");
+            }
+        }
+        let in_plan_mode =
+            |modes: &str| advice(&bounded(modes), ApprovalMode::Plan, &Action::Command("make"));
+        assert_eq!(in_plan_mode(""), "The user can choose another mode.");
+        assert_eq!(in_plan_mode("modes = [\"plan\"]"), "p.toml:1:9 allows no other mode.");
+        assert_eq!(
+            in_plan_mode("modes = [\"plan\", \"ask\"]"),
+            "The user can choose another mode (allowed: ask)."
+        );
+    }
+
+    #[test]
+    fn trust_is_advised_where_it_helps() {
+        let allow = (PolicyLevel::Project, "[commands]\nallow = [\"make *\"]");
+        let trust = |policy: &Policy, line| {
+            advice(policy, ApprovalMode::Ask, &Action::Command(line)).contains("cofferdam trust")
+        };
+        let untrusted = policy(&[allow]);
+        assert!(trust(&untrusted, "make test") && !trust(&untrusted, "cargo test"));
+        let denied = policy(&[allow, (PolicyLevel::User, "[commands]\ndeny = [\"make *\"]")]);
+        assert!(!trust(&denied, "make test"));
+    }
+}

@@ -1,0 +1,287 @@
+//! Verdicts about actions, with their reasons.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Action, ActionKind, ApprovalMode, ApprovalPath, PolicyLevel, RuleOrigin, SimpleCommand,
+    SourceLocation,
+};
+
+/// The decision about an action, the loosest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The action may happen without approval.
+    Allow,
+    /// The action needs approval.
+    Ask,
+    /// The action is denied.
+    Deny,
+}
+
+/// A rule as written, for explanations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleReference {
+    /// The verdict that the rule gives.
+    pub verdict: Verdict,
+    /// The kind of actions that the rule covers.
+    pub kind: ActionKind,
+    /// The pattern as written, or the tool that the rule is about.
+    pub text: String,
+    /// The location of the rule.
+    pub place: SourceLocation,
+    /// The file or profile that contains the rule, with its level.
+    pub source: RuleOrigin,
+}
+
+/// The reason for a verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "because", content = "of", rename_all = "kebab-case")]
+pub enum VerdictReason {
+    /// A rule covers the action.
+    Rule(RuleReference),
+    /// A rule might cover the action, which cannot be determined without running it.
+    Perhaps(RuleReference),
+    /// The section has an `allow` list that does not contain the action.
+    NotListed(ActionKind, SourceLocation, RuleOrigin),
+    /// A built-in list requires approval for every change of the path.
+    Listed(ApprovalPath),
+    /// No rule covers the action, so the mode decides.
+    Mode(ApprovalMode),
+    /// Reading is allowed, because no rule denies it.
+    Reading,
+}
+
+/// A verdict with its reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReasonedVerdict {
+    /// The decision about the action.
+    pub verdict: Verdict,
+    /// The reason for the decision.
+    #[serde(flatten)]
+    pub reason: VerdictReason,
+}
+
+impl Verdict {
+    /// Returns the name in policy files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for RuleReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} `{}` of [{}] at {}", self.verdict, self.text, self.kind.section(), self.place)
+    }
+}
+
+impl ReasonedVerdict {
+    /// Returns whether "don't ask again" can answer this verdict. An `ask` rule, a possible rule
+    /// and a built-in list require approval each time.
+    pub fn is_rememberable(&self) -> bool {
+        match (&self.verdict, &self.reason) {
+            (Verdict::Ask, VerdictReason::Mode(_) | VerdictReason::NotListed(..)) => true,
+            (
+                Verdict::Ask,
+                VerdictReason::Rule(_)
+                | VerdictReason::Perhaps(_)
+                | VerdictReason::Listed(_)
+                | VerdictReason::Reading,
+            )
+            | (Verdict::Allow | Verdict::Deny, _) => false,
+        }
+    }
+
+    /// Returns the location that decided, if the reason has one.
+    pub fn location(&self) -> Option<&SourceLocation> {
+        match &self.reason {
+            VerdictReason::Rule(rule) | VerdictReason::Perhaps(rule) => Some(&rule.place),
+            VerdictReason::NotListed(_, place, _) => Some(place),
+            VerdictReason::Mode(_) | VerdictReason::Listed(_) | VerdictReason::Reading => None,
+        }
+    }
+
+    /// Returns the reason, as the end of a sentence that begins with the verdict.
+    pub fn describe_reason(&self) -> String {
+        match &self.reason {
+            VerdictReason::Rule(rule) => format!("the rule {rule} covers it"),
+            VerdictReason::Perhaps(rule) => {
+                format!("the rule {rule} might cover it, and nobody can tell")
+            }
+            VerdictReason::NotListed(kind, place, _) => {
+                format!("it is not on the list `allow` of [{}] at {place}", kind.section())
+            }
+            VerdictReason::Listed(listed) => {
+                format!("{}, so each change needs approval in every mode", listed.describe())
+            }
+            VerdictReason::Mode(mode) => format!("no rule covers it, and this is mode `{mode}`"),
+            VerdictReason::Reading => "reading needs no rule, and none denies it".to_owned(),
+        }
+    }
+
+    /// Returns the reason, with more detail for this action. If a line is more than one plain
+    /// command, no rule can be excluded.
+    pub fn describe_reason_for(&self, act: &Action<'_>) -> String {
+        match (&self.reason, act) {
+            (VerdictReason::Perhaps(rule), Action::Command(line))
+                if SimpleCommand::parse(line).is_none() =>
+            {
+                format!(
+                    "the line is more than one plain command, so the rule {rule} cannot be excluded"
+                )
+            }
+            _ => self.describe_reason(),
+        }
+    }
+
+    /// Returns advice on how to change the verdict about this action. It ignores the modes that the
+    /// policy allows; [`Policy::remedy`](super::Policy::remedy) respects them.
+    pub fn remedy(&self, act: &Action<'_>) -> String {
+        match (&self.verdict, &self.reason) {
+            (Verdict::Allow, VerdictReason::Rule(rule)) => match rule.source {
+                RuleOrigin::File(_) => format!(
+                    "Taking the rule out of {} leaves it to the mode; \
+                    a `deny` anywhere wins.",
+                    rule.place.file
+                ),
+                RuleOrigin::Profile(_) => "A `deny` in a policy file wins over it.".to_owned(),
+            },
+            (Verdict::Allow, VerdictReason::Mode(_)) => "A stricter mode, or an `ask` or `deny` \
+                in a policy file."
+                .to_owned(),
+            (Verdict::Allow, VerdictReason::Reading) => {
+                "A `deny` in [read] of a policy file.".to_owned()
+            }
+            (_, VerdictReason::Rule(rule) | VerdictReason::Perhaps(rule)) => {
+                format!(
+                    "{}; no other rule overrides it.",
+                    change_hint("that rule", &rule.place.file, rule.source)
+                )
+            }
+            // The user's list and the list of the user's profile count as one.
+            (_, VerdictReason::NotListed(_, _, RuleOrigin::Profile(PolicyLevel::User))) => {
+                "The user can list it under `allow` in a policy file of their own.".to_owned()
+            }
+            (_, VerdictReason::NotListed(_, place, source)) => {
+                format!("{}.", change_hint("that list", &place.file, *source))
+            }
+            (_, VerdictReason::Listed(listed)) => format!(
+                "The user can approve it at a terminal, change the file by hand, or list `{}` \
+                    under `writable` in [protected] of their policy.",
+                listed.pattern
+            ),
+            (Verdict::Deny, VerdictReason::Mode(_)) => {
+                "The user can choose another mode.".to_owned()
+            }
+            (_, VerdictReason::Mode(_) | VerdictReason::Reading) => match act {
+                // No mode allows requests.
+                Action::Fetch { host, method } => format!(
+                    "The user can start again at a terminal, or allow it in a policy file: `allow \
+                        = [{{ pattern = \"{host}\", methods = [\"{method}\"] }}]` under [fetch]."
+                ),
+                Action::Command(_) | Action::Read(_) | Action::Write(_) | Action::Use => {
+                    "The user can start again with `--mode auto`, or at a terminal, or allow it \
+                        in a policy file."
+                        .to_owned()
+                }
+            },
+        }
+    }
+}
+
+/// Says who can change a rule or a list, and where. A profile is part of the program, so a user can
+/// only choose another one. Only the administrator can change the policy of the system.
+fn change_hint(what: &str, file: &str, source: RuleOrigin) -> String {
+    match source {
+        RuleOrigin::File(PolicyLevel::User | PolicyLevel::Project) => {
+            format!("The user can change {what} in {file}")
+        }
+        RuleOrigin::File(PolicyLevel::System) => {
+            format!("Only the administrator of this machine can change {what} in {file}")
+        }
+        RuleOrigin::Profile(PolicyLevel::User | PolicyLevel::Project) => {
+            format!("The user can choose another profile than that of {what}")
+        }
+        RuleOrigin::Profile(PolicyLevel::System) => {
+            format!(
+                "Only the administrator of this machine can choose another profile than that of \
+                    {what}"
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Policy, PolicyLayer, PolicyProfile};
+    use super::*;
+
+    fn advice(policy: &[PolicyLayer], line: &str) -> String {
+        let mut all = Policy::default();
+        policy.iter().for_each(|layer| all.add_layer(layer.clone()));
+        all.verdict(ApprovalMode::Auto, "bash".into(), &Action::Command(line))
+            .remedy(&Action::Command(line))
+    }
+
+    #[test]
+    fn r036_what_would_allow_it_is_what_would() {
+        let file =
+            |level, text: &str| PolicyLayer::parse(level, "/etc/p.toml", text).expect("it parses");
+        let deny = "[commands]\ndeny = [\"x\"]";
+        let none = "[commands]\nallow = []";
+        let profile = |level| PolicyProfile::LockedDown.to_layer(level).expect("it parses");
+        let table = [
+            (
+                file(PolicyLevel::User, deny),
+                "The user can change that rule in /etc/p.toml; no other rule overrides it.",
+            ),
+            (
+                file(PolicyLevel::System, deny),
+                "Only the administrator of this machine can change that rule in /etc/p.toml; no \
+                    other rule overrides it.",
+            ),
+            (
+                file(PolicyLevel::System, none),
+                "Only the administrator of this machine can change that list in /etc/p.toml.",
+            ),
+            (
+                profile(PolicyLevel::User),
+                "The user can list it under `allow` in a policy file of their own.",
+            ),
+            (
+                profile(PolicyLevel::System),
+                "Only the administrator of this machine can choose another profile than that of \
+                    that list.",
+            ),
+        ];
+        for (layer, expected) in table {
+            assert_eq!(advice(&[layer], "x"), expected);
+        }
+        // The advice helps against a profile that the user chose. It would not help against a
+        // profile of the system.
+        let own = file(PolicyLevel::User, "[commands]\nallow = [\"x\"]");
+        for (level, verdict) in
+            [(PolicyLevel::User, Verdict::Allow), (PolicyLevel::System, Verdict::Ask)]
+        {
+            let mut all = Policy::default();
+            all.add_layer(profile(level));
+            all.add_layer(own.clone());
+            assert_eq!(
+                all.verdict(ApprovalMode::Auto, "bash".into(), &Action::Command("x")).verdict,
+                verdict
+            );
+        }
+    }
+}
