@@ -1,5 +1,5 @@
-//! New contents that no diff shows, for the person who decides on them: files that are not text, or
-//! that are too large to compare. They are escaped like any other text.
+//! New file contents without a diff, for approval dialogs: files that are not text, or that are too
+//! large to compare. They are escaped like any other text.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom, Write};
@@ -8,22 +8,23 @@ use std::path::Path;
 use cofferdam::policy::{ChangeKind, ChangeSet, WorkspacePath};
 use cofferdam::terminal_escape;
 
-/// Bytes of contents that are read whole, of all files of a change together.
+/// The total size, in bytes, of the files of a change that are shown whole.
 const MAX_WHOLE_BYTES: u64 = 1 << 20;
-/// Bytes that are read of a larger content, at its beginning and at its end.
+/// The number of bytes that are shown from the beginning of a larger file.
 const HEAD_BYTES: u64 = 32 << 10;
+/// The number of bytes that are shown from the end of a larger file.
 const TAIL_BYTES: u64 = 8 << 10;
-/// Bytes that are escaped at a time.
+/// The number of bytes that are escaped at a time.
 const CHUNK_BYTES: u64 = 64 << 10;
-/// Files of which an excerpt is read. Of further ones only the sizes are counted.
+/// The number of files that are shown. The bytes of further files are only counted.
 const MAX_EXCERPTS: usize = 64;
 
-/// The contents of a change that no diff shows.
+/// The contents of a change that have no diff.
 #[derive(Debug, Default)]
 pub(super) struct UndiffedContents {
-    /// As lines of a diff, escaped. Of a large content only the beginning and the end.
+    /// The contents as escaped lines of a diff; large files only with their beginning and end.
     pub(super) text: String,
-    /// Bytes that are not in the text.
+    /// The number of bytes that the text leaves out.
     pub(super) bytes_left_out: u64,
 }
 
@@ -58,7 +59,7 @@ impl UndiffedContents {
         read
     }
 
-    /// Writes all contents whole, escaped, a piece at a time.
+    /// Writes all contents without omissions, escaped.
     pub(super) fn write_all(changes: &ChangeSet, out: &mut impl Write) -> io::Result<()> {
         for (path, file) in changes.undiffed() {
             out.write_all(header(changes, path).as_bytes())?;
@@ -68,7 +69,7 @@ impl UndiffedContents {
     }
 }
 
-/// The names of both sides, as in a diff.
+/// Returns the header of a diff with the names of both sides.
 fn header(changes: &ChangeSet, path: &WorkspacePath) -> String {
     let change = changes
         .iter()
@@ -87,7 +88,7 @@ fn header(changes: &ChangeSet, path: &WorkspacePath) -> String {
     format!("--- {old}\n+++ b/{new}\n@@ {what} @@\n")
 }
 
-/// The beginning and the end of a content.
+/// Returns the beginning and the end of a file.
 fn excerpt(path: &Path, size: u64) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut text =
@@ -103,15 +104,14 @@ fn write_content(path: &Path, out: &mut impl Write) -> io::Result<()> {
     write_lines(BufReader::new(File::open(path)?), true, out)
 }
 
-/// What is written, which is text.
+/// Returns the output of a writer as text.
 fn lossless(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<String> {
     let mut bytes = Vec::new();
     write(&mut bytes)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Writes each line escaped, with the sign of a new line in front of it. Bytes that are not UTF-8
-/// are written as `\xff`.
+/// Writes each line escaped, with `+` in front. Bytes that are not UTF-8 are written as `\xff`.
 fn write_lines(
     mut input: impl BufRead,
     is_end_of_file: bool,
@@ -128,7 +128,7 @@ fn write_lines(
             Some(line) => (true, line),
             None => (false, &bytes[..]),
         };
-        // A character that is cut in two goes on in the next piece.
+        // An incomplete character at the end belongs to the next chunk.
         let mut rest = Vec::new();
         if !ends
             && read > 0
@@ -178,7 +178,7 @@ mod tests {
         WorkspacePath::parse(text, None).unwrap()
     }
 
-    /// New files with these contents, which no diff shows.
+    /// Creates a change set of new files with these contents, without a diff.
     fn changes(directory: &Path, contents: &[(&str, &[u8])]) -> ChangeSet {
         let after = || ContentDigest { size: 1, digest: "0".into() };
         let files = contents.iter().enumerate().map(|(at, (name, content))| {

@@ -3,22 +3,22 @@
 //! Cofferdam runs an LLM coding agent whose every tool is a WebAssembly component. Each tool can
 //! use exactly the files, commands and hosts it has permission for.
 //!
-//! - [`agent`]: the loop. Ask the model, run its calls, record the results, until it answers.
-//! - [`conversation`]: the history, in which every call has its result by construction.
-//! - [`model`]: providers over HTTP, their wire formats, recordings.
-//! - [`tools`]: which tools there are, in what order they run, who is asked, and what the model is
-//!   told.
-//! - [`policy`]: what tools ask for, what they are given, and the one function that decides.
-//! - [`sandbox`]: the enclosure; the only room that knows wasmtime.
-//! - [`session`]: what was said and done, kept on the disk while it happens.
-//! - [`audit`]: what was decided and done, in a log that shows when it was changed.
-//! - [`config`]: what the user chose, as written and as meant.
-//! - [`plugins`]: plugins of strangers: fetched, kept, taken away.
+//! The modules, in reading order:
 //!
-//! Every room may use [`terminal_escape`], texts of strangers made fit for a terminal,
-//! [`private_dir`] and [`own_file`], folders and files that are the user's alone, [`image_type`],
-//! what can be shown to models, [`random`], and `bounded_json`, JSON of strangers read within a
-//! bound.
+//! - [`agent`]: the loop that asks the model, runs its calls and records the results.
+//! - [`conversation`]: the history, in which every call has its result by construction.
+//! - [`model`]: providers over HTTP, their wire formats, and recordings.
+//! - [`tools`]: the catalog of tools, the order of their calls, approval, and results.
+//! - [`policy`]: permissions, rules, and the function that decides.
+//! - [`sandbox`]: the WebAssembly runtime for tools. Only this module uses wasmtime.
+//! - [`session`]: the journal of a session, written to disk as it grows.
+//! - [`audit`]: a log of decisions and effects that shows later changes.
+//! - [`config`]: configuration files, policy files and the lock file.
+//! - [`plugins`]: plugins from files and URLs: fetch, store, remove.
+//!
+//! Every module may use [`terminal_escape`] (untrusted text made safe for a terminal),
+//! [`private_dir`] and [`own_file`] (directories and files of this user alone), [`image_type`]
+//! (images that models accept), [`random`], and `bounded_json` (untrusted JSON within limits).
 
 pub mod agent;
 pub mod audit;

@@ -1,17 +1,17 @@
-//! Finding a key in text of JSON, in whichever of its spellings it stands there: `\u0073k-…` is
-//! `sk-…`, `\/` is `/`, and what is encoded twice has more backslashes.
+//! Finds a key in JSON text, in each spelling that JSON allows: `\u0073k-…` means `sk-…`, `\/` means
+//! `/`, and text that is encoded twice has more backslashes.
 
-/// A longer run of backslashes belongs to no key.
+/// The largest number of backslashes before a character of a key. A longer run is not a key.
 const MAX_RUN: usize = 256;
 
-/// A character of a key, and the backslashes before it.
+/// A character of a key with the number of backslashes before it.
 struct KeyPart {
     backslashes: usize,
-    /// `None` at the end of a key.
+    /// The character, or `None` after backslashes at the end of a key.
     character: Option<char>,
 }
 
-/// The text with a replacement in the place of each spelling of the key.
+/// Returns the text with a replacement for each occurrence of the key.
 pub(super) fn replace(text: &str, key: &str, replacement: &str) -> String {
     if key.is_empty() || !text.contains('\\') {
         return text.to_owned();
@@ -25,7 +25,7 @@ pub(super) fn replace(text: &str, key: &str, replacement: &str) -> String {
             rest = after;
             continue;
         }
-        // A run of backslashes is one thing.
+        // A run of backslashes is skipped as a whole, so that it is read only once.
         let length = if first == '\\' { run(rest) } else { first.len_utf8() };
         clean.push_str(&rest[..length]);
         rest = &rest[length..];
@@ -51,14 +51,15 @@ fn split(key: &str) -> Vec<KeyPart> {
 }
 
 impl KeyPart {
-    /// What comes after this in a text that begins with it.
+    /// Returns the rest of a text that begins with this part, or `None` if it does not.
     fn skip<'a>(&self, text: &'a str) -> Option<&'a str> {
         let mut rest = text;
         let mut found = 0;
-        // A backslash can itself be written as a number.
+        // A backslash can be written as `\u005c` too.
         let length = loop {
             let length = run(rest);
             match escaped(&rest[length..]).filter(|_| length > 0 && self.backslashes > 0) {
+                Some(_) if found > MAX_RUN => return None,
                 Some(('\\', after)) => (found, rest) = (found + length, after),
                 _ => break length,
             }
@@ -93,12 +94,13 @@ impl KeyPart {
     }
 }
 
-/// How many backslashes a text begins with.
+/// Returns the number of backslashes at the beginning of a text.
 fn run(text: &str) -> usize {
     text.len() - text.trim_start_matches('\\').len()
 }
 
-/// The character of `uXXXX`, and what comes after it.
+/// Parses `uXXXX` with four hexadecimal digits, or two of them as a surrogate pair. Returns the
+/// character and the rest of the text.
 fn escaped(text: &str) -> Option<(char, &str)> {
     let (high, rest) = unit(text)?;
     if let Some(character) = char::from_u32(high) {
@@ -141,8 +143,11 @@ mod tests {
         for other in [r"\u0073k-a", r"\ sk-", r"\u00", r"\ud83d", "\\", r"\u0073k-a\/b\\"] {
             assert_eq!(replace(other, key, "!"), other);
         }
-        let long = "\\".repeat(100_000);
-        assert_eq!(replace(&long, key, "!"), long);
+        // The time grows with the length of the text, not with its square.
+        for (long, key) in [("\\", key), ("\\u005c", "\\key")] {
+            let long = long.repeat(100_000);
+            assert_eq!(replace(&long, key, "!"), long);
+        }
     }
 
     proptest! {

@@ -1,5 +1,5 @@
-//! Files of settings in which package managers and git keep credentials. A tool reads of them what
-//! a command does: a copy without secrets. Nothing is read for files of other names.
+//! Settings files of git and of package managers, which can hold credentials. A tool reads the same
+//! copy without secrets that a command gets. Files with other names are not examined.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -12,18 +12,18 @@ use crate::policy::{Denial, DenialCode};
 use crate::sandbox::rooted_fs;
 use cofferdam_confine::{MAX_SETTINGS_SIZE, SettingsFormat};
 
-/// What a file of settings holds.
+/// The content of a settings file.
 enum SettingsContent {
-    /// Nothing that is kept from tools.
+    /// Text without secrets.
     Plain,
-    /// Secrets; the text without them.
+    /// Text with secrets; the value is the text without them.
     Secret(String),
-    /// Something of which nobody can tell.
+    /// A file that is too large to examine, or not UTF-8.
     Unknown,
 }
 
-/// What a tool reads of an open file of the workspace: the file itself, or a copy without secrets
-/// and what is said about it.
+/// Returns the file that a tool reads in place of an open workspace file: the file itself, or a copy
+/// without secrets together with a denial that names the file.
 pub(in crate::sandbox) fn without_secrets(
     root: &Dir,
     place: &str,
@@ -48,7 +48,8 @@ pub(in crate::sandbox) fn without_secrets(
     Ok((copy, Some(Denial::without_remedy(DenialCode::Hidden, reason))))
 }
 
-/// Checks that no change of a file loses, moves or shows credentials that tools do not see.
+/// Refuses a change to a settings file that holds credentials, since the change could lose, move or
+/// reveal them.
 pub(super) fn check_change(root: &Dir, place: &str) -> Result<(), FileRefusal> {
     let Some(format) = format_of(root, place) else { return Ok(()) };
     let mut file = match rooted_fs::open(root, place) {
@@ -84,7 +85,7 @@ fn read(format: SettingsFormat, file: &mut File) -> io::Result<SettingsContent> 
         return Ok(SettingsContent::Unknown);
     }
     let Ok(text) = String::from_utf8(bytes) else { return Ok(SettingsContent::Unknown) };
-    // Only what is missing tells of a secret, and not another end of a line.
+    // Line endings are normalized first, so that only a removed secret makes a difference.
     let text = text.replace("\r\n", "\n");
     let (clean, has_changed) = format.clean_text(&text);
     Ok(if has_changed { SettingsContent::Secret(clean) } else { SettingsContent::Plain })
