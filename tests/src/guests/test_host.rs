@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::test_guest::TestGuest;
 use crate::prerequisites;
 
-/// What a house is to be like.
+/// The settings of a [`TestHost`].
 pub struct TestHostBuilder {
     guests: Vec<(PluginProvenance, Arc<[u8]>)>,
     sandbox: Option<Arc<WasmSandbox>>,
@@ -79,7 +79,7 @@ pub struct TurnReport {
     pub after_cancel: Option<Duration>,
 }
 
-/// One engine for all houses of a process, as in the program: what one guest breaks, the others
+/// One engine for all test hosts of a process, as in the program: what one guest breaks, the others
 /// would notice.
 pub fn shared_sandbox(allocation: InstanceAllocation) -> Arc<WasmSandbox> {
     static ON_DEMAND: OnceLock<Arc<WasmSandbox>> = OnceLock::new();

@@ -16,40 +16,40 @@ fn command_guest() -> TestGuest {
 #[test]
 fn r014_an_import_that_no_tool_asks_for_is_not_offered() {
     for asks in [&[][..], &[Capability::ReadFiles]] {
-        let house = TestHost::with_guest(&command_guest().with_requested(asks));
+        let test_host = TestHost::with_guest(&command_guest().with_requested(asks));
         assert_contains(
-            house.refusal_reason(),
+            test_host.refusal_reason(),
             "it imports cofferdam:plugin/commands without any of its tools asking for that",
         );
-        house.assert_healthy();
+        test_host.assert_healthy();
     }
-    let house = TestHost::with_guest(
+    let test_host = TestHost::with_guest(
         &TestGuest::from_file("walk-files").with_requested(&[Capability::RunCommands]),
     );
-    assert_contains(house.refusal_reason(), "it imports cofferdam:plugin/workspace");
+    assert_contains(test_host.refusal_reason(), "it imports cofferdam:plugin/workspace");
 }
 
 #[test]
 fn r014_an_import_of_a_nested_component_counts() {
     let component = nested::wrap_component(&command_guest().component(), "");
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_component(PluginProvenance::File("nested.wasm".into()), component)
         .build();
     assert_contains(
-        house.refusal_reason(),
+        test_host.refusal_reason(),
         "it imports cofferdam:plugin/commands without any of its tools asking for that",
     );
-    house.assert_healthy();
+    test_host.assert_healthy();
     // The same, honest.
     let component = nested::wrap_component(
         &command_guest().with_requested(&[Capability::RunCommands]).component(),
         "",
     );
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_component(PluginProvenance::File("nested.wasm".into()), component)
         .build();
     assert_eq!(
-        house.call_ok("command", r#"{"line":"echo nested"}"#),
+        test_host.call_ok("command", r#"{"line":"echo nested"}"#),
         "ending 0 code 0: nested\n\n"
     );
 }
@@ -58,18 +58,18 @@ fn r014_an_import_of_a_nested_component_counts() {
 fn r014_a_tool_holds_nothing_of_its_sibling() {
     let able =
         GuestTool::new("able").with_requested(&[Capability::RunCommands, Capability::ReadFiles]);
-    let house = TestHost::with_guest(
+    let test_host = TestHost::with_guest(
         &TestGuest::from_file("borrow").with_tools([able, GuestTool::new("harmless")]),
     );
-    assert_eq!(house.tier("able"), Tier::Write);
-    assert_eq!(house.tier("harmless"), Tier::ReadOnly);
-    let text = house.call_ok("able", "{}");
+    assert_eq!(test_host.tier("able"), Tier::Write);
+    assert_eq!(test_host.tier("harmless"), Tier::ReadOnly);
+    let text = test_host.call_ok("able", "{}");
     assert_eq!(text, "directories 1\nwalk ok\ncommand ending 0 code 0: borrowed\n\n");
-    let text = house.call_ok("harmless", "{}");
+    let text = test_host.call_ok("harmless", "{}");
     assert_contains(&text, "directories 0\n");
     assert_contains(&text, "walk denied not-granted: this tool may not look at files.");
     assert_contains(&text, "command denied not-granted: this tool may not run commands.");
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
@@ -89,10 +89,11 @@ fn r014_the_tier_is_computed_and_can_only_be_raised() {
         (asks(&[]).with_exclusive(), Tier::Write, FileGrant::None),
     ];
     for (tool, tier, files) in table {
-        let house = TestHost::with_guest(&TestGuest::from_file("good").with_tools([tool.clone()]));
-        assert_eq!(house.tier("other"), tier, "{:?}", tool.requested);
+        let test_host =
+            TestHost::with_guest(&TestGuest::from_file("good").with_tools([tool.clone()]));
+        assert_eq!(test_host.tier("other"), tier, "{:?}", tool.requested);
         assert_eq!(
-            house.catalog().find("other").expect("it is there").grants.files,
+            test_host.catalog().find("other").expect("it is there").grants.files,
             files,
             "{:?}",
             tool.requested
@@ -106,23 +107,24 @@ fn r016_what_nobody_can_know_counts_as_a_write_and_an_import_nobody_knows_as_non
     let harmless = [Capability::ReadFiles, Capability::KeepState, Capability::Delegate];
     for unknown in [Capability::Fetch(vec!["example.com".into()]), Capability::RunCommands] {
         let asks: Vec<Capability> = harmless.iter().cloned().chain([unknown]).collect();
-        let house = TestHost::with_guest(
+        let test_host = TestHost::with_guest(
             &TestGuest::from_file("good")
                 .with_tools([GuestTool::new("other").with_requested(&asks)]),
         );
-        assert_eq!(house.tier("other"), Tier::Write, "{asks:?}");
+        assert_eq!(test_host.tier("other"), Tier::Write, "{asks:?}");
     }
     // An import that this host has never heard of could do anything, and so there is no tool.
-    let house = TestHost::with_guest(&TestGuest::from_file("unknown-import"));
-    assert!(house.catalog().find("unknown_import").is_none());
-    assert_eq!(house.refusal_reasons().len(), 1);
-    house.assert_healthy();
+    let test_host = TestHost::with_guest(&TestGuest::from_file("unknown-import"));
+    assert!(test_host.catalog().find("unknown_import").is_none());
+    assert_eq!(test_host.refusal_reasons().len(), 1);
+    test_host.assert_healthy();
 }
 
 #[test]
 fn what_this_host_cannot_lend_is_not_there() {
     let asks = [Capability::ReadEnvironment(vec!["PATH".into()])];
-    let house = TestHost::with_guest(&TestGuest::from_file("look-around").with_requested(&asks));
-    assert_eq!(house.catalog().find("look_around").expect("it is there").unsupported, asks);
-    assert_contains(&house.call_ok("look_around", "{}"), "variables 0\n");
+    let test_host =
+        TestHost::with_guest(&TestGuest::from_file("look-around").with_requested(&asks));
+    assert_eq!(test_host.catalog().find("look_around").expect("it is there").unsupported, asks);
+    assert_contains(&test_host.call_ok("look_around", "{}"), "variables 0\n");
 }

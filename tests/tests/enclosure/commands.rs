@@ -41,23 +41,23 @@ fn rejection(guidance: Option<&str>) -> ApprovalAnswer {
 fn r042_what_runs_is_what_was_shown() {
     let approver =
         Arc::new(ScriptedApprover::with_answers([ApprovalAnswer::Yes, ApprovalAnswer::Yes]));
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&two_command_guest())
         .with_approver(&approver)
         .build();
     // The arguments talk of something else altogether.
-    house.call_ok("two_commands", r#"{"command":"git status"}"#);
+    test_host.call_ok("two_commands", r#"{"command":"git status"}"#);
     assert_eq!(approved_lines(&approver), ["echo one > one", "echo two > two"]);
     assert!(
         approver.questions().iter().all(|question| question.scope.is_none()),
         "an opaque line is not remembered"
     );
     assert_eq!(
-        std::fs::read_to_string(house.workspace_dir().join("one")).expect("it ran"),
+        std::fs::read_to_string(test_host.workspace_dir().join("one")).expect("it ran"),
         "one\n"
     );
     assert_eq!(
-        std::fs::read_to_string(house.workspace_dir().join("two")).expect("it ran"),
+        std::fs::read_to_string(test_host.workspace_dir().join("two")).expect("it ran"),
         "two\n"
     );
 }
@@ -68,11 +68,11 @@ fn r044_a_rejection_with_guidance_is_the_calls_own_result_whatever_the_tool_says
         ApprovalAnswer::Yes,
         rejection(Some("not the second one")),
     ]));
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&two_command_guest())
         .with_approver(&approver)
         .build();
-    let report = house.run_turn(&[("two_commands", "{}"), ("good", r#"{"text":"x"}"#)]);
+    let report = test_host.run_turn(&[("two_commands", "{}"), ("good", r#"{"text":"x"}"#)]);
     assert_eq!(report.outcome, RunOutcome::Finished);
     let rejected = &report.outcomes[0];
     assert_eq!(rejected.status, ResultStatus::Rejected);
@@ -81,43 +81,44 @@ fn r044_a_rejection_with_guidance_is_the_calls_own_result_whatever_the_tool_says
     assert_contains(&rejected.text, "not the second one");
     assert!(!rejected.text.contains("all went well"));
     assert!(
-        house.workspace_dir().join("one").exists() && !house.workspace_dir().join("two").exists()
+        test_host.workspace_dir().join("one").exists()
+            && !test_host.workspace_dir().join("two").exists()
     );
     assert_eq!(report.outcomes[1].status, ResultStatus::Ok);
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r045_a_rejection_without_guidance_hands_back() {
     let approver = Arc::new(ScriptedApprover::with_answers([rejection(None)]));
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&two_command_guest())
         .with_approver(&approver)
         .build();
-    let report = house.run_turn(&[("two_commands", "{}"), ("two_commands", "{}")]);
+    let report = test_host.run_turn(&[("two_commands", "{}"), ("two_commands", "{}")]);
     assert_eq!(report.outcome, RunOutcome::Rejected);
     assert_contains(&report.outcomes[0].text, "cancelled by the user");
     assert_eq!(report.outcomes[1].status, ResultStatus::NotRun);
-    assert!(!house.workspace_dir().join("one").exists());
-    house.assert_healthy();
+    assert!(!test_host.workspace_dir().join("one").exists());
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r045_nothing_more_of_a_rejected_call_runs() {
     // The first line is refused, and the guest goes on to its second.
     let approver = Arc::new(ScriptedApprover::with_answers([rejection(None), ApprovalAnswer::Yes]));
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&two_command_guest())
         .with_approver(&approver)
         .build();
-    let report = house.run_turn(&[("two_commands", "{}")]);
+    let report = test_host.run_turn(&[("two_commands", "{}")]);
     assert_eq!(report.outcome, RunOutcome::Rejected);
     assert_eq!(
         approved_lines(&approver),
         ["echo one > one"],
         "a call that was rejected asks no more"
     );
-    assert!(!house.workspace_dir().join("two").exists());
+    assert!(!test_host.workspace_dir().join("two").exists());
 }
 
 #[test]
@@ -128,14 +129,14 @@ fn r048_three_rejections_in_a_row_hand_back() {
         rejection(words),
         rejection(words),
     ]));
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&command_guest("", "10"))
         .with_approver(&approver)
         .build();
     let call = ("command", r#"{"line":"ls"}"#);
-    assert_eq!(house.run_turn(&[call]).outcome, RunOutcome::Finished);
-    assert_eq!(house.run_turn(&[call]).outcome, RunOutcome::Finished);
-    assert_eq!(house.run_turn(&[call]).outcome, RunOutcome::Rejected);
+    assert_eq!(test_host.run_turn(&[call]).outcome, RunOutcome::Finished);
+    assert_eq!(test_host.run_turn(&[call]).outcome, RunOutcome::Finished);
+    assert_eq!(test_host.run_turn(&[call]).outcome, RunOutcome::Rejected);
 }
 
 #[test]
@@ -145,63 +146,66 @@ fn r041_nobody_to_ask_is_a_denial_and_plan_mode_too() {
         (ApprovalMode::AutoEdit, "denied nobody-to-ask"),
         (ApprovalMode::Plan, "denied mode"),
     ] {
-        let house =
+        let test_host =
             TestHostBuilder::default().with_guest(&command_guest("", "10")).with_mode(mode).build();
-        assert_contains(&house.call_ok("command", r#"{"line":"touch x"}"#), says);
-        assert!(!house.workspace_dir().join("x").exists());
+        assert_contains(&test_host.call_ok("command", r#"{"line":"touch x"}"#), says);
+        assert!(!test_host.workspace_dir().join("x").exists());
     }
 }
 
 #[test]
 fn r120_the_timeout_has_a_range_and_holds() {
     for timeout in ["0", "601", "0xffffffff"] {
-        let house = TestHost::with_guest(&command_guest("", timeout));
+        let test_host = TestHost::with_guest(&command_guest("", timeout));
         assert_contains(
-            &house.call_ok("command", r#"{"line":"touch x"}"#),
+            &test_host.call_ok("command", r#"{"line":"touch x"}"#),
             "refused: the timeout is 1 to 600 seconds",
         );
-        assert!(!house.workspace_dir().join("x").exists());
+        assert!(!test_host.workspace_dir().join("x").exists());
     }
     // 2 is `timed-out`. Time in a command is not time of the call.
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&command_guest("", "1"))
         .with_timeout_millis(500)
         .build();
-    assert_contains(&house.call_ok("command", r#"{"line":"sleep 60"}"#), "ending 2");
-    house.assert_healthy();
+    assert_contains(&test_host.call_ok("command", r#"{"line":"sleep 60"}"#), "ending 2");
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r120_long_lines_and_nul_bytes_are_refused() {
-    let house = TestHost::with_guest(
+    let test_host = TestHost::with_guest(
         &TestGuest::from_file("long-command").with_requested(&[Capability::RunCommands]),
     );
-    let text = house.call_ok("long_command", "{}");
+    let text = test_host.call_ok("long_command", "{}");
     let refused = "refused: a command line has at most 128 KiB and no NUL byte\n";
     assert_eq!(text, format!("{refused}{refused}"));
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r123_a_command_starts_inside() {
     for directory in ["..", "/etc", "../..", "sub/../.."] {
-        let house = TestHost::with_guest(&command_guest(directory, "10"));
-        assert_contains(&house.call_ok("command", r#"{"line":"pwd"}"#), "denied outside-workspace");
+        let test_host = TestHost::with_guest(&command_guest(directory, "10"));
+        assert_contains(
+            &test_host.call_ok("command", r#"{"line":"pwd"}"#),
+            "denied outside-workspace",
+        );
     }
     for directory in ["out", "none", "file"] {
-        let house = TestHost::with_guest(&command_guest(directory, "10"));
-        symlink("/etc", house.workspace_dir().join("out")).expect("a link");
-        house.write_file("file", "");
-        let text = house.call_ok("command", r#"{"line":"pwd"}"#);
+        let test_host = TestHost::with_guest(&command_guest(directory, "10"));
+        symlink("/etc", test_host.workspace_dir().join("out")).expect("a link");
+        test_host.write_file("file", "");
+        let text = test_host.call_ok("command", r#"{"line":"pwd"}"#);
         assert!(text.starts_with("refused: ") && !text.contains("ending"), "{directory}: {text}");
-        house.assert_healthy();
+        test_host.assert_healthy();
     }
 }
 
 #[test]
 fn r114_a_command_has_no_keys_of_the_users() {
-    let house = TestHost::with_guest(&command_guest("", "10"));
-    let text = house.call_ok("command", r#"{"line":"env"}"#);
+    let test_host = TestHost::with_guest(&command_guest("", "10"));
+    let text = test_host.call_ok("command", r#"{"line":"env"}"#);
     // Cargo sets many for a test.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     assert!(!text.contains("CARGO_MANIFEST_DIR"), "{text}");
@@ -209,13 +213,13 @@ fn r114_a_command_has_no_keys_of_the_users() {
 
 #[test]
 fn r101_a_command_ends_when_it_is_cancelled() {
-    let house = TestHost::with_guest(&command_guest("", "100"));
-    let report = house.run_turn_cancelled(
+    let test_host = TestHost::with_guest(&command_guest("", "100"));
+    let report = test_host.run_turn_cancelled(
         &[("command", r#"{"line":"sleep 60; touch late"}"#)],
         Some(Duration::from_millis(300)),
     );
     assert_eq!(report.outcome, RunOutcome::Aborted);
     assert!(report.after_cancel.expect("it was cancelled") < Duration::from_secs(1));
     assert_eq!(report.outcomes[0].status, ResultStatus::Interrupted);
-    house.assert_healthy();
+    test_host.assert_healthy();
 }

@@ -19,7 +19,7 @@ fn every_guest_has_a_test() {
         .iter()
         .map(|path| path.file_stem().expect("it has one").to_string_lossy().into_owned())
         .collect();
-    // `good` is in every house.
+    // `good` is in every test host.
     let forgotten: Vec<_> = guests
         .iter()
         .filter(|name| *name != "good" && !tests.contains(&format!("\"{name}\"")))

@@ -7,68 +7,68 @@ use crate::assert_contains;
 
 #[test]
 fn r098_a_million_reports_are_a_few_lines() {
-    let house = TestHost::with_guest(&TestGuest::from_file("many-progress-calls"));
-    let report = house.run_turn(&[("many_progress_calls", "{}")]);
+    let test_host = TestHost::with_guest(&TestGuest::from_file("many-progress-calls"));
+    let report = test_host.run_turn(&[("many_progress_calls", "{}")]);
     assert_eq!(report.outcomes[0].text, "reported");
     let lines = report.events.iter().filter(|line| line.starts_with("progress")).count();
     assert!((1..200).contains(&lines), "{lines}");
     assert!(report.events.iter().all(|line| !line.contains("and more")), "a report is one line");
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r098_a_report_is_cut() {
-    let house = TestHost::with_guest(&TestGuest::from_file("long-progress"));
-    let report = house.run_turn(&[("long_progress", "{}")]);
+    let test_host = TestHost::with_guest(&TestGuest::from_file("long-progress"));
+    let report = test_host.run_turn(&[("long_progress", "{}")]);
     assert_eq!(report.outcomes[0].text, "reported");
     assert!(report.events.iter().all(|line| line.len() < 300));
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r098_a_flood_of_output_goes_nowhere() {
     for stream in ["stdout.get-stdout", "stderr.get-stderr"] {
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&TestGuest::from_file("flood").with_replacement("{{stream}}", stream))
             .build();
-        assert_eq!(house.call_ok("flood", "{}"), "written");
-        house.assert_healthy();
+        assert_eq!(test_host.call_ok("flood", "{}"), "written");
+        test_host.assert_healthy();
     }
 }
 
 #[test]
 fn r098_handles_to_files_are_counted() {
     let guest = TestGuest::from_file("many-handles").with_requested(&[Capability::ReadFiles]);
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&guest)
         .with_limits(|limits| limits.handles = 100)
         .build();
-    let text = house.call_error("many_handles", "{}");
+    let text = test_host.call_error("many_handles", "{}");
     assert_contains(&text, "the tool was stopped: it holds more than 100 handles");
-    house.assert_healthy();
-    let house = TestHost::with_guest(&guest);
+    test_host.assert_healthy();
+    let test_host = TestHost::with_guest(&guest);
     // More files than these, whatever else it holds, would be missing elsewhere in the process.
     assert_contains(
-        &house.call_ok("many_handles", "{}"),
+        &test_host.call_ok("many_handles", "{}"),
         "denied (too-much): this call has 128 files and directories open",
     );
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r098_timers_are_counted() {
-    let house = TestHost::with_guest(&TestGuest::from_file("many-timers"));
+    let test_host = TestHost::with_guest(&TestGuest::from_file("many-timers"));
     assert_contains(
-        &house.call_error("many_timers", "{}"),
+        &test_host.call_error("many_timers", "{}"),
         "the tool was stopped: it holds more than 4096 handles",
     );
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r098_random_bytes_are_counted() {
-    let house = TestHost::with_guest(&TestGuest::from_file("huge-random"));
-    let text = house.call_error("huge_random", "{}");
+    let test_host = TestHost::with_guest(&TestGuest::from_file("huge-random"));
+    let text = test_host.call_error("huge_random", "{}");
     assert_contains(&text, "requested len 1099511627776 exceeds limit 1048576");
-    house.assert_healthy();
+    test_host.assert_healthy();
 }

@@ -10,16 +10,16 @@ use crate::overlay::edit_host;
 
 #[test]
 fn a_hidden_file_is_seen_and_not_read_whatever_way_leads_to_it() {
-    let house = TestHost::with_guest(
+    let test_host = TestHost::with_guest(
         &TestGuest::from_file("open-path").with_requested(&[Capability::ReadFiles]),
     );
-    house.write_file(".env", "KEY=1");
-    house.write_file("deep/er/.env.local", "KEY=2");
-    house.write_file("keys/id_ed25519", "KEY=3");
-    house.write_file(".env.example", "KEY=");
-    symlink(".env", house.workspace_dir().join("harmless")).expect("a link");
-    symlink("deep/er", house.workspace_dir().join("short")).expect("a link");
-    symlink(house.workspace_dir().join("keys"), house.workspace_dir().join("absolute"))
+    test_host.write_file(".env", "KEY=1");
+    test_host.write_file("deep/er/.env.local", "KEY=2");
+    test_host.write_file("keys/id_ed25519", "KEY=3");
+    test_host.write_file(".env.example", "KEY=");
+    symlink(".env", test_host.workspace_dir().join("harmless")).expect("a link");
+    symlink("deep/er", test_host.workspace_dir().join("short")).expect("a link");
+    symlink(test_host.workspace_dir().join("keys"), test_host.workspace_dir().join("absolute"))
         .expect("a link");
     let ways = [
         ".env",
@@ -31,30 +31,30 @@ fn a_hidden_file_is_seen_and_not_read_whatever_way_leads_to_it() {
         "absolute/id_ed25519",
     ];
     for path in ways {
-        let text = house.call_ok("open_path", &serde_json::json!({ "path": path }).to_string());
+        let text = test_host.call_ok("open_path", &serde_json::json!({ "path": path }).to_string());
         assert!(text.starts_with("error 0\n") && !text.contains("KEY"), "{path}: {text}");
         assert_contains(&text, "[host: denied (hidden): '");
     }
-    assert_eq!(house.call_ok("open_path", r#"{"path":".env.example"}"#), "read KEY=");
-    house.assert_healthy();
+    assert_eq!(test_host.call_ok("open_path", r#"{"path":".env.example"}"#), "read KEY=");
+    test_host.assert_healthy();
 }
 
 #[test]
 fn a_walk_names_hidden_files_and_does_not_read_them() {
-    let house = TestHost::with_guest(
+    let test_host = TestHost::with_guest(
         &TestGuest::from_file("walk-files").with_requested(&[Capability::ReadFiles]),
     );
-    house.write_file(".env", "KEY=1");
-    house.write_file(".aws/credentials", "KEY=2");
-    house.write_file("file", "content");
-    symlink(".aws", house.workspace_dir().join("clouds")).expect("a link");
-    let text = house.call_ok("walk_files", r#"{"root":""}"#);
+    test_host.write_file(".env", "KEY=1");
+    test_host.write_file(".aws/credentials", "KEY=2");
+    test_host.write_file("file", "content");
+    symlink(".aws", test_host.workspace_dir().join("clouds")).expect("a link");
+    let text = test_host.call_ok("walk_files", r#"{"root":""}"#);
     assert!(text.starts_with("file file\ncontent\n[host: denied (hidden): "), "{text}");
     for kept in [".env", ".aws/credentials"] {
         assert_contains(&text, &format!("[host: denied (hidden): '{kept}' is hidden"));
     }
     for root in [".aws", "clouds", ".env"] {
-        let text = house.call_ok("walk_files", &format!(r#"{{"root":"{root}"}}"#));
+        let text = test_host.call_ok("walk_files", &format!(r#"{{"root":"{root}"}}"#));
         assert!(!text.contains("KEY"), "{root}: {text}");
     }
 }
@@ -82,12 +82,12 @@ fn a_plugin_that_may_write_plants_no_hook() {
         (call $delete @".git/config")
         (call $rmdir @".git")
     "#;
-    let house = edit_host(steps);
-    house.write_file(".git/config", "mine");
-    house.write_file(".git/hooks/pre-push", "mine");
-    house.write_file("other/file", "");
-    house.write_file("sub/file", "");
-    let text = house.call_ok("edit", "{}");
+    let test_host = edit_host(steps);
+    test_host.write_file(".git/config", "mine");
+    test_host.write_file(".git/hooks/pre-push", "mine");
+    test_host.write_file("other/file", "");
+    test_host.write_file("sub/file", "");
+    let text = test_host.call_ok("edit", "{}");
     let refused: Vec<&str> = text.lines().filter(|line| line.contains(" error ")).collect();
     assert_eq!(refused.len(), 14, "{text}");
     assert_contains(
@@ -95,7 +95,7 @@ fn a_plugin_that_may_write_plants_no_hook() {
         "denied (protected): '.git/hooks/pre-commit' is run or obeyed by other programs",
     );
     let content = |path: &str| {
-        std::fs::read_to_string(house.workspace_dir().join(path)).expect("it is there")
+        std::fs::read_to_string(test_host.workspace_dir().join(path)).expect("it is there")
     };
     assert_eq!(
         (content(".git/config"), content(".git/hooks/pre-push")),
@@ -111,9 +111,9 @@ fn a_plugin_that_may_write_plants_no_hook() {
         ".vscode",
         ".bashrc",
     ] {
-        assert!(!house.workspace_dir().join(path).exists(), "{path} was made");
+        assert!(!test_host.workspace_dir().join(path).exists(), "{path} was made");
     }
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
@@ -125,16 +125,16 @@ fn what_is_hidden_does_not_move_to_where_it_could_be_read() {
         (call $read @"dir2/.env")
         (call $overwrite @".env" @"gone")
     "#;
-    let house = edit_host(steps);
-    house.write_file(".env", "KEY=1");
-    house.write_file("dir/.env", "KEY=2");
-    let text = house.call_ok("edit", "{}");
+    let test_host = edit_host(steps);
+    test_host.write_file(".env", "KEY=1");
+    test_host.write_file("dir/.env", "KEY=2");
+    let text = test_host.call_ok("edit", "{}");
     assert!(
         !text.contains("KEY") && text.lines().filter(|line| line.contains(" error ")).count() == 5,
         "{text}"
     );
     assert_eq!(
-        std::fs::read_to_string(house.workspace_dir().join(".env")).expect("it is there"),
+        std::fs::read_to_string(test_host.workspace_dir().join(".env")).expect("it is there"),
         "KEY=1"
     );
 }
@@ -194,23 +194,24 @@ fn tools_do_not_change_settings_with_secrets_that_they_do_not_see() {
         (call $rename @"other" @"pip.conf")
         (call $rename @"dir" @"dir2")
     "#;
-    let house = edit_host(steps);
+    let test_host = edit_host(steps);
     let secret = "password = SECRET\n";
-    house.write_file("pip.conf", secret);
-    house.write_file("dir/pip.conf", secret);
-    house.write_file("other", "x");
-    let text = house.call_ok("edit", "{}");
+    test_host.write_file("pip.conf", secret);
+    test_host.write_file("dir/pip.conf", secret);
+    test_host.write_file("other", "x");
+    let text = test_host.call_ok("edit", "{}");
     assert_eq!(text.lines().filter(|line| line.contains(" error ")).count(), 6, "{text}");
     assert_contains(&text, "'pip.conf' holds credentials that tools do not see");
     assert_contains(&text, "'dir/pip.conf' holds credentials that tools do not see");
     assert!(!text.contains("SECRET"), "{text}");
     for path in ["pip.conf", "dir/pip.conf"] {
-        let now = std::fs::read_to_string(house.workspace_dir().join(path)).expect("it is there");
+        let now =
+            std::fs::read_to_string(test_host.workspace_dir().join(path)).expect("it is there");
         assert_eq!(now, secret);
     }
-    let house = edit_host(r#"(call $overwrite @"auth.json" @"new")"#);
-    house.write_file("auth.json", "{}\n");
-    house.call_ok("edit", "{}");
-    let now = std::fs::read_to_string(house.workspace_dir().join("auth.json"));
+    let test_host = edit_host(r#"(call $overwrite @"auth.json" @"new")"#);
+    test_host.write_file("auth.json", "{}\n");
+    test_host.call_ok("edit", "{}");
+    let now = std::fs::read_to_string(test_host.workspace_dir().join("auth.json"));
     assert_eq!(now.expect("it is there"), "new");
 }

@@ -57,38 +57,38 @@ fn bytes_that_are_no_component_are_not_offered() {
         ("a core module", other_guest().module(), "it is a core WebAssembly module"),
     ];
     for (what, bytes, words) in table {
-        let house = load_host(bytes);
-        assert_contains(house.refusal_reason(), words);
-        assert_eq!(house.catalog().tools().len(), 1, "{what}");
-        house.assert_healthy();
+        let test_host = load_host(bytes);
+        assert_contains(test_host.refusal_reason(), words);
+        assert_eq!(test_host.catalog().tools().len(), 1, "{what}");
+        test_host.assert_healthy();
     }
 }
 
 #[test]
 fn a_component_for_another_version_of_the_contract_is_not_offered() {
-    let house = load_host(other_guest().with_version("0.2.0").component());
-    assert_contains(house.refusal_reason(), "it does not fit this host");
-    assert_contains(house.refusal_reason(), "cofferdam:plugin/");
-    house.assert_healthy();
+    let test_host = load_host(other_guest().with_version("0.2.0").component());
+    assert_contains(test_host.refusal_reason(), "it does not fit this host");
+    assert_contains(test_host.refusal_reason(), "cofferdam:plugin/");
+    test_host.assert_healthy();
     // A later version that only adds is fine.
-    let house = load_host(other_guest().with_version("0.1.7").component());
-    assert!(house.refusal_reasons().is_empty(), "{:?}", house.refusal_reasons());
-    assert_eq!(house.call_ok("other", r#"{"text":"x"}"#), "x");
+    let test_host = load_host(other_guest().with_version("0.1.7").component());
+    assert!(test_host.refusal_reasons().is_empty(), "{:?}", test_host.refusal_reasons());
+    assert_eq!(test_host.call_ok("other", r#"{"text":"x"}"#), "x");
 }
 
 #[test]
 fn an_import_that_this_host_does_not_have_is_named() {
-    let house = TestHost::with_guest(&TestGuest::from_file("unknown-import"));
-    assert_contains(house.refusal_reason(), "it does not fit this host");
-    assert_contains(house.refusal_reason(), "nobody:knows/this@1.0.0");
-    house.assert_healthy();
+    let test_host = TestHost::with_guest(&TestGuest::from_file("unknown-import"));
+    assert_contains(test_host.refusal_reason(), "it does not fit this host");
+    assert_contains(test_host.refusal_reason(), "nobody:knows/this@1.0.0");
+    test_host.assert_healthy();
 }
 
 #[test]
 fn a_component_of_nothing_is_not_offered() {
-    let house = load_host(wat::parse_str("(component)").expect("it is one"));
-    assert_contains(house.refusal_reason(), "cofferdam:plugin/tools");
-    house.assert_healthy();
+    let test_host = load_host(wat::parse_str("(component)").expect("it is one"));
+    assert_contains(test_host.refusal_reason(), "cofferdam:plugin/tools");
+    test_host.assert_healthy();
 }
 
 #[test]
@@ -101,10 +101,10 @@ fn a_large_function_is_compiled_in_time() {
             (then\n{body}))\n(call $text @\"compiled\"))"
     );
     let started = Instant::now();
-    let house = TestHost::with_guest(&TestGuest::from_source("large-function", &source));
-    assert_eq!(house.call_ok("large_function", "{}"), "compiled");
+    let test_host = TestHost::with_guest(&TestGuest::from_source("large-function", &source));
+    assert_eq!(test_host.call_ok("large_function", "{}"), "compiled");
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
@@ -122,19 +122,19 @@ fn a_component_that_is_replaced_on_disk_is_not_the_one_that_was_loaded() {
         std::fs::write(&path, &before).expect("it can be written");
         let sandbox = new_sandbox(CompilerKind::InProcess, cache);
         let bytes = ComponentBytes::read(&path).expect("it can be read");
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_component(PluginProvenance::File(path.clone()), bytes.as_ref())
             .with_sandbox(Arc::clone(&sandbox))
             .build();
         std::fs::write(&path, &after).expect("it can be written");
-        assert_eq!(house.call_ok("plugin", "{}"), "before");
+        assert_eq!(test_host.call_ok("plugin", "{}"), "before");
         let bytes = ComponentBytes::read(&path).expect("it can be read");
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_component(PluginProvenance::File(path.clone()), bytes.as_ref())
             .with_sandbox(sandbox)
             .build();
-        assert_eq!(house.call_ok("plugin", "{}"), "after");
-        house.assert_healthy();
+        assert_eq!(test_host.call_ok("plugin", "{}"), "after");
+        test_host.assert_healthy();
     }
 }
 
@@ -293,30 +293,33 @@ fn a_compiler_that_fails_is_a_plugin_that_is_not_offered() {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_cofferdam-under-test"));
     let sandbox_of = |program: &str| new_sandbox(CompilerKind::ChildProcess(program.into()), None);
     let good = new_sandbox(CompilerKind::ChildProcess(program), None);
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&other_guest())
         .with_sandbox(Arc::clone(&good))
         .build();
-    assert_eq!(house.call_ok("other", r#"{"text":"compiled elsewhere"}"#), "compiled elsewhere");
-    let house = TestHostBuilder::default()
+    assert_eq!(
+        test_host.call_ok("other", r#"{"text":"compiled elsewhere"}"#),
+        "compiled elsewhere"
+    );
+    let test_host = TestHostBuilder::default()
         .with_component(PluginProvenance::File("bad.wasm".into()), *b"\0asm\x0d\0\x01\0garbage")
         .with_sandbox(good)
         .build();
-    assert_contains(house.refusal_reason(), "it is not a component that can be used here");
-    house.assert_healthy();
+    assert_contains(test_host.refusal_reason(), "it is not a component that can be used here");
+    test_host.assert_healthy();
     for (program, says) in [
         ("/bin/false", "the compiler ended with exit status: 1"),
         ("/nowhere", "the compiler cannot be run"),
     ] {
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&other_guest())
             .with_sandbox(sandbox_of(program))
             .build();
-        assert_contains(house.refusal_reasons()[0], says);
+        assert_contains(test_host.refusal_reasons()[0], says);
     }
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&other_guest())
         .with_sandbox(sandbox_of("/bin/true"))
         .build();
-    assert_eq!(house.refusal_reasons().len(), 2, "nothing compiled is nothing loaded");
+    assert_eq!(test_host.refusal_reasons().len(), 2, "nothing compiled is nothing loaded");
 }

@@ -8,44 +8,44 @@ use crate::{ALLOCATIONS, assert_contains};
 #[test]
 fn r098_memory_ends_at_the_cap_for_a_guest_that_carries_on() {
     for allocation in ALLOCATIONS {
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&TestGuest::from_file("grow-to-the-end"))
             .with_allocation(allocation)
             .build();
-        let pages: u32 = house
+        let pages: u32 = test_host
             .call_ok("grow_to_the_end", "{}")
             .trim_end_matches(" pages")
             .parse()
             .expect("a number");
         assert!((900..=1024).contains(&pages), "{pages}");
-        house.assert_healthy();
+        test_host.assert_healthy();
     }
 }
 
 #[test]
 fn r098_memory_ends_at_the_cap_for_a_guest_that_gives_up() {
     for allocation in ALLOCATIONS {
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&TestGuest::from_file("grow-and-give-up"))
             .with_allocation(allocation)
             .build();
         assert_contains(
-            &house.call_error("grow_and_give_up", "{}"),
+            &test_host.call_error("grow_and_give_up", "{}"),
             "the tool was stopped: it needs more than its 64 MiB of memory",
         );
-        house.assert_healthy();
+        test_host.assert_healthy();
     }
 }
 
 #[test]
 fn r098_a_guest_that_wants_four_gibibytes_to_begin_with_is_not_offered() {
     for allocation in ALLOCATIONS {
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&TestGuest::from_file("four-gib-minimum"))
             .with_allocation(allocation)
             .build();
-        assert_contains(house.refusal_reason(), "it needs more than its 64 MiB of memory");
-        house.assert_healthy();
+        assert_contains(test_host.refusal_reason(), "it needs more than its 64 MiB of memory");
+        test_host.assert_healthy();
     }
 }
 
@@ -55,37 +55,37 @@ fn r098_a_guest_with_many_memories_is_not_offered() {
     for allocation in ALLOCATIONS {
         let guest =
             TestGuest::from_file("many-memories").with_replacement("{{memories}}", &memories);
-        let house =
+        let test_host =
             TestHostBuilder::default().with_guest(&guest).with_allocation(allocation).build();
-        assert_contains(house.refusal_reason(), "memor");
-        house.assert_healthy();
+        assert_contains(test_host.refusal_reason(), "memor");
+        test_host.assert_healthy();
     }
 }
 
 #[test]
 fn r098_a_table_bomb_is_not_offered() {
     for allocation in ALLOCATIONS {
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&TestGuest::from_file("table-bomb"))
             .with_allocation(allocation)
             .build();
-        assert_contains(house.refusal_reason(), "table");
-        house.assert_healthy();
+        assert_contains(test_host.refusal_reason(), "table");
+        test_host.assert_healthy();
     }
 }
 
 #[test]
 fn r098_a_table_ends_at_the_cap() {
     for allocation in ALLOCATIONS {
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&TestGuest::from_file("grow-a-table"))
             .with_allocation(allocation)
             .build();
         assert_contains(
-            &house.call_error("grow_a_table", "{}"),
+            &test_host.call_error("grow_a_table", "{}"),
             "it needs a table of more than 100000 elements",
         );
-        house.assert_healthy();
+        test_host.assert_healthy();
     }
 }
 
@@ -104,33 +104,33 @@ fn r098_a_component_of_many_instances_is_not_offered() {
         let plan = TestHostBuilder::default()
             .with_component(PluginProvenance::File("many.wasm".into()), component.clone())
             .with_allocation(allocation);
-        let house = plan.build();
-        assert_contains(house.refusal_reason(), "instances");
-        house.assert_healthy();
+        let test_host = plan.build();
+        assert_contains(test_host.refusal_reason(), "instances");
+        test_host.assert_healthy();
     }
 }
 
 #[test]
 fn r105_a_stack_overflow_ends_the_call_and_nothing_else() {
     for allocation in ALLOCATIONS {
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&TestGuest::from_file("deep-recursion"))
             .with_allocation(allocation)
             .build();
         for _ in 0..3 {
             assert_contains(
-                &house.call_error("deep_recursion", "{}"),
+                &test_host.call_error("deep_recursion", "{}"),
                 "the tool crashed: its stack overflowed",
             );
-            house.assert_healthy();
+            test_host.assert_healthy();
         }
     }
 }
 
 #[test]
 fn r105_a_guest_cannot_call_the_host_from_within_its_allocator() {
-    let house = TestHost::with_guest(&TestGuest::from_file("re-entry"));
-    let text = house.call_error("re_entry", "{}");
+    let test_host = TestHost::with_guest(&TestGuest::from_file("re-entry"));
+    let text = test_host.call_error("re_entry", "{}");
     assert_contains(&text, "cannot leave component instance");
-    house.assert_healthy();
+    test_host.assert_healthy();
 }

@@ -18,7 +18,7 @@ pub(crate) fn edit_guest(steps: &str) -> TestGuest {
         .with_requested(&[Capability::WriteFiles])
 }
 
-/// A house with it, in which everything is allowed.
+/// A test host with it, in which everything is allowed.
 pub(crate) fn edit_host(steps: &str) -> TestHost {
     TestHost::with_guest(&edit_guest(steps))
 }
@@ -57,7 +57,7 @@ const ALL_CHANGE_KINDS: &str = r#"
     (call $list)
 "#;
 
-fn write_files(house: &TestHost) {
+fn write_files(test_host: &TestHost) {
     for (path, text) in [
         ("over", "old\n"),
         ("log", "line\n"),
@@ -68,20 +68,20 @@ fn write_files(house: &TestHost) {
         ("tree/leaf", "leaf\n"),
         ("untouched", "stays\n"),
     ] {
-        house.write_file(path, text);
+        test_host.write_file(path, text);
     }
-    std::fs::create_dir(house.workspace_dir().join("empty")).expect("a folder");
+    std::fs::create_dir(test_host.workspace_dir().join("empty")).expect("a folder");
 }
 
 #[test]
 fn r042_what_is_asked_is_what_changes_and_the_guest_sees_it_at_once() {
     let approver = Arc::new(ScriptedApprover::with_answers([ApprovalAnswer::Yes]));
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&edit_guest(ALL_CHANGE_KINDS))
         .with_approver(&approver)
         .build();
-    write_files(&house);
-    let text = house.call_ok("edit", "{}");
+    write_files(&test_host);
+    let text = test_host.call_ok("edit", "{}");
     insta::assert_snapshot!(text, @r"
     create error 20
     mkdir ok
@@ -120,7 +120,7 @@ fn r042_what_is_asked_is_what_changes_and_the_guest_sees_it_at_once() {
     move from to to (6 bytes)
     remove the directory tree
     ");
-    let folder = house.workspace_dir();
+    let folder = test_host.workspace_dir();
     let after =
         ["over", "log", "middle", "long", "to", "new/file", "new/tree/leaf", "link", "untouched"]
             .map(|path| read_content(folder, path));
@@ -138,7 +138,7 @@ fn r042_what_is_asked_is_what_changes_and_the_guest_sees_it_at_once() {
     assert_eq!(after, expected.map(|text| Some(text.to_owned())));
     assert!(["old", "from", "tree", "empty"].iter().all(|path| !folder.join(path).exists()));
     assert_eq!(std::fs::read_link(folder.join("link")).ok().as_deref(), Some(Path::new("over")));
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
@@ -146,13 +146,13 @@ fn r044_a_no_changes_nothing_and_the_model_hears_it() {
     let approver = Arc::new(ScriptedApprover::with_answers([ApprovalAnswer::No {
         guidance: Some("leave it".into()),
     }]));
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&edit_guest(ALL_CHANGE_KINDS))
         .with_approver(&approver)
         .build();
-    write_files(&house);
-    let before = directory_snapshot(house.workspace_dir());
-    let answered = house.call("edit", "{}");
+    write_files(&test_host);
+    let before = directory_snapshot(test_host.workspace_dir());
+    let answered = test_host.call("edit", "{}");
     assert_eq!(answered.status, ResultStatus::Rejected);
     assert_contains(&answered.text, "It was not carried out");
     assert_contains(&answered.text, "leave it");
@@ -161,62 +161,62 @@ fn r044_a_no_changes_nothing_and_the_model_hears_it() {
         "what the tool says of itself is not told: {}",
         answered.text
     );
-    assert_eq!(directory_snapshot(house.workspace_dir()), before);
+    assert_eq!(directory_snapshot(test_host.workspace_dir()), before);
 }
 
 #[test]
 fn r126_plan_mode_changes_nothing_and_a_call_that_changes_nothing_needs_no_leave() {
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&edit_guest(ALL_CHANGE_KINDS))
         .with_mode(ApprovalMode::Plan)
         .build();
-    write_files(&house);
-    let before = directory_snapshot(house.workspace_dir());
-    assert_contains(&house.call_error("edit", "{}"), "denied (mode)");
-    assert_eq!(directory_snapshot(house.workspace_dir()), before);
+    write_files(&test_host);
+    let before = directory_snapshot(test_host.workspace_dir());
+    assert_contains(&test_host.call_error("edit", "{}"), "denied (mode)");
+    assert_eq!(directory_snapshot(test_host.workspace_dir()), before);
     let steps = r#"(call $read @"over") (call $overwrite @"over" @"old\n")
         (call $create @"x" @"x") (call $delete @"x")"#;
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&edit_guest(steps))
         .with_mode(ApprovalMode::Plan)
         .build();
-    write_files(&house);
-    assert_contains(&house.call_ok("edit", "{}"), "overwrite ok\ncreate ok\ndelete ok");
-    assert_eq!(directory_snapshot(house.workspace_dir()), before);
+    write_files(&test_host);
+    assert_contains(&test_host.call_ok("edit", "{}"), "overwrite ok\ncreate ok\ndelete ok");
+    assert_eq!(directory_snapshot(test_host.workspace_dir()), before);
 }
 
 #[test]
 fn a_call_that_fails_changes_nothing() {
-    let house = edit_host(&format!("{ALL_CHANGE_KINDS} unreachable"));
-    write_files(&house);
-    let before = directory_snapshot(house.workspace_dir());
-    let text = house.call_error("edit", "{}");
+    let test_host = edit_host(&format!("{ALL_CHANGE_KINDS} unreachable"));
+    write_files(&test_host);
+    let before = directory_snapshot(test_host.workspace_dir());
+    let text = test_host.call_error("edit", "{}");
     assert_contains(&text, "the tool crashed");
     assert_contains(&text, "Nothing was changed");
-    assert_eq!(directory_snapshot(house.workspace_dir()), before);
-    house.assert_healthy();
+    assert_eq!(directory_snapshot(test_host.workspace_dir()), before);
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r039_dont_ask_again_covers_the_paths_that_really_change() {
     let approver = Arc::new(ScriptedApprover::with_answers([ApprovalAnswer::YesForScope]));
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(
             &edit_guest(r#"(call $append @"src/a" {{text}})"#)
                 .with_replacement("{{text}}", "@\"1\""),
         )
         .with_approver(&approver)
         .build();
-    house.write_file("src/a", "0");
-    house.call_ok("edit", r#"{"path":"elsewhere"}"#);
+    test_host.write_file("src/a", "0");
+    test_host.call_ok("edit", r#"{"path":"elsewhere"}"#);
     let asked = approver.questions();
     assert_eq!(
         asked[0].scope.as_ref().map(ToString::to_string).as_deref(),
         Some("edit writing src/a")
     );
-    house.call_ok("edit", "{}");
+    test_host.call_ok("edit", "{}");
     assert_eq!(approver.questions().len(), 1);
-    assert_eq!(read_content(house.workspace_dir(), "src/a").as_deref(), Some("011"));
+    assert_eq!(read_content(test_host.workspace_dir(), "src/a").as_deref(), Some("011"));
 }
 
 /// Changes something while the question is open, and says yes.
@@ -256,23 +256,23 @@ fn r119_what_somebody_else_changed_in_the_meantime_is_not_overwritten() {
         let approver = Arc::new(InterferingApprover(Mutex::new(Box::new(move || {
             meddle(&meddled.lock().expect("nobody panicked"))
         }))));
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&edit_guest(ALL_CHANGE_KINDS))
             .with_approver(&approver)
             .build();
-        *folder.lock().expect("nobody panicked") = house.workspace_dir().to_owned();
-        write_files(&house);
-        let text = house.call_error("edit", "{}");
+        *folder.lock().expect("nobody panicked") = test_host.workspace_dir().to_owned();
+        write_files(&test_host);
+        let text = test_host.call_error("edit", "{}");
         assert_contains(
             &text,
             "was changed by somebody else since this call looked at it, so nothing was changed",
         );
         assert!(
-            read_content(house.workspace_dir(), "old").is_some()
-                && !house.workspace_dir().join("to").exists(),
+            read_content(test_host.workspace_dir(), "old").is_some()
+                && !test_host.workspace_dir().join("to").exists(),
             "{name}"
         );
-        house.assert_healthy();
+        test_host.assert_healthy();
     }
 }
 
@@ -283,31 +283,35 @@ fn r119_what_changed_since_it_was_read_is_neither_overwritten_nor_removed() {
             .with_tools([GuestTool::new(name).with_requested(&[Capability::WriteFiles])])
     };
     // The first may write too, and does not.
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&tool("look", r#"(call $read @"f")"#))
         .with_guest(&tool("overwrite", r#"(call $overwrite @"f" @"ours\n")"#))
         .with_guest(&tool("delete", r#"(call $delete @"f")"#))
         .with_guest(&tool("rename", r#"(call $rename @"f" @"g")"#))
         .build();
-    house.write_file("f", "one\n");
-    house.call_ok("look", "{}");
-    house.write_file("f", "theirs\n");
+    test_host.write_file("f", "one\n");
+    test_host.call_ok("look", "{}");
+    test_host.write_file("f", "theirs\n");
     for tool in ["overwrite", "delete", "rename"] {
         assert_contains(
-            &house.call_error(tool, "{}"),
+            &test_host.call_error(tool, "{}"),
             "'f' has changed on disk since it was last read, so nothing was changed. Read it again",
         );
-        assert_eq!(read_content(house.workspace_dir(), "f").as_deref(), Some("theirs\n"), "{tool}");
+        assert_eq!(
+            read_content(test_host.workspace_dir(), "f").as_deref(),
+            Some("theirs\n"),
+            "{tool}"
+        );
     }
-    house.call_ok("look", "{}");
+    test_host.call_ok("look", "{}");
     for (tool, left) in [
         ("overwrite", Some("ours\n")),
         ("overwrite", Some("ours\n")),
         ("delete", None),
         ("overwrite", Some("ours\n")),
     ] {
-        house.call_ok(tool, "{}");
-        assert_eq!(read_content(house.workspace_dir(), "f").as_deref(), left, "{tool}");
+        test_host.call_ok(tool, "{}");
+        assert_eq!(read_content(test_host.workspace_dir(), "f").as_deref(), left, "{tool}");
     }
 }
 
@@ -320,34 +324,34 @@ fn permissions_stay_and_set_id_bits_do_not() {
         (call $rename @"from" @"to")
         (call $overwrite @"setuid" @"new")
     "#;
-    let house = edit_host(steps);
-    let path = |name: &str| house.workspace_dir().join(name);
+    let test_host = edit_host(steps);
+    let path = |name: &str| test_host.workspace_dir().join(name);
     for (name, mode) in [("script", 0o755), ("tool", 0o750), ("from", 0o700), ("setuid", 0o4755)] {
-        house.write_file(name, "old");
+        test_host.write_file(name, "old");
         std::fs::set_permissions(path(name), PermissionsExt::from_mode(mode)).expect("it is set");
     }
-    house.call_ok("edit", "{}");
+    test_host.call_ok("edit", "{}");
     let mode =
         |name: &str| path(name).metadata().expect("it is there").permissions().mode() & 0o7777;
     assert_eq!(
         [mode("script"), mode("tool"), mode("to"), mode("setuid")],
         [0o755, 0o750, 0o700, 0o755]
     );
-    assert_eq!(read_content(house.workspace_dir(), "tool").as_deref(), Some("replaced"));
+    assert_eq!(read_content(test_host.workspace_dir(), "tool").as_deref(), Some("replaced"));
 }
 
 #[test]
 fn r123_a_file_with_another_name_outside_is_not_written() {
     let outside = tempfile::tempdir().expect("a folder");
     std::fs::write(outside.path().join("file"), "theirs").expect("it is written");
-    let house = edit_host(
+    let test_host = edit_host(
         r#"(call $overwrite @"linked" @"mine") (call $rename @"linked" @"x")
             (call $hardlink @"own" @"second")"#,
     );
-    house.write_file("own", "own");
-    std::fs::hard_link(outside.path().join("file"), house.workspace_dir().join("linked"))
+    test_host.write_file("own", "own");
+    std::fs::hard_link(outside.path().join("file"), test_host.workspace_dir().join("linked"))
         .expect("a link");
-    let text = house.call_ok("edit", "{}");
+    let text = test_host.call_ok("edit", "{}");
     assert_contains(&text, "overwrite error 0\nrename error 0\nhardlink error");
     assert_contains(&text, "denied (hard-link): 'linked' has 2 names");
     assert_eq!(read_content(outside.path(), "file").as_deref(), Some("theirs"));
@@ -369,16 +373,16 @@ fn tricks_with_directories_and_links_are_refused() {
         (call $create @"out/file" @"x")
         (call $create @"file/below" @"x")
     "#;
-    let house = edit_host(steps);
-    house.write_file("file", "file");
-    house.write_file("full/inner", "inner");
-    std::fs::create_dir(house.workspace_dir().join("a")).expect("a folder");
-    symlink("/tmp", house.workspace_dir().join("out")).expect("a link");
-    let before = directory_snapshot(house.workspace_dir());
-    let text = house.call_ok("edit", "{}");
+    let test_host = edit_host(steps);
+    test_host.write_file("file", "file");
+    test_host.write_file("full/inner", "inner");
+    std::fs::create_dir(test_host.workspace_dir().join("a")).expect("a folder");
+    symlink("/tmp", test_host.workspace_dir().join("out")).expect("a link");
+    let before = directory_snapshot(test_host.workspace_dir());
+    let text = test_host.call_ok("edit", "{}");
     assert_eq!(text.lines().filter(|line| line.contains(" error ")).count(), 12, "{text}");
-    assert_eq!(directory_snapshot(house.workspace_dir()), before);
-    house.assert_healthy();
+    assert_eq!(directory_snapshot(test_host.workspace_dir()), before);
+    test_host.assert_healthy();
 }
 
 #[test]
@@ -391,60 +395,62 @@ fn r123_no_link_leads_out_whatever_way_it_is_brought_to_its_place() {
         r#"(call $symlink @"../.." @"a/b/s") (call $symlink @"a/b/s/../../etc" @"l")"#,
         r#"(call $symlink @"out/x" @"l")"#,
     ] {
-        let house = edit_host(steps);
-        house.write_file("a/b/file", "x");
-        symlink("/etc", house.workspace_dir().join("out")).expect("a link");
-        let text = house.call("edit", "{}").text;
+        let test_host = edit_host(steps);
+        test_host.write_file("a/b/file", "x");
+        symlink("/etc", test_host.workspace_dir().join("out")).expect("a link");
+        let text = test_host.call("edit", "{}").text;
         assert!(
             text.contains("outside-workspace") || text.contains("leads out of the workspace"),
             "{steps}: {text}"
         );
         assert!(
-            !["l", "b/l"].iter().any(|path| house.workspace_dir().join(path).is_symlink()),
+            !["l", "b/l"].iter().any(|path| test_host.workspace_dir().join(path).is_symlink()),
             "{steps}"
         );
     }
-    let house = edit_host(
+    let test_host = edit_host(
         r#"(call $symlink @"../x" @"a/l") (call $rename @"a/l" @"a/b/l")
             (call $symlink @"a/missing" @"m")"#,
     );
-    house.write_file("a/b/file", "x");
-    assert_contains(&house.call_ok("edit", "{}"), "symlink ok\nrename ok\nsymlink ok");
+    test_host.write_file("a/b/file", "x");
+    assert_contains(&test_host.call_ok("edit", "{}"), "symlink ok\nrename ok\nsymlink ok");
 }
 
 #[test]
 fn a_new_file_does_not_take_a_link_for_nothing() {
-    let house = edit_host(r#"(call $create @"l" @"x")"#);
-    symlink("target", house.workspace_dir().join("l")).expect("a link");
-    assert_contains(&house.call_ok("edit", "{}"), "create error 7");
-    assert!(!house.workspace_dir().join("target").exists());
+    let test_host = edit_host(r#"(call $create @"l" @"x")"#);
+    symlink("target", test_host.workspace_dir().join("l")).expect("a link");
+    assert_contains(&test_host.call_ok("edit", "{}"), "create error 7");
+    assert!(!test_host.workspace_dir().join("target").exists());
 }
 
 #[test]
 fn r098_what_is_replaced_is_kept_and_so_it_is_bounded() {
-    let house = edit_host(r#"(call $delete @"huge")"#);
-    std::fs::File::create(house.workspace_dir().join("huge"))
+    let test_host = edit_host(r#"(call $delete @"huge")"#);
+    std::fs::File::create(test_host.workspace_dir().join("huge"))
         .expect("made")
         .set_len(300 << 20)
         .expect("it is sparse");
-    assert_contains(&house.call_error("edit", "{}"), "replaced or removed more than 256 MiB");
-    assert!(house.workspace_dir().join("huge").exists());
+    assert_contains(&test_host.call_error("edit", "{}"), "replaced or removed more than 256 MiB");
+    assert!(test_host.workspace_dir().join("huge").exists());
 }
 
 #[test]
 fn a_directory_moves_as_a_whole_or_stays() {
-    let house = edit_host(r#"(call $rename @"d" @"e") (call $create @"x" @"x")"#);
-    house.write_file("d/a", "small");
-    std::fs::create_dir(house.workspace_dir().join("d/z")).expect("a folder");
-    std::fs::File::create(house.workspace_dir().join("d/large"))
+    let test_host = edit_host(r#"(call $rename @"d" @"e") (call $create @"x" @"x")"#);
+    test_host.write_file("d/a", "small");
+    std::fs::create_dir(test_host.workspace_dir().join("d/z")).expect("a folder");
+    std::fs::File::create(test_host.workspace_dir().join("d/large"))
         .expect("made")
         .set_len(65 << 20)
         .expect("it is sparse");
-    assert_contains(&house.call_ok("edit", "{}"), "rename error 8\ncreate ok");
+    assert_contains(&test_host.call_ok("edit", "{}"), "rename error 8\ncreate ok");
     assert!(
-        ["d/a", "d/z", "d/large", "x"].iter().all(|path| house.workspace_dir().join(path).exists())
+        ["d/a", "d/z", "d/large", "x"]
+            .iter()
+            .all(|path| test_host.workspace_dir().join(path).exists())
     );
-    assert!(!house.workspace_dir().join("e").exists());
+    assert!(!test_host.workspace_dir().join("e").exists());
 }
 
 #[test]
@@ -465,51 +471,57 @@ fn one_thing_takes_the_place_of_another() {
         (call $create @"again/inner" @"4")
         (call $delete @"again/inner")
     "#;
-    let house = edit_host(steps);
-    house.write_file("file", "a file");
-    house.write_file("dir/inner", "in a directory");
-    house.write_file("again/inner", "in another");
-    symlink("dir", house.workspace_dir().join("link")).expect("a link");
-    let text = house.call_ok("edit", "{}");
+    let test_host = edit_host(steps);
+    test_host.write_file("file", "a file");
+    test_host.write_file("dir/inner", "in a directory");
+    test_host.write_file("again/inner", "in another");
+    symlink("dir", test_host.workspace_dir().join("link")).expect("a link");
+    let text = test_host.call_ok("edit", "{}");
     assert!(text.lines().all(|line| line.ends_with(" ok")), "{text}");
-    let after =
-        ["file/inner", "dir", "link/inner"].map(|path| read_content(house.workspace_dir(), path));
+    let after = ["file/inner", "dir", "link/inner"]
+        .map(|path| read_content(test_host.workspace_dir(), path));
     assert_eq!(after, ["1", "2", "3"].map(|text| Some(text.to_owned())));
     assert!(
-        house.workspace_dir().join("again").is_dir()
-            && !house.workspace_dir().join("again/inner").exists()
+        test_host.workspace_dir().join("again").is_dir()
+            && !test_host.workspace_dir().join("again/inner").exists()
     );
 }
 
 #[test]
 fn r098_what_a_call_may_write_aside_is_bounded() {
-    let house = TestHost::with_guest(
+    let test_host = TestHost::with_guest(
         &TestGuest::from_file("many-creates").with_requested(&[Capability::WriteFiles]),
     );
-    let text = house.call_ok("many_creates", "{}");
+    let text = test_host.call_ok("many_creates", "{}");
     assert_contains(&text, "1000 created, then error ");
     assert_contains(&text, "denied (too-much)");
-    let house = edit_host(
+    let test_host = edit_host(
         r#"(call $create @"sparse" @"x") (call $resize @"sparse" (i64.const 1099511627776))
             (call $write-at @"sparse" @"x" (i64.const 1099511627776))"#,
     );
-    assert_contains(&house.call_ok("edit", "{}"), "create ok\nresize error 8\nwrite-at error 8");
+    assert_contains(
+        &test_host.call_ok("edit", "{}"),
+        "create ok\nresize error 8\nwrite-at error 8",
+    );
     assert_eq!(
-        std::fs::metadata(house.workspace_dir().join("sparse")).expect("it is there").len(),
+        std::fs::metadata(test_host.workspace_dir().join("sparse")).expect("it is there").len(),
         1
     );
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r098_no_file_becomes_larger_than_one_may_be_whatever_way_it_is_written() {
-    let house = edit_host(
+    let test_host = edit_host(
         r#"(call $create @"f" @"x") (call $resize @"f" (i64.const 67108863))
             (call $append @"f" @"1") (call $append @"f" @"2")"#,
     );
-    assert_contains(&house.call_ok("edit", "{}"), "create ok\nresize ok\nappend ok\nappend error");
+    assert_contains(
+        &test_host.call_ok("edit", "{}"),
+        "create ok\nresize ok\nappend ok\nappend error",
+    );
     assert_eq!(
-        std::fs::metadata(house.workspace_dir().join("f")).expect("it is there").len(),
+        std::fs::metadata(test_host.workspace_dir().join("f")).expect("it is there").len(),
         64 << 20
     );
 }
@@ -526,9 +538,9 @@ fn a_file_that_is_open_is_the_one_that_is_written() {
         (call $delete @"f")
         (call $read-kept)
     "#;
-    let house = edit_host(steps);
-    house.write_file("f", "old");
-    let text = house.call_ok("edit", "{}");
+    let test_host = edit_host(steps);
+    test_host.write_file("f", "old");
+    let text = test_host.call_ok("edit", "{}");
     assert_contains(
         &text,
         "kept old\nappend ok\nkept old and new\noverwrite ok\nkept newer\ndelete ok\nkept newer",

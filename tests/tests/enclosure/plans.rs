@@ -30,28 +30,28 @@ fn plan_mode_host(
     answers: impl IntoIterator<Item = ApprovalAnswer>,
 ) -> (TestHost, Arc<ScriptedApprover>) {
     let approver = Arc::new(ScriptedApprover::with_answers(answers));
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&plan_guest())
         .with_guest(&command_guest())
         .with_approver(&approver)
         .with_mode(ApprovalMode::Plan)
         .build();
-    (house, approver)
+    (test_host, approver)
 }
 
 #[test]
 fn r126_an_accepted_plan_ends_plan_mode_for_what_comes_after_it() {
-    let (house, approver) = plan_mode_host([ApprovalAnswer::Yes, ApprovalAnswer::Yes]);
-    assert_eq!(house.tier("present"), Tier::Write);
+    let (test_host, approver) = plan_mode_host([ApprovalAnswer::Yes, ApprovalAnswer::Yes]);
+    assert_eq!(test_host.tier("present"), Tier::Write);
     let touch = ("command", r#"{"line":"touch done"}"#);
     let early = ("command", r#"{"line":"touch early"}"#);
-    let report = house.run_turn(&[early, PLAN, touch]);
+    let report = test_host.run_turn(&[early, PLAN, touch]);
     assert_contains(&report.outcomes[0].text, "denied mode");
     assert_eq!(report.outcomes[1].text, "mode ask");
     assert_contains(&report.outcomes[2].text, "ending 0");
     assert!(
-        house.workspace_dir().join("done").exists()
-            && !house.workspace_dir().join("early").exists()
+        test_host.workspace_dir().join("done").exists()
+            && !test_host.workspace_dir().join("early").exists()
     );
     let [plan, command] = &approver.questions()[..] else { panic!("{:?}", approver.questions()) };
     assert_eq!(plan.effect, Effect::Plan { text: "1. Mend it.".into(), then: ApprovalMode::Ask });
@@ -61,9 +61,9 @@ fn r126_an_accepted_plan_ends_plan_mode_for_what_comes_after_it() {
 
 #[test]
 fn r126_the_users_own_words_come_back_whatever_the_tool_says() {
-    let (house, _) =
+    let (test_host, _) =
         plan_mode_host([ApprovalAnswer::No { guidance: Some("Not before Monday.".into()) }]);
-    let report = house.run_turn(&[PLAN, ("command", r#"{"line":"touch done"}"#)]);
+    let report = test_host.run_turn(&[PLAN, ("command", r#"{"line":"touch done"}"#)]);
     assert_eq!(
         (report.outcome, report.outcomes[0].status),
         (RunOutcome::Finished, ResultStatus::Rejected)
@@ -79,33 +79,33 @@ fn r126_the_users_own_words_come_back_whatever_the_tool_says() {
 
 #[test]
 fn r126_a_no_without_words_hands_back() {
-    let (house, _) = plan_mode_host([ApprovalAnswer::No { guidance: None }]);
-    assert_eq!(house.run_turn(&[PLAN]).outcome, RunOutcome::Rejected);
+    let (test_host, _) = plan_mode_host([ApprovalAnswer::No { guidance: None }]);
+    assert_eq!(test_host.run_turn(&[PLAN]).outcome, RunOutcome::Rejected);
 }
 
 #[test]
 fn r126_a_plan_elsewhere_is_refused_and_nobody_is_asked() {
     for mode in [ApprovalMode::Ask, ApprovalMode::AutoEdit, ApprovalMode::Auto] {
         let approver = Arc::new(ScriptedApprover::with_answers([ApprovalAnswer::Yes]));
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&plan_guest())
             .with_approver(&approver)
             .with_mode(mode)
             .build();
-        assert_contains(&house.call_ok(PLAN.0, PLAN.1), "denied mode: the session is in mode");
+        assert_contains(&test_host.call_ok(PLAN.0, PLAN.1), "denied mode: the session is in mode");
         assert!(approver.questions().is_empty());
     }
 }
 
 #[test]
 fn r126_a_plan_that_nobody_can_accept_is_denied_with_an_explanation() {
-    let house =
+    let test_host =
         TestHostBuilder::default().with_guest(&plan_guest()).with_mode(ApprovalMode::Plan).build();
     assert_contains(
-        &house.call_ok(PLAN.0, PLAN.1),
+        &test_host.call_ok(PLAN.0, PLAN.1),
         "denied nobody-to-ask: a plan is accepted by the user",
     );
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
@@ -115,12 +115,12 @@ fn r126_a_tool_that_takes_no_for_no_answer_asks_once() {
         ApprovalAnswer::Yes,
     ]));
     let guest = TestGuest::from_file("present-until-yes").with_requested(&REQUESTED);
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&guest)
         .with_approver(&approver)
         .with_mode(ApprovalMode::Plan)
         .build();
-    assert_eq!(house.call("present_until_yes", "{}").status, ResultStatus::Rejected);
+    assert_eq!(test_host.call("present_until_yes", "{}").status, ResultStatus::Rejected);
     assert_eq!(approver.questions().len(), 1);
 }
 
@@ -128,12 +128,12 @@ fn r126_a_tool_that_takes_no_for_no_answer_asks_once() {
 fn r126_a_plan_has_words_and_an_end() {
     let approver = Arc::new(ScriptedApprover::default());
     let guest = TestGuest::from_file("long-plan").with_requested(&REQUESTED);
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&guest)
         .with_approver(&approver)
         .with_mode(ApprovalMode::Plan)
         .build();
-    let text = house.call_ok("long_plan", "{}");
+    let text = test_host.call_ok("long_plan", "{}");
     assert_eq!(
         text,
         "refused 1: the plan has 70000 bytes; at most 65536 are shown\nrefused 1: the plan is \
@@ -146,13 +146,13 @@ fn r126_a_plan_has_words_and_an_end() {
 fn r014_a_tool_that_was_not_granted_it_shows_nothing() {
     let tools = [GuestTool::new("able").with_requested(&REQUESTED), GuestTool::new("sibling")];
     let approver = Arc::new(ScriptedApprover::with_answers([ApprovalAnswer::Yes]));
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&plan_guest().with_tools(tools))
         .with_approver(&approver)
         .with_mode(ApprovalMode::Plan)
         .build();
     assert_contains(
-        &house.call_ok("sibling", PLAN.1),
+        &test_host.call_ok("sibling", PLAN.1),
         "denied not-granted: this tool may not present plans.",
     );
     assert!(approver.questions().is_empty());

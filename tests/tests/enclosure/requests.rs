@@ -86,19 +86,23 @@ fn request_guest_template(authority: &str, path: &str) -> TestGuest {
 }
 
 fn fetch(authority: &str, path: &str, hosts: &[String]) -> String {
-    let house = TestHost::with_guest(&request_guest(authority, path, hosts));
-    let text = house.call_ok("fetch", "{}");
-    house.assert_healthy();
+    let test_host = TestHost::with_guest(&request_guest(authority, path, hosts));
+    let text = test_host.call_ok("fetch", "{}");
+    test_host.assert_healthy();
     text
 }
 
 #[test]
 fn r014_a_granted_host_answers() {
     let server = LocalServer::start();
-    let house =
+    let test_host =
         TestHost::with_guest(&request_guest(&server.authority(), "/a?b", &[server.authority()]));
-    assert_eq!(house.tier("fetch"), Tier::Write, "nobody here knows what a request changes there");
-    assert_eq!(house.call_ok("fetch", "{}"), "status 200: hello (5 bytes, then the end)");
+    assert_eq!(
+        test_host.tier("fetch"),
+        Tier::Write,
+        "nobody here knows what a request changes there"
+    );
+    assert_eq!(test_host.call_ok("fetch", "{}"), "status 200: hello (5 bytes, then the end)");
     let [head] = &server.requests()[..] else { panic!("{:?}", server.requests()) };
     assert!(
         head.starts_with("GET /a?b HTTP/1.1\r\n")
@@ -182,11 +186,11 @@ fn r098_a_response_has_an_end() {
 fn r041_what_would_be_asked_is_denied_where_nobody_can_be_asked() {
     let server = LocalServer::start();
     for mode in [ApprovalMode::Ask, ApprovalMode::AutoEdit, ApprovalMode::Plan] {
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&request_guest(&server.authority(), "/", &[server.authority()]))
             .with_mode(mode)
             .build();
-        assert_contains(&house.call_ok("fetch", "{}"), "denied (nobody-to-ask)");
+        assert_contains(&test_host.call_ok("fetch", "{}"), "denied (nobody-to-ask)");
     }
     assert!(server.requests().is_empty());
 }
@@ -194,26 +198,26 @@ fn r041_what_would_be_asked_is_denied_where_nobody_can_be_asked() {
 #[test]
 fn r014_an_import_of_http_that_no_tool_asks_for_is_not_offered() {
     let guest = request_guest("example.com", "/", &[]);
-    let house = TestHost::with_guest(&guest.clone().with_requested(&[Capability::ReadFiles]));
+    let test_host = TestHost::with_guest(&guest.clone().with_requested(&[Capability::ReadFiles]));
     assert_contains(
-        house.refusal_reason(),
+        test_host.refusal_reason(),
         "it imports wasi:http/outgoing-handler without any of its tools asking for that",
     );
     let able =
         GuestTool::new("able").with_requested(&[Capability::Fetch(vec!["example.com".into()])]);
-    let house = TestHost::with_guest(&guest.with_tools([able, GuestTool::new("harmless")]));
+    let test_host = TestHost::with_guest(&guest.with_tools([able, GuestTool::new("harmless")]));
     assert_contains(
-        &house.call_ok("harmless", "{}"),
+        &test_host.call_ok("harmless", "{}"),
         "denied (not-granted): this tool may not send HTTP requests.",
     );
 }
 
 #[test]
 fn a_host_that_is_no_pattern_is_not_offered() {
-    let house =
+    let test_host =
         TestHost::with_guest(&request_guest("example.com", "/", &["https://example.com".into()]));
     assert_contains(
-        house.refusal_reason(),
+        test_host.refusal_reason(),
         "asks for a host that cannot be understood: `https://example.com`",
     );
 }
@@ -225,11 +229,11 @@ fn r114_a_secret_is_added_for_its_host_and_no_guest_has_it() {
     let credential =
         HostCredential::new(hosts, "x-a", "Bearer ", "sk-very-secret").expect("it can be sent");
     for (at, has_it) in [(&server, true), (&other, false)] {
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&request_guest(&at.authority(), "/", &[at.authority()]))
             .with_credential(credential.clone())
             .build();
-        let answered = house.call("fetch", "{}");
+        let answered = test_host.call("fetch", "{}");
         assert!(
             answered.text.contains("status 200")
                 && !format!("{answered:?}").contains("very-secret"),
@@ -315,14 +319,14 @@ fn r122_an_address_that_is_not_for_everybody_is_refused_under_a_grant_for_every_
 #[test]
 fn r101_a_request_ends_when_its_call_is_cancelled() {
     let server = LocalServer::start();
-    let house =
+    let test_host =
         TestHost::with_guest(&request_guest(&server.authority(), "/silent", &[server.authority()]));
-    let report =
-        house.run_turn_cancelled(&[("fetch", "{}")], Some(std::time::Duration::from_millis(1500)));
+    let report = test_host
+        .run_turn_cancelled(&[("fetch", "{}")], Some(std::time::Duration::from_millis(1500)));
     assert_eq!(report.outcomes[0].status, ResultStatus::Interrupted);
-    // The connection goes too, while the house goes on working.
+    // The connection goes too, while the test host goes on working.
     let hung_up = (0..1000).any(|n| {
-        house.call_ok("good", &format!(r#"{{"text":"{n}"}}"#));
+        test_host.call_ok("good", &format!(r#"{{"text":"{n}"}}"#));
         server.requests().iter().any(|seen| seen == "hung up")
     });
     assert!(hung_up, "{:?}", server.requests());
@@ -331,12 +335,12 @@ fn r101_a_request_ends_when_its_call_is_cancelled() {
 #[test]
 fn r098_a_call_that_waits_for_an_answer_uses_up_its_time() {
     let server = LocalServer::start();
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&request_guest(&server.authority(), "/silent", &[server.authority()]))
         .with_timeout_millis(300)
         .build();
-    assert_contains(&house.call_error("fetch", "{}"), "it ran longer than its 0.3 seconds");
-    house.assert_healthy();
+    assert_contains(&test_host.call_error("fetch", "{}"), "it ran longer than its 0.3 seconds");
+    test_host.assert_healthy();
 }
 
 #[test]
@@ -345,10 +349,10 @@ fn r114_a_server_that_repeats_a_secret_does_not_give_it_away() {
     let hosts = HostPattern::parse(&server.authority()).expect("a pattern");
     let credential =
         HostCredential::new(hosts, "x-a", "Bearer ", "sk-very-secret").expect("it can be sent");
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&request_guest(&server.authority(), "/echo", &[server.authority()]))
         .with_credential(credential)
         .build();
-    assert_contains(&house.call_ok("fetch", "{}"), "x-a: Bearer **************\r\n");
+    assert_contains(&test_host.call_ok("fetch", "{}"), "x-a: Bearer **************\r\n");
     assert!(server.requests()[0].contains("x-a: Bearer sk-very-secret\r\n"));
 }

@@ -8,41 +8,41 @@ use crate::{ALLOCATIONS, assert_contains};
 #[test]
 fn r098_a_result_of_48_mib_does_not_cross_over() {
     for allocation in ALLOCATIONS {
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&TestGuest::from_file("huge-result"))
             .with_allocation(allocation)
             .build();
-        let text = house.call_error("huge_result", "{}");
+        let text = test_host.call_error("huge_result", "{}");
         assert_contains(&text, "the tool was stopped: it handed over more than 4 MiB at once");
-        house.assert_healthy();
+        test_host.assert_healthy();
     }
 }
 
 #[test]
 fn r098_lists_that_share_a_buffer_are_counted_by_what_they_come_to() {
-    let house = TestHost::with_guest(&TestGuest::from_file("nested-lists"));
+    let test_host = TestHost::with_guest(&TestGuest::from_file("nested-lists"));
     assert_contains(
-        &house.call_error("nested_lists", "{}"),
+        &test_host.call_error("nested_lists", "{}"),
         "the tool was stopped: it handed over more than 4 MiB at once",
     );
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r098_a_result_beyond_the_output_cap_is_an_error() {
-    let house = TestHost::with_guest(&TestGuest::from_file("long-text"));
+    let test_host = TestHost::with_guest(&TestGuest::from_file("long-text"));
     assert_contains(
-        &house.call_error("long_text", "{}"),
+        &test_host.call_error("long_text", "{}"),
         "the tool answered with 1500000 bytes; at most 1048576 are taken",
     );
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r098_what_the_user_is_shown_counts_like_what_the_model_sees() {
-    let house = TestHost::with_guest(&TestGuest::from_file("long-view"));
-    assert_contains(&house.call_error("long_view", "{}"), "at most 1048576 are taken");
-    house.assert_healthy();
+    let test_host = TestHost::with_guest(&TestGuest::from_file("long-view"));
+    assert_contains(&test_host.call_error("long_view", "{}"), "at most 1048576 are taken");
+    test_host.assert_healthy();
 }
 
 #[test]
@@ -56,76 +56,76 @@ fn r098_a_table_is_not_filled_up() {
         let guest = TestGuest::from_file("table-view")
             .with_replacement("{{columns}}", columns)
             .with_replacement("{{rows}}", rows);
-        let house = TestHost::with_guest(&guest);
-        assert_contains(&house.call_error("table_view", "{}"), says);
-        house.assert_healthy();
+        let test_host = TestHost::with_guest(&guest);
+        assert_contains(&test_host.call_error("table_view", "{}"), says);
+        test_host.assert_healthy();
     }
 }
 
 #[test]
 fn r105_bytes_that_are_no_text_are_an_error() {
-    let house = TestHost::with_guest(&TestGuest::from_file("invalid-utf8"));
-    assert_contains(&house.call_error("invalid_utf8", "{}"), "invalid utf-8");
-    house.assert_healthy();
+    let test_host = TestHost::with_guest(&TestGuest::from_file("invalid-utf8"));
+    assert_contains(&test_host.call_error("invalid_utf8", "{}"), "invalid utf-8");
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r105_variants_that_do_not_exist_are_an_error() {
     // Of the result, of the option, and of the view.
     for place in ["0", "12"] {
-        let house = TestHost::with_guest(
+        let test_host = TestHost::with_guest(
             &TestGuest::from_file("bad-discriminant").with_replacement("{{where}}", place),
         );
-        let text = house.call_error("bad_discriminant", "{}");
+        let text = test_host.call_error("bad_discriminant", "{}");
         assert_contains(&text, "discriminant");
-        house.assert_healthy();
+        test_host.assert_healthy();
     }
 }
 
 #[test]
 fn r105_addresses_that_do_not_exist_are_an_error() {
     for (address, length) in [("0xfffffff0", "64"), ("0", "0xffffffff"), ("0x7fffffff", "1")] {
-        let house = TestHost::with_guest(
+        let test_host = TestHost::with_guest(
             &TestGuest::from_file("wild-pointer")
                 .with_replacement("{{address}}", address)
                 .with_replacement("{{length}}", length),
         );
-        let text = house.call_error("wild_pointer", "{}");
+        let text = test_host.call_error("wild_pointer", "{}");
         assert_contains(&text, "the tool");
-        house.assert_healthy();
+        test_host.assert_healthy();
     }
     for address in ["65", "0xfffffffc"] {
-        let house = TestHost::with_guest(
+        let test_host = TestHost::with_guest(
             &TestGuest::from_file("odd-answer-address").with_replacement("{{address}}", address),
         );
-        let text = house.call_error("odd_answer_address", "{}");
+        let text = test_host.call_error("odd_answer_address", "{}");
         assert_contains(&text, "the tool crashed: ");
-        house.assert_healthy();
+        test_host.assert_healthy();
     }
 }
 
 #[test]
 fn r105_json_that_is_none_is_an_error() {
-    let house = TestHost::with_guest(&TestGuest::from_file("not-json"));
+    let test_host = TestHost::with_guest(&TestGuest::from_file("not-json"));
     assert_contains(
-        &house.call_error("not_json", "{}"),
+        &test_host.call_error("not_json", "{}"),
         "the tool answered with JSON that does not parse",
     );
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r105_a_picture_that_is_none_is_an_error() {
-    let house = TestHost::with_guest(&TestGuest::from_file("strange-image"));
-    assert_contains(&house.call_error("strange_image", "{}"), "an image of type \"text/html\"");
-    house.assert_healthy();
+    let test_host = TestHost::with_guest(&TestGuest::from_file("strange-image"));
+    assert_contains(&test_host.call_error("strange_image", "{}"), "an image of type \"text/html\"");
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r053_each_kind_of_error_arrives_as_an_error() {
     let tools: Vec<GuestTool> =
         ["invalid", "missing", "refused", "slow", "broken"].map(GuestTool::new).into();
-    let house = TestHost::with_guest(&TestGuest::from_file("every-error").with_tools(tools));
+    let test_host = TestHost::with_guest(&TestGuest::from_file("every-error").with_tools(tools));
     let table = [
         ("invalid", "invalid input at /lines/0: there are only 3"),
         ("missing", "not found: no such branch"),
@@ -134,15 +134,15 @@ fn r053_each_kind_of_error_arrives_as_an_error() {
         ("broken", "it broke"),
     ];
     for (tool, text) in table {
-        assert_eq!(house.call_error(tool, "{}"), text);
+        assert_eq!(test_host.call_error(tool, "{}"), text);
     }
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r105_a_panic_is_told_in_its_own_words_and_without_a_backtrace() {
-    let house = TestHost::with_guest(&TestGuest::from_file("panic"));
-    let text = house.call_error("panic", "{}");
+    let test_host = TestHost::with_guest(&TestGuest::from_file("panic"));
+    let text = test_host.call_error("panic", "{}");
     assert_contains(&text, "the tool crashed: it gave up");
     assert_contains(&text, "panicked at src/lib.rs:7:5:");
     assert_contains(&text, "index is 9");
@@ -150,50 +150,50 @@ fn r105_a_panic_is_told_in_its_own_words_and_without_a_backtrace() {
         !text.contains("wasm function") && !text.contains("backtrace") && text.lines().count() <= 6,
         "{text}"
     );
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r105_a_crash_leaves_the_tool_usable() {
     for allocation in ALLOCATIONS {
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&TestGuest::from_file("divide-by-zero"))
             .with_allocation(allocation)
             .build();
         for _ in 0..20 {
             assert_contains(
-                &house.call_error("divide_by_zero", "{}"),
+                &test_host.call_error("divide_by_zero", "{}"),
                 "the tool crashed: wasm trap: integer divide by zero",
             );
         }
-        house.assert_healthy();
+        test_host.assert_healthy();
     }
 }
 
 #[test]
 fn r105_leaving_like_a_program_is_an_error() {
     for status in ["0", "1"] {
-        let house = TestHost::with_guest(
+        let test_host = TestHost::with_guest(
             &TestGuest::from_file("exit").with_replacement("{{status}}", status),
         );
-        let text = house.call_error("exit", "{}");
+        let text = test_host.call_error("exit", "{}");
         assert_contains(&text, "exit");
-        house.assert_healthy();
+        test_host.assert_healthy();
     }
 }
 
 #[test]
 fn nothing_of_a_call_is_there_for_the_next_one() {
     for allocation in ALLOCATIONS {
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&TestGuest::from_file("remember"))
             .with_allocation(allocation)
             .build();
         for _ in 0..5 {
-            let answered = house.call("remember", "{}");
+            let answered = test_host.call("remember", "{}");
             assert_eq!(answered.status, ResultStatus::Ok);
             assert_eq!(answered.content.first(), Some(&ResultContent::Text("1".into())));
         }
-        house.assert_healthy();
+        test_host.assert_healthy();
     }
 }

@@ -48,13 +48,13 @@ const SLEEP_CALLS: [&str; 6] = [
 fn r017_r019_reads_run_together_up_to_the_limit_and_results_stay_in_order() {
     for allocation in ALLOCATIONS {
         for limit in [1, 2, 4] {
-            let house = TestHostBuilder::default()
+            let test_host = TestHostBuilder::default()
                 .with_guest(&busy_guest())
                 .with_allocation(allocation)
                 .with_parallel(limit)
                 .build();
-            assert_eq!(house.tier("read"), Tier::ReadOnly);
-            let report = house.run_turn(&SLEEP_CALLS.map(|arguments| ("read", arguments)));
+            assert_eq!(test_host.tier("read"), Tier::ReadOnly);
+            let report = test_host.run_turn(&SLEEP_CALLS.map(|arguments| ("read", arguments)));
             assert_eq!(max_concurrent_calls(&report), limit, "{:?}", report.events);
             let texts: Vec<_> =
                 report.outcomes.iter().map(|answered| answered.text.as_str()).collect();
@@ -72,8 +72,8 @@ fn r017_r019_reads_run_together_up_to_the_limit_and_results_stay_in_order() {
 
 #[test]
 fn r017_a_free_slot_is_taken_at_once() {
-    let house = TestHostBuilder::default().with_guest(&busy_guest()).with_parallel(2).build();
-    let report = house.run_turn(&[
+    let test_host = TestHostBuilder::default().with_guest(&busy_guest()).with_parallel(2).build();
+    let report = test_host.run_turn(&[
         ("read", r#"{"ms":"600"}"#),
         ("read", r#"{"ms":"50"}"#),
         ("read", r#"{"ms":"50"}"#),
@@ -84,8 +84,8 @@ fn r017_a_free_slot_is_taken_at_once() {
 
 #[test]
 fn r015_writes_run_one_by_one_in_the_models_order() {
-    let house = TestHostBuilder::default().with_guest(&busy_guest()).build();
-    let report = house.run_turn(&SLEEP_CALLS.map(|arguments| ("write", arguments)));
+    let test_host = TestHostBuilder::default().with_guest(&busy_guest()).build();
+    let report = test_host.run_turn(&SLEEP_CALLS.map(|arguments| ("write", arguments)));
     let expected: Vec<String> =
         (0..6).flat_map(|n| [format!("start {n}"), format!("finish {n}")]).collect();
     assert_eq!(report.events, expected);
@@ -98,9 +98,9 @@ fn r015_reads_go_before_writes_only_where_nobody_can_tell() {
     for (reorder, starts) in
         [(ReorderPolicy::Safe, ["2", "0", "1"]), (ReorderPolicy::Always, ["1", "2", "0"])]
     {
-        let house =
+        let test_host =
             TestHostBuilder::default().with_guest(&busy_guest()).with_reorder(reorder).build();
-        let report = house.run_turn(&calls);
+        let report = test_host.run_turn(&calls);
         let order: Vec<_> =
             report.events.iter().filter_map(|line| line.strip_prefix("start ")).collect();
         assert_eq!(order, starts, "{reorder:?}");
@@ -109,12 +109,12 @@ fn r015_reads_go_before_writes_only_where_nobody_can_tell() {
 
 #[test]
 fn r014_a_tool_that_wants_to_run_alone_does() {
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(
             &TestGuest::from_file("busy").with_tools([GuestTool::new("busy").with_exclusive()]),
         )
         .build();
-    let report = house.run_turn(&[("busy", r#"{"ms":"50"}"#), ("busy", r#"{"ms":"50"}"#)]);
+    let report = test_host.run_turn(&[("busy", r#"{"ms":"50"}"#), ("busy", r#"{"ms":"50"}"#)]);
     assert_eq!(report.events, ["start 0", "finish 0", "start 1", "finish 1"]);
 }
 
@@ -152,16 +152,16 @@ fn r026_a_read_waits_out_a_passing_shortage_and_a_write_is_never_tried_again() {
 #[test]
 fn r027_what_a_tool_reports_a_crash_a_limit_and_a_stop_are_not_tried_again() {
     let tool = GuestTool::new("try_and_fail").with_requested(&[Capability::KeepState]);
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&TestGuest::from_file("try-and-fail").with_tools([tool]))
         .with_timeout_millis(700)
         .build();
     assert_eq!(
-        house.tier("try_and_fail"),
+        test_host.tier("try_and_fail"),
         Tier::ReadOnly,
         "it is one of those that are tried again when something is short"
     );
-    let tried = || house.call_ok("try_and_fail", r#"{"text":"tell"}"#).len();
+    let tried = || test_host.call_ok("try_and_fail", r#"{"text":"tell"}"#).len();
     let ways = [
         ("invalid", "invalid input at /text: no"),
         ("missing", "not found: no"),
@@ -172,14 +172,17 @@ fn r027_what_a_tool_reports_a_crash_a_limit_and_a_stop_are_not_tried_again() {
         ("endless", "it ran longer than its 0.7 seconds"),
     ];
     for (n, (way, text)) in ways.into_iter().enumerate() {
-        assert_contains(&house.call_error("try_and_fail", &format!(r#"{{"text":"{way}"}}"#)), text);
+        assert_contains(
+            &test_host.call_error("try_and_fail", &format!(r#"{{"text":"{way}"}}"#)),
+            text,
+        );
         assert_eq!(tried(), n + 1, "{way}");
     }
     // What its schema does not allow does not get that far.
     for arguments in ["{\"text\":", "[]", "{}{}"] {
-        house.call_error("try_and_fail", arguments);
+        test_host.call_error("try_and_fail", arguments);
     }
-    let stopped = house.run_turn_cancelled(
+    let stopped = test_host.run_turn_cancelled(
         &[("try_and_fail", r#"{"text":"endless"}"#)],
         Some(Duration::from_millis(100)),
     );
@@ -189,11 +192,11 @@ fn r027_what_a_tool_reports_a_crash_a_limit_and_a_stop_are_not_tried_again() {
 
 #[test]
 fn r020_a_crash_hides_no_sibling() {
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&TestGuest::from_file("divide-by-zero"))
         .with_guest(&busy_guest())
         .build();
-    let report = house.run_turn(&[
+    let report = test_host.run_turn(&[
         ("divide_by_zero", "{}"),
         ("read", r#"{"ms":"100"}"#),
         ("divide_by_zero", "{}"),
@@ -217,7 +220,7 @@ fn r020_a_crash_hides_no_sibling() {
 fn r101_endless_calls_on_every_core_leave_the_others_alone() {
     for allocation in ALLOCATIONS {
         let spin = TestGuest::from_file("loop-in-call");
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&spin)
             .with_allocation(allocation)
             .with_timeout_millis(1500)
@@ -226,7 +229,7 @@ fn r101_endless_calls_on_every_core_leave_the_others_alone() {
         let cores = std::thread::available_parallelism().map_or(2, usize::from).min(6);
         let mut calls = vec![("loop_in_call", "{}"); cores];
         calls.push(("good", r#"{"text":"me too"}"#));
-        let report = house.run_turn(&calls);
+        let report = test_host.run_turn(&calls);
         let last = calls.len() - 1;
         assert_eq!(report.outcomes[last].text, "me too");
         let finished: Vec<_> =
@@ -235,7 +238,7 @@ fn r101_endless_calls_on_every_core_leave_the_others_alone() {
         for answered in &report.outcomes[..last] {
             assert_contains(&answered.text, "it ran longer than its 1.5 seconds");
         }
-        house.assert_healthy();
+        test_host.assert_healthy();
     }
 }
 
@@ -243,12 +246,12 @@ fn r101_endless_calls_on_every_core_leave_the_others_alone() {
 fn r101_cancelling_is_back_within_a_second() {
     for allocation in ALLOCATIONS {
         for guest in ["loop-in-call", "sleep-an-hour", "loop-in-realloc"] {
-            let house = TestHostBuilder::default()
+            let test_host = TestHostBuilder::default()
                 .with_guest(&TestGuest::from_file(guest))
                 .with_allocation(allocation)
                 .build();
             let tool = guest.replace('-', "_");
-            let report = house.run_turn_cancelled(
+            let report = test_host.run_turn_cancelled(
                 &[(&tool, "{}"), (&tool, "{}"), ("good", r#"{"text":"x"}"#)],
                 Some(Duration::from_millis(200)),
             );
@@ -257,18 +260,18 @@ fn r101_cancelling_is_back_within_a_second() {
             assert!(after < Duration::from_secs(1), "{guest}: {after:?}");
             assert_eq!(report.outcomes[0].status, ResultStatus::Interrupted);
             assert_eq!(report.outcomes[2].status, ResultStatus::Ok);
-            house.assert_healthy();
+            test_host.assert_healthy();
         }
     }
 }
 
 #[test]
 fn r050_what_was_not_started_says_so() {
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&TestGuest::from_file("sleep-an-hour"))
         .with_parallel(1)
         .build();
-    let report = house.run_turn_cancelled(
+    let report = test_host.run_turn_cancelled(
         &[("sleep_an_hour", "{}"), ("sleep_an_hour", "{}")],
         Some(Duration::from_millis(100)),
     );
@@ -282,7 +285,7 @@ fn r022_arguments_that_do_not_fit_run_nothing() {
         r#"{"type":"object","required":["text"],"additionalProperties":false,"#,
         r#""properties":{"text":{"type":"string"}}}"#,
     );
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(
             &TestGuest::from_file("good")
                 .with_tools([GuestTool::new("strict").with_schema(schema)]),
@@ -303,13 +306,16 @@ fn r022_arguments_that_do_not_fit_run_nothing() {
         (r#"{"text":"\ud800"}"#, "not valid JSON"),
     ];
     for (arguments, says) in table {
-        let report = house.run_turn(&[("strict", arguments)]);
+        let report = test_host.run_turn(&[("strict", arguments)]);
         assert_contains(&report.outcomes[0].text, says);
         assert_eq!(report.outcomes[0].status, ResultStatus::Error);
         assert_eq!(report.events, ["finish 0"], "it was started: {arguments:.80}");
     }
-    assert_contains(&house.call_error("Strict", "{}"), "there is no tool named \"Strict\"");
-    assert_contains(&house.call_error("\u{1b}[2J", "{}"), "there is no tool named \"\\u{1b}[2J\"");
-    assert_eq!(house.call_ok(" strict\n", r#"{"text":"trimmed"}"#), "trimmed");
-    house.assert_healthy();
+    assert_contains(&test_host.call_error("Strict", "{}"), "there is no tool named \"Strict\"");
+    assert_contains(
+        &test_host.call_error("\u{1b}[2J", "{}"),
+        "there is no tool named \"\\u{1b}[2J\"",
+    );
+    assert_eq!(test_host.call_ok(" strict\n", r#"{"text":"trimmed"}"#), "trimmed");
+    test_host.assert_healthy();
 }

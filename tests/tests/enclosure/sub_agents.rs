@@ -48,19 +48,19 @@ fn r124_a_task_comes_back_answered_or_with_a_structured_failure() {
     ];
     for (outcome, says) in table {
         let worker = Arc::new(ScriptedDelegate::with_outcomes([outcome]));
-        let house = new_host(&worker, 1);
-        assert_eq!(house.tier("delegate"), Tier::Research);
-        assert_eq!(house.call_ok("delegate", r#"{"task":"Look."}"#), says);
+        let test_host = new_host(&worker, 1);
+        assert_eq!(test_host.tier("delegate"), Tier::Research);
+        assert_eq!(test_host.call_ok("delegate", r#"{"task":"Look."}"#), says);
         assert_eq!(worker.tasks(), ["Look."]);
-        house.assert_healthy();
+        test_host.assert_healthy();
     }
 }
 
 #[test]
 fn r124_a_call_hands_over_a_few_tasks_and_no_more() {
     let worker = Arc::new(ScriptedDelegate::default());
-    let house = new_host(&worker, 6);
-    let text = house.call_ok("delegate", r#"{"task":"Look."}"#);
+    let test_host = new_host(&worker, 6);
+    let text = test_host.call_ok("delegate", r#"{"task":"Look."}"#);
     assert_eq!(text.matches("complete 1").count(), 4, "{text}");
     assert_eq!(
         text.matches("denied too-many: this call has handed over 4 tasks").count(),
@@ -69,7 +69,7 @@ fn r124_a_call_hands_over_a_few_tasks_and_no_more() {
     );
     assert_eq!(worker.tasks().len(), 4);
     // The next call begins anew.
-    assert_contains(&house.call_ok("delegate", r#"{"task":"Look."}"#), "complete 1");
+    assert_contains(&test_host.call_ok("delegate", r#"{"task":"Look."}"#), "complete 1");
 }
 
 #[test]
@@ -78,16 +78,19 @@ fn r124_a_task_has_words_and_an_end() {
     let long = TestGuest::from_file("long-task")
         .with_replacement("{{bytes}}", "70000")
         .with_requested(&REQUESTED);
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&long)
         .with_guest(&delegating_guest(1))
         .with_sub_agents(SubAgentRunner::Available(worker.clone()))
         .build();
     assert_contains(
-        &house.call_ok("long_task", "{}"),
+        &test_host.call_ok("long_task", "{}"),
         "refused 1: the task has 70000 bytes; at most 65536 are taken",
     );
-    assert_contains(&house.call_ok("delegate", r#"{"task":" "}"#), "refused 1: the task is empty");
+    assert_contains(
+        &test_host.call_ok("delegate", r#"{"task":" "}"#),
+        "refused 1: the task is empty",
+    );
     assert_eq!(worker.tasks().len(), 0);
 }
 
@@ -100,12 +103,12 @@ fn r124_where_there_is_no_sub_agent_that_is_said() {
             "denied no-sub-agent: this is a sub-agent, and a sub-agent has none of its own.",
         ),
     ] {
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&delegating_guest(1))
             .with_sub_agents(nobody)
             .build();
-        assert_contains(&house.call_ok("delegate", r#"{"task":"Look."}"#), says);
-        house.assert_healthy();
+        assert_contains(&test_host.call_ok("delegate", r#"{"task":"Look."}"#), says);
+        test_host.assert_healthy();
     }
 }
 
@@ -113,16 +116,16 @@ fn r124_where_there_is_no_sub_agent_that_is_said() {
 fn r014_a_tool_that_was_not_granted_it_hands_nothing_over() {
     let worker = Arc::new(ScriptedDelegate::default());
     let tools = [GuestTool::new("able").with_requested(&REQUESTED), GuestTool::new("sibling")];
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&delegating_guest(1).with_tools(tools))
         .with_sub_agents(SubAgentRunner::Available(worker.clone()))
         .build();
     assert_contains(
-        &house.call_ok("sibling", r#"{"task":"Look."}"#),
+        &test_host.call_ok("sibling", r#"{"task":"Look."}"#),
         "denied not-granted: this tool may not hand tasks to sub-agents.",
     );
     assert_eq!(worker.tasks().len(), 0);
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
@@ -130,11 +133,11 @@ fn r014_nothing_is_lent_to_list_tools() {
     let all = [Capability::Delegate, Capability::PresentPlan, Capability::KeepState];
     let worker = Arc::new(ScriptedDelegate::default());
     let guest = TestGuest::from_file("lent-in-list-tools").with_requested(&all);
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&guest)
         .with_sub_agents(SubAgentRunner::Available(worker.clone()))
         .build();
-    assert!(house.refusal_reasons().is_empty(), "{:?}", house.refusal_reasons());
+    assert!(test_host.refusal_reasons().is_empty(), "{:?}", test_host.refusal_reasons());
     assert_eq!(worker.tasks().len(), 0);
 }
 
@@ -148,8 +151,8 @@ fn r124_a_sub_agent_has_the_tools_that_can_only_read() {
         GuestTool::new("delegator").with_requested(&[Capability::Delegate, Capability::ReadFiles]),
         GuestTool::new("strict").with_exclusive(),
     ];
-    let house = TestHost::with_guest(&TestGuest::from_file("good").with_tools(tools));
-    let reading = house.catalog().read_only();
+    let test_host = TestHost::with_guest(&TestGuest::from_file("good").with_tools(tools));
+    let reading = test_host.catalog().read_only();
     let names: Vec<&str> =
         reading.definitions().iter().map(|definition| definition.name.as_str()).collect();
     assert_eq!(names, ["reader", "good"]);
@@ -161,9 +164,9 @@ fn r124_a_sub_agent_has_the_tools_that_can_only_read() {
 #[test]
 fn r101_a_sub_agent_ends_when_the_request_is_cancelled() {
     let worker = Arc::new(ScriptedDelegate::until_cancelled());
-    let house = new_host(&worker, 1);
+    let test_host = new_host(&worker, 1);
     let call = ("delegate", r#"{"task":"Wait."}"#);
-    let report = house.run_turn_cancelled(&[call, call], Some(Duration::from_millis(300)));
+    let report = test_host.run_turn_cancelled(&[call, call], Some(Duration::from_millis(300)));
     assert_eq!(report.outcome, RunOutcome::Aborted);
     assert!(
         report.outcomes.iter().all(|answer| answer.status == ResultStatus::Interrupted),
@@ -171,16 +174,16 @@ fn r101_a_sub_agent_ends_when_the_request_is_cancelled() {
     );
     // Both were under way at the same time, and both came to an end before the turn did.
     assert_eq!((worker.tasks().len(), worker.finished_count()), (2, 2));
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r098_the_time_of_a_sub_agent_is_not_the_calls() {
     let worker = Arc::new(ScriptedDelegate::with_delay(Duration::from_millis(900)));
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&delegating_guest(1))
         .with_sub_agents(SubAgentRunner::Available(worker))
         .with_timeout_millis(400)
         .build();
-    assert_contains(&house.call_ok("delegate", r#"{"task":"Take long."}"#), "complete 1");
+    assert_contains(&test_host.call_ok("delegate", r#"{"task":"Take long."}"#), "complete 1");
 }

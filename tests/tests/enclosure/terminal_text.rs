@@ -12,12 +12,12 @@ fn is_terminal_safe(text: &str) -> bool {
 
 #[test]
 fn what_a_guest_says_is_shown_escaped() {
-    let house = TestHost::with_guest(
+    let test_host = TestHost::with_guest(
         &TestGuest::from_file("escapes")
             .with_tools([GuestTool::new("say"), GuestTool::new("fail")]),
     );
     for tool in ["say", "fail"] {
-        let report = house.run_turn(&[(tool, "{}")]);
+        let report = test_host.run_turn(&[(tool, "{}")]);
         let text = &report.outcomes[0].text;
         // The model sees it as it is; a person does not.
         assert!(!is_terminal_safe(text));
@@ -29,7 +29,7 @@ fn what_a_guest_says_is_shown_escaped() {
             assert!(is_terminal_safe(&terminal_escape::escape_line(line, 200)));
         }
     }
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
@@ -39,8 +39,8 @@ fn r095_what_the_model_sees_is_cut_to_the_cap() {
         "(func $call (result i32) (memory.fill (i32.const 65536) (i32.const 120) (i32.const \
             60000)) (call $text (i32.const 65536) (i32.const 60000)))",
     );
-    let house = TestHostBuilder::default().with_guest(&guest).with_output_limit(5000).build();
-    let text = house.call_ok("long", "{}");
+    let test_host = TestHostBuilder::default().with_guest(&guest).with_output_limit(5000).build();
+    let text = test_host.call_ok("long", "{}");
     assert!(text.len() <= 5000 && text.contains("of 60000 bytes left out"), "{}", text.len());
-    house.assert_healthy();
+    test_host.assert_healthy();
 }

@@ -9,76 +9,76 @@ use crate::{ALLOCATIONS, assert_contains};
 #[test]
 fn r098_a_loop_in_a_call_ends_at_its_time() {
     for allocation in ALLOCATIONS {
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&TestGuest::from_file("loop-in-call"))
             .with_allocation(allocation)
             .with_timeout_millis(300)
             .build();
         assert_contains(
-            &house.call_error("loop_in_call", "{}"),
+            &test_host.call_error("loop_in_call", "{}"),
             "the tool was stopped: it ran longer than its 0.3 seconds",
         );
-        house.assert_healthy();
+        test_host.assert_healthy();
     }
 }
 
 #[test]
 fn r098_a_loop_in_the_allocator_ends_at_its_time() {
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&TestGuest::from_file("loop-in-realloc"))
         .with_timeout_millis(300)
         .build();
     assert_contains(
-        &house.call_error("loop_in_realloc", "{}"),
+        &test_host.call_error("loop_in_realloc", "{}"),
         "it ran longer than its 0.3 seconds",
     );
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r098_a_loop_after_the_answer_ends_at_its_time() {
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&TestGuest::from_file("loop-in-post-return"))
         .with_timeout_millis(300)
         .build();
     // Whether the answer counts is not what this is about: the call comes back.
-    let report = house.run_turn(&[("loop_in_post_return", "{}")]);
+    let report = test_host.run_turn(&[("loop_in_post_return", "{}")]);
     assert!(report.duration < Duration::from_secs(3), "{:?}", report.duration);
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r098_a_sleep_in_the_host_ends_at_its_time() {
     for allocation in ALLOCATIONS {
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&TestGuest::from_file("sleep-an-hour"))
             .with_allocation(allocation)
             .with_timeout_millis(300)
             .build();
         assert_contains(
-            &house.call_error("sleep_an_hour", "{}"),
+            &test_host.call_error("sleep_an_hour", "{}"),
             "it ran longer than its 0.3 seconds",
         );
-        house.assert_healthy();
+        test_host.assert_healthy();
     }
 }
 
 #[test]
 fn r098_a_loop_at_start_is_a_plugin_that_is_not_offered() {
-    let house = TestHost::with_guest(&TestGuest::from_file("loop-in-start"));
+    let test_host = TestHost::with_guest(&TestGuest::from_file("loop-in-start"));
     assert_contains(
-        house.refusal_reason(),
+        test_host.refusal_reason(),
         "list-tools failed: the tool was stopped: it ran longer than its 2 seconds",
     );
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r098_a_loop_in_list_tools_is_a_plugin_that_is_not_offered() {
-    let house = TestHost::with_guest(&TestGuest::from_file("loop-in-list-tools"));
+    let test_host = TestHost::with_guest(&TestGuest::from_file("loop-in-list-tools"));
     assert_contains(
-        house.refusal_reason(),
+        test_host.refusal_reason(),
         "list-tools failed: the tool was stopped: it ran longer than its 2 seconds",
     );
-    house.assert_healthy();
+    test_host.assert_healthy();
 }

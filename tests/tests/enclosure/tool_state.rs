@@ -10,13 +10,13 @@ const REQUESTED: [Capability; 1] = [Capability::KeepState];
 
 #[test]
 fn a_tool_finds_again_what_it_kept() {
-    let house = TestHost::with_guest(&TestGuest::from_file("keep").with_requested(&REQUESTED));
-    assert_eq!(house.call_ok("keep", r#"{"text":"one"}"#), "nothing\n");
-    assert_eq!(house.call_ok("keep", r#"{"text":"two"}"#), "kept one\n");
-    house.assert_healthy();
+    let test_host = TestHost::with_guest(&TestGuest::from_file("keep").with_requested(&REQUESTED));
+    assert_eq!(test_host.call_ok("keep", r#"{"text":"one"}"#), "nothing\n");
+    assert_eq!(test_host.call_ok("keep", r#"{"text":"two"}"#), "kept one\n");
+    test_host.assert_healthy();
     // Another session knows nothing of it.
-    let house = TestHost::with_guest(&TestGuest::from_file("keep").with_requested(&REQUESTED));
-    assert_eq!(house.call_ok("keep", r#"{"text":"three"}"#), "nothing\n");
+    let test_host = TestHost::with_guest(&TestGuest::from_file("keep").with_requested(&REQUESTED));
+    assert_eq!(test_host.call_ok("keep", r#"{"text":"three"}"#), "nothing\n");
 }
 
 #[test]
@@ -29,27 +29,27 @@ fn what_a_tool_keeps_crosses_to_no_other() {
     let other = TestGuest::from_file("keep")
         .with_requested(&REQUESTED)
         .with_replacement("nothing", "NOTHING");
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&TestGuest::from_file("keep").with_tools(tools))
         .with_guest(&other)
         .build();
-    assert_eq!(house.call_ok("one", r#"{"text":"secret"}"#), "nothing\n");
-    assert_eq!(house.call_ok("two", r#"{"text":"x"}"#), "nothing\n");
-    assert_eq!(house.call_ok("keep", r#"{"text":"x"}"#), "NOTHING\n");
+    assert_eq!(test_host.call_ok("one", r#"{"text":"secret"}"#), "nothing\n");
+    assert_eq!(test_host.call_ok("two", r#"{"text":"x"}"#), "nothing\n");
+    assert_eq!(test_host.call_ok("keep", r#"{"text":"x"}"#), "NOTHING\n");
     assert_contains(
-        &house.call_ok("three", r#"{"text":"x"}"#),
+        &test_host.call_ok("three", r#"{"text":"x"}"#),
         "denied not-granted: this tool may not keep anything.",
     );
-    assert_eq!(house.call_ok("one", r#"{"text":"x"}"#), "kept secret\n");
+    assert_eq!(test_host.call_ok("one", r#"{"text":"x"}"#), "kept secret\n");
 }
 
 #[test]
 fn calls_of_a_tool_that_keeps_state_come_one_after_the_other() {
-    let house = TestHost::with_guest(&TestGuest::from_file("keep").with_requested(&REQUESTED));
+    let test_host = TestHost::with_guest(&TestGuest::from_file("keep").with_requested(&REQUESTED));
     let calls: Vec<String> = (0..8).map(|n| format!(r#"{{"text":"{n}"}}"#)).collect();
     let calls: Vec<_> = calls.iter().map(|input| ("keep", input.as_str())).collect();
     let texts: Vec<_> =
-        house.run_turn(&calls).outcomes.into_iter().map(|answer| answer.text).collect();
+        test_host.run_turn(&calls).outcomes.into_iter().map(|answer| answer.text).collect();
     let expected = [
         "nothing\n",
         "kept 0\n",
@@ -65,12 +65,12 @@ fn calls_of_a_tool_that_keeps_state_come_one_after_the_other() {
 
 #[test]
 fn r098_a_million_texts_are_a_few() {
-    let house = TestHostBuilder::default()
+    let test_host = TestHostBuilder::default()
         .with_guest(&TestGuest::from_file("many-sets").with_requested(&REQUESTED))
         .with_limits(|limits| limits.time *= 6)
         .build();
-    assert_eq!(house.call_ok("many_sets", "{}"), "taken 256, again 500000, keys 256");
-    house.assert_healthy();
+    assert_eq!(test_host.call_ok("many_sets", "{}"), "taken 256, again 500000, keys 256");
+    test_host.assert_healthy();
 }
 
 #[test]
@@ -86,23 +86,24 @@ fn r098_a_huge_text_is_not_kept() {
         ("0xfffffff0", ResultStatus::Error, "the tool crashed"),
     ];
     for (bytes, status, says) in table {
-        let house = TestHost::with_guest(
+        let test_host = TestHost::with_guest(
             &TestGuest::from_file("huge-value")
                 .with_replacement("{{bytes}}", bytes)
                 .with_requested(&REQUESTED),
         );
-        let answered = house.call("huge_value", "{}");
+        let answered = test_host.call("huge_value", "{}");
         assert_eq!(answered.status, status, "{bytes}: {}", answered.text);
         assert_contains(&answered.text, says);
-        house.assert_healthy();
+        test_host.assert_healthy();
     }
 }
 
 #[test]
 fn r098_a_key_is_a_plain_word() {
-    let house = TestHost::with_guest(&TestGuest::from_file("odd-keys").with_requested(&REQUESTED));
+    let test_host =
+        TestHost::with_guest(&TestGuest::from_file("odd-keys").with_requested(&REQUESTED));
     // Refused, as `invalid-key`, by all three; the last one is a plain word, and nothing like a
     // path.
-    assert_eq!(house.call_ok("odd_keys", "{}"), "1111 1111 1111 1111 1111 1111 0000 ");
-    house.assert_healthy();
+    assert_eq!(test_host.call_ok("odd_keys", "{}"), "1111 1111 1111 1111 1111 1111 0000 ");
+    test_host.assert_healthy();
 }

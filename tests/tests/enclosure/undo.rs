@@ -19,18 +19,18 @@ const STEPS: &str = r#"
 "#;
 
 fn edited_host() -> TestHost {
-    let house = edit_host(STEPS);
+    let test_host = edit_host(STEPS);
     for (path, text) in [("over", "over"), ("old", "old"), ("from", "from")] {
-        house.write_file(path, text);
+        test_host.write_file(path, text);
     }
-    std::fs::create_dir(house.workspace_dir().join("empty")).expect("a folder");
-    std::os::unix::fs::symlink("over", house.workspace_dir().join("link")).expect("a link");
-    house
+    std::fs::create_dir(test_host.workspace_dir().join("empty")).expect("a folder");
+    std::os::unix::fs::symlink("over", test_host.workspace_dir().join("link")).expect("a link");
+    test_host
 }
 
 /// The record of the only change.
-pub(crate) fn undo_record(house: &TestHost) -> PathBuf {
-    let project = std::fs::read_dir(house.state_dir())
+pub(crate) fn undo_record(test_host: &TestHost) -> PathBuf {
+    let project = std::fs::read_dir(test_host.state_dir())
         .expect("it lists")
         .next()
         .expect("one project")
@@ -45,8 +45,8 @@ pub(crate) fn undo_record(house: &TestHost) -> PathBuf {
 }
 
 /// As a crash in the middle of the change would have left it.
-fn make_pending(house: &TestHost) {
-    let record = undo_record(house);
+fn make_pending(test_host: &TestHost) {
+    let record = undo_record(test_host);
     let text = std::fs::read_to_string(&record).expect("it is there");
     assert!(text.contains(r#""state":"made""#), "{text}");
     std::fs::write(record, text.replace(r#""state":"made""#, r#""state":"pending""#))
@@ -55,76 +55,82 @@ fn make_pending(house: &TestHost) {
 
 #[test]
 fn a_change_is_taken_back_as_a_whole_and_once() {
-    let house = edited_host();
-    let before = directory_snapshot(house.workspace_dir());
-    house.call_ok("edit", "{}");
-    assert_ne!(directory_snapshot(house.workspace_dir()), before);
-    let entries = house.history().list().expect("it lists");
+    let test_host = edited_host();
+    let before = directory_snapshot(test_host.workspace_dir());
+    test_host.call_ok("edit", "{}");
+    assert_ne!(directory_snapshot(test_host.workspace_dir()), before);
+    let entries = test_host.history().list().expect("it lists");
     assert_eq!((entries.len(), entries[0].tool.as_str()), (1, "edit"));
-    house.history().undo(house.workspace(), false).expect("it is taken back");
-    assert_eq!(directory_snapshot(house.workspace_dir()), before);
-    assert!(matches!(house.history().undo(house.workspace(), false), Err(HistoryError::Empty)));
+    test_host.history().undo(test_host.workspace(), false).expect("it is taken back");
+    assert_eq!(directory_snapshot(test_host.workspace_dir()), before);
+    assert!(matches!(
+        test_host.history().undo(test_host.workspace(), false),
+        Err(HistoryError::Empty)
+    ));
     // Whoever made the change knows nothing of that, and has to look first.
-    assert!(house.call_error("edit", "{}").contains("Read it again"));
-    assert_eq!(directory_snapshot(house.workspace_dir()), before);
+    assert!(test_host.call_error("edit", "{}").contains("Read it again"));
+    assert_eq!(directory_snapshot(test_host.workspace_dir()), before);
 }
 
 #[test]
 fn what_was_changed_since_is_not_lost_without_a_word() {
-    let house = edited_host();
-    let before = directory_snapshot(house.workspace_dir());
-    house.call_ok("edit", "{}");
-    house.write_file("over", "mine");
-    let after = directory_snapshot(house.workspace_dir());
-    let error =
-        house.history().undo(house.workspace(), false).expect_err("it is refused").to_string();
+    let test_host = edited_host();
+    let before = directory_snapshot(test_host.workspace_dir());
+    test_host.call_ok("edit", "{}");
+    test_host.write_file("over", "mine");
+    let after = directory_snapshot(test_host.workspace_dir());
+    let error = test_host
+        .history()
+        .undo(test_host.workspace(), false)
+        .expect_err("it is refused")
+        .to_string();
     assert_eq!(
         error,
         "changed since then, so nothing was undone: over. With --force what was there before is \
             put back all the same, and these changes are lost"
     );
-    assert_eq!(directory_snapshot(house.workspace_dir()), after);
-    house.history().undo(house.workspace(), true).expect("it is taken back");
-    assert_eq!(directory_snapshot(house.workspace_dir()), before);
+    assert_eq!(directory_snapshot(test_host.workspace_dir()), after);
+    test_host.history().undo(test_host.workspace(), true).expect("it is taken back");
+    assert_eq!(directory_snapshot(test_host.workspace_dir()), before);
 }
 
 #[test]
 fn a_change_that_a_crash_cut_short_is_taken_back_at_the_next_start() {
-    let house = edited_host();
-    let before = directory_snapshot(house.workspace_dir());
-    house.call_ok("edit", "{}");
-    make_pending(&house);
+    let test_host = edited_host();
+    let before = directory_snapshot(test_host.workspace_dir());
+    test_host.call_ok("edit", "{}");
+    make_pending(&test_host);
     // Some of it had not happened yet, and a new content was not in its place.
-    house.write_file("over", "over");
-    std::fs::remove_file(house.workspace_dir().join("dir/to")).expect("it is removed");
-    let id = undo_record(&house)
+    test_host.write_file("over", "over");
+    std::fs::remove_file(test_host.workspace_dir().join("dir/to")).expect("it is removed");
+    let id = undo_record(&test_host)
         .parent()
         .and_then(|folder| folder.file_name())
         .expect("a name")
         .to_string_lossy()
         .into_owned();
     let steps = ["dir", "dir/file", "dir/to"].len();
-    house.write_file(&format!("dir/.cofferdam-{id}-{}.tmp", steps - 1), "half of");
-    assert!(house.history().list().expect("it lists").is_empty());
-    let recovered = house.history().recover(house.workspace()).expect("it recovers");
+    test_host.write_file(&format!("dir/.cofferdam-{id}-{}.tmp", steps - 1), "half of");
+    assert!(test_host.history().list().expect("it lists").is_empty());
+    let recovered = test_host.history().recover(test_host.workspace()).expect("it recovers");
     assert!(
         recovered.len() == 1 && recovered[0].ends_with("was interrupted and has been taken back"),
         "{recovered:?}"
     );
-    assert_eq!(directory_snapshot(house.workspace_dir()), before);
+    assert_eq!(directory_snapshot(test_host.workspace_dir()), before);
     assert_eq!(
-        house.history().recover(house.workspace()).expect("it recovers"),
+        test_host.history().recover(test_host.workspace()).expect("it recovers"),
         Vec::<String>::new()
     );
 }
 
 #[test]
 fn recovering_leaves_what_is_somebody_elses() {
-    let house = edited_host();
-    house.call_ok("edit", "{}");
-    make_pending(&house);
-    house.write_file("over", "mine");
-    let recovered = house.history().recover(house.workspace()).expect("it recovers");
+    let test_host = edited_host();
+    test_host.call_ok("edit", "{}");
+    make_pending(&test_host);
+    test_host.write_file("over", "mine");
+    let recovered = test_host.history().recover(test_host.workspace()).expect("it recovers");
     assert!(
         recovered[0].contains(
             "cannot wholly be taken back ('over' was changed by somebody else); \
@@ -133,30 +139,33 @@ fn recovering_leaves_what_is_somebody_elses() {
         "{recovered:?}"
     );
     assert_eq!(
-        std::fs::read_to_string(house.workspace_dir().join("over")).expect("it is there"),
+        std::fs::read_to_string(test_host.workspace_dir().join("over")).expect("it is there"),
         "mine"
     );
-    assert!(house.workspace_dir().join("old").exists());
+    assert!(test_host.workspace_dir().join("old").exists());
 }
 
 #[test]
 fn what_cannot_be_taken_back_is_left_to_the_user_and_not_tried_again() {
-    let house = edited_host();
-    house.call_ok("edit", "{}");
-    make_pending(&house);
-    house.write_file("over", "mine");
-    assert_eq!(house.history().recover(house.workspace()).expect("it recovers").len(), 1);
-    let [(entry, kept)] = &house.history().abandoned().expect("it lists")[..] else {
+    let test_host = edited_host();
+    test_host.call_ok("edit", "{}");
+    make_pending(&test_host);
+    test_host.write_file("over", "mine");
+    assert_eq!(test_host.history().recover(test_host.workspace()).expect("it recovers").len(), 1);
+    let [(entry, kept)] = &test_host.history().abandoned().expect("it lists")[..] else {
         panic!("not one")
     };
     assert_eq!(entry.paths, ["over"]);
     assert!(kept.join("record.json").exists());
     // What is made of the file later is safe, even if it looks like what the change has left there.
-    house.write_file("over", "new");
-    assert!(house.history().recover(house.workspace()).expect("it recovers").is_empty());
-    assert!(matches!(house.history().undo(house.workspace(), false), Err(HistoryError::Empty)));
+    test_host.write_file("over", "new");
+    assert!(test_host.history().recover(test_host.workspace()).expect("it recovers").is_empty());
+    assert!(matches!(
+        test_host.history().undo(test_host.workspace(), false),
+        Err(HistoryError::Empty)
+    ));
     assert_eq!(
-        std::fs::read_to_string(house.workspace_dir().join("over")).expect("it is there"),
+        std::fs::read_to_string(test_host.workspace_dir().join("over")).expect("it is there"),
         "new"
     );
     assert!(kept.exists());
@@ -164,44 +173,50 @@ fn what_cannot_be_taken_back_is_left_to_the_user_and_not_tried_again() {
 
 #[test]
 fn a_directory_that_somebody_uses_stays_and_everything_else_goes_back() {
-    let house =
+    let test_host =
         edit_host(r#"(call $overwrite @"a" @"new") (call $mkdir @"d") (call $create @"d/x" @"x")"#);
-    house.write_file("a", "old");
-    house.call_ok("edit", "{}");
-    house.write_file("d/y", "theirs");
-    let undone = house.history().undo(house.workspace(), false).expect("it is taken back");
+    test_host.write_file("a", "old");
+    test_host.call_ok("edit", "{}");
+    test_host.write_file("d/y", "theirs");
+    let undone = test_host.history().undo(test_host.workspace(), false).expect("it is taken back");
     let UndoOutcome::Change { remaining: stays, .. } = undone else {
         panic!("nothing was interrupted")
     };
     assert_eq!(stays, ["d"]);
     assert_eq!(
-        directory_snapshot(house.workspace_dir()),
+        directory_snapshot(test_host.workspace_dir()),
         [r#"a Some("old")"#, "d None", r#"d/y Some("theirs")"#]
     );
-    assert!(matches!(house.history().undo(house.workspace(), false), Err(HistoryError::Empty)));
+    assert!(matches!(
+        test_host.history().undo(test_host.workspace(), false),
+        Err(HistoryError::Empty)
+    ));
 }
 
 #[test]
 fn what_is_in_the_way_is_told_before_anything_is_touched_and_force_does_what_can_be_done() {
-    let house =
+    let test_host =
         edit_host(r#"(call $delete @"d/gone") (call $overwrite @"a" @"new") (call $delete @"b")"#);
     for path in ["d/gone", "a", "b"] {
-        house.write_file(path, "old");
+        test_host.write_file(path, "old");
     }
-    house.call_ok("edit", "{}");
-    std::fs::remove_dir(house.workspace_dir().join("d")).expect("it is empty");
-    let error =
-        house.history().undo(house.workspace(), false).expect_err("it is refused").to_string();
+    test_host.call_ok("edit", "{}");
+    std::fs::remove_dir(test_host.workspace_dir().join("d")).expect("it is empty");
+    let error = test_host
+        .history()
+        .undo(test_host.workspace(), false)
+        .expect_err("it is refused")
+        .to_string();
     assert_eq!(
         error,
         "nothing was undone: 'd/gone' cannot be put back, since 'd' is no directory any more"
     );
-    assert_eq!(directory_snapshot(house.workspace_dir()), [r#"a Some("new")"#]);
+    assert_eq!(directory_snapshot(test_host.workspace_dir()), [r#"a Some("new")"#]);
     // A directory with something in it takes the place of nothing.
-    house.write_file("b/mine", "mine");
-    let error = house
+    test_host.write_file("b/mine", "mine");
+    let error = test_host
         .history()
-        .undo(house.workspace(), true)
+        .undo(test_host.workspace(), true)
         .expect_err("not all of it can be")
         .to_string();
     assert!(
@@ -211,22 +226,25 @@ fn what_is_in_the_way_is_told_before_anything_is_touched_and_force_does_what_can
         "{error}"
     );
     assert_eq!(
-        directory_snapshot(house.workspace_dir()),
+        directory_snapshot(test_host.workspace_dir()),
         [r#"a Some("old")"#, "b None", r#"b/mine Some("mine")"#, "d None", r#"d/gone Some("old")"#]
     );
     // It is not in the way of older changes.
-    assert!(matches!(house.history().undo(house.workspace(), false), Err(HistoryError::Empty)));
-    assert_eq!(house.history().abandoned().expect("it lists").len(), 1);
+    assert!(matches!(
+        test_host.history().undo(test_host.workspace(), false),
+        Err(HistoryError::Empty)
+    ));
+    assert_eq!(test_host.history().abandoned().expect("it lists").len(), 1);
 }
 
 #[test]
 fn undo_says_so_if_a_change_was_interrupted_and_takes_nothing_else_back() {
-    let house = edit_host(r#"(call $append @"log" @"x")"#);
-    house.write_file("log", "");
-    house.call_ok("edit", "{}");
-    house.call_ok("edit", "{}");
+    let test_host = edit_host(r#"(call $append @"log" @"x")"#);
+    test_host.write_file("log", "");
+    test_host.call_ok("edit", "{}");
+    test_host.call_ok("edit", "{}");
     // The newer of the two.
-    let project = std::fs::read_dir(house.state_dir())
+    let project = std::fs::read_dir(test_host.state_dir())
         .expect("it lists")
         .next()
         .expect("one project")
@@ -240,16 +258,16 @@ fn undo_says_so_if_a_change_was_interrupted_and_takes_nothing_else_back() {
     let text = std::fs::read_to_string(&newest).expect("it is there");
     std::fs::write(newest, text.replace(r#""state":"made""#, r#""state":"pending""#))
         .expect("it is written");
-    let undone = house.history().undo(house.workspace(), false).expect("it is seen to");
+    let undone = test_host.history().undo(test_host.workspace(), false).expect("it is seen to");
     assert!(matches!(&undone, UndoOutcome::Interrupted(lines) if lines.len() == 1), "{undone:?}");
     assert_eq!(
-        std::fs::read_to_string(house.workspace_dir().join("log")).expect("it is there"),
+        std::fs::read_to_string(test_host.workspace_dir().join("log")).expect("it is there"),
         "x"
     );
-    let undone = house.history().undo(house.workspace(), false).expect("it is taken back");
+    let undone = test_host.history().undo(test_host.workspace(), false).expect("it is taken back");
     assert!(matches!(undone, UndoOutcome::Change { .. }));
     assert_eq!(
-        std::fs::read_to_string(house.workspace_dir().join("log")).expect("it is there"),
+        std::fs::read_to_string(test_host.workspace_dir().join("log")).expect("it is there"),
         ""
     );
 }
@@ -257,39 +275,41 @@ fn undo_says_so_if_a_change_was_interrupted_and_takes_nothing_else_back() {
 #[test]
 fn directories_keep_their_modes_when_they_move_and_when_they_come_back() {
     use std::os::unix::fs::PermissionsExt as _;
-    let house = edit_host(r#"(call $rename @"from" @"to") (call $rmdir @"empty")"#);
-    house.write_file("from/deep/file", "x");
-    std::fs::create_dir(house.workspace_dir().join("empty")).expect("a folder");
-    let path = |name: &str| house.workspace_dir().join(name);
+    let test_host = edit_host(r#"(call $rename @"from" @"to") (call $rmdir @"empty")"#);
+    test_host.write_file("from/deep/file", "x");
+    std::fs::create_dir(test_host.workspace_dir().join("empty")).expect("a folder");
+    let path = |name: &str| test_host.workspace_dir().join(name);
     for (name, mode) in [("from", 0o750), ("from/deep", 0o700), ("empty", 0o711)] {
         std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(mode))
             .expect("it is set");
     }
     let mode =
         |name: &str| path(name).metadata().expect("it is there").permissions().mode() & 0o7777;
-    house.call_ok("edit", "{}");
+    test_host.call_ok("edit", "{}");
     assert_eq!([mode("to"), mode("to/deep")], [0o750, 0o700]);
-    house.history().undo(house.workspace(), false).expect("it is taken back");
+    test_host.history().undo(test_host.workspace(), false).expect("it is taken back");
     assert_eq!([mode("from"), mode("from/deep"), mode("empty")], [0o750, 0o700, 0o711]);
 }
 
 #[test]
 fn the_history_is_bounded_and_for_its_owner_alone() {
     use std::os::unix::fs::PermissionsExt as _;
-    let house = edit_host(r#"(call $append @"log" @"x")"#);
-    house.write_file("log", "");
+    let test_host = edit_host(r#"(call $append @"log" @"x")"#);
+    test_host.write_file("log", "");
     for _ in 0..25 {
-        house.call_ok("edit", "{}");
+        test_host.call_ok("edit", "{}");
     }
-    assert_eq!(house.history().list().expect("it lists").len(), 20);
+    assert_eq!(test_host.history().list().expect("it lists").len(), 20);
     let mode =
         |path: &std::path::Path| path.metadata().expect("it is there").permissions().mode() & 0o777;
-    let record = undo_record(&house);
+    let record = undo_record(&test_host);
     assert_eq!((mode(&record), mode(record.parent().expect("a folder"))), (0o600, 0o700));
     for n in (5..25).rev() {
-        house.history().undo(house.workspace(), false).expect("it is taken back");
+        test_host.history().undo(test_host.workspace(), false).expect("it is taken back");
         assert_eq!(
-            std::fs::read_to_string(house.workspace_dir().join("log")).expect("it is there").len(),
+            std::fs::read_to_string(test_host.workspace_dir().join("log"))
+                .expect("it is there")
+                .len(),
             n
         );
     }
@@ -298,19 +318,19 @@ fn the_history_is_bounded_and_for_its_owner_alone() {
 #[test]
 fn what_the_user_lets_others_do_with_a_file_stays_when_it_goes_back() {
     use std::os::unix::fs::PermissionsExt as _;
-    let house = edit_host(r#"(call $overwrite @"script" @"new") (call $delete @"gone")"#);
-    let path = |name: &str| house.workspace_dir().join(name);
+    let test_host = edit_host(r#"(call $overwrite @"script" @"new") (call $delete @"gone")"#);
+    let path = |name: &str| test_host.workspace_dir().join(name);
     let set = |name: &str, mode| {
         std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(mode))
             .expect("it is set")
     };
     for name in ["script", "gone"] {
-        house.write_file(name, "old");
+        test_host.write_file(name, "old");
         set(name, 0o640);
     }
-    house.call_ok("edit", "{}");
+    test_host.call_ok("edit", "{}");
     set("script", 0o755);
-    house.history().undo(house.workspace(), false).expect("it is taken back");
+    test_host.history().undo(test_host.workspace(), false).expect("it is taken back");
     let mode =
         |name: &str| path(name).metadata().expect("it is there").permissions().mode() & 0o7777;
     assert_eq!([mode("script"), mode("gone")], [0o755, 0o640]);
@@ -320,8 +340,8 @@ fn what_the_user_lets_others_do_with_a_file_stays_when_it_goes_back() {
 #[test]
 fn directories_get_their_rights_back_also_if_that_was_cut_short() {
     use std::os::unix::fs::PermissionsExt as _;
-    let house = edit_host(r#"(call $rmdir @"d/e") (call $rmdir @"d")"#);
-    let path = |name: &str| house.workspace_dir().join(name);
+    let test_host = edit_host(r#"(call $rmdir @"d/e") (call $rmdir @"d")"#);
+    let path = |name: &str| test_host.workspace_dir().join(name);
     std::fs::create_dir_all(path("d/e")).expect("folders");
     let set = |name: &str, mode| {
         std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(mode))
@@ -329,14 +349,14 @@ fn directories_get_their_rights_back_also_if_that_was_cut_short() {
     };
     set("d/e", 0o755);
     set("d", 0o2750);
-    house.call_ok("edit", "{}");
+    test_host.call_ok("edit", "{}");
     assert!(!path("d").exists());
     // They came back, each for its owner alone at first, and then the power went.
-    make_pending(&house);
+    make_pending(&test_host);
     std::fs::create_dir_all(path("d/e")).expect("folders");
     set("d/e", 0o700);
     set("d", 0o700);
-    assert_eq!(house.history().recover(house.workspace()).expect("it recovers").len(), 1);
+    assert_eq!(test_host.history().recover(test_host.workspace()).expect("it recovers").len(), 1);
     let mode =
         |name: &str| path(name).metadata().expect("it is there").permissions().mode() & 0o7777;
     assert_eq!([mode("d"), mode("d/e")], [0o2750, 0o755]);
@@ -345,12 +365,12 @@ fn directories_get_their_rights_back_also_if_that_was_cut_short() {
 #[test]
 fn what_moves_and_what_comes_back_belongs_to_whom_it_belonged() {
     use std::os::unix::fs::{MetadataExt as _, chown};
-    let house = edit_host(
+    let test_host = edit_host(
         r#"(call $rename @"from" @"to") (call $overwrite @"file" @"new") (call $rmdir @"empty")"#,
     );
-    let path = |name: &str| house.workspace_dir().join(name);
-    house.write_file("from/leaf", "x");
-    house.write_file("file", "old");
+    let path = |name: &str| test_host.workspace_dir().join(name);
+    test_host.write_file("from/leaf", "x");
+    test_host.write_file("file", "old");
     std::fs::create_dir(path("empty")).expect("a folder");
     let owner = |name: &str| {
         path(name).metadata().map(|metadata| (metadata.uid(), metadata.gid())).expect("it is there")
@@ -370,9 +390,9 @@ fn what_moves_and_what_comes_back_belongs_to_whom_it_belonged() {
         chown(path(name), Some(given(number).0), Some(given(number).1)).expect("it is given away");
         assert_eq!(owner(name), given(number), "{name}");
     }
-    house.call_ok("edit", "{}");
+    test_host.call_ok("edit", "{}");
     assert_eq!([owner("to"), owner("to/leaf"), owner("file")], [1, 2, 3].map(given));
-    house.history().undo(house.workspace(), false).expect("it is taken back");
+    test_host.history().undo(test_host.workspace(), false).expect("it is taken back");
     // What has gone comes back to the user who takes it back, and only what is there keeps its own.
     let back = |number: u32| (user.as_raw(), given(number).1);
     assert_eq!(
@@ -383,27 +403,27 @@ fn what_moves_and_what_comes_back_belongs_to_whom_it_belonged() {
 
 #[test]
 fn a_change_that_finds_another_one_interrupted_takes_that_back_and_says_so() {
-    let house = edit_host(r#"(call $append @"log" @"x")"#);
-    house.write_file("log", "");
-    house.call_ok("edit", "{}");
-    make_pending(&house);
-    let text = house.call_error("edit", "{}");
+    let test_host = edit_host(r#"(call $append @"log" @"x")"#);
+    test_host.write_file("log", "");
+    test_host.call_ok("edit", "{}");
+    make_pending(&test_host);
+    let text = test_host.call_error("edit", "{}");
     assert_contains(
         &text,
         "a change by edit to log was interrupted and has been taken back. So nothing was changed \
             by this call",
     );
     assert_eq!(
-        std::fs::read_to_string(house.workspace_dir().join("log")).expect("it is there"),
+        std::fs::read_to_string(test_host.workspace_dir().join("log")).expect("it is there"),
         ""
     );
 }
 
 #[test]
 fn what_never_began_is_removed_and_what_cannot_be_read_is_told() {
-    let house = edited_host();
-    house.call_ok("edit", "{}");
-    let change = undo_record(&house).parent().expect("a folder").to_owned();
+    let test_host = edited_host();
+    test_host.call_ok("edit", "{}");
+    let change = undo_record(&test_host).parent().expect("a folder").to_owned();
     let project = change.parent().expect("a folder");
     let (rubbish, newer) =
         (project.join("00000000000000000001"), project.join("00000000000000000002"));
@@ -412,9 +432,9 @@ fn what_never_began_is_removed_and_what_cannot_be_read_is_told() {
         std::fs::write(folder.join("0"), "old").expect("it is written");
     }
     std::fs::write(newer.join("record.json"), r#"{"version":99}"#).expect("it is written");
-    assert!(house.history().recover(house.workspace()).expect("it recovers").is_empty());
+    assert!(test_host.history().recover(test_host.workspace()).expect("it recovers").is_empty());
     assert!(!rubbish.exists() && newer.exists() && change.exists());
-    let unreadable = house.history().unreadable().expect("it lists");
+    let unreadable = test_host.history().unreadable().expect("it lists");
     assert!(unreadable.len() == 1 && unreadable[0].0 == newer, "{unreadable:?}");
 }
 

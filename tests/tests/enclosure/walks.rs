@@ -41,9 +41,9 @@ fn options_beyond_the_contract_are_refused() {
         ),
     ];
     for (options, says) in table {
-        let house = walk_host(&options);
-        assert_contains(&house.call_ok("walk", r#"{"root":""}"#), says);
-        house.assert_healthy();
+        let test_host = walk_host(&options);
+        assert_contains(&test_host.call_ok("walk", r#"{"root":""}"#), says);
+        test_host.assert_healthy();
     }
 }
 
@@ -51,85 +51,89 @@ fn options_beyond_the_contract_are_refused() {
 fn globs_that_are_costly_end_with_the_call() {
     let glob = "{a,b,c,d,e,f,g,h}{a,b,c,d,e,f,g,h}{a,b,c,d,e,f,g,h}{a,b,c,d,e,f,g,h}\
         {a,b,c,d,e,f,g,h}**/**/**/**/*a*b*c*d*e*f*";
-    let house = walk_host(&WalkOptions { globs: 256, glob, ..DEFAULT_OPTIONS });
-    house.write_file(&"abcdefgh".repeat(20), "");
-    let report = house.run_turn(&[("walk", r#"{"root":""}"#)]);
+    let test_host = walk_host(&WalkOptions { globs: 256, glob, ..DEFAULT_OPTIONS });
+    test_host.write_file(&"abcdefgh".repeat(20), "");
+    let report = test_host.run_turn(&[("walk", r#"{"root":""}"#)]);
     assert!(report.duration < Duration::from_secs(12), "{:?}", report.duration);
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r123_a_walk_stays_in_the_workspace() {
     let outside = tempfile::tempdir().expect("a folder");
     std::fs::write(outside.path().join("secret"), "secret").expect("it can be written");
-    let house = walk_host(&DEFAULT_OPTIONS);
-    house.write_file("inside/file", "content");
-    symlink(outside.path(), house.workspace_dir().join("out")).expect("a link");
-    symlink(outside.path().join("secret"), house.workspace_dir().join("file-out")).expect("a link");
-    symlink("..", house.workspace_dir().join("inside/up")).expect("a link");
+    let test_host = walk_host(&DEFAULT_OPTIONS);
+    test_host.write_file("inside/file", "content");
+    symlink(outside.path(), test_host.workspace_dir().join("out")).expect("a link");
+    symlink(outside.path().join("secret"), test_host.workspace_dir().join("file-out"))
+        .expect("a link");
+    symlink("..", test_host.workspace_dir().join("inside/up")).expect("a link");
     let absolute = outside.path().display().to_string();
     for root in
         ["..", "../..", "/", "/etc", &absolute, "out", "out/secret", "file-out", "inside/../.."]
     {
-        let text = house.call_ok("walk", &format!(r#"{{"root":"{root}"}}"#));
+        let text = test_host.call_ok("walk", &format!(r#"{{"root":"{root}"}}"#));
         assert!(text.starts_with("denied ") || text.starts_with("refused "), "{root}: {text}");
         assert!(!text.contains("secret\n"), "{root}: {text}");
     }
     // 0 is a file, 1 a directory, 2 a link.
-    let text = house.call_ok("walk", r#"{"root":""}"#);
+    let text = test_host.call_ok("walk", r#"{"root":""}"#);
     assert_eq!(text, "2 file-out\n1 inside\n0 inside/file\n2 inside/up\n2 out\n");
-    assert_contains(&house.call_ok("walk", r#"{"root":"none"}"#), "refused 0: none");
-    house.assert_healthy();
+    assert_contains(&test_host.call_ok("walk", r#"{"root":"none"}"#), "refused 0: none");
+    test_host.assert_healthy();
 }
 
 #[test]
 fn a_walk_passes_over_git_links_and_what_is_no_file() {
     let outside = tempfile::tempdir().expect("a folder");
     std::fs::write(outside.path().join("secret"), "secret content").expect("it can be written");
-    let house = TestHost::with_guest(
+    let test_host = TestHost::with_guest(
         &TestGuest::from_file("walk-files").with_requested(&[Capability::ReadFiles]),
     );
-    house.write_file(".git/config", "url with a token");
-    house.write_file("sub/.git/hooks/pre-commit", "a hook");
-    house.write_file(".hidden", "hidden content");
-    house.write_file("file", "plain content");
-    symlink(outside.path().join("secret"), house.workspace_dir().join("link")).expect("a link");
-    symlink(outside.path(), house.workspace_dir().join("links")).expect("a link");
-    create_fifo(&house.workspace_dir().join("fifo"));
-    let text = house.call_ok("walk_files", r#"{"root":""}"#);
+    test_host.write_file(".git/config", "url with a token");
+    test_host.write_file("sub/.git/hooks/pre-commit", "a hook");
+    test_host.write_file(".hidden", "hidden content");
+    test_host.write_file("file", "plain content");
+    symlink(outside.path().join("secret"), test_host.workspace_dir().join("link")).expect("a link");
+    symlink(outside.path(), test_host.workspace_dir().join("links")).expect("a link");
+    create_fifo(&test_host.workspace_dir().join("fifo"));
+    let text = test_host.call_ok("walk_files", r#"{"root":""}"#);
     assert_eq!(text, "file .hidden\nfile file\nhidden contentplain content");
     for root in ["fifo", "link", ".git", "sub/.git"] {
-        let text = house.call_ok("walk_files", &format!(r#"{{"root":"{root}"}}"#));
+        let text = test_host.call_ok("walk_files", &format!(r#"{{"root":"{root}"}}"#));
         assert!(
             !text.contains("secret content") && !text.contains("token") && !text.contains("a hook"),
             "{root}: {text}"
         );
     }
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r098_walks_are_counted() {
-    let house = TestHost::with_guest(
+    let test_host = TestHost::with_guest(
         &TestGuest::from_file("many-walks").with_requested(&[Capability::ReadFiles]),
     );
-    let text = house.call_ok("many_walks", "{}");
+    let text = test_host.call_ok("many_walks", "{}");
     assert_contains(&text, "16 open, then refused 3: 16 walks are open already");
     assert_contains(&text, "refused 3: there is no open walk 4000000000");
     assert_contains(&text, "refused 3: this walk hands out entries, not files");
-    house.assert_healthy();
+    test_host.assert_healthy();
 }
 
 #[test]
 fn r101_a_walk_ends_when_it_is_cancelled_or_out_of_time() {
     let guest = TestGuest::from_file("walk-for-ever").with_requested(&[Capability::ReadFiles]);
-    let house = TestHostBuilder::default().with_guest(&guest).with_timeout_millis(400).build();
+    let test_host = TestHostBuilder::default().with_guest(&guest).with_timeout_millis(400).build();
     for n in 0..300 {
-        house.write_file(&format!("d{}/f{n}", n % 10), "content");
+        test_host.write_file(&format!("d{}/f{n}", n % 10), "content");
     }
-    assert_contains(&house.call_error("walk_for_ever", "{}"), "it ran longer than its 0.4 seconds");
+    assert_contains(
+        &test_host.call_error("walk_for_ever", "{}"),
+        "it ran longer than its 0.4 seconds",
+    );
     let report =
-        house.run_turn_cancelled(&[("walk_for_ever", "{}")], Some(Duration::from_millis(150)));
+        test_host.run_turn_cancelled(&[("walk_for_ever", "{}")], Some(Duration::from_millis(150)));
     assert!(report.after_cancel.expect("it was cancelled") < Duration::from_secs(1));
-    house.assert_healthy();
+    test_host.assert_healthy();
 }

@@ -166,14 +166,14 @@ const WORKING_LINES_IN_FULL: &[(&str, &str, &str)] = &[
 ];
 
 fn new_host_with_files(level: SandboxLevel) -> TestHost {
-    let house = new_host(level);
-    house.write_file("file.txt", "text\n");
-    house.write_file(".env.example", "KEY=\n");
+    let test_host = new_host(level);
+    test_host.write_file("file.txt", "text\n");
+    test_host.write_file(".env.example", "KEY=\n");
     let git = |arguments: &[&str]| {
         assert!(
             Command::new("git")
                 .args(arguments)
-                .current_dir(house.workspace_dir())
+                .current_dir(test_host.workspace_dir())
                 .status()
                 .expect("git starts")
                 .success()
@@ -191,14 +191,14 @@ fn new_host_with_files(level: SandboxLevel) -> TestHost {
         "-m",
         "first",
     ]);
-    house
+    test_host
 }
 
 fn failures(level: SandboxLevel, table: &[(&str, &str, &str)]) -> Vec<String> {
     let mut failures = Vec::new();
     for (name, line, says) in table {
-        let house = new_host_with_files(level);
-        let said = run_line(&house, &format!("exec 2>&1; {line}"));
+        let test_host = new_host_with_files(level);
+        let said = run_line(&test_host, &format!("exec 2>&1; {line}"));
         if !said.starts_with("ending 0 code 0:")
             || !said.contains(says)
             || said.contains("[sandbox]")
@@ -232,7 +232,7 @@ fn ordinary_commands_work_in_kernel() {
 fn a_linked_worktree_knows_its_repository_and_does_not_change_it() {
     for level in CONFINING_LEVELS {
         let main = new_host_with_files(level);
-        let house = new_host(level);
+        let test_host = new_host(level);
         let git = |arguments: &[&str]| {
             Command::new("git")
                 .args(arguments)
@@ -246,12 +246,12 @@ fn a_linked_worktree_knows_its_repository_and_does_not_change_it() {
                 "add",
                 "--quiet",
                 "--detach",
-                house.workspace_dir().to_str().expect("a path")
+                test_host.workspace_dir().to_str().expect("a path")
             ])
             .success()
         );
         let said = run_line(
-            &house,
+            &test_host,
             "git log --oneline; git status --short && echo status; git config x.y z; echo evil > \
                 $(git rev-parse --git-common-dir)/hooks/x",
         );
@@ -269,16 +269,16 @@ fn a_linked_worktree_knows_its_repository_and_does_not_change_it() {
 #[test]
 fn what_is_written_in_the_workspace_is_there_afterwards_and_nothing_else() {
     for level in CONFINING_LEVELS {
-        let house = new_host_with_files(level);
-        house.write_file(".env", "KEY=x\n");
-        let before = file_names(&house);
-        run_line(&house, "echo made > made; touch $TMPDIR/x; cat .env; echo evil > .mcp.json");
+        let test_host = new_host_with_files(level);
+        test_host.write_file(".env", "KEY=x\n");
+        let before = file_names(&test_host);
+        run_line(&test_host, "echo made > made; touch $TMPDIR/x; cat .env; echo evil > .mcp.json");
         assert_eq!(
-            fs::read_to_string(house.workspace_dir().join("made")).expect("it is there"),
+            fs::read_to_string(test_host.workspace_dir().join("made")).expect("it is there"),
             "made\n"
         );
         assert_eq!(
-            file_names(&house),
+            file_names(&test_host),
             [before, vec!["made".into()]]
                 .concat()
                 .into_iter()
@@ -289,8 +289,8 @@ fn what_is_written_in_the_workspace_is_there_afterwards_and_nothing_else() {
     }
 }
 
-fn file_names(house: &TestHost) -> Vec<String> {
-    let names = fs::read_dir(house.workspace_dir())
+fn file_names(test_host: &TestHost) -> Vec<String> {
+    let names = fs::read_dir(test_host.workspace_dir())
         .expect("it is listed")
         .flatten()
         .map(|entry| entry.file_name().to_string_lossy().into_owned());

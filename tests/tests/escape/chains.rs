@@ -81,22 +81,22 @@ const CHAINS: &[Chain] = &[
     (&[], "mkdir d1; ln -s ../d1 .git/info; echo evil > d1/attributes", ".git/info/attributes"),
 ];
 
-fn with_links(house: &TestHost, links: &[(&str, &str)]) {
+fn with_links(test_host: &TestHost, links: &[(&str, &str)]) {
     for directory in [".claude", ".git"] {
-        fs::create_dir_all(house.workspace_dir().join(directory)).expect("it is made");
+        fs::create_dir_all(test_host.workspace_dir().join(directory)).expect("it is made");
     }
     for (target, link) in links {
-        symlink(target, house.workspace_dir().join(link)).expect("it is made");
+        symlink(target, test_host.workspace_dir().join(link)).expect("it is made");
     }
 }
 
 #[test]
 fn without_a_sandbox_what_is_written_at_the_end_of_a_chain_is_at_its_beginning() {
     for (links, line, path) in CHAINS {
-        let house = new_host(SandboxLevel::None);
-        with_links(&house, links);
-        run_line(&house, line);
-        assert!(house.workspace_dir().join(path).exists(), "{line}");
+        let test_host = new_host(SandboxLevel::None);
+        with_links(&test_host, links);
+        run_line(&test_host, line);
+        assert!(test_host.workspace_dir().join(path).exists(), "{line}");
     }
 }
 
@@ -106,17 +106,17 @@ fn nothing_is_left_at_the_end_of_a_chain_of_links() {
     for level in CONFINING_LEVELS {
         for (links, line, path) in CHAINS {
             for is_there in [false, true] {
-                let house = new_host(level);
-                with_links(&house, links);
+                let test_host = new_host(level);
+                with_links(&test_host, links);
                 if is_there && !line.contains("-s d3 d2") {
-                    fs::create_dir_all(house.workspace_dir().join("d2")).expect("it is made");
+                    fs::create_dir_all(test_host.workspace_dir().join("d2")).expect("it is made");
                 }
-                let said = run_line(&house, &line.replace("mkdir ", "mkdir -p "));
+                let said = run_line(&test_host, &line.replace("mkdir ", "mkdir -p "));
                 let is_kept = links.iter().all(|(target, link)| {
-                    fs::read_link(house.workspace_dir().join(link))
+                    fs::read_link(test_host.workspace_dir().join(link))
                         .is_ok_and(|now| now == std::path::Path::new(target))
                 });
-                if house.workspace_dir().join(path).exists() || !is_kept {
+                if test_host.workspace_dir().join(path).exists() || !is_kept {
                     left.push(format!("`{level}`: {links:?}: {line}\n    said: {said}"));
                 }
             }
@@ -128,22 +128,22 @@ fn nothing_is_left_at_the_end_of_a_chain_of_links() {
 #[test]
 fn a_directory_behind_a_link_on_the_way_can_be_written() {
     for level in CONFINING_LEVELS {
-        let house = new_host(level);
-        house.write_file("releases/5/vs/tasks.json", "mine");
-        with_links(&house, &[("current/vs", ".vscode"), ("releases/5", "current")]);
+        let test_host = new_host(level);
+        test_host.write_file("releases/5/vs/tasks.json", "mine");
+        with_links(&test_host, &[("current/vs", ".vscode"), ("releases/5", "current")]);
         let said = run_line(
-            &house,
+            &test_host,
             "echo text > current/new; echo more > releases/5/other; mkdir current/sub && echo done",
         );
         assert!(said.contains("done") && !said.contains("[sandbox]"), "{level}: {said}");
         assert!(
-            house.workspace_dir().join("releases/5/new").exists()
-                && house.workspace_dir().join("releases/5/other").exists(),
+            test_host.workspace_dir().join("releases/5/new").exists()
+                && test_host.workspace_dir().join("releases/5/other").exists(),
             "{level}: {said}"
         );
-        run_line(&house, "echo evil > current/vs/tasks.json");
+        run_line(&test_host, "echo evil > current/vs/tasks.json");
         assert_eq!(
-            fs::read_to_string(house.workspace_dir().join(".vscode/tasks.json"))
+            fs::read_to_string(test_host.workspace_dir().join(".vscode/tasks.json"))
                 .expect("it is there"),
             "mine",
             "{level}"

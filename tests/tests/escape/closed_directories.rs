@@ -46,10 +46,10 @@ const PLANTED: &[&str] = &[
     ".vscode/tasks.json",
 ];
 
-fn set_up(house: &TestHost) {
+fn set_up(test_host: &TestHost) {
     let status = Command::new("sh")
         .args(["-ec", SETUP])
-        .current_dir(house.workspace_dir())
+        .current_dir(test_host.workspace_dir())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status();
@@ -61,8 +61,8 @@ fn mode(path: &Path) -> u32 {
 }
 
 /// `user` are the permissions of the directory that was closed before.
-fn check(house: &TestHost, user: u32, said: &str) {
-    let at = |path: &str| house.workspace_dir().join(path);
+fn check(test_host: &TestHost, user: u32, said: &str) {
+    let at = |path: &str| test_host.workspace_dir().join(path);
     for reported in ["created n/AGENTS.md", "created n/.cargo/config.toml", "changed AGENTS.md"] {
         assert!(said.contains(reported), "{reported}: {said}");
     }
@@ -72,7 +72,7 @@ fn check(house: &TestHost, user: u32, said: &str) {
     for open in ["", "tools", "tools/hk", "lib", "app", "n"] {
         assert_eq!(mode(&at(open)) & 0o700, 0o700, "{open}: {said}");
     }
-    run_line(house, "chmod -R u+rwX .");
+    run_line(test_host, "chmod -R u+rwX .");
     for planted in PLANTED {
         assert!(fs::symlink_metadata(at(planted)).is_err(), "{planted}: {said}");
     }
@@ -83,11 +83,11 @@ fn check(house: &TestHost, user: u32, said: &str) {
 fn no_plant_is_hidden_by_permissions_of_directories() {
     for level in CONFINING_LEVELS {
         for owner in 0..8 {
-            let house = new_host(level);
-            set_up(&house);
-            let said = run_line(&house, &format!("{PLANT_LINE}chmod {owner}00 {CLOSED}"));
+            let test_host = new_host(level);
+            set_up(&test_host);
+            let said = run_line(&test_host, &format!("{PLANT_LINE}chmod {owner}00 {CLOSED}"));
             println!("{level} {owner}00: {said}");
-            check(&house, owner << 6 | 0o500, &said);
+            check(&test_host, owner << 6 | 0o500, &said);
             if owner != 7 {
                 assert!(said.contains("you can do so again"), "{level} {owner}00: {said}");
             }
@@ -99,12 +99,12 @@ fn no_plant_is_hidden_by_permissions_of_directories() {
 fn no_plant_is_hidden_by_permissions_of_the_workspace() {
     for level in CONFINING_LEVELS {
         for owner in 0..8 {
-            let house = new_host(level);
-            set_up(&house);
+            let test_host = new_host(level);
+            set_up(&test_host);
             let line = format!("{PLANT_LINE}chmod 500 user; chmod {owner}00 src/q .");
-            let said = run_line(&house, &line);
+            let said = run_line(&test_host, &line);
             println!("{level} {owner}00: {said}");
-            check(&house, 0o500, &said);
+            check(&test_host, 0o500, &said);
         }
     }
 }
@@ -125,15 +125,18 @@ fn permissions_around_the_state_directory_do_not_keep_a_plant() {
                 own.join("set-aside"),
             );
             let commands = commands.with_own(vec![own.clone()]);
-            let house = host_builder(rules).with_commands(Arc::new(commands)).build();
+            let test_host = host_builder(rules).with_commands(Arc::new(commands)).build();
             let target = home.path().join(closed);
             let was = mode(&target);
             let line = format!(
                 "mkdir .vscode; echo evil > .vscode/tasks.json; chmod {owner} {}",
                 target.display()
             );
-            let said = run_line(&house, &line);
-            assert!(!house.workspace_dir().join(".vscode").exists(), "{closed} {owner}: {said}");
+            let said = run_line(&test_host, &line);
+            assert!(
+                !test_host.workspace_dir().join(".vscode").exists(),
+                "{closed} {owner}: {said}"
+            );
             assert_eq!(mode(&target), was, "{closed} {owner}: {said}");
             assert!(
                 said.contains("they were restored") && !said.contains("cannot be removed"),

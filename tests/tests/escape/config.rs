@@ -30,13 +30,13 @@ fn doctor_tells_the_level_that_was_measured_and_what_is_open() {
 fn less_than_the_minimum_is_refused_with_what_would_help() {
     let mut rules = rules_for_level(SandboxLevel::Kernel);
     rules.minimum = SandboxLevel::Full;
-    let house = host_with_rules(rules);
-    let said = run_line(&house, "touch ran");
+    let test_host = host_with_rules(rules);
+    let said = run_line(&test_host, "touch ran");
     assert!(
         said.contains("denied no-sandbox") && said.contains("level `full` or better"),
         "{said}"
     );
-    assert!(!house.workspace_dir().join("ran").exists());
+    assert!(!test_host.workspace_dir().join("ran").exists());
 }
 
 #[test]
@@ -103,8 +103,8 @@ fn the_network_is_there_when_it_is_granted() {
             print(\"connected\")' 2>&1"
     );
     for level in CONFINING_LEVELS {
-        let house = host_with_rules(CommandRules { network: true, ..rules_for_level(level) });
-        let said = run_line(&house, &line);
+        let test_host = host_with_rules(CommandRules { network: true, ..rules_for_level(level) });
+        let said = run_line(&test_host, &line);
         assert!(said.contains("connected"), "{level}: {said}");
     }
 }
@@ -121,15 +121,16 @@ fn what_a_policy_protects_and_shows_is_so_for_commands_too() {
         policy.protected_paths()
     };
     for level in CONFINING_LEVELS {
-        let house = host_builder(rules_for_level(level)).with_protected_paths(protected()).build();
-        house.write_file("infra/main.tf", "as it was\n");
-        house.write_file("private.txt", "private-text\n");
-        house.write_file("test.key", "test-key\n");
-        let said = run_line(&house, "echo x > infra/main.tf; cat private.txt test.key; true");
+        let test_host =
+            host_builder(rules_for_level(level)).with_protected_paths(protected()).build();
+        test_host.write_file("infra/main.tf", "as it was\n");
+        test_host.write_file("private.txt", "private-text\n");
+        test_host.write_file("test.key", "test-key\n");
+        let said = run_line(&test_host, "echo x > infra/main.tf; cat private.txt test.key; true");
         assert!(said.contains("test-key"), "{level}: {said}");
         assert_eq!(said.contains("private-text"), level == SandboxLevel::Kernel, "{level}: {said}");
         assert_eq!(
-            std::fs::read_to_string(house.workspace_dir().join("infra/main.tf"))
+            std::fs::read_to_string(test_host.workspace_dir().join("infra/main.tf"))
                 .expect("it is there"),
             "as it was\n",
             "{level}"
@@ -193,12 +194,12 @@ fn a_command_starts_in_a_folder_of_the_workspace() {
             .with_requested(&[cofferdam::policy::Capability::RunCommands]);
         let commands =
             std::sync::Arc::new(cofferdam_tests::guests::commands(rules_for_level(level)));
-        let house = cofferdam_tests::guests::TestHostBuilder::default()
+        let test_host = cofferdam_tests::guests::TestHostBuilder::default()
             .with_guest(&guest)
             .with_commands(commands)
             .build();
-        house.write_file("sub/file", "");
-        let said = house.call_ok("command", r#"{"line":"pwd; ls"}"#);
+        test_host.write_file("sub/file", "");
+        let said = test_host.call_ok("command", r#"{"line":"pwd; ls"}"#);
         assert!(said.contains("/sub") && said.contains("file"), "{level}: {said}");
     }
 }

@@ -44,8 +44,8 @@ impl ProbeEnvironment {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let id = std::process::id();
-        let house = new_host(level);
-        write_files(&house);
+        let test_host = new_host(level);
+        write_files(&test_host);
         let outside = tempfile::tempdir().expect("a folder");
         let path = |name: &str| outside.path().join(name);
         fs::write(path("secret"), "outside-secret\n").expect("it is written");
@@ -75,12 +75,12 @@ impl ProbeEnvironment {
             udp: UdpSocket::bind("127.0.0.1:0").expect("it is bound"),
             stream: UnixListener::bind(path("stream")).expect("it is bound"),
             datagram: UnixDatagram::bind(path("datagram")).expect("it is bound"),
-            service: listen_in(house.workspace_dir()),
+            service: listen_in(test_host.workspace_dir()),
             named: UnixListener::bind_addr(&address).expect("it is bound"),
             abstract_name,
             inherited,
             shared_memory_id: create_shared_memory(),
-            host: house,
+            host: test_host,
             outside,
             victim,
             sleep_mark: format!("86399.{id}{number:03}"),
@@ -255,8 +255,8 @@ fn file_state(path: &Path) -> Option<(u32, i64, u64, Vec<u8>)> {
     Some((metadata.mode(), time, size, content))
 }
 
-fn write_files(house: &TestHost) {
-    let folder = house.workspace_dir();
+fn write_files(test_host: &TestHost) {
+    let folder = test_host.workspace_dir();
     let git = |arguments: &[&str]| {
         let status = Command::new("git")
             .args(arguments)
@@ -268,8 +268,8 @@ fn write_files(house: &TestHost) {
     };
     git(&["init", "--quiet", "--template="]);
     fs::create_dir_all(folder.join(".git/hooks")).expect("it is made");
-    house.write_file("file.txt", "text\n");
-    house.write_file(".gitignore", ".env\n");
+    test_host.write_file("file.txt", "text\n");
+    test_host.write_file(".gitignore", ".env\n");
     git(&["add", "file.txt", ".gitignore"]);
     git(&[
         "-c",
@@ -281,21 +281,21 @@ fn write_files(house: &TestHost) {
         "-m",
         "first",
     ]);
-    house.write_file(".env", "KEY=env-secret\n");
-    house.write_file(".env.example", "KEY=\n");
-    house.write_file("deploy/id_ed25519", "key-secret\n");
-    house.write_file(".vscode/tasks.json", "{}\n");
-    house.write_file("nested/.git/config", "[core]\n");
-    house.write_file("nested/.git/HEAD", "ref: refs/heads/main\n");
-    house.write_file("nested/.git/hooks/sample", "");
-    house.write_file("worktree/.git", "gitdir: ../.git/worktrees/w\n");
-    house.write_file(
+    test_host.write_file(".env", "KEY=env-secret\n");
+    test_host.write_file(".env.example", "KEY=\n");
+    test_host.write_file("deploy/id_ed25519", "key-secret\n");
+    test_host.write_file(".vscode/tasks.json", "{}\n");
+    test_host.write_file("nested/.git/config", "[core]\n");
+    test_host.write_file("nested/.git/HEAD", "ref: refs/heads/main\n");
+    test_host.write_file("nested/.git/hooks/sample", "");
+    test_host.write_file("worktree/.git", "gitdir: ../.git/worktrees/w\n");
+    test_host.write_file(
         "named/.git/config",
         "[core]\n\thooksPath = hooks\n[include]\n\tpath = ../included\n",
     );
-    house.write_file("named/hooks/pre-commit", "");
-    house.write_file("named/included", "");
-    house.write_file("tools/servers.json", "{}\n");
+    test_host.write_file("named/hooks/pre-commit", "");
+    test_host.write_file("named/included", "");
+    test_host.write_file("tools/servers.json", "{}\n");
     fs::create_dir(folder.join("linked")).expect("it is made");
     std::os::unix::fs::symlink("../tools/servers.json", folder.join("linked/.mcp.json"))
         .expect("it is made");

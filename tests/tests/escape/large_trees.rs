@@ -32,15 +32,15 @@ fn a_crowd_hides_nothing_and_blocks_no_later_command() {
             .with_replacement("{{directory}}", "")
             .with_replacement("{{timeout}}", "300")
             .with_requested(&[Capability::RunCommands]);
-        let house = TestHostBuilder::default()
+        let test_host = TestHostBuilder::default()
             .with_guest(&guest)
             .with_commands(Arc::new(commands(rules_for_level(level))))
             .build();
-        house.write_file("mine/file", "mine");
-        let said = run_line(&house, &hard_links_command(folder));
+        test_host.write_file("mine/file", "mine");
+        let said = run_line(&test_host, &hard_links_command(folder));
         assert!(said.contains("made") && said.contains("[sandbox]"), "{level}: {said}");
-        assert!(!house.workspace_dir().join("z/z/.vscode").exists(), "{level}: {said}");
-        let said = run_line(&house, "cat mine/file; echo runs");
+        assert!(!test_host.workspace_dir().join("z/z/.vscode").exists(), "{level}: {said}");
+        let said = run_line(&test_host, "cat mine/file; echo runs");
         assert!(
             said.contains("mine") && said.contains("runs") && !said.contains("[sandbox]"),
             "{level}: {said}"
@@ -50,22 +50,24 @@ fn a_crowd_hides_nothing_and_blocks_no_later_command() {
 
 #[test]
 fn a_folder_of_hooks_that_is_filled_is_put_back_as_it_was() {
-    let house = new_host(SandboxLevel::Kernel);
+    let test_host = new_host(SandboxLevel::Kernel);
     for path in [".git/HEAD", ".git/hooks/mine", ".git/hooks/sub/mine", ".git/config"] {
-        house.write_file(path, "mine");
+        test_host.write_file(path, "mine");
     }
-    let said =
-        run_line(&house, "cd .git/hooks; echo evil > mine; for i in $(seq 3000); do : > $i; done");
+    let said = run_line(
+        &test_host,
+        "cd .git/hooks; echo evil > mine; for i in $(seq 3000); do : > $i; done",
+    );
     assert!(said.contains("was filled with too many files"), "{said}");
     for path in [".git/hooks/mine", ".git/hooks/sub/mine"] {
         assert_eq!(
-            fs::read_to_string(house.workspace_dir().join(path)).expect("it is there"),
+            fs::read_to_string(test_host.workspace_dir().join(path)).expect("it is there"),
             "mine",
             "{said}"
         );
     }
     assert_eq!(
-        fs::read_dir(house.workspace_dir().join(".git/hooks")).expect("it is there").count(),
+        fs::read_dir(test_host.workspace_dir().join(".git/hooks")).expect("it is there").count(),
         2,
         "{said}"
     );
@@ -97,10 +99,10 @@ fn too_much_to_protect_is_not_left_to_the_next_command() {
     ];
     for level in CONFINING_LEVELS {
         for (name, line) in many {
-            let house = new_host(level);
-            let said = run_line(&house, line);
+            let test_host = new_host(level);
+            let said = run_line(&test_host, line);
             assert!(said.contains("[sandbox]"), "{level}: {name}: {said}");
-            let said = run_line(&house, "echo runs");
+            let said = run_line(&test_host, "echo runs");
             assert!(said.contains("runs"), "{level}: {name}: {said}");
         }
     }

@@ -28,9 +28,9 @@ fn host_with_timeout(level: SandboxLevel, seconds: &str) -> cofferdam_tests::gue
 #[test]
 fn r120_a_timeout_ends_what_ignores_signals_and_hides_in_another_session() {
     for (level, mark) in CONFINING_LEVELS.into_iter().zip(["86201.71", "86201.72"]) {
-        let house = host_with_timeout(level, "1");
+        let test_host = host_with_timeout(level, "1");
         let said = run_line(
-            &house,
+            &test_host,
             &format!(
                 "trap '' TERM HUP INT; setsid sh -c \"trap '' TERM; sleep {mark}\" & sleep \
                     {mark}; sleep {mark}"
@@ -45,13 +45,13 @@ fn r120_a_timeout_ends_what_ignores_signals_and_hides_in_another_session() {
 #[test]
 fn r101_cancelling_ends_a_command_within_a_second() {
     for (level, mark) in CONFINING_LEVELS.into_iter().zip(["86202.71", "86202.72"]) {
-        let house = host_with_timeout(level, "100");
-        run_line(&house, "true");
+        let test_host = host_with_timeout(level, "100");
+        run_line(&test_host, "true");
         let line = serde_json::json!({"line": format!("trap '' TERM; setsid sleep {mark} & sleep \
             {mark}")})
         .to_string();
         let report =
-            house.run_turn_cancelled(&[("command", &line)], Some(Duration::from_millis(500)));
+            test_host.run_turn_cancelled(&[("command", &line)], Some(Duration::from_millis(500)));
         assert_eq!(report.outcome, RunOutcome::Aborted);
         wait_until("all is ended", || find_processes(mark).is_empty());
     }
@@ -60,14 +60,14 @@ fn r101_cancelling_ends_a_command_within_a_second() {
 #[test]
 fn a_command_that_ends_well_may_say_so_when_it_is_asked_to() {
     for level in CONFINING_LEVELS {
-        let house = host_with_timeout(level, "1");
+        let test_host = host_with_timeout(level, "1");
         let said = run_line(
-            &house,
+            &test_host,
             "trap 'echo tidied > tidied; exit 0' TERM; while :; do sleep 0.05; done",
         );
         assert!(said.starts_with("ending 2"), "{level}: {said}");
         assert!(
-            house.workspace_dir().join("tidied").exists(),
+            test_host.workspace_dir().join("tidied").exists(),
             "{level}: it had no time to tidy up"
         );
     }
@@ -322,9 +322,9 @@ fn too_many_processes_end_the_command_and_say_so() {
 fn commands_do_not_see_the_files_of_others() {
     let name = format!("mine-{}", std::process::id());
     for level in CONFINING_LEVELS {
-        let house = new_host(level);
-        run_line(&house, &format!("echo secret > $TMPDIR/{name}"));
-        assert!(!run_line(&house, "ls -a $TMPDIR").contains(&name), "{level}");
+        let test_host = new_host(level);
+        run_line(&test_host, &format!("echo secret > $TMPDIR/{name}"));
+        assert!(!run_line(&test_host, "ls -a $TMPDIR").contains(&name), "{level}");
     }
     // The folders themselves are gone, soon after the result.
     let temporary = std::env::temp_dir();

@@ -65,12 +65,12 @@ fn host_builder(rules: CommandRules) -> TestHostBuilder {
 }
 
 /// Runs a line; what the tool says of it.
-fn run_line(house: &TestHost, line: &str) -> String {
+fn run_line(test_host: &TestHost, line: &str) -> String {
     // The guest takes its argument as it stands there, so that nothing in it may need to be escaped
     // for JSON.
     let encoded = encode_base64(&format!("set +f; unset IFS\n{line}"));
     let mark = line.rsplit_once(" # ").map(|(_, mark)| format!(" # {mark}")).unwrap_or_default();
-    house
+    test_host
         .call(
             "command",
             &format!(r#"{{"line":"IFS=; set -f; eval $(echo {encoded} | base64 -d){mark}"}}"#),

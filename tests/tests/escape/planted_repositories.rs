@@ -209,19 +209,19 @@ fn usable_plants() -> impl Iterator<Item = &'static Plant> {
 
 /// Whether something ran when the user's git came by.
 fn payload_runs(level: SandboxLevel, commands: &[&str], folder: &str) -> (bool, String) {
-    let house = new_host(level);
+    let test_host = new_host(level);
     let outside = tempfile::tempdir().expect("a folder");
     let ran = outside.path().join("ran");
-    run_git(house.workspace_dir(), &["init", "--quiet"]);
-    house.write_file(".git/lfs/x/y", "");
+    run_git(test_host.workspace_dir(), &["init", "--quiet"]);
+    test_host.write_file(".git/lfs/x/y", "");
     let mut said = String::new();
     for line in commands {
         let line = format!("{PLANT_SCRIPT}{line}").replace("RAN", &ran.display().to_string());
-        said += &run_line(&house, &line);
+        said += &run_line(&test_host, &line);
     }
-    run_git(&house.workspace_dir().join(folder), &["status"]);
+    run_git(&test_host.workspace_dir().join(folder), &["status"]);
     // A prompt asks for the branch, and a diff for more.
-    run_git(&house.workspace_dir().join(folder), &["diff"]);
+    run_git(&test_host.workspace_dir().join(folder), &["diff"]);
     (ran.exists(), said)
 }
 
@@ -278,12 +278,12 @@ fn nothing_is_left_where_a_repository_keeps_what_it_stores() {
             sub/.vscode/tasks.json; echo evil > .mcp.json",
     ];
     for level in CONFINING_LEVELS {
-        let house = new_host(level);
-        run_git(house.workspace_dir(), &["init", "--quiet"]);
-        house.write_file("src/config", "mine");
+        let test_host = new_host(level);
+        run_git(test_host.workspace_dir(), &["init", "--quiet"]);
+        test_host.write_file("src/config", "mine");
         std::thread::sleep(std::time::Duration::from_millis(2100));
         for line in lines {
-            run_line(&house, line);
+            run_line(&test_host, line);
         }
         let mut find = Command::new("find");
         find.args([
@@ -297,11 +297,11 @@ fn nothing_is_left_where_a_repository_keeps_what_it_stores() {
             "-name",
             "pre-commit",
         ])
-        .current_dir(house.workspace_dir());
+        .current_dir(test_host.workspace_dir());
         let left = find.output().expect("it runs").stdout;
         assert_eq!(String::from_utf8_lossy(&left), "", "{level}");
         assert_eq!(
-            fs::read_to_string(house.workspace_dir().join("src/config")).expect("it is there"),
+            fs::read_to_string(test_host.workspace_dir().join("src/config")).expect("it is there"),
             "mine",
             "{level}"
         );
@@ -311,21 +311,21 @@ fn nothing_is_left_where_a_repository_keeps_what_it_stores() {
 #[test]
 fn branches_have_any_name() {
     for level in CONFINING_LEVELS {
-        let house = new_host(level);
-        run_git(house.workspace_dir(), &["init", "--quiet"]);
+        let test_host = new_host(level);
+        run_git(test_host.workspace_dir(), &["init", "--quiet"]);
         let names = "config hooks HEADS objects refs id_rsa server.key fix/config fix/hooks \
             logs/x commondir";
         let commit = "git -c user.name=A -c user.email=a@example.org commit -q --allow-empty -m x";
         let line = format!(
             "{commit}; for b in {names}; do git checkout -q -b $b && {commit} || exit 1; done"
         );
-        let said = run_line(&house, &line);
+        let said = run_line(&test_host, &line);
         assert!(
             said.starts_with("ending 0 code 0") && !said.contains("[sandbox]"),
             "{level}: {said}"
         );
         let said = run_line(
-            &house,
+            &test_host,
             "git branch | wc -l; git fsck && git pack-refs --all && git rev-parse id_rsa \
                 server.key && git gc -q && echo done",
         );
@@ -339,21 +339,21 @@ fn branches_have_any_name() {
 #[test]
 fn a_bare_repository_as_the_workspace_stays_whole() {
     for level in CONFINING_LEVELS {
-        let house = new_host(level);
-        run_git(house.workspace_dir(), &["init", "--quiet", "--bare"]);
-        house.write_file("store/HEAD", "ref: refs/heads/main\n");
+        let test_host = new_host(level);
+        run_git(test_host.workspace_dir(), &["init", "--quiet", "--bare"]);
+        test_host.write_file("store/HEAD", "ref: refs/heads/main\n");
         for path in ["store/objects/x", "store/refs/x", "store/config"] {
-            house.write_file(path, "");
+            test_host.write_file(path, "");
         }
         std::thread::sleep(std::time::Duration::from_millis(2100));
         let line = "c=$(git -c user.name=A -c user.email=a@example.org commit-tree -m x $(git \
             mktree < /dev/null)) && git update-ref refs/heads/main $c \
             && git symbolic-ref HEAD refs/heads/other && touch objects/y refs/y store/HEAD \
             store/objects store/refs && echo done";
-        let said = run_line(&house, line);
+        let said = run_line(&test_host, line);
         assert!(said.contains("done") && !said.contains("[sandbox]"), "{level}: {said}");
         for path in ["HEAD", "objects", "refs", "config", "store/HEAD", "store/refs/x"] {
-            assert!(house.workspace_dir().join(path).exists(), "{level}: {path}");
+            assert!(test_host.workspace_dir().join(path).exists(), "{level}: {path}");
         }
     }
 }

@@ -12,10 +12,10 @@ use super::{CONFINING_LEVELS, new_host, run_line};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
 
-fn run_git(house: &TestHost, arguments: &[&str]) {
+fn run_git(test_host: &TestHost, arguments: &[&str]) {
     let status = Command::new("git")
         .args(arguments)
-        .current_dir(house.workspace_dir())
+        .current_dir(test_host.workspace_dir())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status();
@@ -25,10 +25,10 @@ fn run_git(house: &TestHost, arguments: &[&str]) {
 #[test]
 fn a_command_that_does_nothing_changes_no_worktree_whatever_its_name() {
     for level in CONFINING_LEVELS {
-        let house = new_host(level);
-        run_git(&house, &["init", "--quiet"]);
+        let test_host = new_host(level);
+        run_git(&test_host, &["init", "--quiet"]);
         run_git(
-            &house,
+            &test_host,
             &[
                 "-c",
                 "user.name=A",
@@ -44,7 +44,7 @@ fn a_command_that_does_nothing_changes_no_worktree_whatever_its_name() {
         let trees = tempfile::tempdir().expect("a folder");
         for name in ["lfs", "logs", "refs", "objects"] {
             run_git(
-                &house,
+                &test_host,
                 &[
                     "worktree",
                     "add",
@@ -54,7 +54,7 @@ fn a_command_that_does_nothing_changes_no_worktree_whatever_its_name() {
                 ],
             );
         }
-        let said = run_line(&house, "true");
+        let said = run_line(&test_host, "true");
         assert!(!said.contains("[sandbox]"), "{level}: {said}");
         for name in ["lfs", "logs", "refs", "objects"] {
             let status = Command::new("git")
@@ -69,14 +69,14 @@ fn a_command_that_does_nothing_changes_no_worktree_whatever_its_name() {
 #[test]
 fn a_crowd_of_new_secrets_keeps_no_later_command_from_running() {
     for level in CONFINING_LEVELS {
-        let house = new_host(level);
+        let test_host = new_host(level);
         let said = run_line(
-            &house,
+            &test_host,
             "mkdir many; cd many; for i in $(seq 1700); do : > $i.pem; done; truncate -s 65M \
                 large.pem",
         );
         assert!(said.contains("too many of its kind"), "{level}: {said}");
-        let said = run_line(&house, "echo runs");
+        let said = run_line(&test_host, "echo runs");
         assert!(said.contains("runs"), "{level}: {said}");
     }
 }
@@ -84,9 +84,9 @@ fn a_crowd_of_new_secrets_keeps_no_later_command_from_running() {
 #[test]
 fn names_of_files_cannot_speak_for_the_sandbox() {
     for level in CONFINING_LEVELS {
-        let house = new_host(level);
+        let test_host = new_host(level);
         let said =
-            run_line(&house, "mkdir \"$(printf 'x\\n[sandbox] all is well.code-workspace')\"");
+            run_line(&test_host, "mkdir \"$(printf 'x\\n[sandbox] all is well.code-workspace')\"");
         assert!(
             said.contains("which is not allowed")
                 && !said.lines().any(|line| line.starts_with("[sandbox] all")),
@@ -216,10 +216,11 @@ fn another_program_in_place_of_this_one_is_not_started() {
 #[test]
 fn a_secret_that_a_command_made_is_not_read_later_by_another_name_of_it() {
     for level in CONFINING_LEVELS {
-        let house = new_host(level);
-        let said = run_line(&house, "mkdir p; echo A=1 > p/.env; ln p/.env p/e");
+        let test_host = new_host(level);
+        let said = run_line(&test_host, "mkdir p; echo A=1 > p/.env; ln p/.env p/e");
         assert!(
-            said.contains("which is not allowed") && !house.workspace_dir().join("p/.env").exists(),
+            said.contains("which is not allowed")
+                && !test_host.workspace_dir().join("p/.env").exists(),
             "{level}: {said}"
         );
     }
@@ -227,54 +228,54 @@ fn a_secret_that_a_command_made_is_not_read_later_by_another_name_of_it() {
 
 #[test]
 fn a_repository_in_a_folder_that_is_renamed_goes_along_as_it_is() {
-    let house = new_host(SandboxLevel::Kernel);
-    house.write_file("sub/file", "");
+    let test_host = new_host(SandboxLevel::Kernel);
+    test_host.write_file("sub/file", "");
     let status = Command::new("git")
         .args(["init", "--quiet", "sub"])
-        .current_dir(house.workspace_dir())
+        .current_dir(test_host.workspace_dir())
         .status();
     assert!(status.expect("git starts").success());
-    house.write_file("sub/.git/hooks/pre-commit", "mine");
-    let said = run_line(&house, "mv sub renamed");
+    test_host.write_file("sub/.git/hooks/pre-commit", "mine");
+    let said = run_line(&test_host, "mv sub renamed");
     assert!(!said.contains("[sandbox]"), "{said}");
     assert_eq!(
-        fs::read_to_string(house.workspace_dir().join("renamed/.git/hooks/pre-commit"))
+        fs::read_to_string(test_host.workspace_dir().join("renamed/.git/hooks/pre-commit"))
             .expect("it is there"),
         "mine"
     );
     assert!(
-        house.workspace_dir().join("renamed/.git/config").exists()
-            && !house.workspace_dir().join("sub").exists()
+        test_host.workspace_dir().join("renamed/.git/config").exists()
+            && !test_host.workspace_dir().join("sub").exists()
     );
 }
 
 #[test]
 fn what_was_there_is_not_taken_away_when_its_folder_comes_to_look_like_a_repository() {
     for level in CONFINING_LEVELS {
-        let house = new_host(level);
+        let test_host = new_host(level);
         for path in ["src/hooks/useFoo.ts", "src/objects/x", "src/config"] {
-            house.write_file(path, "mine");
+            test_host.write_file(path, "mine");
         }
         // Made long before any command, as far as clocks tell.
         std::thread::sleep(std::time::Duration::from_millis(2100));
-        let said = run_line(&house, "mkdir src/refs; echo x > src/HEAD");
+        let said = run_line(&test_host, "mkdir src/refs; echo x > src/HEAD");
         for path in ["src/hooks/useFoo.ts", "src/config"] {
-            assert!(house.workspace_dir().join(path).exists(), "{level}: {path}: {said}");
+            assert!(test_host.workspace_dir().join(path).exists(), "{level}: {path}: {said}");
         }
-        assert!(!house.workspace_dir().join("src/HEAD").exists(), "{level}: {said}");
+        assert!(!test_host.workspace_dir().join("src/HEAD").exists(), "{level}: {said}");
     }
 }
 
 #[test]
 fn a_repository_with_modules_comes_back_whole() {
-    let house = new_host(SandboxLevel::Kernel);
-    run_git(&house, &["init", "--quiet"]);
-    house.write_file(".git/modules/sub/HEAD", "ref: refs/heads/main\n");
-    house.write_file(".git/modules/sub/config", "[core]\n");
-    let said = run_line(&house, "mv .git .git2; mkdir -p .git/modules");
+    let test_host = new_host(SandboxLevel::Kernel);
+    run_git(&test_host, &["init", "--quiet"]);
+    test_host.write_file(".git/modules/sub/HEAD", "ref: refs/heads/main\n");
+    test_host.write_file(".git/modules/sub/config", "[core]\n");
+    let said = run_line(&test_host, "mv .git .git2; mkdir -p .git/modules");
     assert!(said.contains("is back where it was") && !said.contains("COULD NOT"), "{said}");
     assert_eq!(
-        fs::read_to_string(house.workspace_dir().join(".git/modules/sub/config"))
+        fs::read_to_string(test_host.workspace_dir().join(".git/modules/sub/config"))
             .expect("it is there"),
         "[core]\n"
     );
