@@ -5,6 +5,7 @@
 //!
 //! The modules, in reading order:
 //!
+//! - [`host`]: the entry point, with single tool calls and sessions.
 //! - [`agent`]: the loop that asks the model, runs its calls and records the results.
 //! - [`conversation`]: the history, in which every call has its result by construction.
 //! - [`model`]: providers over HTTP, their wire formats, and recordings.
@@ -25,6 +26,7 @@ pub mod audit;
 mod bounded_json;
 pub mod config;
 pub mod conversation;
+pub mod host;
 pub mod image_type;
 pub mod model;
 pub mod plugins;
@@ -36,3 +38,4 @@ pub mod tools;
 pub use cofferdam_confine::{own_file, private_dir};
 pub use cofferdam_policy as policy;
 pub use cofferdam_policy::terminal_escape;
+pub use host::{HelperProcesses, Host, HostBuilder, HostError, PreparedHost, Session};

@@ -10,9 +10,11 @@
 //! - The directory belongs to the user alone (mode 0700). A directory that others could write to is
 //!   not used.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, open};
 
@@ -27,7 +29,17 @@ const MAX_FILE_SIZE: u64 = 1 << 30;
 pub struct ArtifactCache {
     directory: PathBuf,
     key: CacheKey,
-    on_mismatch: Option<fn(&Path)>,
+    on_mismatch: Option<MismatchHandler>,
+}
+
+/// A function that is called for each file with an invalid seal.
+#[derive(Clone)]
+struct MismatchHandler(Arc<dyn Fn(&Path) + Send + Sync>);
+
+impl fmt::Debug for MismatchHandler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MismatchHandler")
+    }
 }
 
 /// An error that makes the cache directory unusable.
@@ -61,8 +73,11 @@ impl ArtifactCache {
 
     /// Sets a function that is called for each file with an invalid seal.
     #[must_use]
-    pub fn with_mismatch_handler(self, on_mismatch: fn(&Path)) -> Self {
-        Self { on_mismatch: Some(on_mismatch), ..self }
+    pub fn with_mismatch_handler(
+        self,
+        on_mismatch: impl Fn(&Path) + Send + Sync + 'static,
+    ) -> Self {
+        Self { on_mismatch: Some(MismatchHandler(Arc::new(on_mismatch))), ..self }
     }
 
     /// Returns the path of the directory.
@@ -92,7 +107,7 @@ impl ArtifactCache {
     }
 
     fn report_mismatch<T>(&self, path: &Path) -> Option<T> {
-        if let Some(on_mismatch) = self.on_mismatch {
+        if let Some(MismatchHandler(on_mismatch)) = &self.on_mismatch {
             on_mismatch(path);
         }
         None

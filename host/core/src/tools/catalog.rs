@@ -194,21 +194,24 @@ impl ToolCatalog {
         admits: &mut dyn FnMut(&LoadedPlugin) -> Result<(), String>,
     ) {
         match sandbox.load(component, on_compile) {
-            Ok(plugin) => match admits(&plugin) {
-                Ok(()) => self.add_loaded(origin, Arc::new(plugin)),
-                Err(reason) => {
-                    let tools =
-                        plugin.declaration().tools.iter().map(|tool| tool.name.clone()).collect();
-                    self.refused_plugins.push(RefusedPlugin {
-                        origin,
-                        reason,
-                        tools,
-                        is_broken: false,
-                    });
-                }
-            },
+            Ok(plugin) => {
+                let refusal = admits(&plugin).err();
+                self.add_reviewed(origin, plugin, refusal);
+            }
             Err(error) => self.add_broken(origin, &error),
         }
+    }
+
+    /// Adds the tools of a loaded plugin, or records the reason of its refusal.
+    pub fn add_reviewed(
+        &mut self,
+        origin: PluginProvenance,
+        plugin: LoadedPlugin,
+        refusal: Option<String>,
+    ) {
+        let Some(reason) = refusal else { return self.add_loaded(origin, Arc::new(plugin)) };
+        let tools = plugin.declaration().tools.iter().map(|tool| tool.name.clone()).collect();
+        self.refused_plugins.push(RefusedPlugin { origin, reason, tools, is_broken: false });
     }
 
     /// Records a plugin that is refused without being loaded.

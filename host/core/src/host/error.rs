@@ -1,0 +1,75 @@
+//! The errors of a host.
+
+use std::path::PathBuf;
+
+use crate::audit::AuditError;
+use crate::policy::SourceLocation;
+use crate::sandbox::{CacheError, SandboxError, WorkspaceError};
+
+/// An error that keeps a host, a call or a request from starting.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// The workspace cannot be opened.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// The workspace is, or lies in, a directory of this program.
+    #[error(
+        "cannot use {} as the workspace: this program keeps its own files in {}\nhint: choose the \
+            directory of a project", workspace.display(), own.display()
+    )]
+    OwnDirectory {
+        /// The workspace.
+        workspace: PathBuf,
+        /// The directory of this program.
+        own: PathBuf,
+    },
+    /// The workspace contains files that other programs run or obey.
+    #[error(
+        "cannot use {} as the workspace: other programs run or obey the files in {}\nhint: choose \
+            the directory of a project", workspace.display(), protected.display()
+    )]
+    ProtectedDirectory {
+        /// The workspace.
+        workspace: PathBuf,
+        /// The directory with these files.
+        protected: PathBuf,
+    },
+    /// The WebAssembly engine cannot be created.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// Other users could have written to the cache of compiled components.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// A plugin that the builder names cannot be used.
+    #[error("cannot load the plugin {origin}: {reason}")]
+    Plugin {
+        /// The path of the plugin.
+        origin: String,
+        /// The reason, in one sentence.
+        reason: String,
+    },
+    /// The path of this program is unknown.
+    #[error("cannot find the program file for helper processes: {0}")]
+    CurrentProgram(std::io::Error),
+    /// A required audit log cannot be written.
+    #[error("cannot write the required audit log: {0}")]
+    Audit(#[from] AuditError),
+    /// The audit log is required, and there is no directory for it.
+    #[error("cannot write the required audit log: there is no state directory")]
+    NoAuditDirectory,
+    /// The policy requires a record of each request, and there is none.
+    #[error(
+        "{location}: the policy requires a session record for each request, and it cannot be \
+            written: {problem}"
+    )]
+    SessionRequired {
+        /// The rule of the policy.
+        location: SourceLocation,
+        /// The reason why there is no record.
+        problem: String,
+    },
+    /// There is no call in the turn. This is a bug of this program.
+    #[error("there is no tool call to run")]
+    NoCall,
+}

@@ -1,0 +1,200 @@
+//! The entry point of the library: a host for tools and sessions, as one value.
+//!
+//! A [`Host`] has a workspace, a policy and the tools of its plugins. It runs single tool calls
+//! without a model, and sessions in which a model calls the tools. Everything that depends on the
+//! user arrives through [`HostBuilder`]: this crate reads no environment variable, no home directory
+//! and no terminal.
+//!
+//! ```no_run
+//! use cofferdam::host::{HelperProcesses, Host};
+//! use serde_json::json;
+//!
+//! # async fn example() -> Result<(), cofferdam::host::HostError> {
+//! // The first statement of `main`.
+//! let helpers = HelperProcesses::init();
+//! let host = Host::builder("path/to/project")
+//!     .helper_processes(helpers)
+//!     .plugin("count_lines.wasm")
+//!     .build()?;
+//! let result = host.call_tool("count_lines", &json!({"path": "README.md"})).await?;
+//! assert_eq!(result.text(), "120");
+//! # Ok(())
+//! # }
+//! ```
+
+mod audit_options;
+mod builder;
+mod error;
+mod helper_processes;
+mod plugin_review;
+mod prepared;
+mod request;
+mod session;
+mod session_record;
+mod settings;
+mod system_prompt;
+mod workspace;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::events::{AgentEvent, Observer};
+use crate::agent::ports::{LanguageModel, ToolRunner as _};
+use crate::conversation::{CallId, ModelResponse, OpenTurn, ResponseBlock, ToolCall, ToolResult};
+use crate::sandbox::{UndoHistory, Workspace};
+use crate::tools::{Dispatcher, OutputFiles, SessionApprovals, SubAgentRunner, ToolCatalog};
+
+pub use audit_options::AuditOptions;
+pub use builder::HostBuilder;
+pub use error::HostError;
+pub use helper_processes::HelperProcesses;
+pub use plugin_review::PluginReview;
+pub use prepared::PreparedHost;
+pub use request::PreparedRequest;
+pub use session::Session;
+pub use session_record::SessionRecord;
+pub use settings::RequestSettings;
+pub use system_prompt::{GUIDE_FILE, MAX_GUIDE_BYTES};
+
+/// A workspace with its policy and its tools. Clones share everything.
+#[derive(Clone)]
+pub struct Host {
+    shared: Arc<SharedHost>,
+}
+
+/// The parts of a host.
+struct SharedHost {
+    prepared: PreparedHost,
+    workspace: Arc<Workspace>,
+    history: Option<Arc<UndoHistory>>,
+    /// The approvals of single tool calls. Each session has its own.
+    approvals: Arc<SessionApprovals>,
+}
+
+/// An observer that ignores all events.
+struct IgnoreEvents;
+
+impl Observer for IgnoreEvents {
+    fn observe(&self, _: &AgentEvent<'_>) {}
+
+    fn is_live(&self) -> bool {
+        false
+    }
+}
+
+impl Host {
+    /// Begins the description of a host for a directory, the workspace of its tools.
+    pub fn builder(workspace: impl Into<std::path::PathBuf>) -> HostBuilder {
+        HostBuilder::new(workspace.into())
+    }
+
+    /// Returns the tools, with the permissions that the policy leaves them.
+    pub fn catalog(&self) -> &Arc<ToolCatalog> {
+        self.shared.prepared.catalog()
+    }
+
+    /// Returns the workspace.
+    pub fn workspace(&self) -> &Arc<Workspace> {
+        &self.shared.workspace
+    }
+
+    /// Returns the backups of changed files, or `None` if the host has no state directory.
+    pub fn undo_history(&self) -> Option<&Arc<UndoHistory>> {
+        self.shared.history.as_ref()
+    }
+
+    /// Returns what was prepared before the workspace was opened.
+    pub fn prepared(&self) -> &PreparedHost {
+        &self.shared.prepared
+    }
+
+    /// Calls a tool with the same checks and the same sandbox as a call of a model. `arguments` is a
+    /// JSON object.
+    ///
+    /// A failed, denied or rejected call is a result too; its status says so.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an audit log is required and cannot be written.
+    pub async fn call_tool(&self, name: &str, arguments: &Value) -> Result<ToolResult, HostError> {
+        let observer = self.shared.prepared.observer();
+        self.call_tool_until(
+            name,
+            arguments.to_string(),
+            observer.as_ref(),
+            &CancellationToken::new(),
+        )
+        .await
+    }
+
+    /// Like [`call_tool`](Self::call_tool), with an observer and until `cancel` is cancelled.
+    /// `arguments` is JSON text, which may be invalid: the result then says so.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an audit log is required and cannot be written.
+    pub async fn call_tool_until(
+        &self,
+        name: &str,
+        arguments: String,
+        observer: &dyn Observer,
+        cancel: &CancellationToken,
+    ) -> Result<ToolResult, HostError> {
+        if let Some(audit) = self.begin_audit(None, None, self.shared.approvals.mode())? {
+            self.shared.approvals.set_audit_sink(audit);
+        }
+        let dispatcher = self.dispatcher(Arc::clone(&self.shared.approvals), None);
+        let call = ToolCall { id: CallId::new("call_1"), name: name.to_owned(), arguments };
+        let response =
+            ModelResponse { blocks: vec![ResponseBlock::Call(call)], ..ModelResponse::default() };
+        let mut turn = OpenTurn::new(response).map_err(|_| HostError::NoCall)?;
+        dispatcher.run(&mut turn, observer, cancel).await;
+        let turn = turn.close("the call was cancelled");
+        turn.calls().next().map(|answered| answered.result.clone()).ok_or(HostError::NoCall)
+    }
+
+    /// Begins a session with a model: an empty conversation that is not recorded on disk.
+    pub fn session(&self, model: impl Into<Arc<dyn LanguageModel>>) -> Session {
+        Session::new(self.clone(), model.into())
+    }
+
+    /// Creates a dispatcher for calls under these approvals.
+    fn dispatcher(
+        &self,
+        approvals: Arc<SessionApprovals>,
+        outputs: Option<OutputFiles>,
+    ) -> Dispatcher {
+        let SharedHost { prepared, workspace, history, .. } = self.shared.as_ref();
+        let dispatcher = Dispatcher::new(
+            Arc::clone(prepared.sandbox()),
+            Arc::clone(prepared.catalog()),
+            Arc::clone(workspace),
+            approvals,
+            prepared.dispatcher_settings(outputs),
+        );
+        match history {
+            Some(history) => dispatcher.with_history(Arc::clone(history)),
+            None => dispatcher,
+        }
+    }
+
+    /// Creates a dispatcher for a sub-agent, with the read-only tools.
+    fn sub_agent_dispatcher(
+        &self,
+        catalog: &Arc<ToolCatalog>,
+        approvals: &Arc<SessionApprovals>,
+        outputs: Option<OutputFiles>,
+    ) -> Dispatcher {
+        let SharedHost { prepared, workspace, .. } = self.shared.as_ref();
+        Dispatcher::new(
+            Arc::clone(prepared.sandbox()),
+            Arc::clone(catalog),
+            Arc::clone(workspace),
+            Arc::clone(approvals),
+            prepared.dispatcher_settings(outputs),
+        )
+        .with_sub_agents(SubAgentRunner::NotNested)
+    }
+}

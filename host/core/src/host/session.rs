@@ -1,0 +1,188 @@
+//! A session: a conversation with a model, and everything that it remembers.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Host, HostError, PreparedRequest, SessionRecord};
+use crate::agent::RequestOutcome;
+use crate::agent::events::Observer;
+use crate::agent::ports::LanguageModel;
+use crate::audit::AuditWriter;
+use crate::conversation::Transcript;
+use crate::session::{OpenSession, SessionId};
+use crate::tools::{Approver, SessionApprovals, SessionState};
+
+/// A conversation with a model that calls the tools of a [`Host`].
+///
+/// ```no_run
+/// use cofferdam::host::Host;
+/// use cofferdam::model::{ModelSettings, connect};
+///
+/// # async fn example(host: Host) -> Result<(), Box<dyn std::error::Error>> {
+/// let settings = ModelSettings::default();
+/// let model = connect(&"ollama:qwen3".parse()?, &settings)?;
+/// let mut session = host.session(model);
+/// let outcome = session.request("How many lines has README.md?").await?;
+/// println!("{}", outcome.text().unwrap_or("no answer"));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Session {
+    pub(super) host: Host,
+    pub(super) model: Arc<dyn LanguageModel>,
+    pub(super) approver: Option<Arc<dyn Approver>>,
+    pub(super) approvals: Arc<SessionApprovals>,
+    pub(super) tool_state: Arc<SessionState>,
+    pub(super) transcript: Transcript,
+    pub(super) record: SessionRecord,
+    /// The audit log, which begins with the first request.
+    pub(super) audit: Option<Arc<AuditWriter>>,
+}
+
+impl Session {
+    pub(super) fn new(host: Host, model: Arc<dyn LanguageModel>) -> Self {
+        let approver = host.prepared().approver();
+        let approvals = Arc::new(host.prepared().new_approvals(approver.clone()));
+        Self {
+            host,
+            model,
+            approver,
+            approvals,
+            tool_state: Arc::default(),
+            transcript: Transcript::new(),
+            record: SessionRecord::Disabled,
+            audit: None,
+        }
+    }
+
+    /// Replaces the approver of the host.
+    #[must_use]
+    pub fn with_approver(mut self, approver: Option<Arc<dyn Approver>>) -> Self {
+        let mode = self.approvals.mode();
+        self.approvals = Arc::new(self.host.prepared().new_approvals(approver.clone()));
+        self.approvals.set_mode(mode);
+        Self { approver, ..self }
+    }
+
+    /// Sets how the session is recorded.
+    #[must_use]
+    pub fn with_record(self, record: SessionRecord) -> Self {
+        Self { record, ..self }
+    }
+
+    /// Continues a recorded session. Approvals of the earlier run do not carry over (R-40).
+    #[must_use]
+    pub fn resume(self, session: OpenSession) -> Self {
+        let OpenSession { transcript, journal, state_deltas, .. } = session;
+        Self {
+            transcript,
+            tool_state: Arc::new(SessionState::from_deltas(&state_deltas)),
+            record: SessionRecord::Active(journal),
+            ..self
+        }
+    }
+
+    /// Replaces the conversation by another one, with new approvals in the current mode.
+    pub fn restart(&mut self, transcript: Transcript, record: SessionRecord) {
+        let mode = self.approvals.mode();
+        self.approvals = Arc::new(self.host.prepared().new_approvals(self.approver.clone()));
+        self.approvals.set_mode(mode);
+        self.audit = None;
+        self.tool_state = Arc::default();
+        self.transcript = transcript;
+        self.record = record;
+    }
+
+    /// Sends a prompt to the model, and runs its tool calls until it answers.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the policy requires a session record or an audit log that cannot be
+    /// written. Nothing was sent then.
+    pub async fn request(&mut self, prompt: &str) -> Result<RequestOutcome, HostError> {
+        let observer = Arc::clone(self.host.prepared().observer());
+        let cancel = CancellationToken::new();
+        let request = self.prepare(observer.as_ref())?;
+        Ok(request.run(prompt, &cancel).await)
+    }
+
+    /// Prepares a request: begins the session record and the audit log, and builds the system
+    /// prompt.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the policy requires a session record or an audit log that cannot be
+    /// written.
+    pub fn prepare<'a>(
+        &'a mut self,
+        observer: &'a dyn Observer,
+    ) -> Result<PreparedRequest<'a>, HostError> {
+        let (journal, warning) = self.record.take_journal(&self.host);
+        if let Some(warning) = &warning {
+            self.host.prepared().warn(warning);
+        }
+        let unrecorded = match (&journal, self.host.prepared().policy().session_required_by()) {
+            (None, Some(location)) => Some(HostError::SessionRequired {
+                location: location.clone(),
+                problem: warning.unwrap_or_else(|| "its record cannot be written".to_owned()),
+            }),
+            (Some(_) | None, _) => None,
+        };
+        if let Some(error) = unrecorded.or_else(|| self.ensure_audit().err()) {
+            self.record.return_journal(journal);
+            return Err(error);
+        }
+        Ok(PreparedRequest::new(self, journal, observer))
+    }
+
+    /// Begins the audit log of this session unless it exists.
+    fn ensure_audit(&mut self) -> Result<(), HostError> {
+        if self.audit.is_none() {
+            let info = self.model.info();
+            let model = Some(format!("{}:{}", info.provider, info.model));
+            let audit =
+                self.host.begin_audit(self.record.session_id(), model, self.approvals.mode())?;
+            if let Some(audit) = &audit {
+                self.approvals.set_audit_sink(Arc::clone(audit) as Arc<_>);
+            }
+            self.audit = audit;
+        }
+        Ok(())
+    }
+
+    /// Returns the host of the tools.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Returns the model.
+    pub fn model(&self) -> &Arc<dyn LanguageModel> {
+        &self.model
+    }
+
+    /// Replaces the model for the next request.
+    pub fn set_model(&mut self, model: Arc<dyn LanguageModel>) {
+        self.model = model;
+    }
+
+    /// Returns the conversation so far.
+    pub fn transcript(&self) -> &Transcript {
+        &self.transcript
+    }
+
+    /// Returns the approvals: the mode, and what the user approved for this session.
+    pub fn approvals(&self) -> &Arc<SessionApprovals> {
+        &self.approvals
+    }
+
+    /// Returns the state of the record.
+    pub fn record(&self) -> &SessionRecord {
+        &self.record
+    }
+
+    /// Returns the ID of the recorded session, once it has one.
+    pub fn id(&self) -> Option<&SessionId> {
+        self.record.session_id()
+    }
+}

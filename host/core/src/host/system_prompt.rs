@@ -1,0 +1,48 @@
+//! The system prompt of a request, and the project's guide for agents.
+
+use super::Host;
+use crate::agent::SystemPrompt;
+use crate::policy::ApprovalMode;
+use crate::tools::ReorderPolicy;
+
+/// The project's guide for agents.
+pub const GUIDE_FILE: &str = "AGENTS.md";
+/// The largest part of the guide in the system prompt, in bytes.
+pub const MAX_GUIDE_BYTES: usize = 64 << 10;
+
+impl Host {
+    /// Builds the system prompt of a request in a mode.
+    pub fn system_prompt(&self, mode: ApprovalMode) -> SystemPrompt {
+        SystemPrompt {
+            workspace: self.workspace().root().display().to_string(),
+            os: std::env::consts::OS.to_owned(),
+            date: self.prepared().today(),
+            reads_wait_for_writes: self.prepared().settings().reorder == ReorderPolicy::Safe,
+            plan_mode: mode == ApprovalMode::Plan,
+            guide: self.guide(),
+        }
+    }
+
+    /// Returns the project's current guide for agents, cut to [`MAX_GUIDE_BYTES`].
+    pub fn guide(&self) -> Option<String> {
+        let (text, has_more) =
+            self.workspace().read_prefix(GUIDE_FILE, MAX_GUIDE_BYTES).ok().flatten()?;
+        Some(if has_more {
+            format!("{text}\n(This is the beginning of {GUIDE_FILE}; the file continues.)")
+        } else {
+            text
+        })
+    }
+
+    /// Returns a notice for the user if the model does not get the whole guide.
+    pub fn guide_notice(&self) -> Option<String> {
+        match self.workspace().read_prefix(GUIDE_FILE, MAX_GUIDE_BYTES) {
+            Ok(Some((_, true))) => Some(format!(
+                "{GUIDE_FILE} is larger than {} KiB; the model gets its beginning only.",
+                MAX_GUIDE_BYTES >> 10
+            )),
+            Ok(Some((_, false)) | None) => None,
+            Err(denial) => Some(format!("The model does not get {GUIDE_FILE}: {}", denial.reason)),
+        }
+    }
+}
