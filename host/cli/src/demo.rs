@@ -13,7 +13,7 @@ use super::print::eprint_line;
 use cofferdam::agent::ports::LanguageModel;
 use cofferdam::model::ReplayModel;
 use cofferdam::policy::ApprovalMode;
-use cofferdam::sandbox::{InstanceAllocation, UndoHistory};
+use cofferdam::sandbox::InstanceAllocation;
 
 const SESSION: &str = include_str!("../demo/session.jsonl");
 
@@ -43,19 +43,19 @@ pub(super) fn run(common: &CommonArgs, args: &DemoArgs) -> CommandResult {
         InstanceAllocation::Pooled,
     )?;
     context.warn_refused_plugins();
-    let workspace = context.open_workspace(directory.path())?;
+    let host = context.open_host()?;
     let model = ReplayModel::parse(SESSION).map_err(|error| CliError::new(error.to_string()))?;
     let model: Arc<dyn LanguageModel> =
         Arc::new(if args.fast { model } else { model.with_pace(REPLAY_DELAY) });
     eprint_line(&format!(
         "The model of this demo is a recording; its tool calls are live, each in a WebAssembly \
             sandbox that sees only\n{}\n\nTask: {TASK}\n",
-        workspace.root().display()
+        host.workspace().root().display()
     ));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(super::run::run_request(
         &context,
-        &workspace,
+        &host,
         &model,
         None,
         TASK,
@@ -67,7 +67,9 @@ pub(super) fn run(common: &CommonArgs, args: &DemoArgs) -> CommandResult {
         eprint_line(&format!("The sample project is kept in {}", directory.keep().display()));
     } else {
         // The undo history is deleted with the files.
-        UndoHistory::for_workspace(&context.user_dirs.undo(), &workspace).delete()?;
+        if let Some(history) = host.undo_history() {
+            history.delete()?;
+        }
     }
     result
 }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use super::exit;
 use super::print::eprint_line;
+use cofferdam::HostError;
 use cofferdam::audit::AuditError;
 use cofferdam::config::{
     ConfigError, HomeDirectoryError, LockFileError, PolicyFileError, PolicyTrustError,
@@ -53,6 +54,20 @@ impl CliError {
             cofferdam::terminal_escape::escape_text(&self.message)
         ));
         ExitCode::from(self.code)
+    }
+}
+
+impl From<HostError> for CliError {
+    fn from(error: HostError) -> Self {
+        let text = error.to_string();
+        match error {
+            HostError::Sandbox(_)
+            | HostError::CurrentProgram(_)
+            | HostError::Audit(_)
+            | HostError::NoAuditDirectory
+            | HostError::NoCall => Self::new(text),
+            _ => Self::configuration(text),
+        }
     }
 }
 

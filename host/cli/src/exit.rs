@@ -33,17 +33,6 @@ pub(super) fn print_help(mut command: clap::Command) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Returns the exit code of a helper process of this program, after printing its error.
-pub(super) fn helper_exit_code(result: Result<(), String>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => {
-            eprint_line(&problem);
-            ExitCode::from(FAILURE)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

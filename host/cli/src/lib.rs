@@ -25,9 +25,7 @@ mod policy;
 mod policy_checks;
 mod print;
 mod render;
-mod request;
 mod run;
-mod sandbox_setup;
 mod sessions;
 mod settle;
 mod spending;
@@ -43,9 +41,11 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 
 use args::{CliArgs, CliCommand};
+use cofferdam::HelperProcesses;
 
 /// Runs the program: parses the command line, runs the command and reports errors.
 pub fn run() -> ExitCode {
+    HelperProcesses::init();
     let CliArgs { command, common, chat } = match CliArgs::try_parse() {
         Ok(args) => args,
         Err(error) => return usage::report(&error),
@@ -70,18 +70,6 @@ pub fn run() -> ExitCode {
         Some(CliCommand::Trust(args)) => trust::run(&common, &args),
         Some(CliCommand::Doctor) => doctor::run(&common),
         Some(CliCommand::Completions { shell }) => completions::run(shell),
-        Some(CliCommand::CompileComponent) => {
-            return exit::helper_exit_code(cofferdam::sandbox::compile_from_stdin());
-        }
-        Some(CliCommand::Guard { set_aside }) => {
-            return exit::helper_exit_code(cofferdam::sandbox::guard_supervisor(&set_aside));
-        }
-        Some(CliCommand::Supervise) => {
-            return exit::helper_exit_code(cofferdam::sandbox::supervise_command());
-        }
-        Some(CliCommand::Confined) => {
-            return exit::helper_exit_code(cofferdam::sandbox::exec_confined_command());
-        }
     };
     result.unwrap_or_else(|error| error.report())
 }

@@ -9,6 +9,7 @@ use super::confirm;
 use super::error::CliError;
 use super::print::eprint_line;
 use cofferdam::config::{PluginLockFile, resolve_links};
+use cofferdam::host::PluginReview;
 use cofferdam::sandbox::LoadedPlugin;
 use cofferdam::terminal_escape;
 use cofferdam::tools::{AcceptanceStatus, AcceptedPlugins, AuthorityChange};
@@ -73,28 +74,12 @@ impl<'a> PluginGate<'a> {
         self.accepted.added_plugins().map(|(_, added)| directory.join(&added.file)).collect()
     }
 
-    /// Returns the origins of a plugin: the path of its file with links resolved, and the source of
-    /// an added plugin.
-    pub(super) fn plugin_origins(&self, path: &Path) -> Vec<String> {
-        let directory = self.lock_file.plugin_dir();
-        let sources = self
-            .accepted
-            .added_plugins()
-            .filter(|(_, added)| directory.join(&added.file) == path)
-            .map(|(_, added)| added.source.clone());
-        std::iter::once(resolve_links(path).display().to_string()).chain(sources).collect()
-    }
-
     /// Checks whether a plugin may be used, and asks the user if necessary.
     ///
     /// # Errors
     ///
     /// The reason for the refusal.
-    pub(super) fn check_plugin(
-        &mut self,
-        path: &Path,
-        plugin: &LoadedPlugin,
-    ) -> Result<(), String> {
+    fn check_plugin(&mut self, path: &Path, plugin: &LoadedPlugin) -> Result<(), String> {
         let status = self.accepted.status(path, plugin);
         match (self.unaccepted_policy, &status) {
             (UnacceptedPolicy::Allow, _) | (_, AcceptanceStatus::Accepted) => return Ok(()),
@@ -158,6 +143,30 @@ impl<'a> PluginGate<'a> {
                 Ok(())
             }
         }
+    }
+}
+
+impl PluginReview for PluginGate<'_> {
+    /// Returns the path of the file with links resolved, and the source of an added plugin.
+    fn origins(&self, path: &Path) -> Vec<String> {
+        let directory = self.lock_file.plugin_dir();
+        let sources = self
+            .accepted
+            .added_plugins()
+            .filter(|(_, added)| directory.join(&added.file) == path)
+            .map(|(_, added)| added.source.clone());
+        std::iter::once(resolve_links(path).display().to_string()).chain(sources).collect()
+    }
+
+    fn compilation_started(&self, name: &str) {
+        eprint_line(&terminal_escape::escape_line(
+            &format!("preparing the tool {name} for this machine (once) …"),
+            200,
+        ));
+    }
+
+    fn review(&mut self, path: &Path, plugin: &LoadedPlugin) -> Result<(), String> {
+        self.check_plugin(path, plugin)
     }
 }
 

@@ -463,7 +463,7 @@ fn where_the_log_is_required_and_cannot_be_begun_nothing_starts() {
     let ran = user.call_tool("bash", &json!({"command": "touch did-1"}));
     assert!(
         ran.exit_code == 0
-            && ran.stderr.contains("leaves no audit log")
+            && ran.stderr.contains("warning: this run has no audit log")
             && ran.stderr.contains("chmod 700"),
         "{ran:?}"
     );

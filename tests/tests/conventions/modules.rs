@@ -12,6 +12,21 @@ const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
     ("bounded_json", &[]),
     ("config", &["agent", "policy", "tools"]),
     ("conversation", &["image_type"]),
+    (
+        "host",
+        &[
+            "agent",
+            "audit",
+            "config",
+            "conversation",
+            "model",
+            "policy",
+            "random",
+            "sandbox",
+            "session",
+            "tools",
+        ],
+    ),
     ("image_type", &[]),
     ("model", &["agent", "conversation", "random"]),
     ("plugins", &["config", "sandbox", "tools"]),
@@ -34,7 +49,8 @@ const RESTRICTED_WORDS: &[(&str, &[&str])] = &[
     ("reqwest::", &["model", "plugins", "sandbox"]),
     ("wit_bindgen_", &["authoring"]),
     ("wit_component::", &["authoring"]),
-    ("std::process::exit", &["cli"]),
+    // A helper process ends with its task.
+    ("std::process::exit", &["cli", "host"]),
     ("println!", &[]),
     ("eprintln!", &[]),
 ];

@@ -240,7 +240,9 @@ fn r093_a_guide_in_another_encoding_or_of_any_size_is_not_passed_over() {
         let system = server.request().system_prompt();
         assert!(system.contains("Indent with tabs.\nBe careful.") && !system.contains("the end"));
         assert!(
-            system.contains("Be careful.\n\n(This is its beginning; AGENTS.md goes on.)"),
+            system.contains(
+                "Be careful.\n\n(This is the beginning of AGENTS.md; the file continues.)"
+            ),
             "it is cut after a line"
         );
         let told = ran.json_lines().iter().any(|line| {
@@ -261,7 +263,8 @@ fn r093_r123_a_guide_that_is_a_link_to_what_is_hidden_goes_to_no_provider() {
     ran.expect_answer("Read.");
     assert!(!server.request().body.to_string().contains("hunter2"));
     let told = |line: &serde_json::Value| {
-        line["type"] == "notice" && line["text"].to_string().contains("AGENTS.md is not read")
+        line["type"] == "notice"
+            && line["text"].to_string().contains("The model does not get AGENTS.md: ")
     };
     assert!(ran.json_lines().iter().any(told), "{ran:?}");
 }

@@ -45,15 +45,14 @@ fn a_key_of_the_cache_that_was_replaced_is_named() {
     let cache = tempfile::tempdir().expect("a folder");
     let home = TestHome::with_cache(super::PROGRAM, cache.path());
     let call = || home.run(&["tools", "call", "todo", r#"{"items": null}"#]);
-    assert!(!call().stderr.contains("cached code is not used"));
+    assert!(!call().stderr.contains("was changed, or its key was replaced"));
     home.write_file("state/cofferdam/keys/cache", "not a key");
     let ran = call();
     assert!(
-        ran.exit_code == 0
-            && ran.stderr.contains("or the key that cached code is sealed with was replaced since"),
+        ran.exit_code == 0 && ran.stderr.contains("was changed, or its key was replaced"),
         "{ran:?}"
     );
-    assert!(!call().stderr.contains("cached code is not used"));
+    assert!(!call().stderr.contains("was changed, or its key was replaced"));
 }
 
 #[test]
@@ -221,7 +220,7 @@ fn a_plugin_that_was_named_and_cannot_be_loaded_stops_what_would_use_it() {
         let commands = [&["run", "Hello?"][..], &["chat"], &["tools", "call", "list_dir", "{}"]];
         for command in commands {
             let ran = home.run(&[command, &named[..]].concat());
-            let expected = format!("cofferdam: the plugin {plugin} cannot be loaded: ");
+            let expected = format!("cofferdam: cannot load the plugin {plugin}: ");
             assert!(
                 ran.exit_code == 78 && ran.stderr.starts_with(&expected),
                 "{command:?}: {ran:?}"

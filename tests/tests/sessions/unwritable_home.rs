@@ -73,7 +73,7 @@ fn without_a_home_what_keeps_nothing_works_and_a_project_brings_no_home() {
         run_with_home(&user, ".")(&["run", "--output", "json", "--model", &model, "Hello."]);
     assert!(
         recorded.expect_outcome("answered", 0)["session"].is_null()
-            && recorded.stderr.contains("this is not recorded"),
+            && recorded.stderr.contains("this session is not recorded"),
         "{recorded:?}"
     );
     for args in [&["sessions", "list"][..], &["lock", "--yes"], &["audit", "verify"], &["trust"]] {

@@ -148,22 +148,6 @@ pub(super) enum CliCommand {
         /// Which shell
         shell: clap_complete::Shell,
     },
-    /// Compile a component from standard input; the program starts itself so
-    #[command(hide = true)]
-    CompileComponent,
-    /// Wait for the process around a command, and end the command if that is killed; the program
-    /// starts itself so
-    #[command(hide = true, name = "guard-command")]
-    Guard {
-        /// Where records of unfinished commands are
-        set_aside: PathBuf,
-    },
-    /// Run a command in a sandbox and look after it; the program starts itself so
-    #[command(hide = true, name = "supervise-command")]
-    Supervise,
-    /// Confine itself and become a command; the program starts itself so
-    #[command(hide = true, name = "confined-command")]
-    Confined,
 }
 
 /// Options that every command accepts.

@@ -12,20 +12,17 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use super::args::CommonArgs;
-use super::context::{AppContext, model_settings};
+use super::context::model_settings;
 use super::error::{CliError, CommandResult};
 use super::exit;
 use super::print::eprint_line;
-use super::sessions::secret_redactor;
 pub(super) use args::AuditArgs;
 use args::AuditCommand;
 use cofferdam::audit::{
     AuditInspection, AuditRunStart, AuditStore, AuditWriter, InspectedLog, NotifyUser, inspect_logs,
 };
 use cofferdam::config::{HomeDirectoryError, RunSettings, UserDirectories};
-use cofferdam::policy::ApprovalMode;
-use cofferdam::sandbox::{ComponentDigest, Workspace};
-use cofferdam::session::{RedactSecrets, SessionId};
+use cofferdam::session::RedactSecrets;
 use cofferdam::terminal_escape;
 use cofferdam::tools::{AuditSink as _, AuthorityChange};
 
@@ -66,40 +63,6 @@ pub(super) fn run(common: &CommonArgs, args: &AuditArgs) -> CommandResult {
         }
         None => result,
     }
-}
-
-/// Begins the audit log of a run. Returns `None` if logging is disabled, or if it fails and is not
-/// required.
-///
-/// # Errors
-///
-/// If `audit.required` is on and the log cannot be created.
-pub(super) fn begin_log(
-    context: &AppContext,
-    workspace: &Workspace,
-    session: Option<&SessionId>,
-    model: Option<String>,
-    mode: ApprovalMode,
-    notify: impl Fn(&str) + Send + Sync + 'static,
-) -> Result<Option<Arc<AuditWriter>>, CliError> {
-    let begin = AuditRunStart {
-        session,
-        workspace: workspace.root().display().to_string(),
-        mode,
-        policy: Some(
-            ComponentDigest::compute(context.catalog.policy().canonical().as_bytes()).to_string(),
-        ),
-        model,
-        least_command_sandbox: context.commands.rules().minimum,
-        required: context.settings.audit.required,
-    };
-    open_log(
-        &context.settings,
-        &context.user_dirs,
-        &begin,
-        secret_redactor(context),
-        Box::new(notify),
-    )
 }
 
 /// Records a change of authority by a command that calls no tool, before the change takes effect.
@@ -178,7 +141,7 @@ fn open_log(
         ))),
         Err(error) => {
             eprint_line(&terminal_escape::escape_line(
-                &format!("warning: this run leaves no audit log: {error}"),
+                &format!("warning: this run has no audit log: {error}"),
                 600,
             ));
             Ok(None)

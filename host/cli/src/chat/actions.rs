@@ -10,14 +10,13 @@ use super::commands::{SlashCommand, help_text};
 use super::event_loop::{AfterRequest, ChatInputQueue};
 use super::keyboard::KeyboardOwner;
 use super::meter::{UsageTotals, format_percent, format_tokens};
-use super::session_record::SessionRecord;
 use super::{format_notice, format_reply};
 use crate::args::SessionChoice;
 use crate::context::model_settings;
 use crate::error::CliError;
 use crate::policy_checks::{check_sessions_allowed, open_model};
 use crate::{sessions, tools};
-use cofferdam::conversation::Transcript;
+use cofferdam::host::SessionRecord;
 use cofferdam::model::{ModelSpec, ProviderKind};
 use cofferdam::policy::ApprovalMode;
 use cofferdam::session::{ModelIdentity, SessionScope, SessionStore};
@@ -63,9 +62,9 @@ impl ChatSession<'_> {
                     "{place}: the policy does not leave mode `{mode}`"
                 )));
             }
-            self.approvals.set_mode(mode);
+            self.session.approvals().set_mode(mode);
         }
-        let mode = self.approvals.mode();
+        let mode = self.session.approvals().mode();
         let commands = match mode {
             ApprovalMode::Auto => {
                 format!("; commands run {}", self.context.commands.describe_access())
@@ -76,7 +75,7 @@ impl ChatSession<'_> {
     }
 
     fn describe_model(&self) -> String {
-        let info = self.model.info();
+        let info = self.session.model().info();
         format!(
             "{}, with a window of {} tokens",
             ModelIdentity::from(info),
@@ -86,7 +85,7 @@ impl ChatSession<'_> {
 
     fn choose_model(&mut self, spec: &str) -> CommandReply {
         let mut settings = model_settings(&self.context.settings);
-        let (spec, now): (ModelSpec, _) = (spec.parse()?, self.model.info());
+        let (spec, now): (ModelSpec, _) = (spec.parse()?, self.session.model().info());
         // A base URL belongs to one provider: the key of another one must not be sent there.
         if spec.provider.name() == now.provider {
             settings.base_url.clone_from(&now.address);
@@ -101,7 +100,8 @@ impl ChatSession<'_> {
             )));
         }
         let _entered = self.runtime.enter();
-        self.model = open_model(self.context.catalog.policy(), &spec, &settings)?.into();
+        let model = open_model(self.context.catalog.policy(), &spec, &settings)?;
+        self.session.set_model(model.into());
         self.meter.borrow_mut().reset_scale();
         Ok(format!("from now on: {}", self.describe_model()))
     }
@@ -109,7 +109,7 @@ impl ChatSession<'_> {
     fn describe_context(&self) -> String {
         let meter = self.meter.borrow();
         let (all, beside, window) =
-            (meter.context_tokens(), meter.overhead(), self.model.info().context_window);
+            (meter.context_tokens(), meter.overhead(), self.session.model().info().context_window);
         format!(
             "about {} of {} tokens ({}): {} of system prompt and tools, {} of conversation",
             format_tokens(all),
@@ -135,7 +135,7 @@ impl ChatSession<'_> {
 
     fn list_sessions(&self) -> CommandReply {
         let entries = SessionStore::new(self.context.user_dirs.sessions())
-            .list(SessionScope::Project(self.workspace.root()))?;
+            .list(SessionScope::Project(self.session.host().workspace().root()))?;
         let list = sessions::list::format_table(&entries, false);
         Ok(if entries.is_empty() {
             list
@@ -145,11 +145,13 @@ impl ChatSession<'_> {
     }
 
     fn resume_by_id(&mut self, id: String) -> CommandReply {
-        if self.session_record.session_id().is_some_and(|own| own.as_str().starts_with(&id)) {
+        if self.session.id().is_some_and(|own| own.as_str().starts_with(&id)) {
             return Err(CliError::new("that is the session you are in"));
         }
         let choice = SessionChoice { resume: Some(id), ..SessionChoice::default() };
-        let Some(session) = sessions::resume(&choice, self.context, &self.workspace)? else {
+        let Some(session) =
+            sessions::resume(&choice, self.context, self.session.host().workspace())?
+        else {
             return Err(CliError::new("there is no such session"));
         };
         self.resume_session(session);
@@ -157,17 +159,13 @@ impl ChatSession<'_> {
     }
 
     fn start_new_session(&mut self) -> String {
-        let old = self
-            .session_record
-            .session_id()
-            .map(|id| format!("; session {id} is kept"))
-            .unwrap_or_default();
-        let record = if matches!(self.session_record, SessionRecord::Disabled) {
+        let old = self.session.id().map(|id| format!("; session {id} is kept")).unwrap_or_default();
+        let record = if matches!(self.session.record(), SessionRecord::Disabled) {
             SessionRecord::Disabled
         } else {
             SessionRecord::Pending
         };
-        self.start_session(Transcript::new(), record, &[]);
+        self.start_session(record);
         format!("a new session begins{old}")
     }
 
@@ -178,18 +176,20 @@ impl ChatSession<'_> {
             self.context.catalog.policy(),
             "the conversation cannot be exported",
         )?;
-        let (text, name) = match self.session_record.session_id() {
+        let (text, name) = match self.session.id() {
             Some(id) => {
-                let entry = SessionStore::new(self.context.user_dirs.sessions())
-                    .find(SessionScope::Project(self.workspace.root()), id.as_str())?;
+                let entry = SessionStore::new(self.context.user_dirs.sessions()).find(
+                    SessionScope::Project(self.session.host().workspace().root()),
+                    id.as_str(),
+                )?;
                 (sessions::export::export_json(&entry)?, id.to_string())
             }
-            None if self.transcript.is_empty() => {
+            None if self.session.transcript().is_empty() => {
                 return Err(CliError::new("nothing has been said yet"));
             }
             None => {
-                let redact = sessions::secret_redactor(self.context);
-                let json = serde_json::json!({"transcript": self.transcript});
+                let redact = self.context.prepared.redactor();
+                let json = serde_json::json!({"transcript": self.session.transcript()});
                 (
                     terminal_escape::escape_json(&redact(&format!("{json:#}"))),
                     "conversation".to_owned(),

@@ -15,7 +15,6 @@ use super::keyboard::{KeyboardOwner, PromptEntry};
 use super::meter::SessionCostMeter;
 use super::outcome_text::{format_request_count, outcome_hint};
 use super::question::{ChatApprover, PendingQuestion};
-use super::session_record::SessionRecord;
 use super::signals::ProcessSignals;
 use super::view::{ChatStatusArea, ChatView, PROMPT_MARK};
 use super::{ChatInputMode, NORMAL_EXIT, format_notice, format_reply, tty};
@@ -25,20 +24,18 @@ use crate::error::CliError;
 use crate::exit;
 use crate::interrupt::SHUTDOWN_RECORD_TIMEOUT;
 use crate::render::lines::outcome_error;
-use crate::request::{ConversationContext, PreparedRequest, new_request_id};
-use crate::run::{build_system_prompt, guide_notice, instruction_notices, read_guide};
+use crate::run::instruction_notices;
 use crate::sessions::show::exchange_lines;
-use crate::{audit, policy_checks};
 use cofferdam::agent::events::{AgentEvent, Observer};
 use cofferdam::agent::ports::LanguageModel;
-use cofferdam::agent::{Agent, CompactionOutcome, RequestOutcome};
-use cofferdam::audit::AuditWriter;
+use cofferdam::agent::{CompactionOutcome, RequestOutcome};
 use cofferdam::conversation::Transcript;
-use cofferdam::policy::ApprovalMode;
-use cofferdam::sandbox::Workspace;
+use cofferdam::host::SessionRecord;
+use cofferdam::policy::{ApprovalMode, Policy};
 use cofferdam::session::{ModelIdentity, OpenSession};
 use cofferdam::terminal_escape;
-use cofferdam::tools::{Approver, AuditSink, SessionApprovals, SessionState};
+use cofferdam::tools::{Approver, SessionApprovals};
+use cofferdam::{Host, Session};
 
 /// The work of the model: answer a prompt, or summarize the conversation.
 #[derive(Clone, Copy)]
@@ -58,22 +55,14 @@ enum ChatWorkResult {
 /// The state of a chat.
 pub(super) struct ChatSession<'a> {
     pub(super) context: &'a AppContext,
-    pub(super) workspace: Arc<Workspace>,
     pub(super) runtime: &'a Runtime,
-    pub(super) model: Arc<dyn LanguageModel>,
     pub(super) view: Arc<ChatView>,
-    pub(super) transcript: Transcript,
-    pub(super) session_record: SessionRecord,
-    /// The audit log; created by the first request, like the session record.
-    audit: Option<Arc<AuditWriter>>,
-    /// Tool state that later requests of the session see.
-    session_state: Arc<SessionState>,
+    pub(super) session: Session,
     pub(super) meter: RefCell<SessionCostMeter>,
-    pub(super) approvals: Arc<SessionApprovals>,
     /// The project's guide for agents (`AGENTS.md`), as sent with the latest request.
     guide: Option<String>,
-    /// Answers approval questions; `None` if input comes from a pipe.
-    approver: Option<Arc<dyn Approver>>,
+    /// Whether somebody can answer questions; not if input comes from a pipe.
+    has_approver: bool,
     questions: mpsc::Receiver<PendingQuestion>,
     signals: &'a ProcessSignals,
     /// The exit code for the end of piped input: that of the latest request. `None` at a terminal.
@@ -83,10 +72,10 @@ pub(super) struct ChatSession<'a> {
 impl<'a> ChatSession<'a> {
     pub(super) fn new(
         context: &'a AppContext,
-        workspace: Arc<Workspace>,
+        host: &Host,
         runtime: &'a Runtime,
         model: Arc<dyn LanguageModel>,
-        session_record: SessionRecord,
+        record: SessionRecord,
         signals: &'a ProcessSignals,
         input_mode: ChatInputMode,
     ) -> Self {
@@ -94,33 +83,27 @@ impl<'a> ChatSession<'a> {
         let approver: Option<Arc<dyn Approver>> =
             input_mode.is_interactive().then(|| Arc::new(asker) as Arc<dyn Approver>);
         let exit_code = (!input_mode.is_interactive()).then_some(0);
-        let approvals = Arc::new(context.new_approvals(approver.clone(), None));
         let mut meter = SessionCostMeter::default();
         meter.set_overhead(
-            &build_system_prompt(context, &workspace, context.settings.mode).render(),
+            &host.system_prompt(context.settings.mode).render(),
             context.catalog.definitions(),
         );
-        let (view, transcript, meter) = (
-            Arc::new(ChatView::new(input_mode.render_mode())),
-            Transcript::new(),
-            RefCell::new(meter),
-        );
-        let (audit, session_state) = (None, Arc::default());
-        let guide = read_guide(&workspace);
+        let view = Arc::new(ChatView::new(input_mode.render_mode()));
+        let notices = Arc::clone(&view);
+        let has_approver = approver.is_some();
+        let session = host
+            .session(model)
+            .with_approver(approver)
+            .with_record(record)
+            .on_notice(move |text| notices.observe(&AgentEvent::Notice(text)));
         Self {
             context,
-            workspace,
             runtime,
-            model,
             view,
-            transcript,
-            session_record,
-            audit,
-            session_state,
-            meter,
-            approvals,
-            guide,
-            approver,
+            session,
+            meter: RefCell::new(meter),
+            guide: host.guide(),
+            has_approver,
             questions,
             signals,
             exit_code,
@@ -128,28 +111,26 @@ impl<'a> ChatSession<'a> {
     }
 
     pub(super) fn print_banner(&self) {
-        let place = self.workspace.root().display();
+        let place = self.session.host().workspace().root().display();
         // Shows where prompts are sent if the address is not the provider's default.
-        let model = self
-            .model
-            .info()
-            .address
-            .as_ref()
-            .map(|_| format!(" · {}", ModelIdentity::from(self.model.info())))
-            .unwrap_or_default();
+        let info = self.session.model().info();
+        let model = match &info.address {
+            Some(_) => format!(" · {}", ModelIdentity::from(info)),
+            None => String::new(),
+        };
         self.view.print_line(&format_reply(&format!(
             "cofferdam {} in {place}{model} · /help lists commands",
             env!("CARGO_PKG_VERSION")
         )));
         let notices =
-            guide_notice(&self.workspace).into_iter().chain(instruction_notices(self.context));
+            self.session.host().guide_notice().into_iter().chain(instruction_notices(self.context));
         notices.for_each(|notice| self.view.print_line(&format_notice(&notice)));
     }
 
     /// Prints how to resume this session.
     pub(super) fn print_resume_hint(&self) {
         self.view.set_status_area(ChatStatusArea::Idle);
-        if let (Some(id), false) = (self.session_record.session_id(), self.transcript.is_empty()) {
+        if let (Some(id), false) = (self.session.id(), self.session.transcript().is_empty()) {
             self.view.print_line(&format_reply(&format!(
                 "session {id} · cofferdam chat --resume {} goes on with it",
                 &id.as_str()[..4]
@@ -159,39 +140,27 @@ impl<'a> ChatSession<'a> {
 
     /// Switches to a stored session. Approvals of this session do not carry over (R-40).
     pub(super) fn resume_session(&mut self, session: OpenSession) {
-        let OpenSession { transcript, journal, state_deltas, last_model, request_models: models } =
-            session;
         self.view.print_line(&format_reply(&format!(
             "session {} goes on, {}; it ended with:",
-            journal.id(),
-            format_request_count(&transcript)
+            session.journal.id(),
+            format_request_count(&session.transcript)
         )));
-        for line in transcript.exchanges().last().map(exchange_lines).unwrap_or_default() {
+        for line in session.transcript.exchanges().last().map(exchange_lines).unwrap_or_default() {
             self.view.print_line(&line);
         }
-        if let Some(warning) = model_change_notice(last_model.as_ref(), self.model.as_ref()) {
+        let last_model = session.last_model.as_ref();
+        if let Some(warning) = model_change_notice(last_model, self.session.model().as_ref()) {
             self.view.print_line(&format_notice(&warning));
         }
-        self.start_session(transcript, SessionRecord::Active(journal), &models);
-        self.session_state = Arc::new(SessionState::from_deltas(&state_deltas));
+        self.meter.borrow_mut().start_session(&session.transcript, &session.request_models);
+        self.session.resume(session);
     }
 
-    /// Starts a session with a transcript. `models` has the model of each recorded request, for the
-    /// cost so far.
-    pub(super) fn start_session(
-        &mut self,
-        transcript: Transcript,
-        record: SessionRecord,
-        models: &[Option<String>],
-    ) {
-        let mode = self.approvals.mode();
-        self.approvals = Arc::new(self.context.new_approvals(self.approver.clone(), None));
-        self.audit = None;
-        self.session_state = Arc::default();
-        self.approvals.set_mode(mode);
-        self.meter.borrow_mut().start_session(&transcript, models);
-        self.transcript = transcript;
-        self.session_record = record;
+    /// Starts a session with an empty conversation.
+    pub(super) fn start_session(&mut self, record: SessionRecord) {
+        let transcript = Transcript::new();
+        self.meter.borrow_mut().start_session(&transcript, &[]);
+        self.session.restart(transcript, record);
     }
 
     /// Reads and handles input until the user leaves. Returns the exit code.
@@ -246,7 +215,7 @@ impl<'a> ChatSession<'a> {
     /// Adds a line to the prompt history, under the current session. Without a session nothing is
     /// saved.
     fn add_to_history(&self, line: &str, keyboard: &KeyboardOwner) {
-        if let Some(session) = self.session_record.session_id() {
+        if let Some(session) = self.session.id() {
             keyboard.add_to_history(line, session);
         }
     }
@@ -257,7 +226,7 @@ impl<'a> ChatSession<'a> {
     /// refusal ends the chat, since later lines may depend on it.
     fn check_piped_command(&self, command: &SlashCommand) -> Option<String> {
         let denial = commands::pipe_denial(command, self.context.settings.mode)
-            .filter(|_| self.approver.is_none())?;
+            .filter(|_| !self.has_approver)?;
         Some(format!("{denial} Neither this line nor any after it was done."))
     }
 
@@ -268,20 +237,14 @@ impl<'a> ChatSession<'a> {
 
     /// Returns the status line (R-131).
     fn status(&self) -> String {
-        self.meter.borrow().format_status(self.approvals.mode(), self.model.info())
+        self.meter
+            .borrow()
+            .format_status(self.session.approvals().mode(), self.session.model().info())
     }
 
     /// Switches to the next mode that the policy allows.
     fn cycle_mode(&self) {
-        let all =
-            std::iter::successors(Some(self.approvals.mode().next()), |mode| Some(mode.next()))
-                .take(ApprovalMode::ALL.len());
-        if let Some(mode) = all
-            .into_iter()
-            .find(|mode| self.context.catalog.policy().mode_denied_by(*mode).is_none())
-        {
-            self.approvals.set_mode(mode);
-        }
+        switch_to_next_mode(self.session.approvals(), self.context.catalog.policy());
     }
 
     fn run_request(
@@ -290,8 +253,8 @@ impl<'a> ChatSession<'a> {
         prompt: &str,
         input: &mut ChatInputQueue,
     ) -> AfterRequest {
-        self.approvals.begin_request();
-        let guide = read_guide(&self.workspace);
+        self.session.approvals().begin_request();
+        let guide = self.session.host().guide();
         if guide != self.guide {
             self.view.print_line(&format_notice(
                 "AGENTS.md changed since the last request; the model \
@@ -307,7 +270,7 @@ impl<'a> ChatSession<'a> {
                 self.exit_code = self.exit_code.map(|_| exit::outcome_code(&outcome));
             }
             ChatWorkResult::Unrecorded => {
-                self.meter.borrow_mut().set_conversation(&self.transcript);
+                self.meter.borrow_mut().set_conversation(self.session.transcript());
                 self.restore_unsent(Some(prompt), input);
             }
             ChatWorkResult::Compacted(_) => {}
@@ -322,7 +285,7 @@ impl<'a> ChatSession<'a> {
         input: &mut ChatInputQueue,
     ) -> AfterRequest {
         const NOTHING: &str = "there is nothing yet that a summary could stand for";
-        if self.transcript.is_empty() {
+        if self.session.transcript().is_empty() {
             self.view.print_line(&format_reply(NOTHING));
             return AfterRequest::Continue;
         }
@@ -347,27 +310,6 @@ impl<'a> ChatSession<'a> {
         after
     }
 
-    /// Begins the audit log of this session unless it exists.
-    fn begin_audit(&mut self) -> Result<(), CliError> {
-        if self.audit.is_none() {
-            let (info, view) = (self.model.info(), Arc::clone(&self.view));
-            let model = Some(format!("{}:{}", info.provider, info.model));
-            let notify = move |text: &str| view.observe(&AgentEvent::Notice(text));
-            self.audit = audit::begin_log(
-                self.context,
-                &self.workspace,
-                self.session_record.session_id(),
-                model,
-                self.approvals.mode(),
-                notify,
-            )?;
-            if let Some(audit) = &self.audit {
-                self.approvals.set_audit_sink(Arc::clone(audit) as Arc<dyn AuditSink>);
-            }
-        }
-        Ok(())
-    }
-
     /// Runs the model's work on another thread, with the event loop on this one.
     fn run_model_work(
         &mut self,
@@ -375,67 +317,45 @@ impl<'a> ChatSession<'a> {
         keyboard: &mut KeyboardOwner,
         input: &mut ChatInputQueue,
     ) -> (ChatWorkResult, AfterRequest) {
-        let (journal, warning) = self.session_record.take_journal(self.context, &self.workspace);
-        if let Some(warning) = warning {
-            self.view.print_line(&format_notice(&warning));
-        }
-        let unrecorded = match &journal {
-            Some(_) => None,
-            None => policy_checks::session_required_error(
-                self.context.catalog.policy(),
-                "its record cannot be begun or not be written any more",
-            ),
+        let (view, model) = (Arc::clone(&self.view), Arc::clone(self.session.model()));
+        let (approvals, policy) =
+            (Arc::clone(self.session.approvals()), Arc::clone(self.context.catalog.policy()));
+        let request = match self.session.prepare(view.as_ref()) {
+            Ok(request) => request,
+            Err(error) => {
+                self.view.print_line(&format_notice(CliError::from(error).message()));
+                return (ChatWorkResult::Unrecorded, AfterRequest::Continue);
+            }
         };
-        if let Some(error) = unrecorded.or_else(|| self.begin_audit().err()) {
-            self.view.print_line(&format_notice(error.message()));
-            self.session_record.return_journal(journal);
-            return (ChatWorkResult::Unrecorded, AfterRequest::Continue);
+        if let (ModelWork::Prompt(prompt), Some(session)) = (work, request.session_id()) {
+            keyboard.add_to_history(prompt, session);
         }
-        if let ModelWork::Prompt(prompt) = work {
-            self.add_to_history(prompt, keyboard);
-        }
-        let model = Arc::clone(&self.model);
-        let conversation = ConversationContext {
-            approvals: Arc::clone(&self.approvals),
-            session_state: Arc::clone(&self.session_state),
-            audit: self.audit.clone(),
-            journal,
-        };
-        let view = Arc::clone(&self.view);
-        let request = PreparedRequest::new(
-            conversation,
-            self.context,
-            &self.workspace,
-            &model,
-            view.as_ref(),
-        );
         self.meter
             .borrow_mut()
             .set_overhead(request.system_prompt(), self.context.catalog.definitions());
-        let (id, cancel, shutdown_recorder) =
-            (new_request_id(), CancellationToken::new(), request.shutdown_recorder());
-        let (runtime, mut transcript) = (self.runtime, std::mem::take(&mut self.transcript));
+        let (cancel, shutdown_recorder) = (CancellationToken::new(), request.shutdown_recorder());
+        let (runtime, meter) = (self.runtime, &self.meter);
         let work = || {
-            runtime.block_on(request.run(async |agent: &Agent<'_>| match work {
-                ModelWork::Prompt(prompt) => ChatWorkResult::Finished(
-                    agent.run_request(&id, &mut transcript, prompt, &cancel).await,
-                ),
-                ModelWork::Compact => {
-                    ChatWorkResult::Compacted(agent.compact(&mut transcript, &cancel).await)
+            runtime.block_on(async {
+                match work {
+                    ModelWork::Prompt(prompt) => {
+                        ChatWorkResult::Finished(request.run(prompt, &cancel).await)
+                    }
+                    ModelWork::Compact => ChatWorkResult::Compacted(request.compact(&cancel).await),
                 }
-            }))
+            })
         };
         let (result, after) = run_with_event_loop(&cancel, work, |is_finished| {
             let events = EventSources {
                 view: &self.view,
                 questions: &self.questions,
-                cycle_mode: &|| self.cycle_mode(),
+                cycle_mode: &|| switch_to_next_mode(&approvals, &policy),
                 signals: self.signals,
                 cancel: &cancel,
                 on_billed_item: &|taken| {
-                    self.meter.borrow_mut().add_billed_item(taken, &model.info().model)
+                    meter.borrow_mut().add_billed_item(taken, &model.info().model)
                 },
-                status: &|| self.meter.borrow().format_status(self.approvals.mode(), model.info()),
+                status: &|| meter.borrow().format_status(approvals.mode(), model.info()),
                 is_finished,
             };
             let after = events.run(keyboard, input);
@@ -449,9 +369,7 @@ impl<'a> ChatSession<'a> {
             after
         });
         self.view.set_status_area(ChatStatusArea::Idle);
-        self.transcript = transcript;
-        self.session_record.return_journal(request.into_journal());
-        self.meter.borrow_mut().set_conversation(&self.transcript);
+        self.meter.borrow_mut().set_conversation(self.session.transcript());
         (result, after)
     }
 
@@ -480,5 +398,16 @@ impl<'a> ChatSession<'a> {
         input.typed = EditLine::from_text(all.join("\n"));
         let what = if prompt.is_some() { "It" } else { "What was queued" };
         self.view.print_line(&format_reply(&format!("{what} was not sent; it is below.")));
+    }
+}
+
+/// Switches to the next mode that the policy allows.
+fn switch_to_next_mode(approvals: &SessionApprovals, policy: &Policy) {
+    let mut mode = approvals.mode();
+    for _ in ApprovalMode::ALL {
+        mode = mode.next();
+        if policy.mode_denied_by(mode).is_none() {
+            return approvals.set_mode(mode);
+        }
     }
 }

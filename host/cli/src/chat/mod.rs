@@ -21,7 +21,6 @@ mod outcome_text;
 mod prose;
 mod question;
 mod screen;
-mod session_record;
 mod signals;
 mod tty;
 mod view;
@@ -38,6 +37,7 @@ use super::error::CommandResult;
 use super::policy_checks;
 use super::print::supports_cursor;
 use super::sessions;
+use cofferdam::host::SessionRecord;
 use cofferdam::sandbox::InstanceAllocation;
 use cofferdam::terminal_escape;
 
@@ -48,7 +48,6 @@ use chat_session::ChatSession;
 use history::PromptHistory;
 use keyboard::KeyboardOwner;
 use line_reader::{LineSource, PipedLineReader};
-use session_record::SessionRecord;
 use signals::{InterruptKind, ProcessSignals};
 use tty::RawTerminal;
 use view::ChatRenderMode;
@@ -107,18 +106,16 @@ pub(super) fn run(common: &CommonArgs, args: ChatArgs) -> CommandResult {
     context.check_named_plugins()?;
     context.warn_refused_plugins();
     let choice = policy_checks::apply_session_policy(context.catalog.policy(), &args.session)?;
-    let workspace = context.open_workspace(&common.workspace)?;
+    let host = context.open_host()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let session = sessions::resume(&choice, &context, &workspace)?;
+    let session = sessions::resume(&choice, &context, host.workspace())?;
     let last_model = session.as_ref().and_then(|session| session.last_model.as_ref());
     let model = runtime.block_on(connect(&context, &args.model, last_model, None))?;
     let signals = ProcessSignals::listen(&runtime, input_mode.interrupt_kind())?;
     let mut keyboard = match input_mode {
         ChatInputMode::Keys => {
-            let history = PromptHistory::new(
-                context.user_dirs.prompt_history(),
-                sessions::secret_redactor(&context),
-            );
+            let history =
+                PromptHistory::new(context.user_dirs.prompt_history(), context.prepared.redactor());
             KeyboardOwner::with_raw_keys(RawTerminal::acquire()?, history, signals.prompt_break())
         }
         ChatInputMode::Lines(source) => {
@@ -126,8 +123,7 @@ pub(super) fn run(common: &CommonArgs, args: ChatArgs) -> CommandResult {
         }
     };
     let record = if choice.no_session { SessionRecord::Disabled } else { SessionRecord::Pending };
-    let mut chat =
-        ChatSession::new(&context, workspace, &runtime, model, record, &signals, input_mode);
+    let mut chat = ChatSession::new(&context, &host, &runtime, model, record, &signals, input_mode);
     chat.print_banner();
     if let Some(session) = session {
         chat.resume_session(session);

@@ -21,8 +21,10 @@ use super::args::{CommonArgs, ModelArgs, ToolCallArgs};
 use super::context::{self, AppContext};
 use super::error::{CliError, CommandResult};
 use super::print::eprint_line;
-use super::sandbox_setup;
+
+use cofferdam::HelperProcesses;
 use cofferdam::config::{UserDirectories, resolve_links};
+use cofferdam::host::{NoticeHandler, create_sandbox};
 use cofferdam::plugins::{PluginSource, PluginStore};
 use cofferdam::sandbox::{
     ComponentBytes, ComponentDigest, InstanceAllocation, LoadedPlugin, WasmSandbox,
@@ -61,8 +63,13 @@ fn load_plugin(file: &Path) -> Result<(Arc<WasmSandbox>, Arc<LoadedPlugin>), Cli
     for warning in warnings {
         eprint_line(&terminal_escape::escape_line(&format!("warning: {warning}"), 1000));
     }
-    let sandbox =
-        Arc::new(sandbox_setup::create_sandbox(InstanceAllocation::OnDemand, &user_dirs)?);
+    let show: NoticeHandler = Arc::new(context::warn);
+    let sandbox = Arc::new(create_sandbox(
+        InstanceAllocation::OnDemand,
+        Some(HelperProcesses::init()),
+        Some(&user_dirs),
+        &show,
+    )?);
     let bytes = ComponentBytes::read(file).map_err(|error| CliError::new(error.to_string()))?;
     let plugin = load_bytes(&sandbox, &file.display().to_string(), bytes)?;
     if let Some(objection) = load_error(&plugin) {

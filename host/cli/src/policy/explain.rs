@@ -58,7 +58,7 @@ pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
         policy: parts.catalog.policy(),
         protected: root.as_deref().map_or_else(
             || parts.catalog.policy().protected_paths(),
-            |root| parts.protected_paths(root),
+            |root| parts.prepared.protected_paths(root),
         ),
         // Somebody to ask: where nobody is, what is asked is denied, and that is said.
         authorizer: Authorizer::new(mode, true).with_policy(Arc::clone(policy)),

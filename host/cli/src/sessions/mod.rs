@@ -8,17 +8,15 @@ pub(super) mod show;
 use std::time::SystemTime;
 
 use super::args::{ChatArgs, CommonArgs, SessionChoice, SessionsArgs, SessionsCommand};
-use super::context::AppContext;
+use super::context::{self, AppContext};
 use super::error::{CliError, CommandResult};
 use super::print::eprint_line;
 use super::spending::SpentTotals;
 use super::{chat, policy_checks};
+use cofferdam::Host;
 use cofferdam::config::UserDirectories;
 use cofferdam::sandbox::Workspace;
-use cofferdam::session::{
-    OpenSession, RedactSecrets, SavedSession, SessionScope, SessionStore, StoredSession,
-};
-use cofferdam::terminal_escape;
+use cofferdam::session::{OpenSession, SavedSession, SessionScope, SessionStore, StoredSession};
 
 pub(super) fn run(common: &CommonArgs, args: &SessionsArgs) -> CommandResult {
     let user_dirs = UserDirectories::for_current_user()?;
@@ -56,17 +54,17 @@ pub(super) fn resumed_or_new(
     resumed: Option<OpenSession>,
     choice: &SessionChoice,
     context: &AppContext,
-    workspace: &Workspace,
+    host: &Host,
 ) -> Result<Option<OpenSession>, CliError> {
     match resumed {
         None if choice.no_session => Ok(None),
-        None => match create(context, workspace) {
+        None => match host.create_session() {
             Ok(session) => Ok(Some(session)),
             Err(warning) => {
                 match policy_checks::session_required_error(context.catalog.policy(), &warning) {
                     Some(error) => Err(error),
                     None => {
-                        eprint_line(&warning);
+                        context::warn(&warning);
                         Ok(None)
                     }
                 }
@@ -98,11 +96,11 @@ pub(super) fn resume(
         (Some(prefix), _) => {
             let entry = store.find(SessionScope::Project(root), prefix)?;
             may_resume()?;
-            Ok(Some(entry.resume(root, secret_redactor(context))?))
+            Ok(Some(entry.resume(root, context.prepared.redactor())?))
         }
         (None, true) => {
             may_resume()?;
-            let (session, open) = store.resume_newest(root, || secret_redactor(context))?;
+            let (session, open) = store.resume_newest(root, || context.prepared.redactor())?;
             for newer in open {
                 let resumed = session.journal.id();
                 eprint_line(&format!(
@@ -114,24 +112,6 @@ pub(super) fn resume(
         }
         (None, false) => Ok(None),
     }
-}
-
-/// Creates a session, or returns a warning for the user.
-pub(super) fn create(context: &AppContext, workspace: &Workspace) -> Result<OpenSession, String> {
-    if !context.user_dirs.has_home() {
-        return Err("warning: this is not recorded: there is no home folder".to_owned());
-    }
-    SessionStore::new(context.user_dirs.sessions())
-        .create_session(workspace.root(), secret_redactor(context))
-        .map_err(|error| {
-            terminal_escape::escape_line(&format!("warning: this is not recorded: {error}"), 600)
-        })
-}
-
-/// Returns a function that redacts all known keys from a text.
-pub(super) fn secret_redactor(context: &AppContext) -> RedactSecrets {
-    let secrets = context.secrets.clone();
-    Box::new(move |text| secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text)))
 }
 
 /// Returns how the last request of a session ended, in one word.

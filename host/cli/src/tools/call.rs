@@ -12,12 +12,9 @@ use crate::dialog::TerminalDialog;
 use crate::error::{CliError, CommandResult};
 use crate::print::{eprint_line, print_line, print_text};
 use crate::render::EventRenderer;
-use crate::{audit, exit, interrupt, stdin};
+use crate::{exit, interrupt, stdin};
 use cofferdam::agent::events::{AgentEvent, Observer};
-use cofferdam::agent::ports::ToolRunner as _;
-use cofferdam::conversation::{
-    AnsweredCall, CallId, ModelResponse, OpenTurn, ResponseBlock, ResultStatus, ToolCall,
-};
+use cofferdam::conversation::ResultStatus;
 use cofferdam::sandbox::InstanceAllocation;
 use cofferdam::terminal_escape;
 use cofferdam::tools::{PluginProvenance, RefusedPlugin, ToolCatalog};
@@ -61,40 +58,22 @@ fn make(
     context.check_named_plugins()?;
     context.warn_refused_plugins();
     check_not_refused(common, &context.catalog, &name)?;
-    let workspace = context.open_workspace(&common.workspace)?;
+    let dialog = TerminalDialog::open(
+        &Arc::new(EventRenderer::new(OutputFormat::Json, None)),
+        &context.commands,
+    );
+    let host = context.open_host()?.with_approver(dialog);
     // The call has a thread of its own; this one drives it.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let answered = runtime.block_on(async {
-        let dialog = TerminalDialog::open(
-            &Arc::new(EventRenderer::new(OutputFormat::Json, None)),
-            &context.commands,
-        );
-        let audit =
-            audit::begin_log(&context, &workspace, None, None, context.settings.mode, |text| {
-                eprint_line(&terminal_escape::escape_line(text, 400))
-            })?;
-        let dispatcher = context.new_dispatcher(
-            &workspace,
-            Arc::new(context.new_approvals(dialog, audit.as_ref())),
-            None,
-        );
+    let result = runtime.block_on(async {
         let cancel = CancellationToken::new();
         interrupt::watch_signals(cancel.clone(), None)?;
-        let call = ToolCall { id: CallId::new("call_1"), name, arguments };
-        let response =
-            ModelResponse { blocks: vec![ResponseBlock::Call(call)], ..ModelResponse::default() };
-        let mut turn =
-            OpenTurn::new(response).map_err(|_| CliError::new("there is no call to make"))?;
-        dispatcher.run(&mut turn, &CallProgress, &cancel).await;
-        Ok::<_, CliError>(turn.close("the call was stopped"))
+        Ok::<_, CliError>(host.call_tool_until(&name, arguments, &CallProgress, &cancel).await?)
     })?;
     runtime.shutdown_background();
-    let Some(AnsweredCall { call, result }) = answered.calls().next() else {
-        return Err(CliError::new("the call has no result"));
-    };
     if as_json {
         let all = serde_json::json!({
-            "tool": call.name,
+            "tool": name,
             "status": result.status,
             "content": result.content,
             "error": null,

@@ -83,7 +83,12 @@ impl UserDirectories {
         }
     }
 
-    fn from_base_dirs(directories: [PathBuf; 3]) -> Result<Self, HomeDirectoryError> {
+    /// Uses the directory `cofferdam` below each of three absolute directories: for the configuration,
+    /// the cache and the state.
+    ///
+    /// # Errors
+    /// A directory is not absolute.
+    pub fn from_base_dirs(directories: [PathBuf; 3]) -> Result<Self, HomeDirectoryError> {
         if !directories.iter().all(|directory| directory.is_absolute()) {
             return Err(HomeDirectoryError);
         }

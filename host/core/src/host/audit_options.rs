@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::builder::NoticeHandler;
 use super::{Host, HostError};
 use crate::audit::{AuditRunStart, AuditStore, AuditWriter};
 use crate::policy::{ApprovalMode, ComponentDigest};
@@ -17,13 +18,14 @@ pub struct AuditOptions {
 }
 
 impl Host {
-    /// Begins an audit log. Returns `None` if the host has none, or if the log cannot be written and
-    /// is not required.
+    /// Begins an audit log. Returns `None` if the host has none, or if the log cannot be written
+    /// and is not required.
     pub(super) fn begin_audit(
         &self,
         session: Option<&SessionId>,
         model: Option<String>,
         mode: ApprovalMode,
+        notify: &NoticeHandler,
     ) -> Result<Option<Arc<AuditWriter>>, HostError> {
         let prepared = self.prepared();
         let Some(AuditOptions { store, required }) = prepared.audit() else { return Ok(None) };
@@ -31,7 +33,7 @@ impl Host {
             if *required {
                 return Err(HostError::NoAuditDirectory);
             }
-            prepared.warn("there is no audit log, because there is no state directory");
+            notify("this run has no audit log: there is no state directory");
             return Ok(None);
         };
         let policy = ComponentDigest::compute(prepared.policy().canonical().as_bytes());
@@ -44,13 +46,13 @@ impl Host {
             least_command_sandbox: prepared.commands().rules().minimum,
             required: *required,
         };
-        let warn = prepared.warning_handler();
-        let notify = Box::new(move |text: &str| warn(text));
-        match AuditWriter::begin(store, &start, prepared.redactor(), notify) {
+        let show = Arc::clone(notify);
+        let show = Box::new(move |text: &str| show(text));
+        match AuditWriter::begin(store, &start, prepared.redactor(), show) {
             Ok(audit) => Ok(Some(Arc::new(audit))),
             Err(error) if *required => Err(error.into()),
             Err(error) => {
-                prepared.warn(&format!("this run has no audit log: {error}"));
+                notify(&format!("this run has no audit log: {error}"));
                 Ok(None)
             }
         }

@@ -1,10 +1,11 @@
 //! The description of a host, from which it is built.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
 use super::plugin_review::AcceptAll;
 use super::prepared::{PreparedHost, PreparedParts};
+use super::sandbox_setup::create_sandbox;
 use super::{
     AuditOptions, HelperProcesses, Host, HostError, IgnoreEvents, PluginReview, RequestSettings,
 };
@@ -13,15 +14,14 @@ use crate::config::{OwnPaths, UserDirectories};
 use crate::model::ApiKey;
 use crate::policy::{ApprovalMode, CommandRules, Policy};
 use crate::sandbox::{
-    ArtifactCache, CacheError, CacheKey, CommandSandbox, CompilerKind, ComponentBytes,
-    HostCredential, InstanceAllocation, SandboxOptions, WasmSandbox, Workspace,
+    CommandSandbox, ComponentBytes, HostCredential, InstanceAllocation, WasmSandbox, Workspace,
 };
 use crate::tools::{
     Approver, ChosenCaps, InstructionRecord, PluginProvenance, ToolCatalog, builtin_components,
 };
 
-/// A function that shows a warning to the user.
-pub(super) type WarningHandler = Arc<dyn Fn(&str) + Send + Sync>;
+/// A function that shows a warning or a notice to the user.
+pub type NoticeHandler = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The description of a [`Host`].
 ///
@@ -60,7 +60,7 @@ pub struct HostBuilder {
     audit: Option<AuditOptions>,
     approver: Option<Arc<dyn Approver>>,
     observer: Arc<dyn Observer>,
-    on_warning: Option<WarningHandler>,
+    on_warning: Option<NoticeHandler>,
     today: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
@@ -107,6 +107,12 @@ impl HostBuilder {
     /// Adds a plugin: a component file. [`build`](Self::build) fails if it cannot be loaded.
     pub fn plugin(mut self, path: impl Into<PathBuf>) -> Self {
         self.plugins.push(path.into());
+        self
+    }
+
+    /// Adds plugins, as [`plugin`](Self::plugin) does.
+    pub fn plugins(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.plugins.extend(paths);
         self
     }
 
@@ -213,18 +219,9 @@ impl HostBuilder {
         let workspace = Arc::new(workspace.with_protected_paths(policy.protected_paths()));
         let listed_files = workspace.scan_listed_files();
         listed_files.aliases().for_each(|(real, link)| policy.add_alias(real, link));
-        let program = match self.helpers {
-            Some(helpers) => Some(helpers.program().map_err(HostError::CurrentProgram)?),
-            None => None,
-        };
         let directories = self.directories.as_ref();
-        let compiler = program.clone().map_or(CompilerKind::InProcess, CompilerKind::ChildProcess);
-        let cache = match directories {
-            Some(directories) => open_cache(directories, &warn)?,
-            None => None,
-        };
-        let options = SandboxOptions { allocation: self.allocation, compiler, cache };
-        let sandbox = Arc::new(WasmSandbox::new(options)?);
+        let sandbox = Arc::new(create_sandbox(self.allocation, self.helpers, directories, &warn)?);
+        let program = self.helpers.map(HelperProcesses::program).transpose()?;
         let mut catalog = ToolCatalog::with_policy(policy, self.caps);
         if self.has_built_in_tools {
             for (name, component) in builtin_components() {
@@ -267,48 +264,6 @@ impl HostBuilder {
             warn,
             today: self.today,
         }))
-    }
-}
-
-/// Opens the cache of compiled components. Without a cache, each start compiles them.
-fn open_cache(
-    directories: &UserDirectories,
-    warn: &WarningHandler,
-) -> Result<Option<ArtifactCache>, HostError> {
-    let warn_uncached = |problem: &dyn std::fmt::Display| {
-        warn(&format!("{problem}. Tools are compiled at each start, which takes some seconds"));
-    };
-    let key = match CacheKey::load_or_create(&directories.keys()) {
-        Ok(key) => key,
-        Err(problem) => {
-            warn_uncached(&problem);
-            return Ok(None);
-        }
-    };
-    match ArtifactCache::open(directories.cache(), key) {
-        Ok(cache) => Ok(Some(cache.with_mismatch_handler(warn_once_about_mismatch(warn)))),
-        Err(problem @ CacheError::Io(..)) => {
-            warn_uncached(&problem);
-            Ok(None)
-        }
-        Err(problem @ CacheError::NotPrivate(..)) => Err(problem.into()),
-    }
-}
-
-/// Returns a function that warns of the first cached file that cannot be trusted. With a replaced key
-/// this applies to every file.
-fn warn_once_about_mismatch(
-    warn: &WarningHandler,
-) -> impl Fn(&std::path::Path) + Send + Sync + 'static + use<> {
-    let (warn, warned) = (Arc::clone(warn), Once::new());
-    move |file| {
-        warned.call_once(|| {
-            warn(&format!(
-                "the compiled component {} was changed, or its key was replaced; such components \
-                    are compiled again",
-                file.display()
-            ));
-        });
     }
 }
 

@@ -53,10 +53,16 @@ pub enum HostError {
     #[error("cannot find the program file for helper processes: {0}")]
     CurrentProgram(std::io::Error),
     /// A required audit log cannot be written.
-    #[error("cannot write the required audit log: {0}")]
+    #[error(
+        "cannot write the audit log, and `audit.required` is on: {0}\nhint: repair the log \
+            directory, or set `audit.required = false`"
+    )]
     Audit(#[from] AuditError),
     /// The audit log is required, and there is no directory for it.
-    #[error("cannot write the required audit log: there is no state directory")]
+    #[error(
+        "cannot write the audit log, and `audit.required` is on: there is no state \
+            directory\nhint: set a state directory, or set `audit.required = false`"
+    )]
     NoAuditDirectory,
     /// The policy requires a record of each request, and there is none.
     #[error(

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::HostError;
 use crate::sandbox;
 
 /// Proof that this program can be started again as a helper process.
@@ -57,7 +58,7 @@ impl HelperProcesses {
     }
 
     /// Returns the path that starts this program again.
-    pub(super) fn program(self) -> std::io::Result<PathBuf> {
-        sandbox::current_program()
+    pub(super) fn program(self) -> Result<PathBuf, HostError> {
+        sandbox::current_program().map_err(HostError::CurrentProgram)
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! A [`Host`] has a workspace, a policy and the tools of its plugins. It runs single tool calls
 //! without a model, and sessions in which a model calls the tools. Everything that depends on the
-//! user arrives through [`HostBuilder`]: this crate reads no environment variable, no home directory
-//! and no terminal.
+//! user arrives through [`HostBuilder`]: this crate reads no environment variable, no home
+//! directory and no terminal.
 //!
 //! ```no_run
 //! use cofferdam::host::{HelperProcesses, Host};
@@ -29,13 +29,14 @@ mod helper_processes;
 mod plugin_review;
 mod prepared;
 mod request;
+mod sandbox_setup;
 mod session;
 mod session_record;
 mod settings;
 mod system_prompt;
 mod workspace;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -44,15 +45,18 @@ use crate::agent::events::{AgentEvent, Observer};
 use crate::agent::ports::{LanguageModel, ToolRunner as _};
 use crate::conversation::{CallId, ModelResponse, OpenTurn, ResponseBlock, ToolCall, ToolResult};
 use crate::sandbox::{UndoHistory, Workspace};
-use crate::tools::{Dispatcher, OutputFiles, SessionApprovals, SubAgentRunner, ToolCatalog};
+use crate::tools::{
+    Approver, Dispatcher, OutputFiles, SessionApprovals, SubAgentRunner, ToolCatalog,
+};
 
 pub use audit_options::AuditOptions;
-pub use builder::HostBuilder;
+pub use builder::{HostBuilder, NoticeHandler};
 pub use error::HostError;
 pub use helper_processes::HelperProcesses;
 pub use plugin_review::PluginReview;
 pub use prepared::PreparedHost;
 pub use request::PreparedRequest;
+pub use sandbox_setup::create_sandbox;
 pub use session::Session;
 pub use session_record::SessionRecord;
 pub use settings::RequestSettings;
@@ -71,6 +75,8 @@ struct SharedHost {
     history: Option<Arc<UndoHistory>>,
     /// The approvals of single tool calls. Each session has its own.
     approvals: Arc<SessionApprovals>,
+    /// Whether the audit log of single tool calls was begun.
+    has_begun_audit: Mutex<bool>,
 }
 
 /// An observer that ignores all events.
@@ -88,6 +94,26 @@ impl Host {
     /// Begins the description of a host for a directory, the workspace of its tools.
     pub fn builder(workspace: impl Into<std::path::PathBuf>) -> HostBuilder {
         HostBuilder::new(workspace.into())
+    }
+
+    /// Returns the same host with another approver for single tool calls. Scopes that the user
+    /// approved before do not carry over.
+    #[must_use]
+    pub fn with_approver(&self, approver: Option<Arc<dyn Approver>>) -> Self {
+        let SharedHost { prepared, workspace, history, .. } = self.shared.as_ref();
+        Self::new(prepared.clone(), Arc::clone(workspace), history.clone(), approver)
+    }
+
+    fn new(
+        prepared: PreparedHost,
+        workspace: Arc<Workspace>,
+        history: Option<Arc<UndoHistory>>,
+        approver: Option<Arc<dyn Approver>>,
+    ) -> Self {
+        let approvals = Arc::new(prepared.new_approvals(approver));
+        let has_begun_audit = Mutex::default();
+        let shared = SharedHost { prepared, workspace, history, approvals, has_begun_audit };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Returns the tools, with the permissions that the policy leaves them.
@@ -110,8 +136,8 @@ impl Host {
         &self.shared.prepared
     }
 
-    /// Calls a tool with the same checks and the same sandbox as a call of a model. `arguments` is a
-    /// JSON object.
+    /// Calls a tool with the same checks and the same sandbox as a call of a model. `arguments` is
+    /// a JSON object.
     ///
     /// A failed, denied or rejected call is a result too; its status says so.
     ///
@@ -142,9 +168,7 @@ impl Host {
         observer: &dyn Observer,
         cancel: &CancellationToken,
     ) -> Result<ToolResult, HostError> {
-        if let Some(audit) = self.begin_audit(None, None, self.shared.approvals.mode())? {
-            self.shared.approvals.set_audit_sink(audit);
-        }
+        self.ensure_call_audit()?;
         let dispatcher = self.dispatcher(Arc::clone(&self.shared.approvals), None);
         let call = ToolCall { id: CallId::new("call_1"), name: name.to_owned(), arguments };
         let response =
@@ -153,6 +177,20 @@ impl Host {
         dispatcher.run(&mut turn, observer, cancel).await;
         let turn = turn.close("the call was cancelled");
         turn.calls().next().map(|answered| answered.result.clone()).ok_or(HostError::NoCall)
+    }
+
+    /// Begins the audit log of single tool calls with the first call.
+    fn ensure_call_audit(&self) -> Result<(), HostError> {
+        let SharedHost { prepared, approvals, has_begun_audit, .. } = self.shared.as_ref();
+        let mut has_begun = has_begun_audit.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*has_begun {
+            let notify = prepared.notice_handler();
+            if let Some(audit) = self.begin_audit(None, None, approvals.mode(), &notify)? {
+                approvals.set_audit_sink(audit);
+            }
+            *has_begun = true;
+        }
+        Ok(())
     }
 
     /// Begins a session with a model: an empty conversation that is not recorded on disk.
@@ -174,10 +212,11 @@ impl Host {
             approvals,
             prepared.dispatcher_settings(outputs),
         );
-        match history {
-            Some(history) => dispatcher.with_history(Arc::clone(history)),
-            None => dispatcher,
-        }
+        let Some(history) = history else { return dispatcher };
+        // Rolls back changes that a crash interrupted.
+        let recovered = history.recover(workspace).unwrap_or_else(|error| vec![error.to_string()]);
+        recovered.iter().for_each(|line| prepared.warn(line));
+        dispatcher.with_history(Arc::clone(history))
     }
 
     /// Creates a dispatcher for a sub-agent, with the read-only tools.

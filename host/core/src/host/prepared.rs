@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::builder::WarningHandler;
-use super::{AuditOptions, Host, HostError, RequestSettings, SharedHost};
+use super::builder::NoticeHandler;
+use super::{AuditOptions, Host, HostError, RequestSettings};
 use crate::agent::events::Observer;
 use crate::config::UserDirectories;
 use crate::model::ApiKey;
@@ -47,7 +47,7 @@ pub(super) struct PreparedParts {
     pub(super) audit: Option<AuditOptions>,
     pub(super) approver: Option<Arc<dyn Approver>>,
     pub(super) observer: Arc<dyn Observer>,
-    pub(super) warn: WarningHandler,
+    pub(super) warn: NoticeHandler,
     pub(super) today: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
@@ -56,7 +56,7 @@ impl PreparedHost {
         Self { parts: Arc::new(parts) }
     }
 
-    /// Opens the workspace for tools, and rolls back changes that a crash interrupted.
+    /// Opens the workspace for tools.
     ///
     /// # Errors
     ///
@@ -65,15 +65,9 @@ impl PreparedHost {
     pub fn open(&self) -> Result<Host, HostError> {
         let workspace = self.open_workspace(&self.parts.workspace)?;
         let history = self.parts.directories.as_ref().map(|directories| {
-            let history = UndoHistory::for_workspace(&directories.undo(), &workspace);
-            let recovered =
-                history.recover(&workspace).unwrap_or_else(|error| vec![error.to_string()]);
-            recovered.iter().for_each(|line| self.warn(line));
-            Arc::new(history)
+            Arc::new(UndoHistory::for_workspace(&directories.undo(), &workspace))
         });
-        let approvals = Arc::new(self.new_approvals(self.parts.approver.clone()));
-        let shared = SharedHost { prepared: self.clone(), workspace, history, approvals };
-        Ok(Host { shared: Arc::new(shared) })
+        Ok(Host::new(self.clone(), workspace, history, self.approver()))
     }
 
     /// Checks that every plugin that the builder names was loaded or refused by its review.
@@ -173,7 +167,7 @@ impl PreparedHost {
         (self.parts.warn)(text);
     }
 
-    pub(super) fn warning_handler(&self) -> WarningHandler {
+    pub(super) fn notice_handler(&self) -> NoticeHandler {
         Arc::clone(&self.parts.warn)
     }
 

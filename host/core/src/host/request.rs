@@ -13,7 +13,7 @@ use crate::agent::{
 };
 use crate::conversation::Transcript;
 use crate::random;
-use crate::session::{SessionJournal, SessionRecorder, ShutdownRecorder};
+use crate::session::{SessionId, SessionJournal, SessionRecorder, ShutdownRecorder};
 use crate::tools::{Dispatcher, OutputFiles, SubAgentRunner};
 
 /// A request of a [`Session`] that is ready to run. When it is dropped, the session can prepare the
@@ -53,6 +53,11 @@ impl<'a> PreparedRequest<'a> {
     /// Returns the ID of the request.
     pub fn id(&self) -> &RequestId {
         &self.id
+    }
+
+    /// Returns the ID of the recorded session, if there is a record.
+    pub fn session_id(&self) -> Option<&SessionId> {
+        self.session.id()
     }
 
     /// Returns the system prompt.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::builder::NoticeHandler;
 use super::{Host, HostError, PreparedRequest, SessionRecord};
 use crate::agent::RequestOutcome;
 use crate::agent::events::Observer;
@@ -38,12 +39,15 @@ pub struct Session {
     pub(super) record: SessionRecord,
     /// The audit log, which begins with the first request.
     pub(super) audit: Option<Arc<AuditWriter>>,
+    /// Shows notices about the record and the audit log.
+    notify: NoticeHandler,
 }
 
 impl Session {
     pub(super) fn new(host: Host, model: Arc<dyn LanguageModel>) -> Self {
         let approver = host.prepared().approver();
         let approvals = Arc::new(host.prepared().new_approvals(approver.clone()));
+        let notify = host.prepared().notice_handler();
         Self {
             host,
             model,
@@ -53,7 +57,15 @@ impl Session {
             transcript: Transcript::new(),
             record: SessionRecord::Disabled,
             audit: None,
+            notify,
         }
+    }
+
+    /// Sets who sees notices about the session record and the audit log. The default is whoever
+    /// sees the warnings of the host.
+    #[must_use]
+    pub fn on_notice(self, show: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { notify: Arc::new(show), ..self }
     }
 
     /// Replaces the approver of the host.
@@ -71,16 +83,12 @@ impl Session {
         Self { record, ..self }
     }
 
-    /// Continues a recorded session. Approvals of the earlier run do not carry over.
-    #[must_use]
-    pub fn resume(self, session: OpenSession) -> Self {
+    /// Continues a recorded session in place of the current conversation. Approvals do not carry
+    /// over.
+    pub fn resume(&mut self, session: OpenSession) {
         let OpenSession { transcript, journal, state_deltas, .. } = session;
-        Self {
-            transcript,
-            tool_state: Arc::new(SessionState::from_deltas(&state_deltas)),
-            record: SessionRecord::Active(journal),
-            ..self
-        }
+        self.restart(transcript, SessionRecord::Active(journal));
+        self.tool_state = Arc::new(SessionState::from_deltas(&state_deltas));
     }
 
     /// Replaces the conversation by another one, with new approvals in the current mode.
@@ -120,7 +128,7 @@ impl Session {
     ) -> Result<PreparedRequest<'a>, HostError> {
         let (journal, warning) = self.record.take_journal(&self.host);
         if let Some(warning) = &warning {
-            self.host.prepared().warn(warning);
+            (self.notify)(warning);
         }
         let unrecorded = match (&journal, self.host.prepared().policy().session_required_by()) {
             (None, Some(location)) => Some(HostError::SessionRequired {
@@ -141,8 +149,12 @@ impl Session {
         if self.audit.is_none() {
             let info = self.model.info();
             let model = Some(format!("{}:{}", info.provider, info.model));
-            let audit =
-                self.host.begin_audit(self.record.session_id(), model, self.approvals.mode())?;
+            let audit = self.host.begin_audit(
+                self.record.session_id(),
+                model,
+                self.approvals.mode(),
+                &self.notify,
+            )?;
             if let Some(audit) = &audit {
                 self.approvals.set_audit_sink(Arc::clone(audit) as Arc<_>);
             }

@@ -8,8 +8,8 @@ use crate::policy::{ProtectedPaths, WorkspacePath};
 use crate::sandbox::Workspace;
 
 impl PreparedHost {
-    /// Opens a directory as a workspace, with the protected paths of the policy and of this program.
-    /// The workspace of every dispatcher comes from here.
+    /// Opens a directory as a workspace, with the protected paths of the policy and of this
+    /// program. The workspace of every dispatcher comes from here.
     pub(super) fn open_workspace(&self, path: &Path) -> Result<Arc<Workspace>, HostError> {
         let workspace = Workspace::open(path)?;
         let root = workspace.root().to_owned();

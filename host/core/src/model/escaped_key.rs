@@ -1,5 +1,5 @@
-//! Finds a key in JSON text, in each spelling that JSON allows: `\u0073k-…` means `sk-…`, `\/` means
-//! `/`, and text that is encoded twice has more backslashes.
+//! Finds a key in JSON text, in each spelling that JSON allows: `\u0073k-…` means `sk-…`, `\/`
+//! means `/`, and text that is encoded twice has more backslashes.
 
 /// The largest number of backslashes before a character of a key. A longer run is not a key.
 const MAX_RUN: usize = 256;

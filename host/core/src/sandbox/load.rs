@@ -353,8 +353,22 @@ impl WasmSandbox {
         PluginPre::new(pre).map_err(|error| LoadError::Unlinkable(format!("{error:#}")))
     }
 
-    /// Runs `list-tools` in a sandbox without permissions.
+    /// Runs `list-tools` in a sandbox without permissions, on a thread of its own: the caller may be
+    /// in an asynchronous runtime, which cannot block on another one.
     fn list_tools(
+        &self,
+        ready: &PluginPre,
+        imports: ComponentImports,
+    ) -> Result<PluginDeclaration, LoadError> {
+        std::thread::scope(|scope| {
+            let listed = scope.spawn(|| self.list_tools_blocking(ready, imports)).join();
+            listed.unwrap_or_else(|_| {
+                Err(LoadError::Host("it panicked while it read a declaration".into()))
+            })
+        })
+    }
+
+    fn list_tools_blocking(
         &self,
         ready: &PluginPre,
         imports: ComponentImports,

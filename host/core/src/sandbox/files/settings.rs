@@ -22,8 +22,8 @@ enum SettingsContent {
     Unknown,
 }
 
-/// Returns the file that a tool reads in place of an open workspace file: the file itself, or a copy
-/// without secrets together with a denial that names the file.
+/// Returns the file that a tool reads in place of an open workspace file: the file itself, or a
+/// copy without secrets together with a denial that names the file.
 pub(in crate::sandbox) fn without_secrets(
     root: &Dir,
     place: &str,
