@@ -83,8 +83,8 @@ impl UserDirectories {
         }
     }
 
-    /// Uses the directory `cofferdam` below each of three absolute directories: for the configuration,
-    /// the cache and the state.
+    /// Uses the directory `cofferdam` below each of three absolute directories: for the
+    /// configuration, the cache and the state.
     ///
     /// # Errors
     /// A directory is not absolute.

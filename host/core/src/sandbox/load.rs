@@ -353,8 +353,8 @@ impl WasmSandbox {
         PluginPre::new(pre).map_err(|error| LoadError::Unlinkable(format!("{error:#}")))
     }
 
-    /// Runs `list-tools` in a sandbox without permissions, on a thread of its own: the caller may be
-    /// in an asynchronous runtime, which cannot block on another one.
+    /// Runs `list-tools` in a sandbox without permissions, on a thread of its own: the caller may
+    /// be in an asynchronous runtime, which cannot block on another one.
     fn list_tools(
         &self,
         ready: &PluginPre,
