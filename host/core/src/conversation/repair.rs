@@ -18,10 +18,10 @@ use super::{
 use crate::image_type;
 
 /// The prompt for turns that have none, since a history must begin with the user.
-const LOST_PROMPT: &str = "(What was said before this is lost.)";
+const LOST_PROMPT: &str = "(The earlier messages are lost.)";
 
 /// The text that replaces an image that cannot be sent.
-const IMAGE_PLACEHOLDER: &str = "(A picture of an unknown type was left out.)";
+const IMAGE_PLACEHOLDER: &str = "(An image of an unknown type was omitted.)";
 
 /// A deserialized transcript before the repair.
 #[derive(Clone, Debug, Deserialize)]

@@ -20,7 +20,7 @@ use crate::conversation::ModelResponse;
 
 /// An error when creating a recording.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot record to {}: {source}{}", path.display(), hint(source))]
+#[error("cannot record to `{}`: {source}{}", path.display(), hint(source))]
 pub struct RecordError {
     path: PathBuf,
     source: io::Error,
@@ -28,7 +28,10 @@ pub struct RecordError {
 
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::AlreadyExists => ". A recording is never overwritten: name another file.",
+        io::ErrorKind::AlreadyExists => {
+            "\nhint: an existing recording is never overwritten; \
+            choose another file"
+        }
         _ => "",
     }
 }
@@ -127,8 +130,8 @@ impl LanguageModel for RecordingModel {
                 && let Err(error) = self.write_entry(summary, &played).await
             {
                 let problem = format!(
-                    "the recording {} could not be written: {error}. Run without recording, or to \
-                        another file.",
+                    "cannot write the recording `{}`: {error}\nhint: run without a recording, or \
+                        record to another file",
                     self.path.display()
                 );
                 *self.write_error() = Some(problem);
@@ -252,6 +255,6 @@ mod tests {
             .respond(&recorder, empty_request(&transcript))
             .await
             .expect_err("the recording is broken");
-        assert!(refused.message.contains("could not be written"), "{refused}");
+        assert!(refused.message.contains("cannot write the recording"), "{refused}");
     }
 }

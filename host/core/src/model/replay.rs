@@ -68,8 +68,8 @@ impl ReplayModel {
         let Some(played) = self.responses.get(n) else {
             let total = self.responses.len();
             let message = format!(
-                "the recording is over: it holds {total} responses, and number {} was asked for. \
-                    The conversation took another course than the recorded one.",
+                "the recording has ended: it contains {total} responses, but response {} was \
+                    requested; the conversation differs from the recorded one",
                 n + 1
             );
             return Err(ModelError::new(ModelErrorKind::Rejected, message));
@@ -200,7 +200,7 @@ mod tests {
             .expect_err("it is over");
         assert!(
             over.message.starts_with(
-                "the recording is over: it holds 2 responses, and number 3 was asked for"
+                "the recording has ended: it contains 2 responses, but response 3 was requested"
             ),
             "{over}"
         );

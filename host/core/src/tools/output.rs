@@ -57,7 +57,7 @@ pub(super) fn to_result(
                 .iter()
                 .all(|piece| matches!(piece, ResultContent::Text(text) if text.trim().is_empty()));
             let content = if blank {
-                vec![ResultContent::Text("(the tool gave no output)".into())]
+                vec![ResultContent::Text("(the tool returned no output)".into())]
             } else {
                 content
             };
@@ -107,11 +107,11 @@ fn truncate(text: String, retention: OutputRetention<'_>, name: &str) -> String 
     }
     let kept = retention.files.and_then(|outputs| outputs.save(name, &text).ok());
     let whole = match &kept {
-        Some(path) => format!("; the whole output is in {}", path.display()),
+        Some(path) => format!("; the complete output is in {}", path.display()),
         None => String::new(),
     };
     let marker =
-        |left_out: usize| format!("\n[… {left_out} of {} bytes left out{whole} …]\n", text.len());
+        |left_out: usize| format!("\n[… {left_out} of {} bytes omitted{whole} …]\n", text.len());
     let available = retention.limit.saturating_sub(marker(text.len()).len());
     let head = &text[..text.floor_char_boundary(available * 2 / 3)];
     let tail = &text[text.ceil_char_boundary(text.len() - (available - available * 2 / 3))..];
@@ -230,6 +230,6 @@ mod tests {
             truncated: false,
         };
         let (result, _) = to_result(Ok(output), OutputRetention { limit: 100, files: None }, "x");
-        assert_eq!(result.text(), "(the tool gave no output)");
+        assert_eq!(result.text(), "(the tool returned no output)");
     }
 }

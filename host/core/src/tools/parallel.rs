@@ -15,7 +15,7 @@ pub struct ParallelLimit(NonZeroUsize);
 
 /// An error for a number that is not a valid limit.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a limit on parallel calls: use a whole number from 1 to 64")]
+#[error("`{0}` is not a valid limit on parallel calls: use a whole number from 1 to 64")]
 pub struct InvalidParallelLimit(String);
 
 impl ParallelLimit {

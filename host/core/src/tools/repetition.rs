@@ -35,9 +35,9 @@ impl RepetitionTracker {
         }
         (self.count >= REPETITION_THRESHOLD).then(|| {
             format!(
-                "[Remark of the host: this is the same call with the same result, {} times in a \
-                    row. Repeating it will not change that; \
-                 try something else, or tell the user what is in the way.]",
+                "[Notice from the host: this call returned the same result {} times in a row. \
+                    Repeating it will not help; try something else, or tell the user what blocks \
+                    you.]",
                 self.count
             )
         })

@@ -84,7 +84,7 @@ fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
                 },
                 {"type": "tool_result", "tool_use_id": "c3", "is_error": true, "content": [
                     {"type": "text", "text": "no such tool"},
-                    {"type": "text", "text": "[a picture, image/png, left out of an error]"},
+                    {"type": "text", "text": "[image, image/png, omitted from an error]"},
                 ]},
             ]},
             {"role": "assistant", "content": [{"type": "text", "text": "One file."}]},
@@ -345,8 +345,8 @@ fn r083_a_response_that_does_not_end_is_an_error() {
     let mut within_call = call_events;
     within_call.extend(ending("tool_use"));
     for (events, message) in [
-        (without_stop, "Anthropic (h): the stream ended before the response did"),
-        (within_call, "Anthropic (h): the response ended within a call"),
+        (without_stop, "Anthropic (h): the stream ended before the response was complete"),
+        (within_call, "Anthropic (h): the response ended inside a tool call"),
     ] {
         let failure = read(&events).outcome.expect_err("it did not end");
         assert_eq!((failure.kind, failure.message.as_str()), (ModelErrorKind::Malformed, message));

@@ -21,7 +21,7 @@ fn models_are_named_with_or_without_provider() {
     assert!(unknown.contains("ollama:llama3:8b"), "{unknown}");
     assert_eq!(
         "ollama".parse::<ModelSpec>().expect_err("which").to_string(),
-        "which one? Write ollama:NAME"
+        "no model is named for ollama\nhint: write ollama:NAME"
     );
 }
 
@@ -39,7 +39,7 @@ async fn the_configured_key_chooses_the_provider() {
     assert_eq!((openai.spec.to_string().as_str(), openai.notice), ("openai:gpt-6-sol", None));
     let both = settings(&[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")]);
     let both = choose_with(None, &both, nobody).await.expect("a choice");
-    assert!(both.notice.is_some_and(|remark| remark.contains("both set; taking anthropic:")));
+    assert!(both.notice.is_some_and(|remark| remark.contains("both set; using anthropic:")));
     let blank = settings(&[("OPENAI_API_KEY", " ")]);
     let nothing =
         choose_with(None, &blank, nobody).await.expect_err("nothing is there").to_string();
@@ -70,7 +70,7 @@ async fn r114_an_address_alone_gets_no_key() {
         settings(&[("ANTHROPIC_API_KEY", "k"), ("COFFERDAM_BASE_URL", "http://127.0.0.1:1/v1")]);
     let alone = choose(None, &settings).await.expect_err("whose address is it?").to_string();
     assert!(
-        alone.starts_with("a base URL is set (http://127.0.0.1:1/v1), but no model is named"),
+        alone.starts_with("a base URL is set (http://127.0.0.1:1/v1), but no model"),
         "{alone}"
     );
     let tags = r#"{"models": [{"name": "llama3.1:8b"}]}"#;

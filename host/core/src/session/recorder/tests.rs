@@ -320,7 +320,7 @@ fn r059_an_abort_a_shutdown_and_a_crash_at_the_same_moment_leave_the_same_turn()
             transcript
         };
         let aborted = transcript_after(&|recorder, turn| {
-            recorder.observe(&AgentEvent::TurnFinished(&turn.close("the request was stopped")))
+            recorder.observe(&AgentEvent::TurnFinished(&turn.close("the request was cancelled")))
         });
         let exited = transcript_after(&|recorder, _| recorder.shutdown_recorder().finish());
         let crashed = transcript_after(&|_, _| {});

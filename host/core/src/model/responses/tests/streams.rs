@@ -209,7 +209,7 @@ fn r083_without_its_last_event_there_is_no_response() {
     // A terminal event does not complete an open call.
     let (response, _) =
         read(&[added(0, call("a", "bash", "")), arguments_delta(0, "{\"comm"), completed()]);
-    assert!(response.expect_err("a call is open").message.contains("ended within a call"));
+    assert!(response.expect_err("a call is open").message.contains("ended inside a tool call"));
 }
 
 #[test]
