@@ -248,7 +248,7 @@ pub(super) fn effective_mode(
     {
         let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
         return Err(CliError::configuration(format!(
-            "{place}: the policy does not leave mode `{mode}`; it leaves {allowed}"
+            "{place}: mode `{mode}` is not allowed by this policy (allowed: {allowed})"
         )));
     }
     policy.nearest_mode(chosen).ok_or_else(|| {
@@ -257,7 +257,7 @@ pub(super) fn effective_mode(
             .map(|place| format!("{place}: "))
             .unwrap_or_default();
         CliError::configuration(format!(
-            "{place}the policy leaves no mode as strict as `{chosen}`, so nothing runs"
+            "{place}this policy allows no mode that is as strict as `{chosen}`"
         ))
     })
 }
@@ -274,24 +274,25 @@ impl AppContext {
         let root = workspace.root().to_owned();
         if let Some(own) = self.own_paths.iter().find(|own| root.starts_with(own)) {
             return Err(CliError::configuration(format!(
-                "{} cannot be a workspace: this program keeps its own files in {}, and no tool \
-                    may change those",
+                "cannot use {} as the workspace: cofferdam stores its own files in {}, which tools \
+                    must not change\n\
+                    hint: choose a project directory with `-C DIR`",
                 root.display(),
                 own.display()
             )));
         }
         if let Some(protected) = workspace.protected_directory() {
             return Err(CliError::configuration(format!(
-                "{} cannot be a workspace: other programs run or obey the files in {}, and no \
-                    tool may change those. `-C DIR` names \
-                 the directory of a project",
+                "cannot use {} as the workspace: the files in {} control other programs, so tools \
+                    must not change them\n\
+                    hint: choose a project directory with `-C DIR`",
                 root.display(),
                 protected.display()
             )));
         }
         self.commands.recover_unfinished(&root).iter().for_each(|remark| warn(remark));
         if let Some(problem) = broad_workspace_warning(&root) {
-            warn(&format!("{problem}. `-C DIR` names the directory of one project"));
+            warn(&format!("{problem}; choose a project directory with `-C DIR`"));
         }
         Ok(Arc::new(workspace.with_protected_paths(self.protected_paths(&root))))
     }
@@ -419,7 +420,7 @@ impl AppContext {
             .find(|refused| refused.is_broken && is_named(&refused.origin))
         {
             Some(RefusedPlugin { origin, reason, .. }) => {
-                let problem = format!("the plugin {origin} cannot be loaded: {reason}");
+                let problem = format!("cannot load plugin {origin}: {reason}");
                 Err(CliError::configuration(cofferdam::terminal_escape::escape_line(&problem, 600)))
             }
             None => Ok(()),
@@ -437,7 +438,7 @@ impl AppContext {
         }
         for refused in self.catalog.refused_plugins() {
             eprint_line(&cofferdam::terminal_escape::escape_line(
-                &format!("warning: plugin {} is not offered: {}", refused.origin, refused.reason),
+                &format!("warning: cannot use plugin {}: {}", refused.origin, refused.reason),
                 600,
             ));
         }
@@ -470,7 +471,7 @@ pub(super) fn broad_workspace_warning(root: &Path) -> Option<String> {
         .filter(|home| home.is_absolute())
         .and_then(|home| home.canonicalize().ok());
     let what = match home {
-        _ if root == Path::new("/") => "the whole machine",
+        _ if root == Path::new("/") => "the root of the file system",
         Some(home) if home == root => "your home directory",
         Some(home) if home.starts_with(root) => "your home directory and more",
         Some(_) | None => return None,
@@ -483,7 +484,7 @@ pub(super) fn broad_workspace_warning(root: &Path) -> Option<String> {
 
 fn report_compilation(name: &str) {
     eprint_line(&cofferdam::terminal_escape::escape_line(
-        &format!("preparing the tool {name} for this machine (once) …"),
+        &format!("compiling tool `{name}` for this machine (once) …"),
         200,
     ));
 }

@@ -72,10 +72,10 @@ fn start_request(common: &CommonArgs, args: RunArgs) -> CommandResult {
 }
 
 fn read_prompt(argument: &str) -> Result<String, CliError> {
-    let text = if argument == "-" { stdin::read_text("the task")? } else { argument.to_owned() };
+    let text = if argument == "-" { stdin::read_text("the prompt")? } else { argument.to_owned() };
     if text.trim().is_empty() {
         return Err(CliError::new(
-            "the task is empty: say what to do, as in `cofferdam run \"Explain this project\"`",
+            "the prompt is empty\nhint: for example, `cofferdam run \"Explain this project\"`",
         ));
     }
     Ok(text)
@@ -156,12 +156,12 @@ pub(super) async fn run_request(
 pub(super) fn guide_notice(workspace: &Arc<Workspace>) -> Option<String> {
     match workspace.read_prefix(GUIDE_FILE, MAX_GUIDE_BYTES) {
         Ok(Some((_, true))) => Some(format!(
-            "{GUIDE_FILE} is larger than {} KiB; the model is given its beginning.",
+            "{GUIDE_FILE} is larger than {} KiB; the model receives only its beginning.",
             MAX_GUIDE_BYTES >> 10
         )),
         Ok(Some((_, false)) | None) => None,
         Err(denial) => Some(format!(
-            "{GUIDE_FILE} is not read, and the model is not given it: {}",
+            "cannot read {GUIDE_FILE}, so the model does not receive it: {}",
             denial.reason
         )),
     }
@@ -186,19 +186,18 @@ pub(super) fn instruction_notices(context: &AppContext) -> Vec<String> {
     }
     if !changes.is_empty() {
         notices.push(
-            "Instruction files tell the model what to do: review them before you go on.".to_owned(),
+            "Instruction files tell the model what to do. Review them before you continue."
+                .to_owned(),
         );
     }
     if context.listed_files.is_truncated() {
         notices.push(
-            "The workspace has too many files to look for all changed instruction files \
-            among them."
-                .to_owned(),
+            "The workspace has too many files to find every changed instruction file.".to_owned(),
         );
     }
     if let Some(problem) = context.listed_files.not_analysed() {
         notices.push(format!(
-            "Tools cannot change files of a repository, because git may run them: {problem}"
+            "Tools cannot change the files of a repository, because git may run them: {problem}"
         ));
     }
     notices
@@ -225,7 +224,7 @@ pub(super) fn read_guide(workspace: &Arc<Workspace>) -> Option<String> {
     workspace.read_prefix(GUIDE_FILE, MAX_GUIDE_BYTES).ok().flatten().map(|(text, has_more)| {
         match has_more {
             false => text,
-            true => format!("{text}\n(This is its beginning; {GUIDE_FILE} goes on.)"),
+            true => format!("{text}\n({GUIDE_FILE} is longer; only its beginning is shown.)"),
         }
     })
 }

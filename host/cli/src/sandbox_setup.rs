@@ -40,7 +40,7 @@ pub(super) fn create_sandbox(
 }
 
 fn warn_uncached(problem: &dyn std::fmt::Display) {
-    warn(&format!("{problem}. Tools are compiled at each start, which takes some seconds"));
+    warn(&format!("{problem}; tools are compiled at each start, which takes some seconds"));
 }
 
 /// Warns once that a cached file cannot be trusted. With a replaced key this applies to every file.
@@ -51,9 +51,8 @@ fn warn_cache_mismatch(file: &Path) {
 
 fn mismatch_warning(file: &Path) -> String {
     format!(
-        "cached code is not used: the file {} was changed, or the key that cached code is sealed \
-            with was replaced since. What was compiled \
-         before is compiled again",
+        "cannot use cached code: the file {} or the key of its seal was changed; tools are \
+            compiled again",
         file.display()
     )
 }

@@ -178,9 +178,7 @@ fn names_that_are_taken_are_told_with_both_files() {
         ),
         (
             &[&builtin],
-            format!(
-                "cannot add {builtin}: the tool name grep is already used by built-in grep"
-            ),
+            format!("cannot add {builtin}: the tool name grep is already used by built-in grep"),
         ),
         (&[&odd], "invalid plugin name `Mine-1.2`".to_owned()),
     ];
@@ -215,8 +213,11 @@ fn what_is_no_plugin_is_not_added() {
     }
     let ran = home.run(&["plugin", "add", &bad, "--digest", "sha256:12"]);
     assert!(
-        ran.exit_code == 2 && ran.stderr.contains("a digest is `sha256:` and 64 lower-case \
-            hexadecimal digits"),
+        ran.exit_code == 2
+            && ran.stderr.contains(
+                "a digest is `sha256:` and 64 lower-case \
+            hexadecimal digits"
+            ),
         "{ran:?}"
     );
     assert_eq!((stored_files(&home), read_lock_file(&home)), (vec![], String::new()));
@@ -263,7 +264,10 @@ fn an_update_tells_what_is_different_and_asks_where_it_is_more() {
             ),
         "{ran:?}"
     );
-    assert!(ran.stderr.contains("there is no terminal to ask in, so the current version was kept"), "{ran:?}");
+    assert!(
+        ran.stderr.contains("there is no terminal to ask in, so the current version was kept"),
+        "{ran:?}"
+    );
     assert_eq!(
         (read_lock_file(&home), stored_files(&home)),
         (before, vec![stored_name("echo", &less)])

@@ -29,8 +29,11 @@ fn a_plugin_that_cannot_be_accepted_says_so() {
         .expect("a FIFO");
     let ran = home.run(&["lock", "--yes", "--plugin", "../fifo.wasm"]);
     assert!(
-        ran.exit_code == 1 && ran.stdout.contains("it is a FIFO, but a plugin must be a regular \
-            file"),
+        ran.exit_code == 1
+            && ran.stdout.contains(
+                "it is a FIFO, but a plugin must be a regular \
+            file"
+            ),
         "{ran:?}"
     );
     assert!(

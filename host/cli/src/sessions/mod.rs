@@ -66,7 +66,7 @@ pub(super) fn resumed_or_new(
                 match policy_checks::session_required_error(context.catalog.policy(), &warning) {
                     Some(error) => Err(error),
                     None => {
-                        eprint_line(&warning);
+                        eprint_line(&format!("warning: {warning}"));
                         Ok(None)
                     }
                 }
@@ -106,8 +106,8 @@ pub(super) fn resume(
             for newer in open {
                 let resumed = session.journal.id();
                 eprint_line(&format!(
-                    "warning: session {newer} is newer and open in another process; session \
-                        {resumed} goes on instead"
+                    "warning: session {newer} is newer, but open in another process; continuing \
+                        session {resumed}"
                 ));
             }
             Ok(Some(session))
@@ -119,12 +119,12 @@ pub(super) fn resume(
 /// Creates a session, or returns a warning for the user.
 pub(super) fn create(context: &AppContext, workspace: &Workspace) -> Result<OpenSession, String> {
     if !context.user_dirs.has_home() {
-        return Err("warning: this is not recorded: there is no home folder".to_owned());
+        return Err("the session is not recorded: there is no home directory".to_owned());
     }
     SessionStore::new(context.user_dirs.sessions())
         .create_session(workspace.root(), secret_redactor(context))
         .map_err(|error| {
-            terminal_escape::escape_line(&format!("warning: this is not recorded: {error}"), 600)
+            terminal_escape::escape_line(&format!("the session is not recorded: {error}"), 600)
         })
 }
 

@@ -84,13 +84,13 @@ fn make(
         let response =
             ModelResponse { blocks: vec![ResponseBlock::Call(call)], ..ModelResponse::default() };
         let mut turn =
-            OpenTurn::new(response).map_err(|_| CliError::new("there is no call to make"))?;
+            OpenTurn::new(response).map_err(|_| CliError::new("there is no tool call to run"))?;
         dispatcher.run(&mut turn, &CallProgress, &cancel).await;
-        Ok::<_, CliError>(turn.close("the call was stopped"))
+        Ok::<_, CliError>(turn.close("the tool call was stopped"))
     })?;
     runtime.shutdown_background();
     let Some(AnsweredCall { call, result }) = answered.calls().next() else {
-        return Err(CliError::new("the call has no result"));
+        return Err(CliError::new("the tool call has no result"));
     };
     if as_json {
         let all = serde_json::json!({
@@ -134,7 +134,7 @@ fn check_not_refused(
         Some(refused) => {
             let name = terminal_escape::escape_line(name, 64);
             let problem = format!(
-                "the tool `{name}` of the plugin {} is not offered: {}",
+                "cannot call `{name}`, because plugin {} cannot be used: {}",
                 refused.origin, refused.reason
             );
             Err(CliError::configuration(terminal_escape::escape_line(&problem, 600)))
