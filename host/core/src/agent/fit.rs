@@ -225,7 +225,7 @@ mod tests {
             _: &'a CancellationToken,
         ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
             Box::pin(async {
-                Err(ModelError::new(ModelErrorKind::Rejected, "the model was asked"))
+                Err(ModelError::new(ModelErrorKind::Rejected, "the model must not be called"))
             })
         }
     }

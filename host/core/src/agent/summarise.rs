@@ -166,7 +166,7 @@ mod tests {
             ("Second.", vec![rejected_turn(2), tool_turn(4)]),
         ]);
         let text = summary_prompt(&transcript, index(1, 1), 10_000);
-        let (_, text) = text.split_once("<conversation>").expect("it is there");
+        let (_, text) = text.split_once("<conversation>").expect("present");
         insta::assert_snapshot!(text, @r"
         [user]
         First.
@@ -188,7 +188,7 @@ mod tests {
         ");
         assert!(
             !summary_prompt(&transcript, index(1, 0), 10_000).contains("Second."),
-            "what is kept whole is not summarised"
+            "turns that are kept are not summarised"
         );
     }
 
@@ -218,11 +218,14 @@ mod tests {
         let transcript =
             transcript_of(&[(&format!("{}never touch the ledger", "Please. ".repeat(700)), turns)]);
         let text = summary_prompt(&transcript, index(0, 51), 5_500);
-        assert!(estimate::text(&text) <= 5_600 && text.contains("[…]"), "the results are cut");
-        assert!(text.contains(&"x".repeat(5_000)), "guidance is whole");
+        assert!(
+            estimate::text(&text) <= 5_600 && text.contains("[…]"),
+            "the results are shortened"
+        );
+        assert!(text.contains(&"x".repeat(5_000)), "guidance is complete");
         assert!(
             text.contains(&"Please. ".repeat(700)) && text.contains("never touch the ledger"),
-            "the request is whole"
+            "the prompt is complete"
         );
     }
 

@@ -163,7 +163,7 @@ mod tests {
             b"{\"arguments\":{\"text\":\"\xFF\"}}",
         ];
         for data in refused {
-            let problem = read(data).expect_err("it is refused");
+            let problem = read(data).expect_err("refused");
             assert!(problem.starts_with("P (h): an event contains invalid UTF-8: {"), "{problem}");
         }
         // A genuine U+FFFD is text like any other character.

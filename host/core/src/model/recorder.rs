@@ -188,7 +188,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_recording_of_a_replay_plays_the_same() {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("temporary directory");
         let path = directory.path().join("recording.jsonl");
         let recorder = RecordingModel::create(
             Box::new(ReplayModel::parse(RECORDING).expect("valid")),
@@ -208,16 +208,16 @@ mod tests {
         for expected in first {
             assert_eq!(probe.respond(&replay, empty_request(&transcript)).await, expected);
         }
-        assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::metadata(&path).expect("present").permissions().mode() & 0o777, 0o600);
         let again = RecordingModel::create(Box::new(replay), &path, Vec::new())
             .map(|_| ())
-            .expect_err("it exists");
+            .expect_err("file exists");
         assert!(again.to_string().contains("never overwritten"), "{again}");
     }
 
     #[tokio::test]
     async fn r114_a_secret_never_reaches_a_recording() {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("temporary directory");
         let path = directory.path().join("recording.jsonl");
         let secrets = ApiKey::new("sk-secret").into_iter().collect();
         let recorder = RecordingModel::create(
@@ -239,7 +239,7 @@ mod tests {
 
     #[tokio::test]
     async fn r103_a_failed_write_loses_no_response() {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("temporary directory");
         let path = directory.path().join("recording.jsonl");
         let recorder = RecordingModel::create(
             Box::new(ReplayModel::parse(RECORDING).expect("valid")),
@@ -254,7 +254,7 @@ mod tests {
         let refused = probe
             .respond(&recorder, empty_request(&transcript))
             .await
-            .expect_err("the recording is broken");
+            .expect_err("recording failed");
         assert!(refused.message.contains("cannot write the recording"), "{refused}");
     }
 }

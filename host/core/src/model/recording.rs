@@ -266,7 +266,7 @@ mod tests {
             r#"{"error": {"kind": "overflow", "message": "too large"}}"#,
             "\n",
         );
-        let (header, played) = parse(text).expect("it is valid");
+        let (header, played) = parse(text).expect("valid");
         assert_eq!(header.model.as_deref(), Some("m"));
         let first = played[0].as_ref().expect("a response");
         assert_eq!(first.stop, StopReason::Calls);

@@ -181,7 +181,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_recording_is_played_in_order_with_its_ids() {
-        let replay = ReplayModel::parse(TWO).expect("it is valid");
+        let replay = ReplayModel::parse(TWO).expect("valid");
         let mut probe = ModelProbe::default();
         let first = probe
             .respond(&replay, empty_request(&crate::conversation::Transcript::new()))
@@ -197,7 +197,7 @@ mod tests {
         let over = probe
             .respond(&replay, empty_request(&crate::conversation::Transcript::new()))
             .await
-            .expect_err("it is over");
+            .expect_err("recording has ended");
         assert!(
             over.message.starts_with(
                 "the recording has ended: it contains 2 responses, but response 3 was requested"
@@ -208,8 +208,7 @@ mod tests {
 
     #[tokio::test]
     async fn r100_a_paced_recording_is_cancelled_between_words() {
-        let replay =
-            ReplayModel::parse(TWO).expect("it is valid").with_pace(Duration::from_secs(3600));
+        let replay = ReplayModel::parse(TWO).expect("valid").with_pace(Duration::from_secs(3600));
         let cancel = CancellationToken::new();
         let transcript = crate::conversation::Transcript::new();
         let mut on_delta = |_: ResponseDelta<'_>| cancel.cancel();

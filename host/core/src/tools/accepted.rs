@@ -349,7 +349,7 @@ mod tests {
                 )],
             ),
         );
-        let text = lock.to_toml().expect("it can be written");
+        let text = lock.to_toml().expect("serializable");
         assert_eq!(AcceptedPlugins::parse(&text), Ok(lock), "{text}");
         assert_eq!(
             AcceptedPlugins::parse("version = 2"),

@@ -262,8 +262,8 @@ mod tests {
                 "limit": {"type": "integer", "minimum": 1},
             },
         });
-        let directory = tempfile::tempdir().expect("a directory");
-        let workspace = Workspace::open(directory.path()).expect("it opens");
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let workspace = Workspace::open(directory.path()).expect("opens");
         ArgumentChecker::new(schema)
             .check_text(text, &workspace)
             .map_err(|problem| problem.to_string())
@@ -283,7 +283,7 @@ mod tests {
             (r#"{"path": "a", "extra": 0}"#, "'extra' was unexpected"),
             (
                 r#"{"path": "../../etc/passwd"}"#,
-                "denied (outside-workspace) at /path: '../../etc/passwd' leads out",
+                "denied (outside-workspace) at /path: `../../etc/passwd` is outside the workspace",
             ),
             (r#"{"path": "/etc/passwd"}"#, "is an absolute path"),
         ];
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn valid_arguments_are_returned_with_their_paths() {
-        let checked = check(r#" {"path": "./a//b"} "#).expect("they are good");
+        let checked = check(r#" {"path": "./a//b"} "#).expect("valid arguments");
         assert_eq!(checked.paths[0].as_str(), "a/b");
     }
 
@@ -312,7 +312,7 @@ mod tests {
         for (written, passed_on) in
             [("link/../b", "b"), ("./a//b/", "a/b"), ("", "."), ("a/..", ".")]
         {
-            let checked = check(&json!({"path": written}).to_string()).expect("it is a path");
+            let checked = check(&json!({"path": written}).to_string()).expect("a path");
             assert_eq!(checked.value, json!({"path": passed_on}), "{written}");
         }
     }

@@ -345,23 +345,21 @@ mod tests {
 
     impl TestProject {
         fn new() -> Self {
-            let directory = tempfile::tempdir().expect("a directory");
-            fs::create_dir(directory.path().join("work")).expect("a directory");
+            let directory = tempfile::tempdir().expect("temporary directory");
+            fs::create_dir(directory.path().join("work")).expect("temporary directory");
             let workspace =
-                Arc::new(Workspace::open(&directory.path().join("work")).expect("it opens"));
+                Arc::new(Workspace::open(&directory.path().join("work")).expect("opens"));
             let record = InstructionRecord::new(&directory.path().join("state"), workspace.root());
             Self { directory, workspace, record }
         }
 
         fn write(&self, path: &str, text: &str) {
-            fs::write(self.directory.path().join("work").join(path), text).expect("it is written");
+            fs::write(self.directory.path().join("work").join(path), text).expect("written");
         }
 
         fn begin_session(&self) -> Vec<String> {
-            let changes = self
-                .record
-                .begin_session(&self.workspace.scan_listed_files())
-                .expect("it is recorded");
+            let changes =
+                self.record.begin_session(&self.workspace.scan_listed_files()).expect("recorded");
             changes
                 .iter()
                 .map(|change| {
@@ -407,7 +405,7 @@ mod tests {
         project
             .record
             .record_call_changes("write_file", &changes, &Policy::default())
-            .expect("it is noted");
+            .expect("recorded");
         assert_eq!(
             project.begin_session(),
             ["AGENTS.md was changed since the last session of this project, by the tool \
@@ -415,9 +413,9 @@ mod tests {
         );
         // A change by a command.
         let before = project.workspace.scan_listed_files();
-        fs::remove_file(project.directory.path().join("work/CLAUDE.md")).expect("it is removed");
+        fs::remove_file(project.directory.path().join("work/CLAUDE.md")).expect("removed");
         let changed = project.workspace.scan_listed_files().changes_since(&before);
-        project.record.record_command_changes("bash", &changed).expect("it is noted");
+        project.record.record_command_changes("bash", &changed).expect("recorded");
         assert_eq!(
             project.begin_session(),
             ["CLAUDE.md was deleted since the last session of this project, by a command of \
@@ -433,7 +431,7 @@ mod tests {
         let before = project.workspace.scan_listed_files();
         project.write("AGENTS.md", "two");
         let changed = project.workspace.scan_listed_files().changes_since(&before);
-        project.record.record_command_changes("bash", &changed).expect("it is noted");
+        project.record.record_command_changes("bash", &changed).expect("recorded");
         project.write("AGENTS.md", "three");
         assert_eq!(
             project.begin_session(),
@@ -447,12 +445,12 @@ mod tests {
         let project = TestProject::new();
         project.write("AGENTS.md", "one");
         project.begin_session();
-        fs::write(&project.record.path, "{\"version\": 1, \"files\": 7}").expect("it is written");
+        fs::write(&project.record.path, "{\"version\": 1, \"files\": 7}").expect("written");
         project.write("AGENTS.md", "two");
         let error = project
             .record
             .begin_session(&project.workspace.scan_listed_files())
-            .expect_err("it is broken")
+            .expect_err("damaged record")
             .to_string();
         assert!(error.contains("has been replaced"), "{error}");
         project.write("AGENTS.md", "three");

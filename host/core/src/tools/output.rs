@@ -159,18 +159,15 @@ mod tests {
 
     #[test]
     fn r114_a_saved_output_has_no_keys() {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("temporary directory");
         let outputs = output_files(&directory);
-        let path = outputs.save("bash", "the key: sk-secret\n").expect("it is kept");
-        assert_eq!(
-            std::fs::read_to_string(path).expect("it is there"),
-            "the key: [key redacted]\n"
-        );
+        let path = outputs.save("bash", "the key: sk-secret\n").expect("saved");
+        assert_eq!(std::fs::read_to_string(path).expect("present"), "the key: [key redacted]\n");
     }
 
     #[test]
     fn r095_long_output_keeps_head_and_tail_within_the_cap() {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("temporary directory");
         let outputs = output_files(&directory);
         let retention = OutputRetention { limit: 400, files: Some(&outputs) };
         let text = format!("HEAD{}TAIL", "ä".repeat(1000));
@@ -182,12 +179,12 @@ mod tests {
             .nth(1)
             .and_then(|rest| rest.split(" …]").next())
             .expect("the marker names a file");
-        assert_eq!(std::fs::read_to_string(path).expect("it is there"), text);
+        assert_eq!(std::fs::read_to_string(path).expect("present"), text);
     }
 
     #[test]
     fn r095_the_cap_applies_to_all_pieces_together() {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("temporary directory");
         let outputs = output_files(&directory);
         let retention = OutputRetention { limit: 400, files: Some(&outputs) };
         let picture = || OutputPiece::Image { media_type: "image/png".into(), data: vec![1] };
@@ -207,7 +204,7 @@ mod tests {
         let file = std::fs::read_dir(&outputs.directory)
             .expect("readable")
             .next()
-            .expect("it is kept")
+            .expect("saved")
             .expect("readable")
             .path();
         let whole = std::fs::read_to_string(file).expect("readable");

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r011_the_third_same_call_with_the_same_result_gets_a_remark() {
+    fn r011_the_third_identical_call_and_result_gets_a_notice() {
         let mut repetition = RepetitionTracker::default();
         let same = ToolResult::ok("a");
         assert_eq!(repetition.record_call("grep", r#"{"a":1,"b":2}"#, &same), None);

@@ -85,6 +85,6 @@ mod tests {
     fn a_long_refusal_is_truncated() {
         assert_eq!(truncate_refusal("short".to_owned()), "short");
         let long = truncate_refusal("é".repeat(10_000));
-        assert!(long.ends_with("… (truncated)") && long.chars().count() < 4_010, "{}", long.len());
+        assert!(long.ends_with("… (truncated)") && long.chars().count() < 4_020, "{}", long.len());
     }
 }

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     pub(super) fn record(turns: &[TurnSummary]) -> RequestProgress {
-        let turn = u32::try_from(turns.len()).expect("it is small") + 1;
+        let turn = u32::try_from(turns.len()).expect("small") + 1;
         RequestProgress {
             turn,
             tool_choice: ToolChoice::Auto,
@@ -153,7 +153,7 @@ mod tests {
         };
         let note = ActiveInterventions::new(InterventionSettings::default())
             .note(&due)
-            .expect("two are due");
+            .expect("two notes are due");
         assert_eq!(
             note,
             concat!(

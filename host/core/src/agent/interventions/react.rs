@@ -83,16 +83,12 @@ mod tests {
             arguments: "{\"command\":\"make\"}".into(),
             status: ResultStatus::Error,
         };
-        let note = react.note(&record(std::slice::from_ref(&failed))).expect("it is due");
+        let note = react.note(&record(std::slice::from_ref(&failed))).expect("a note is due");
         assert!(
             note.starts_with("Your last call was bash {\"command\":\"make\"}. It failed."),
             "{note}"
         );
         assert_eq!(react.note(&record(&[calls_run("grep"), calls_run("grep"), failed])), None);
-        assert_eq!(
-            react.note(&record(&[TurnSummary::Truncated])),
-            None,
-            "there is no call to speak of"
-        );
+        assert_eq!(react.note(&record(&[TurnSummary::Truncated])), None, "no call was run");
     }
 }

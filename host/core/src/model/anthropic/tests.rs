@@ -129,7 +129,7 @@ fn r021_ids_of_other_providers_are_converted() {
     let blocks = vec![call("functions.grep:0"), call("functions_grep_0"), call("c1")];
     transcript.record(
         OpenTurn::new(ModelResponse { blocks, ..ModelResponse::default() })
-            .expect("it has calls")
+            .expect("has calls")
             .close("unused"),
     );
     let messages = request::body(&SHAPE, &empty_request(&transcript))["messages"].clone();
@@ -348,7 +348,7 @@ fn r083_a_response_that_does_not_end_is_an_error() {
         (without_stop, "Anthropic (h): the stream ended before the response was complete"),
         (within_call, "Anthropic (h): the response ended inside a tool call"),
     ] {
-        let failure = read(&events).outcome.expect_err("it did not end");
+        let failure = read(&events).outcome.expect_err("incomplete response");
         assert_eq!((failure.kind, failure.message.as_str()), (ModelErrorKind::Malformed, message));
     }
 }
@@ -418,7 +418,7 @@ fn r130_texts_of_one_response_are_separated_on_screen_and_in_the_response() {
     events.extend([stop(2), text(3, "Done."), stop(3), text(4, ""), stop(4)]);
     events.extend(ending("end_turn"));
     let read = read(&events);
-    assert_eq!(read.outcome.expect("it is whole").text(), "Let me look.\n\nIt is 4.\nDone.");
+    assert_eq!(read.outcome.expect("complete").text(), "Let me look.\n\nIt is 4.\nDone.");
     assert_eq!(
         read.deltas.iter().filter_map(|delta| delta.strip_prefix("text ")).collect::<String>(),
         "Let me look.\n\nIt is 4.\nDone."

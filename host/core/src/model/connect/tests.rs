@@ -55,7 +55,7 @@ fn base_urls_are_accepted_in_all_usual_forms() {
         );
     }
     let secret = endpoint_url("https://me:sk-secret@proxy/v1", "/messages", &[])
-        .expect_err("a password in it")
+        .expect_err("password in the URL")
         .to_string();
     assert!(!secret.contains("sk-secret"), "{secret}");
 }

@@ -113,7 +113,7 @@ fn other_servers_get_the_full_form_of_an_answer() {
         ..ModelResponse::default()
     };
     transcript.record(crate::conversation::AssistantTurn::without_calls(answer).expect("text"));
-    assert_eq!(said(&transcript)[..2], before, "what was sent stays as it was");
+    assert_eq!(said(&transcript)[..2], before, "the sent content is unchanged");
 }
 
 #[test]

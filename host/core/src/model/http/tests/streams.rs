@@ -173,7 +173,7 @@ async fn r085_an_unreachable_server_is_retried_and_named() {
     let error = probe
         .respond(&*model, empty_request(&Transcript::new()))
         .await
-        .expect_err("nobody is there");
+        .expect_err("connection refused");
     assert_eq!(error.kind, ModelErrorKind::Transport);
     assert!(
         error.message.starts_with("the server (127.0.0.1:1) could not be reached: "),
@@ -336,7 +336,7 @@ async fn a_refused_thinking_key_is_omitted() {
     }
     assert!(
         ModelProbe::default().respond(&*model, empty_request(&full_transcript())).await.is_err(),
-        "what was not sent cannot be left out"
+        "a key that was not sent cannot be omitted"
     );
     let sent: Vec<bool> = server
         .requests()
@@ -450,7 +450,7 @@ async fn endless(spec: &str, begin: &str, event: &str) -> (String, usize) {
     for _ in 0..8 {
         answer = answer.then(ServerStep::Send(piece.clone().into_bytes()));
     }
-    let error = ask_as(spec, vec![answer]).await.outcome.expect_err("it has no end");
+    let error = ask_as(spec, vec![answer]).await.outcome.expect_err("endless response");
     assert_eq!(error.kind, ModelErrorKind::Malformed, "{error}");
     (error.message, error.partial_text.len())
 }

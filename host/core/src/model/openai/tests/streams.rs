@@ -280,7 +280,7 @@ fn r083_a_stream_without_a_finish_reason_is_an_error() {
     let mut done = half.to_vec();
     done.push(json!("[DONE]"));
     for chunks in [&half[..], &done, &[]] {
-        let failure = read(chunks).outcome.expect_err("it did not end");
+        let failure = read(chunks).outcome.expect_err("incomplete response");
         assert_eq!(failure.kind, ModelErrorKind::Malformed);
         assert_eq!(
             failure.message,
