@@ -95,7 +95,7 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
     let mut notices = Vec::new();
     if let Some(file) = &whole {
         notices.push(format!(
-            "! Not all of it is shown above; all of it is in {}",
+            "! Shown only in part; the whole change is in {}",
             terminal_escape::escape_name(&file.path().display().to_string(), usize::MAX)
         ));
         let bytes = usize::try_from(contents.bytes_left_out).unwrap_or(usize::MAX);
@@ -113,12 +113,12 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
         notices.push(format!("! Not shown: {}", facts.join(", ")));
     } else if contents.bytes_left_out > 0 {
         notices.push(format!(
-            "! Not shown, and no temporary file could be written for it: {} bytes of new contents",
+            "! Not shown: {} bytes of new contents (cannot write them to a temporary file)",
             contents.bytes_left_out
         ));
     }
     if changes.iter().filter_map(|change| change.diff.as_deref()).any(has_crlf_line_endings) {
-        notices.push("! All lines that are shown of a file end in CR LF.".to_owned());
+        notices.push("! All shown lines of a file end in CR LF.".to_owned());
     }
     DescribedChanges { lines, risks, notices, full_diff_file: whole }
 }
@@ -160,10 +160,10 @@ fn find_risks(changes: &ChangeSet) -> Vec<String> {
                 ChangeKind::Delete { .. } | ChangeKind::RemoveDirectory | ChangeKind::Unlink
             )
         }),
-        named("makes links", &|change| matches!(change.kind, ChangeKind::Link { .. })),
-        named("changes what agents are told to do", &is_on(BuiltInList::Instructions)),
-        named("changes what programs run code from", &is_on(BuiltInList::RunsCode)),
-        named("is no text, or too large for a diff", &no_text),
+        named("creates links", &|change| matches!(change.kind, ChangeKind::Link { .. })),
+        named("changes instructions for agents", &is_on(BuiltInList::Instructions)),
+        named("changes files that programs run code from", &is_on(BuiltInList::RunsCode)),
+        named("not text, or too large for a diff", &no_text),
     ]
     .into_iter()
     .flatten()
@@ -327,8 +327,8 @@ mod tests {
         );
         insta::assert_snapshot!(plain_text(changes), @r"
         ! deletes: old.rs
-        ! changes what programs run code from: .github/workflows/ci.yml
-        ! is no text, or too large for a diff: .github/workflows/ci.yml
+        ! changes files that programs run code from: .github/workflows/ci.yml
+        ! not text, or too large for a diff: .github/workflows/ci.yml
         create .github/workflows/ci.yml (1 bytes)
         change a.rs (2 → 4 bytes)
         delete old.rs (5 bytes)
@@ -413,7 +413,7 @@ mod tests {
         let text = self::rendered_text(described);
         assert!(
             !text.contains("the end")
-                && text.contains("! Not all of it is shown above; all of it is in /"),
+                && text.contains("! Shown only in part; the whole change is in /"),
             "{text}"
         );
         assert!(text.ends_with("! Not shown: 1 ends of long lines"), "{text}");
@@ -451,7 +451,7 @@ mod tests {
         let from = WorkspacePath::parse("old", None).unwrap();
         let changes =
             vec![test_change("new", ChangeKind::Move { from, after: content_of_size(3) }, None)];
-        insta::assert_snapshot!(plain_text(changes), @"! is no text, or too large for a diff: new");
+        insta::assert_snapshot!(plain_text(changes), @"! not text, or too large for a diff: new");
     }
 
     #[test]
@@ -472,7 +472,7 @@ mod tests {
         // What is not shown is said last, right above the answers.
         let (_, end) = text.split_once("+line 499\n\n").expect("the last line");
         assert!(
-            end.starts_with("  ! Not all of it is shown above; all of it is in /")
+            end.starts_with("  ! Shown only in part; the whole change is in /")
                 && end.ends_with("! Not shown: 340 lines of the diff"),
             "{end}"
         );

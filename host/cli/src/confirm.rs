@@ -8,7 +8,7 @@ use super::settle::{AskingTerminal, SETTLE};
 use super::wrap;
 
 /// The prompt below a page that is not the last one.
-const MORE_PROMPT: &str = "Enter shows more; n says no";
+const MORE_PROMPT: &str = "Enter shows more; n declines";
 
 /// Shows a text page by page and asks a yes-or-no question. Returns `None` if nobody can answer.
 ///
@@ -44,9 +44,9 @@ fn read_page_step(terminal: &mut impl BufRead) -> io::Result<bool> {
         match answer.trim().to_lowercase().as_str() {
             "" => return Ok(true),
             "n" | "no" => return Ok(false),
-            _ => eprint_line(
-                "There is more to see before you can decide: press Enter, or type n to say no.",
-            ),
+            _ => {
+                eprint_line("There are more pages. Press Enter to see them, or type n to decline.")
+            }
         }
     }
 }

@@ -32,7 +32,7 @@ pub(super) async fn connect(
         .or_else(|| context.settings.model.clone());
     let name_session_model = |problem: CliError| match last_model {
         Some(last_model) if flags.model.is_none() => problem.with_detail(&format!(
-            "The session was held with {last_model}; name another with --model."
+            "hint: this session used {last_model}; choose another model with --model"
         )),
         Some(_) | None => problem,
     };
@@ -44,7 +44,10 @@ pub(super) async fn connect(
         context.settings.model.as_deref().and_then(|name| name.parse::<ModelSpec>().ok());
     let unused = configured.filter(|configured| is_of_session && *configured != choice.spec);
     let unused = unused.map(|_| {
-        format!("the session goes on with {}, as before. Name another with --model.", choice.spec)
+        format!(
+            "this session continues with {}, as before; choose another model with --model",
+            choice.spec
+        )
     });
     for remark in choice.notice.iter().chain(&unused) {
         eprint_line(&terminal_escape::escape_line(remark, 400));
@@ -85,7 +88,7 @@ pub(super) fn model_change_notice(
     let now = ModelIdentity::from(model.info());
     let before = last_model.filter(|before| !before.is_same_endpoint(&now))?;
     Some(terminal_escape::escape_line(
-        &format!("This session was held with {before}; all of it goes to {now} from now on."),
+        &format!("this session used {before} so far; now all of it is sent to {now}"),
         600,
     ))
 }

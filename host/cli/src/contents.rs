@@ -51,7 +51,7 @@ impl UndiffedContents {
                 }
                 Err(error) => {
                     let error = terminal_escape::escape_line(&error.to_string(), 200);
-                    read.text += &format!("{header}@@ it cannot be read: {error} @@\n");
+                    read.text += &format!("{header}@@ cannot be read: {error} @@\n");
                     read.bytes_left_out = read.bytes_left_out.saturating_add(size.max(1));
                 }
             }
@@ -78,10 +78,10 @@ fn header(changes: &ChangeSet, path: &WorkspacePath) -> String {
     let new = name(path);
     let (old, what) = match change.map(|change| &change.kind) {
         Some(ChangeKind::Modify { .. }) => {
-            (format!("a/{new}"), "the new content; the old one is not shown")
+            (format!("a/{new}"), "the new content; the old content is not shown")
         }
         Some(ChangeKind::Move { from, .. }) => {
-            (format!("a/{}", name(from)), "the new content; the old one is not shown")
+            (format!("a/{}", name(from)), "the new content; the old content is not shown")
         }
         _ => ("/dev/null".to_owned(), "the content"),
     };
@@ -245,7 +245,7 @@ mod tests {
         assert!(lines.contains("+first line") && lines.contains("+last line"), "{lines}");
         let notices = described.notices.join("\n");
         let left_out = large.len() as u64 - HEAD_BYTES - TAIL_BYTES;
-        assert!(notices.contains("all of it is in /"), "{notices}");
+        assert!(notices.contains("the whole change is in /"), "{notices}");
         assert!(notices.contains(&format!("{left_out} bytes of new contents")), "{notices}");
         let file = described.full_diff_file.expect("a file");
         let whole = std::fs::read_to_string(file.path()).unwrap();

@@ -214,7 +214,7 @@ pub(super) fn effective_mode(
     {
         let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
         return Err(CliError::configuration(format!(
-            "{place}: the policy does not leave mode `{mode}`; it leaves {allowed}"
+            "{place}: mode `{mode}` is not allowed by this policy (allowed: {allowed})"
         )));
     }
     policy.nearest_mode(chosen).ok_or_else(|| {
@@ -223,7 +223,7 @@ pub(super) fn effective_mode(
             .map(|place| format!("{place}: "))
             .unwrap_or_default();
         CliError::configuration(format!(
-            "{place}the policy leaves no mode as strict as `{chosen}`, so nothing runs"
+            "{place}this policy allows no mode that is as strict as `{chosen}`"
         ))
     })
 }
@@ -237,7 +237,7 @@ impl AppContext {
     pub(super) fn open_host(&self) -> Result<Host, CliError> {
         let host = self.prepared.open()?;
         if let Some(problem) = broad_workspace_warning(host.workspace().root()) {
-            warn(&format!("{problem}. `-C DIR` names the directory of one project"));
+            warn(&format!("{problem}; choose a project directory with `-C DIR`"));
         }
         Ok(host)
     }
@@ -262,7 +262,7 @@ impl AppContext {
         }
         for refused in self.catalog.refused_plugins() {
             eprint_line(&cofferdam::terminal_escape::escape_line(
-                &format!("warning: plugin {} is not offered: {}", refused.origin, refused.reason),
+                &format!("warning: cannot use plugin {}: {}", refused.origin, refused.reason),
                 600,
             ));
         }
@@ -295,7 +295,7 @@ pub(super) fn broad_workspace_warning(root: &Path) -> Option<String> {
         .filter(|home| home.is_absolute())
         .and_then(|home| home.canonicalize().ok());
     let what = match home {
-        _ if root == Path::new("/") => "the whole machine",
+        _ if root == Path::new("/") => "the root of the file system",
         Some(home) if home == root => "your home directory",
         Some(home) if home.starts_with(root) => "your home directory and more",
         Some(_) | None => return None,

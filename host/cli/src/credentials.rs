@@ -25,7 +25,10 @@ pub(super) fn load(settings: &RunSettings) -> Result<(Vec<HostCredential>, Vec<A
         let pattern = HostPattern::parse(host).map_err(|problem| bad(problem.to_string()))?;
         let Some(secret) = std::env::var(env).ok().and_then(|value| ApiKey::new(&value)) else {
             eprint_line(&cofferdam::terminal_escape::escape_line(
-                &format!("warning: requests to {host} go without {header}: {env} is not set"),
+                &format!(
+                    "warning: requests to {host} are sent without the header `{header}`: \
+                    {env} is not set"
+                ),
                 400,
             ));
             continue;

@@ -25,7 +25,7 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 const TASK: &str =
-    "Families complain that the fare is too high. Find out why, mend it, and check it.";
+    "Families complain that the fare is too high. Find out why, fix it, and run the test.";
 
 /// Pause between two pieces of recorded text, so that it can be read.
 const REPLAY_DELAY: Duration = Duration::from_millis(30);
@@ -48,8 +48,10 @@ pub(super) fn run(common: &CommonArgs, args: &DemoArgs) -> CommandResult {
     let model: Arc<dyn LanguageModel> =
         Arc::new(if args.fast { model } else { model.with_pace(REPLAY_DELAY) });
     eprint_line(&format!(
-        "The model of this demo is a recording; its tool calls are live, each in a WebAssembly \
-            sandbox that sees only\n{}\n\nTask: {TASK}\n",
+        "The model of this demo is a recording. Its tool calls are real: each runs in a \
+            WebAssembly sandbox that sees only\n\
+            {}\n\n\
+            Prompt: {TASK}\n",
         host.workspace().root().display()
     ));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -64,7 +66,7 @@ pub(super) fn run(common: &CommonArgs, args: &DemoArgs) -> CommandResult {
     ));
     runtime.shutdown_background();
     if args.keep {
-        eprint_line(&format!("The sample project is kept in {}", directory.keep().display()));
+        eprint_line(&format!("Kept the sample project in {}", directory.keep().display()));
     } else {
         // The undo history is deleted with the files.
         if let Some(history) = host.undo_history() {

@@ -73,8 +73,8 @@ pub(super) fn describe_sandbox(question: &ApprovalQuestion, commands: &CommandSa
 }
 
 /// The prompt for guidance after a rejection.
-pub(super) const GUIDANCE_PROMPT: &str =
-    "What should it do instead? An empty line sends it; an empty first line ends the request.";
+pub(super) const GUIDANCE_PROMPT: &str = "What should it do instead? An empty line sends your text; an empty first line ends the \
+        request.";
 
 /// The choice of a typed answer. All dialogs share this table, so a digit means the same everywhere
 /// (R-128). Other input repeats the prompt.
@@ -115,7 +115,7 @@ pub(super) enum PagingChoice {
 
 impl PagingChoice {
     /// The hint below such a page.
-    const HELP: &str = "Enter shows more; 3 says no";
+    const HELP: &str = "Enter shows more; 3 rejects";
 
     /// Parses a typed line. No input approves, because the rest of the question is still unseen
     /// (R-42).
@@ -127,9 +127,7 @@ impl PagingChoice {
         match line.trim() {
             "" => Ok(Self::More),
             "3" => Ok(Self::No),
-            _ => {
-                Err("There is more to see before you can decide: press Enter, or type 3 to say no.")
-            }
+            _ => Err("There are more pages. Press Enter to see them, or type 3 to reject."),
         }
     }
 }
@@ -168,11 +166,11 @@ pub(super) fn describe(
                 (described.lines, described.risks, described.notices, described.full_diff_file);
         }
         Effect::Fetch { method, url, .. } => {
-            pages.headline = format!("{tool} wants to send this request, whatever its body is:");
+            pages.headline = format!("{tool} wants to send this request, with any body:");
             pages.push_text(&format!("{method} {url}"));
         }
         Effect::Confirmed => {
-            pages.headline = format!("{tool} wants to be confirmed. Its arguments:");
+            pages.headline = format!("{tool} needs approval for a call with these arguments:");
             pages.push_text(&question.arguments);
         }
         Effect::Plan { text, .. } => {
@@ -182,7 +180,7 @@ pub(super) fn describe(
     }
     let (yes, no) = match &question.effect {
         Effect::Plan { then, .. } => (
-            format!("yes, carry it out; plan mode ends, and the mode is `{then}` from then on"),
+            format!("yes, carry it out; plan mode ends, and mode `{then}` applies"),
             "no; you can say what to change",
         ),
         Effect::Command { .. }
@@ -395,7 +393,7 @@ mod tests {
         let text = command_question(&long).replace("\n  ↳ ", "").replace("\n     ", "");
         assert!(text.contains(&long) && text.contains(&format!("exactly `{long}`")), "{text}");
         let text = command_question("echo 'א' ; rm -rf 'ב'");
-        assert!(text.contains("! It has letters that are written from right to left"), "{text}");
+        assert!(text.contains("! This text has right-to-left letters"), "{text}");
     }
 
     #[test]
@@ -474,7 +472,7 @@ mod tests {
             1. Read
             2. Mend \u{1b}[2J
 
-          1  yes, carry it out; plan mode ends, and the mode is `ask` from then on
+          1  yes, carry it out; plan mode ends, and mode `ask` applies
           3  no; you can say what to change
         Type 1 or 3, and Enter.
         ");

@@ -20,13 +20,13 @@ use cofferdam::terminal_escape;
 pub(super) fn run(common: &CommonArgs) -> CommandResult {
     let flags = common.flags(ModelArgs::default(), ToolCallArgs::default(), None);
     let context = context::load_context_for_inspection(common, flags, InstanceAllocation::Pooled)?;
-    print_section("Enforced here");
+    print_section("Enforcement");
     print_fact(
         "tools",
-        "each call in a fresh WebAssembly instance: files, commands and network only as granted",
+        "each call runs in a new WebAssembly instance, with only the permissions of its tool",
     );
     print_fact("limits", &describe_limits(&context));
-    print_fact("memory of instances", WasmSandbox::describe_pool());
+    print_fact("instance memory", WasmSandbox::describe_pool());
     print_commands(&context.commands);
     print_section("Modes");
     print_modes(&context);
@@ -49,15 +49,15 @@ pub(super) fn run(common: &CommonArgs) -> CommandResult {
     }
     print_section("Model");
     print_model(&context)?;
-    print_section("Places");
+    print_section("Paths");
     let workspace = Workspace::open(&common.workspace)?;
     print_fact("workspace", &workspace.root().display().to_string());
     if let Some(problem) = context::broad_workspace_warning(workspace.root()) {
         print_fact("warning", &problem);
     }
     if let Some(repository) = outer_repository(workspace.root()) {
-        let what = "lies outside of the workspace: commands can read it, and not commit to it";
-        print_fact("its repository", &format!("{} {what}", repository.display()));
+        let what = "is outside the workspace: commands can read it, but cannot commit";
+        print_fact("repository", &format!("{} {what}", repository.display()));
     }
     print_paths(&context.user_dirs);
     Ok(ExitCode::SUCCESS)
@@ -66,29 +66,26 @@ pub(super) fn run(common: &CommonArgs) -> CommandResult {
 /// Prints what each mode allows if no rule decides, and marks the current mode.
 fn print_modes(context: &AppContext) {
     for mode in ApprovalMode::ALL {
-        let in_force = if context.settings.mode == mode { " (in force)" } else { "" };
+        let in_force = if context.settings.mode == mode { " (current)" } else { "" };
         let forbidden = context
             .catalog
             .policy()
             .mode_denied_by(mode)
-            .map_or(String::new(), |place| format!(" ({place} does not allow this mode)"));
+            .map_or(String::new(), |place| format!(" (not allowed by {place})"));
         print_fact(&format!("{mode}{in_force}"), &format!("{}{forbidden}", mode.describe()));
     }
     let reach = context.commands.describe_access();
-    print_fact(
-        "",
-        &format!("reading is allowed in each mode; commands, once allowed, run {reach}"),
-    );
+    print_fact("", &format!("reading is allowed in every mode; allowed commands run {reach}"));
 }
 
 /// Prints the command sandbox as just probed on this machine.
 fn print_commands(commands: &CommandSandbox) {
     print_fact(
         "commands",
-        &format!("decided line by line, run outside of WebAssembly {}", commands.describe()),
+        &format!("checked line by line; they run outside WebAssembly, {}", commands.describe()),
     );
     for (level, problem) in &commands.measured().unavailable {
-        print_fact("", &format!("not `{level}`: {problem}"));
+        print_fact("", &format!("sandbox `{level}` is unavailable: {problem}"));
     }
     match commands.allowed_level() {
         Ok(level) if level > SandboxLevel::None => {
@@ -96,31 +93,30 @@ fn print_commands(commands: &CommandSandbox) {
             print_fact(
                 "",
                 &format!(
-                    "tried and refused: reading outside, writing outside{tcp}, a hook in .git, a \
-                        process that stays"
+                    "tested and blocked: reading outside, writing outside{tcp}, writing a git \
+                        hook, leaving a process behind"
                 ),
             );
         }
         Ok(_) => {}
         Err(denial) => print_fact("", &denial.to_string()),
     }
-    print_fact("", &format!("open: {}", commands.known_gaps().join("; ")));
+    print_fact("", &format!("not blocked: {}", commands.known_gaps().join("; ")));
     let rules = commands.rules();
-    for (words, paths) in [("may read besides", &rules.read), ("may write besides", &rules.write)] {
+    for (words, paths) in [("also readable", &rules.read), ("also writable", &rules.write)] {
         for path in paths {
-            let missing = if path.exists() { "" } else { " (NOT THERE, so it is left out)" };
+            let missing = if path.exists() { "" } else { " (MISSING, ignored)" };
             print_fact("", &format!("{words}: {}{missing}", path.display()));
         }
     }
     let CommandLimits { processes, descriptors, file_size, memory, seconds } = rules.limits;
-    let memory = memory.map_or("all the memory there is".to_owned(), |bytes| {
-        format!("{} MiB of memory", bytes >> 20)
-    });
+    let memory = memory
+        .map_or("unlimited memory".to_owned(), |bytes| format!("{} MiB of memory", bytes >> 20));
     let seconds = seconds.map_or_else(String::new, |seconds| format!(", {seconds} s"));
     print_fact(
         "",
         &format!(
-            "at most {processes} processes, {descriptors} open files, files of {} MiB, \
+            "limits: {processes} processes, {descriptors} open files, {} MiB per file, \
                 {memory}{seconds}",
             file_size >> 20
         ),
@@ -144,10 +140,10 @@ fn describe_limits(context: &AppContext) -> String {
     let special = if special.is_empty() {
         String::new()
     } else {
-        format!("; others for {} (`tools show`)", special.join(", "))
+        format!("; different for {} (see `tools show`)", special.join(", "))
     };
     format!(
-        "of each call: {}{special}",
+        "per call: {}{special}",
         [
             CapName::Seconds,
             CapName::MemoryMib,
@@ -166,13 +162,13 @@ fn print_model(context: &AppContext) -> Result<(), super::error::CliError> {
     let model_settings = model_settings(settings);
     match runtime.block_on(model::choose(settings.model.as_deref(), &model_settings)) {
         Ok(choice) => {
-            print_fact("taken", &choice.spec.to_string());
+            print_fact("selected", &choice.spec.to_string());
             if let Some(remark) = &choice.notice {
-                print_fact("why", remark);
+                print_fact("reason", remark);
             }
             match open_model(context.catalog.policy(), &choice.spec, &model_settings) {
                 Ok(model) => {
-                    print_fact("window", &format!("{} tokens", model.info().context_window))
+                    print_fact("context window", &format!("{} tokens", model.info().context_window))
                 }
                 Err(error) => error.message().lines().for_each(|line| print_fact("problem", line)),
             }
@@ -188,8 +184,7 @@ fn print_paths(user_dirs: &UserDirectories) {
     if !user_dirs.has_home() {
         return print_fact(
             "warning",
-            "there is no home folder, so nothing is kept: set HOME to the absolute path of a \
-                folder",
+            "nothing is stored, because there is no home directory; set HOME to an absolute path",
         );
     }
     let config = user_dirs.config_file();
@@ -198,7 +193,7 @@ fn print_paths(user_dirs: &UserDirectories) {
         &format!(
             "{}{}",
             config.display(),
-            if config.exists() { "" } else { " (not there; defaults)" }
+            if config.exists() { "" } else { " (missing; defaults apply)" }
         ),
     );
     let cache = CacheKey::load_or_create(&user_dirs.keys()).map_err(|error| error.to_string());
@@ -216,9 +211,9 @@ fn print_paths(user_dirs: &UserDirectories) {
     }
     print_fact("sessions", &user_dirs.sessions().display().to_string());
     print_fact(
-        "typed lines",
+        "prompt history",
         &format!(
-            "{} (for the arrow keys; each goes with its session)",
+            "{} (prompts are deleted with their session)",
             user_dirs.prompt_history().display()
         ),
     );

@@ -41,7 +41,7 @@ pub(super) fn watch_signals(
                 std::process::exit(130);
             }
             cancel.cancel();
-            eprint_line("\nstopping … (Ctrl-C again to leave at once)");
+            eprint_line("\nstopping … (Ctrl-C again exits at once)");
         }
     });
     Ok(())

@@ -72,8 +72,8 @@ pub(super) fn run(common: &CommonArgs, args: &LockArgs) -> CommandResult {
     let is_stuck = !context.catalog.refused_plugins().is_empty() && !args.check;
     if is_stuck {
         eprint_line(
-            "hint: a plugin that is broken or that the policy refuses cannot be accepted, also \
-                not with --yes: mend it, or name it no longer",
+            "hint: a plugin that is broken or denied by the policy cannot be accepted, even with \
+                `--yes`; repair it, or remove it from the configuration",
         );
     }
     let is_unchanged = args.check || is_stuck && accepted.is_empty();
@@ -84,7 +84,7 @@ pub(super) fn run(common: &CommonArgs, args: &LockArgs) -> CommandResult {
             accepted.iter().for_each(|(path, plugin)| lock.accept_plugin(path, plugin))
         })?;
         eprint_line(&terminal_escape::escape_line(
-            &format!("Written: {}", file.path().display()),
+            &format!("Wrote {}", file.path().display()),
             600,
         ));
     }
@@ -104,10 +104,10 @@ fn confirm_acceptance(
         eprint_line(&text);
         return Ok(true);
     }
-    confirm::confirm(&text, "Accept it, as it is?").ok_or_else(|| {
+    confirm::confirm(&text, "Accept this plugin?").ok_or_else(|| {
         CliError::new(
-            "there is no terminal to ask at; use --yes to accept all plugins as they \
-            are, or --check to only look",
+            "there is no terminal to ask in\nhint: use `--yes` to accept all plugins, or \
+                `--check` to only list them",
         )
     })
 }

@@ -85,8 +85,8 @@ impl PagedText {
     pub(super) fn warn_text_direction(&mut self) {
         if self.lines.iter().any(|line| terminal_escape::has_right_to_left(&line.text)) {
             self.notices.push(
-                "! It has letters that are written from right to left: your terminal may show the \
-                    parts of such a line in another order."
+                "! This text has right-to-left letters: your terminal may show parts of a line in \
+                    another order."
                     .to_owned(),
             );
         }
@@ -136,7 +136,7 @@ impl PagedText {
         let mut pages: Vec<Vec<String>> =
             above.chunks(rows_of_page).map(<[String]>::to_vec).collect();
         let count = pages.len();
-        let last_page_note = format!("! That was the last of {count} pages ({all} rows).");
+        let last_page_note = format!("! End of {count} pages ({all} rows).");
         let repeated: Vec<String> =
             [last_page_note].into_iter().chain(self.reminders.iter().cloned()).collect();
         let end = below(&repeated);
@@ -317,7 +317,7 @@ mod tests {
             assert!(
                 last.contains("  1  yes")
                     && last.contains("! Mind this.")
-                    && last.contains("! That was the"),
+                    && last.contains("! End of "),
                 "{last}"
             );
             for (n, page) in pages.iter().enumerate() {

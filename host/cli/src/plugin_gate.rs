@@ -50,7 +50,7 @@ impl<'a> PluginGate<'a> {
             // A broken lock file does not prevent inspection.
             (UnacceptedPolicy::Allow, Err(problem)) => {
                 eprint_line(&terminal_escape::escape_line(
-                    &format!("warning: plugins that were added are not shown: {problem}"),
+                    &format!("warning: cannot show the added plugins: {problem}"),
                     1000,
                 ));
                 AcceptedPlugins::new()
@@ -87,7 +87,7 @@ impl<'a> PluginGate<'a> {
                 UnacceptedPolicy::Locked,
                 AcceptanceStatus::New | AcceptanceStatus::Changed { .. },
             ) => {
-                return Err(format!("{}. --locked asks nobody", describe_status(&status)));
+                return Err(format!("{}; `--locked` never asks", describe_status(&status)));
             }
             (UnacceptedPolicy::Ask, AcceptanceStatus::New | AcceptanceStatus::Changed { .. }) => {}
         }
@@ -97,7 +97,7 @@ impl<'a> PluginGate<'a> {
             &status,
             self.accepted.similarity_notice(path, plugin).as_deref(),
         );
-        match confirm::confirm(&text, "Let it in, as it is?") {
+        match confirm::confirm(&text, "Accept this plugin?") {
             Some(true) => {
                 let (name, new_permissions) =
                     (path.display().to_string(), self.accepted.new_permissions(path, plugin));
@@ -112,11 +112,11 @@ impl<'a> PluginGate<'a> {
                     .update(|lock| lock.accept_plugin(path, plugin))
                     .map_err(|error| error.to_string())
             }
-            Some(false) => Err("you did not accept it".into()),
+            Some(false) => Err("you rejected it".into()),
             None => {
                 let command = acceptance_command(self.common, path);
                 Err(format!(
-                    "{}, and there is no terminal to ask at. Look at it, and accept it with \
+                    "{}, and there is no terminal to ask in; review it, and accept it with \
                         `{command}`",
                     describe_status(&status)
                 ))
@@ -160,7 +160,7 @@ impl PluginReview for PluginGate<'_> {
 
     fn compilation_started(&self, name: &str) {
         eprint_line(&terminal_escape::escape_line(
-            &format!("preparing the tool {name} for this machine (once) …"),
+            &format!("compiling tool `{name}` for this machine (once) …"),
             200,
         ));
     }
@@ -197,13 +197,13 @@ fn shell_quote(path: &Path) -> String {
 /// Describes the acceptance status, as the beginning of a sentence.
 pub(super) fn describe_status(status: &AcceptanceStatus) -> String {
     match status {
-        AcceptanceStatus::Accepted => "it is what was accepted".into(),
-        AcceptanceStatus::New => "it was never accepted".into(),
+        AcceptanceStatus::Accepted => "accepted".into(),
+        AcceptanceStatus::New => "it is not accepted yet".into(),
         AcceptanceStatus::Changed { new_permissions } if new_permissions.is_empty() => {
-            "it has another content than what was accepted, and asks for nothing more".into()
+            "its content changed since you accepted it, and it requests no new permissions".into()
         }
         AcceptanceStatus::Changed { new_permissions } => {
-            format!("it is not what was accepted: {}", new_permissions.join("; "))
+            format!("it changed since you accepted it: {}", new_permissions.join("; "))
         }
     }
 }
@@ -226,9 +226,9 @@ pub(super) fn acceptance_text(
     for tool in &plugin.declaration().tools {
         let asks: Vec<String> = tool.asks.iter().map(ToString::to_string).collect();
         let asks = if asks.is_empty() {
-            "asks for nothing".to_owned()
+            "requests no permissions".to_owned()
         } else {
-            format!("asks to {}", asks.join("; "))
+            format!("requests permission to {}", asks.join("; "))
         };
         let _ = writeln!(
             text,

@@ -1,6 +1,7 @@
 //! Policy checks of choices made on the command line, in the environment, in the configuration, or
 //! by a resumed session.
 
+use cofferdam::HostError;
 use cofferdam::agent::ports::LanguageModel;
 use cofferdam::model::{self, ModelSpec};
 use cofferdam::policy::{ModelEndpoint, Policy, SourceLocation};
@@ -47,18 +48,18 @@ pub(super) fn apply_session_policy(
 ) -> Result<SessionChoice, CliError> {
     match (policy.session_denied_by(), policy.session_required_by()) {
         (Some(forbidden), Some(required)) => Err(CliError::configuration(format!(
-            "{forbidden}: sessions may not be kept, and {required} has every request recorded in \
-                one, so nothing runs\n\
-             hint: one of the two rules has to change"
+            "{forbidden}: sessions must not be saved, but {required} requires that every request \
+                is recorded in one\n\
+             hint: change one of the two rules"
         ))),
         (Some(place), None) if choice.newest || choice.resume.is_some() => {
             Err(sessions_denied_error(place, "a session cannot be resumed"))
         }
         (Some(_), None) => Ok(SessionChoice { no_session: true, ..choice.clone() }),
         (None, Some(place)) if choice.no_session => Err(CliError::configuration(format!(
-            "{place}: the policy has every request recorded in a session, so --no-session is not \
-                allowed\n\
-             hint: leave out --no-session, or ask whoever wrote the policy"
+            "{place}: `--no-session` is not allowed: the policy requires that every request is \
+                recorded in a session\n\
+             hint: leave out `--no-session`, or ask the author of the policy"
         ))),
         (None, Some(_) | None) => Ok(choice.clone()),
     }
@@ -71,17 +72,13 @@ pub(super) fn check_sessions_allowed(policy: &Policy, what: &str) -> Result<(), 
 
 /// Returns an error if the policy requires a session record, which `problem` prevents.
 pub(super) fn session_required_error(policy: &Policy, problem: &str) -> Option<CliError> {
-    let place = policy.session_required_by()?;
-    Some(CliError::configuration(format!(
-        "{place}: the policy has every request recorded in a session, and this one cannot be: \
-            {problem}\n\
-         hint: make room for it, or start again"
-    )))
+    let location = policy.session_required_by()?.clone();
+    Some(HostError::SessionRequired { location, problem: problem.to_owned() }.into())
 }
 
 fn sessions_denied_error(place: &SourceLocation, what: &str) -> CliError {
     CliError::configuration(format!(
-        "{place}: the policy does not let sessions be kept, so {what}\nhint: ask whoever wrote \
+        "{place}: the policy does not allow saved sessions, so {what}\nhint: ask the author of \
             the policy"
     ))
 }

@@ -67,10 +67,10 @@ fn start_request(common: &CommonArgs, args: RunArgs) -> CommandResult {
 }
 
 fn read_prompt(argument: &str) -> Result<String, CliError> {
-    let text = if argument == "-" { stdin::read_text("the task")? } else { argument.to_owned() };
+    let text = if argument == "-" { stdin::read_text("the prompt")? } else { argument.to_owned() };
     if text.trim().is_empty() {
         return Err(CliError::new(
-            "the task is empty: say what to do, as in `cofferdam run \"Explain this project\"`",
+            "the prompt is empty\nhint: for example, `cofferdam run \"Explain this project\"`",
         ));
     }
     Ok(text)
@@ -149,19 +149,18 @@ pub(super) fn instruction_notices(context: &AppContext) -> Vec<String> {
     }
     if !changes.is_empty() {
         notices.push(
-            "Instruction files tell the model what to do: review them before you go on.".to_owned(),
+            "Instruction files tell the model what to do. Review them before you continue."
+                .to_owned(),
         );
     }
     if listed_files.is_truncated() {
         notices.push(
-            "The workspace has too many files to look for all changed instruction files \
-            among them."
-                .to_owned(),
+            "The workspace has too many files to find every changed instruction file.".to_owned(),
         );
     }
     if let Some(problem) = listed_files.not_analysed() {
         notices.push(format!(
-            "Tools cannot change files of a repository, because git may run them: {problem}"
+            "Tools cannot change the files of a repository, because git may run them: {problem}"
         ));
     }
     notices

@@ -10,7 +10,7 @@ const MAX_TEXT_BYTES: u64 = 8 << 20;
 
 /// The error for a line beyond the limit.
 pub(super) const LINE_TOO_LONG: &str = "cannot read a line of standard input: it is longer than 8 \
-    MiB. Neither it nor any line after it was done";
+    MiB; neither it nor any later line was run";
 
 /// Reads all of standard input. `what` names the text in errors, such as `the task`.
 ///
@@ -30,7 +30,7 @@ fn read_text_from(from: impl Read, what: &str) -> Result<String, CliError> {
         .map_err(|error| failed(&error.to_string()))?;
     if bytes.len() as u64 > MAX_TEXT_BYTES {
         return Err(failed(&format!("it is longer than {} MiB", MAX_TEXT_BYTES >> 20))
-            .with_detail("hint: write it to a file in the workspace, and name that"));
+            .with_detail("hint: write it to a file in the workspace, and pass the path"));
     }
     String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8"))
 }

@@ -51,19 +51,22 @@ pub(super) fn run(common: &CommonArgs, args: &TrustArgs) -> CommandResult {
     PolicyLayer::parse(PolicyLevel::Project, &name, &file.text)
         .map_err(|error| CliError::configuration(error.to_string()))?;
     if !confirm_trust(&file, args.digest.as_deref())? {
-        eprint_line("It is not trusted.");
+        eprint_line("The policy file is not trusted.");
         return Ok(ExitCode::from(exit::FAILURE));
     }
     record(&AuthorityChange::FileTrusted { path: &name, digest: &file.digest })?;
     PolicyTrustStore::update(&paths.trust, |trust| trust.add(&file.path, &file.digest))?;
-    eprint_line(&terminal_escape::escape_line(&format!("Trusted, with this content: {name}"), 600));
+    eprint_line(&terminal_escape::escape_line(
+        &format!("Trusted with its current content: {name}"),
+        600,
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
 fn no_project_error() -> CliError {
     CliError::new(
-        "this project has no policy file: it would be .cofferdam/policy.toml in its root (`-C \
-            DIR` names another project)",
+        "this project has no policy file `.cofferdam/policy.toml`\nhint: `-C DIR` selects another \
+            project",
     )
 }
 
@@ -73,7 +76,7 @@ fn confirm_trust(file: &ProjectPolicy, digest: Option<&str>) -> Result<bool, Cli
         let same = digest.strip_prefix("sha256:").unwrap_or(digest) == file.digest;
         let other = || {
             CliError::new(format!(
-                "the file has another content than that: its digest is sha256:{}",
+                "digest mismatch: the digest of the file is sha256:{}",
                 file.digest
             ))
         };
@@ -85,11 +88,11 @@ fn confirm_trust(file: &ProjectPolicy, digest: Option<&str>) -> Result<bool, Cli
         file.digest,
         indent(&terminal_escape::escape_exact(&file.text))
     );
-    confirm::confirm(&shown, "Let this file, with exactly this content, allow what it says, here?")
+    confirm::confirm(&shown, "Trust this file, with exactly this content, in this project?")
         .ok_or_else(|| {
             CliError::new(
-                "nobody can be asked here. Read the file, and say --digest \
-            sha256:… with its digest",
+                "there is no terminal to ask in\nhint: read the file, and pass its digest with \
+                    `--digest sha256:…`",
             )
         })
 }

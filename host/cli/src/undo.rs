@@ -49,14 +49,15 @@ pub(super) fn run(common: &CommonArgs, args: &UndoArgs) -> CommandResult {
         UndoOutcome::Change { entry, remaining } => {
             for place in remaining {
                 eprint_line(&format!(
-                    "The directory {} stays: it holds something that is not part of this change.",
+                    "Kept the directory {}, because it contains files that are not part of this \
+                        change.",
                     terminal_escape::escape_name(&place, 400)
                 ));
             }
             print_line(&if args.json {
                 to_json(&entry).to_string()
             } else {
-                format!("Taken back: {}", format_entry(&entry))
+                format!("Undone: {}", format_entry(&entry))
             });
         }
         UndoOutcome::Interrupted(lines) => {
@@ -81,7 +82,7 @@ fn report_leftovers(history: &UndoHistory) -> Result<(), HistoryError> {
         |directory: &Path| terminal_escape::escape_name(&directory.display().to_string(), 1000);
     for (entry, directory) in history.abandoned()? {
         eprint_line(&format!(
-            "Not wholly taken back: {}; what was there is in {}, which you may delete.",
+            "Undone only in part: {}. The old files are in {}, which you may delete.",
             format_entry(&entry),
             place(&directory)
         ));
@@ -89,8 +90,8 @@ fn report_leftovers(history: &UndoHistory) -> Result<(), HistoryError> {
     for (directory, why) in history.unreadable()? {
         let why = terminal_escape::escape_line(&why.to_string(), 400);
         eprint_line(&format!(
-            "A change cannot be read ({why}), nor taken back; what was there is in {}, which you \
-                may delete.",
+            "Cannot undo a change, because its record is unreadable: {why}. The old files are in \
+                {}, which you may delete.",
             place(&directory)
         ));
     }
@@ -99,7 +100,7 @@ fn report_leftovers(history: &UndoHistory) -> Result<(), HistoryError> {
 
 fn format_entries(entries: &[UndoHistoryEntry]) -> String {
     if entries.is_empty() {
-        return "No change of a tool is kept for this project.".into();
+        return "There are no changes to undo in this project.".into();
     }
     entries.iter().map(format_entry).collect::<Vec<_>>().join("\n")
 }

@@ -17,7 +17,7 @@ pub(super) fn report(error: &clap::Error) -> ExitCode {
         let _ = error.print();
     }
     if error.kind() == clap::error::ErrorKind::InvalidSubcommand {
-        eprint_line("A task in your own words: cofferdam run \"…\"");
+        eprint_line("hint: to send a prompt, use `cofferdam run \"…\"`");
     }
     let code = u8::try_from(error.exit_code()).unwrap_or(2);
     match JsonOutputShape::of(&arguments).filter(|_| code != 0) {

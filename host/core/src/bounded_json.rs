@@ -17,10 +17,10 @@ pub(crate) const MAX_VALUES: usize = 100_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum JsonTooLarge {
     /// The text has this many bytes, more than [`MAX_BYTES`].
-    #[error("have {0} bytes (at most {MAX_BYTES} are read)")]
+    #[error("have {0} bytes (limit: {MAX_BYTES})")]
     Bytes(usize),
     /// The text has about this many values, more than [`MAX_VALUES`].
-    #[error("have about {0} JSON values (at most {MAX_VALUES} are read)")]
+    #[error("have about {0} JSON values (limit: {MAX_VALUES})")]
     Values(usize),
 }
 

@@ -91,7 +91,7 @@ impl fmt::Display for Capability {
             Self::ReadEnvironment(names) => {
                 write!(f, "read the environment variables {}", names.join(", "))
             }
-            Self::Delegate => f.write_str("hand tasks to a sub-agent"),
+            Self::Delegate => f.write_str("delegate tasks to a sub-agent"),
             Self::KeepState => f.write_str("keep state between calls"),
             Self::PresentPlan => f.write_str("present a plan"),
         }

@@ -114,7 +114,7 @@ pub struct Caps(BTreeMap<CapName, u64>);
 /// The error for a limit outside its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{cap} = {value} is out of its range: use {} to {}",
+    "{cap} = {value} is out of range: use {} to {}",
     cap.range().start(),
     cap.range().end()
 )]
@@ -238,6 +238,6 @@ mod tests {
     #[test]
     fn a_value_out_of_range_says_what_is_in_it() {
         let problem = Caps::default().set(CapName::Seconds, 0).unwrap_err().to_string();
-        assert_eq!(problem, "seconds = 0 is out of its range: use 1 to 3600");
+        assert_eq!(problem, "seconds = 0 is out of range: use 1 to 3600");
     }
 }

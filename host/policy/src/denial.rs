@@ -97,8 +97,11 @@ impl Denial {
 
     /// Creates the denial for a capability that a policy withholds from a tool.
     pub fn denied_by_policy(tool: &str, capability: &Capability, place: &SourceLocation) -> Self {
-        let reason = format!("{tool} may not {capability}: {place} withholds that.");
-        let remedy = format!("What {} says of it would have to change.", place.file);
+        let reason = format!(
+            "{tool} may not {capability}: the policy at {place} denies that \
+            permission."
+        );
+        let remedy = format!("To allow it, change the policy in {}.", place.file);
         Self { code: DenialCode::Policy, reason, remedy: Some(remedy), place: Some(place.clone()) }
     }
 

@@ -74,15 +74,15 @@ impl DecisionCheck {
     /// Describes the subject of this check.
     pub fn describe(self) -> &'static str {
         match self {
-            Self::DenyRules => "rules that deny",
+            Self::DenyRules => "`deny` rules",
             Self::PlanMode => "plan mode",
             Self::ListedPaths => "the built-in lists of instructions and of files that run code",
-            Self::AskRules => "rules that ask",
-            Self::PossibleRules => "rules that might deny or ask",
-            Self::SystemList => "the list `allow` of the system",
-            Self::ProjectList => "the list `allow` of an untrusted project",
-            Self::UserList => "the list `allow` of the user",
-            Self::AllowRules => "rules that allow",
+            Self::AskRules => "`ask` rules",
+            Self::PossibleRules => "`deny` and `ask` rules that might apply",
+            Self::SystemList => "`allow` list of the system",
+            Self::ProjectList => "`allow` list of the untrusted project",
+            Self::UserList => "`allow` list of the user",
+            Self::AllowRules => "`allow` rules",
             Self::Mode => "the mode",
         }
     }

@@ -81,19 +81,19 @@ impl Grants {
             FileGrant::ReadWrite => words.push("read and write files of the workspace".to_owned()),
         }
         if *commands {
-            words.push("propose commands, each decided by itself".to_owned());
+            words.push("run commands, each decided separately".to_owned());
         }
         if !fetch.is_empty() {
-            words.push(format!("send requests to {}, each decided by itself", fetch.join(", ")));
+            words.push(format!("send requests to {}, each decided separately", fetch.join(", ")));
         }
         if *plans {
-            words.push("present plans, each decided by itself".to_owned());
+            words.push("present plans, each decided separately".to_owned());
         }
         if *agents {
-            words.push("hand tasks to sub-agents that can only read".to_owned());
+            words.push("delegate tasks to read-only sub-agents".to_owned());
         }
         if *state {
-            words.push("keep notes for the session".to_owned());
+            words.push("keep state for the session".to_owned());
         }
         words
     }

@@ -75,7 +75,7 @@ impl fmt::Display for ApprovalMode {
 
 /// The error for a word that names no mode.
 #[derive(Debug, thiserror::Error)]
-#[error("'{0}' is not a mode: use ask, plan, auto-edit or auto")]
+#[error("unknown mode `{0}`: use ask, plan, auto-edit or auto")]
 pub struct UnknownMode(String);
 
 impl FromStr for ApprovalMode {

@@ -28,12 +28,12 @@ pub struct WorkspacePath(String);
 pub enum PathError {
     /// The path is absolute. The second field is the relative path to use instead, if there is one.
     #[error(
-        "'{0}' is an absolute path; tools take paths relative to the workspace{hint}",
+        "`{0}` is an absolute path; tools take paths relative to the workspace{hint}",
         hint = self.hint()
     )]
     Absolute(String, Option<String>),
     /// The path contains `..` components that leave the workspace.
-    #[error("'{0}' leads out of the workspace; tools see nothing outside of it")]
+    #[error("`{0}` is outside the workspace; tools can access only the workspace")]
     EscapesWorkspace(String),
     /// The path contains a NUL byte.
     #[error("the path contains a NUL byte")]
@@ -46,8 +46,8 @@ pub enum PathError {
 impl PathError {
     fn hint(&self) -> String {
         match self {
-            Self::Absolute(_, Some(relative)) => format!(": use '{relative}'"),
-            Self::Absolute(_, None) => ", such as 'src/main.rs'".to_owned(),
+            Self::Absolute(_, Some(relative)) => format!(": use `{relative}`"),
+            Self::Absolute(_, None) => ", such as `src/main.rs`".to_owned(),
             Self::EscapesWorkspace(_) | Self::Nul | Self::TooLong => String::new(),
         }
     }
@@ -159,9 +159,9 @@ mod tests {
     fn r123_an_absolute_path_is_refused_with_the_relative_one_where_there_is_one() {
         let error =
             |text| WorkspacePath::parse(text, Some(Path::new("/home/w"))).unwrap_err().to_string();
-        assert!(error("/home/w/src/a.rs").contains("use 'src/a.rs'"));
+        assert!(error("/home/w/src/a.rs").contains("use `src/a.rs`"));
         assert!(error("/etc/passwd").contains("relative to the workspace, such as"));
-        assert!(!error("/home/w2/a.rs").contains("use '"));
+        assert!(!error("/home/w2/a.rs").contains("use `"));
     }
 
     #[test]

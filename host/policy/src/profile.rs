@@ -22,7 +22,7 @@ pub enum PolicyProfile {
 
 /// The error for a word that names no profile.
 #[derive(Debug, thiserror::Error)]
-#[error("'{0}' is not a profile: use read-only, develop or locked-down")]
+#[error("unknown profile `{0}`: use read-only, develop or locked-down")]
 pub struct UnknownProfile(String);
 
 impl PolicyProfile {

@@ -118,16 +118,16 @@ impl ReasonedVerdict {
         match &self.reason {
             VerdictReason::Rule(rule) => format!("the rule {rule} covers it"),
             VerdictReason::Perhaps(rule) => {
-                format!("the rule {rule} might cover it, and nobody can tell")
+                format!("the rule {rule} might cover it")
             }
             VerdictReason::NotListed(kind, place, _) => {
-                format!("it is not on the list `allow` of [{}] at {place}", kind.section())
+                format!("the `allow` list of [{}] at {place} does not contain it", kind.section())
             }
             VerdictReason::Listed(listed) => {
                 format!("{}, so each change needs approval in every mode", listed.describe())
             }
-            VerdictReason::Mode(mode) => format!("no rule covers it, and this is mode `{mode}`"),
-            VerdictReason::Reading => "reading needs no rule, and none denies it".to_owned(),
+            VerdictReason::Mode(mode) => format!("no rule covers it, and the mode is `{mode}`"),
+            VerdictReason::Reading => "no rule denies reading it".to_owned(),
         }
     }
 
@@ -139,7 +139,7 @@ impl ReasonedVerdict {
                 if SimpleCommand::parse(line).is_none() =>
             {
                 format!(
-                    "the line is more than one plain command, so the rule {rule} cannot be excluded"
+                    "the line is more than one simple command, so the rule {rule} might cover it"
                 )
             }
             _ => self.describe_reason(),
@@ -152,17 +152,17 @@ impl ReasonedVerdict {
         match (&self.verdict, &self.reason) {
             (Verdict::Allow, VerdictReason::Rule(rule)) => match rule.source {
                 RuleOrigin::File(_) => format!(
-                    "Taking the rule out of {} leaves it to the mode; \
-                    a `deny` anywhere wins.",
+                    "Remove the rule from {} to let the mode decide, or add a `deny` rule to any \
+                        policy file.",
                     rule.place.file
                 ),
-                RuleOrigin::Profile(_) => "A `deny` in a policy file wins over it.".to_owned(),
+                RuleOrigin::Profile(_) => "A `deny` rule in a policy file overrides it.".to_owned(),
             },
-            (Verdict::Allow, VerdictReason::Mode(_)) => "A stricter mode, or an `ask` or `deny` \
-                in a policy file."
+            (Verdict::Allow, VerdictReason::Mode(_)) => "Use a stricter mode, or add an `ask` or \
+                `deny` rule to a policy file."
                 .to_owned(),
             (Verdict::Allow, VerdictReason::Reading) => {
-                "A `deny` in [read] of a policy file.".to_owned()
+                "Add a `deny` rule to [read] of a policy file.".to_owned()
             }
             (_, VerdictReason::Rule(rule) | VerdictReason::Perhaps(rule)) => {
                 format!(
@@ -172,14 +172,14 @@ impl ReasonedVerdict {
             }
             // The user's list and the list of the user's profile count as one.
             (_, VerdictReason::NotListed(_, _, RuleOrigin::Profile(PolicyLevel::User))) => {
-                "The user can list it under `allow` in a policy file of their own.".to_owned()
+                "The user can add it to the `allow` list in their own policy file.".to_owned()
             }
             (_, VerdictReason::NotListed(_, place, source)) => {
                 format!("{}.", change_hint("that list", &place.file, *source))
             }
             (_, VerdictReason::Listed(listed)) => format!(
-                "The user can approve it at a terminal, change the file by hand, or list `{}` \
-                    under `writable` in [protected] of their policy.",
+                "The user can approve it in a terminal, edit the file by hand, or add `{}` to \
+                    `writable` under [protected] in their policy file.",
                 listed.pattern
             ),
             (Verdict::Deny, VerdictReason::Mode(_)) => {
@@ -188,12 +188,13 @@ impl ReasonedVerdict {
             (_, VerdictReason::Mode(_) | VerdictReason::Reading) => match act {
                 // No mode allows requests.
                 Action::Fetch { host, method } => format!(
-                    "The user can start again at a terminal, or allow it in a policy file: `allow \
-                        = [{{ pattern = \"{host}\", methods = [\"{method}\"] }}]` under [fetch]."
+                    "The user can run cofferdam in a terminal, or allow the request in a policy \
+                        file: `allow = [{{ pattern = \"{host}\", methods = [\"{method}\"] }}]` \
+                        under [fetch]."
                 ),
                 Action::Command(_) | Action::Read(_) | Action::Write(_) | Action::Use => {
-                    "The user can start again with `--mode auto`, or at a terminal, or allow it \
-                        in a policy file."
+                    "The user can restart with `--mode auto`, run cofferdam in a terminal, or \
+                        allow it in a policy file."
                         .to_owned()
                 }
             },
@@ -212,13 +213,10 @@ fn change_hint(what: &str, file: &str, source: RuleOrigin) -> String {
             format!("Only the administrator of this machine can change {what} in {file}")
         }
         RuleOrigin::Profile(PolicyLevel::User | PolicyLevel::Project) => {
-            format!("The user can choose another profile than that of {what}")
+            format!("The user can choose a profile without {what}")
         }
         RuleOrigin::Profile(PolicyLevel::System) => {
-            format!(
-                "Only the administrator of this machine can choose another profile than that of \
-                    {what}"
-            )
+            format!("Only the administrator of this machine can choose a profile without {what}")
         }
     }
 }
@@ -258,12 +256,11 @@ mod tests {
             ),
             (
                 profile(PolicyLevel::User),
-                "The user can list it under `allow` in a policy file of their own.",
+                "The user can add it to the `allow` list in their own policy file.",
             ),
             (
                 profile(PolicyLevel::System),
-                "Only the administrator of this machine can choose another profile than that of \
-                    that list.",
+                "Only the administrator of this machine can choose a profile without that list.",
             ),
         ];
         for (layer, expected) in table {

@@ -11,9 +11,9 @@ use serde_json::Value;
 use super::{Provider, ReceivedRequest, anthropic, openai, responses};
 
 /// How a note of the host begins, which is for one request only.
-pub(super) const NOTE_PREFIX: &str = "[A note of the host, not a message of the user]";
+pub(super) const NOTE_PREFIX: &str = "[A note from the host, not a message from the user]";
 /// How a summary begins and ends, and what stands for a result that was left out.
-const SUMMARY_PREFIX: &str = "[Context from the host, not a message of the user: ";
+const SUMMARY_PREFIX: &str = "[Context from the host, not a message from the user: ";
 const SUMMARY_SUFFIX: &str = "\n\n[End of the summary.]";
 pub(super) const PLACEHOLDER: &str = cofferdam::conversation::PRUNED_PLACEHOLDER;
 /// How the system prompt of a request for a summary begins.

@@ -120,7 +120,7 @@ fn r099_each_outcome_is_told_and_the_chat_goes_on() {
         let outcomes = [
             (
                 vec![empty_reply(), empty_reply()],
-                "! the model gave no answer, twice in a row.",
+                "! the model gave two empty answers in a row.",
                 "empty",
             ),
             (
@@ -130,7 +130,7 @@ fn r099_each_outcome_is_told_and_the_chat_goes_on() {
             ),
             (
                 vec![bash_call("true"), text_reply("I stop here.")],
-                "! stopped after 1 turn with calls.",
+                "! stopped at the limit of 1 turn with tool calls.",
                 "limit",
             ),
         ];
@@ -198,7 +198,7 @@ fn a_session_goes_on_where_it_was_held_and_a_move_is_told_before_anything_is_sen
     };
     let mut chat = again(home, &["chat", "--continue"]);
     assert!(
-        !chat.terminal.visible_text().contains("This session was held with"),
+        !chat.terminal.visible_text().contains("this session used"),
         "{}",
         chat.terminal.visible_text()
     );
@@ -213,7 +213,8 @@ fn a_session_goes_on_where_it_was_held_and_a_move_is_told_before_anything_is_sen
         "{ran:?}"
     );
     assert!(
-        ran.stderr.contains(&format!("the session goes on with {}, as before.", provider.model())),
+        ran.stderr
+            .contains(&format!("this session continues with {}, as before;", provider.model())),
         "{ran:?}"
     );
     assert_eq!(first.last_request().user_texts(), ["first", "second", "third"]);
@@ -223,7 +224,7 @@ fn a_session_goes_on_where_it_was_held_and_a_move_is_told_before_anything_is_sen
         &["chat", "--continue", "--model", provider.model(), "--base-url", &second.base_url()],
     );
     let seen = chat.terminal.visible_text().replace('\n', " ");
-    assert!(seen.contains("This session was held with"), "{seen}");
+    assert!(seen.contains("this session used"), "{seen}");
     assert!(
         seen.contains(&first.base_url()) && seen.matches(&second.base_url()).count() == 2,
         "{seen}"
@@ -294,7 +295,7 @@ fn without_a_session_nothing_is_kept() {
     let server = provider.serve([text_reply("Hello.")]);
     let mut chat = ChatTerminal::start(&server, &["--no-session"]);
     chat.ask("Hello?");
-    assert!(chat.ask("/export said.json").contains("written to said.json"));
+    assert!(chat.ask("/export said.json").contains("wrote said.json"));
     let home = chat.leave();
     assert!(journals(&home).is_empty());
     assert!(!prompt_history(&home).contains("Hello?"), "nor for the arrow keys");

@@ -52,7 +52,7 @@ fn r042_what_is_longer_than_the_screen_is_not_approved_before_it_was_shown_whole
     for (n, too_early) in ["1", "2", "y"].into_iter().enumerate() {
         chat.send_line(too_early);
         chat.terminal.wait_for_screen("a hint", |seen| {
-            seen.matches("There is more to see").count() == n + 1
+            seen.matches("There are more pages.").count() == n + 1
         });
         assert!(!chat.home.has_file("ran"), "{too_early:?} approved it");
     }
@@ -70,7 +70,7 @@ fn r042_what_is_longer_than_the_screen_is_not_approved_before_it_was_shown_whole
             break;
         }
     }
-    assert!(seen.contains("touch also") && seen.contains("! That was the last of"), "{seen}");
+    assert!(seen.contains("touch also") && seen.contains("! End of"), "{seen}");
     chat.send_line("1");
     chat.terminal.wait_for_visible("Touched.");
     chat.wait_until_ready();
@@ -105,7 +105,7 @@ fn r042_a_burst_of_keys_turns_no_page_that_was_not_seen() {
         "{seen}"
     );
     chat.type_keys(ESC);
-    chat.terminal.wait_for_visible("! stopped because you rejected a call.");
+    chat.terminal.wait_for_visible("! stopped because you rejected a tool call.");
     chat.wait_until_ready();
     chat.leave();
 }
@@ -127,7 +127,7 @@ fn r042_on_a_page_before_the_last_a_no_counts() {
             seen.contains("Enter shows more") && seen.lines().last() == Some(">")
         });
         chat.type_keys(no);
-        chat.terminal.wait_for_visible("! stopped because you rejected a call.");
+        chat.terminal.wait_for_visible("! stopped because you rejected a tool call.");
         chat.wait_until_ready();
         assert!(!chat.home.has_file("ran"));
         chat.leave();
@@ -171,7 +171,7 @@ fn r040_two_approves_a_scope_for_the_whole_chat_and_not_for_a_resumed_session() 
         chat.wait_for_question("git rev-parse --sq-quote three");
         chat.send_line("3");
         chat.send_line("");
-        chat.terminal.wait_for_visible("! stopped because you rejected a call.");
+        chat.terminal.wait_for_visible("! stopped because you rejected a tool call.");
         chat.wait_until_ready();
         assert!(chat.ask("Well?").contains("No."));
         assert!(
@@ -231,7 +231,7 @@ fn r127_esc_and_ctrl_c_in_a_dialog_reject_that_call() {
         chat.send_line("Go.");
         chat.wait_for_question("touch ran");
         chat.type_keys(key);
-        chat.terminal.wait_for_visible("! stopped because you rejected a call.");
+        chat.terminal.wait_for_visible("! stopped because you rejected a tool call.");
         chat.wait_until_ready();
         assert!(chat.ask("Well.").contains("What then?"));
         // the call has its result, and no user's word stands in its place.

@@ -135,7 +135,7 @@ fn r127_at_a_dumb_terminal_ctrl_c_rejects_stops_and_leaves() {
     dumb.terminal.type_keys("Go.\n");
     dumb.wait_for_question("touch ran");
     dumb.terminal.type_keys(CTRL_C);
-    dumb.terminal.wait_for_output("! stopped because you rejected a call.");
+    dumb.terminal.wait_for_output("! stopped because you rejected a tool call.");
     dumb.terminal.wait_for_output("\n› ");
     // R-129: what is typed meanwhile is seen to wait, and is not sent after a stop.
     dumb.terminal.type_keys("Again.\n");
@@ -213,7 +213,7 @@ fn r132_lines_of_a_pipe_are_requests_and_standard_output_holds_the_answers() {
             "{stderr}"
         );
         for words in
-            ["› Which colour?\n", "mode plan", "/nonsense", "› And\n  why?\n", "goes on with it"]
+            ["› Which colour?\n", "mode plan", "/nonsense", "› And\n  why?\n", "continues it"]
         {
             assert!(stderr.contains(words), "{words}: {stderr}");
         }
@@ -259,7 +259,7 @@ fn r041_a_line_of_a_pipe_loosens_nothing_and_ends_what_follows() {
         assert_eq!((code, stdout.as_str()), (Some(1), "Hello.\n"), "{line}: {stderr}");
         assert!(
             stderr.contains(instead)
-                && stderr.contains("Neither this line nor any after it was done."),
+                && stderr.contains("Neither this line nor any later line was run."),
             "{line}: {stderr}"
         );
         assert_eq!(server.requests().len(), 1, "{line}");
@@ -356,8 +356,8 @@ fn a_guide_that_changes_within_a_chat_is_told_before_the_next_request() {
             .contains("A command changed AGENTS.md, one of the files that tell agents what to do."),
         "{stderr}"
     );
-    let told =
-        "AGENTS.md changed since the last request; the model is given it as it is now. Review it.";
+    let told = "AGENTS.md changed since the last request, and the model receives the new content. Review \
+            it.";
     assert_eq!(stderr.matches(told).count(), 1, "{stderr}");
     assert!(server.last_request().system_prompt().contains("Two."));
     // The next chat says who did it.
@@ -365,8 +365,8 @@ fn a_guide_that_changes_within_a_chat_is_told_before_the_next_request() {
     let (_, _, stderr) = run_piped(&home, &server, &[], "Go.\n");
     assert!(
         stderr.contains(
-            "AGENTS.md changed since the last session of this project: a command that \
-            the tool bash ran did it"
+            "AGENTS.md was changed since the last session of this project, by a command of the \
+                tool bash"
         ),
         "{stderr}"
     );

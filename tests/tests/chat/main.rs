@@ -134,7 +134,7 @@ impl ChatTerminal {
 }
 
 fn is_running(seen: &str) -> bool {
-    seen.contains("Esc stops") || seen.contains("Ctrl-C again to leave")
+    seen.contains("Esc stops") || seen.contains("Ctrl-C again leaves")
 }
 
 fn journals(home: &TestHome) -> Vec<String> {

@@ -38,7 +38,7 @@ fn r133_no_unknown_command_is_queued_and_a_known_one_is_done_in_its_turn() {
     chat.send_line("first");
     chat.wait_until_running();
     chat.send_line("/nothing");
-    chat.terminal.wait_for_visible("there is no command /nothing.");
+    chat.terminal.wait_for_visible("unknown command `/nothing`: nothing was sent.");
     // It stays where it can be mended.
     chat.send_line("\u{15}/mode plan");
     chat.terminal.wait_for_visible("next › /mode plan");
@@ -63,7 +63,7 @@ fn r129_after_a_stop_what_was_queued_is_not_sent_by_itself() {
     chat.send_line(" thoughts");
     chat.terminal.wait_for_visible("next › second thoughts");
     chat.type_keys(ESC);
-    chat.terminal.wait_for_visible("What was queued was not sent; it is below.");
+    chat.terminal.wait_for_visible("The queued prompts were not sent; they are in the input line.");
     chat.wait_until_ready_with("› second thoughts");
     chat.type_keys(ESC);
     chat.wait_until_ready();
@@ -89,7 +89,7 @@ fn r129_after_a_stop_in_compact_what_was_queued_is_not_sent_by_itself() {
     chat.send_line("and then");
     chat.terminal.wait_for_visible("next › and then");
     chat.type_keys(ESC);
-    chat.terminal.wait_for_visible("What was queued was not sent; it is below.");
+    chat.terminal.wait_for_visible("The queued prompts were not sent; they are in the input line.");
     chat.wait_until_ready_with("› and then");
     chat.type_keys(ESC);
     chat.wait_until_ready();
@@ -106,7 +106,7 @@ fn r103_what_may_not_be_sent_without_a_record_is_given_back() {
     let mut chat =
         ChatTerminal::start_in(home, &server, &[], WindowSize { rows: 40, columns: 100 });
     chat.send_line("Precious words.");
-    chat.terminal.wait_for_visible("It was not sent; it is below.");
+    chat.terminal.wait_for_visible("The prompt was not sent; it is in the input line.");
     chat.wait_until_ready_with("› Precious words.");
     chat.type_keys(ESC);
     chat.wait_until_ready();

@@ -165,7 +165,7 @@ fn what_the_program_says_breaks_between_words() {
     let mut chat =
         ChatTerminal::start_in(new_home(), &server, &[], WindowSize { rows: 40, columns: 60 });
     for (command, words) in [
-        ("/context", "of system prompt and tools, 0 of conversation"),
+        ("/context", "system prompt and tools, 0 conversation"),
         ("/cost", "in this session: 0 turns, tokens unknown, $0"),
         ("/nonsense", "/help lists"),
     ] {

@@ -10,9 +10,15 @@ fn r133_an_unknown_command_is_reported_and_never_sent() {
     for provider in both_providers() {
         let server = provider.serve([text_reply("Fine.")]);
         let mut chat = ChatTerminal::start(&server, &[]);
-        assert!(chat.ask("/hel").contains("! there is no command /hel. Is it /help?"));
-        assert!(chat.ask("/etc/passwd is odd").contains("there is no command /etc/passwd."));
-        assert!(chat.ask("/quit now").contains("/quit takes nothing behind it"));
+        assert!(chat.ask("/hel").contains(
+            "! unknown command `/hel`: nothing was sent. Did you \
+            mean /help?"
+        ));
+        assert!(chat.ask("/etc/passwd is odd").contains(
+            "unknown command `/etc/passwd`: nothing \
+            was sent."
+        ));
+        assert!(chat.ask("/quit now").contains("/quit takes no argument"));
         assert!(server.requests().is_empty());
         chat.ask(" /etc/passwd is odd");
         assert_eq!(server.request().user_texts(), [" /etc/passwd is odd"]);
@@ -35,7 +41,7 @@ fn help_names_every_command_and_tab_completes_it() {
     chat.type_keys("/cont\t");
     chat.wait_until_ready_with("› /context");
     chat.type_keys(ENTER);
-    chat.terminal.wait_for_visible("of system prompt and tools");
+    chat.terminal.wait_for_visible("system prompt and tools");
     chat.wait_until_ready();
     chat.leave();
 }
@@ -117,7 +123,7 @@ fn another_model_answers_from_the_next_request_on() {
         chat.ask("/model anthropic:claude-sonnet-5-5").contains("belongs to openai"),
         "its key would go to a stranger"
     );
-    assert!(chat.ask("/model nonsense").contains("not the name of a model known here"));
+    assert!(chat.ask("/model nonsense").contains("unknown model `nonsense`"));
     chat.send_line(&format!("/model replay:{}", path.display()));
     chat.terminal.wait_for_visible("from now on: replay:second");
     assert!(chat.wait_until_ready().contains("ask · second · "));
@@ -147,7 +153,7 @@ fn resume_lists_sessions_and_goes_on_with_one() {
     for provider in both_providers() {
         let server = provider.serve([text_reply("Blue.")]);
         let mut chat = ChatTerminal::start(&server, &[]);
-        assert!(chat.ask("/resume").contains("No session yet."));
+        assert!(chat.ask("/resume").contains("No sessions yet."));
         chat.ask("Which colour?");
         drop(server);
 
@@ -160,8 +166,8 @@ fn resume_lists_sessions_and_goes_on_with_one() {
         };
         let id = row("Which colour?").split(' ').next().expect("a name").to_owned();
         let own = row("How many legs?").split(' ').next().expect("a name").to_owned();
-        assert!(chat.ask("/resume ffffzz").contains("no session begins with"));
-        assert!(chat.ask(&format!("/resume {own}")).contains("the session you are in"));
+        assert!(chat.ask("/resume ffffzz").contains("no session has an ID that begins with"));
+        assert!(chat.ask(&format!("/resume {own}")).contains("this session is already open"));
         drop(server);
 
         let server = provider.serve([text_reply("Still blue.")]);
@@ -186,13 +192,13 @@ fn clear_begins_a_new_session_and_keeps_the_old_one() {
     let server = provider.serve([text_reply("One.")]);
     let mut chat = ChatTerminal::start(&server, &[]);
     chat.ask("First.");
-    assert!(chat.ask("/clear").contains("a new session begins; session "));
+    assert!(chat.ask("/clear").contains("started a new session; session "));
     assert_eq!(chat.read_journals().len(), 1);
     drop(server);
 
     let server = provider.serve([text_reply("Two.")]);
     let mut chat = chat.restart(&server, &["--continue"]);
-    assert!(chat.ask("/clear").contains("a new session begins"));
+    assert!(chat.ask("/clear").contains("started a new session"));
     chat.ask("Second.");
     assert_eq!(server.request().user_texts(), ["Second."]);
     assert_eq!(chat.read_journals().len(), 2);
@@ -205,9 +211,9 @@ fn export_writes_the_conversation_and_overwrites_nothing() {
     let server =
         provider.serve([call_reply("list_dir", json!({})), text_reply("There is nothing.")]);
     let mut chat = ChatTerminal::start(&server, &[]);
-    assert!(chat.ask("/export").contains("nothing has been said yet"));
+    assert!(chat.ask("/export").contains("there is nothing to export yet"));
     chat.ask("What is there?");
-    assert!(chat.ask("/export said.json").contains("written to said.json"));
+    assert!(chat.ask("/export said.json").contains("wrote said.json"));
     let said =
         std::fs::read_to_string(chat.home.workspace().join("said.json")).expect("it is there");
     let said: serde_json::Value = serde_json::from_str(&said).expect("it is JSON");
@@ -215,7 +221,7 @@ fn export_writes_the_conversation_and_overwrites_nothing() {
         serde_json::from_value(said["transcript"].clone()).expect("a transcript");
     assert_eq!(transcript.exchanges()[0].prompt(), "What is there?");
     chat.send_line("/export said.json");
-    chat.terminal.wait_for_visible("cannot write said.json");
+    chat.terminal.wait_for_visible("cannot write `said.json`");
     chat.wait_until_ready();
     chat.leave();
 }
@@ -242,9 +248,9 @@ fn r073_compact_puts_a_summary_in_place_of_what_was_said() {
         cofferdam_tests::terminal::WindowSize { rows: 40, columns: 100 },
     );
     chat.send_line(&format!("/model {model}"));
-    chat.terminal.wait_for_visible("from now on: replay:m");
+    chat.terminal.wait_for_visible("model: replay:m");
     chat.wait_until_ready();
-    assert!(chat.ask("/compact").contains("nothing yet that a summary could stand for"));
+    assert!(chat.ask("/compact").contains("nothing to summarize yet"));
     for prompt in ["One.", "Two."] {
         chat.send_line(prompt);
         chat.terminal.wait_for_screen("the answer", |seen| {
@@ -253,7 +259,7 @@ fn r073_compact_puts_a_summary_in_place_of_what_was_said() {
         chat.wait_until_ready();
     }
     chat.send_line("/compact");
-    let seen = chat.terminal.wait_for_visible("a summary now stands for ");
+    let seen = chat.terminal.wait_for_visible("by a summary: about ");
     assert!(!seen.contains("They spoke of words."), "{seen}");
     chat.wait_until_ready();
     assert!(chat.read_journals().concat().contains("They spoke of words."));

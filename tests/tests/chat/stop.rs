@@ -131,5 +131,5 @@ fn ctrl_d_leaves() {
     chat.type_keys("\u{4}");
     assert_eq!(chat.terminal.wait_for_exit(), 0);
     assert!(chat.terminal.is_restored());
-    chat.terminal.wait_for_visible("goes on with it");
+    chat.terminal.wait_for_visible("continues it");
 }

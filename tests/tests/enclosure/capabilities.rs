@@ -19,7 +19,7 @@ fn r014_an_import_that_no_tool_asks_for_is_not_offered() {
         let test_host = TestHost::with_guest(&command_guest().with_requested(asks));
         assert_contains(
             test_host.refusal_reason(),
-            "it imports cofferdam:plugin/commands without any of its tools asking for that",
+            "it imports cofferdam:plugin/commands, but none of its tools requests the capability",
         );
         test_host.assert_healthy();
     }
@@ -37,7 +37,7 @@ fn r014_an_import_of_a_nested_component_counts() {
         .build();
     assert_contains(
         test_host.refusal_reason(),
-        "it imports cofferdam:plugin/commands without any of its tools asking for that",
+        "it imports cofferdam:plugin/commands, but none of its tools requests the capability",
     );
     test_host.assert_healthy();
     // The same, honest.
@@ -67,8 +67,12 @@ fn r014_a_tool_holds_nothing_of_its_sibling() {
     assert_eq!(text, "directories 1\nwalk ok\ncommand ending 0 code 0: borrowed\n\n");
     let text = test_host.call_ok("harmless", "{}");
     assert_contains(&text, "directories 0\n");
-    assert_contains(&text, "walk denied not-granted: this tool may not look at files.");
-    assert_contains(&text, "command denied not-granted: this tool may not run commands.");
+    assert_contains(&text, "walk denied not-granted: this tool has no permission to read files.");
+    assert_contains(
+        &text,
+        "command denied not-granted: this tool has no permission to run \
+        commands.",
+    );
     test_host.assert_healthy();
 }
 

@@ -97,7 +97,7 @@ fn r045_a_rejection_without_guidance_hands_back() {
         .build();
     let report = test_host.run_turn(&[("two_commands", "{}"), ("two_commands", "{}")]);
     assert_eq!(report.outcome, RunOutcome::Rejected);
-    assert_contains(&report.outcomes[0].text, "cancelled by the user");
+    assert_contains(&report.outcomes[0].text, "The user rejected this call of two_commands.");
     assert_eq!(report.outcomes[1].status, ResultStatus::NotRun);
     assert!(!test_host.workspace_dir().join("one").exists());
     test_host.assert_healthy();

@@ -106,10 +106,10 @@ fn r022_bad_schemas_are_not_offered() {
     let table = [
         ("", "is not JSON"),
         ("{", "is not JSON"),
-        ("[]", "is not of type object"),
-        (r#"{"type":"string"}"#, "is not of type object"),
-        (r#"{"type":["object","string"]}"#, "is not of type object"),
-        (&deep, "is deeper than 64 levels"),
+        ("[]", "does not have the type object"),
+        (r#"{"type":"string"}"#, "does not have the type object"),
+        (r#"{"type":["object","string"]}"#, "does not have the type object"),
+        (&deep, "is nested deeper than 64 levels"),
         (&deeper, "is not JSON"),
         (&long, "is longer than 65536 bytes"),
         (
@@ -124,14 +124,14 @@ fn r022_bad_schemas_are_not_offered() {
             r#"{"type":"object","properties":{"x":{"$dynamicRef":"other.json#a"}}}"#,
             "refers to another document",
         ),
-        (r##"{"type":"object","$ref":"#/$defs/none"}"##, "refers to what is not there"),
+        (r##"{"type":"object","$ref":"#/$defs/none"}"##, "refers to a missing part"),
         (r##"{"type":"object","allOf":[{"$ref":"#"},{"$ref":"#"}]}"##, "refers to itself"),
         (
             r##"{"type":"object","properties":{"a":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}}"##,
             "refers to itself",
         ),
         (&doubling, "has more than 20000 parts"),
-        (&chain, "is deeper than 64 levels"),
+        (&chain, "is nested deeper than 64 levels"),
         (r#"{"type":"object","properties":{"x":{"type":"text"}}}"#, "cannot be used"),
         (r#"{"type":"object","properties":{"x":{"pattern":"("}}}"#, "cannot be used"),
     ];
@@ -207,7 +207,7 @@ fn a_name_that_is_taken_is_not_offered() {
         let test_host = taken(name);
         assert_contains(
             test_host.refusal_reason(),
-            "it has a tool named read_file, and so has built-in read_file",
+            "the tool name read_file is already used by built-in read_file",
         );
         assert!(
             test_host.catalog().find("fine").is_none(),

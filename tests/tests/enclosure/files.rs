@@ -55,7 +55,11 @@ fn r014_a_grant_to_read_changes_nothing() {
     let before = list_directory(test_host.workspace_dir());
     let text = test_host.call_ok("write_with_a_read_grant", "{}");
     assert_eq!(guest_lines(&text).count(), 13, "{text}");
-    assert_contains(&text, "[host: denied (not-granted): this tool may not change files.");
+    assert_contains(
+        &text,
+        "[host: denied (not-granted): this tool has no permission to change \
+        files.",
+    );
     // `open-to-mutate` may hand out a directory, with which nothing can be done either.
     for line in guest_lines(&text).filter(|line| !line.starts_with("open-to-mutate")) {
         assert!(line.contains(" error "), "{line}\n{text}");
@@ -137,9 +141,9 @@ fn r123_a_path_that_leads_out_is_refused_before_the_call_where_the_schema_marks_
         );
     symlink(outside.path(), test_host.workspace_dir().join("link")).expect("a link");
     for (path, says) in [
-        ("../x", "leads out of the workspace"),
+        ("../x", "is outside the workspace"),
         ("/etc/passwd", "absolute path"),
-        ("link/secret", "symbolic link that leads out"),
+        ("link/secret", "symbolic link to a path outside"),
         ("a\\u0000b", "NUL"),
     ] {
         let text = test_host.call_error("open_path", &format!(r#"{{"path":"{path}"}}"#));
@@ -164,8 +168,8 @@ fn r123_writing_stays_inside() {
     assert_eq!(guest_lines(&text).count(), 8, "{text}");
     assert_contains(
         &text,
-        "[host: denied (outside-workspace): 'out/new' is, or passes through, a symbolic link that \
-            leads out",
+        "[host: denied (outside-workspace): `out/new` is, or passes through, a symbolic link to a \
+            path outside",
     );
     for line in guest_lines(&text) {
         assert!(line.contains(" error "), "{line}\n{text}");

@@ -44,13 +44,13 @@ fn r098_handles_to_files_are_counted() {
         .with_limits(|limits| limits.handles = 100)
         .build();
     let text = test_host.call_error("many_handles", "{}");
-    assert_contains(&text, "the tool was stopped: it holds more than 100 handles");
+    assert_contains(&text, "the tool was stopped: the call exceeded the limit of 100 open handles");
     test_host.assert_healthy();
     let test_host = TestHost::with_guest(&guest);
     // More files than these, whatever else it holds, would be missing elsewhere in the process.
     assert_contains(
         &test_host.call_ok("many_handles", "{}"),
-        "denied (too-much): this call has 128 files and directories open",
+        "denied (too-much): one call can have at most 128 files and directories open",
     );
     test_host.assert_healthy();
 }
@@ -60,7 +60,7 @@ fn r098_timers_are_counted() {
     let test_host = TestHost::with_guest(&TestGuest::from_file("many-timers"));
     assert_contains(
         &test_host.call_error("many_timers", "{}"),
-        "the tool was stopped: it holds more than 4096 handles",
+        "the tool was stopped: the call exceeded the limit of 4096 open handles",
     );
     test_host.assert_healthy();
 }

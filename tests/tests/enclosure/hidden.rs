@@ -51,7 +51,7 @@ fn a_walk_names_hidden_files_and_does_not_read_them() {
     let text = test_host.call_ok("walk_files", r#"{"root":""}"#);
     assert!(text.starts_with("file file\ncontent\n[host: denied (hidden): "), "{text}");
     for kept in [".env", ".aws/credentials"] {
-        assert_contains(&text, &format!("[host: denied (hidden): '{kept}' is hidden"));
+        assert_contains(&text, &format!("[host: denied (hidden): `{kept}` is hidden"));
     }
     for root in [".aws", "clouds", ".env"] {
         let text = test_host.call_ok("walk_files", &format!(r#"{{"root":"{root}"}}"#));
@@ -90,10 +90,7 @@ fn a_plugin_that_may_write_plants_no_hook() {
     let text = test_host.call_ok("edit", "{}");
     let refused: Vec<&str> = text.lines().filter(|line| line.contains(" error ")).collect();
     assert_eq!(refused.len(), 14, "{text}");
-    assert_contains(
-        &text,
-        "denied (protected): '.git/hooks/pre-commit' is run or obeyed by other programs",
-    );
+    assert_contains(&text, "denied (protected): `.git/hooks/pre-commit` is read-only for tools");
     let content = |path: &str| {
         std::fs::read_to_string(test_host.workspace_dir().join(path)).expect("it is there")
     };
@@ -170,10 +167,14 @@ fn tools_read_settings_without_the_secrets_in_them() {
         let text = reads.call_ok("open_path", &serde_json::json!({ "path": path }).to_string());
         assert!(text.starts_with("read ") && !text.contains("SECRET"), "{path}: {text}");
         assert_contains(&text, clean);
-        assert_contains(&text, "holds credentials, which are not in what tools read of it");
+        assert_contains(
+            &text,
+            "contains credentials, which are removed from the text that tools \
+            read",
+        );
     }
     let text = reads.call_ok("open_path", r#"{"path":"config"}"#);
-    assert_eq!(text, "read SECRET of nobody", "it is no file of settings");
+    assert_eq!(text, "read SECRET of nobody", "it is not a settings file");
     let text = reads.call_ok("open_path", r#"{"path":"plain/.npmrc"}"#);
     assert_eq!(text, "read fund=false\r\n", "it is as it was written");
     let text = walks.call_ok("walk_files", r#"{"root":""}"#);
@@ -181,7 +182,7 @@ fn tools_read_settings_without_the_secrets_in_them() {
     std::fs::write(reads.workspace_dir().join("pip.conf"), [b'\xff', b'=', b'S']).expect("written");
     let text = reads.call_ok("open_path", r#"{"path":"pip.conf"}"#);
     assert!(text.starts_with("error 0\n"), "{text}");
-    assert_contains(&text, "it may hold credentials");
+    assert_contains(&text, "it may contain credentials");
 }
 
 #[test]
@@ -201,8 +202,8 @@ fn tools_do_not_change_settings_with_secrets_that_they_do_not_see() {
     test_host.write_file("other", "x");
     let text = test_host.call_ok("edit", "{}");
     assert_eq!(text.lines().filter(|line| line.contains(" error ")).count(), 6, "{text}");
-    assert_contains(&text, "'pip.conf' holds credentials that tools do not see");
-    assert_contains(&text, "'dir/pip.conf' holds credentials that tools do not see");
+    assert_contains(&text, "`pip.conf` contains credentials that are hidden from tools");
+    assert_contains(&text, "`dir/pip.conf` contains credentials that are hidden from tools");
     assert!(!text.contains("SECRET"), "{text}");
     for path in ["pip.conf", "dir/pip.conf"] {
         let now =

@@ -43,7 +43,7 @@ fn bytes_that_are_no_component_are_not_offered() {
     for place in (40..flipped.len()).step_by(97) {
         flipped[place] ^= 0x55;
     }
-    const UNUSABLE: &str = "it is not a component that can be used here";
+    const UNUSABLE: &str = "it is not a supported component";
     let table: [(&str, Vec<u8>, &str); 6] = [
         ("nothing", Vec::new(), "it is not WebAssembly; it is empty"),
         (
@@ -67,7 +67,7 @@ fn bytes_that_are_no_component_are_not_offered() {
 #[test]
 fn a_component_for_another_version_of_the_contract_is_not_offered() {
     let test_host = load_host(other_guest().with_version("0.2.0").component());
-    assert_contains(test_host.refusal_reason(), "it does not fit this host");
+    assert_contains(test_host.refusal_reason(), "it does not match the interfaces of this host");
     assert_contains(test_host.refusal_reason(), "cofferdam:plugin/");
     test_host.assert_healthy();
     // A later version that only adds is fine.
@@ -79,7 +79,7 @@ fn a_component_for_another_version_of_the_contract_is_not_offered() {
 #[test]
 fn an_import_that_this_host_does_not_have_is_named() {
     let test_host = TestHost::with_guest(&TestGuest::from_file("unknown-import"));
-    assert_contains(test_host.refusal_reason(), "it does not fit this host");
+    assert_contains(test_host.refusal_reason(), "it does not match the interfaces of this host");
     assert_contains(test_host.refusal_reason(), "nobody:knows/this@1.0.0");
     test_host.assert_healthy();
 }
@@ -143,17 +143,17 @@ fn only_plain_files_are_read() {
     let folder = tempfile::tempdir().expect("a folder");
     assert_contains(
         &ComponentBytes::read(folder.path()).expect_err("a folder").to_string(),
-        "a plugin is a regular file",
+        "a plugin must be a regular file",
     );
     assert_contains(
         &ComponentBytes::read(std::path::Path::new("/dev/zero")).expect_err("a device").to_string(),
-        "a plugin is a regular file",
+        "a plugin must be a regular file",
     );
     let fifo = folder.path().join("fifo");
     crate::create_fifo(&fifo);
     assert_contains(
         &ComponentBytes::read(&fifo).expect_err("a FIFO").to_string(),
-        "a plugin is a regular file",
+        "a plugin must be a regular file",
     );
     assert!(ComponentBytes::read(&folder.path().join("none")).is_err());
 }
@@ -305,11 +305,11 @@ fn a_compiler_that_fails_is_a_plugin_that_is_not_offered() {
         .with_component(PluginProvenance::File("bad.wasm".into()), *b"\0asm\x0d\0\x01\0garbage")
         .with_sandbox(good)
         .build();
-    assert_contains(test_host.refusal_reason(), "it is not a component that can be used here");
+    assert_contains(test_host.refusal_reason(), "it is not a supported component");
     test_host.assert_healthy();
     for (program, says) in [
-        ("/bin/false", "the compiler ended with exit status: 1"),
-        ("/nowhere", "the compiler cannot be run"),
+        ("/bin/false", "the compiler failed with exit status: 1"),
+        ("/nowhere", "cannot run the compiler"),
     ] {
         let test_host = TestHostBuilder::default()
             .with_guest(&other_guest())

@@ -31,7 +31,7 @@ fn r098_memory_ends_at_the_cap_for_a_guest_that_gives_up() {
             .build();
         assert_contains(
             &test_host.call_error("grow_and_give_up", "{}"),
-            "the tool was stopped: it needs more than its 64 MiB of memory",
+            "the tool was stopped: the call exceeded its memory limit of 64 MiB",
         );
         test_host.assert_healthy();
     }
@@ -44,7 +44,7 @@ fn r098_a_guest_that_wants_four_gibibytes_to_begin_with_is_not_offered() {
             .with_guest(&TestGuest::from_file("four-gib-minimum"))
             .with_allocation(allocation)
             .build();
-        assert_contains(test_host.refusal_reason(), "it needs more than its 64 MiB of memory");
+        assert_contains(test_host.refusal_reason(), "the call exceeded its memory limit of 64 MiB");
         test_host.assert_healthy();
     }
 }
@@ -83,7 +83,7 @@ fn r098_a_table_ends_at_the_cap() {
             .build();
         assert_contains(
             &test_host.call_error("grow_a_table", "{}"),
-            "it needs a table of more than 100000 elements",
+            "the call exceeded the limit of 100000 table elements",
         );
         test_host.assert_healthy();
     }
@@ -120,7 +120,7 @@ fn r105_a_stack_overflow_ends_the_call_and_nothing_else() {
         for _ in 0..3 {
             assert_contains(
                 &test_host.call_error("deep_recursion", "{}"),
-                "the tool crashed: its stack overflowed",
+                "the tool crashed: stack overflow",
             );
             test_host.assert_healthy();
         }

@@ -265,7 +265,7 @@ fn r119_what_somebody_else_changed_in_the_meantime_is_not_overwritten() {
         let text = test_host.call_error("edit", "{}");
         assert_contains(
             &text,
-            "was changed by somebody else since this call looked at it, so nothing was changed",
+            "was changed by another process during this call; nothing was changed",
         );
         assert!(
             read_content(test_host.workspace_dir(), "old").is_some()
@@ -295,7 +295,7 @@ fn r119_what_changed_since_it_was_read_is_neither_overwritten_nor_removed() {
     for tool in ["overwrite", "delete", "rename"] {
         assert_contains(
             &test_host.call_error(tool, "{}"),
-            "'f' has changed on disk since it was last read, so nothing was changed. Read it again",
+            "`f` has changed on disk since it was last read; nothing was changed. Read it again",
         );
         assert_eq!(
             read_content(test_host.workspace_dir(), "f").as_deref(),
@@ -353,7 +353,7 @@ fn r123_a_file_with_another_name_outside_is_not_written() {
         .expect("a link");
     let text = test_host.call_ok("edit", "{}");
     assert_contains(&text, "overwrite error 0\nrename error 0\nhardlink error");
-    assert_contains(&text, "denied (hard-link): 'linked' has 2 names");
+    assert_contains(&text, "denied (hard-link): `linked` has 2 hard links");
     assert_eq!(read_content(outside.path(), "file").as_deref(), Some("theirs"));
 }
 
@@ -400,7 +400,7 @@ fn r123_no_link_leads_out_whatever_way_it_is_brought_to_its_place() {
         symlink("/etc", test_host.workspace_dir().join("out")).expect("a link");
         let text = test_host.call("edit", "{}").text;
         assert!(
-            text.contains("outside-workspace") || text.contains("leads out of the workspace"),
+            text.contains("outside-workspace") || text.contains("points outside the workspace"),
             "{steps}: {text}"
         );
         assert!(

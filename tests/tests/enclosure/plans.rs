@@ -70,7 +70,7 @@ fn r126_the_users_own_words_come_back_whatever_the_tool_says() {
     );
     assert_contains(
         &report.outcomes[0].text,
-        "The user did not accept the plan of this call of present. Plan mode goes on",
+        "The user rejected the plan of this call of present. Plan mode stays on",
     );
     assert_contains(&report.outcomes[0].text, "Not before Monday.");
     assert!(!report.outcomes[0].text.contains("all went well"));
@@ -103,7 +103,7 @@ fn r126_a_plan_that_nobody_can_accept_is_denied_with_an_explanation() {
         TestHostBuilder::default().with_guest(&plan_guest()).with_mode(ApprovalMode::Plan).build();
     assert_contains(
         &test_host.call_ok(PLAN.0, PLAN.1),
-        "denied nobody-to-ask: a plan is accepted by the user",
+        "denied nobody-to-ask: the user has to accept a plan",
     );
     test_host.assert_healthy();
 }
@@ -136,8 +136,7 @@ fn r126_a_plan_has_words_and_an_end() {
     let text = test_host.call_ok("long_plan", "{}");
     assert_eq!(
         text,
-        "refused 1: the plan has 70000 bytes; at most 65536 are shown\nrefused 1: the plan is \
-            empty\n"
+        "refused 1: the plan has 70000 bytes; the limit is 65536\nrefused 1: the plan is empty\n"
     );
     assert!(approver.questions().is_empty());
 }
@@ -153,7 +152,7 @@ fn r014_a_tool_that_was_not_granted_it_shows_nothing() {
         .build();
     assert_contains(
         &test_host.call_ok("sibling", PLAN.1),
-        "denied not-granted: this tool may not present plans.",
+        "denied not-granted: this tool has no permission to present plans.",
     );
     assert!(approver.questions().is_empty());
 }

@@ -13,7 +13,11 @@ fn r098_a_result_of_48_mib_does_not_cross_over() {
             .with_allocation(allocation)
             .build();
         let text = test_host.call_error("huge_result", "{}");
-        assert_contains(&text, "the tool was stopped: it handed over more than 4 MiB at once");
+        assert_contains(
+            &text,
+            "the tool was stopped: the call transferred more than 4 MiB at \
+            once",
+        );
         test_host.assert_healthy();
     }
 }
@@ -23,7 +27,7 @@ fn r098_lists_that_share_a_buffer_are_counted_by_what_they_come_to() {
     let test_host = TestHost::with_guest(&TestGuest::from_file("nested-lists"));
     assert_contains(
         &test_host.call_error("nested_lists", "{}"),
-        "the tool was stopped: it handed over more than 4 MiB at once",
+        "the tool was stopped: the call transferred more than 4 MiB at once",
     );
     test_host.assert_healthy();
 }
@@ -33,7 +37,7 @@ fn r098_a_result_beyond_the_output_cap_is_an_error() {
     let test_host = TestHost::with_guest(&TestGuest::from_file("long-text"));
     assert_contains(
         &test_host.call_error("long_text", "{}"),
-        "the tool answered with 1500000 bytes; at most 1048576 are taken",
+        "the tool returned 1500000 bytes; the limit is 1048576",
     );
     test_host.assert_healthy();
 }
@@ -48,9 +52,9 @@ fn r098_what_the_user_is_shown_counts_like_what_the_model_sees() {
 #[test]
 fn r098_a_table_is_not_filled_up() {
     let table = [
-        ("80000", "80000", "a row of 0 cells under 80000 columns"),
-        ("3", "2", "a row of 0 cells under 3 columns"),
-        ("0", "100000", "a table that has no columns"),
+        ("80000", "80000", "a row of 0 cells and 80000 columns"),
+        ("3", "2", "a row of 0 cells and 3 columns"),
+        ("0", "100000", "a table without columns"),
     ];
     for (columns, rows, says) in table {
         let guest = TestGuest::from_file("table-view")
@@ -107,10 +111,7 @@ fn r105_addresses_that_do_not_exist_are_an_error() {
 #[test]
 fn r105_json_that_is_none_is_an_error() {
     let test_host = TestHost::with_guest(&TestGuest::from_file("not-json"));
-    assert_contains(
-        &test_host.call_error("not_json", "{}"),
-        "the tool answered with JSON that does not parse",
-    );
+    assert_contains(&test_host.call_error("not_json", "{}"), "the tool returned invalid JSON");
     test_host.assert_healthy();
 }
 

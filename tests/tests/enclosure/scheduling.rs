@@ -144,7 +144,7 @@ fn r026_a_read_waits_out_a_passing_shortage_and_a_write_is_never_tried_again() {
         };
         let refused = (0..20).map(write).find(|answered| answered.status == ResultStatus::Error);
         let refused = refused.expect("the pool is full for a while");
-        assert_contains(&refused.text, "as many calls run as there is room for");
+        assert_contains(&refused.text, "the limit of parallel calls is reached");
         assert_eq!(other.call_ok("read", r#"{"ms":"1"}"#), "1");
     });
 }
@@ -169,7 +169,7 @@ fn r027_what_a_tool_reports_a_crash_a_limit_and_a_stop_are_not_tried_again() {
         ("slow", "timed out: no"),
         ("broken", "no"),
         ("crash", "the tool crashed"),
-        ("endless", "it ran longer than its 0.7 seconds"),
+        ("endless", "the call exceeded its time limit of 0.7 seconds"),
     ];
     for (n, (way, text)) in ways.into_iter().enumerate() {
         assert_contains(
@@ -236,7 +236,7 @@ fn r101_endless_calls_on_every_core_leave_the_others_alone() {
             report.events.iter().filter_map(|line| line.strip_prefix("finish ")).collect();
         assert_eq!(finished[0], last.to_string(), "it did not wait for the others");
         for answered in &report.outcomes[..last] {
-            assert_contains(&answered.text, "it ran longer than its 1.5 seconds");
+            assert_contains(&answered.text, "the call exceeded its time limit of 1.5 seconds");
         }
         test_host.assert_healthy();
     }
@@ -296,13 +296,13 @@ fn r022_arguments_that_do_not_fit_run_nothing() {
     let table = [
         ("", "\"text\" is a required property"),
         ("{}", "\"text\" is a required property"),
-        ("[]", "must be an object"),
+        ("[]", "instead of an object"),
         ("{\"text\":\"a\"}{\"text\":\"b\"}", "more than one JSON value"),
         ("{\"text\":\"a\"", "not valid JSON"),
         (r#"{"text":7}"#, "at /text: 7 is not of type \"string\""),
         (r#"{"text":"a","more":1}"#, "'more' was unexpected"),
         (&deep(90_000), "not valid JSON"),
-        (&deep(100_000), "at most 100000 are read"),
+        (&deep(100_000), "(limit: 100000)"),
         (r#"{"text":"\ud800"}"#, "not valid JSON"),
     ];
     for (arguments, says) in table {
@@ -311,11 +311,8 @@ fn r022_arguments_that_do_not_fit_run_nothing() {
         assert_eq!(report.outcomes[0].status, ResultStatus::Error);
         assert_eq!(report.events, ["finish 0"], "it was started: {arguments:.80}");
     }
-    assert_contains(&test_host.call_error("Strict", "{}"), "there is no tool named \"Strict\"");
-    assert_contains(
-        &test_host.call_error("\u{1b}[2J", "{}"),
-        "there is no tool named \"\\u{1b}[2J\"",
-    );
+    assert_contains(&test_host.call_error("Strict", "{}"), "unknown tool \"Strict\"");
+    assert_contains(&test_host.call_error("\u{1b}[2J", "{}"), "unknown tool \"\\u{1b}[2J\"");
     assert_eq!(test_host.call_ok(" strict\n", r#"{"text":"trimmed"}"#), "trimmed");
     test_host.assert_healthy();
 }

@@ -38,13 +38,13 @@ fn r124_a_task_comes_back_answered_or_with_a_structured_failure() {
         ),
         (
             RequestOutcome::Limit { text: " ".into(), turns: 20 },
-            "failed limit: it took all of its 20 turns and gave no answer\n",
+            "failed limit: the sub-agent used all of its 20 turns and gave no answer\n",
         ),
         (
             RequestOutcome::ProviderError { message: "HTTP 401".into() },
             "failed provider-error: HTTP 401\n",
         ),
-        (RequestOutcome::Empty, "failed empty: the model gave no answer, twice in a row\n"),
+        (RequestOutcome::Empty, "failed empty: the model gave two empty answers in a row\n"),
     ];
     for (outcome, says) in table {
         let worker = Arc::new(ScriptedDelegate::with_outcomes([outcome]));
@@ -63,7 +63,7 @@ fn r124_a_call_hands_over_a_few_tasks_and_no_more() {
     let text = test_host.call_ok("delegate", r#"{"task":"Look."}"#);
     assert_eq!(text.matches("complete 1").count(), 4, "{text}");
     assert_eq!(
-        text.matches("denied too-many: this call has handed over 4 tasks").count(),
+        text.matches("denied too-many: one call can delegate at most 4 tasks").count(),
         2,
         "{text}"
     );
@@ -85,7 +85,7 @@ fn r124_a_task_has_words_and_an_end() {
         .build();
     assert_contains(
         &test_host.call_ok("long_task", "{}"),
-        "refused 1: the task has 70000 bytes; at most 65536 are taken",
+        "refused 1: the task has 70000 bytes; the limit is 65536",
     );
     assert_contains(
         &test_host.call_ok("delegate", r#"{"task":" "}"#),
@@ -97,10 +97,10 @@ fn r124_a_task_has_words_and_an_end() {
 #[test]
 fn r124_where_there_is_no_sub_agent_that_is_said() {
     for (nobody, says) in [
-        (SubAgentRunner::NoModel, "denied no-sub-agent: there is no model here"),
+        (SubAgentRunner::NoModel, "denied no-sub-agent: no model is available for a sub-agent."),
         (
             SubAgentRunner::NotNested,
-            "denied no-sub-agent: this is a sub-agent, and a sub-agent has none of its own.",
+            "denied no-sub-agent: a sub-agent cannot start another sub-agent.",
         ),
     ] {
         let test_host = TestHostBuilder::default()
@@ -122,7 +122,7 @@ fn r014_a_tool_that_was_not_granted_it_hands_nothing_over() {
         .build();
     assert_contains(
         &test_host.call_ok("sibling", r#"{"task":"Look."}"#),
-        "denied not-granted: this tool may not hand tasks to sub-agents.",
+        "denied not-granted: this tool has no permission to delegate tasks to sub-agents.",
     );
     assert_eq!(worker.tasks().len(), 0);
     test_host.assert_healthy();

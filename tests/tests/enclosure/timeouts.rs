@@ -16,7 +16,7 @@ fn r098_a_loop_in_a_call_ends_at_its_time() {
             .build();
         assert_contains(
             &test_host.call_error("loop_in_call", "{}"),
-            "the tool was stopped: it ran longer than its 0.3 seconds",
+            "the tool was stopped: the call exceeded its time limit of 0.3 seconds",
         );
         test_host.assert_healthy();
     }
@@ -30,7 +30,7 @@ fn r098_a_loop_in_the_allocator_ends_at_its_time() {
         .build();
     assert_contains(
         &test_host.call_error("loop_in_realloc", "{}"),
-        "it ran longer than its 0.3 seconds",
+        "the call exceeded its time limit of 0.3 seconds",
     );
     test_host.assert_healthy();
 }
@@ -57,7 +57,7 @@ fn r098_a_sleep_in_the_host_ends_at_its_time() {
             .build();
         assert_contains(
             &test_host.call_error("sleep_an_hour", "{}"),
-            "it ran longer than its 0.3 seconds",
+            "the call exceeded its time limit of 0.3 seconds",
         );
         test_host.assert_healthy();
     }
@@ -68,7 +68,7 @@ fn r098_a_loop_at_start_is_a_plugin_that_is_not_offered() {
     let test_host = TestHost::with_guest(&TestGuest::from_file("loop-in-start"));
     assert_contains(
         test_host.refusal_reason(),
-        "list-tools failed: the tool was stopped: it ran longer than its 2 seconds",
+        "`list-tools` failed: the tool was stopped: the call exceeded its time limit of 2 seconds",
     );
     test_host.assert_healthy();
 }
@@ -78,7 +78,7 @@ fn r098_a_loop_in_list_tools_is_a_plugin_that_is_not_offered() {
     let test_host = TestHost::with_guest(&TestGuest::from_file("loop-in-list-tools"));
     assert_contains(
         test_host.refusal_reason(),
-        "list-tools failed: the tool was stopped: it ran longer than its 2 seconds",
+        "`list-tools` failed: the tool was stopped: the call exceeded its time limit of 2 seconds",
     );
     test_host.assert_healthy();
 }

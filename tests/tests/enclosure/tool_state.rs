@@ -38,7 +38,7 @@ fn what_a_tool_keeps_crosses_to_no_other() {
     assert_eq!(test_host.call_ok("keep", r#"{"text":"x"}"#), "NOTHING\n");
     assert_contains(
         &test_host.call_ok("three", r#"{"text":"x"}"#),
-        "denied not-granted: this tool may not keep anything.",
+        "denied not-granted: this tool has no permission to keep state.",
     );
     assert_eq!(test_host.call_ok("one", r#"{"text":"x"}"#), "kept secret\n");
 }
@@ -77,11 +77,11 @@ fn r098_a_million_texts_are_a_few() {
 fn r098_a_huge_text_is_not_kept() {
     let table = [
         ("65536", ResultStatus::Ok, "kept"),
-        ("65537", ResultStatus::Ok, "refused 2: the value has 65537 bytes; at most 65536 are kept"),
+        ("65537", ResultStatus::Ok, "refused 2: the value has 65537 bytes; the limit is 65536"),
         (
             "5000000",
             ResultStatus::Error,
-            "the tool was stopped: it handed over more than 4 MiB at once",
+            "the tool was stopped: the call transferred more than 4 MiB at once",
         ),
         ("0xfffffff0", ResultStatus::Error, "the tool crashed"),
     ];

@@ -86,8 +86,8 @@ fn what_was_changed_since_is_not_lost_without_a_word() {
         .to_string();
     assert_eq!(
         error,
-        "changed since then, so nothing was undone: over. With --force what was there before is \
-            put back all the same, and these changes are lost"
+        "nothing was undone, because these files have changed since: over\n\
+            hint: --force restores the old files; the later changes are lost"
     );
     assert_eq!(directory_snapshot(test_host.workspace_dir()), after);
     test_host.history().undo(test_host.workspace(), true).expect("it is taken back");
@@ -114,7 +114,7 @@ fn a_change_that_a_crash_cut_short_is_taken_back_at_the_next_start() {
     assert!(test_host.history().list().expect("it lists").is_empty());
     let recovered = test_host.history().recover(test_host.workspace()).expect("it recovers");
     assert!(
-        recovered.len() == 1 && recovered[0].ends_with("was interrupted and has been taken back"),
+        recovered.len() == 1 && recovered[0].ends_with("was interrupted and has been undone"),
         "{recovered:?}"
     );
     assert_eq!(directory_snapshot(test_host.workspace_dir()), before);
@@ -133,8 +133,7 @@ fn recovering_leaves_what_is_somebody_elses() {
     let recovered = test_host.history().recover(test_host.workspace()).expect("it recovers");
     assert!(
         recovered[0].contains(
-            "cannot wholly be taken back ('over' was changed by somebody else); \
-            what was there is in "
+            "was undone only in part (`over` was changed by another process); the old files are in "
         ),
         "{recovered:?}"
     );
@@ -209,7 +208,7 @@ fn what_is_in_the_way_is_told_before_anything_is_touched_and_force_does_what_can
         .to_string();
     assert_eq!(
         error,
-        "nothing was undone: 'd/gone' cannot be put back, since 'd' is no directory any more"
+        "nothing was undone: `d/gone` cannot be restored, because `d` is no longer a directory"
     );
     assert_eq!(directory_snapshot(test_host.workspace_dir()), [r#"a Some("new")"#]);
     // A directory with something in it takes the place of nothing.
@@ -220,9 +219,7 @@ fn what_is_in_the_way_is_told_before_anything_is_touched_and_force_does_what_can
         .expect_err("not all of it can be")
         .to_string();
     assert!(
-        error.starts_with(
-            "it was taken back, but not all of it: 'b' is not empty. What was there is kept in "
-        ),
+        error.starts_with("undone only in part: `b` is not empty; the old files are in "),
         "{error}"
     );
     assert_eq!(
@@ -410,8 +407,7 @@ fn a_change_that_finds_another_one_interrupted_takes_that_back_and_says_so() {
     let text = test_host.call_error("edit", "{}");
     assert_contains(
         &text,
-        "a change by edit to log was interrupted and has been taken back. So nothing was changed \
-            by this call",
+        "a change by edit to log was interrupted and has been undone. This call changed nothing",
     );
     assert_eq!(
         std::fs::read_to_string(test_host.workspace_dir().join("log")).expect("it is there"),

@@ -29,15 +29,19 @@ const DEFAULT_OPTIONS: WalkOptions = WalkOptions { globs: 0, glob: "*", required
 #[test]
 fn options_beyond_the_contract_are_refused() {
     let table = [
-        (WalkOptions { globs: 300, ..DEFAULT_OPTIONS }, "refused 1: 300 globs; at most 256"),
-        (WalkOptions { globs: 1, glob: "[", ..DEFAULT_OPTIONS }, "refused 1: '['"),
+        (
+            WalkOptions { globs: 300, ..DEFAULT_OPTIONS },
+            "refused 1: 300 globs were given; the \
+            limit is 256",
+        ),
+        (WalkOptions { globs: 1, glob: "[", ..DEFAULT_OPTIONS }, "refused 1: `[`"),
         (
             WalkOptions { required: 65, ..DEFAULT_OPTIONS },
-            "'required' takes 64 strings of 4096 bytes in all",
+            "the limit is 64 strings with 4096 bytes in total",
         ),
         (
             WalkOptions { required: 1, bytes: 5000, ..DEFAULT_OPTIONS },
-            "'required' takes 64 strings of 4096 bytes in all",
+            "the limit is 64 strings with 4096 bytes in total",
         ),
     ];
     for (options, says) in table {
@@ -116,8 +120,8 @@ fn r098_walks_are_counted() {
     );
     let text = test_host.call_ok("many_walks", "{}");
     assert_contains(&text, "16 open, then refused 3: 16 walks are open already");
-    assert_contains(&text, "refused 3: there is no open walk 4000000000");
-    assert_contains(&text, "refused 3: this walk hands out entries, not files");
+    assert_contains(&text, "refused 3: no open walk has the number 4000000000");
+    assert_contains(&text, "refused 3: this walk returns entries, not files");
     test_host.assert_healthy();
 }
 
@@ -130,7 +134,7 @@ fn r101_a_walk_ends_when_it_is_cancelled_or_out_of_time() {
     }
     assert_contains(
         &test_host.call_error("walk_for_ever", "{}"),
-        "it ran longer than its 0.4 seconds",
+        "the call exceeded its time limit of 0.4 seconds",
     );
     let report =
         test_host.run_turn_cancelled(&[("walk_for_ever", "{}")], Some(Duration::from_millis(150)));

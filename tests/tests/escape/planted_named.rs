@@ -393,7 +393,7 @@ fn tools_change_nothing_that_settings_name() {
         let input = serde_json::json!({"path": path, "content": "evil"}).to_string();
         let ran = home.run(&["tools", "call", "write_file", &input, "--mode", "auto"]);
         let said = format!("{}{}", ran.stdout, ran.stderr);
-        assert!(said.contains("is run or obeyed by other programs"), "{path}: {said}");
+        assert!(said.contains("is read-only for tools"), "{path}: {said}");
     }
     let input = serde_json::json!({"path": "sub/other", "content": "mine"}).to_string();
     let ran = home.run(&["tools", "call", "write_file", &input, "--mode", "auto"]);

@@ -74,7 +74,7 @@ fn a_plugin_is_added_by_who_has_seen_what_it_is() {
     for part in [
         "asks for    read files of the workspace",
         "tier        read-only",
-        "nobody can be asked here, so nothing was added",
+        "no plugin was added: there is no terminal to ask in",
     ] {
         assert!(ran.stderr.contains(part), "{part}: {ran:?}");
     }
@@ -137,7 +137,7 @@ fn somebody_at_the_terminal_is_asked_and_only_a_yes_adds_it() {
         terminal.wait_for_output("Enter shows more");
         terminal.wait_for_output("> ");
         terminal.type_keys("y\n");
-        terminal.wait_for_output("There is more to see");
+        terminal.wait_for_output("There are more pages.");
         terminal.type_keys("\n");
         let screen = || terminal.raw_output();
         assert!(screen().contains("Harmless.\\u{1b}[2K"), "{}", screen());
@@ -168,27 +168,19 @@ fn names_that_are_taken_are_told_with_both_files() {
     let builtin = write_component(&home, "mine.wasm", &echo_plugin(&GuestTool::new("Grep")));
     let odd = write_component(&home, "Mine-1.2.wasm", &echo_plugin(&GuestTool::new("mine")));
     let table: [(&[&str], String); 4] = [
-        (
-            &[&one],
-            format!(
-                "one is added already: it is kept in {}, and came from {one}",
-                kept_one.display()
-            ),
-        ),
+        (&[&one], format!("plugin one already exists: {}, from {one}", kept_one.display())),
         (
             &[&two],
             format!(
-                "{two} cannot be added: it has a tool named echo, and so has {}",
+                "cannot add {two}: the tool name echo is already used by {}",
                 kept_one.display()
             ),
         ),
         (
             &[&builtin],
-            format!(
-                "{builtin} cannot be added: it has a tool named grep, and so has built-in grep"
-            ),
+            format!("cannot add {builtin}: the tool name grep is already used by built-in grep"),
         ),
-        (&[&odd], "'Mine-1.2' cannot be the name of a plugin".to_owned()),
+        (&[&odd], "invalid plugin name `Mine-1.2`".to_owned()),
     ];
     for (args, problem) in table {
         let ran = home.run(&[&["plugin", "add", "--yes"], args].concat());
@@ -209,10 +201,10 @@ fn what_is_no_plugin_is_not_added() {
     let more = write_component(&home, "more.wasm", &TestGuest::from_file("borrow").component());
     for (path, problem) in [
         (bad.as_str(), "it is not WebAssembly (it begins with `not a co`)"),
-        (&more, "without any of its tools asking for that"),
+        (&more, "but none of its tools requests the capability"),
         ("nothing.wasm", "cannot read "),
-        ("http://example.org/a.wasm", "use https, or the path of a file"),
-        ("https://me:key@example.org/a.wasm", "has a name or a password in it"),
+        ("http://example.org/a.wasm", "use an https URL or the path of a file"),
+        ("https://me:key@example.org/a.wasm", "contains a user name or password"),
         ("file:///a.wasm", "the path of a file"),
     ] {
         let ran = home.run(&["plugin", "add", path, "--yes"]);
@@ -221,7 +213,11 @@ fn what_is_no_plugin_is_not_added() {
     }
     let ran = home.run(&["plugin", "add", &bad, "--digest", "sha256:12"]);
     assert!(
-        ran.exit_code == 2 && ran.stderr.contains("a digest is sha256: and 64 of 0-9 and a-f"),
+        ran.exit_code == 2
+            && ran.stderr.contains(
+                "a digest is `sha256:` and 64 lower-case \
+            hexadecimal digits"
+            ),
         "{ran:?}"
     );
     assert_eq!((stored_files(&home), read_lock_file(&home)), (vec![], String::new()));
@@ -233,7 +229,7 @@ fn an_update_tells_what_is_different_and_asks_where_it_is_more() {
     let path = write_component(&home, "echo.wasm", &echo_plugin(&reading_tool()));
     assert_eq!(home.run(&["plugin", "add", &path, "--yes"]).exit_code, 0);
     let ran = home.run(&["plugin", "update"]);
-    assert!(ran.exit_code == 0 && ran.stdout.contains("echo: nothing new"), "{ran:?}");
+    assert!(ran.exit_code == 0 && ran.stdout.contains("echo: up to date"), "{ran:?}");
 
     // Less is taken at the command's word.
     let less = echo_plugin(
@@ -244,9 +240,9 @@ fn an_update_tells_what_is_different_and_asks_where_it_is_more() {
     let ran = home.run(&["plugin", "update", "echo"]);
     assert!(ran.exit_code == 0 && ran.stdout.contains("echo: updated to sha256:"), "{ran:?}");
     for part in [
-        "echo no longer asks to read files of the workspace",
-        "echo takes another input",
-        "it asks for nothing more",
+        "echo no longer requests permission to read files of the workspace",
+        "echo has a different input schema",
+        "it requests no new permissions",
     ] {
         assert!(ran.stderr.contains(part), "{part}: {ran:?}");
     }
@@ -261,17 +257,24 @@ fn an_update_tells_what_is_different_and_asks_where_it_is_more() {
     let before = read_lock_file(&home);
     let ran = home.run(&["plugin", "update"]);
     assert!(
-        ran.exit_code == 1 && ran.stderr.contains("  + echo now asks to run commands"),
+        ran.exit_code == 1
+            && ran.stderr.contains(
+                "  + echo now requests permission to run \
+            commands"
+            ),
         "{ran:?}"
     );
-    assert!(ran.stderr.contains("nobody can be asked here, so the old one stays"), "{ran:?}");
+    assert!(
+        ran.stderr.contains("there is no terminal to ask in, so the current version was kept"),
+        "{ran:?}"
+    );
     assert_eq!(
         (read_lock_file(&home), stored_files(&home)),
         (before, vec![stored_name("echo", &less)])
     );
     for (answer, code, file) in [("\n", 1, &less), ("y\n", 0, &more)] {
         let mut terminal = TestTerminal::start(&home.command(&["plugin", "update", "echo"]), None);
-        terminal.wait_for_output("+ echo now asks to run commands");
+        terminal.wait_for_output("+ echo now requests permission to run commands");
         terminal.wait_for_output("[y/N]");
         terminal.type_keys(answer);
         assert_eq!(
@@ -291,7 +294,7 @@ fn an_update_tells_what_is_different_and_asks_where_it_is_more() {
     assert!(
         ran.exit_code == 1
             && ran.stderr.contains("echo: ")
-            && ran.stdout.contains("other: nothing new"),
+            && ran.stdout.contains("other: up to date"),
         "{ran:?}"
     );
 }
@@ -304,7 +307,7 @@ fn what_is_removed_is_named_and_gone() {
     let ran = home.run(&["plugin", "remove", "nothing"]);
     assert!(
         ran.exit_code == 1
-            && ran.stderr.contains("no plugin was added as nothing; there are: echo"),
+            && ran.stderr.contains("no added plugin is named nothing; added plugins: echo"),
         "{ran:?}"
     );
     let ran = home.run(&["plugin", "remove", "echo"]);
@@ -322,9 +325,9 @@ fn what_is_removed_is_named_and_gone() {
         read_lock_file(&home)
     );
     let ran = call_tool(&home);
-    assert!(ran.exit_code == 1 && ran.stderr.contains("there is no tool named"), "{ran:?}");
+    assert!(ran.exit_code == 1 && ran.stderr.contains("unknown tool"), "{ran:?}");
     let ran = home.run(&["plugin", "remove", "echo"]);
-    assert!(ran.exit_code == 1 && ran.stderr.contains("none was added at all"), "{ran:?}");
+    assert!(ran.exit_code == 1 && ran.stderr.contains("no plugins were added"), "{ran:?}");
 }
 
 #[test]
@@ -339,7 +342,7 @@ fn a_kept_file_that_is_not_what_was_accepted_does_not_run_until_it_is_again() {
             "changed",
             &|| home.write_file(&inside, echo_plugin(&command_tool())),
             "changed",
-            "it is not what was accepted: echo now asks to run commands",
+            "it changed since you accepted it: echo now requests permission to run commands",
         ),
         (
             "missing",
@@ -449,7 +452,7 @@ fn a_plugin_comes_from_a_server_and_again_from_there() {
     let ran = home.run(&["plugin", "add", &url, "--name", "echo", "--yes", "--digest", &other]);
     assert!(
         ran.exit_code == 1
-            && ran.stderr.contains("is not what --digest names")
+            && ran.stderr.contains("does not match `--digest`")
             && ran.stderr.contains(&other),
         "{ran:?}"
     );
@@ -463,7 +466,7 @@ fn a_plugin_comes_from_a_server_and_again_from_there() {
     );
     site.serve_file("/v/echo.wasm?x=1", &second);
     let ran = home.run(&["plugin", "update"]);
-    assert!(ran.exit_code == 0 && ran.stderr.contains("it asks for nothing more"), "{ran:?}");
+    assert!(ran.exit_code == 0 && ran.stderr.contains("it requests no new permissions"), "{ran:?}");
     assert_eq!(
         (stored_files(&home), call_tool(&home).exit_code),
         (vec![stored_name("echo", &second)], 0)
@@ -491,7 +494,7 @@ fn a_server_that_does_not_deliver_changes_nothing() {
             b"HTTP/1.1 500 No\r\ncontent-length: 4\r\nconnection: close\r\n\r\noops".to_vec(),
             "the server answers 500",
         ),
-        ("half of it", head(1000).into(), "it cannot be fetched: "),
+        ("half of it", head(1000).into(), "cannot fetch it: "),
         ("too much, as it says", head(1 << 30).into(), "it has more than 64 MiB"),
         ("too much", endless, "it has more than 64 MiB"),
         (
@@ -499,7 +502,7 @@ fn a_server_that_does_not_deliver_changes_nothing() {
             away("http://example.org/echo.wasm").into(),
             "it is not https",
         ),
-        ("a file", away("file:///etc/passwd").into(), "it cannot be fetched: "),
+        ("a file", away("file:///etc/passwd").into(), "cannot fetch it: "),
         ("in a circle", away("/echo.wasm").into(), "more than 5 times"),
         (
             "something else",

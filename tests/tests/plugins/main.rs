@@ -114,12 +114,16 @@ fn a_case_that_does_not_come_true_is_named_with_what_came() {
         json!([case])
     };
     let table = [
-        (json!({"answers": "two"}), "it answered "),
+        (json!({"answers": "two"}), "the result is "),
         (json!({"with": ["two"]}), "\"two\" is not in "),
-        (json!({"fails": "not-found"}), "it answered "),
+        (json!({"fails": "not-found"}), "the result is "),
         (json!({"input": {"path": "b.txt"}}), "it failed: "),
-        (json!({"input": {"path": "b.txt"}, "fails": "denied"}), "it failed in another way: "),
-        (json!({"leaves": {"b.txt": "x"}}), "b.txt is not there afterwards"),
+        (
+            json!({"input": {"path": "b.txt"}, "fails": "denied"}),
+            "the call failed with another \
+            kind of error: ",
+        ),
+        (json!({"leaves": {"b.txt": "x"}}), "after the call, b.txt does not exist"),
         (json!({"leaves": {"a.txt": "x"}}), "a.txt holds \"one\" afterwards"),
         (json!({"tool": "nothing"}), "the component has no tool `nothing`"),
     ];
@@ -142,34 +146,34 @@ fn a_tool_that_cannot_stand_it_is_told_what_it_did() {
     let table = [
         (
             yes(),
-            "declares the same each time, and knows no other name",
-            "it answers to the name `not_yes`",
+            "the declaration is stable, and undeclared names fail",
+            "it accepts calls of the undeclared tool `not_yes`",
         ),
         (
             TestGuest::from_file("divide-by-zero"),
-            "declares the same each time, and knows no other name",
+            "the declaration is stable, and undeclared names fail",
             "the tool crashed",
         ),
         (
             yes().with_requested(&[Capability::ReadFiles]),
-            "without grants it fails as a tool does",
-            "it says that it worked",
+            "without permissions it does not crash",
+            "the call succeeded",
         ),
         (
             TestGuest::from_file("divide-by-zero")
                 .with_tools([GuestTool::new("t").with_schema(text)]),
-            "text in all scripts",
+            "text in many scripts",
             "the tool crashed",
         ),
         (
             TestGuest::from_file("divide-by-zero")
                 .with_tools([GuestTool::new("t").with_schema(text)]),
-            "a quarter of a megabyte of input",
+            "256 KiB of input",
             "the tool crashed",
         ),
         (
             yes().with_tools([GuestTool::new("t").with_schema(path)]),
-            "a link that leads out of the workspace is an error",
+            "a link out of the workspace is an error",
             "it answered",
         ),
     ];
@@ -192,9 +196,9 @@ fn inspecting_shows_what_a_component_is_and_not_what_it_says() {
     let ran = home.run(&["plugin", "inspect", &write_guest(&home, &made)]);
     assert_eq!(ran.exit_code, 0, "{ran:?}");
     for part in [
-        "propose commands; only with a grant, and each line is decided by itself",
+        "run commands; needs a permission, and each command line is decided separately",
         "asks for    read files of the workspace; run commands",
-        "tier        write: it can change things; it runs alone",
+        "tier        write: it can change state; it runs alone",
         "I only read.\\u{1b}[2K",
     ] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
@@ -244,7 +248,7 @@ fn what_a_run_refuses_is_refused_by_test_and_inspect_too() {
             [home.run(&["plugin", "inspect", &file]), run_plugin_test(&home, &file, &json!([]))]
         {
             let is_refused = refused.exit_code == 1
-                && refused.stderr.contains("would be refused by every run")
+                && refused.stderr.contains("every run would refuse")
                 && refused.stderr.contains(problem);
             assert!(is_refused, "{problem}: {refused:?}");
         }
@@ -311,7 +315,7 @@ fn a_plugin_begins_from_a_template_and_nothing_is_overwritten() {
                 && home.has_file(&format!("{name}/cases.json"))
         );
         let again = home.run(&["plugin", "new", &name, "--lang", language]);
-        assert!(again.exit_code == 1 && again.stderr.contains("exists already"), "{again:?}");
+        assert!(again.exit_code == 1 && again.stderr.contains("already exists"), "{again:?}");
         let early = home.run(&["plugin", "test", &name]);
         assert!(
             early.exit_code == 1 && early.stderr.contains("run `cofferdam plugin build` first"),
@@ -319,8 +323,8 @@ fn a_plugin_begins_from_a_template_and_nothing_is_overwritten() {
         );
     }
     for (args, problem) in [
-        (["plugin", "new", "Upper", "--lang", "rust"], "cannot be the name of a plugin"),
-        (["plugin", "new", "fine", "--lang", "cobol"], "there is no template for 'cobol'"),
+        (["plugin", "new", "Upper", "--lang", "rust"], "invalid plugin name"),
+        (["plugin", "new", "fine", "--lang", "cobol"], "no template for language `cobol`"),
     ] {
         let ran = home.run(&args);
         assert!(ran.exit_code == 2 && ran.stderr.contains(problem), "{ran:?}");

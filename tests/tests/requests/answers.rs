@@ -147,7 +147,7 @@ fn r079_text_that_the_provider_withheld_in_part_is_flagged() {
         );
         assert_eq!(
             notice_lines(&ran),
-            ["The answer was withheld in part by the provider and is not complete."]
+            ["The answer was partly withheld by the provider and is incomplete."]
         );
     }
 }
@@ -176,7 +176,7 @@ fn r079_an_answer_that_was_withheld_is_not_asked_for_again() {
 
 #[test]
 fn r075_a_model_that_thought_until_no_room_was_left_is_told_so_and_the_user_too() {
-    const TOLD: &str = "The response ran into the limit on output before it said anything.";
+    const TOLD: &str = "The response reached the output limit before it contained any text.";
     for provider in both_providers() {
         let home = new_home();
         let thinks = || empty_reply().with_thinking("Hm.").with_stop_reason(StopReason::Length);
@@ -188,7 +188,7 @@ fn r075_a_model_that_thought_until_no_room_was_left_is_told_so_and_the_user_too(
         let last = server.last_request();
         assert_eq!(
             (
-                last.count_occurrences("used up its limit on output"),
+                last.count_occurrences("reached the output limit"),
                 last.count_occurrences(NOTE_PREFIX)
             ),
             (1, 0)

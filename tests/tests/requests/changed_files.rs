@@ -47,7 +47,7 @@ fn r119_a_file_that_changed_since_it_was_read_is_read_again_first() {
         let results = call_results(&server);
         let (is_error, text) = &results[3];
         assert!(
-            *is_error && text.contains("'a.txt' has changed on disk since it was last read"),
+            *is_error && text.contains("`a.txt` has changed on disk since it was last read"),
             "{text}"
         );
         assert!(text.contains("nothing was changed. Read it again"), "{text}");

@@ -152,7 +152,7 @@ fn an_error_without_end_is_told_by_its_beginning() {
     );
     let error = report["error"].as_str().unwrap_or_default();
     assert!(
-        error.contains("refused the request (status 400): no such model and on")
+        error.contains("rejected the request (status 400): no such model and on")
             && error.len() < 1_000,
         "{error}"
     );

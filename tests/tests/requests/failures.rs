@@ -167,9 +167,9 @@ fn r085_after_three_attempts_it_is_given_up() {
 #[test]
 fn r085_what_will_not_pass_is_not_tried_again() {
     let table = [
-        (400, "max_tokens is wrong", "refused the request"),
-        (401, "bad key", "did not accept the key"),
-        (404, "no such model", "Check the model's name"),
+        (400, "max_tokens is wrong", "rejected the request"),
+        (401, "bad key", "rejected the key"),
+        (404, "no such model", "check the model name"),
     ];
     for (provider, (status, message, expected)) in
         both_providers().into_iter().flat_map(|provider| table.map(|row| (provider, row)))
@@ -204,7 +204,7 @@ fn a_web_page_in_place_of_an_api_points_at_the_address() {
         let report = new_home().run_task(&server, &[]).expect_outcome("provider-error", 7);
         assert!(
             report["error"].as_str().is_some_and(
-                |error| error.contains("a web page") && error.contains("Check the base URL")
+                |error| error.contains("a web page") && error.contains("check the base URL")
             ),
             "{report}"
         );
@@ -311,7 +311,7 @@ fn r114_a_key_does_not_follow_a_redirect() {
         assert!(
             report["error"]
                 .as_str()
-                .is_some_and(|error| error.contains("Redirects are not followed")),
+                .is_some_and(|error| error.contains("redirects are not followed")),
             "{report}"
         );
         assert!(elsewhere.requests().is_empty());

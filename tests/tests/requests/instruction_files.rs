@@ -65,7 +65,7 @@ fn r035_no_mode_lets_an_instruction_file_be_changed_unasked() {
                 );
                 assert!(
                     denied.text.contains(why)
-                        && denied.text.contains("under `writable` in [protected]"),
+                        && denied.text.contains("to `writable` under [protected]"),
                     "{mode}: {denied:?}"
                 );
             }
@@ -133,8 +133,8 @@ fn a_session_reports_which_instruction_files_changed_since_the_last_one_and_who_
     home.write_file("workspace/deep/in/CLAUDE.md", "Other.\n");
     assert_eq!(
         notices(&home, &plain(), &["--no-session"]),
-        ["deep/in/CLAUDE.md is new since the last session of this project: no tool call and no \
-                command of a session did it."]
+        ["deep/in/CLAUDE.md was created since the last session of this project, but not by a \
+                tool or a command of a session."]
     );
     assert_eq!(notices(&home, &plain(), &[]), [""; 0]);
     // By a command, which is told at once and at the next start.
@@ -145,8 +145,8 @@ fn a_session_reports_which_instruction_files_changed_since_the_last_one_and_who_
     let told = notices(&home, &server, &["--mode", "auto"]);
     assert_eq!(
         told,
-        ["A command changed AGENTS.md, one of the files that tell agents what to do. Review \
-                it: it steers this and every later session."]
+        ["A command changed AGENTS.md, one of the files that tell agents what to do. Review it: \
+            the model follows it in this and every later session."]
     );
     let [result] = server.last_request().tool_results().try_into().expect("one result");
     for line in [
@@ -160,8 +160,8 @@ fn a_session_reports_which_instruction_files_changed_since_the_last_one_and_who_
     let [told] = notices(&home, &plain(), &["--continue"]).try_into().expect("one notice");
     assert!(
         told.starts_with(
-            "AGENTS.md changed since the last session of this project: a command \
-            that the tool bash ran did it, on "
+            "AGENTS.md was changed since the last session of this project, by a command \
+            of the tool bash, on "
         ),
         "{told}"
     );
@@ -175,8 +175,8 @@ fn a_session_reports_which_instruction_files_changed_since_the_last_one_and_who_
     let [told] = notices(&home, &plain(), &[]).try_into().expect("one notice");
     assert!(
         told.starts_with(
-            "GEMINI.md is new since the last session of this project: a call of the \
-            tool write_file did it, on "
+            "GEMINI.md was created since the last session of this project, by the tool \
+            write_file, on "
         ),
         "{told}"
     );
@@ -198,7 +198,7 @@ fn the_built_in_lists_can_be_read_with_their_reasons() {
     let ran = new_home().run(&["policy", "show", "--lists"]);
     assert_eq!(ran.exit_code, 0, "{ran:?}");
     for part in [
-        "protected: never changed",
+        "protected: tools can never change these files",
         "Cofferdam and most other agents follow it",
         "GitHub Actions runs it after a push",
         "Makefile",

@@ -126,12 +126,12 @@ fn r077_the_note_is_about_the_last_call_and_off_by_default() {
         let texts: Vec<usize> = server
             .requests()
             .iter()
-            .map(|request| request.count_occurrences("Does its result bring you nearer"))
+            .map(|request| request.count_occurrences("Does its result bring you closer"))
             .collect();
         assert_eq!(texts, [0, 1, 0, 1]);
         let server = provider.serve([read_call("a"), read_call("b"), text_reply("Done.")]);
         home_with_interventions("").run_task(&server, &[]).expect_answer("Done.");
-        assert_eq!(requests_with_text(&server, "A note of the host"), [false; 3]);
+        assert_eq!(requests_with_text(&server, "A note from the host"), [false; 3]);
     }
 }
 
@@ -148,7 +148,7 @@ fn r080_two_that_are_due_become_one_note() {
         let (limit, react) =
             (note.find("The limit of 1 turns"), note.find("Your last call was read_file"));
         assert!(limit.is_some() && limit < react, "{note}");
-        assert_eq!(last.count_occurrences("A note of the host, not a message of the user"), 1);
+        assert_eq!(last.count_occurrences("A note from the host, not a message from the user"), 1);
     }
 }
 
@@ -166,7 +166,7 @@ fn r078_a_note_is_not_in_the_session() {
         home.run_task(&server, &[]).expect_answer("Done.");
         let server = provider.serve([text_reply("Again.")]);
         home.run_task(&server, &["--continue"]).expect_answer("Again.");
-        assert_eq!(server.request().count_occurrences("A note of the host"), 0);
+        assert_eq!(server.request().count_occurrences("A note from the host"), 0);
     }
 }
 

@@ -12,13 +12,13 @@ const GOOD: &str = r#"{"path": "a.txt"}"#;
 #[test]
 fn r022_each_kind_of_bad_call_says_what_is_wrong_and_hides_no_other() {
     let table = [
-        ("no_such_tool", "{}", "there is no tool named \"no_such_tool\". The tools are: "),
-        ("", "{}", "there is no tool named \"\""),
-        ("functions.read_file", GOOD, "there is no tool named"),
+        ("no_such_tool", "{}", "unknown tool \"no_such_tool\". Available tools: "),
+        ("", "{}", "unknown tool \"\""),
+        ("functions.read_file", GOOD, "unknown tool"),
         ("read_file", r#"{"path": "a.t"#, "not valid JSON"),
         ("read_file", "not JSON", "not valid JSON"),
-        ("read_file", r#"["a.txt"]"#, "a JSON array, and must be an object"),
-        ("read_file", "null", "a JSON null, and must be an object"),
+        ("read_file", r#"["a.txt"]"#, "a JSON array instead of an object"),
+        ("read_file", "null", "a JSON null instead of an object"),
         ("read_file", "", "\"path\" is a required property"),
         ("read_file", r#"{"path": 7}"#, "at /path: 7 is not of type \"string\""),
         (

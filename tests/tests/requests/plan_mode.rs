@@ -29,7 +29,7 @@ fn r126_a_yes_leaves_plan_mode_and_what_follows_is_asked() {
         let mut terminal = start_plan_mode(&home, &server);
         terminal.wait_for_output("present_plan presents this plan:");
         terminal.wait_for_output("1. Touch it.");
-        terminal.wait_for_output("plan mode ends, and the mode is `ask` from then on");
+        terminal.wait_for_output("plan mode ends, and mode `ask` applies");
         terminal.wait_for_output("\n> ");
         terminal.type_keys("2\n");
         terminal.wait_for_output("Type 1 or 3, and Enter.");
@@ -79,9 +79,9 @@ fn r126_a_no_brings_back_the_users_words_and_plan_mode_goes_on() {
 fn r126_elsewhere_and_without_a_user_it_is_an_error_result() {
     for provider in both_providers() {
         for (mode, says_why) in [
-            ("ask", "not in plan mode"),
-            ("auto", "not in plan mode"),
-            ("plan", "Give the plan as your answer"),
+            ("ask", "only accepted in plan mode"),
+            ("auto", "only accepted in plan mode"),
+            ("plan", "Write the plan as your answer"),
         ] {
             let server = provider.serve([plan_reply(), text_reply("As you like.")]);
             new_home().run_task(&server, &["--mode", mode]).expect_answer("As you like.");

@@ -29,7 +29,11 @@ fn a_plugin_that_cannot_be_accepted_says_so() {
         .expect("a FIFO");
     let ran = home.run(&["lock", "--yes", "--plugin", "../fifo.wasm"]);
     assert!(
-        ran.exit_code == 1 && ran.stdout.contains("it is a FIFO, and a plugin is a regular file"),
+        ran.exit_code == 1
+            && ran.stdout.contains(
+                "it is a FIFO, but a plugin must be a regular \
+            file"
+            ),
         "{ran:?}"
     );
     assert!(
@@ -45,14 +49,14 @@ fn a_key_of_the_cache_that_was_replaced_is_named() {
     let cache = tempfile::tempdir().expect("a folder");
     let home = TestHome::with_cache(super::PROGRAM, cache.path());
     let call = || home.run(&["tools", "call", "todo", r#"{"items": null}"#]);
-    assert!(!call().stderr.contains("was changed, or its key was replaced"));
+    assert!(!call().stderr.contains("cannot use cached code"));
     home.write_file("state/cofferdam/keys/cache", "not a key");
     let ran = call();
     assert!(
-        ran.exit_code == 0 && ran.stderr.contains("was changed, or its key was replaced"),
+        ran.exit_code == 0 && ran.stderr.contains("or the key of its seal was changed"),
         "{ran:?}"
     );
-    assert!(!call().stderr.contains("was changed, or its key was replaced"));
+    assert!(!call().stderr.contains("cannot use cached code"));
 }
 
 #[test]
@@ -84,13 +88,13 @@ fn a_new_plugin_is_refused_where_nobody_can_be_asked() {
     let ran = home.run(&call_args(plugin, &[]));
     assert!(
         ran.exit_code == 78
-            && ran.stderr.contains("it was never accepted, and there is no terminal to ask at"),
+            && ran.stderr.contains("it is not accepted yet, and there is no terminal to ask in"),
         "{ran:?}"
     );
     let locked = home.run(&call_args(plugin, &["--locked"]));
     assert!(
         locked.exit_code == 78
-            && locked.stderr.contains("echo.wasm is refused: it was never accepted"),
+            && locked.stderr.contains("echo.wasm is refused: it is not accepted yet"),
         "{locked:?}"
     );
     let asked = home.run(&["lock", "--plugin", plugin]);
@@ -120,11 +124,11 @@ fn no_tool_is_called_in_place_of_one_that_was_not_let_in() {
     // Another tool runs, and somebody knows of the plugin.
     let plugin = echo_plugin(&home, "echo.wasm", &GuestTool::new("echo"));
     let ran = call(plugin.to_str().expect("it is text"), "todo");
-    assert!(ran.stderr.contains("echo.wasm is not offered: it was never accepted"), "{ran:?}");
+    assert!(ran.stderr.contains("echo.wasm: it is not accepted yet"), "{ran:?}");
     // The name of a built-in tool.
     let plugin = echo_plugin(&home, "todo.wasm", &GuestTool::new("todo"));
     let ran = call(plugin.to_str().expect("it is text"), "todo");
-    assert!(ran.exit_code == 78 && ran.stderr.contains("todo.wasm is not offered"), "{ran:?}");
+    assert!(ran.exit_code == 78 && ran.stderr.contains("todo.wasm cannot be used: "), "{ran:?}");
 }
 
 #[test]
@@ -137,11 +141,11 @@ fn a_plugin_of_another_content_is_another_plugin() {
     let table = [
         (
             mild.clone().with_description("Another."),
-            "it has another content than what was accepted, and asks for nothing more",
+            "its content changed since you accepted it, and it requests no new permissions",
         ),
         (
             mild.clone().with_requested(&[Capability::ReadFiles, Capability::RunCommands]),
-            "it is not what was accepted: echo now asks to run commands",
+            "it changed since you accepted it: echo now requests permission to run commands",
         ),
     ];
     for (tool, expected) in table {
@@ -156,7 +160,7 @@ fn a_plugin_of_another_content_is_another_plugin() {
     // The accepted content in another place is another plugin too.
     let moved = echo_plugin(&home, "moved.wasm", &mild);
     let ran = home.run(&call_args(moved.to_str().expect("it is text"), &[]));
-    assert!(ran.exit_code == 78 && ran.stderr.contains("never accepted"), "{ran:?}");
+    assert!(ran.exit_code == 78 && ran.stderr.contains("not accepted yet"), "{ran:?}");
 }
 
 #[test]
@@ -167,11 +171,11 @@ fn somebody_at_the_terminal_sees_what_it_asks_for() {
     let plugin = echo_plugin(&home, "echo.wasm", &tool);
     let plugin = plugin.to_str().expect("it is text");
     let mut terminal = TestTerminal::start(&home.command(&call_args(plugin, &[])), None);
-    terminal.wait_for_output("it was never accepted");
+    terminal.wait_for_output("it is not accepted yet");
     terminal.wait_for_output("X\\u{1b}[2J");
     terminal.wait_for_output("[y/N]");
     terminal.type_keys("\n");
-    terminal.wait_for_output("did not accept it");
+    terminal.wait_for_output("you rejected it");
     assert_eq!(terminal.wait_for_exit(), 78);
     let mut terminal =
         TestTerminal::start(&home.command(&call_args(plugin, &["--mode", "auto"])), None);
@@ -197,7 +201,7 @@ fn two_plugins_with_a_tool_of_one_name_are_both_named() {
     ];
     let ran = home.run(&[&["tools", "list"], &args[..]].concat());
     let expected = format!(
-        "broken: {}: it has a tool named echo, and so has {}",
+        "broken: {}: the tool name echo is already used by {}",
         two.display(),
         one.display()
     );
@@ -212,7 +216,7 @@ fn a_plugin_that_was_named_and_cannot_be_loaded_stops_what_would_use_it() {
     let path = |name: &str| home.path().join(name).display().to_string();
     let table = [
         (path("text.wasm"), "it is not WebAssembly (it begins with `hello, I`)"),
-        (path("module.wasm"), "a plugin is a component"),
+        (path("module.wasm"), "a plugin must be a component"),
         (path("nothing.wasm"), "No such file or directory"),
     ];
     for (plugin, reason) in &table {
@@ -220,7 +224,7 @@ fn a_plugin_that_was_named_and_cannot_be_loaded_stops_what_would_use_it() {
         let commands = [&["run", "Hello?"][..], &["chat"], &["tools", "call", "list_dir", "{}"]];
         for command in commands {
             let ran = home.run(&[command, &named[..]].concat());
-            let expected = format!("cofferdam: cannot load the plugin {plugin}: ");
+            let expected = format!("cofferdam: cannot load plugin {plugin}: ");
             assert!(
                 ran.exit_code == 78 && ran.stderr.starts_with(&expected),
                 "{command:?}: {ran:?}"
@@ -242,7 +246,10 @@ fn a_plugin_that_was_named_and_cannot_be_loaded_stops_what_would_use_it() {
     }
     home.write_file("config/cofferdam/config.toml", format!("plugins = [{:?}]\n", table[0].0));
     let ran = home.run(&["tools", "call", "list_dir", "{}"]);
-    assert!(ran.exit_code == 78 && ran.stderr.contains("text.wasm cannot load the plugin"), "{ran:?}");
+    assert!(
+        ran.exit_code == 78 && ran.stderr.contains("text.wasm: it is not WebAssembly"),
+        "{ran:?}"
+    );
     // The demo has all that it needs.
     assert_eq!(home.run(&["demo", "--fast"]).exit_code, 0);
 }

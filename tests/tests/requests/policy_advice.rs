@@ -20,12 +20,12 @@ fn explain_advises_only_what_is_allowed_and_says_what_is_not() {
     assert!(
         ran.exit_code == 1
             && ran.stdout.contains("mode `auto` is not allowed by")
-            && ran.stdout.contains("(allowed: plan, ask), so this is about mode `ask`"),
+            && ran.stdout.contains("(allowed: plan, ask), so mode `ask` applies"),
         "{ran:?}"
     );
     assert!(!ran.stdout.contains("note"), "{ran:?}");
     home.write_file(USER_POLICY, "[write]\ndeny = [\"x/**\"]\n[limits]\nseconds = 5\n");
-    let note = "rules under [write] apply to changes that tools make themselves";
+    let note = "rules under [write] cover changes by tools";
     assert!(explain(&[]).stdout.contains(note));
     let shown = home.run(&["policy", "show"]).stdout;
     assert!(shown.contains(note) && shown.contains("policy.toml:4:11)"), "{shown}");

@@ -72,7 +72,7 @@ fn r132_a_recording_that_is_over_is_a_failure_of_the_provider() {
         .run(&["run", "The task.", "--model", &model, "--output", "json"])
         .expect_outcome("provider-error", 7);
     assert!(
-        report["error"].as_str().is_some_and(|error| error.contains("the recording is over")),
+        report["error"].as_str().is_some_and(|error| error.contains("the recording has ended")),
         "{report}"
     );
 }

@@ -13,7 +13,7 @@ fn has_repetition_notice(server: &ProviderServer) -> Vec<bool> {
     requests
         .iter()
         .flat_map(|request| request.tool_results())
-        .map(|result| result.text.contains("[Remark of the host"))
+        .map(|result| result.text.contains("[Notice from the host"))
         .collect()
 }
 

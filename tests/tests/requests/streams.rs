@@ -113,8 +113,7 @@ fn r023_a_call_whose_arguments_are_no_text_is_not_run() {
             .serve([raw_reply(&invalid_utf8_call(provider)), text_reply("Once more, then.")]);
         home.run_task(&server, &["--mode", "auto"]).expect_answer("Once more, then.");
         let results = server.last_request().tool_results();
-        let is_named =
-            results[0].text.contains("they hold bytes that are not UTF-8. Nothing was run");
+        let is_named = results[0].text.contains("invalid UTF-8. The call did not run");
         assert!(results.len() == 1 && results[0].is_error && is_named, "{provider:?}: {results:?}");
         assert!(!home.has_file("ran"), "{provider:?}");
     }

@@ -131,8 +131,8 @@ fn r123_no_tool_touches_what_the_program_itself_believes() {
     {
         let input = json!({"path": path, "content": policy}).to_string();
         let ran = home.run(&["-C", &root, "tools", "call", "write_file", &input, "--mode", "auto"]);
-        let denied = ran.exit_code == 1
-            && ran.stderr.contains("this program, which keeps its own files there");
+        let denied =
+            ran.exit_code == 1 && ran.stderr.contains("cofferdam, which keeps its own files there");
         assert_eq!(denied, path.contains("cofferdam/"), "{path}: {ran:?}");
         assert_eq!(home.path().join(path).exists(), !denied, "{path}: {ran:?}");
     }
@@ -140,8 +140,7 @@ fn r123_no_tool_touches_what_the_program_itself_believes() {
     let inside = home.path().join("state/cofferdam").display().to_string();
     let ran = home.run(&["-C", &inside, "tools", "call", "list_dir", "{}"]);
     assert!(
-        ran.exit_code == 78
-            && ran.stderr.contains("as the workspace: this program keeps its own files in"),
+        ran.exit_code == 78 && ran.stderr.contains("as the workspace: cofferdam stores"),
         "{ran:?}"
     );
 }
@@ -171,7 +170,11 @@ fn a_folder_that_is_none_is_told_as_that() {
     }
     let ran = home.run(&["--config", "/nowhere", "tools", "list"]);
     assert!(
-        ran.exit_code == 78 && ran.stderr.contains("/nowhere: there is no such configuration"),
+        ran.exit_code == 78
+            && ran.stderr.contains(
+                "/nowhere: the configuration file does not \
+            exist"
+            ),
         "{ran:?}"
     );
 }
@@ -200,7 +203,7 @@ fn r041_a_command_needs_the_mode_that_allows_it() {
 #[test]
 fn r022_a_bad_call_fails_with_its_reason() {
     for (tool, input, expected) in [
-        ("no_such_tool", "{}", "there is no tool named"),
+        ("no_such_tool", "{}", "unknown tool"),
         ("grep", "{", "not valid JSON"),
         ("grep", "{}", "required"),
     ] {

@@ -194,7 +194,11 @@ fn r041_r122_it_is_asked_and_so_denied_where_nobody_is() {
     }
     let ran = fetch(&server.new_home(), &server.url("/page"), &["--profile", "locked-down"]);
     assert!(
-        ran.exit_code != 0 && format!("{}{}", ran.stdout, ran.stderr).contains("withholds that"),
+        ran.exit_code != 0
+            && format!("{}{}", ran.stdout, ran.stderr).contains(
+                "denies that \
+            permission"
+            ),
         "{ran:?}"
     );
     assert!(server.requests().is_empty());
@@ -285,7 +289,7 @@ fn policy_explain_knows_what_a_request_needs() {
         (
             &["--fetch", "10.0.0.1"],
             1,
-            "10.0.0.1 is a private network, and the tool does not ask for it by itself",
+            "10.0.0.1 is a private network, which needs a permission that names it",
         ),
         (&["--fetch", "10.0.0.1"], 1, "`local = [\"10.0.0.1\"]` under [fetch]"),
         (&["--fetch", "docs.rs:80"], 0, ": allow"),
@@ -303,14 +307,13 @@ fn policy_explain_knows_what_a_request_needs() {
         "docs.rs",
     ]);
     assert!(
-        ran.exit_code == 1
-            && ran.stdout.contains("docs.rs: ask (denied where nobody can be asked)"),
+        ran.exit_code == 1 && ran.stdout.contains("docs.rs: ask (denied without a terminal)"),
         "{ran:?}"
     );
     let shown = home.run(&["tools", "show", "web_fetch"]);
     assert!(
         shown.stdout.contains(&format!(
-            "send requests to GET *, GET *:80, GET {local}, each decided by itself"
+            "send requests to GET *, GET *:80, GET {local}, each decided separately"
         )),
         "{shown:?}"
     );
@@ -343,7 +346,10 @@ fn r114_a_secret_of_the_configuration_reaches_its_host_and_nothing_else() {
     home.assert_hides_secret(SECRET, &ran);
     let without = fetch(&home, &server.url("/page"), &["--mode", "auto"]);
     assert!(
-        without.stderr.contains("go without Authorization: TEST_TOKEN is not set"),
+        without.stderr.contains(
+            "are sent without the header `Authorization`: TEST_TOKEN is not \
+            set"
+        ),
         "{without:?}"
     );
     assert!(!server.requests()[1].to_lowercase().contains("authorization"));

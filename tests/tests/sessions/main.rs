@@ -243,7 +243,7 @@ fn r109_the_newest_session_that_nobody_has_open_goes_on() {
     assert_eq!(report["session"], older);
     let older = older.as_str().expect("a name");
     assert!(
-        went_on.stderr.contains("is newer and open in another process")
+        went_on.stderr.contains("is newer, but open in another process")
             && went_on.stderr.contains(older),
         "{went_on:?}"
     );
@@ -264,7 +264,7 @@ fn a_disk_that_fills_up_in_the_middle_of_a_record_costs_a_notice_and_no_request(
     user.home.configure(&mut command);
     let ran = user.home.start(command).wait_for_exit();
     assert_eq!((ran.exit_code, ran.stdout.trim()), (0, long.trim()), "{ran:?}");
-    assert_eq!(ran.stderr.matches("could not be written").count(), 1, "{ran:?}");
+    assert_eq!(ran.stderr.matches("Cannot write session").count(), 1, "{ran:?}");
 
     assert!(
         user.read_journal().ends_with("{\"closed\":{\"rest\":[]}}\n"),

@@ -18,7 +18,7 @@ fn assert_commands_work(user: &TestUser, run: impl Fn(&[&str]) -> ProgramOutput,
         ["run", "--no-session", "--mode", "auto", "--output", "json", "--model", &model, "Go."];
     for (args, says) in [
         (&["tools", "list"][..], "read_file"),
-        (&["doctor"], "Enforced here"),
+        (&["doctor"], "Enforcement"),
         (&run_it, "It works."),
     ] {
         let ran = run(args);
@@ -60,7 +60,7 @@ fn without_a_home_what_keeps_nothing_works_and_a_project_brings_no_home() {
         assert_commands_work(
             &user,
             run_with_home(&user, home),
-            "cannot tell where your home folder is",
+            "cannot determine your home directory",
         );
         std::fs::remove_file(user.home.workspace().join("new.txt")).expect("it was written");
     }
@@ -73,13 +73,17 @@ fn without_a_home_what_keeps_nothing_works_and_a_project_brings_no_home() {
         run_with_home(&user, ".")(&["run", "--output", "json", "--model", &model, "Hello."]);
     assert!(
         recorded.expect_outcome("answered", 0)["session"].is_null()
-            && recorded.stderr.contains("this session is not recorded"),
+            && recorded.stderr.contains("the session is not recorded"),
         "{recorded:?}"
     );
     for args in [&["sessions", "list"][..], &["lock", "--yes"], &["audit", "verify"], &["trust"]] {
         let ran = run_with_home(&user, ".")(args);
         assert!(
-            ran.exit_code != 0 && ran.stderr.contains("set HOME to the absolute path of a folder"),
+            ran.exit_code != 0
+                && ran.stderr.contains(
+                    "set HOME to the absolute path of a \
+                directory"
+                ),
             "{args:?}: {ran:?}"
         );
     }
@@ -95,7 +99,7 @@ fn with_a_home_that_cannot_be_written_what_keeps_nothing_works() {
     assert_commands_work(
         &user,
         run_with_home(&user, &home),
-        &format!("nothing can be kept in {home}/.local/state/cofferdam"),
+        &format!("cannot save anything in {home}/.local/state/cofferdam"),
     );
 }
 
@@ -111,7 +115,7 @@ fn on_a_full_disk_what_keeps_nothing_works() {
         ["run", "--no-session", "--mode", "auto", "--output", "json", "--model", &model, "Go."];
     for (args, says) in [
         (&["tools", "list"][..], "read_file"),
-        (&["doctor"], "Enforced here"),
+        (&["doctor"], "Enforcement"),
         (&run_it, "It works."),
     ] {
         let mut command = Command::new("sh");
@@ -122,7 +126,7 @@ fn on_a_full_disk_what_keeps_nothing_works() {
         user.home.configure(&mut command);
         let ran = user.home.start(command).wait_for_exit();
         assert!(ran.exit_code == 0 && ran.stdout.contains(says), "{args:?}: {ran:?}");
-        assert!(ran.stderr.contains("warning: nothing can be kept in "), "{args:?}: {ran:?}");
+        assert!(ran.stderr.contains("warning: cannot save anything in "), "{args:?}: {ran:?}");
     }
 }
 
@@ -131,7 +135,14 @@ fn a_workspace_that_is_more_than_a_project_is_warned_of() {
     let user = TestUser::new();
     let home = user.home.path().display().to_string();
     let model = user.run_answer("Hello.");
-    for (place, words) in [("/", "is the whole machine"), (&home[..], "is your home directory")] {
+    for (place, words) in [
+        ("/", "is the root of the file system"),
+        (
+            &home[..],
+            "is your home \
+        directory",
+        ),
+    ] {
         let ran = user.run(&[
             "-C",
             place,

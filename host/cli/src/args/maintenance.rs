@@ -4,23 +4,23 @@ use clap::Args as ClapArgs;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct UndoArgs {
-    /// List what can be undone, and change nothing
+    /// List the changes that can be undone, without undoing any
     #[arg(long)]
     pub(crate) list: bool,
-    /// Put back what was there even where files were changed since; those changes are lost
+    /// Restore files even if they were changed since; those later changes are lost
     #[arg(long, conflicts_with = "list")]
     pub(crate) force: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DemoArgs {
-    /// Do not wait between the recorded words
+    /// Play the recording without pauses
     #[arg(long)]
     pub(crate) fast: bool,
-    /// Keep the sample project and say where it is
+    /// Keep the sample project, and print its path
     #[arg(long)]
     pub(crate) keep: bool,
 }
@@ -28,10 +28,10 @@ pub(crate) struct DemoArgs {
 #[derive(Debug, ClapArgs)]
 #[group(multiple = false)]
 pub(crate) struct LockArgs {
-    /// Only tell how they stand
+    /// Only report whether each plugin is as accepted
     #[arg(long)]
     pub(crate) check: bool,
-    /// Accept all of them without being asked
+    /// Accept all plugins without asking
     #[arg(long)]
     pub(crate) yes: bool,
 }
@@ -39,13 +39,13 @@ pub(crate) struct LockArgs {
 #[derive(Debug, ClapArgs)]
 #[group(multiple = false)]
 pub(crate) struct TrustArgs {
-    /// Tell whether the file is trusted, and change nothing
+    /// Only report whether the file is trusted
     #[arg(long)]
     pub(crate) show: bool,
-    /// Stop trusting it
+    /// Stop trusting the file
     #[arg(long)]
     pub(crate) revoke: bool,
-    /// Trust it without being asked, if this is its SHA-256
+    /// Trust the file without asking, if this is its SHA-256 digest
     #[arg(long, value_name = "DIGEST")]
     pub(crate) digest: Option<String>,
 }

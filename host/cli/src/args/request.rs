@@ -11,7 +11,7 @@ use cofferdam::tools::ParallelLimit;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RunArgs {
-    /// The task; `-` reads it from standard input
+    /// Prompt for the model; `-` reads it from standard input
     pub(crate) prompt: String,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
@@ -22,13 +22,13 @@ pub(crate) struct RunArgs {
     /// Maximum number of turns with tool calls before the model must answer [default: 40]
     #[arg(long, value_name = "N")]
     pub(crate) max_tool_iterations: Option<TurnLimit>,
-    /// Stop the request after this many seconds of work; time in a dialog does not count
+    /// Time limit of the request, in seconds; time in approval dialogs does not count
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<RequestTimeout>,
-    /// What standard output gets
+    /// Format of standard output
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) output: OutputFormat,
-    /// Write what the model answers to a file that `--model replay:FILE` plays
+    /// Record the responses of the model to a file, for `--model replay:FILE`
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
 }
@@ -41,8 +41,7 @@ pub(crate) struct ChatArgs {
     pub(crate) calls: ToolCallArgs,
     #[command(flatten)]
     pub(crate) session: SessionChoice,
-    /// Maximum number of turns with tool calls in one request before the model must answer
-    /// [default: 40]
+    /// Maximum number of turns with tool calls before the model must answer a prompt [default: 40]
     #[arg(long, value_name = "N")]
     pub(crate) max_tool_iterations: Option<TurnLimit>,
 }
@@ -50,10 +49,11 @@ pub(crate) struct ChatArgs {
 /// Options that select the model and its server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, ClapArgs)]
 pub(crate) struct ModelArgs {
-    /// Such as anthropic:NAME, openai:NAME, ollama:NAME or replay:FILE [env: COFFERDAM_MODEL]
+    /// Model, such as anthropic:NAME, openai:NAME, ollama:NAME or replay:FILE [env:
+    /// COFFERDAM_MODEL]
     #[arg(long, short)]
     pub(crate) model: Option<String>,
-    /// The address of the provider's API, for any server that speaks its protocol [env:
+    /// Base URL of the API, for any server that is compatible with the provider [env:
     /// COFFERDAM_BASE_URL]
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
@@ -63,15 +63,15 @@ pub(crate) struct ModelArgs {
 #[derive(Clone, Debug, Default, PartialEq, Eq, ClapArgs)]
 #[group(multiple = false)]
 pub(crate) struct SessionChoice {
-    /// Continue the newest session of this project, with its own model and address unless they are
+    /// Continue the newest session of this project, with its model and base URL unless others are
     /// given
     #[arg(long = "continue", short = 'c')]
     pub(crate) newest: bool,
-    /// Continue the session whose ID begins with this, with its own model and address unless they
-    /// are given
+    /// Continue the session whose ID has this prefix, with its model and base URL unless others are
+    /// given
     #[arg(long, value_name = "ID")]
     pub(crate) resume: Option<String>,
-    /// Keep no record of what is said, nor of what is typed; the audit log is kept all the same
+    /// Record neither the session nor the prompt history; the audit log is still written
     #[arg(long)]
     pub(crate) no_session: bool,
 }
@@ -79,23 +79,23 @@ pub(crate) struct SessionChoice {
 /// Options that control tool calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, ClapArgs)]
 pub(crate) struct ToolCallArgs {
-    /// What is allowed without asking: ask (nothing), plan (nothing is changed), auto-edit (writes)
-    /// or auto (writes and commands). Requests are asked in each, unless a rule allows the host
-    /// [default: ask]
+    /// Approval mode: `ask` asks before writes and commands, `plan` denies both until you accept a
+    /// plan, `auto-edit` allows writes, `auto` allows both. HTTP requests of tools need approval in
+    /// every mode unless a rule allows the host [default: ask]
     #[arg(long)]
     pub(crate) mode: Option<ApprovalMode>,
-    /// How many calls run at the same time, 1 to 64 [default: the number of processors] [env:
-    /// COFFERDAM_MAX_PARALLEL]
+    /// Maximum number of tool calls that run at the same time, 1 to 64 [default: number of
+    /// processors] [env: COFFERDAM_MAX_PARALLEL]
     #[arg(long, value_name = "N")]
     pub(crate) max_parallel: Option<ParallelLimit>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// The answer; what happens goes to standard error
+    /// Only the answer; progress goes to standard error
     Text,
-    /// One JSON object at the end
+    /// One JSON object when the request ends
     Json,
-    /// A JSON object a line, as things happen
+    /// One JSON object per line for each event
     StreamJson,
 }

@@ -8,7 +8,7 @@ use super::{ModelArgs, ToolCallArgs};
 pub(crate) struct SessionsArgs {
     #[command(subcommand)]
     pub(crate) command: SessionsCommand,
-    /// Those of all projects, not only this one
+    /// Include the sessions of all projects
     #[arg(long, global = true)]
     pub(crate) all: bool,
 }
@@ -17,37 +17,37 @@ pub(crate) struct SessionsArgs {
 pub(crate) enum SessionsCommand {
     /// List sessions, newest first
     List {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show what was said and done in a session
+    /// Show the prompts, tool calls and answers of a session
     Show {
-        /// Its ID, or a unique prefix
+        /// ID of the session, or a unique prefix
         id: String,
-        /// Its requests as JSON
+        /// Print the requests as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Continue a session of this project, as a conversation
+    /// Continue a session of this project in a chat
     Resume {
-        /// Its ID, or a unique prefix
+        /// ID of the session, or a unique prefix
         id: String,
         #[command(flatten)]
         model: ModelArgs,
         #[command(flatten)]
         calls: ToolCallArgs,
     },
-    /// Print the whole transcript of a session as JSON
+    /// Print the full transcript of a session as JSON
     Export {
-        /// Its ID, or a unique prefix
+        /// ID of the session, or a unique prefix
         id: String,
     },
-    /// Delete a session for good, with what was typed in it
+    /// Delete a session and its prompt history
     Delete {
-        /// Its ID, or a unique prefix
+        /// ID of the session, or a unique prefix
         id: String,
-        /// Do not ask
+        /// Delete without asking
         #[arg(long, short)]
         yes: bool,
     },

@@ -12,43 +12,43 @@ pub(crate) struct ToolsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
-    /// List all tools with their tier and what they may touch
+    /// List all tools with their tiers and permissions
     #[command(after_help = "Examples:\n  \
         cofferdam tools list\n  \
         cofferdam tools list --plugin my_tool.wasm")]
     List {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show one tool: what it asks for, what it was granted, its imports, its schema
+    /// Show the requested and effective permissions, limits, imports and schema of a tool
     #[command(after_help = "Examples:\n  \
         cofferdam tools show bash\n  \
-        cofferdam tools show my_tool.wasm        all tools of a file, without accepting it")]
+        cofferdam tools show my_tool.wasm     # works for a plugin that is not accepted")]
     Show {
-        /// The tool, or the file of a plugin
+        /// Name of a tool, or path of a plugin file
         name: String,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Run one tool in its sandbox, without any model
+    /// Call one tool in its sandbox, without a model
     #[command(after_help = "Examples:\n  \
         cofferdam tools call read_file '{\"path\":\"README.md\"}'\n  \
         cofferdam tools call bash '{\"command\":\"make test\"}' --mode auto\n  \
         cofferdam tools call my_tool '{}' --plugin my_tool.wasm\n\n\
-        A result goes to a pipe or a file as it is; at a terminal its control characters are \
-        escaped.\n\n\
-        Exit code: 0 if the tool did what was asked, 1 if its result is an error.")]
+        Control characters of the result are escaped at a terminal, and unchanged in a pipe or a \
+        file.\n\n\
+        Exit codes: 0 the tool succeeded, 1 the result is an error.")]
     Call {
-        /// The tool
+        /// Name of the tool
         name: String,
-        /// Its input, a JSON object; `-` reads it from standard input
+        /// Input of the tool, a JSON object; `-` reads it from standard input
         #[arg(default_value = "{}")]
         input: String,
         #[command(flatten)]
         calls: ToolCallArgs,
-        /// The whole result as JSON
+        /// Print the whole result as JSON
         #[arg(long)]
         json: bool,
     },

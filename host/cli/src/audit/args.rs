@@ -4,30 +4,29 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
-    cofferdam audit show                         everything on record, oldest first\n  \
+    cofferdam audit show                         all records, oldest first\n  \
     cofferdam audit show --session 5f0c --tool bash\n  \
-    cofferdam audit verify                       exit code 1 if anything was changed, and where\n  \
-    cofferdam audit verify --contains HASH       a hash that verify printed before, kept \
-    elsewhere\n  \
+    cofferdam audit verify                       checks all logs; exits with 1 if one changed\n  \
+    cofferdam audit verify --contains HASH       checks that a hash from an earlier run of \
+    verify is still there\n  \
     cofferdam audit export --format ocsf > events.jsonl\n  \
-    cofferdam audit prune --keep-days 90         remove what is older; where that ended stays on \
-    record\n\n\
-    Each run of the program has a log of its own in $XDG_STATE_HOME/cofferdam/audit, readable \
-    only by you. Its records are a chain of \
-        hashes: a changed, missing or moved record shows. Whoever can write as you can write a \
-        whole log anew; to see that, keep the \
-        hashes that verify prints somewhere else.")]
+    cofferdam audit prune --keep-days 90         removes older logs and records where they \
+    ended\n\n\
+    Each run has its own log in $XDG_STATE_HOME/cofferdam/audit, which only you can read. Its \
+    records form a hash chain, so `verify` detects a changed, missing or moved record. Anyone who \
+    can write your files can replace a whole log. To detect that, keep the hashes that `verify` \
+    prints in another place.")]
 pub(crate) struct AuditArgs {
     #[command(subcommand)]
     pub(crate) command: AuditCommand,
-    /// Only the session, or the log, whose name begins so
+    /// Only the session or the log whose name begins with this
     #[arg(long, global = true, value_name = "ID")]
     pub(crate) session: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// Show what was decided and done
+    /// Show decisions and actions
     #[command(after_help = "Examples:\n  \
         cofferdam audit show --session 5f0c\n  \
         cofferdam audit show --tool bash --json | jq .effect.line\n\n\
@@ -36,47 +35,44 @@ pub(crate) enum AuditCommand {
         /// Only the calls of this tool
         #[arg(long, value_name = "NAME")]
         tool: Option<String>,
-        /// The records as JSON, one a line
+        /// Print records as JSON, one per line
         #[arg(long)]
         json: bool,
     },
-    /// Check that the logs are as they were written
+    /// Check that the logs were not changed
     #[command(after_help = "Examples:\n  \
         cofferdam audit verify\n  \
-        cofferdam audit verify --contains HASH       a hash that was printed before, and kept \
-        where this user cannot write\n\n\
-        Exit code: 0 if they are, 1 if not.")]
+        cofferdam audit verify --contains HASH       a hash that was printed before and kept \
+        in another place\n\n\
+        Exit code: 0 if all logs are intact, 1 if not.")]
     Verify {
-        /// Demand that a record with this hash is there (may be given more than once)
+        /// Fail unless a record has this hash (repeatable)
         #[arg(long, value_name = "HASH")]
         contains: Vec<String>,
     },
-    /// Print all records for another program, one a line
+    /// Print all records for another program, one per line
     #[command(after_help = "Examples:\n  \
         cofferdam audit export > records.jsonl\n  \
         cofferdam audit export --format ocsf > events.jsonl")]
     Export {
-        /// As they are, or as events of the Open Cybersecurity Schema Framework
+        /// Output format
         #[arg(long, value_enum, default_value_t = AuditFormat::Json)]
         format: AuditFormat,
     },
-    /// Remove the oldest logs; a record of where they ended stays, so that the others can still be
-    /// checked
+    /// Remove the oldest logs, and record where they ended
     #[command(after_help = "Examples:\n  \
-        cofferdam audit prune --keep-days 90         removes what was begun more than 90 days \
+        cofferdam audit prune --keep-days 90         removes logs started more than 90 days \
         ago\n  \
-        cofferdam audit prune --before 2026-01-01    removes what was begun before that day\n\n\
-        Logs go from the oldest on, up to the first that is still being written. Before they go, \
-        a new \
-        log says how many there were and where the last one ended. `cofferdam audit export` keeps \
-        a \
-        copy elsewhere.")]
+        cofferdam audit prune --before 2026-01-01    removes logs started before that day\n\n\
+        Logs are removed from the oldest on, up to the first one that is still being written. \
+        Before that, a new log records their number and where the last one ended, so that the \
+        remaining logs can still be verified. To keep a copy, use `cofferdam audit export` first.")]
     Prune(AuditPruneArgs),
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct AuditPruneArgs {
-    /// Remove the logs that were begun before this day
+    /// Remove logs started before this day
     #[arg(
         long,
         value_name = "DATE",
@@ -84,17 +80,17 @@ pub(crate) struct AuditPruneArgs {
         conflicts_with = "keep_days"
     )]
     pub(crate) before: Option<jiff::civil::Date>,
-    /// Remove the logs that were begun more than this many days ago
+    /// Remove logs started more than this many days ago
     #[arg(long, value_name = "N")]
     pub(crate) keep_days: Option<u32>,
-    /// Also such as are not as they were written
+    /// Also remove logs that fail verification
     #[arg(long)]
     pub(crate) force: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AuditFormat {
-    /// As they are written
+    /// The records as they are in the log
     Json,
     /// OCSF 1.5.0, class 6003 (API Activity)
     Ocsf,

@@ -32,8 +32,8 @@ pub(super) fn run(common: &CommonArgs, args: &AuditArgs) -> CommandResult {
     if let AuditCommand::Prune(which) = command {
         if session.is_some() {
             return Err(CliError::new(
-                "logs go from the oldest on, or the others could not be checked: leave out \
-                    --session",
+                "`--session` cannot be used with prune: logs are removed from the oldest on, so \
+                    that the rest can be verified",
             ));
         }
         return prune::run(common, &store, which);
@@ -46,7 +46,7 @@ pub(super) fn run(common: &CommonArgs, args: &AuditArgs) -> CommandResult {
         });
         if logs.is_empty() {
             return Err(CliError::new(format!(
-                "no log of a session or of a name that begins with '{prefix}'"
+                "no audit log whose session or name begins with `{prefix}`"
             )));
         }
     }
@@ -88,9 +88,12 @@ pub(super) fn record_change(
         redact,
         notify,
     )? {
-        Some(audit) => audit
-            .record_change(change)
-            .map_err(|error| CliError::new(format!("it cannot be put on record: {error}"))),
+        Some(audit) => audit.record_change(change).map_err(|error| {
+            CliError::new(format!(
+                "cannot record the change in the audit log: \
+                {error}"
+            ))
+        }),
         None => Ok(()),
     }
 }
@@ -137,7 +140,7 @@ fn open_log(
     match started {
         Ok(audit) => Ok(Some(Arc::new(audit))),
         Err(error) if settings.audit.required => Err(CliError::new(format!(
-            "{error}\nNothing is done without a record of it, since `audit.required` is on."
+            "{error}\nNothing runs without an audit record, because `audit.required` is on."
         ))),
         Err(error) => {
             eprint_line(&terminal_escape::escape_line(

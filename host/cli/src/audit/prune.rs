@@ -34,12 +34,12 @@ pub(super) fn run(common: &CommonArgs, store: &AuditStore, args: &AuditPruneArgs
             CliError::new(error.to_string())
         }
     })?;
-    print_line(&format!("{} logs with {} records were removed.", pruned.logs, pruned.records));
+    print_line(&format!("Removed {} logs with {} records.", pruned.logs, pruned.records));
     if pruned.logs > 0 {
-        print_line(&format!("Their end is on record in {}.", audit.name().as_str()));
+        print_line(&format!("Log {} records where they ended.", audit.name().as_str()));
     }
     if let Some(log) = pruned.stopped_at {
-        eprint_line(&format!("{log} stays, and so do those after it: it is still being written."));
+        eprint_line(&format!("Kept {log} and all later logs, because it is still being written."));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -50,5 +50,5 @@ fn cutoff_time(args: &AuditPruneArgs) -> Result<Timestamp, CliError> {
         (None, days) => Timestamp::now()
             .checked_sub(SignedDuration::from_hours(24 * i64::from(days.unwrap_or_default()))),
     };
-    cutoff.map_err(|error| CliError::new(format!("there is no such date: {error}")))
+    cutoff.map_err(|error| CliError::new(format!("invalid date: {error}")))
 }

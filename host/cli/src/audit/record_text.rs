@@ -16,11 +16,12 @@ pub(super) fn describe_record(record: &AuditRecord, all: &[Option<AuditRecord>])
     let request = record.request.as_deref().unwrap_or("?");
     Some(match &record.what {
         RecordKind::Log { .. } | RecordKind::Session { .. } => return None,
-        RecordKind::Request { model } => format!("request {request} begins, of {model}"),
-        RecordKind::Outcome { outcome } => format!("request {request} ends: {outcome}"),
+        RecordKind::Request { model } => format!("request {request} started with {model}"),
+        RecordKind::Outcome { outcome } => format!("request {request} ended: {outcome}"),
         RecordKind::Decided { actor, effect, decision, by, .. } => {
             let is_open = *decision == Verdict::Allow && !has_end_record(record, &actor.call, all);
-            let unknown = if is_open { ", and then nothing: its outcome is unknown" } else { "" };
+            let unknown =
+                if is_open { "; no record of its end, so the outcome is unknown" } else { "" };
             format!(
                 "{}: {decision} {} ({}){unknown}",
                 actor.tool,
@@ -32,17 +33,17 @@ pub(super) fn describe_record(record: &AuditRecord, all: &[Option<AuditRecord>])
         RecordKind::Refused { tool, problem, .. } => format!("{tool}: refused: {problem}"),
         RecordKind::Changed(changed) => self::describe_setting_change(changed),
         RecordKind::Gap { lost } => {
-            format!("{lost} records are missing here: they could not be written")
+            format!("{lost} records are missing here, because they could not be written")
         }
         RecordKind::Pruned { logs, records, bad, newest, .. } => {
             let bad = if *bad == 0 {
                 String::new()
             } else {
-                format!(", {bad} of them not as they had been written")
+                format!(", {bad} of which failed verification")
             };
             format!(
-                "{logs} logs with {records} records are removed{bad}: all up to {}, which ended \
-                    with {}",
+                "removed {logs} logs with {records} records{bad}: all up to {}, which ended with \
+                    hash {}",
                 newest.log, newest.hash
             )
         }
@@ -74,7 +75,7 @@ fn describe_effect(effect: &EffectRecord) -> String {
         }
         EffectRecord::Fetch { method, url, .. } => format!("{method} {url}"),
         EffectRecord::Confirmed => "running".to_owned(),
-        EffectRecord::Plan { then, .. } => format!("the plan, and mode {then} after it"),
+        EffectRecord::Plan { then, .. } => format!("the plan, followed by mode {then}"),
     }
 }
 
@@ -97,13 +98,16 @@ fn describe_authority(by: &DecisionAuthority) -> String {
         DecisionAuthority::Denial { code, place: None, .. } => code.clone(),
         DecisionAuthority::User { asked: Some(asked), scope: Some(scope), .. } => {
             format!(
-                "approved earlier by the user, for {}; asked by {}",
+                "approved earlier by the user, for {}; approval required by {}",
                 self::describe_scope(scope),
                 self::describe_authority(asked)
             )
         }
         DecisionAuthority::User { asked: Some(asked), scope: None, .. } => {
-            format!("approved earlier by the user; asked by {}", self::describe_authority(asked))
+            format!(
+                "approved earlier by the user; approval required by {}",
+                self::describe_authority(asked)
+            )
         }
         DecisionAuthority::User { scope: Some(scope), .. } => {
             format!("the user, also for {}", self::describe_scope(scope))
@@ -111,7 +115,7 @@ fn describe_authority(by: &DecisionAuthority) -> String {
         DecisionAuthority::User { user, scope: None, asked: None } => format!("the user, {user}"),
         DecisionAuthority::Rule { rule, place } => format!("rule {rule}, {place}"),
         DecisionAuthority::NotListed { not_listed, place } => {
-            format!("not on the list of [{not_listed}], {place}")
+            format!("not in the `allow` list of [{not_listed}], {place}")
         }
         DecisionAuthority::Mode { mode } => format!("mode {mode}"),
         DecisionAuthority::Reading { .. } => "reading".to_owned(),
@@ -138,31 +142,31 @@ fn describe_scope(scope: &ApprovedScope) -> String {
 
 fn describe_setting_change(changed: &SettingChange) -> String {
     match changed {
-        SettingChange::Mode { mode } => format!("mode {mode} from now on"),
+        SettingChange::Mode { mode } => format!("changed to mode {mode}"),
         SettingChange::Approved { scope } => {
             format!("approved for the session: {}", self::describe_scope(scope))
         }
         SettingChange::Trusted { path, sha256 } => {
-            format!("trusted from now on: {path} with sha256:{sha256}")
+            format!("trusted: {path} with sha256:{sha256}")
         }
-        SettingChange::NoLongerTrusted { path } => format!("trusted no longer: {path}"),
+        SettingChange::NoLongerTrusted { path } => format!("no longer trusted: {path}"),
         SettingChange::PluginAccepted { path, sha256, wider } => {
             let wider = if wider.is_empty() {
                 String::new()
             } else {
-                format!("; new: {}", wider.join("; "))
+                format!("; new permissions: {}", wider.join("; "))
             };
-            format!("accepted from now on: the plugin {path} with sha256:{sha256}{wider}")
+            format!("accepted: the plugin {path} with sha256:{sha256}{wider}")
         }
         SettingChange::PluginRemoved { name, path } => {
             format!("removed: the plugin {name}, {path}")
         }
         SettingChange::Undo { tool: Some(tool), paths, more, .. } => {
             let more = if *more == 0 { String::new() } else { format!(" and {more} more") };
-            format!("taken back: the change of {tool} to {}{more}", paths.join(", "))
+            format!("undone: the change by {tool} to {}{more}", paths.join(", "))
         }
         SettingChange::Undo { tool: None, .. } => {
-            "taken back: what was interrupted, if anything".to_owned()
+            "undone: the interrupted change, if there was one".to_owned()
         }
     }
 }
@@ -177,7 +181,7 @@ fn describe_call_end(ended: &CallEndRecord) -> String {
     };
     let dialog = match ended.waited_ms {
         0 => String::new(),
-        waited => format!(" ({waited} ms of it in a dialog)"),
+        waited => format!(" ({waited} ms of that in a dialog)"),
     };
     let mut text = format!(
         "{}: {} after {} ms{dialog}, {} bytes in, {} bytes out",
@@ -197,7 +201,7 @@ fn describe_call_end(ended: &CallEndRecord) -> String {
 fn describe_command(command: &CommandRun) -> String {
     let ending = match command.ending {
         Some(CommandEnd::Exited(code)) => format!("exited {code}"),
-        Some(CommandEnd::Killed(signal)) => format!("killed {signal}"),
+        Some(CommandEnd::Killed(signal)) => format!("killed by signal {signal}"),
         Some(CommandEnd::TimedOut) => "timed out".to_owned(),
         None => "stopped".to_owned(),
     };
@@ -208,7 +212,7 @@ fn describe_command(command: &CommandRun) -> String {
 fn describe_touched(touched: &TouchedRecord) -> String {
     let mut text = String::new();
     for (paths, word) in
-        [(&touched.read, "read"), (&touched.written, "wrote"), (&touched.walked, "walked through")]
+        [(&touched.read, "read"), (&touched.written, "wrote"), (&touched.walked, "listed")]
     {
         if !paths.is_empty() {
             text.push_str(&format!("; {word} {}", paths.join(", ")));
@@ -225,7 +229,7 @@ fn describe_contacts(contacted: &ContactsRecord) -> String {
     for request in &contacted.requests {
         let at =
             request.address.as_ref().map(|address| format!(" at {address}")).unwrap_or_default();
-        let status = request.status.map_or("no answer".to_owned(), |status| status.to_string());
+        let status = request.status.map_or("no response".to_owned(), |status| status.to_string());
         text.push_str(&format!("; sent {} to {}{at}: {status}", request.method, request.host));
     }
     if contacted.more > 0 {

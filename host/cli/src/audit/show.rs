@@ -56,7 +56,7 @@ pub(super) fn run(logs: &[InspectedLog], tool: Option<&str>, as_json: bool) -> C
         }
     }
     if logs.is_empty() {
-        print_line("Nothing is on record yet.");
+        print_line("There are no records yet.");
     }
     Ok(if warn_errors(logs) { ExitCode::from(exit::FAILURE) } else { ExitCode::SUCCESS })
 }
@@ -69,10 +69,10 @@ fn format_heading(records: &[Option<AuditRecord>]) -> String {
         _ => None,
     });
     let Some((record, workspace, mode, model, least)) = session else {
-        return "(no beginning)".into();
+        return "(no start record)".into();
     };
     let mut text =
-        vec![format!("mode {mode}"), format!("commands in a sandbox `{least}` or better")];
+        vec![format!("mode {mode}"), format!("commands at sandbox level `{least}` or stronger")];
     text.extend(record.session.as_ref().map(|session| format!("session {session}")));
     text.extend(model.as_ref().map(|model| format!("model {model}")));
     text.push(workspace.clone());

@@ -24,7 +24,7 @@ pub(crate) enum PluginLanguage {
 
 /// The error for a language without a template.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no template for '{0}'; there is one for rust, python, javascript, c and go")]
+#[error("no template for language `{0}`: use rust, python, javascript, c or go")]
 pub(crate) struct UnknownLanguage(String);
 
 impl PluginLanguage {

@@ -14,7 +14,7 @@ pub struct PluginName(String);
 /// The error for a text that is not a valid plugin name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' cannot be the name of a plugin: use 1 to 48 of a-z, 0-9 and _, with a letter at the \
+    "invalid plugin name `{0}`: use 1 to 48 characters of a-z, 0-9 and _, with a letter at the \
         beginning of each word"
 )]
 pub struct InvalidName(String);

@@ -33,13 +33,13 @@ struct PluginManifest {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProjectError {
     /// The directory of the new project already exists.
-    #[error("{0} exists already; choose another name, or remove it")]
+    #[error("{0} already exists; choose another name, or remove it")]
     AlreadyExists(PathBuf),
     /// The directory has no `plugin.toml`.
     #[error(
-        "{0} has no {MANIFEST_FILE}: `cofferdam plugin new NAME --lang rust` begins a plugin; a \
-            component without a project is tested by `cofferdam plugin test FILE.wasm --cases \
-            FILE.json`"
+        "{0} has no {MANIFEST_FILE}\nhint: `cofferdam plugin new NAME --lang rust` creates a \
+            plugin; `cofferdam plugin test FILE.wasm --cases FILE.json` tests a component without \
+            a project"
     )]
     NotAProject(PathBuf),
     /// The manifest is not valid.
@@ -79,19 +79,20 @@ impl PluginProject {
         Ok(Self { directory, manifest })
     }
 
-    /// Reads the project in a folder.
-    pub(crate) fn open(folder: &Path) -> Result<Self, ProjectError> {
-        let path = folder.join(MANIFEST_FILE);
+    /// Reads the project in a directory.
+    pub(crate) fn open(directory: &Path) -> Result<Self, ProjectError> {
+        let path = directory.join(MANIFEST_FILE);
         let text = own_file::read_regular_text(&path, MAX_MANIFEST_SIZE);
         let text = text.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => ProjectError::NotAProject(folder.to_owned()),
+            io::ErrorKind::NotFound => ProjectError::NotAProject(directory.to_owned()),
             _ => ProjectError::Io(path.clone(), error),
         })?;
         let manifest = toml::from_str(&text)
             .map_err(|error| ProjectError::InvalidManifest { path, message: error.to_string() })?;
         // Build tools run inside the directory, so the path must be absolute.
-        let directory =
-            folder.canonicalize().map_err(|error| ProjectError::Io(folder.to_owned(), error))?;
+        let directory = directory
+            .canonicalize()
+            .map_err(|error| ProjectError::Io(directory.to_owned(), error))?;
         Ok(Self { directory, manifest })
     }
 
@@ -157,9 +158,9 @@ mod tests {
 
     #[test]
     fn a_manifest_that_is_no_file_or_has_no_end_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(MANIFEST_FILE);
-        let problem = || PluginProject::open(folder.path()).unwrap_err().to_string();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(MANIFEST_FILE);
+        let problem = || PluginProject::open(directory.path()).unwrap_err().to_string();
         std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
         assert!(problem().contains("it is not a regular file"), "{}", problem());
         fs::remove_file(&path).unwrap();
@@ -173,11 +174,11 @@ mod tests {
 
     #[test]
     fn a_manifest_that_is_not_understood_says_where() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(PluginProject::open(folder.path()), Err(ProjectError::NotAProject(_))));
-        fs::write(folder.path().join(MANIFEST_FILE), "name = \"a\"\nlanguage = \"cobol\"\n")
+        let directory = tempfile::tempdir().unwrap();
+        assert!(matches!(PluginProject::open(directory.path()), Err(ProjectError::NotAProject(_))));
+        fs::write(directory.path().join(MANIFEST_FILE), "name = \"a\"\nlanguage = \"cobol\"\n")
             .unwrap();
-        let problem = PluginProject::open(folder.path()).unwrap_err().to_string();
+        let problem = PluginProject::open(directory.path()).unwrap_err().to_string();
         assert!(problem.contains("line 2") && problem.contains("cobol"), "{problem}");
     }
 }

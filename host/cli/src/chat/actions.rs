@@ -59,7 +59,7 @@ impl ChatSession<'_> {
         if let Some(mode) = mode {
             if let Some(place) = self.context.catalog.policy().mode_denied_by(mode) {
                 return Err(CliError::new(format!(
-                    "{place}: the policy does not leave mode `{mode}`"
+                    "{place}: mode `{mode}` is not allowed by this policy"
                 )));
             }
             self.session.approvals().set_mode(mode);
@@ -77,7 +77,7 @@ impl ChatSession<'_> {
     fn describe_model(&self) -> String {
         let info = self.session.model().info();
         format!(
-            "{}, with a window of {} tokens",
+            "{}, context window {} tokens",
             ModelIdentity::from(info),
             format_tokens(info.context_window)
         )
@@ -95,7 +95,8 @@ impl ChatSession<'_> {
         ) {
             let url = terminal_escape::escape_line(url, 200);
             return Err(CliError::new(format!(
-                "the base URL {url} belongs to {}; to talk to {spec}, start again without it",
+                "cannot switch to `{spec}`: the base URL `{url}` belongs to {}\n\
+                    hint: start again without the base URL",
                 if now.address.is_some() { &now.provider } else { "another provider" }
             )));
         }
@@ -103,7 +104,7 @@ impl ChatSession<'_> {
         let model = open_model(self.context.catalog.policy(), &spec, &settings)?;
         self.session.set_model(model.into());
         self.meter.borrow_mut().reset_scale();
-        Ok(format!("from now on: {}", self.describe_model()))
+        Ok(format!("model: {}", self.describe_model()))
     }
 
     fn describe_context(&self) -> String {
@@ -111,7 +112,7 @@ impl ChatSession<'_> {
         let (all, beside, window) =
             (meter.context_tokens(), meter.overhead(), self.session.model().info().context_window);
         format!(
-            "about {} of {} tokens ({}): {} of system prompt and tools, {} of conversation",
+            "about {} of {} tokens ({}): {} system prompt and tools, {} conversation",
             format_tokens(all),
             format_tokens(window),
             format_percent(all, window),
@@ -140,22 +141,25 @@ impl ChatSession<'_> {
         Ok(if entries.is_empty() {
             list
         } else {
-            format!("{list}\n/resume ID goes on with one; any unique beginning of its name will do")
+            format!(
+                "{list}\n\
+                `/resume ID` continues a session; a unique prefix of its ID is enough."
+            )
         })
     }
 
     fn resume_by_id(&mut self, id: String) -> CommandReply {
         if self.session.id().is_some_and(|own| own.as_str().starts_with(&id)) {
-            return Err(CliError::new("that is the session you are in"));
+            return Err(CliError::new("this session is already open"));
         }
         let choice = SessionChoice { resume: Some(id), ..SessionChoice::default() };
         let Some(session) =
             sessions::resume(&choice, self.context, self.session.host().workspace())?
         else {
-            return Err(CliError::new("there is no such session"));
+            return Err(CliError::new("no session has this ID"));
         };
         self.resume_session(session);
-        Ok("earlier \"don't ask again\" approvals no longer hold".to_owned())
+        Ok("earlier \"don't ask again\" approvals do not apply".to_owned())
     }
 
     fn start_new_session(&mut self) -> String {
@@ -166,7 +170,7 @@ impl ChatSession<'_> {
             SessionRecord::Pending
         };
         self.start_session(record);
-        format!("a new session begins{old}")
+        format!("started a new session{old}")
     }
 
     /// Writes the conversation to a new JSON file. Known keys are redacted from an unrecorded
@@ -185,7 +189,7 @@ impl ChatSession<'_> {
                 (sessions::export::export_json(&entry)?, id.to_string())
             }
             None if self.session.transcript().is_empty() => {
-                return Err(CliError::new("nothing has been said yet"));
+                return Err(CliError::new("there is nothing to export yet"));
             }
             None => {
                 let redact = self.context.prepared.redactor();
@@ -197,9 +201,10 @@ impl ChatSession<'_> {
             }
         };
         let path = path.unwrap_or_else(|| format!("cofferdam-{name}.json").into());
-        write_new_file(&path, &text)
-            .map_err(|error| CliError::new(format!("cannot write {}: {error}", path.display())))?;
-        Ok(format!("written to {}", path.display()))
+        write_new_file(&path, &text).map_err(|error| {
+            CliError::new(format!("cannot write `{}`: {error}", path.display()))
+        })?;
+        Ok(format!("wrote {}", path.display()))
     }
 }
 

@@ -132,7 +132,7 @@ impl<'a> ChatSession<'a> {
         self.view.set_status_area(ChatStatusArea::Idle);
         if let (Some(id), false) = (self.session.id(), self.session.transcript().is_empty()) {
             self.view.print_line(&format_reply(&format!(
-                "session {id} · cofferdam chat --resume {} goes on with it",
+                "session {id} · cofferdam chat --resume {} continues it",
                 &id.as_str()[..4]
             )));
         }
@@ -141,7 +141,7 @@ impl<'a> ChatSession<'a> {
     /// Switches to a stored session. Approvals of this session do not carry over (R-40).
     pub(super) fn resume_session(&mut self, session: OpenSession) {
         self.view.print_line(&format_reply(&format!(
-            "session {} goes on, {}; it ended with:",
+            "continuing session {} ({}); its last request:",
             session.journal.id(),
             format_request_count(&session.transcript)
         )));
@@ -227,7 +227,7 @@ impl<'a> ChatSession<'a> {
     fn check_piped_command(&self, command: &SlashCommand) -> Option<String> {
         let denial = commands::pipe_denial(command, self.context.settings.mode)
             .filter(|_| !self.has_approver)?;
-        Some(format!("{denial} Neither this line nor any after it was done."))
+        Some(format!("{denial} Neither this line nor any later line was run."))
     }
 
     /// Returns the exit code of an ordinary exit.
@@ -257,8 +257,8 @@ impl<'a> ChatSession<'a> {
         let guide = self.session.host().guide();
         if guide != self.guide {
             self.view.print_line(&format_notice(
-                "AGENTS.md changed since the last request; the model \
-                    is given it as it is now. Review it.",
+                "AGENTS.md changed since the last request, and the model receives the new content. \
+                    Review it.",
             ));
             self.guide = guide;
         }
@@ -284,7 +284,7 @@ impl<'a> ChatSession<'a> {
         keyboard: &mut KeyboardOwner,
         input: &mut ChatInputQueue,
     ) -> AfterRequest {
-        const NOTHING: &str = "there is nothing yet that a summary could stand for";
+        const NOTHING: &str = "there is nothing to summarize yet";
         if self.session.transcript().is_empty() {
             self.view.print_line(&format_reply(NOTHING));
             return AfterRequest::Continue;
@@ -299,11 +299,14 @@ impl<'a> ChatSession<'a> {
                 self.view.print_line(&format_reply(NOTHING))
             }
             ChatWorkResult::Compacted(CompactionOutcome::Failed { message }) => {
-                self.view.print_line(&format_notice(&format!("there is no summary: {message}")));
+                self.view.print_line(&format_notice(&format!(
+                    "cannot summarize the conversation: \
+                    {message}"
+                )));
                 self.restore_unsent(None, input);
             }
             ChatWorkResult::Compacted(CompactionOutcome::Aborted) => {
-                self.view.print_line(&format_notice("stopped. The conversation is as it was."));
+                self.view.print_line(&format_notice("stopped; the conversation is unchanged"));
                 self.restore_unsent(None, input);
             }
         }
@@ -396,8 +399,11 @@ impl<'a> ChatSession<'a> {
         }
         all.extend(Some(input.typed.take()).filter(|typed| !typed.is_empty()));
         input.typed = EditLine::from_text(all.join("\n"));
-        let what = if prompt.is_some() { "It" } else { "What was queued" };
-        self.view.print_line(&format_reply(&format!("{what} was not sent; it is below.")));
+        let reply = match prompt {
+            Some(_) => "The prompt was not sent; it is in the input line.",
+            None => "The queued prompts were not sent; they are in the input line.",
+        };
+        self.view.print_line(&format_reply(reply));
     }
 }
 

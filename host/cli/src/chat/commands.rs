@@ -38,21 +38,21 @@ pub(super) enum LineMeaning {
 
 /// All commands: name, arguments, description.
 const COMMANDS: [(&str, &str, &str); 11] = [
-    ("/help", "", "this list"),
+    ("/help", "", "show this list"),
     (
         "/mode",
         "[ask|plan|auto-edit|auto]",
-        "what is allowed without asking; Shift-Tab changes it too, but never to auto",
+        "show or change the approval mode; Shift-Tab changes it too, but never to auto",
     ),
-    ("/model", "[SPEC]", "which model answers, such as openai:NAME"),
-    ("/tools", "", "the tools and what they may touch"),
-    ("/context", "", "what the conversation takes of the model's window"),
-    ("/cost", "", "tokens and money of this chat"),
-    ("/compact", "", "put a summary in place of what was said, to make room"),
-    ("/resume", "[ID]", "go on with another session of this project; without a name, list them"),
-    ("/clear", "", "begin a new session; the old one is kept"),
+    ("/model", "[SPEC]", "show or change the model, such as openai:NAME"),
+    ("/tools", "", "list the tools with their tiers and permissions"),
+    ("/context", "", "show how much of the context window is used"),
+    ("/cost", "", "show the tokens and the cost of this chat"),
+    ("/compact", "", "replace old messages by a summary"),
+    ("/resume", "[ID]", "list the sessions of this project, or continue the one with this ID"),
+    ("/clear", "", "start a new session; the old one is kept"),
     ("/export", "[FILE]", "write the conversation to a file as JSON"),
-    ("/quit", "", "leave; so does Ctrl-D"),
+    ("/quit", "", "leave the chat, as Ctrl-D does"),
 ];
 
 /// Parses an input line. A line that begins with a space is always a prompt.
@@ -86,7 +86,7 @@ pub(super) fn parse_line(line: &str) -> LineMeaning {
         ("/quit", "") => SlashCommand::Quit,
         (known, surplus) if COMMANDS.iter().any(|(name, _, _)| *name == known) => {
             return LineMeaning::Invalid(format!(
-                "{known} takes nothing behind it, and there is '{surplus}'"
+                "{known} takes no argument, but `{surplus}` was given"
             ));
         }
         (unknown, _) => return LineMeaning::Invalid(unknown_command(unknown)),
@@ -122,9 +122,7 @@ pub(super) fn pipe_denial(command: &SlashCommand, start: ApprovalMode) -> Option
         | SlashCommand::Quit => return None,
     };
     let looser = if name == "/mode" { " to a looser mode" } else { "" };
-    Some(format!(
-        "{name}{looser} is for somebody at a terminal, and this line comes from a pipe; {instead}."
-    ))
+    Some(format!("{name}{looser} is not allowed from a pipe; {instead}."))
 }
 
 fn unknown_command(name: &str) -> String {
@@ -132,10 +130,10 @@ fn unknown_command(name: &str) -> String {
         .iter()
         .find(|(known, _, _)| name.len() > 1 && known.starts_with(name))
         .map(|(known, _, _)| *known);
-    let near = near.map(|known| format!(" Is it {known}?")).unwrap_or_default();
+    let near = near.map(|known| format!(" Did you mean {known}?")).unwrap_or_default();
     format!(
-        "there is no command {name}.{near} /help lists them; for the model, put a space before \
-            the slash. Nothing was sent."
+        "unknown command `{name}`: nothing was sent.{near} /help lists the commands. To send the \
+            line to the model, put a space before the slash."
     )
 }
 
@@ -180,11 +178,11 @@ pub(super) fn help_text() -> String {
         .collect();
     format!(
         "{commands}\n  \
-        Enter sends. Alt-Enter, or a backslash at the end and Enter, begins a new line. Tab \
-        completes commands.\n  \
-        Esc or Ctrl-C: rejects what a dialog asks, else stops the request, else clears the line; \
-        twice on an empty line leaves.\n  \
-        What you type while a request runs is sent when it is over."
+            Enter sends the prompt. Alt-Enter, or a backslash at the end of the line, starts a new \
+            line. Tab completes commands.\n  \
+            Esc or Ctrl-C rejects the call in a dialog, otherwise stops the request, otherwise \
+            clears the line. Ctrl-C twice on an empty line leaves the chat.\n  \
+            Prompts that you type while a request runs are queued and sent when it ends."
     )
 }
 

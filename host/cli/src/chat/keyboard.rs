@@ -128,7 +128,7 @@ impl RawKeys {
         let mut exit_on_interrupt = false;
         loop {
             let status = if exit_on_interrupt {
-                "Ctrl-C again, or Ctrl-D, leaves".to_owned()
+                "Ctrl-C again, or Ctrl-D, leaves the chat".to_owned()
             } else {
                 status()
             };

@@ -117,7 +117,7 @@ impl PipedLineReader {
                     exit_on_interrupt = text.is_empty();
                     text.clear();
                     eprint_line(if exit_on_interrupt {
-                        "\nCtrl-C again, or Ctrl-D, leaves"
+                        "\nCtrl-C again, or Ctrl-D, leaves the chat"
                     } else {
                         ""
                     });

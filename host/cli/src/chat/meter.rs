@@ -59,7 +59,7 @@ impl UsageTotals {
                 let cached = self
                     .usage
                     .cached_input
-                    .map(|cached| format!(" (of which {cached} from a cache)"))
+                    .map(|cached| format!(" ({cached} cached)"))
                     .unwrap_or_default();
                 format!("{input} tokens in{cached}, {output} out")
             }

@@ -6,10 +6,10 @@ use cofferdam::conversation::Transcript;
 /// Returns a hint that follows the error text of an outcome.
 pub(super) fn outcome_hint(outcome: &RequestOutcome) -> &'static str {
     match outcome {
-        RequestOutcome::Limit { .. } => ". Say `go on` to let it go on.",
-        RequestOutcome::Empty => ". Say it in other words, or choose another /model.",
+        RequestOutcome::Limit { .. } => ". To continue, send another prompt.",
+        RequestOutcome::Empty => ". Rephrase the prompt, or choose another /model.",
         RequestOutcome::Rejected => ". Say what to do instead.",
-        RequestOutcome::Aborted => ". What was done until then is remembered.",
+        RequestOutcome::Aborted => ". The completed work is kept.",
         RequestOutcome::TimedOut { .. } => ".",
         RequestOutcome::Answered { .. }
         | RequestOutcome::ProviderError { .. }

@@ -233,7 +233,7 @@ impl ViewState {
                 }
             }
             AgentEvent::ContextFitting(ContextFitting::Summarising) => {
-                self.progress = Some("summarising the conversation".to_owned())
+                self.progress = Some("summarizing the conversation".to_owned())
             }
             AgentEvent::ContextFitting(ContextFitting::Summarised {
                 summary,
@@ -366,7 +366,7 @@ impl ViewState {
             .clone()
             .unwrap_or_else(|| lines::describe_wait(&self.running, self.prose.has_begun()));
         let doing = match self.status_area {
-            ChatStatusArea::Stopping => "stopping … (Ctrl-C again to leave)".to_owned(),
+            ChatStatusArea::Stopping => "stopping … (Ctrl-C again leaves)".to_owned(),
             ChatStatusArea::Idle | ChatStatusArea::Running | ChatStatusArea::Asking { .. } => {
                 format!("{doing} · {} s · Esc stops", seconds / 10)
             }

@@ -29,25 +29,25 @@ pub(super) fn run(common: &CommonArgs, args: PluginAddArgs) -> CommandResult {
     let from = source.to_string();
     let plugin = super::load_bytes(&context.sandbox, &from, component)?;
     if let Some(objection) = context.catalog.conflict(&plugin, None) {
-        return Err(CliError::new(format!("{from} cannot be added: {objection}")));
+        return Err(CliError::new(format!("cannot add {from}: {objection}")));
     }
     let page = inspect::describe_plugin(&from, &plugin);
     if args.yes {
         eprint_line(&page);
     } else {
-        let answer = confirm::confirm(&page, &format!("Add it as {name}, as it is?"));
+        let answer = confirm::confirm(&page, &format!("Add this plugin as {name}?"));
         match answer {
             Some(true) => {}
             Some(false) => {
-                eprint_line("Nothing was added.");
+                eprint_line("No plugin was added.");
                 return Ok(ExitCode::from(exit::FAILURE));
             }
             None => {
                 eprint_line(&page);
                 let digest = plugin.digest();
                 let problem = format!(
-                    "nobody can be asked here, so nothing was added. To add it as shown: --yes \
-                        --digest sha256:{digest}"
+                    "no plugin was added: there is no terminal to ask in\nhint: to add it as \
+                        shown, pass `--yes --digest sha256:{digest}`"
                 );
                 return Err(CliError::new(problem));
             }
@@ -65,22 +65,18 @@ pub(super) fn run(common: &CommonArgs, args: PluginAddArgs) -> CommandResult {
     };
     audit::record_change(&context.settings, &context.user_dirs, &common.workspace, &change)?;
     let path = store.add(name.as_str(), from, &plugin)?;
-    print_line(&terminal_escape::escape_line(
-        &format!("{name} was added: {}", path.display()),
-        1000,
-    ));
+    print_line(&terminal_escape::escape_line(&format!("Added {name}: {}", path.display()), 1000));
     let tools: Vec<&str> =
         plugin.declaration().tools.iter().map(|tool| tool.name.as_str()).collect();
     let tools = terminal_escape::escape_line(&tools.join(", "), 400);
     eprint_line(&format!(
-        "From now on every run has {tools}. `cofferdam plugin remove {name}` takes it away again."
+        "Every run can now use {tools}. `cofferdam plugin remove {name}` removes the plugin again."
     ));
     Ok(ExitCode::SUCCESS)
 }
 
 fn default_name(source: &PluginSource) -> Result<PluginName, CliError> {
     let name = source.default_plugin_name();
-    name.parse().map_err(|error| {
-        CliError::new(format!("{error}. Say --name NAME to call it something else than its file"))
-    })
+    name.parse()
+        .map_err(|error| CliError::new(format!("{error}\nhint: choose another name with `--name`")))
 }

@@ -9,14 +9,14 @@ use cofferdam::sandbox::ComponentDigest;
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
-    cofferdam plugin new line_count --lang python    a folder with a tool that works\n  \
+    cofferdam plugin new line_count --lang python    a new plugin with a working tool\n  \
     cd line_count && cofferdam plugin build          line_count.wasm\n  \
-    cofferdam plugin test                            your cases.json, and what every tool has to \
-    stand\n  \
-    cofferdam plugin inspect line_count.wasm         what it asks for, what it would be granted, \
-    and why\n  \
-    cofferdam run --plugin line_count.wasm \"…\"      an agent that has it\n  \
-    cofferdam plugin add line_count.wasm             every agent has it from now on")]
+    cofferdam plugin test                            runs cases.json and the conformance \
+    checks\n  \
+    cofferdam plugin inspect line_count.wasm         shows its imports, tools and \
+    permissions\n  \
+    cofferdam run --plugin line_count.wasm \"…\"      one run with the plugin\n  \
+    cofferdam plugin add line_count.wasm             every run can use it")]
 pub(crate) struct PluginArgs {
     #[command(subcommand)]
     pub(crate) command: PluginCommand,
@@ -24,116 +24,115 @@ pub(crate) struct PluginArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
-    /// Begin a plugin from a template
+    /// Create a plugin from a template
     #[command(after_help = "Examples:\n  \
-        cofferdam plugin new line_count --lang python     a folder line_count with a tool that \
-        works, and its cases\n  \
+        cofferdam plugin new line_count --lang python     a directory line_count with a working \
+        tool and its cases\n  \
         cofferdam plugin new line_count --lang rust")]
     New {
-        /// Its name, and that of its first tool
+        /// Name of the plugin and of its first tool
         name: PluginName,
-        /// rust, python, javascript, c or go
+        /// Language: rust, python, javascript, c or go
         #[arg(long = "lang", value_name = "LANGUAGE")]
         language: PluginLanguage,
     },
-    /// Build the component of a plugin with the toolchain of its language
+    /// Build a plugin with the toolchain of its language
     #[command(after_help = "Examples:\n  \
-        cofferdam plugin build                  the plugin of this folder\n  \
+        cofferdam plugin build                  the plugin in this directory\n  \
         cofferdam plugin build line_count\n\n\
-        What a build needs and the machine lacks comes from the language's own registry, once.")]
+        Missing build tools are installed once, from the registry of the language.")]
     Build {
-        /// The folder of the plugin
+        /// Directory of the plugin
         #[arg(default_value = ".")]
-        folder: PathBuf,
+        directory: PathBuf,
     },
-    /// Run a plugin's cases, and the checks that every component has to pass
+    /// Run the cases of a plugin and the conformance checks
     #[command(after_help = "Examples:\n  \
-        cofferdam plugin test                   the plugin of this folder, with its cases.json\n  \
+        cofferdam plugin test                   the plugin in this directory, with cases.json\n  \
         cofferdam plugin test other.wasm --cases cases.json\n\n\
-        Without a case that works only a part of the checks can run. Exit code: 0 if all passed, \
-        1 if not. The format of cases.json is in the file that `plugin new` writes.")]
+        Some checks need a case that succeeds. Exit code: 0 if all checks pass, 1 if one fails. \
+        For the format of cases.json, see the file that `plugin new` creates.")]
     Test {
-        /// The folder of the plugin, or a component
+        /// Directory of the plugin, or a component
         #[arg(default_value = ".")]
         subject: PathBuf,
-        /// The cases, if not `cases.json` in the folder
+        /// File with the cases [default: cases.json of the plugin]
         #[arg(long, value_name = "FILE.json")]
         cases: Option<PathBuf>,
     },
-    /// Show what a component is and could do, as the basis of a decision
+    /// Show the imports, tools and permissions of a component
     #[command(after_help = "Examples:\n  \
         cofferdam plugin inspect line_count.wasm\n  \
         cofferdam plugin inspect line_count.wasm --json | jq .tools")]
     Inspect {
-        /// The component
+        /// Component file
         file: PathBuf,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Add a plugin: shows what it is and asks for, and keeps it if you agree
+    /// Add a plugin after showing its permissions and asking for confirmation
     #[command(after_help = "Examples:\n  \
         cofferdam plugin add line_count.wasm\n  \
         cofferdam plugin add https://example.org/line_count.wasm --digest sha256:…\n  \
         cofferdam plugin add line_count-1.2.wasm --name line_count --yes\n\n\
-        The component is kept beside the configuration and pinned in cofferdam.lock, with its \
-        content, \
-        what it imports, its input and what it asks for. Before you have agreed nothing of it \
-        runs but \
-        the list of its tools, in an enclosure with nothing in it. With --config FILE it is added \
-        to \
+        The component is saved next to the configuration and pinned in cofferdam.lock, with its \
+        digest, imports, input schemas and permissions. Before you confirm, only the declaration \
+        of its tools runs, in a sandbox without permissions. With --config FILE, it is added to \
         that configuration.")]
     Add(PluginAddArgs),
-    /// List the plugins that are not part of the program, and whether each is what was accepted
+    /// List the plugins that are not built in, with their acceptance status
     #[command(after_help = "Examples:\n  cofferdam plugin list\n  cofferdam plugin list --json")]
     List {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Fetch plugins again from where they came; asks if one asks for more than before
+    /// Fetch added plugins again from their sources
+    ///
+    /// Asks for confirmation if a plugin requests new permissions.
     #[command(after_help = "Examples:\n  \
-        cofferdam plugin update                 all that were added\n  \
+        cofferdam plugin update                 all added plugins\n  \
         cofferdam plugin update line_count --yes --digest sha256:…\n\n\
-        Exit code: 0 if each is up to date now, 1 if one stays as it was.")]
+        Exit code: 0 if all are up to date, 1 if one could not be updated.")]
     Update(PluginUpdateArgs),
-    /// Take a plugin away, and what it was accepted as
+    /// Remove an added plugin and its acceptance
     #[command(after_help = "Example:\n  cofferdam plugin remove line_count")]
     Remove {
-        /// Under which it was added
+        /// Name of the plugin
         name: String,
     },
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct PluginAddArgs {
-    /// The component: a file, or an address that begins with https://
+    /// Component: a file, or an https:// URL
     #[arg(value_name = "FILE|URL")]
     pub(super) source: String,
-    /// What to call it, if not after its file
+    /// Name of the plugin [default: the file name]
     #[arg(long)]
     pub(super) name: Option<PluginName>,
-    /// Do nothing with it unless this is its SHA-256
+    /// Fail unless the component has this SHA-256 digest
     #[arg(long, value_name = "sha256:…", value_parser = parse_digest)]
     pub(super) digest: Option<ComponentDigest>,
-    /// Do not ask
+    /// Add without asking for confirmation
     #[arg(long, short)]
     pub(super) yes: bool,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct PluginUpdateArgs {
-    /// Which; all that were added, if none is named
+    /// Name of the plugin [default: all added plugins]
     pub(super) name: Option<String>,
-    /// Do nothing with it unless this is the SHA-256 of the new one
+    /// Fail unless the new component has this SHA-256 digest
     #[arg(long, value_name = "sha256:…", value_parser = parse_digest, requires = "name")]
     pub(super) digest: Option<ComponentDigest>,
-    /// Do not ask, whatever it asks for
+    /// Update without asking for confirmation, even if it requests new permissions
     #[arg(long, short)]
     pub(super) yes: bool,
 }
 
 fn parse_digest(text: &str) -> Result<ComponentDigest, &'static str> {
     ComponentDigest::parse(text.strip_prefix("sha256:").unwrap_or(text))
-        .ok_or("a digest is sha256: and 64 of 0-9 and a-f")
+        .ok_or("a digest is `sha256:` and 64 lower-case hexadecimal digits")
 }

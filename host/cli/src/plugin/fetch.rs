@@ -41,7 +41,7 @@ pub(super) fn fetch_component(
     let component = fetched.map_err(|error| CliError::new(format!("{from}: {error}")))?;
     match expected {
         Some(expected) if expected != component.digest() => Err(CliError::new(format!(
-            "{from} is not what --digest names, and nothing was done with it:\n  expected  \
+            "the digest of {from} does not match `--digest`, so it was not used:\n  expected  \
                 sha256:{expected}\n  found     sha256:{}",
             component.digest()
         ))),

@@ -29,32 +29,36 @@ pub(super) fn run(file: &Path, as_json: bool) -> CommandResult {
 const INTERFACE_DESCRIPTIONS: &[(&str, &str)] = &[
     (
         "cofferdam:plugin/workspace",
-        "walk and read files of the workspace; only with a grant to read",
+        "list and read files of the workspace; needs the permission to read",
     ),
     (
         "cofferdam:plugin/commands",
-        "propose commands; only with a grant, and each line is decided by itself",
+        "run commands; needs a permission, and each command line is decided separately",
     ),
-    ("cofferdam:plugin/agents", "hand a task to a sub-agent; only with a grant"),
-    ("cofferdam:plugin/plans", "show a plan to the user; only with a grant"),
-    ("cofferdam:plugin/state", "keep notes between the calls of a session; only with a grant"),
-    ("cofferdam:plugin/progress", "show the user a line while it works"),
+    ("cofferdam:plugin/agents", "delegate a task to a sub-agent; needs a permission"),
+    ("cofferdam:plugin/plans", "present a plan to the user; needs a permission"),
+    ("cofferdam:plugin/state", "keep state between the calls of a session; needs a permission"),
+    ("cofferdam:plugin/progress", "show the user a progress line"),
     ("cofferdam:plugin/types", "types only"),
-    ("wasi:filesystem/", "files; empty without a grant, the workspace with one"),
-    ("wasi:http/", "requests over HTTP; only to granted hosts, and each is decided by itself"),
-    ("wasi:sockets/", "sockets; every operation is refused"),
-    ("wasi:cli/std", "standard streams; output goes to a capped log, input is empty"),
-    ("wasi:cli/terminal", "terminals; there is none"),
+    ("wasi:filesystem/", "files; empty without a permission, otherwise the workspace"),
+    (
+        "wasi:http/",
+        "HTTP requests; only to hosts in its permissions, and each is decided \
+        separately",
+    ),
+    ("wasi:sockets/", "sockets; every operation fails"),
+    ("wasi:cli/std", "standard streams; output goes to a log of limited size, input is empty"),
+    ("wasi:cli/terminal", "terminals; none is available"),
     ("wasi:cli/environment", "arguments and environment; both empty"),
     ("wasi:cli/exit", "ends its own call"),
     ("wasi:clocks/", "the time"),
     ("wasi:random/", "random numbers"),
-    ("wasi:io/", "streams and waiting, for the others"),
+    ("wasi:io/", "streams and polling, for the other interfaces"),
 ];
 
 fn describe_interface(interface: &str) -> &'static str {
     let known = INTERFACE_DESCRIPTIONS.iter().find(|(prefix, _)| interface.starts_with(prefix));
-    known.map_or("not known to this host", |(_, meaning)| *meaning)
+    known.map_or("unknown to this host", |(_, meaning)| *meaning)
 }
 
 fn to_json(plugin: &LoadedPlugin) -> serde_json::Value {
@@ -95,13 +99,13 @@ pub(super) fn describe_plugin(from: &str, plugin: &LoadedPlugin) -> String {
     let _ = writeln!(page, "  size     {} KiB", plugin.size().div_ceil(1024));
     let _ = writeln!(
         page,
-        "  exports  cofferdam:plugin/tools, {} of them",
+        "  exports  cofferdam:plugin/tools (tools: {})",
         plugin.declaration().tools.len()
     );
-    page.push_str("\nIts component imports, and here that means:\n");
+    page.push_str("\nImports of the component, and what they allow here:\n");
     let interfaces = &plugin.declaration().imports.interfaces;
     if interfaces.is_empty() {
-        page.push_str("  nothing: it can compute, and see what it is given\n");
+        page.push_str("  none: it can only compute with its input\n");
     }
     for (meaning, names) in group_by_description(interfaces) {
         let _ = writeln!(page, "  {meaning}");
@@ -112,9 +116,9 @@ pub(super) fn describe_plugin(from: &str, plugin: &LoadedPlugin) -> String {
         page.push_str(&describe_tool(tool));
     }
     page.push_str(
-        "\nWhat a component imports is all that it could ever use; what it was granted is all \
-            that works. Each call gets a fresh\n\
-         instance with the grants of its own tool.",
+        "\nA component can use only what it imports, and only with the permissions of its tool. \
+            Each call gets a fresh\n\
+         instance with the permissions of its own tool.",
     );
     page
 }
@@ -136,14 +140,14 @@ fn describe_tool(tool: &DeclaredTool) -> String {
     let mut page = format!("\nTool {}\n", terminal_escape::escape_line(&tool.name, 64));
     let _ = writeln!(
         page,
-        "  asks for    {}",
+        "  requests    {}",
         join_or_nothing(tool.asks.iter().map(ToString::to_string))
     );
-    let _ = writeln!(page, "  would get   {}", join_or_nothing(grants.describe().into_iter()));
+    let _ = writeln!(page, "  permissions {}", join_or_nothing(grants.describe().into_iter()));
     if !unsupported.is_empty() {
         let _ = writeln!(
             page,
-            "  not lent    {} (this host cannot)",
+            "  unsupported {} (this host does not provide it)",
             join_or_nothing(unsupported.iter().map(ToString::to_string))
         );
     }
@@ -154,16 +158,20 @@ fn describe_tool(tool: &DeclaredTool) -> String {
         tier.name(),
         explain(tier, grants.has_side_effects())
     );
-    let hints = [(tool.exclusive, "runs alone"), (tool.confirm, "asks the user before every call")];
+    let hints = [(tool.exclusive, "runs alone"), (tool.confirm, "needs confirmation of each call")];
     let _ = writeln!(
         page,
-        "  wants       {}",
+        "  behavior    {}",
         join_or_nothing(hints.iter().filter(|(set, _)| *set).map(|(_, words)| (*words).to_owned()))
     );
-    let _ = writeln!(page, "  says\n{}", indent(&terminal_escape::escape_exact(&tool.description)));
     let _ = writeln!(
         page,
-        "  takes\n{}",
+        "  description\n{}",
+        indent(&terminal_escape::escape_exact(&tool.description))
+    );
+    let _ = writeln!(
+        page,
+        "  input schema\n{}",
         indent(&terminal_escape::escape_exact(&format!("{:#}", tool.input_schema)))
     );
     page

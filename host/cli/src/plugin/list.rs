@@ -32,10 +32,7 @@ pub(super) fn run(common: &CommonArgs, as_json: bool) -> CommandResult {
             json!({"plugins": plugins, "lock": store.lock_file_path()})
         )));
     } else if listed.is_empty() {
-        print_line(
-            "No plugin was added, and the configuration names none. `cofferdam plugin add FILE` \
-                adds one.",
-        );
+        print_line("There are no plugins. `cofferdam plugin add FILE` adds one.");
     } else {
         print_line(&listed.iter().map(ListedPlugin::to_text).collect::<Vec<_>>().join("\n\n"));
     }
@@ -155,14 +152,14 @@ impl<'a> ListedPlugin<'a> {
                     terminal_escape::escape_line(&self.path.display().to_string(), 1000)
                 );
             }
-            None => text.push_str("\n  from   the configuration, or --plugin"),
+            None => text.push_str("\n  from   the configuration or `--plugin`"),
         }
         for tool in &self.tools {
             let asks: Vec<String> = tool.declaration.asks.iter().map(ToString::to_string).collect();
             let asks = if asks.is_empty() {
-                "asks for nothing".to_owned()
+                "requests no permissions".to_owned()
             } else {
-                format!("asks to {}", asks.join("; "))
+                format!("requests permission to {}", asks.join("; "))
             };
             let line = format!("{}  {}, {asks}", tool.declaration.name, tool.tier.name());
             let _ = write!(text, "\n  tool   {}", terminal_escape::escape_line(&line, 1000));

@@ -36,13 +36,12 @@ pub(super) fn run(common: &CommonArgs, args: PluginArgs) -> CommandResult {
     if let (true, PluginCommand::Add(_) | PluginCommand::Update(_) | PluginCommand::Remove { .. }) =
         (common.locked, &args.command)
     {
-        let message = "--locked leaves what was accepted as it is, and this would change it: \
-            leave out one of the two";
+        let message = "this command changes the accepted plugins, which `--locked` does not allow";
         return Err(CliError::configuration(message));
     }
     match args.command {
         PluginCommand::New { name, language } => new::run(name, language),
-        PluginCommand::Build { folder } => build::run(&folder),
+        PluginCommand::Build { directory } => build::run(&directory),
         PluginCommand::Test { subject, cases } => test::run(&subject, cases),
         PluginCommand::Inspect { file, json } => inspect::run(&file, json),
         PluginCommand::Add(args) => add::run(common, args),
@@ -74,7 +73,7 @@ fn load_plugin(file: &Path) -> Result<(Arc<WasmSandbox>, Arc<LoadedPlugin>), Cli
     let plugin = load_bytes(&sandbox, &file.display().to_string(), bytes)?;
     if let Some(objection) = load_error(&plugin) {
         return Err(CliError::new(format!(
-            "{} would be refused by every run: {objection}",
+            "every run would refuse {}: {objection}",
             file.display()
         )));
     }

@@ -13,11 +13,11 @@ pub(super) fn run(name: PluginName, language: PluginLanguage) -> CommandResult {
     let name = project.name();
     let source = source_file(language);
     print_line(&format!(
-        "{name}/ has a tool in {language} that works; {source} is where to begin. Next:\n\n  \
+        "Created {name}/ with a working tool in {language}; its code is in {source}. Next:\n\n  \
          cd {name}\n  \
-         cofferdam plugin build                 # installs what it needs, once, and writes \
+         cofferdam plugin build                 # installs the toolchain once, and writes \
          {name}.wasm\n  \
-         cofferdam plugin test                  # cases.json, and what every tool has to stand\n  \
+         cofferdam plugin test                  # runs cases.json and the conformance checks\n  \
          cofferdam plugin inspect {name}.wasm\n  \
          cofferdam tools call {name} '{{\"path\":\"cases.json\"}}' --plugin {name}.wasm"
     ));

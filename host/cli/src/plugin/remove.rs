@@ -25,11 +25,11 @@ pub(super) fn run(common: &CommonArgs, name: &str) -> CommandResult {
     let (added, path) = store.remove(name)?;
     let name = terminal_escape::escape_line(name, 64);
     print_line(&terminal_escape::escape_line(
-        &format!("{name} was removed: {}, which came from {}", path.display(), added.source),
+        &format!("Removed {name}: {}, from {}", path.display(), added.source),
         1500,
     ));
     print_line(&terminal_escape::escape_line(
-        &format!("What it was accepted as is no longer in {}", store.lock_file_path().display()),
+        &format!("Removed its acceptance from {}", store.lock_file_path().display()),
         1000,
     ));
     Ok(ExitCode::SUCCESS)

@@ -78,10 +78,10 @@ fn format_output(text: &str) -> String {
     if last_lines.is_empty() {
         return String::new();
     }
-    let cut = if last_lines.len() < lines.len() { ", at the end" } else { "" };
+    let cut = if last_lines.len() < lines.len() { " (last lines)" } else { "" };
     let lines: String = last_lines
         .iter()
         .map(|line| format!("\n           | {}", terminal_escape::escape_line(line, 200)))
         .collect();
-    format!("\n         it printed{cut}:{lines}")
+    format!("\n         output{cut}:{lines}")
 }

@@ -25,7 +25,7 @@ pub(super) fn run(common: &CommonArgs, args: &PluginUpdateArgs) -> CommandResult
             .collect(),
     };
     if all.is_empty() {
-        eprint_line("No plugin was added, so there is none to update.");
+        eprint_line("There are no added plugins to update.");
         return Ok(ExitCode::SUCCESS);
     }
     let context = super::load_context(common)?;
@@ -63,7 +63,7 @@ fn update(
     let (path, lock) = (store.plugin_path(added), store.accepted_plugins()?);
     let is_pinned = lock.accepted_digest(&path) == Some(component.digest());
     if is_pinned && has_digest(&path, component.digest()) {
-        return Ok("nothing new".to_owned());
+        return Ok("up to date".to_owned());
     }
     super::check_policy(context, &source, component.digest())?;
     let plugin = super::load_bytes(&context.sandbox, &added.source, component)?;
@@ -71,13 +71,13 @@ fn update(
         context.catalog.conflict(&plugin, Some(&PluginProvenance::File(path.clone())))
     {
         return Err(CliError::new(format!(
-            "{} is not taken, and the old one stays: {objection}",
+            "cannot use {}, so the current version was kept: {objection}",
             added.source
         )));
     }
     if is_pinned {
         store.replace(name, added, &plugin)?;
-        return Ok("its file was not what had been accepted; it is again".to_owned());
+        return Ok("restored the accepted file".to_owned());
     }
     let difference = lock.diff(&path, &plugin);
     confirm_update(
@@ -113,16 +113,16 @@ fn confirm_update(
     }
     match confirm::confirm(
         shown,
-        &format!("It asks for more than you accepted. Update {name} all the same?"),
+        &format!("It requests more permissions than you accepted. Update {name} anyway?"),
     ) {
         Some(true) => Ok(()),
-        Some(false) => Err(CliError::new("the old one stays")),
+        Some(false) => Err(CliError::new("the current version was kept")),
         None => {
             eprint_line(shown);
             Err(CliError::new(format!(
-                "it asks for more than was accepted, and nobody can be asked here, so the old one \
-                    stays. To take it as shown: \
-                 cofferdam plugin update {name} --yes --digest sha256:{}",
+                "it requests more permissions than you accepted, and there is no terminal to ask \
+                    in, so the current version was kept\nhint: to accept it as shown, run \
+                    `cofferdam plugin update {name} --yes --digest sha256:{}`",
                 plugin.digest()
             )))
         }
@@ -146,7 +146,7 @@ fn describe_update(
         text.push_str(&format!("\n  {mark} {}", terminal_escape::escape_name(line, usize::MAX)));
     }
     if difference.new_permissions.is_empty() {
-        text.push_str("\n    it asks for nothing more");
+        text.push_str("\n    it requests no new permissions");
     }
     text
 }

@@ -14,60 +14,61 @@ pub(crate) struct PolicyArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// Show all rules in force and the files they come from; with --profile NAME, that profile as
-    /// it is written
+    /// Show all rules in force and their files
+    ///
+    /// With `--profile NAME`, shows the text of that profile instead.
     #[command(after_help = "Examples:\n  \
         cofferdam policy show\n  \
-        cofferdam policy show --lists                 the built-in lists of paths, with a reason \
-        for each\n  \
+        cofferdam policy show --lists                 the built-in lists of paths, with \
+        reasons\n  \
         cofferdam policy show --profile locked-down")]
     Show {
-        /// The built-in lists of paths: hidden, protected, instructions, files that run code
+        /// Show the built-in lists of paths: hidden, protected, instructions, files that run code
         #[arg(long)]
         lists: bool,
     },
-    /// Check policy files, with the tests that rules bring along
+    /// Check policy files and run the tests of their rules
     #[command(after_help = "Examples:\n  \
-        cofferdam policy check              all files of this system, user and project\n  \
-        cofferdam policy check policy.toml  one file, wherever it is\n\n\
-        Exit code: 0 if they are understood, 78 if one is not.")]
+        cofferdam policy check              all files: of the system, the user and the project\n  \
+        cofferdam policy check policy.toml  one file\n\n\
+        Exit code: 0 if all files are valid, 78 if one is not.")]
     Check {
-        /// A file, in place of those in force
+        /// Check this file instead of the files in force
         file: Option<PathBuf>,
     },
-    /// Tell what would become of something that a tool might do, and by which rule
+    /// Explain the decision about actions of a tool, and the rule behind it
     #[command(after_help = "Examples:\n  \
         cofferdam policy explain bash --command \"git push\"\n  \
         cofferdam policy explain write_file --write src/x.rs\n  \
         cofferdam policy explain grep --read .env\n  \
         cofferdam policy explain web_fetch --fetch docs.rs --mode auto\n\n\
-        Exit code: 0 if all of it is allowed, 1 if something is asked or denied.")]
+        Exit code: 0 if everything is allowed, 1 if something needs approval or is denied.")]
     Explain(ExplainArgs),
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ExplainArgs {
-    /// The tool
+    /// Name of the tool
     pub(crate) tool: String,
-    /// It runs this command line
+    /// Explain running this command line
     #[arg(long, value_name = "LINE")]
     pub(crate) command: Vec<String>,
-    /// It reads this file or folder
+    /// Explain reading this file or directory
     #[arg(long, value_name = "PATH")]
     pub(crate) read: Vec<String>,
-    /// It changes this file or folder
+    /// Explain changing this file or directory
     #[arg(long, value_name = "PATH")]
     pub(crate) write: Vec<String>,
-    /// It sends a request there: HOST, or HOST:PORT
+    /// Explain a request to this host: HOST or HOST:PORT
     #[arg(long, value_name = "HOST")]
     pub(crate) fetch: Vec<String>,
-    /// By which method
+    /// HTTP method of the request
     #[arg(long, value_name = "METHOD", default_value = "GET")]
     pub(crate) method: String,
-    /// In this mode
+    /// Explain the decision in this mode
     #[arg(long)]
     pub(crate) mode: Option<ApprovalMode>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -40,7 +40,7 @@ pub(super) fn run(common: &CommonArgs, file: Option<&Path>) -> CommandResult {
         );
         let layer = layer.map_err(|error| CliError::configuration(error.to_string()))?;
         print_line(&terminal_escape::escape_line(
-            &format!("{name}: understood, {} rules", layer.rules.len()),
+            &format!("{name}: valid, {} rules", layer.rules.len()),
             400,
         ));
         return Ok(ExitCode::SUCCESS);
@@ -53,10 +53,11 @@ pub(super) fn run(common: &CommonArgs, file: Option<&Path>) -> CommandResult {
         chosen.with_policy(&loaded.policy).1.into_iter().filter(is_overruled).collect();
     for source in loaded.sources {
         let state = match source.state {
-            SourceState::Absent => "not there",
-            SourceState::InForce => "understood",
+            SourceState::Absent => "no file",
+            SourceState::InForce => "valid",
             SourceState::Untrusted { .. } => {
-                "understood; not trusted, so it can tighten and not loosen (`cofferdam trust`)"
+                "valid; not trusted, so it can only tighten the policy until you run `cofferdam \
+                    trust`"
             }
         };
         print_line(&format!(
@@ -66,7 +67,7 @@ pub(super) fn run(common: &CommonArgs, file: Option<&Path>) -> CommandResult {
         ));
     }
     for setting in overruled {
-        print_line(&terminal_escape::escape_line(&format!("overruled: {setting}"), 600));
+        print_line(&terminal_escape::escape_line(&format!("overridden: {setting}"), 600));
     }
     for unknown in
         context::load_context_for_inspection(common, flags(), InstanceAllocation::OnDemand)?

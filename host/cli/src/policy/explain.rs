@@ -37,7 +37,7 @@ struct ExplanationReport {
 
 /// Rules about writing, and commands.
 pub(super) const WRITE_RULES_NOTE: &str =
-    "rules under [write] apply to changes that tools make themselves, not to what a command writes";
+    "rules under [write] cover changes by tools, not files that a command writes";
 
 pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
     let calls = ToolCallArgs::default();
@@ -65,24 +65,25 @@ pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
     };
     let in_place = explained.authorizer.mode();
     let mode_notice = args.mode.and_then(|mode| mode_notice(policy, mode, in_place));
-    let told: Vec<ExplanationReport> = subjects(args, root.as_deref())?
+    let action_report: Vec<ExplanationReport> = subjects(args, root.as_deref())?
         .iter()
         .map(|act| apply_sandbox(explained.explain(act), act, &parts.commands))
-        .map(|told| match &mode_notice {
-            Some(notice) => {
-                ExplanationReport { reason: format!("{notice}{}", told.reason), ..told }
-            }
-            None => told,
+        .map(|action_report| match &mode_notice {
+            Some(notice) => ExplanationReport {
+                reason: format!("{notice}{}", action_report.reason),
+                ..action_report
+            },
+            None => action_report,
         })
         .collect();
-    for told in &told {
+    for action_report in &action_report {
         print_line(&if args.json {
-            terminal_escape::escape_json(&to_json(tool, told))
+            terminal_escape::escape_json(&to_json(tool, action_report))
         } else {
-            describe(tool, told)
+            describe(tool, action_report)
         });
     }
-    let allowed = told.iter().all(|told| told.verdict == Verdict::Allow);
+    let allowed = action_report.iter().all(|action_report| action_report.verdict == Verdict::Allow);
     Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILURE) })
 }
 
@@ -96,8 +97,8 @@ fn mode_notice(policy: &Policy, mode: ApprovalMode, in_place: ApprovalMode) -> O
         .collect();
     let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
     Some(format!(
-        "mode `{mode}` is not allowed by {place} (allowed: {allowed}), so this is about mode \
-            `{in_place}`: "
+        "mode `{mode}` is not allowed by {place} (allowed: {allowed}), so mode `{in_place}` \
+            applies: "
     ))
 }
 
@@ -165,7 +166,10 @@ impl SpelledPath {
         let real = resolve_links(&root.join(written.as_str()));
         let below = real.strip_prefix(root).ok().and_then(Path::to_str);
         let below = below.ok_or_else(|| {
-            CliError::new(format!("{written} leads out of the workspace, to {}", real.display()))
+            CliError::new(format!(
+                "`{written}` is outside the workspace: it links to {}",
+                real.display()
+            ))
         })?;
         let real = WorkspacePath::parse(below, None).map_err(|error| problem(&error))?;
         Ok(Self { resolved: (real != written).then_some(real), path: written })
@@ -183,14 +187,14 @@ struct ExplainContext<'a> {
 impl ExplainContext<'_> {
     /// Explains an action. If links lead elsewhere, the stricter of both explanations applies.
     fn explain(&self, asked: &ExplainSubject) -> ExplanationReport {
-        let told = self.explain_action(&asked.action());
+        let action_report = self.explain_action(&asked.action());
         match asked.resolved_action().map(|real| (self.explain_action(&real), real)) {
-            Some((there, real)) if there.verdict > told.verdict => ExplanationReport {
-                action: told.action,
-                reason: format!("a link leads there, so that it is to {real}: {}", there.reason),
+            Some((there, real)) if there.verdict > action_report.verdict => ExplanationReport {
+                action: action_report.action,
+                reason: format!("the path resolves to {real}: {}", there.reason),
                 ..there
             },
-            Some(_) | None => told,
+            Some(_) | None => action_report,
         }
     }
 
@@ -222,7 +226,7 @@ impl ExplainContext<'_> {
 
     /// Explains the policy's decision on all effects of a call that performs this action.
     fn explain_decision(&self, act: &Action<'_>) -> ExplanationReport {
-        let mut told = match act {
+        let mut action_report = match act {
             // Reading is no effect: what rules deny of it is among the protected paths.
             Action::Read(_) => {
                 let ActionEvaluation { finding, steps, .. } =
@@ -243,17 +247,22 @@ impl ExplainContext<'_> {
             let is_command = matches!(act, Action::Command(_));
             next.note = (is_command && self.policy.has_write_rules()).then_some(WRITE_RULES_NOTE);
             // The first of the strictest.
-            if told.as_ref().is_none_or(|told| next.verdict > told.verdict) {
-                told = Some(next);
+            if action_report
+                .as_ref()
+                .is_none_or(|action_report| next.verdict > action_report.verdict)
+            {
+                action_report = Some(next);
             }
         }
-        told.unwrap_or_else(|| ExplanationReport {
+        action_report.unwrap_or_else(|| ExplanationReport {
             action: act.to_string(),
             verdict: Verdict::Allow,
-            reason: "running it needs no approval; what it then does is decided act by act \
-                (--command, --read, --write, --fetch)."
+            reason: "the call needs no approval; each of its actions is decided separately \
+                (`--command`, `--read`, `--write`, `--fetch`)."
                 .to_owned(),
-            remedy: "`use = \"ask\"` or \"deny\" under `[tools]` of a policy file.".to_owned(),
+            remedy: "Set `use` to \"ask\" or \"deny\" for the tool under [tools] of a policy \
+                file."
+                .to_owned(),
             location: None,
             steps: Vec::new(),
             note: None,
@@ -304,7 +313,7 @@ fn report(
     let is_confirmation = *by == Action::Use && finding.verdict != Verdict::Allow;
     let why = match &finding.reason {
         VerdictReason::Mode(_) | VerdictReason::Reading if is_confirmation => {
-            "the tool itself asks to be confirmed before every call.".to_owned()
+            "the tool itself requires confirmation of each call.".to_owned()
         }
         VerdictReason::Mode(_)
         | VerdictReason::Reading
@@ -313,7 +322,7 @@ fn report(
         | VerdictReason::NotListed(..)
         | VerdictReason::Listed(_) => {
             let whole = if is_confirmation && *act != Action::Use {
-                "each call is confirmed: "
+                "each call needs confirmation: "
             } else {
                 ""
             };
@@ -334,12 +343,12 @@ fn report(
 /// Adds the command sandbox to the explanation. Denies the action if no sufficient sandbox is
 /// available.
 fn apply_sandbox(
-    told: ExplanationReport,
+    action_report: ExplanationReport,
     asked: &ExplainSubject,
     commands: &CommandSandbox,
 ) -> ExplanationReport {
-    if !matches!(asked, ExplainSubject::Command(_)) || told.verdict == Verdict::Deny {
-        return told;
+    if !matches!(asked, ExplainSubject::Command(_)) || action_report.verdict == Verdict::Deny {
+        return action_report;
     }
     match (commands.allowed_level(), &commands.rules().required_by) {
         (Err(denial), _) => {
@@ -349,38 +358,43 @@ fn apply_sandbox(
                 reason: denial.reason,
                 remedy: change,
                 location: denial.place,
-                ..told
+                ..action_report
             }
         }
         (Ok(level), Some(place)) => ExplanationReport {
             reason: format!(
-                "{} It runs in the sandbox `{level}`, as {place} demands.",
-                told.reason
+                "{} It runs at sandbox level `{level}`, as required by {place}.",
+                action_report.reason
             ),
-            ..told
+            ..action_report
         },
-        (Ok(_), None) => told,
+        (Ok(_), None) => action_report,
     }
 }
 
-fn describe(tool: &CatalogTool, told: &ExplanationReport) -> String {
-    let ask = if told.verdict == Verdict::Ask { " (denied where nobody can be asked)" } else { "" };
+fn describe(tool: &CatalogTool, action_report: &ExplanationReport) -> String {
+    let ask =
+        if action_report.verdict == Verdict::Ask { " (denied without a terminal)" } else { "" };
     let mut text = format!(
         "{}: {}: {}{ask}\n  because    {}\n  to change  {}",
-        tool.declaration.name, told.action, told.verdict, told.reason, told.remedy
+        tool.declaration.name,
+        action_report.action,
+        action_report.verdict,
+        action_report.reason,
+        action_report.remedy
     );
-    if let Some((last, before)) = told.steps.split_last() {
+    if let Some((last, before)) = action_report.steps.split_last() {
         let before: String =
             before.iter().map(|step| format!("{}: no; ", step.check.describe())).collect();
         text += &format!("\n  checked    {before}{}: yes", last.check.describe());
     }
-    if let Some(note) = told.note {
+    if let Some(note) = action_report.note {
         text += &format!("\n  note       {note}");
     }
     terminal_escape::escape_text(&text)
 }
 
-fn to_json(tool: &CatalogTool, told: &ExplanationReport) -> String {
+fn to_json(tool: &CatalogTool, action_report: &ExplanationReport) -> String {
     let ExplanationReport {
         action: act,
         verdict,
@@ -389,7 +403,7 @@ fn to_json(tool: &CatalogTool, told: &ExplanationReport) -> String {
         location: place,
         steps,
         note,
-    } = told;
+    } = action_report;
     let mut all = json!({
         "tool": tool.declaration.name, "act": act, "verdict": verdict, "why": why,
         "change": change, "place": place, "steps": steps,

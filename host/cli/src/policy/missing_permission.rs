@@ -35,20 +35,27 @@ pub(super) fn missing_capability(
     if let Some((capability, place)) =
         tool.denied_by_policy.iter().find(|(capability, _)| sufficient.contains(&capability.kind()))
     {
-        let why = format!("the tool asks to {capability}, and {place} withholds that.");
+        let why = format!(
+            "the tool requests permission to {capability}, but the policy at \
+            {place} denies it."
+        );
         return Some((
             why,
-            format!("What {} says of it would have to change.", place.file),
+            format!("To allow it, change the policy in {}.", place.file),
             Some(place.clone()),
         ));
     }
     let asks: Vec<&str> = tool.declaration.asks.iter().map(|asked| asked.kind().name()).collect();
     let asks = if asks.is_empty() { "nothing".to_owned() } else { asks.join(", ") };
     let why = format!(
-        "the tool holds no `{}`: it asks for {asks}, and is given never more than that.",
+        "the tool lacks the permission `{}`: it requests only {asks}.",
         sufficient[0].name()
     );
-    Some((why, "Nothing: that is for its author to change.".into(), None))
+    Some((
+        why,
+        "Only the author of the tool can change the permissions that it requests.".into(),
+        None,
+    ))
 }
 
 /// Returns why a tool that may send requests cannot send this one, if so.
@@ -56,10 +63,12 @@ fn unreachable_host(tool: &CatalogTool, act: &Action<'_>) -> Option<MissingPermi
     let Action::Fetch { host, method } = act else { return None };
     let mut granted =
         tool.grants.fetch.iter().filter_map(|pattern| RequestPattern::parse(pattern).ok());
-    let by_author = "Nothing: that is for its author to change.".to_owned();
+    let by_author =
+        "Only the author of the tool can change the permissions that it requests.".to_owned();
     if !granted.clone().any(|pattern| pattern.covers(host, method)) {
         let why = format!(
-            "the tool asks to send requests to {}, which does not cover {method} to {host}.",
+            "the tool has permission to send requests to {}, which does not cover {method} to \
+                {host}.",
             tool.grants.fetch.join(", ")
         );
         return Some((why, by_author, None));
@@ -69,13 +78,13 @@ fn unreachable_host(tool: &CatalogTool, act: &Action<'_>) -> Option<MissingPermi
         pattern == "*" || pattern.strip_suffix('*').is_some_and(|methods| methods.ends_with(' '))
     });
     let change = if names_every_host {
-        format!("The user can name it in their policy file: `local = [\"{host}\"]` under [fetch].")
+        format!("The user can add it to their policy file: `local = [\"{host}\"]` under [fetch].")
     } else {
         by_author
     };
     let by_itself = granted.any(|pattern| pattern.names_address(host, method));
     (!by_itself).then(|| {
-        (format!("{host} is {what}, and the tool does not ask for it by itself."), change, None)
+        (format!("{host} is {what}, which needs a permission that names it."), change, None)
     })
 }
 
@@ -93,26 +102,32 @@ pub(super) fn path_protection(
     };
     let (protected, author) = paths.find(path.as_str().split('/'))?;
     let (what, key) = match (protected, reads) {
-        (PathProtection::Hidden, _) => ("hidden from everyone", "shown"),
-        (PathProtection::ReadOnly, false) => ("kept from changes", "writable"),
+        (PathProtection::Hidden, _) => ("hidden", "shown"),
+        (PathProtection::ReadOnly, false) => ("protected from changes", "writable"),
         (PathProtection::Pinned, false) => {
-            ("a folder that stays where it is and what it is", "writable")
+            ("a directory that is protected from moves and removal", "writable")
         }
         (PathProtection::ReadOnly | PathProtection::Pinned, true) => return None,
     };
     let (change, place) = match author {
         PatternAuthor::File(_, pattern) => (
-            format!("What {} says of it would have to change.", pattern.place.file),
+            format!("To allow it, change the policy in {}.", pattern.place.file),
             Some(pattern.place.clone()),
         ),
-        PatternAuthor::BuiltIn if protected == PathProtection::Pinned => {
-            ("Nothing: what is protected in it would else be moved away with it.".to_owned(), None)
-        }
-        PatternAuthor::BuiltIn => {
-            (format!("A pattern under `{key}` in [protected] of the user's policy."), None)
-        }
+        PatternAuthor::BuiltIn if protected == PathProtection::Pinned => (
+            "Nothing allows it: moving the directory would move the protected paths in it."
+                .to_owned(),
+            None,
+        ),
+        PatternAuthor::BuiltIn => (
+            format!(
+                "The user can add a pattern to `{key}` under [protected] in their policy \
+                file."
+            ),
+            None,
+        ),
         PatternAuthor::Program => {
-            ("Nothing: what this program keeps there is nobody else's.".to_owned(), None)
+            ("Nothing allows it: cofferdam keeps its own files there.".to_owned(), None)
         }
     };
     Some((format!("it is {what} by {author}."), change, place))

@@ -13,11 +13,11 @@ pub(super) fn describe_settings(chosen: RunSettings, policy: &Policy) -> Vec<Str
     let mut lines: Vec<String> = all.iter().map(ToString::to_string).collect();
     lines.push(describe_model(&settings, policy));
     lines.push(match (policy.session_denied_by(), policy.session_required_by()) {
-        (Some(place), _) => format!("sessions = not kept  (by {place})"),
+        (Some(place), _) => format!("sessions = not saved  (by {place})"),
         (None, Some(place)) => {
-            format!("sessions = kept, and --no-session is not allowed  (by {place})")
+            format!("sessions = saved; --no-session is not allowed  (by {place})")
         }
-        (None, None) => "sessions = kept, unless --no-session is given  (default)".to_owned(),
+        (None, None) => "sessions = saved unless --no-session is given  (default)".to_owned(),
     });
     lines
 }
@@ -30,7 +30,7 @@ fn describe_model(settings: &RunSettings, policy: &Policy) -> String {
     let address = address
         .map(|url| format!(" at {url}{}", at(&settings.origins.base_url)))
         .unwrap_or_default();
-    let Some(name) = &settings.model else { return format!("model = whatever is set up{address}") };
+    let Some(name) = &settings.model else { return format!("model = not configured{address}") };
     let line = format!("model = {name}{}{address}", at(&settings.origins.model));
     let refused = name
         .parse::<ModelSpec>()

@@ -29,14 +29,18 @@ pub(super) fn run(common: &CommonArgs, lists: bool) -> CommandResult {
     let mut page = policy_page(&loaded);
     push_section(
         &mut page,
-        "Settings in force, as far as a policy can bound them",
+        "Settings that a policy can limit",
         settings::describe_settings(settings, &loaded.policy),
     );
     let unknown =
         context::load_context_for_inspection(common, flags(), InstanceAllocation::OnDemand)?
             .catalog
             .unknown_tools();
-    push_section(&mut page, "Without effect", unknown.iter().map(ToString::to_string).collect());
+    push_section(
+        &mut page,
+        "Rules without effect",
+        unknown.iter().map(ToString::to_string).collect(),
+    );
     print_line(&terminal_escape::escape_text(page.trim_end()));
     Ok(ExitCode::SUCCESS)
 }
@@ -45,10 +49,10 @@ fn policy_page(loaded: &LoadedPolicy) -> String {
     let mut page = String::from("Layers\n");
     for source in &loaded.sources {
         let state = match &source.state {
-            SourceState::Absent => "not there",
+            SourceState::Absent => "no file",
             SourceState::InForce => "in force",
             SourceState::Untrusted { .. } => {
-                "NOT TRUSTED: it tightens and does not loosen; `cofferdam trust` changes that"
+                "NOT TRUSTED: it can only tighten the policy until you run `cofferdam trust`"
             }
         };
         let _ = writeln!(page, "  {:8} {}: {state}", source.level.to_string(), source.name);
@@ -56,7 +60,7 @@ fn policy_page(loaded: &LoadedPolicy) -> String {
     let _ = writeln!(page, "\nModes\n  {}", allowed_modes(&loaded.policy));
     push_section(
         &mut page,
-        "Rules (deny wins over ask, ask over allow)",
+        "Rules (`deny` wins over `ask`, `ask` wins over `allow`)",
         rule_lines(&loaded.policy),
     );
     if loaded.policy.has_write_rules() {
@@ -64,40 +68,36 @@ fn policy_page(loaded: &LoadedPolicy) -> String {
     }
     push_section(
         &mut page,
-        "Lists of what is allowed (what is not on them is asked)",
+        "`allow` lists (everything else in these sections needs approval)",
         allow_list_lines(&loaded.policy),
     );
     push_section(
         &mut page,
-        "The sandbox of commands, at least",
+        "Minimum sandbox level of commands",
         sandbox_minimum_lines(&loaded.policy),
     );
     push_section(
         &mut page,
-        "Models, plugins and sessions (every line holds)",
+        "Paths, models, plugins and sessions (all lines apply)",
         settings::describe_rules(&loaded.policy),
     );
     push_section(
         &mut page,
-        "Reached by tools that ask for every host, though not for everybody",
+        "Local hosts for tools with permission for every host",
         local_host_lines(&loaded.policy),
     );
+    push_section(&mut page, "Permissions of tools", grant_rule_lines(&loaded.policy));
+    push_section(&mut page, "Maximum limits", limit_lines(&loaded.policy));
     push_section(
         &mut page,
-        "What tools are given of what they ask for",
-        grant_rule_lines(&loaded.policy),
-    );
-    push_section(&mut page, "Limits at most", limit_lines(&loaded.policy));
-    push_section(
-        &mut page,
-        "Protected at any depth, besides the built-in lists",
+        "Protected paths at any depth, in addition to the built-in lists",
         protected_path_lines(&loaded.policy),
     );
     let counts =
         BuiltInList::ALL.map(|list| format!("{:3} {}", list.entries().len(), list.title()));
     push_section(
         &mut page,
-        "The built-in lists of paths (`cofferdam policy show --lists` shows them, with reasons)",
+        "Built-in lists of paths (`cofferdam policy show --lists` shows them with reasons)",
         counts.to_vec(),
     );
     page
@@ -146,7 +146,7 @@ fn rule_lines(policy: &Policy) -> Vec<String> {
         };
         let written = &rule.source_rule;
         let counts = if trust == TrustLevel::Stranger && written.verdict == Verdict::Allow {
-            "; does not count"
+            "; no effect until trusted"
         } else {
             ""
         };
@@ -175,7 +175,7 @@ fn sandbox_minimum_lines(policy: &Policy) -> Vec<String> {
 fn local_host_lines(policy: &Policy) -> Vec<String> {
     let mut lines = Vec::new();
     for (trust, layer) in policy.layers() {
-        let counts = if trust == TrustLevel::Stranger { "; does not count" } else { "" };
+        let counts = if trust == TrustLevel::Stranger { "; no effect until trusted" } else { "" };
         lines.extend(
             layer
                 .local_hosts
@@ -215,13 +215,13 @@ fn limit_lines(policy: &Policy) -> Vec<String> {
 fn protected_path_lines(policy: &Policy) -> Vec<String> {
     let mut lines = Vec::new();
     for (trust, layer) in policy.layers() {
-        let counts = if trust == TrustLevel::Stranger { "; does not count" } else { "" };
+        let counts = if trust == TrustLevel::Stranger { "; no effect until trusted" } else { "" };
         let protected = &layer.protected;
         for (words, patterns, counts) in [
-            ("not to be read", &protected.hidden, ""),
-            ("not to be changed", &protected.read_only, ""),
-            ("to be read all the same", &protected.shown, counts),
-            ("off the built-in lists", &protected.writable, counts),
+            ("hidden", &protected.hidden, ""),
+            ("read_only", &protected.read_only, ""),
+            ("shown", &protected.shown, counts),
+            ("writable", &protected.writable, counts),
         ] {
             lines.extend(
                 patterns.iter().map(|pattern| {

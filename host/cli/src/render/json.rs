@@ -240,7 +240,7 @@ impl JsonReport<'_> {
             count_noun(self.calls.len(), "call"),
         ];
         if failed > 0 {
-            words.push(format!("{failed} not done"));
+            words.push(format!("{failed} unsuccessful"));
         }
         words.extend(self.spent.describe());
         words.extend(self.session.map(|id| format!("session {id}")));

@@ -111,7 +111,7 @@ pub(crate) fn retry_line(attempt: u32, pause: Duration, reason: &str) -> String 
 /// Formats the notice that a summary replaced the oldest turns.
 pub(crate) fn compaction_line(turns: usize, before: u64, after: u64) -> String {
     let facts = format!(
-        "  a summary now stands for {}: about {before} tokens became {after}",
+        "  replaced {} by a summary: about {before} tokens before, {after} after",
         count_noun(turns, "turn")
     );
     style(facts).dim().for_stderr().to_string()
@@ -123,23 +123,23 @@ pub(crate) fn outcome_error(outcome: &RequestOutcome) -> Option<String> {
         RequestOutcome::Answered { .. } => return None,
         RequestOutcome::Limit { turns, .. } => {
             format!(
-                "stopped after {} with calls",
+                "stopped at the limit of {} with tool calls",
                 count_noun(usize::try_from(*turns).unwrap_or(usize::MAX), "turn")
             )
         }
-        RequestOutcome::Empty => "the model gave no answer, twice in a row".to_owned(),
-        RequestOutcome::Rejected => "stopped because you rejected a call".to_owned(),
+        RequestOutcome::Empty => "the model gave two empty answers in a row".to_owned(),
+        RequestOutcome::Rejected => "stopped because you rejected a tool call".to_owned(),
         RequestOutcome::Aborted => "stopped".to_owned(),
         RequestOutcome::TimedOut { seconds } => {
             format!(
-                "stopped at the time limit of {seconds} s (`--timeout`, or `timeout_seconds` in \
-                    the configuration)"
+                "stopped at the time limit of {seconds} s (set with `--timeout`, or \
+                    `timeout_seconds` in the configuration)"
             )
         }
         RequestOutcome::ProviderError { message } => format!("the model did not answer: {message}"),
         RequestOutcome::Overflow { message } => message.clone(),
         RequestOutcome::InternalError { message } => {
-            format!("an error of cofferdam itself, please report it: {message}")
+            format!("internal error, please report it: {message}")
         }
     })
 }

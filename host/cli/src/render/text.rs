@@ -86,7 +86,7 @@ impl TextRenderer {
             AgentEvent::ContextFitting(ContextFitting::Pruned(_)) => {}
             AgentEvent::ContextFitting(ContextFitting::Summarising) => {
                 if let Some(spinner) = &self.spinner {
-                    spinner.set_message("summarising the conversation");
+                    spinner.set_message("summarizing the conversation");
                 }
             }
             AgentEvent::ContextFitting(ContextFitting::Summarised {
@@ -186,7 +186,7 @@ impl TextRenderer {
         }
         let Some(problem) = lines::outcome_error(outcome) else { return };
         let hint = if matches!(outcome, RequestOutcome::Limit { .. }) {
-            "; raise --max-tool-iterations to let it go on"
+            "\nhint: raise --max-tool-iterations to allow more turns"
         } else {
             ""
         };

@@ -20,12 +20,12 @@ pub(super) fn run(entry: &StoredSession, prompts: &Path, yes: bool) -> CommandRe
     entry.delete()?;
     chat::remove_session(prompts, &entry.id).map_err(|error| {
         CliError::new(format!(
-            "session {} was deleted, and what was typed in it is still in {}: {error}",
+            "deleted session {}, but cannot remove its prompts from `{}`: {error}",
             entry.id,
             prompts.display()
         ))
     })?;
-    eprint_line(&format!("Session {} was deleted.", entry.id));
+    eprint_line(&format!("Deleted session {}.", entry.id));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -41,7 +41,10 @@ fn confirm_deletion(entry: &StoredSession) -> Result<bool, CliError> {
         entry.id,
         format_local_time(entry.modified)
     );
-    confirm::confirm(&session, "Delete it for good?").ok_or_else(|| {
-        CliError::new("there is no terminal to ask at; use --yes to delete the session")
+    confirm::confirm(&session, "Delete it permanently?").ok_or_else(|| {
+        CliError::new(
+            "cannot ask for confirmation: there is no terminal\n\
+            hint: use --yes to delete the session without asking",
+        )
     })
 }

@@ -20,9 +20,10 @@ pub(super) fn run(entries: &[StoredSession], with_workspace: bool, as_json: bool
 
 /// Formats sessions as a table.
 pub(crate) fn format_table(entries: &[StoredSession], with_workspace: bool) -> String {
-    let mut rows = vec![["SESSION", "CHANGED", "TURNS", "ENDED", "BEGAN WITH"].map(str::to_owned)];
+    let mut rows =
+        vec![["SESSION", "CHANGED", "TURNS", "OUTCOME", "FIRST PROMPT"].map(str::to_owned)];
     if entries.is_empty() {
-        return "No session yet. `cofferdam run` begins one.".into();
+        return "No sessions yet. `cofferdam run` starts one.".into();
     }
     for entry in entries {
         let (turns, ended, words) = match entry.load() {

@@ -104,8 +104,8 @@ pub(super) fn resume(
             for newer in open {
                 let resumed = session.journal.id();
                 eprint_line(&format!(
-                    "warning: session {newer} is newer and open in another process; session \
-                        {resumed} goes on instead"
+                    "warning: session {newer} is newer, but open in another process; continuing \
+                        session {resumed}"
                 ));
             }
             Ok(Some(session))

@@ -43,7 +43,7 @@ struct RequestUsage<'a> {
 
 fn format_session(entry: &StoredSession, saved: &SavedSession) -> String {
     let place =
-        terminal_escape::escape_line(workspace_path(saved).unwrap_or("an unknown folder"), 400);
+        terminal_escape::escape_line(workspace_path(saved).unwrap_or("an unknown directory"), 400);
     let mut lines = vec![format!(
         "session {} in {place}, last changed {}",
         entry.id,
@@ -67,15 +67,15 @@ fn format_session(entry: &StoredSession, saved: &SavedSession) -> String {
             .chain(SpentTotals::sum(spent).describe());
         lines.extend([
             String::new(),
-            style(format!("in all: {}", all.collect::<Vec<_>>().join(" · "))).dim().to_string(),
+            style(format!("total: {}", all.collect::<Vec<_>>().join(" · "))).dim().to_string(),
         ]);
     }
     if let Some(summary) = saved.transcript.summary() {
         lines.push(String::new());
         lines.push(
             style(format!(
-                "(The oldest turns, {} of them, are sent to the model as this summary.)",
-                summary.turns
+                "(The model receives this summary in place of the oldest {}.)",
+                count_noun(summary.turns, "turn")
             ))
             .dim()
             .to_string(),

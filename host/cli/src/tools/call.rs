@@ -113,7 +113,7 @@ fn check_not_refused(
         Some(refused) => {
             let name = terminal_escape::escape_line(name, 64);
             let problem = format!(
-                "the tool `{name}` of the plugin {} is not offered: {}",
+                "cannot call `{name}`, because plugin {} cannot be used: {}",
                 refused.origin, refused.reason
             );
             Err(CliError::configuration(terminal_escape::escape_line(&problem, 600)))

@@ -27,10 +27,10 @@ pub(super) fn run(common: &CommonArgs, as_json: bool) -> CommandResult {
 /// Formats all tools as a table.
 pub(crate) fn format_table(catalog: &ToolCatalog) -> String {
     let mut rows =
-        vec![["TOOL".to_owned(), "TIER".to_owned(), "MAY".to_owned(), "FROM".to_owned()]];
+        vec![["TOOL".to_owned(), "TIER".to_owned(), "PERMISSIONS".to_owned(), "FROM".to_owned()]];
     for tool in catalog.tools() {
         let may = tool.grants.describe().join("; ");
-        let may = if may.is_empty() { "touch nothing".to_owned() } else { may };
+        let may = if may.is_empty() { "none".to_owned() } else { may };
         rows.push([
             tool.declaration.name.clone(),
             tool.tier.name().to_owned(),

@@ -97,14 +97,14 @@ fn describe_tool(tool: &CatalogTool) -> String {
     );
     let _ = writeln!(
         page,
-        "  asks for    {}",
+        "  requests    {}",
         join_or_nothing(tool.declaration.asks.iter().map(ToString::to_string))
     );
-    let _ = writeln!(page, "  is granted  {}", join_or_nothing(tool.grants.describe().into_iter()));
+    let _ = writeln!(page, "  permissions {}", join_or_nothing(tool.grants.describe().into_iter()));
     if !tool.unsupported.is_empty() {
         let _ = writeln!(
             page,
-            "  not lent    {} (this host cannot lend it)",
+            "  unsupported {} (this host does not provide it)",
             join_or_nothing(tool.unsupported.iter().map(ToString::to_string))
         );
     }
@@ -116,7 +116,7 @@ fn describe_tool(tool: &CatalogTool) -> String {
     let lent = &tool.plugin.declaration().imports.lent;
     let _ = writeln!(
         page,
-        "  imports     {} of this host, {} of WASI",
+        "  imports     {} of Cofferdam, {} of WASI",
         join_or_nothing(lent.iter().map(ToString::to_string)),
         count_wasi_imports(tool)
     );
@@ -151,7 +151,7 @@ fn count_wasi_imports(tool: &CatalogTool) -> usize {
 fn join_or_nothing(words: impl Iterator<Item = String>) -> String {
     let words: Vec<String> = words.collect();
     if words.is_empty() {
-        "nothing".to_owned()
+        "none".to_owned()
     } else {
         terminal_escape::escape_line(&words.join("; "), 1000)
     }

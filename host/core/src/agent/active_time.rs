@@ -32,7 +32,7 @@ struct ActiveClockState {
 }
 
 /// A guard for one open question; the clock is stopped until it is dropped.
-#[must_use = "a question is open as long as this lives"]
+#[must_use = "the clock is paused until this guard is dropped"]
 #[derive(Debug)]
 pub struct ClockPause {
     clock: ActiveTime,
@@ -115,7 +115,7 @@ mod tests {
         tokio::time::sleep(SHORT).await;
         assert!(!passed.is_finished(), "one question is still open");
         drop(second);
-        let ended = passed.await.expect("it ends");
+        let ended = passed.await.expect("ends");
         assert!(ended - begun >= 7 * SHORT, "{:?}", ended - begun);
     }
 

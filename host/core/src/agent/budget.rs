@@ -17,7 +17,7 @@ pub struct TurnLimit(NonZeroU32);
 
 /// The error for a turn limit that is not a whole number from 1 up.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a limit on tool turns: use a whole number from 1 up")]
+#[error("`{0}` is not a valid limit on tool turns: use a whole number of at least 1")]
 pub struct InvalidTurnLimit(String);
 
 impl TurnLimit {

@@ -140,10 +140,10 @@ impl Agent<'_> {
             Err(SummaryFailure { outcome: compaction_failed(reason), usage: Some(response.usage) })
         };
         match (response.text().trim(), &response.stop) {
-            ("", _) => useless("the model gave an empty one"),
-            (_, StopReason::Length) => useless("the model's ran into the limit on output"),
-            (_, StopReason::Refused) => useless("the provider withheld it"),
-            (_, StopReason::Interrupted) => useless("the model's broke off"),
+            ("", _) => useless("the summary was empty"),
+            (_, StopReason::Length) => useless("the summary reached the output limit"),
+            (_, StopReason::Refused) => useless("the provider withheld the summary"),
+            (_, StopReason::Interrupted) => useless("the summary was interrupted"),
             (_, StopReason::End | StopReason::Calls | StopReason::Other(_)) => Ok(response),
         }
     }
@@ -161,7 +161,7 @@ impl Agent<'_> {
         let is_shorter = transcript.apply_summary(summary);
         let Some(summary) = transcript.summary().filter(|_| is_shorter) else {
             self.record_discarded(transcript, response.usage);
-            return compaction_failed("the model's was no shorter than what it would stand for");
+            return compaction_failed("the summary was no shorter than the turns that it replaces");
         };
         let tokens = (scale.apply(before), scale.apply(transcript.sent_tokens()));
         self.observer.observe(&AgentEvent::ContextFitting(ContextFitting::Summarised {

@@ -74,7 +74,7 @@ impl Agent<'_> {
         if let Err(violation) = transcript.check() {
             let dump = serde_json::to_string(transcript).unwrap_or_else(|error| error.to_string());
             let message =
-                format!("the conversation breaks a rule and was not sent: {violation}\n{dump}");
+                format!("the conversation is invalid and was not sent: {violation}\n{dump}");
             return ControlFlow::Break(RequestOutcome::InternalError { message });
         }
         let budget = self.context_budget();
@@ -130,8 +130,8 @@ impl Agent<'_> {
         let window = self.context_budget().window;
         let message = format!(
             "{message} (about {before} tokens were sent, {} of them for system prompt and tools; \
-                the window is taken as {window}; \
-             `context_window` under [provider] in the configuration says otherwise)",
+                the assumed context window is {window} tokens; set `context_window` under \
+                [provider] in the configuration to change it)",
             transcript.scale().apply(fit.overhead),
         );
         ControlFlow::Break(RequestOutcome::Overflow { message })
@@ -170,9 +170,11 @@ impl Agent<'_> {
                 ControlFlow::Continue(())
             }
             CompactionOutcome::Failed { message } => {
+                // A notice has one line, so the hint of the error is left out.
+                let problem = message.lines().next().unwrap_or_default();
                 let notice = format!(
-                    "The conversation is long and could not be summarised: {message}. It goes on \
-                        as it is."
+                    "The conversation is long and could not be summarised: {problem}. It continues \
+                        unchanged."
                 );
                 self.observer.observe(&AgentEvent::Notice(&notice));
                 ControlFlow::Continue(())
@@ -223,7 +225,7 @@ mod tests {
             _: &'a CancellationToken,
         ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
             Box::pin(async {
-                Err(ModelError::new(ModelErrorKind::Rejected, "the model was asked"))
+                Err(ModelError::new(ModelErrorKind::Rejected, "the model must not be called"))
             })
         }
     }

@@ -57,7 +57,7 @@ pub struct ModelRequest<'a> {
     pub system: &'a str,
     /// The part of the conversation that is sent.
     pub conversation: SentTranscript<'a>,
-    /// A note of the host to the model, placed last and sent only in this request.
+    /// A note from the host to the model, placed last and sent only in this request.
     pub note: Option<&'a str>,
     /// The tools that the model sees, in a stable order.
     pub tools: &'a [ToolDefinition],

@@ -21,9 +21,8 @@ use crate::conversation::{AssistantTurn, OpenTurn, StopReason, TokenUsage, Trans
 /// The error for an answer that the provider withheld completely.
 ///
 /// The next request contains the same conversation, so it may be withheld as well.
-const WITHHELD_MESSAGE: &str = "the provider withheld the answer, and may do so as long as this \
-    conversation goes on. Begin a new one, say it in other \
-    words, or take another model.";
+const WITHHELD_MESSAGE: &str = "the provider withheld the answer, and may do so again in this \
+    conversation. Start a new conversation, rephrase the prompt, or choose another model.";
 
 /// The settings and ports that a request needs.
 pub struct Agent<'a> {
@@ -195,7 +194,7 @@ impl Agent<'_> {
     ) -> ControlFlow<RequestOutcome> {
         if let Some(reason) = truncation_reason(turn.stop_reason()) {
             self.observer
-                .observe(&AgentEvent::Notice(&format!("The answer {reason} and is not complete.")));
+                .observe(&AgentEvent::Notice(&format!("The answer {reason} and is incomplete.")));
         }
         let text = turn.text();
         self.observer.observe(&AgentEvent::Answered(&turn));
@@ -224,7 +223,7 @@ impl Agent<'_> {
         }
         if let Some(reason) = truncation_reason(stop) {
             self.observer.observe(&AgentEvent::Notice(&format!(
-                "The response {reason} before it said anything."
+                "The response {reason} before it contained any text."
             )));
         }
         match state.tool_choice() {
@@ -243,7 +242,7 @@ impl Agent<'_> {
         transcript: &mut Transcript,
         turn: OpenTurn,
     ) -> ControlFlow<RequestOutcome> {
-        let turn = turn.close("the limit on tool turns is reached");
+        let turn = turn.close("the limit on tool turns was reached");
         let text = turn.text();
         self.record_turn(transcript, turn);
         Break(state.finish(text))
@@ -258,7 +257,7 @@ impl Agent<'_> {
         let reason =
             truncation_reason(turn.stop_reason()).unwrap_or_else(|| "was cut off".to_owned());
         let by = if *turn.stop_reason() == StopReason::Length {
-            "by the limit on output"
+            "by the output limit"
         } else {
             "by the provider"
         };
@@ -311,9 +310,9 @@ impl Agent<'_> {
 /// Describes why a response is incomplete; `None` if it is complete.
 fn truncation_reason(stop: &StopReason) -> Option<String> {
     match stop {
-        StopReason::Length => Some("ran into the limit on output".to_owned()),
-        StopReason::Refused => Some("was withheld in part by the provider".to_owned()),
-        StopReason::Interrupted => Some("broke off".to_owned()),
+        StopReason::Length => Some("reached the output limit".to_owned()),
+        StopReason::Refused => Some("was partly withheld by the provider".to_owned()),
+        StopReason::Interrupted => Some("was interrupted".to_owned()),
         StopReason::Other(reason) => Some(format!("was cut off by the provider (`{reason}`)")),
         StopReason::End | StopReason::Calls => None,
     }
@@ -323,9 +322,9 @@ impl RunOutcome {
     /// Returns the reason for calls that have not started and never will.
     fn not_run_reason(self) -> &'static str {
         match self {
-            Self::Finished => "the host passed over it",
-            Self::Rejected => "cancelled by the user",
-            Self::Aborted => "the request was stopped",
+            Self::Finished => "the host skipped it",
+            Self::Rejected => "the user rejected another call",
+            Self::Aborted => "the request was cancelled",
         }
     }
 }

@@ -105,20 +105,19 @@ impl HashChain {
     fn push_line(&mut self, line: &[u8]) -> Result<(), ChainBreak> {
         let number = self.records.len() as u64 + 1;
         let broken = |problem: String| ChainBreak { line: number, reason: problem };
-        let (content, hash) = split_hash(line).ok_or_else(|| {
-            broken("is not a line of an audit log: it was changed or put there".into())
-        })?;
+        let (content, hash) = split_hash(line)
+            .ok_or_else(|| broken("is not an audit record: it was changed or inserted".into()))?;
         if hash_content(content) != hash {
-            return Err(broken("was changed: it does not have its hash".into()));
+            return Err(broken("was changed: its hash does not match".into()));
         }
         let record: Map<String, Value> = serde_json::from_str(&format!("{content}}}"))
-            .map_err(|error| broken(format!("is not a record: {error}")))?;
+            .map_err(|error| broken(format!("is not a valid record: {error}")))?;
         match record.get("n").and_then(Value::as_u64) {
             Some(n) if n == number => {}
             Some(n) if n > number => {
-                return Err(broken(format!("is missing: line {n} stands in its place")));
+                return Err(broken(format!("is missing: line {n} is in its place")));
             }
-            Some(n) => return Err(broken(format!("is line {n} once more"))),
+            Some(n) => return Err(broken(format!("is a duplicate of line {n}"))),
             None => return Err(broken("has no number".into())),
         }
         let before = self.hashes.last().map_or(GENESIS_HASH, String::as_str);
@@ -128,10 +127,10 @@ impl HashChain {
             Some(_) if number > 1 => {
                 return Err(ChainBreak {
                     line: number - 1,
-                    reason: format!("was replaced: line {number} was written after another one"),
+                    reason: format!("was replaced: line {number} follows a different line"),
                 });
             }
-            Some(_) | None => return Err(broken("does not say what it was written after".into())),
+            Some(_) | None => return Err(broken("does not name its previous record".into())),
         }
         self.records.push(record);
         self.hashes.push(hash.to_owned());

@@ -15,7 +15,7 @@ pub enum AuditError {
         source: io::Error,
     },
     /// Another user could read or write the directory of the logs.
-    #[error("the folder of the audit log {} {reason}; make it yours alone (`chmod 700`), or \
+    #[error("the directory of the audit log {} {reason}\nhint: make it private (`chmod 700`), or \
         remove it", path.display())]
     NotPrivate {
         /// The directory of the logs.

@@ -81,7 +81,7 @@ pub(super) fn check_chain(head: &ChainEnd, chain: &HashChain) -> Option<String> 
     let lines = chain.hashes.len() as u64;
     if head.lines > lines {
         return Some(format!(
-            "its end is missing: line {} is the last of {} that were written",
+            "its end is missing: it has {} of {} written lines",
             lines, head.lines
         ));
     }
@@ -90,7 +90,7 @@ pub(super) fn check_chain(head: &ChainEnd, chain: &HashChain) -> Option<String> 
     if hash == Some(&head.hash) {
         return None;
     }
-    Some(format!("line {} is not the one that was written", head.lines))
+    Some(format!("line {} was replaced", head.lines))
 }
 
 #[cfg(test)]
@@ -133,12 +133,9 @@ mod tests {
         let short = HashChain::read(one.as_bytes());
         assert_eq!(
             check_chain(&second, &short).as_deref(),
-            Some("its end is missing: line 1 is the last of 2 that were written")
+            Some("its end is missing: it has 1 of 2 written lines")
         );
         let forged = HashChain::read(format!("{one}{other}").as_bytes());
-        assert_eq!(
-            check_chain(&second, &forged).as_deref(),
-            Some("line 2 is not the one that was written")
-        );
+        assert_eq!(check_chain(&second, &forged).as_deref(), Some("line 2 was replaced"));
     }
 }

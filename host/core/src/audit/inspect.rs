@@ -141,7 +141,7 @@ fn inspect_log(store: &AuditStore, name: AuditLogName) -> InspectedLog {
             let never_started =
                 error.kind() == io::ErrorKind::NotFound && head.as_ref().is_ok_and(is_empty_head);
             if !never_started {
-                log.errors.push(format!("it cannot be read: {error}"));
+                log.errors.push(format!("cannot read it: {error}"));
             }
             return log;
         }
@@ -161,14 +161,11 @@ fn inspect_log(store: &AuditStore, name: AuditLogName) -> InspectedLog {
         {
             None
         }
-        Ok(HeadContent::Empty | HeadContent::Invalid) => Some(
-            "the file beside it that says where it ends holds something else, so its end \
-                cannot be checked"
-                .into(),
-        ),
+        Ok(HeadContent::Empty | HeadContent::Invalid) => {
+            Some("its end cannot be verified, because its head file has unexpected content".into())
+        }
         Err(error) => Some(format!(
-            "the file beside it that says where it ends cannot be read \
-            ({error}), so its end cannot be checked"
+            "its end cannot be verified, because its head file cannot be read: {error}"
         )),
     };
     // A log gets its first record as soon as it exists.
@@ -176,7 +173,8 @@ fn inspect_log(store: &AuditStore, name: AuditLogName) -> InspectedLog {
         chain.records.is_empty() && chain.first_break.is_none() && !is_open && problem.is_none();
     if is_empty {
         log.errors.push(
-            "it has no record: it was emptied, or the machine stopped when it was begun".to_owned(),
+            "it has no records: it was emptied, or the machine stopped while it was created"
+                .to_owned(),
         );
     }
     log.errors.extend(problem);
@@ -185,7 +183,8 @@ fn inspect_log(store: &AuditStore, name: AuditLogName) -> InspectedLog {
             && first.get("log").and_then(Value::as_str) == Some(log.name.as_str())
     });
     if !begins_well {
-        log.errors.push("it begins as another log: its file was renamed or copied".into());
+        log.errors
+            .push("its first record belongs to another log: its file was renamed or copied".into());
     }
     InspectedLog {
         records: chain.records,
@@ -222,12 +221,8 @@ fn check_predecessor(
     else {
         return None;
     };
-    let changed = || {
-        format!(
-            "line {} of the log {} is not the one that was there when this one began",
-            after.lines, after.log
-        )
-    };
+    let changed =
+        || format!("line {} of log {} changed after this log was started", after.lines, after.log);
     let is_pruned = pruned.is_some_and(|pruned| after.log <= pruned.log);
     let before = all
         .iter()
@@ -241,7 +236,7 @@ fn check_predecessor(
                     || pruned.lines == after.lines && pruned.hash == after.hash;
                 (!is_same).then(changed)
             }
-            Some(_) | None => Some(format!("the log {} that came before it is gone", after.log)),
+            Some(_) | None => Some(format!("the previous log {} is missing", after.log)),
         };
     };
     // Zero lines mean that nothing had been synced.

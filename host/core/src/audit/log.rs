@@ -80,7 +80,7 @@ impl AuditLogWriter {
     /// Appends a record and returns its number. A failed append leaves no trace in the log.
     pub(super) fn append(&mut self, record: JsonFields, durable: SyncPolicy) -> io::Result<u64> {
         if self.has_torn_line {
-            return Err(io::Error::other("its last line is torn"));
+            return Err(io::Error::other("its last line is incomplete"));
         }
         let (line, end) = self.end.next_line(record);
         let written = match durable {

@@ -27,13 +27,13 @@ pub enum PruneError {
     #[error(transparent)]
     Audit(#[from] AuditError),
     /// The record of the removal cannot be written.
-    #[error("nothing was removed, since that cannot be put on record: {0}")]
+    #[error("nothing was removed, because the removal cannot be recorded: {0}")]
     RecordFailed(std::io::Error),
     /// A log fails verification.
     #[error(
-        "nothing was removed: the log {0} is not as it was written (`cofferdam audit verify` says \
-            more), and then nobody could look \
-         at that any more. Keep a copy if it matters, and say --force"
+        "nothing was removed: log {0} failed verification (see `cofferdam audit verify`), and \
+            removing it would destroy the evidence\nhint: copy the log if you need it, and pass \
+            `--force`"
     )]
     InvalidLog(String),
 }
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn the_remaining_logs_pass_verification_after_pruning() {
-        let (_folder, store) = store_with_years(&[2001, 2002, 2003, 2004]);
+        let (_directory, store) = store_with_years(&[2001, 2002, 2003, 2004]);
         assert_eq!(all_errors(&store), [""; 0]);
         let (audit, _) = begin_log(&store, true);
         let pruned =
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_log_that_is_removed_without_a_record_is_reported() {
-        let (_folder, store) = store_with_years(&[2001, 2002, 2003, 2004]);
+        let (_directory, store) = store_with_years(&[2001, 2002, 2003, 2004]);
         let (audit, _) = begin_log(&store, true);
         prune_logs(&store, &audit, start_of_year(2001), false).expect("it is removed");
         drop(audit);
@@ -174,13 +174,13 @@ mod tests {
         store.remove(&third).expect("it is removed");
         assert_eq!(
             all_errors(&store),
-            ["the log 20030101T000000000Z-00000000 that came before it is gone"]
+            ["the previous log 20030101T000000000Z-00000000 is missing"]
         );
     }
 
     #[test]
     fn pruning_can_be_interrupted_at_any_moment() {
-        let (_folder, store) = store_with_years(&[2001, 2002, 2003]);
+        let (_directory, store) = store_with_years(&[2001, 2002, 2003]);
         let names = store.list().expect("readable");
         let kept: Vec<_> =
             names.iter().map(|name| fs::read(store.head_path(name)).expect("readable")).collect();
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_changed_or_open_log_is_not_pruned() {
-        let (_folder, store) = store_with_years(&[2001, 2002]);
+        let (_directory, store) = store_with_years(&[2001, 2002]);
         let names = store.list().expect("readable");
         let text = fs::read_to_string(store.log_path(&names[1])).expect("readable");
         fs::write(store.log_path(&names[1]), text.replace("make", "mate")).expect("writable");

@@ -183,7 +183,7 @@ impl AuditStore {
                 }
                 Err(TryLockError::WouldBlock) => {
                     return Err(AuditError::io(&path)(io::Error::other(
-                        "another cofferdam is beginning a log and does not get on",
+                        "timed out: another cofferdam process is starting a log",
                     )));
                 }
                 // A file system without locks cannot order the starts, so continue without the
@@ -241,7 +241,7 @@ impl AuditStore {
             && log.fill_buf()?.is_empty()
             && log.get_mut().get_mut().read(&mut [0])? > 0;
         if has_more && chain.first_break.is_none() {
-            return Err(io::Error::other(format!("it is longer than {} MiB", LONGEST_LOG >> 20)));
+            return Err(io::Error::other(format!("it is larger than {} MiB", LONGEST_LOG >> 20)));
         }
         Ok(FoundAuditLog { chain, is_open })
     }

@@ -144,11 +144,11 @@ impl AuditWriter {
         if !std::mem::replace(&mut state.user_notified, true) {
             drop(state);
             let meanwhile = if self.required {
-                "nothing that needs a record happens until it can"
+                "actions that need a record are denied until it can be written"
             } else {
-                "the request goes on without it"
+                "the request continues without it"
             };
-            (self.notify)(&format!("The audit log could not be written ({error}); {meanwhile}."));
+            (self.notify)(&format!("cannot write the audit log ({error}); {meanwhile}"));
         }
         written
     }

@@ -208,7 +208,7 @@ fn bound_paths(
             },
             Some(location) => SettingInForce {
                 name,
-                value: "not open".into(),
+                value: "not allowed".into(),
                 chosen_at: None,
                 required_by: Some(location),
                 overridden: Some((value, origin)),
@@ -224,10 +224,10 @@ impl fmt::Display for SettingInForce {
         write!(f, "{} = {}", self.name, self.value)?;
         match (&self.required_by, &self.overridden, &self.chosen_at) {
             (Some(location), Some((value, Some(origin))), _) => {
-                write!(f, "  (by {location}, which overrules {value} at {origin})")
+                write!(f, "  (by {location}, overrides {value} at {origin})")
             }
             (Some(location), Some((value, None)), _) => {
-                write!(f, "  (by {location}, which overrules the default, {value})")
+                write!(f, "  (by {location}, overrides the default {value})")
             }
             (Some(location), None, _) => write!(f, "  (by {location})"),
             (None, _, Some(origin)) => write!(f, "  ({origin})"),

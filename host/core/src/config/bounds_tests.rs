@@ -47,14 +47,14 @@ fn a_policy_overrides_looser_settings_and_names_the_rule() {
     );
     let lines: Vec<String> = all.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
-    audit.enabled = true  (by system.toml:3:11, which overrules false at /c/config.toml:3:11)
+    audit.enabled = true  (by system.toml:3:11, overrides false at /c/config.toml:3:11)
     audit.required = false  (default)
-    commands.network = false  (by system.toml:5:11, which overrules true at /c/config.toml:5:11)
-    commands.read = not open  (by system.toml:6:8, which overrules /srv/a at /c/config.toml:6:9)
+    commands.network = false  (by system.toml:5:11, overrides true at /c/config.toml:5:11)
+    commands.read = not allowed  (by system.toml:6:8, overrides /srv/a at /c/config.toml:6:9)
     commands.read = /srv/b/c  (/c/config.toml:6:19)
-    commands.write = not open  (by system.toml:7:9, which overrules /srv/a at /c/config.toml:7:10)
-    commands.minimum = full  (by system.toml:8:11, which overrules the default, kernel)
-    mode = plan  (by system.toml:1:9, which overrules the default, ask)
+    commands.write = not allowed  (by system.toml:7:9, overrides /srv/a at /c/config.toml:7:10)
+    commands.minimum = full  (by system.toml:8:11, overrides the default kernel)
+    mode = plan  (by system.toml:1:9, overrides the default ask)
     ");
 }
 
@@ -149,7 +149,7 @@ fn a_model_must_be_allowed_by_every_layer() {
         .expect("it is refused");
     insta::assert_snapshot!(refusal, @r"
     system.toml:2:13: the policy does not allow the model provider `openai` (allowed: ollama)
-    hint: choose a model of an allowed provider with --model, or ask whoever wrote the policy
+    hint: choose a model of an allowed provider with `--model`, or ask the author of the policy
     ");
 }
 
@@ -180,10 +180,10 @@ fn policy_errors_have_a_location() {
     let table = [
         ("[audit]\nenabled = 1", "system.toml:2:11: invalid type: integer"),
         ("[audit]\nrequire = true", "system.toml:2:1: unknown field `require`"),
-        ("[models]\nproviders = ['opneai']", "system.toml:2:14: \"opneai\" is not a provider"),
+        ("[models]\nproviders = ['opneai']", "system.toml:2:14: unknown provider \"opneai\""),
         (
             "[models]\nbase_urls = ['gw.example.com']",
-            "system.toml:2:14: \"gw.example.com\" is not an address",
+            "system.toml:2:14: \"gw.example.com\" is not a URL",
         ),
         ("[plugins]\ndigests = ['12']", "system.toml:2:12: a digest is"),
         ("[plugins]\nsources = ['plugins']", "system.toml:2:12: "),
@@ -200,7 +200,10 @@ fn policy_errors_have_a_location() {
     let problem = PolicyLayer::parse(PolicyLevel::Project, "p.toml", "[sessions]\nkeep = false")
         .expect_err("not a project's")
         .to_string();
-    assert!(problem.starts_with("p.toml:2:8: whether sessions are kept"), "{problem}");
+    assert!(
+        problem.starts_with("p.toml:2:8: the policy file of a project cannot set `keep`"),
+        "{problem}"
+    );
 }
 
 fn any_rules() -> impl Strategy<Value = BTreeMap<&'static str, String>> {

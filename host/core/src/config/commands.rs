@@ -12,12 +12,12 @@ use crate::policy::{CommandLimits, CommandRules, SandboxLevel};
 pub enum InvalidCommands {
     /// `commands.at_most` is lower than `commands.minimum`.
     #[error(
-        "commands.at_most = \"{0}\" in the configuration is less than commands.minimum = \"{1}\", \
-            so that no command could run"
+        "invalid configuration: `commands.at_most = \"{0}\"` is below `commands.minimum = \
+            \"{1}\"`, so no command could run"
     )]
     MaximumBelowMinimum(SandboxLevel, SandboxLevel),
     /// A limit such as `commands.max_processes` is below its minimum.
-    #[error("commands.{0} in the configuration is {1}; use {2} or more")]
+    #[error("invalid configuration: `commands.{0} = {1}` is too low; use {2} or more")]
     BelowMinimum(&'static str, u64, u64),
 }
 
@@ -103,17 +103,16 @@ mod tests {
         assert!(
             rules("[commands]\nmax_processes = 1")
                 .unwrap_err()
-                .contains("commands.max_processes in the configuration is 1")
+                .contains("invalid configuration: `commands.max_processes = 1` is too low")
         );
         assert_eq!(
             rules("[commands]\nmax_memory_mib = 512").map(|rules| rules.limits.memory),
             Ok(Some(512 << 20))
         );
-        assert!(
-            rules("[commands]\nmax_seconds = 0")
-                .unwrap_err()
-                .contains("commands.max_seconds in the configuration is 0; use 1 or more")
-        );
+        assert!(rules("[commands]\nmax_seconds = 0").unwrap_err().contains(
+            "invalid configuration: `commands.max_seconds = 0` is too low; use 1 or \
+                    more"
+        ));
         assert_eq!(
             rules("[commands]\nmax_seconds = 10").map(|rules| rules.limits.seconds),
             Ok(Some(10))

@@ -23,7 +23,7 @@ pub struct LockFileError {
 
 /// A guard that prevents other processes from changing the lock file until it is dropped.
 #[derive(Debug)]
-pub struct PluginLockGuard(#[expect(dead_code, reason = "it is held, not read")] File);
+pub struct PluginLockGuard(#[expect(dead_code, reason = "the lock is held, never read")] File);
 
 impl PluginLockFile {
     /// Returns the lock file for a configuration file.

@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn r123_commands_get_no_access_to_own_paths() {
-        let temp = tempfile::tempdir().expect("a folder");
+        let temp = tempfile::tempdir().expect("a directory");
         let home = temp.path().canonicalize().expect("it is there");
         fs::create_dir_all(home.join(".config/cofferdam")).expect("it can be made");
         symlink(home.join(".config"), home.join("link")).expect("a link");
@@ -121,11 +121,11 @@ mod tests {
             assert!(
                 check_commands(&home, &format!("{key} = [\"\"]"))
                     .expect_err("empty")
-                    .contains("names no folder")
+                    .contains("the path is empty")
             );
             assert!(
                 check_commands(&home, &format!("{key} = [\".\"]")).is_err(),
-                "the folder of the configuration"
+                "the directory of the configuration"
             );
             assert_eq!(
                 check_commands(&home, &format!("{key} = [\"{}\"]", at(".cache/ccache"))),

@@ -205,8 +205,13 @@ impl RawConfig {
     pub fn read_required(path: &Path) -> Result<Self, ConfigError> {
         let text = trusted_file::read_own_file(path, CONFIGURATION)?;
         Self::parse(
-            &text
-                .ok_or_else(|| trusted_file::file_error(path, "there is no such configuration"))?,
+            &text.ok_or_else(|| {
+                trusted_file::file_error(
+                    path,
+                    "the configuration file does not \
+                    exist",
+                )
+            })?,
             path,
         )
     }
@@ -234,7 +239,7 @@ impl RawConfig {
             if path.get_ref().as_os_str().is_empty() {
                 return Err(at(
                     path.span(),
-                    "an empty path names no folder; `.` is the folder of this file".into(),
+                    "the path is empty; use `.` for the directory of this file".into(),
                 ));
             }
             let below_home = path
@@ -260,8 +265,8 @@ impl RawConfig {
             let written = self.source.text.get(path.span()).unwrap_or_default();
             let own = own.display();
             let problem = format!(
-                "{key} = {written} would let commands {does} what this program keeps in {own}: \
-                    name a folder that is neither above nor below that"
+                "{key} = {written} would let commands {does} the files of cofferdam in {own}; use \
+                    a directory that does not overlap with it"
             );
             self.source.error(&path.span(), problem)
         };
@@ -334,7 +339,7 @@ mod tests {
         );
         assert_eq!(
             parse("[tools.grep.limits]\nseconds = 0").unwrap_err(),
-            "/c/config.toml:2:11: seconds = 0 is out of its range: use 1 to 3600"
+            "/c/config.toml:2:11: seconds = 0 is out of range: use 1 to 3600"
         );
         assert!(
             parse("[dispatch]\nmax_parallel = -1").unwrap_err().starts_with("/c/config.toml:2:16:")

@@ -109,25 +109,28 @@ pub enum SettingsError {
     #[error("COFFERDAM_MAX_PARALLEL: {0}")]
     ParallelVariable(InvalidParallelLimit),
     /// `dispatch.max_parallel` is out of range.
-    #[error("dispatch.max_parallel in the configuration: {0}")]
+    #[error("`dispatch.max_parallel` in the configuration: {0}")]
     ParallelKey(InvalidParallelLimit),
     /// `max_tool_iterations` is out of range.
-    #[error("max_tool_iterations in the configuration: {0}")]
+    #[error("`max_tool_iterations` in the configuration: {0}")]
     TurnsKey(InvalidTurnLimit),
     /// `timeout_seconds` is out of range.
-    #[error("timeout_seconds in the configuration: {0}")]
+    #[error("`timeout_seconds` in the configuration: {0}")]
     TimeoutKey(InvalidTimeout),
     /// The `[commands]` section is invalid.
     #[error(transparent)]
     Commands(#[from] InvalidCommands),
     /// The `[audit]` section both requires the log and switches it off.
     #[error(
-        "[audit] in the configuration: a log that is required cannot be off; remove `enabled = \
+        "[audit] in the configuration: a required log cannot be disabled; remove `enabled = \
             false` or `required = true`"
     )]
     AuditRequiredButOff,
     /// A timeout in `[provider]` is zero; the value is its key.
-    #[error("provider.{0} in the configuration: 0 seconds are no time to answer in; use 1 or more")]
+    #[error(
+        "`provider.{0}` in the configuration: a timeout of 0 seconds is too short; use 1 or \
+        more"
+    )]
     ZeroTimeout(&'static str),
 }
 
@@ -271,9 +274,9 @@ mod tests {
     #[test]
     fn r018_an_invalid_limit_names_its_source() {
         let from_env = resolve(SettingsFlags::default(), &[("COFFERDAM_MAX_PARALLEL", "0")], "");
-        assert!(from_env.unwrap_err().starts_with("COFFERDAM_MAX_PARALLEL: '0'"));
+        assert!(from_env.unwrap_err().starts_with("COFFERDAM_MAX_PARALLEL: `0`"));
         let from_file = resolve(SettingsFlags::default(), &[], "[dispatch]\nmax_parallel = 0");
-        assert!(from_file.unwrap_err().starts_with("dispatch.max_parallel"));
+        assert!(from_file.unwrap_err().starts_with("`dispatch.max_parallel`"));
     }
 
     #[test]
@@ -288,7 +291,7 @@ mod tests {
         assert!(
             audit("[audit]\nenabled = false\nrequired = true")
                 .unwrap_err()
-                .contains("cannot be off")
+                .contains("cannot be disabled")
         );
     }
 
@@ -324,7 +327,7 @@ mod tests {
         assert!(
             provider("[provider]\nidle_timeout_seconds = 0")
                 .unwrap_err()
-                .starts_with("provider.idle_timeout_seconds")
+                .starts_with("`provider.idle_timeout_seconds`")
         );
     }
 

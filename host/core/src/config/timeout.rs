@@ -10,7 +10,7 @@ pub struct RequestTimeout(NonZeroU64);
 
 /// The error for a time limit that is not a whole number of seconds from 1 up.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a time limit: use a whole number of seconds from 1 up")]
+#[error("invalid time limit `{0}`: use a whole number of seconds, 1 or more")]
 pub struct InvalidTimeout(String);
 
 impl RequestTimeout {

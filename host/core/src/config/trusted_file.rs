@@ -40,16 +40,25 @@ pub(super) fn read_own_file(path: &Path, what: &str) -> Result<Option<String>, T
     let metadata = file.metadata().map_err(read_error(path, what))?;
     check_owner(path, what, metadata.uid())?;
     if metadata.mode() & 0o022 != 0 {
-        return Err(file_error(path, format!("others can write this {what}: `chmod go-w` it")));
+        return Err(file_error(
+            path,
+            format!(
+                "other users can write this {what}; run `chmod go-w` \
+            on it"
+            ),
+        ));
     }
     for directory in containing_dirs(path) {
         let metadata = std::fs::metadata(&directory).map_err(read_error(&directory, what))?;
-        check_owner(&directory, &format!("folder of the {what}"), metadata.uid())?;
+        check_owner(&directory, &format!("directory of the {what}"), metadata.uid())?;
         // In a sticky directory such as `/tmp`, other users cannot replace the file.
         if metadata.mode() & 0o022 != 0 && metadata.mode() & STICKY_BIT == 0 {
             return Err(file_error(
                 &directory,
-                format!("others can put another {what} into this folder: `chmod go-w` it"),
+                format!(
+                    "other users can replace the {what} in this directory; run `chmod go-w` \
+                    on it"
+                ),
             ));
         }
     }
@@ -63,7 +72,7 @@ fn check_owner(path: &Path, what: &str, owner: u32) -> Result<(), TrustedFileErr
     }
     Err(file_error(
         path,
-        format!("this {what} belongs to user {owner}: make it yours, or remove it"),
+        format!("this {what} belongs to user {owner}; change its owner to you, or remove it"),
     ))
 }
 
@@ -86,7 +95,7 @@ pub(super) fn file_error(path: &Path, problem: impl ToString) -> TrustedFileErro
 }
 
 pub(super) fn read_error(path: &Path, what: &str) -> impl Fn(io::Error) -> TrustedFileError {
-    move |error| file_error(path, format!("this {what} cannot be read, so nothing runs: {error}"))
+    move |error| file_error(path, format!("cannot read this {what}, so nothing runs: {error}"))
 }
 
 /// Returns an opened file, or `None` if the file does not exist.
@@ -103,15 +112,15 @@ pub(super) fn existing_file<F: Into<File>, E: Into<io::Error>>(
             Some(link) if link == path => Err(file_error(
                 path,
                 format!(
-                    "this {what} is a link to a file that does not exist, so nothing runs: repair \
-                        or remove the link"
+                    "this {what} is a link to a missing file, so nothing runs; repair or remove \
+                        the link"
                 ),
             )),
             Some(link) => Err(file_error(
                 path,
                 format!(
-                    "the {what} cannot be found, so nothing runs: {} is a link to a directory \
-                        that does not exist; repair or remove the link",
+                    "cannot find the {what}, so nothing runs: {} is a link to a missing \
+                        directory; repair or remove the link",
                     link.display()
                 ),
             )),
@@ -119,7 +128,10 @@ pub(super) fn existing_file<F: Into<File>, E: Into<io::Error>>(
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
             Err(file_error(
                 path,
-                format!("this {what} is a link, or below one; put the file itself there"),
+                format!(
+                    "the path of this {what} contains a symbolic link; replace the link with \
+                    the file or directory itself"
+                ),
             ))
         }
         Err(error) => Err(read_error(path, what)(error)),
@@ -145,7 +157,7 @@ pub(super) fn read_text(path: &Path, what: &str, file: File) -> Result<String, T
     if metadata.len() > MAX_BYTES {
         return Err(file_error(
             path,
-            format!("this {what} has {} bytes; at most {MAX_BYTES} are read", metadata.len()),
+            format!("this {what} has {} bytes; the maximum is {MAX_BYTES}", metadata.len()),
         ));
     }
     let mut text = String::new();
@@ -173,8 +185,8 @@ mod tests {
 
     #[test]
     fn files_that_others_can_write_or_replace_are_refused() {
-        let temp = tempfile::tempdir().expect("a folder");
-        let directory = temp.path().join("folder");
+        let temp = tempfile::tempdir().expect("a directory");
+        let directory = temp.path().join("directory");
         fs::create_dir(&directory).expect("it can be made");
         set_mode(&directory, 0o755);
         let path = directory.join("config.toml");
@@ -182,12 +194,23 @@ mod tests {
         fs::write(&path, "x").expect("writable");
         for (file_mode, directory_mode, expected) in [
             (0o644, 0o755, "x"),
-            (0o664, 0o755, "config.toml: others can write this configuration: `chmod go-w` it"),
-            (0o646, 0o755, "config.toml: others can write this configuration: `chmod go-w` it"),
+            (
+                0o664,
+                0o755,
+                "config.toml: other users can write this configuration; run `chmod \
+                go-w` on it",
+            ),
+            (
+                0o646,
+                0o755,
+                "config.toml: other users can write this configuration; run `chmod \
+                go-w` on it",
+            ),
             (
                 0o600,
                 0o775,
-                "folder: others can put another configuration into this folder: `chmod go-w` it",
+                "directory: other users can replace the configuration in this directory; run \
+                    `chmod go-w` on it",
             ),
             (0o600, 0o1777, "x"),
         ] {
@@ -202,7 +225,7 @@ mod tests {
         assert_eq!(read_or_error(&link), "x");
         set_mode(&directory, 0o777);
         assert!(
-            read_or_error(&link).contains("others can put another configuration"),
+            read_or_error(&link).contains("other users can replace the configuration"),
             "{}",
             read_or_error(&link)
         );
@@ -210,13 +233,15 @@ mod tests {
 
     #[test]
     fn files_of_another_user_are_refused() {
-        let temp = tempfile::tempdir().expect("a folder");
+        let temp = tempfile::tempdir().expect("a directory");
         let path = temp.path().join("config.toml");
         fs::write(&path, "x").expect("writable");
         let user = rustix::process::geteuid().as_raw();
         let other = if user == 65_534 { 65_533 } else { 65_534 };
-        let expected =
-            format!("this configuration belongs to user {other}: make it yours, or remove it");
+        let expected = format!(
+            "this configuration belongs to user {other}; change its owner to you, or \
+                remove it"
+        );
         assert!(
             check_owner(&path, "configuration", other)
                 .unwrap_err()
@@ -239,7 +264,7 @@ mod tests {
 
     #[test]
     fn special_and_large_files_are_refused() {
-        let temp = tempfile::tempdir().expect("a folder");
+        let temp = tempfile::tempdir().expect("a directory");
         let fifo = temp.path().join("fifo");
         rustix::fs::mknodat(
             rustix::fs::CWD,
@@ -255,14 +280,14 @@ mod tests {
         assert!(
             read_or_error(&zero).contains("/dev")
                 || read_or_error(&zero)
-                    .ends_with("others can write this configuration: `chmod go-w` it"),
+                    .ends_with("other users can write this configuration; run `chmod go-w` on it"),
             "{}",
             read_or_error(&zero)
         );
         let large = temp.path().join("large");
         fs::write(&large, vec![b' '; 1_048_577]).expect("writable");
         assert!(
-            read_or_error(&large).contains("at most 1048576 are read"),
+            read_or_error(&large).contains("the maximum is 1048576"),
             "{}",
             read_or_error(&large)
         );

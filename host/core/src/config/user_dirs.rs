@@ -30,37 +30,38 @@ pub struct UserDirectories {
 
 /// The error for a missing home directory.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot tell where your home folder is: set HOME to the absolute path of a folder")]
+#[error("cannot determine your home directory: set HOME to the absolute path of a directory")]
 pub struct HomeDirectoryError;
 
-/// The directories of this user cannot be used.
+/// The reason why the directories of this user cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum UserDirectoryError {
-    /// There is no home.
+    /// There is no home directory.
     #[error(transparent)]
     NoHome(#[from] HomeDirectoryError),
-    /// Somebody else can have written what is in the state directory.
+    /// Another user can write the state directory.
     #[error(
-        "cannot use the state directory {}: it {reason}\nhint: make it a directory that is yours \
-            and that nobody else can write (`chown`, `chmod go-w`), or set XDG_STATE_HOME to \
-            another one", path.display()
+        "cannot use the state directory {}: it {reason}\nhint: make it a directory that you own \
+            and that only you can write (`chown`, `chmod go-w`), or set XDG_STATE_HOME to another \
+            directory", path.display()
     )]
     NotOwn {
-        /// The directory.
+        /// The state directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with the directory.
         reason: &'static str,
     },
 }
 
 impl UserDirectories {
-    /// `$XDG_CONFIG_HOME/cofferdam`, `$XDG_CACHE_HOME/cofferdam` and `$XDG_STATE_HOME/cofferdam`,
-    /// or their defaults below the home folder. A path that is not absolute is none: a project
-    /// could choose what is there.
+    /// Returns `$XDG_CONFIG_HOME/cofferdam`, `$XDG_CACHE_HOME/cofferdam` and
+    /// `$XDG_STATE_HOME/cofferdam`, or their defaults below the home directory.
+    ///
+    /// A relative path in a variable is ignored, because a project could choose its content.
     ///
     /// # Errors
-    /// There is no home, or the state directory is not this user's alone: what is in it is
-    /// believed.
+    /// There is no home directory, or another user can write the state directory, whose content is
+    /// trusted.
     pub fn for_current_user() -> Result<Self, UserDirectoryError> {
         let base = etcetera::base_strategy::Xdg::new().map_err(|_| HomeDirectoryError)?;
         // Service accounts have a home such as `/dev/null`.
@@ -68,9 +69,9 @@ impl UserDirectories {
             return Err(HomeDirectoryError.into());
         }
         let state = base.state_dir().unwrap_or_else(|| base.data_dir());
-        let folders = Self::from_base_dirs([base.config_dir(), base.cache_dir(), state])?;
-        folders.check_state_directory()?;
-        Ok(folders)
+        let user_dirs = Self::from_base_dirs([base.config_dir(), base.cache_dir(), state])?;
+        user_dirs.check_state_directory()?;
+        Ok(user_dirs)
     }
 
     fn check_state_directory(&self) -> Result<(), UserDirectoryError> {
@@ -78,7 +79,7 @@ impl UserDirectories {
             Err(PrivateDirError::NotPrivate(reason)) => {
                 Err(UserDirectoryError::NotOwn { path: self.state.clone(), reason })
             }
-            // What cannot be looked at cannot be used either, and is done without.
+            // A directory that cannot be inspected cannot be used either; a run does without it.
             Ok(_) | Err(PrivateDirError::Io(_)) => Ok(()),
         }
     }
@@ -96,19 +97,19 @@ impl UserDirectories {
         Ok(Self { config, cache, scratch: state.clone(), state, temporary: None, has_home: true })
     }
 
-    /// Those of a run, which does without what cannot be kept: what it does without is added to
-    /// `warnings`. Without a home nothing is read from one either, neither a configuration nor a
-    /// policy of the user.
+    /// Returns the directories of a run, which replaces unusable ones and adds a warning for each.
+    ///
+    /// Without a home directory, the run reads no configuration and no policy of the user.
     pub fn for_run(warnings: &mut Vec<String>) -> Result<Self, UserDirectoryError> {
         match Self::for_current_user() {
-            Ok(folders) => Ok(folders.with_temporary_fallback(warnings)),
+            Ok(user_dirs) => Ok(user_dirs.with_temporary_fallback(warnings)),
             Err(not_own @ UserDirectoryError::NotOwn { .. }) => Err(not_own),
             Err(UserDirectoryError::NoHome(no_home)) => {
-                let folders = Self::without_home()?;
+                let user_dirs = Self::without_home()?;
                 warnings.push(format!(
-                    "{no_home}. There is no configuration, and nothing is kept after this run"
+                    "{no_home}; no configuration is read, and nothing is saved after this run"
                 ));
-                Ok(folders)
+                Ok(user_dirs)
             }
         }
     }
@@ -136,13 +137,13 @@ impl UserDirectories {
     /// Uses a temporary scratch directory if the state directory is not writable.
     fn with_temporary_fallback(mut self, warnings: &mut Vec<String>) -> Self {
         if let Err(error) = check_writable(&self.state) {
-            let problem = format!("nothing can be kept in {}: {error}", self.state.display());
+            let problem = format!("cannot save anything in {}: {error}", self.state.display());
             match create_temp_dir() {
                 Ok(directory) => {
                     self.scratch = directory.path().to_owned();
                     self.temporary = Some(Arc::new(directory));
                     warnings.push(format!(
-                        "{problem}. What tools change cannot be undone after this run"
+                        "{problem}; changes by tools cannot be undone after this run"
                     ));
                 }
                 Err(_) => warnings.push(problem),
@@ -265,7 +266,7 @@ mod tests {
     #[test]
     fn a_state_directory_of_others_is_refused() {
         use std::os::unix::fs::{PermissionsExt as _, symlink};
-        let home = tempfile::tempdir().expect("a folder");
+        let home = tempfile::tempdir().expect("a directory");
         let dirs = UserDirectories::under_home(home.path());
         dirs.check_state_directory().expect("it is not there");
         std::fs::create_dir_all(&dirs.state).expect("it can be made");
@@ -291,8 +292,8 @@ mod tests {
     }
 
     #[test]
-    fn a_state_folder_that_cannot_be_written_is_done_without() {
-        let home = tempfile::tempdir().expect("a folder");
+    fn an_unwritable_state_directory_is_replaced() {
+        let home = tempfile::tempdir().expect("a directory");
         let mut warnings = Vec::new();
         let directories =
             UserDirectories::under_home(home.path()).with_temporary_fallback(&mut warnings);
@@ -301,13 +302,13 @@ mod tests {
             "{directories:?}"
         );
         // Nobody can write to a file in place of a directory, not even root.
-        let home = tempfile::tempdir().expect("a folder");
+        let home = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(home.path().join(".local")).expect("it can be made");
         std::fs::write(home.path().join(".local/state"), "").expect("it can be written");
         let fallback =
             UserDirectories::under_home(home.path()).with_temporary_fallback(&mut warnings);
         assert!(
-            matches!(&warnings[..], [warning] if warning.contains("nothing can be kept in")),
+            matches!(&warnings[..], [warning] if warning.contains("cannot save anything in")),
             "{warnings:?}"
         );
         assert!(

@@ -119,6 +119,6 @@ mod tests {
         scale.calibrate(0, 7);
         assert_eq!(scale.apply(200), 300);
         scale.calibrate(1, 1_000_000);
-        assert_eq!(scale.apply(200), 800, "nobody miscounts by more than four times");
+        assert_eq!(scale.apply(200), 800, "the correction is at most a factor of four");
     }
 }

@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(
             made_distinct(&[&spaced, "a"]),
             ["a", "a_2"],
-            "what is cut is an id like any other"
+            "a truncated id is an ordinary id"
         );
         assert_eq!(made_distinct(&["", ""]), ["call_1", "call_2"]);
         assert_eq!(made_distinct(&["a", "a_2", "a"]), ["a", "a_2", "a_3"]);

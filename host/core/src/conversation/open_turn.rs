@@ -65,7 +65,7 @@ use super::{
 /// }
 /// ```
 #[derive(Debug)]
-#[must_use = "an open turn belongs into the transcript: close it"]
+#[must_use = "an open turn must be closed and recorded in the transcript"]
 pub struct OpenTurn {
     blocks: Vec<OpenContentBlock>,
     /// The position of each call among the blocks.
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn r050_every_call_has_one_result() {
-        let mut turn = OpenTurn::new(response_with_calls(3)).expect("it has calls");
+        let mut turn = OpenTurn::new(response_with_calls(3)).expect("has calls");
         turn.start(0);
         turn.answer(0, ToolResult::ok("done"));
         turn.answer(0, ToolResult::error("a second result"));
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn r053_an_error_counts_as_the_result() {
-        let mut turn = OpenTurn::new(response_with_calls(1)).expect("it has calls");
+        let mut turn = OpenTurn::new(response_with_calls(1)).expect("has calls");
         turn.start(0);
         turn.answer(0, ToolResult::error("no such file"));
         let turn = turn.close("unused");
@@ -281,7 +281,7 @@ mod tests {
     fn a_turn_can_be_opened_again_from_its_response() {
         let mut response = response_with_calls(2);
         response.blocks.insert(0, ResponseBlock::Text("Let me look.".into()));
-        let mut turn = OpenTurn::new(response.clone()).expect("it has calls");
+        let mut turn = OpenTurn::new(response.clone()).expect("has calls");
         turn.answer(0, ToolResult::ok("done"));
         assert_eq!(turn.response(), response);
     }

@@ -113,7 +113,7 @@ mod tests {
     fn r065_old_results_become_placeholders_in_the_sent_copy_only() {
         let mut transcript = long_transcript();
         let before = transcript.sent_tokens();
-        let pruned = transcript.prune(SMALL).expect("it pays");
+        let pruned = transcript.prune(SMALL).expect("worth pruning");
         let left_out = &PRUNED_PLACEHOLDER[..8];
         assert_eq!(
             sent_results(&transcript),
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn r067_a_pruned_result_counts_as_its_placeholder() {
         let mut pruned = long_transcript();
-        pruned.prune(SMALL).expect("it pays");
+        pruned.prune(SMALL).expect("worth pruning");
         // The same conversation, with tools that returned only the placeholder.
         let short = || tool_turn_with(PRUNED_PLACEHOLDER);
         let with_placeholders = transcript_of(&[
@@ -139,14 +139,14 @@ mod tests {
         assert_eq!(pruned.sent_tokens(), with_placeholders.sent_tokens());
         // This holds as the conversation grows, after a recount, and in a resumed session.
         let reloaded: Transcript =
-            serde_json::from_value(serde_json::to_value(&pruned).expect("data"))
+            serde_json::from_value(serde_json::to_value(&pruned).expect("valid JSON"))
                 .expect("a transcript");
         assert!(
             reloaded.sent_tokens() > pruned.sent_tokens(),
-            "what is sent anew is whole again, until it is pruned again"
+            "a loaded transcript is unpruned until it is pruned again"
         );
         let mut again = reloaded;
-        again.prune(SMALL).expect("it pays");
+        again.prune(SMALL).expect("worth pruning");
         assert_eq!(again.sent_tokens(), with_placeholders.sent_tokens());
         let (mut grown, mut expected) = (pruned, with_placeholders);
         for transcript in [&mut grown, &mut expected] {
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(
             protected.pruned_until(),
             TurnIndex { exchange: 0, turn: 3 },
-            "the window reaches into the first exchange"
+            "the protected window reaches into the first exchange"
         );
         let limits = PruneLimits { protected_tokens: 20_000, ..SMALL };
         assert_eq!(long_transcript().prune(limits), None);

@@ -18,10 +18,10 @@ use super::{
 use crate::image_type;
 
 /// The prompt for turns that have none, since a history must begin with the user (R-61).
-const LOST_PROMPT: &str = "(What was said before this is lost.)";
+const LOST_PROMPT: &str = "(The earlier messages are lost.)";
 
 /// The text that replaces an image that cannot be sent.
-const IMAGE_PLACEHOLDER: &str = "(A picture of an unknown type was left out.)";
+const IMAGE_PLACEHOLDER: &str = "(An image of an unknown type was omitted.)";
 
 /// A deserialized transcript before the repair.
 #[derive(Clone, Debug, Deserialize)]
@@ -259,8 +259,8 @@ mod tests {
         #[test]
         fn r058_repair_is_idempotent(found in found()) {
             let once = Transcript::from(found);
-            let text = serde_json::to_string(&once).expect("it is data");
-            let twice: Transcript = serde_json::from_str(&text).expect("it is a transcript");
+            let text = serde_json::to_string(&once).expect("valid JSON");
+            let twice: Transcript = serde_json::from_str(&text).expect("a transcript");
             prop_assert_eq!(once, twice);
         }
 
@@ -296,7 +296,7 @@ mod tests {
         let text = r#"{"exchanges": [
             {"prompt": " ", "turns": [{"blocks": [{"text": "out of nowhere"}]}]}
         ]}"#;
-        let transcript: Transcript = serde_json::from_str(text).expect("it is mended");
+        let transcript: Transcript = serde_json::from_str(text).expect("repaired");
         assert_eq!(transcript.exchanges()[0].prompt(), LOST_PROMPT);
         assert_eq!(validate(&transcript), Ok(()));
     }
@@ -306,7 +306,7 @@ mod tests {
         let nothing = r#"{"blocks": [{"text": " "}]}"#;
         assert!(serde_json::from_str::<AssistantTurn>(nothing).is_err());
         let text = format!(r#"{{"exchanges": [{{"prompt": "hello", "turns": [{nothing}]}}]}}"#);
-        let transcript: Transcript = serde_json::from_str(&text).expect("it is mended");
+        let transcript: Transcript = serde_json::from_str(&text).expect("repaired");
         assert!(transcript.exchanges()[0].turns().is_empty());
     }
 

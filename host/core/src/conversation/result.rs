@@ -81,8 +81,8 @@ impl ToolResult {
     pub fn interrupted() -> Self {
         Self::new(
             ResultStatus::Interrupted,
-            "This call was interrupted; its outcome is unknown. Check what it may have changed \
-                before you repeat it.",
+            "This call was interrupted; its outcome is unknown. Check for changes before you \
+                repeat it.",
         )
     }
 

@@ -13,7 +13,7 @@ use super::{
 ///
 /// The text never changes, so that the provider's cache stays valid.
 pub const PRUNED_PLACEHOLDER: &str =
-    "[This old result was left out to save room. Call the tool again if you need it.]";
+    "[This old result was omitted to save context space. Call the tool again if you need it.]";
 
 /// A view of the part of a transcript that is sent.
 ///

@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(
             transcript.find_cut(10, 10),
             Some(at(1, 3)),
-            "and else it is summarised too, and the prompt remains"
+            "otherwise it is summarised too, and the prompt remains"
         );
         let just_begun = transcript_of(&[("long ago", vec![text_turn("answer")]), ("now", vec![])]);
         assert_eq!(just_begun.find_cut(0, 0), Some(at(1, 0)));
@@ -207,17 +207,22 @@ mod tests {
             assert_eq!(
                 newest.find_cut(1_000, 10_000),
                 Some(at(1, newest.exchanges()[1].turns().len() - 1)),
-                "the newest has more room"
+                "the newest turn has a larger limit"
             );
         }
         let unanswered = transcript_of(&[short(), (&log, vec![tool_turn(40)])]);
-        assert_eq!(unanswered.find_cut(1_000, 1_000), Some(at(1, 0)), "it is still to be answered");
+        assert_eq!(
+            unanswered.find_cut(1_000, 1_000),
+            Some(at(1, 0)),
+            "the prompt is not answered \
+            yet"
+        );
     }
 
     #[test]
     fn a_second_cut_begins_after_the_first() {
         let mut transcript = two_exchanges();
-        let cut = transcript.find_cut(1_100, 1_100).expect("there is something");
+        let cut = transcript.find_cut(1_100, 1_100).expect("a cut");
         assert!(transcript.apply_summary(transcript.summary_until(cut, "It was so.".into())));
         assert_eq!(transcript.find_cut(1_100, 1_100), None);
         assert_eq!(transcript.find_cut(5, 5), Some(at(2, 0)));
@@ -250,12 +255,12 @@ mod tests {
         let mut transcript = two_exchanges();
         assert!(
             !transcript.apply_summary(transcript.summary_until(at(1, 0), " \n".into())),
-            "a blank one says nothing"
+            "a blank summary is refused"
         );
         assert!(transcript.apply_summary(transcript.summary_until(at(1, 0), "s".into())));
         assert!(
             !transcript.apply_summary(transcript.summary_until(at(0, 3), "s".into())),
-            "an earlier one extends nothing"
+            "a summary that ends earlier is refused"
         );
     }
 }

@@ -11,7 +11,7 @@ pub(crate) fn text_turn(text: &str) -> AssistantTurn {
         blocks: vec![ResponseBlock::Text(text.into())],
         ..ModelResponse::default()
     };
-    AssistantTurn::without_calls(response).expect("it has text")
+    AssistantTurn::without_calls(response).expect("has text")
 }
 
 /// Creates a turn with one call, whose result has this many bytes.
@@ -35,7 +35,7 @@ fn turn_with_result(result: ToolResult) -> AssistantTurn {
         blocks: vec![ResponseBlock::Call(call)],
         ..ModelResponse::default()
     })
-    .expect("it has a call");
+    .expect("has a call");
     turn.answer(0, result);
     turn.close("unused")
 }

@@ -325,7 +325,7 @@ mod tests {
                 blocks: vec![ResponseBlock::Call(call)],
                 ..ModelResponse::default()
             };
-            let open = transcript.sent().open_turn(response).expect("it has a call");
+            let open = transcript.sent().open_turn(response).expect("has a call");
             proposed.extend(open.calls().map(|(call, _)| call.id.clone()));
             transcript.record(open.close("unused"));
         }
@@ -333,14 +333,14 @@ mod tests {
             let turns = transcript.exchanges().iter().flat_map(UserExchange::turns);
             turns.flat_map(AssistantTurn::calls).map(|answered| answered.call.id.clone()).collect()
         };
-        assert_eq!(ids(&transcript), proposed, "whoever watches hears of the ids that are kept");
+        assert_eq!(ids(&transcript), proposed, "the observer sees the ids that are kept");
         assert_eq!(
             proposed.iter().map(CallId::as_str).collect::<Vec<_>>(),
             ["call_0", "call_0_2", "call_0_3"]
         );
         // A saved session that has one ID for all of the calls.
         let text = serde_json::to_string(&transcript)
-            .expect("data")
+            .expect("valid JSON")
             .replace("call_0_2", "call_0")
             .replace("call_0_3", "call_0");
         let read: Transcript = serde_json::from_str(&text).expect("a transcript");
@@ -382,7 +382,7 @@ mod tests {
         transcript.recount_tokens();
         assert_eq!(transcript.sent_tokens(), counted);
         let read: Transcript =
-            serde_json::from_value(serde_json::to_value(&transcript).expect("data"))
+            serde_json::from_value(serde_json::to_value(&transcript).expect("valid JSON"))
                 .expect("a transcript");
         assert_eq!(read.sent_tokens(), counted);
     }

@@ -66,7 +66,7 @@ pub(super) fn validate_from(
         Some(summary) if !transcript.has_index(summary.until) => Err(TranscriptViolation {
             exchange: summary.until.exchange + 1,
             turn: summary.until.turn,
-            rule: "the summary ends where nothing is",
+            rule: "the summary ends at a turn that does not exist",
         }),
         Some(_) | None => Ok(()),
     }

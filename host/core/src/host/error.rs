@@ -15,8 +15,8 @@ pub enum HostError {
     Workspace(#[from] WorkspaceError),
     /// The workspace is, or lies in, a directory of this program.
     #[error(
-        "cannot use {} as the workspace: this program keeps its own files in {}\nhint: choose the \
-            directory of a project", workspace.display(), own.display()
+        "cannot use {} as the workspace: cofferdam stores its own files in {}, which tools must not \
+            change\nhint: choose a project directory with `-C DIR`", workspace.display(), own.display()
     )]
     OwnDirectory {
         /// The workspace.
@@ -26,8 +26,8 @@ pub enum HostError {
     },
     /// The workspace contains files that other programs run or obey.
     #[error(
-        "cannot use {} as the workspace: other programs run or obey the files in {}\nhint: choose \
-            the directory of a project", workspace.display(), protected.display()
+        "cannot use {} as the workspace: the files in {} control other programs, so tools must not \
+            change them\nhint: choose a project directory with `-C DIR`", workspace.display(), protected.display()
     )]
     ProtectedDirectory {
         /// The workspace.
@@ -42,7 +42,7 @@ pub enum HostError {
     #[error(transparent)]
     Cache(#[from] CacheError),
     /// A plugin that the builder names cannot be used.
-    #[error("cannot load the plugin {origin}: {reason}")]
+    #[error("cannot load plugin {origin}: {reason}")]
     Plugin {
         /// The path of the plugin.
         origin: String,
@@ -66,8 +66,8 @@ pub enum HostError {
     NoAuditDirectory,
     /// The policy requires a record of each request, and there is none.
     #[error(
-        "{location}: the policy requires a session record for each request, and it cannot be \
-            written: {problem}"
+        "{location}: the policy requires that every request is recorded in a session, and this one \
+            cannot be: {problem}\nhint: free some disk space, or start a new session"
     )]
     SessionRequired {
         /// The rule of the policy.

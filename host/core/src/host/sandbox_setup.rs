@@ -40,7 +40,7 @@ fn open_cache(
     warn: &NoticeHandler,
 ) -> Result<Option<ArtifactCache>, HostError> {
     let warn_uncached = |problem: &dyn std::fmt::Display| {
-        warn(&format!("{problem}. Tools are compiled at each start, which takes some seconds"));
+        warn(&format!("{problem}; tools are compiled at each start, which takes some seconds"));
     };
     let key = match CacheKey::load_or_create(&directories.keys()) {
         Ok(key) => key,
@@ -68,8 +68,8 @@ fn warn_once_about_mismatch(
     move |file| {
         warned.call_once(|| {
             warn(&format!(
-                "the compiled component {} was changed, or its key was replaced; such components \
-                    are compiled again",
+                "cannot use cached code: the file {} or the key of its seal was changed; tools are \
+                    compiled again",
                 file.display()
             ));
         });

@@ -133,7 +133,7 @@ impl Session {
         let unrecorded = match (&journal, self.host.prepared().policy().session_required_by()) {
             (None, Some(location)) => Some(HostError::SessionRequired {
                 location: location.clone(),
-                problem: warning.unwrap_or_else(|| "its record cannot be written".to_owned()),
+                problem: warning.unwrap_or_else(|| "the session cannot be recorded".to_owned()),
             }),
             (Some(_) | None, _) => None,
         };

@@ -66,10 +66,10 @@ impl Host {
     pub fn create_session(&self) -> Result<OpenSession, String> {
         let directories = self.prepared().directories().filter(|dirs| dirs.has_home());
         let Some(directories) = directories else {
-            return Err("this session is not recorded: there is no home directory".to_owned());
+            return Err("the session is not recorded: there is no home directory".to_owned());
         };
         SessionStore::new(directories.sessions())
             .create_session(self.workspace().root(), self.prepared().redactor())
-            .map_err(|error: SessionError| format!("this session is not recorded: {error}"))
+            .map_err(|error: SessionError| format!("the session is not recorded: {error}"))
     }
 }

@@ -28,7 +28,7 @@ impl Host {
         let (text, has_more) =
             self.workspace().read_prefix(GUIDE_FILE, MAX_GUIDE_BYTES).ok().flatten()?;
         Some(if has_more {
-            format!("{text}\n(This is the beginning of {GUIDE_FILE}; the file continues.)")
+            format!("{text}\n({GUIDE_FILE} is longer; only its beginning is shown.)")
         } else {
             text
         })
@@ -38,11 +38,14 @@ impl Host {
     pub fn guide_notice(&self) -> Option<String> {
         match self.workspace().read_prefix(GUIDE_FILE, MAX_GUIDE_BYTES) {
             Ok(Some((_, true))) => Some(format!(
-                "{GUIDE_FILE} is larger than {} KiB; the model gets its beginning only.",
+                "{GUIDE_FILE} is larger than {} KiB; the model receives only its beginning.",
                 MAX_GUIDE_BYTES >> 10
             )),
             Ok(Some((_, false)) | None) => None,
-            Err(denial) => Some(format!("The model does not get {GUIDE_FILE}: {}", denial.reason)),
+            Err(denial) => Some(format!(
+                "cannot read {GUIDE_FILE}, so the model does not receive it: {}",
+                denial.reason
+            )),
         }
     }
 }

@@ -160,19 +160,19 @@ pub struct ModelChoice {
 pub enum ModelChoiceError {
     /// The name does not identify a provider.
     #[error(
-        "`{0}` is not the name of a model known here. Put its provider in front: openai:{0}, \
-            anthropic:{0} or ollama:{0}"
+        "unknown model `{0}`\nhint: put the provider in front: openai:{0}, anthropic:{0} or \
+            ollama:{0}"
     )]
     Unknown(String),
     /// The provider has no default model.
-    #[error("which one? Write {0}:NAME")]
+    #[error("no model is named for {0}\nhint: write {0}:NAME")]
     NoDefaultModel(&'static str),
     /// No model is named and none is available.
     #[error(
-        "no language model is set up. Any of these will do:\n\
+        "no language model is set up\nhint: use one of these:\n\
          \x20 export ANTHROPIC_API_KEY=…      then run again\n\
          \x20 export OPENAI_API_KEY=…         then run again\n\
-         \x20 ollama pull qwen3-coder         a model on this machine, found by itself while \
+         \x20 ollama pull qwen3-coder         a local model, found automatically while \
          Ollama runs\n\
          \x20 --model openai:NAME with COFFERDAM_BASE_URL=http://…/v1    any server that speaks \
          chat completions\n\
@@ -183,12 +183,12 @@ pub enum ModelChoiceError {
     ///
     /// The URL does not identify the provider, and a key must not be sent to the wrong one.
     #[error(
-        "a base URL is set ({0}), but no model is named. Name one with its provider, such as \
-            --model openai:NAME"
+        "a base URL is set ({0}), but no model\nhint: name the model with its provider, for \
+            example --model openai:NAME"
     )]
     BaseUrlWithoutModel(String),
     /// The provider requires a key.
-    #[error("{provider} needs a key: set {variable}")]
+    #[error("{provider} requires a key\nhint: set {variable}")]
     NoKey {
         /// The name of the provider.
         provider: &'static str,
@@ -196,10 +196,13 @@ pub enum ModelChoiceError {
         variable: &'static str,
     },
     /// The key contains characters that no key has.
-    #[error("{0} holds characters that no key has, such as line breaks or quotes from a document")]
+    #[error(
+        "invalid key in {0}: it contains characters that keys do not have, such as line breaks \
+        or typographic quotes"
+    )]
     InvalidKey(&'static str),
     /// The base URL is not usable.
-    #[error("the base URL `{url}` is not usable: {problem}")]
+    #[error("invalid base URL `{url}`: {problem}")]
     InvalidBaseUrl {
         /// The URL as it was given.
         url: String,
@@ -208,15 +211,15 @@ pub enum ModelChoiceError {
     },
     /// The key would be sent unencrypted.
     #[error(
-        "the key would travel to {0} unencrypted. Use https, or allow plain HTTP in the \
-            configuration"
+        "the key would be sent to {0} unencrypted\nhint: use https, or set `allow_plain_http = \
+            true` under [provider] in the configuration"
     )]
     PlainHttp(String),
     /// The HTTP client cannot be created.
-    #[error("the HTTP client cannot be set up: {0}")]
+    #[error("cannot create the HTTP client: {0}")]
     Client(#[from] reqwest::Error),
     /// The recording cannot be read.
-    #[error("cannot read the recording {path}: {source}")]
+    #[error("cannot read the recording `{path}`: {source}")]
     UnreadableRecording {
         /// The path of the recording.
         path: String,
@@ -224,7 +227,7 @@ pub enum ModelChoiceError {
         source: std::io::Error,
     },
     /// The file is not a valid recording.
-    #[error("{path}: {source}")]
+    #[error("cannot play the recording `{path}`: {source}")]
     InvalidRecording {
         /// The path of the recording.
         path: String,
@@ -271,8 +274,8 @@ async fn choose_with(
         (Some(_), Some(_)) => {
             let spec = default(ProviderKind::Anthropic)?;
             let notice = format!(
-                "ANTHROPIC_API_KEY and OPENAI_API_KEY are both set; taking {spec}. Name another \
-                    with --model."
+                "ANTHROPIC_API_KEY and OPENAI_API_KEY are both set; using {spec}. Choose another \
+                    model with --model."
             );
             Ok(ModelChoice { spec, notice: Some(notice) })
         }
@@ -290,7 +293,10 @@ async fn choose_with(
 
 fn choose_ollama(model: String, location: &str) -> Result<ModelChoice, ModelChoiceError> {
     let spec = ModelSpec { provider: ProviderKind::Ollama, model };
-    let notice = format!("taking {spec} from the Ollama {location}. Name another with --model.");
+    let notice = format!(
+        "Using {spec} from the Ollama server {location}. Choose another model \
+        with --model."
+    );
     Ok(ModelChoice { spec, notice: Some(notice) })
 }
 

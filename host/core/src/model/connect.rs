@@ -84,7 +84,7 @@ fn connect_openai(
     if is_openai && settings.openai_key.is_none() {
         return Err(ModelChoiceError::NoKey { provider: "OpenAI", variable: KEY });
     }
-    let provider = if is_openai { "OpenAI" } else { "The server" };
+    let provider = if is_openai { "OpenAI" } else { "the server" };
     let endpoint = ServerEndpoint {
         provider,
         host: String::new(),
@@ -302,12 +302,12 @@ fn endpoint_url(
     {
         return Err(ModelChoiceError::InvalidBaseUrl {
             url: "…@…".into(),
-            problem: "a key or password does not belong into an address".into(),
+            problem: "it must not contain a user name, password or key".into(),
         });
     }
     if !base.is_empty() && !base.contains("://") {
         return Err(bad(&format!(
-            "it has no scheme; write http://{0} or https://{0}",
+            "it has no scheme (write http://{0} or https://{0})",
             terminal_escape::escape_line(base, 200)
         )));
     }
@@ -325,7 +325,7 @@ fn endpoint_url(
         .map_err(|error| bad(&error.to_string()))?;
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
-        _ => Err(bad("it should begin with https:// or http://")),
+        _ => Err(bad("it must begin with https:// or http://")),
     }
 }
 

@@ -157,7 +157,7 @@ mod tests {
             prop_assume!(!key.starts_with('\\') && !key.ends_with('\\'));
             let mut text = format!("before {key} after");
             for _ in 0..depth {
-                text = serde_json::to_string(&text).expect("it is text");
+                text = serde_json::to_string(&text).expect("text");
             }
             prop_assume!(text.contains('\\'));
             let clean = replace(&text, &key, "!");

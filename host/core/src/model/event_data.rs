@@ -23,17 +23,19 @@ pub(super) fn parse_event(
     endpoint: &ServerEndpoint,
 ) -> Result<Value, AttemptFailure> {
     if !is_within_value_limit(&event.data) {
-        return Err(endpoint.malformed(&format!("an event holds more than {MAX_VALUES} values")));
+        return Err(endpoint.malformed(&format!("an event contains more than {MAX_VALUES} values")));
     }
     let mut value: Value = serde_json::from_str(&event.data).map_err(|error| {
-        endpoint
-            .corrupted(&format!("an event is not JSON ({error}): {}", endpoint.quote(&event.data)))
+        endpoint.corrupted(&format!(
+            "an event is not valid JSON ({error}): {}",
+            endpoint.quote(&event.data)
+        ))
     })?;
     if event.has_invalid_utf8 {
         let kind = value["type"].as_str().unwrap_or(&event.name).to_owned();
         mark_invalid_utf8(&mut value, "", kind.contains("arguments")).map_err(|InvalidUtf8| {
             endpoint.corrupted(&format!(
-                "an event holds bytes that are not UTF-8: {}",
+                "an event contains invalid UTF-8: {}",
                 endpoint.quote(&event.data)
             ))
         })?;
@@ -161,11 +163,8 @@ mod tests {
             b"{\"arguments\":{\"text\":\"\xFF\"}}",
         ];
         for data in refused {
-            let problem = read(data).expect_err("it is refused");
-            assert!(
-                problem.starts_with("P (h): an event holds bytes that are not UTF-8: {"),
-                "{problem}"
-            );
+            let problem = read(data).expect_err("refused");
+            assert!(problem.starts_with("P (h): an event contains invalid UTF-8: {"), "{problem}");
         }
         // A genuine U+FFFD is text like any other character.
         assert_eq!(

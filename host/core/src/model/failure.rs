@@ -94,7 +94,7 @@ impl ServerEndpoint {
     ) -> AttemptFailure {
         let details = ErrorDetails::from_body(body);
         let quoted = self.quote(&details.message);
-        // The sentence around the quote has its own full stop.
+        // The first line of an error has no final period.
         let quoted = quoted.trim_end_matches('.').to_owned();
         let colon = if quoted.is_empty() { String::new() } else { format!(": {quoted}") };
         let Self { provider, host, key_variable: key_name, .. } = self;
@@ -108,32 +108,33 @@ impl ServerEndpoint {
         }
         if matches!(status, 401 | 403) {
             let (problem, advice) = if self.key.is_some() {
-                ("did not accept the key", "Check")
+                ("rejected the key", "check")
             } else {
-                ("wants a key", "Set")
+                ("requires a key", "set")
             };
             return AttemptFailure::new(
                 ModelErrorKind::Rejected,
                 format!(
-                    "{provider} ({host}) {problem} (status {status}){colon}. {advice} {key_name}."
+                    "{provider} ({host}) {problem} (status {status}){colon}\nhint: {advice} \
+                        {key_name}"
                 ),
             );
         }
         let hint = match status {
             300..=399 => {
-                " Redirects are not followed, so that the key goes nowhere else: set the final \
-                    address as the base URL."
+                "\nhint: redirects are not followed, so that the key is sent nowhere else; set the \
+                    final address as the base URL"
             }
-            404 => " Check the model's name and the base URL.",
-            429 => " Check the plan and its billing.",
+            404 => "\nhint: check the model name and the base URL",
+            429 => "\nhint: check the plan and billing of your account",
             400 if details.message.contains("/v1/responses") => {
-                " Say `api = \"responses\"` under [provider] in the configuration."
+                "\nhint: set `api = \"responses\"` under [provider] in the configuration"
             }
             _ => "",
         };
         AttemptFailure::new(
             ModelErrorKind::Rejected,
-            format!("{provider} ({host}) refused the request (status {status}){colon}.{hint}"),
+            format!("{provider} ({host}) rejected the request (status {status}){colon}{hint}"),
         )
     }
 
@@ -145,7 +146,7 @@ impl ServerEndpoint {
             return self.overflow(&quoted);
         }
         let message =
-            format!("{} ({}) broke off with an error: {quoted}", self.provider, self.host);
+            format!("{} ({}) ended the response with an error: {quoted}", self.provider, self.host);
         if details.is_transient() && !details.is_out_of_credit() {
             return AttemptFailure::transient(ModelErrorKind::Unavailable, message, None);
         }
@@ -156,9 +157,8 @@ impl ServerEndpoint {
     pub(super) fn unexpected_body(&self, problem: &str) -> AttemptFailure {
         let Self { provider, host, .. } = self;
         let message = format!(
-            "{provider} ({host}) answered with {problem} instead of a stream of events. Check the \
-                base URL: it should be the address of the API, \
-             which often ends in /v1."
+            "{provider} ({host}) returned {problem} instead of an event stream\nhint: check the \
+                base URL; it should be the address of the API, which often ends in /v1"
         );
         AttemptFailure::new(ModelErrorKind::Malformed, message)
     }
@@ -167,17 +167,16 @@ impl ServerEndpoint {
     pub(super) fn compressed(&self, encoding: &str) -> AttemptFailure {
         let Self { provider, host, .. } = self;
         let message = format!(
-            "{provider} ({host}) answered with a body that is compressed with {encoding}, although \
-                it was asked not to compress. Compressed \
-             answers are not read: switch compression off in the server, or in the proxy in front \
-             of it."
+            "{provider} ({host}) compressed its response with {encoding}, although the request did \
+                not allow it\nhint: turn off compression in the server, or in the proxy in front \
+                of it"
         );
         AttemptFailure::new(ModelErrorKind::Malformed, message)
     }
 
     fn overflow(&self, quoted: &str) -> AttemptFailure {
         let message = format!(
-            "the conversation is too large for the model, says {} ({}): {quoted}",
+            "the conversation is too large for the model, according to {} ({}): {quoted}",
             self.provider, self.host
         );
         AttemptFailure::new(ModelErrorKind::Overflow, message)
@@ -198,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_ends_with_a_full_stop_gets_no_second_one() {
+    fn the_final_period_of_a_quoted_message_is_removed() {
         for status in [400, 401, 404, 422, 429, 500] {
             for ending in ["", ".", "..."] {
                 let body =
                     format!(r#"{{"error":{{"message":"The model `x` does not exist{ending}"}}}}"#);
                 let message = endpoint().http_error(status, None, &body).message;
                 assert!(
-                    message.contains("does not exist") && !message.contains("exist.."),
+                    message.contains("does not exist") && !message.contains("exist."),
                     "{status}: {message}"
                 );
             }
@@ -311,7 +310,7 @@ mod tests {
         );
         assert_eq!(
             listed.message,
-            "OpenAI (api.example) refused the request (status 400): no such field."
+            "OpenAI (api.example) rejected the request (status 400): no such field"
         );
         let other = endpoint().http_error(
             400,
@@ -384,8 +383,8 @@ mod tests {
         );
         assert_eq!(
             failure.message,
-            "OpenAI (api.example) did not accept the key (status 401): Incorrect API key \
-                provided: [key redacted].\\u{1b}[2J. Check OPENAI_API_KEY."
+            "OpenAI (api.example) rejected the key (status 401): Incorrect API key provided: [key \
+                redacted].\\u{1b}[2J\nhint: check OPENAI_API_KEY"
         );
     }
 }

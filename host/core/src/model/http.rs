@@ -177,8 +177,8 @@ impl Transport {
         match requested {
             Some(requested) if requested > max_pause => {
                 let message = format!(
-                    "{}. It asks to wait for {}, longer than the {} that Cofferdam waits by \
-                        itself. Try again later.",
+                    "{}; the server asks to wait for {}, longer than the limit of {}\nhint: try \
+                        again later",
                     failure.message,
                     describe_duration(requested),
                     describe_duration(max_pause)
@@ -218,7 +218,8 @@ impl Transport {
             let after = requested_pause(response.headers());
             let body = match compressed {
                 Some(encoding) => format!(
-                    "(its message is compressed with {encoding}, although that was not asked for)"
+                    "(its error message is compressed with {encoding}, although the request did \
+                        not allow it)"
                 ),
                 None => self.read_error_body(response).await,
             };
@@ -338,7 +339,7 @@ impl Transport {
             Ok(value) if value.get("error").is_some_and(|error| !error.is_null()) => {
                 self.endpoint.stream_error(&value["error"])
             }
-            _ => self.endpoint.unexpected_body("one piece of JSON"),
+            _ => self.endpoint.unexpected_body("a single JSON value"),
         }
     }
 
@@ -359,8 +360,8 @@ impl Transport {
         let ServerEndpoint { provider, host, .. } = &self.endpoint;
         let time = describe_duration(self.heartbeats());
         let message = format!(
-            "{provider} ({host}) sent nothing but heartbeats for {time}. If it needs longer, \
-                raise `idle_timeout_seconds` in [provider] above that."
+            "{provider} ({host}) sent only heartbeats for {time}\nhint: if it needs more time, \
+                raise `idle_timeout_seconds` in [provider] above this"
         );
         AttemptFailure::new(ModelErrorKind::Timeout, message)
     }
@@ -371,15 +372,15 @@ impl Transport {
         let message = match awaited {
             AwaitedEvent::FirstByte => {
                 format!(
-                    "{provider} ({host}) sent nothing for {silence}. If it needs longer to begin, \
-                        raise `first_event_timeout_seconds` in [provider]."
+                    "{provider} ({host}) sent nothing for {silence}\nhint: if it needs more time \
+                        to begin, raise `first_event_timeout_seconds` in [provider]"
                 )
             }
             AwaitedEvent::NextByte | AwaitedEvent::Trailer => {
                 format!(
-                    "{provider} ({host}) sent nothing for {silence} in the middle of a response. \
-                        If it makes longer pauses, raise \
-                     `idle_timeout_seconds` in [provider]."
+                    "{provider} ({host}) sent nothing for {silence} in the middle of a \
+                        response\nhint: if it needs longer pauses, raise `idle_timeout_seconds` in \
+                        [provider]"
                 )
             }
         };
@@ -396,7 +397,8 @@ impl Transport {
                 None,
             );
         }
-        let what = if error.is_connect() { "could not be reached" } else { "broke the connection" };
+        let what =
+            if error.is_connect() { "could not be reached" } else { "closed the connection" };
         let why = self.endpoint.quote(&root_cause(&error.without_url()));
         AttemptFailure::transient(
             ModelErrorKind::Transport,

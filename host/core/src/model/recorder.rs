@@ -20,7 +20,7 @@ use crate::conversation::ModelResponse;
 
 /// An error when creating a recording.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot record to {}: {source}{}", path.display(), hint(source))]
+#[error("cannot record to `{}`: {source}{}", path.display(), hint(source))]
 pub struct RecordError {
     path: PathBuf,
     source: io::Error,
@@ -28,7 +28,10 @@ pub struct RecordError {
 
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::AlreadyExists => ". A recording is never overwritten: name another file.",
+        io::ErrorKind::AlreadyExists => {
+            "\nhint: an existing recording is never overwritten; \
+            choose another file"
+        }
         _ => "",
     }
 }
@@ -127,8 +130,8 @@ impl LanguageModel for RecordingModel {
                 && let Err(error) = self.write_entry(summary, &played).await
             {
                 let problem = format!(
-                    "the recording {} could not be written: {error}. Run without recording, or to \
-                        another file.",
+                    "cannot write the recording `{}`: {error}\nhint: run without a recording, or \
+                        record to another file",
                     self.path.display()
                 );
                 *self.write_error() = Some(problem);
@@ -185,7 +188,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_recording_of_a_replay_plays_the_same() {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("temporary directory");
         let path = directory.path().join("recording.jsonl");
         let recorder = RecordingModel::create(
             Box::new(ReplayModel::parse(RECORDING).expect("valid")),
@@ -205,16 +208,16 @@ mod tests {
         for expected in first {
             assert_eq!(probe.respond(&replay, empty_request(&transcript)).await, expected);
         }
-        assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::metadata(&path).expect("present").permissions().mode() & 0o777, 0o600);
         let again = RecordingModel::create(Box::new(replay), &path, Vec::new())
             .map(|_| ())
-            .expect_err("it exists");
+            .expect_err("file exists");
         assert!(again.to_string().contains("never overwritten"), "{again}");
     }
 
     #[tokio::test]
     async fn r114_a_secret_never_reaches_a_recording() {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("temporary directory");
         let path = directory.path().join("recording.jsonl");
         let secrets = ApiKey::new("sk-secret").into_iter().collect();
         let recorder = RecordingModel::create(
@@ -236,7 +239,7 @@ mod tests {
 
     #[tokio::test]
     async fn r103_a_failed_write_loses_no_response() {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("temporary directory");
         let path = directory.path().join("recording.jsonl");
         let recorder = RecordingModel::create(
             Box::new(ReplayModel::parse(RECORDING).expect("valid")),
@@ -251,7 +254,7 @@ mod tests {
         let refused = probe
             .respond(&recorder, empty_request(&transcript))
             .await
-            .expect_err("the recording is broken");
-        assert!(refused.message.contains("could not be written"), "{refused}");
+            .expect_err("recording failed");
+        assert!(refused.message.contains("cannot write the recording"), "{refused}");
     }
 }

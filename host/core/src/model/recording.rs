@@ -36,12 +36,13 @@ pub(super) const VERSION: u32 = 1;
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The first line is not the header of a recording.
-    #[error(
-        "this is not a recording: its first line should be {{\"cofferdam_recording\": {VERSION}}}"
-    )]
+    #[error("not a recording: the first line must be {{\"cofferdam_recording\": {VERSION}}}")]
     NotARecording,
     /// The recording has a version that this program does not read.
-    #[error("the recording has version {0}, this program reads version {VERSION}")]
+    #[error(
+        "unsupported recording version {0}; this version of cofferdam supports version \
+        {VERSION}"
+    )]
     Version(u32),
     /// A line is not a valid entry.
     #[error("line {line} of the recording: {problem}")]
@@ -265,7 +266,7 @@ mod tests {
             r#"{"error": {"kind": "overflow", "message": "too large"}}"#,
             "\n",
         );
-        let (header, played) = parse(text).expect("it is valid");
+        let (header, played) = parse(text).expect("valid");
         assert_eq!(header.model.as_deref(), Some("m"));
         let first = played[0].as_ref().expect("a response");
         assert_eq!(first.stop, StopReason::Calls);
@@ -286,10 +287,8 @@ mod tests {
     #[test]
     fn an_error_names_its_line() {
         let problem = |text: &str| parse(text).map(|_| ()).map_err(|error| error.to_string());
-        assert!(problem("").is_err_and(|e| e.starts_with("this is not a recording")));
-        assert!(
-            problem("{\"blocks\": []}").is_err_and(|e| e.starts_with("this is not a recording"))
-        );
+        assert!(problem("").is_err_and(|e| e.starts_with("not a recording")));
+        assert!(problem("{\"blocks\": []}").is_err_and(|e| e.starts_with("not a recording")));
         assert!(problem("{\"cofferdam_recording\": 2}").is_err_and(|e| e.contains("version 2")));
         let misspelt = "{\"cofferdam_recording\": 1}\n\n{\"block\": []}";
         assert!(

@@ -68,8 +68,8 @@ impl ReplayModel {
         let Some(played) = self.responses.get(n) else {
             let total = self.responses.len();
             let message = format!(
-                "the recording is over: it holds {total} responses, and number {} was asked for. \
-                    The conversation took another course than the recorded one.",
+                "the recording has ended: it contains {total} responses, but response {} was \
+                    requested; the conversation differs from the recorded one",
                 n + 1
             );
             return Err(ModelError::new(ModelErrorKind::Rejected, message));
@@ -181,7 +181,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_recording_is_played_in_order_with_its_ids() {
-        let replay = ReplayModel::parse(TWO).expect("it is valid");
+        let replay = ReplayModel::parse(TWO).expect("valid");
         let mut probe = ModelProbe::default();
         let first = probe
             .respond(&replay, empty_request(&crate::conversation::Transcript::new()))
@@ -197,10 +197,10 @@ mod tests {
         let over = probe
             .respond(&replay, empty_request(&crate::conversation::Transcript::new()))
             .await
-            .expect_err("it is over");
+            .expect_err("recording has ended");
         assert!(
             over.message.starts_with(
-                "the recording is over: it holds 2 responses, and number 3 was asked for"
+                "the recording has ended: it contains 2 responses, but response 3 was requested"
             ),
             "{over}"
         );
@@ -208,8 +208,7 @@ mod tests {
 
     #[tokio::test]
     async fn r100_a_paced_recording_is_cancelled_between_words() {
-        let replay =
-            ReplayModel::parse(TWO).expect("it is valid").with_pace(Duration::from_secs(3600));
+        let replay = ReplayModel::parse(TWO).expect("valid").with_pace(Duration::from_secs(3600));
         let cancel = CancellationToken::new();
         let transcript = crate::conversation::Transcript::new();
         let mut on_delta = |_: ResponseDelta<'_>| cancel.cancel();

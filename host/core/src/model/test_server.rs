@@ -245,7 +245,7 @@ pub(super) fn full_transcript() -> Transcript {
         stop: StopReason::Calls,
         ..ModelResponse::default()
     };
-    let mut turn = OpenTurn::new(response).expect("it has calls");
+    let mut turn = OpenTurn::new(response).expect("has calls");
     let picture =
         ResultContent::Image { media_type: "image/png".into(), base64: "iVBORw0KGgo=".into() };
     turn.answer(
@@ -268,7 +268,7 @@ pub(super) fn full_transcript() -> Transcript {
         blocks: vec![ResponseBlock::Text("One file.".into())],
         ..ModelResponse::default()
     };
-    transcript.record(AssistantTurn::without_calls(answer).expect("it has text"));
+    transcript.record(AssistantTurn::without_calls(answer).expect("has text"));
     transcript.begin_exchange("Thanks.");
     transcript
 }

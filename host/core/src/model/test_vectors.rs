@@ -21,7 +21,7 @@ fn load_vectors(provider: &str) -> Vec<TestVector> {
     let directory =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors").join(provider);
     let mut paths: Vec<PathBuf> = std::fs::read_dir(directory)
-        .expect("a directory")
+        .expect("temporary directory")
         .map(|entry| entry.expect("an entry").path())
         .collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "sse"));
@@ -211,18 +211,18 @@ fn r082_a_stream_of_responses_gives_each_call_once() {
 #[test]
 fn r083_without_its_last_event_no_stream_is_a_response() {
     for TestVector { name, stream, .. } in load_vectors("anthropic") {
-        let end = stream.rfind("event: message_stop").expect("an end");
+        let end = stream.rfind("event: message_stop").expect("has an end");
         assert!(decode_anthropic(&[&stream.as_bytes()[..end]]).is_err(), "{name}");
     }
     for TestVector { name, stream, .. } in load_vectors("openai") {
-        let end = stream.rfind("\n\ndata: {").expect("an end");
+        let end = stream.rfind("\n\ndata: {").expect("has an end");
         assert!(
             decode_openai(&[format!("{}\n\ndata: [DONE]\n\n", &stream[..end]).as_bytes()]).is_err(),
             "{name}"
         );
     }
     for TestVector { name, stream, .. } in responses_vectors() {
-        let end = stream.rfind("event: response.").expect("an end");
+        let end = stream.rfind("event: response.").expect("has an end");
         assert!(decode_responses(&[&stream.as_bytes()[..end]]).is_err(), "{name}");
     }
 }

@@ -150,7 +150,7 @@ impl<'a> DeltaSink<'a> {
             return self.text;
         }
         let kept = &self.text[..self.text.floor_char_boundary(MAX_PARTIAL)];
-        format!("{kept}\n\n[{} more bytes were left out.]", self.text.len() - kept.len())
+        format!("{kept}\n\n[{} more bytes omitted]", self.text.len() - kept.len())
     }
 }
 
@@ -207,14 +207,13 @@ pub(super) fn wire_arguments(arguments: &str) -> Cow<'_, str> {
 /// Returns a summary as a text of the user's side that is clearly not the user's words (R-70).
 pub(super) fn wire_summary(summary: &RollingSummary) -> String {
     let under_way = if summary.until.turn > 0 {
-        " The user's message after it is older than its end: the summary covers part of the work \
-            on it."
+        " The summary already covers part of the work on the user message that follows it."
     } else {
         ""
     };
     format!(
-        "[Context from the host, not a message of the user: what was said and done before this, \
-            in summary.{under_way}]\n\n{}\n\n[End of the summary.]",
+        "[Context from the host, not a message from the user: a summary of the conversation and \
+            the work so far.{under_way}]\n\n{}\n\n[End of the summary.]",
         summary.text
     )
 }
@@ -250,7 +249,7 @@ pub(super) fn wire_text(
 
 /// Returns the text that replaces a picture for a model that cannot get pictures.
 pub(super) fn image_unsupported(media_type: &str) -> String {
-    format!("[a picture, {media_type}: this model cannot be shown pictures]")
+    format!("[image, {media_type}: this model does not accept images]")
 }
 
 #[cfg(test)]

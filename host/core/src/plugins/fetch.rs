@@ -29,13 +29,13 @@ pub enum FetchError {
     #[error(transparent)]
     File(#[from] LoadError),
     /// The server cannot be reached, or the connection broke.
-    #[error("it cannot be fetched: {0}")]
+    #[error("cannot fetch it: {0}")]
     Transport(String),
     /// The server responded with a status other than 200.
-    #[error("it cannot be fetched: the server answers {0}")]
+    #[error("cannot fetch it: the server responded with {0}")]
     Status(String),
     /// The component is larger than the limit, [`MAX_COMPONENT_SIZE`].
-    #[error("it has more than {} MiB, and no component may have more", MAX_COMPONENT_SIZE >> 20)]
+    #[error("it is larger than {} MiB, the maximum for a component", MAX_COMPONENT_SIZE >> 20)]
     TooLarge,
 }
 
@@ -87,13 +87,12 @@ fn build_client(url: &Url) -> reqwest::Result<reqwest::Client> {
             attempt.previous().last().is_some_and(|from| allows_redirect(from, attempt.url()));
         match (is_allowed, attempt.previous().len() > MAX_REDIRECTS) {
             (true, false) => attempt.follow(),
-            (true, true) => attempt.error(format!(
-                "the server sends on to elsewhere more than \
-                {MAX_REDIRECTS} times"
-            )),
+            (true, true) => {
+                attempt.error(format!("the server redirected more than {MAX_REDIRECTS} times"))
+            }
             (false, _) => attempt.error(
-                "the server sends on to an address that is not fetched \
-                from: it is not https, or of this machine",
+                "the server redirected to a URL that is not allowed: it is not https, or it is on \
+                    this machine",
             ),
         }
     };

@@ -18,19 +18,19 @@ pub enum PluginSource {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
     /// The text is not a valid address.
-    #[error("'{0}' is not an address: {1}")]
+    #[error("invalid URL `{0}`: {1}")]
     InvalidUrl(String, String),
     /// The address contains a name or a password, which the lock file would contain as well.
     #[error(
-        "the address has a name or a password in it, which would be kept with the plugin; fetch \
-            the file yourself, and add that"
+        "the URL contains a user name or password, which would be saved with the plugin; download \
+            the file and add it instead"
     )]
     Credentials,
     /// The connection would not be encrypted, so the content could come from anyone.
-    #[error("'{0}' is not fetched: use https, or the path of a file")]
+    #[error("cannot fetch `{0}`: use an https URL or the path of a file")]
     InsecureUrl(String),
     /// The current directory is unknown, so a relative path cannot be resolved.
-    #[error("cannot tell which file '{0}' is: {1}")]
+    #[error("cannot resolve the path `{0}`: {1}")]
     NoCurrentDirectory(String, String),
 }
 
@@ -117,13 +117,13 @@ mod tests {
             ("http://127.0.0.1:8000/a.wasm", None),
             ("http://[::1]/a.wasm", None),
             ("http://localhost/a.wasm", None),
-            ("http://example.org/a.wasm", Some("use https")),
-            ("http://127.0.0.1.example.org/a.wasm", Some("use https")),
-            ("http://localhost.example.org/a.wasm", Some("use https")),
-            ("ftp://127.0.0.1/a.wasm", Some("use https")),
+            ("http://example.org/a.wasm", Some("use an https URL")),
+            ("http://127.0.0.1.example.org/a.wasm", Some("use an https URL")),
+            ("http://localhost.example.org/a.wasm", Some("use an https URL")),
+            ("ftp://127.0.0.1/a.wasm", Some("use an https URL")),
             ("file:///a.wasm", Some("the path of a file")),
-            ("https://me:secret@example.org/a.wasm", Some("a name or a password")),
-            ("https://", Some("is not an address")),
+            ("https://me:secret@example.org/a.wasm", Some("a user name or password")),
+            ("https://", Some("invalid URL")),
         ];
         for (text, problem) in table {
             match (PluginSource::parse(text), problem) {

@@ -28,9 +28,8 @@ pub enum PluginStoreError {
     #[error("{0}: {1}")]
     Io(PathBuf, io::Error),
     /// A plugin with this name already exists.
-    #[error("{name} is added already: it is kept in {}, and came from {source_text}. `cofferdam \
-        plugin update {name}` fetches it \
-        again; to have both, give this one another name with --name", file.display())]
+    #[error("plugin {name} already exists: {}, from {source_text}\nhint: `cofferdam plugin update \
+        {name}` fetches it again; `--name` adds this one under another name", file.display())]
     NameTaken {
         /// The name of both plugins.
         name: String,
@@ -41,11 +40,11 @@ pub enum PluginStoreError {
     },
     /// No plugin with this name was added.
     #[error(
-        "no plugin was added as {name}{}",
+        "no added plugin is named {name}{}",
         if .added.is_empty() {
-            "; none was added at all".to_owned()
+            "; no plugins were added".to_owned()
         } else {
-            format!("; there are: {}", .added.join(", "))
+            format!("; added plugins: {}", .added.join(", "))
         }
     )]
     NotFound {
@@ -56,7 +55,7 @@ pub enum PluginStoreError {
     },
     /// Another process changed the plugin at the same time.
     #[error(
-        "{0} was changed by another process meanwhile, and stays as that has left it; look with \
+        "another process changed plugin {0} at the same time, and its change was kept\nhint: see \
             `cofferdam plugin list`"
     )]
     ConcurrentChange(String),
@@ -261,7 +260,7 @@ mod tests {
 
     #[test]
     fn files_that_cannot_be_removed_are_skipped() {
-        let temp = tempfile::tempdir().expect("a folder");
+        let temp = tempfile::tempdir().expect("a directory");
         let file = PluginLockFile::next_to(&temp.path().join("config.toml"));
         let store = PluginStore::new(file.clone());
         fs::create_dir_all(file.plugin_dir().join("x-0123456789ab.wasm")).expect("it can be made");

@@ -28,21 +28,19 @@ impl AgentsHost {
 impl wit::Host for CallState {
     async fn delegate(&mut self, task: String) -> Result<wit::Answer, wit::AgentError> {
         let Some(agents) = &mut self.agents else {
-            return Err(denied(not_granted("hand tasks to sub-agents", "delegate")));
+            return Err(denied(not_granted("delegate tasks to sub-agents", "delegate")));
         };
         if task.trim().is_empty() {
             return Err(wit::AgentError::Invalid("the task is empty".into()));
         }
         if task.len() > MAX_TASK_LEN {
             return Err(wit::AgentError::Invalid(format!(
-                "the task has {} bytes; at most {MAX_TASK_LEN} are taken",
+                "the task has {} bytes; the limit is {MAX_TASK_LEN}",
                 task.len()
             )));
         }
         if agents.tasks >= MAX_TASKS {
-            let reason = format!(
-                "this call has handed over {MAX_TASKS} tasks, which is the most for one call."
-            );
+            let reason = format!("one call can delegate at most {MAX_TASKS} tasks.");
             return Err(denied(Denial::without_remedy(DenialCode::TooMany, reason)));
         }
         agents.tasks += 1;

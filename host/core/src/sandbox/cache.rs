@@ -46,10 +46,13 @@ impl fmt::Debug for MismatchHandler {
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     /// The directory cannot be created or inspected.
-    #[error("cannot use the cache folder {0}: {1}")]
+    #[error("cannot use the cache directory {0}: {1}")]
     Io(PathBuf, std::io::Error),
     /// Other users could have written to the directory.
-    #[error("the cache folder {0} {1}; make it yours alone (`chmod 700`), or remove it")]
+    #[error(
+        "cannot use the cache directory {0}: it {1}\n\
+        hint: run `chmod 700` on it, or remove it"
+    )]
     NotPrivate(PathBuf, &'static str),
 }
 

@@ -27,10 +27,13 @@ pub struct CacheKey([u8; KEY_LEN]);
 #[derive(Debug, thiserror::Error)]
 pub enum CacheKeyError {
     /// The directory or the file cannot be used.
-    #[error("cannot keep a key in {0}: {1}")]
+    #[error("cannot store the key of the cache in {0}: {1}")]
     Io(PathBuf, io::Error),
     /// Other users could read the key.
-    #[error("cannot keep a key in {0}: it {1}; make it yours alone (`chmod 700`), or remove it")]
+    #[error(
+        "cannot store the key of the cache in {0}: it {1}\n\
+        hint: run `chmod 700` on it, or remove it"
+    )]
     NotPrivate(PathBuf, &'static str),
 }
 

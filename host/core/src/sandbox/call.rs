@@ -140,7 +140,7 @@ impl LoadedPlugin {
         tokio::select! {
             joined = &mut running => joined.unwrap_or_else(|error| {
                 let what = if error.is_panic() {
-                    "it panicked during the call"
+                    "the sandbox panicked during the call"
                 } else {
                     "the call was dropped"
                 };

@@ -158,7 +158,10 @@ impl From<Denial> for wit::Denial {
 pub(super) fn not_granted(what: &str, capability: &str) -> Denial {
     Denial::new(
         DenialCode::NotGranted,
-        format!("this tool may not {what}."),
-        format!("It would have to ask for the capability `{capability}`, and be granted it."),
+        format!("this tool has no permission to {what}."),
+        format!(
+            "The plugin must request the capability `{capability}`, and the policy must allow \
+            it."
+        ),
     )
 }

@@ -78,12 +78,12 @@ impl wit::Host for CallState {
         let CommandsHost { workspace, gate, commands, output_limit, records: ran } = lent;
         if command.line.len() > MAX_LINE_LEN || command.line.contains('\0') {
             return Err(wit::CommandError::Invalid(
-                "a command line has at most 128 KiB and no NUL byte".into(),
+                "a command line must be at most 128 KiB and contain no NUL byte".into(),
             ));
         }
         if !TIMEOUT_SECONDS.contains(&command.timeout) {
             return Err(wit::CommandError::Invalid(format!(
-                "the timeout is 1 to 600 seconds, not {}",
+                "the timeout {} is not valid: use 1 to 600 seconds",
                 command.timeout
             )));
         }
@@ -95,7 +95,7 @@ impl wit::Host for CallState {
         if ran.len() >= MAX_COMMANDS {
             return Err(denied(Denial::without_remedy(
                 DenialCode::TooMany,
-                format!("one call runs at most {MAX_COMMANDS} commands."),
+                format!("one call can run at most {MAX_COMMANDS} commands."),
             )));
         }
         // Nobody is asked about what will not run.
@@ -134,8 +134,8 @@ impl wit::Host for CallState {
                 let user_limit = shorter.filter(|_| finished.ending == CommandEnding::TimedOut);
                 finished.notices.extend(user_limit.map(|most| {
                     format!(
-                        "the command was killed after {most} s, the limit of commands here \
-                        (`max_seconds` under [commands] in the configuration)"
+                        "the command was killed at its time limit of {most} s (set by \
+                            `max_seconds` under [commands] in the configuration)"
                     )
                 }));
                 if let Some(record) = ran.last_mut() {
@@ -152,7 +152,7 @@ impl wit::Host for CallState {
             }
             Err(process::CommandFailure::Cancelled) => Err(denied(Denial::without_remedy(
                 DenialCode::Cancelled,
-                "the user stopped the request.",
+                "the user cancelled the request.",
             ))),
             Err(
                 failed @ (process::CommandFailure::Directory(..)
@@ -180,14 +180,13 @@ fn describe_changes(
         .collect();
     if let Some(more @ 1..) = changed.len().checked_sub(MAX_LISTED_CHANGES) {
         lines.push(format!(
-            "the command changed {more} more files that tell agents what to do or \
-            that programs run code from"
+            "the command changed {more} more instruction files or files that programs run code from"
         ));
     }
     if after.is_truncated() && !before.is_truncated() {
         lines.push(
-            "the command left so many files that changes of instruction files among them \
-            may not be noticed"
+            "the workspace has too many files after this command to find every changed instruction \
+                file"
                 .to_owned(),
         );
     }

@@ -33,11 +33,11 @@ pub(super) enum CompileError {
     #[error("{0}")]
     Invalid(String),
     #[error(
-        "compiling it takes longer than {} seconds, which no honest component does",
+        "compiling it takes longer than the limit of {} seconds",
         TIME_LIMIT.as_secs()
     )]
     TimedOut,
-    #[error("the compiler cannot be run: {0}")]
+    #[error("cannot run the compiler: {0}")]
     Io(#[from] std::io::Error),
 }
 
@@ -101,7 +101,7 @@ fn compile_in_child(program: &PathBuf, component: &[u8]) -> Result<Vec<u8>, Comp
             (true, _) => Ok(compiled),
             (false, false) => Err(CompileError::Invalid(error_text)),
             (false, true) => {
-                Err(CompileError::Invalid(format!("the compiler ended with {status}")))
+                Err(CompileError::Invalid(format!("the compiler failed with {status}")))
             }
         }
     })
@@ -115,7 +115,7 @@ fn compile_in_child(program: &PathBuf, component: &[u8]) -> Result<Vec<u8>, Comp
 /// Returns an error if the limits cannot be set or the component cannot be compiled.
 pub fn compile_from_stdin() -> Result<(), String> {
     cofferdam_confine::limit_compiler(2 * TIME_LIMIT, MEMORY_LIMIT)
-        .map_err(|error| format!("cannot limit itself: {error}"))?;
+        .map_err(|error| format!("cannot set the limits of the compiler: {error}"))?;
     let mut component = Vec::new();
     let max_bytes = MAX_COMPONENT_SIZE as u64 + 1;
     std::io::stdin()

@@ -133,13 +133,13 @@ impl PluginDeclaration {
     ) -> Result<Self, String> {
         if imports.interfaces.len() > MAX_IMPORTS {
             return Err(format!(
-                "it imports {} interfaces; a plugin imports at most {MAX_IMPORTS}",
+                "it imports {} interfaces; the limit is {MAX_IMPORTS}",
                 imports.interfaces.len()
             ));
         }
         if tools.is_empty() || tools.len() > MAX_TOOLS {
             return Err(format!(
-                "it declares {} tools; a plugin has 1 to {MAX_TOOLS}",
+                "it declares {} tools; a plugin must have 1 to {MAX_TOOLS}",
                 tools.len()
             ));
         }
@@ -149,7 +149,7 @@ impl PluginDeclaration {
             .map(|tool| {
                 let tool = check_tool(tool)?;
                 if !names.insert(tool.name.to_ascii_lowercase()) {
-                    return Err(format!("it declares the tool {} twice", tool.name));
+                    return Err(format!("it declares the tool `{}` twice", tool.name));
                 }
                 Ok(tool)
             })
@@ -175,12 +175,13 @@ fn check_tool(tool: wit::Tool) -> Result<DeclaredTool, String> {
     if name.is_empty() || name.len() > MAX_NAME_LEN || !well_formed {
         let shown: String = name.chars().take(MAX_NAME_LEN).collect();
         return Err(format!(
-            "the tool name {shown:?} is not 1 to {MAX_NAME_LEN} of a-z, A-Z, 0-9, _ and -"
+            "the tool name {shown:?} is not valid: use 1 to {MAX_NAME_LEN} of a-z, A-Z, 0-9, _ and \
+                -"
         ));
     }
     if tool.description.len() > MAX_DESCRIPTION_LEN {
         return Err(format!(
-            "the description of {name} is longer than {MAX_DESCRIPTION_LEN} bytes"
+            "the description of `{name}` is longer than {MAX_DESCRIPTION_LEN} bytes"
         ));
     }
     let request_size = |capability: &wit::Capability| match capability {
@@ -196,19 +197,19 @@ fn check_tool(tool: wit::Tool) -> Result<DeclaredTool, String> {
         .fold((0, 0), |(count, longest), (more, length)| (count + more, longest.max(length)));
     if count > MAX_REQUESTED || longest > MAX_REQUESTED_LEN {
         return Err(format!(
-            "{name} asks for more than {MAX_REQUESTED} things, or for one with a name of more \
-                than {MAX_REQUESTED_LEN} bytes"
+            "`{name}` requests more than {MAX_REQUESTED} hosts and variables, or one with a name \
+                of more than {MAX_REQUESTED_LEN} bytes"
         ));
     }
     for capability in &tool.capabilities {
         if let wit::Capability::Fetch(hosts) = capability
             && let Some(problem) = hosts.iter().find_map(|host| RequestPattern::parse(host).err())
         {
-            return Err(format!("{name} asks for a host that cannot be understood: {problem}"));
+            return Err(format!("`{name}` requests an invalid host: {problem}"));
         }
     }
     let input_schema = schema::check(&tool.input_schema)
-        .map_err(|problem| format!("the input schema of {name} {problem}"))?;
+        .map_err(|problem| format!("the input schema of `{name}` {problem}"))?;
     Ok(DeclaredTool {
         description: tool.description,
         input_schema,
@@ -282,10 +283,10 @@ mod tests {
             vec![wit::Capability::ReadEnvironment(vec![String::new(); 257])],
             vec![wit::Capability::ReadEnvironment(vec!["x".repeat(513)])],
         ] {
-            assert!(
-                asking(capabilities)
-                    .is_err_and(|problem| problem.contains("asks for more than 256 things"))
-            );
+            assert!(asking(capabilities).is_err_and(|problem| problem.contains(
+                "requests more than 256 hosts and \
+                        variables"
+            )));
         }
     }
 

@@ -94,10 +94,10 @@ impl WasmSandbox {
     /// Describes how [`InstanceAllocation::Pooled`] works on this machine.
     pub fn describe_pool() -> &'static str {
         if PoolingAllocationConfig::is_pagemap_scan_available() {
-            "from a pool whose pages stay warm (the kernel tells which were touched)"
+            "pooled; clean pages are reused (the kernel reports which pages were written)"
         } else {
-            "from a pool (this kernel cannot tell which pages were touched, so they are given \
-                back after each call)"
+            "pooled; all pages are released after each call (this kernel does not report which \
+                pages were written)"
         }
     }
 

@@ -112,7 +112,7 @@ impl CallFailure {
         match stop {
             CallStopReason::Cancelled => Self::Cancelled,
             CallStopReason::Expired => Self::LimitExceeded(format!(
-                "it ran longer than its {} seconds",
+                "the call exceeded its time limit of {} seconds",
                 limits.time.as_secs_f64()
             )),
         }
@@ -129,18 +129,18 @@ impl CallFailure {
             return Self::from_stop(stop, limits);
         }
         if error.is::<wasmtime::PoolConcurrencyLimitError>() {
-            return Self::Unavailable("as many calls run as there is room for".into());
+            return Self::Unavailable("the limit of parallel calls is reached".into());
         }
         match state.meter.exceeded {
             Some(ExceededCap::Memory) => {
                 return Self::LimitExceeded(format!(
-                    "it needs more than its {} MiB of memory",
+                    "the call exceeded its memory limit of {} MiB",
                     limits.memory >> 20
                 ));
             }
             Some(ExceededCap::Table) => {
                 return Self::LimitExceeded(format!(
-                    "it needs a table of more than {} elements",
+                    "the call exceeded the limit of {} table elements",
                     limits.table_elements
                 ));
             }
@@ -148,7 +148,7 @@ impl CallFailure {
         }
         if let Some(ResourceTableError::Full) = error.downcast_ref::<ResourceTableError>() {
             return Self::LimitExceeded(format!(
-                "it holds more than {} handles to files, streams and the like",
+                "the call exceeded the limit of {} open handles (files, streams and others)",
                 limits.handles
             ));
         }
@@ -156,14 +156,14 @@ impl CallFailure {
         // changes.
         if error.root_cause().to_string().contains("fuel allocated for hostcalls") {
             return Self::LimitExceeded(format!(
-                "it handed over more than {} MiB at once",
+                "the call transferred more than {} MiB at once",
                 limits.crossing >> 20
             ));
         }
         let what = match error.downcast_ref::<Trap>() {
-            Some(Trap::StackOverflow) => "its stack overflowed".to_owned(),
+            Some(Trap::StackOverflow) => "stack overflow".to_owned(),
             Some(Trap::UnreachableCodeReached) => {
-                "it gave up (unreachable code reached)".to_owned()
+                "it aborted (unreachable code reached)".to_owned()
             }
             Some(trap) => trap.to_string(),
             None => error.root_cause().to_string(),

@@ -51,31 +51,31 @@ pub enum LoadError {
     #[error("cannot read {0}: {1}")]
     Read(PathBuf, std::io::Error),
     /// The component is too large.
-    #[error("it has {0} bytes; at most {MAX_COMPONENT_SIZE} are looked at")]
+    #[error("it has {0} bytes; the limit is {MAX_COMPONENT_SIZE}")]
     TooLarge(usize),
     /// The file is not WebAssembly.
     #[error("it is not WebAssembly{}", describe_first_bytes(.0))]
     NotWasm(Vec<u8>),
     /// The file is a core module and not a component.
     #[error(
-        "it is a core WebAssembly module, and a plugin is a component: build it for \
+        "it is a core WebAssembly module, but a plugin must be a component: build it for \
             wasm32-wasip2, or with `cofferdam plugin build`"
     )]
     CoreModule,
     /// The component is invalid, or this host does not support it.
-    #[error("it is not a component that can be used here: {0}")]
+    #[error("it is not a supported component: {0}")]
     Invalid(String),
     /// The component imports something that this host does not have.
-    #[error("it does not fit this host: {0}")]
+    #[error("it does not match the interfaces of this host: {0}")]
     Unlinkable(String),
     /// The call of `list-tools` failed.
-    #[error("its list-tools failed: {0}")]
+    #[error("its function `list-tools` failed: {0}")]
     ListTools(CallFailure),
     /// The declaration is refused.
-    #[error("its declaration is refused: {0}")]
+    #[error("its declaration is not valid: {0}")]
     Declaration(String),
     /// The component imports an interface that none of its tools requests.
-    #[error("it imports {} without any of its tools asking for that", join_interface_names(.0))]
+    #[error("it imports {}, but none of its tools requests the capability", join_interface_names(.0))]
     UnrequestedImports(Vec<HostInterface>),
     /// A fault of this program or of the machine.
     #[error("the host failed: {0}")]
@@ -156,7 +156,7 @@ impl ComponentBytes {
             .map_err(problem)?;
         if let Some(kind) = special(file.metadata().map_err(problem)?.file_type()) {
             return Err(problem(std::io::Error::other(format!(
-                "it is {kind}, and a plugin is a regular file"
+                "it is {kind}, but a plugin must be a regular file"
             ))));
         }
         let mut bytes = Vec::new();
@@ -404,9 +404,9 @@ impl WasmSandbox {
                 super::clock::CallStopReason::Expired,
                 &limits,
             ))),
-            Err(_) => {
-                Err(LoadError::Host("it panicked while it listed the tools of a plugin".into()))
-            }
+            Err(_) => Err(LoadError::Host(
+                "the sandbox panicked while it listed the tools of a plugin".into(),
+            )),
         }
     }
 

@@ -62,9 +62,7 @@ impl CallOutput {
                     match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
                         Ok(_) => OutputPiece::Text(text),
                         Err(error) => {
-                            return Err(format!(
-                                "the tool answered with JSON that does not parse: {error}"
-                            ));
+                            return Err(format!("the tool returned invalid JSON: {error}"));
                         }
                     }
                 }
@@ -76,8 +74,7 @@ impl CallOutput {
         bytes = bytes.saturating_add(shown.as_ref().map_or(0, UserOutputView::len));
         if bytes > limits.output {
             return Err(format!(
-                "the tool answered with {bytes} bytes; at most {} are taken. Ask for less at a \
-                    time.",
+                "the tool returned {bytes} bytes; the limit is {}. Request less in one call.",
                 limits.output
             ));
         }
@@ -100,15 +97,15 @@ fn check_image(image: wit::Image) -> Result<OutputPiece, String> {
     let wit::Image { media_type, data } = image;
     if !image_type::MEDIA_TYPES.contains(&media_type.as_str()) {
         return Err(format!(
-            "the tool answered with an image of type {media_type:?}, which is none of {}",
+            "the tool returned an image of the unsupported type {media_type:?}; supported: {}",
             image_type::MEDIA_TYPES.join(", ")
         ));
     }
     match image_type::media_type(&data) {
         Some(real) => Ok(OutputPiece::Image { media_type: real.to_owned(), data }),
         None => Err(format!(
-            "the tool answered with an image of type {media_type:?} whose {} bytes are no picture \
-                of the types {}",
+            "the tool returned an image of type {media_type:?}, but its {} bytes are not an image \
+                of a supported type: {}",
             data.len(),
             image_type::MEDIA_TYPES.join(", ")
         )),
@@ -124,12 +121,12 @@ fn check_view(view: wit::View) -> Result<UserOutputView, String> {
         wit::View::Table(wit::Table { header, rows }) => {
             match rows.iter().find(|row| row.len() != header.len()) {
                 Some(row) => Err(format!(
-                    "the tool answered with a table that has a row of {} cells under {} columns",
+                    "the tool returned a table with a row of {} cells and {} columns",
                     row.len(),
                     header.len()
                 )),
                 None if header.is_empty() => {
-                    Err("the tool answered with a table that has no columns".into())
+                    Err("the tool returned a table without columns".into())
                 }
                 None => Ok(UserOutputView::Table { header, rows }),
             }

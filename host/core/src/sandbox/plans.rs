@@ -21,7 +21,7 @@ impl wit::Host for CallState {
         }
         if plan.len() > MAX_PLAN_LEN {
             return Err(wit::PlanError::Invalid(format!(
-                "the plan has {} bytes; at most {MAX_PLAN_LEN} are shown",
+                "the plan has {} bytes; the limit is {MAX_PLAN_LEN}",
                 plan.len()
             )));
         }

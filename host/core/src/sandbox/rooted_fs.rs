@@ -204,7 +204,7 @@ pub(super) fn read_link(root: &Dir, path: &str) -> io::Result<String> {
 /// An error for a name that is not UTF-8. Such a file cannot be opened below a workspace. The name
 /// is shown with its other bytes as `\xff`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the name of `{}` is not UTF-8, so that it cannot be opened", .0.escape_ascii())]
+#[error("cannot open `{}`: its name is not UTF-8", .0.escape_ascii())]
 pub(super) struct ForeignName(Vec<u8>);
 
 impl From<ForeignName> for io::Error {
@@ -270,10 +270,7 @@ mod tests {
             .into_iter()
             .filter_map(|name| Some(name.err()?.to_string()))
             .collect();
-        assert_eq!(
-            foreign,
-            ["the name of `gr\\xfc\\xdfe\\n.txt` is not UTF-8, so that it cannot be opened"]
-        );
+        assert_eq!(foreign, ["cannot open `gr\\xfc\\xdfe\\n.txt`: its name is not UTF-8"]);
     }
 
     fn test_directory() -> (tempfile::TempDir, Dir) {

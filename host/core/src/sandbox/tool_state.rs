@@ -72,18 +72,20 @@ impl StoredState {
     fn set(&mut self, key: String, value: String) -> Result<(), wit::StateError> {
         if value.len() > MAX_VALUE_LEN {
             return Err(full_error(format!(
-                "the value has {} bytes; at most {MAX_VALUE_LEN} are kept",
+                "the value has {} bytes; the limit is {MAX_VALUE_LEN}",
                 value.len()
             )));
         }
         let before = self.values.get(&key).map(|old| key.len() + old.len());
         if before.is_none() && self.values.len() >= MAX_KEYS {
-            return Err(full_error(format!("there are {MAX_KEYS} keys already; delete some")));
+            return Err(full_error(format!(
+                "the limit of {MAX_KEYS} keys is reached; delete some"
+            )));
         }
         let bytes = self.bytes - before.unwrap_or_default() + key.len() + value.len();
         if bytes > MAX_TOTAL_BYTES {
             return Err(full_error(format!(
-                "with it there would be {bytes} bytes; at most {MAX_TOTAL_BYTES} are kept"
+                "the state would have {bytes} bytes; the limit is {MAX_TOTAL_BYTES}"
             )));
         }
         self.bytes = bytes;
@@ -127,9 +129,9 @@ impl wit::Host for CallState {
 
 impl CallState {
     fn tool_state(&self) -> Result<&ToolState, wit::StateError> {
-        self.tool_state.as_ref().ok_or_else(|| {
-            wit::StateError::Denied(not_granted("keep anything", "keep-state").into())
-        })
+        self.tool_state
+            .as_ref()
+            .ok_or_else(|| wit::StateError::Denied(not_granted("keep state", "keep-state").into()))
     }
 }
 
@@ -140,7 +142,8 @@ fn check_key(key: &str) -> Result<(), wit::StateError> {
     }
     let shown: String = key.chars().take(MAX_KEY_LEN).collect();
     Err(wit::StateError::InvalidKey(format!(
-        "{shown:?} is not 1 to {MAX_KEY_LEN} of a-z, A-Z, 0-9, '.', '_', '/' and '-'"
+        "{shown:?} is not a valid key: use 1 to {MAX_KEY_LEN} of a-z, A-Z, 0-9, '.', '_', '/' and \
+            '-'"
     )))
 }
 
@@ -171,11 +174,11 @@ mod tests {
         }
         assert!(
             set(&mut stored, "k3", MAX_VALUE_LEN)
-                .is_err_and(|message| message.contains("at most 262144"))
+                .is_err_and(|message| message.contains("the limit is 262144"))
         );
         assert!(
             set(&mut stored, "k3", MAX_VALUE_LEN + 1)
-                .is_err_and(|message| message.contains("at most 65536"))
+                .is_err_and(|message| message.contains("the limit is 65536"))
         );
         // Setting a key again replaces its value.
         assert_eq!(set(&mut stored, "k0", MAX_VALUE_LEN), Ok(()));
@@ -232,7 +235,7 @@ mod tests {
         assert_eq!(
             lock(&again.0).values,
             lock(&state.0).values,
-            "what a tool could not have kept is not there"
+            "invalid entries must not be restored"
         );
     }
 }

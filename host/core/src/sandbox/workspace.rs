@@ -180,7 +180,7 @@ impl Workspace {
 impl wit::Host for CallState {
     fn open_walk(&mut self, options: wit::WalkOptions) -> Result<u32, wit::WorkspaceError> {
         let Some(workspace) = &self.workspace else {
-            return Err(denied(not_granted("look at files", "read-files")));
+            return Err(denied(not_granted("read files", "read-files")));
         };
         self.walks.open(workspace, options, self.files.activity_logs())
     }

@@ -10,7 +10,7 @@ use super::record::FORMAT_VERSION;
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The session file or its directory cannot be used.
-    #[error("cannot use {}: {source}", path.display())]
+    #[error("cannot use `{}`: {source}", path.display())]
     Io {
         /// The path that the operation failed on.
         path: PathBuf,
@@ -19,7 +19,7 @@ pub enum SessionError {
     },
     /// Other users could read or write the session directory.
     #[error(
-        "the folder {} {reason}; make it yours alone (`chmod 700`), or remove it",
+        "the directory `{}` {reason}\nhint: restrict it to yourself with `chmod 700`, or remove it",
         path.display()
     )]
     NotPrivate {
@@ -29,8 +29,8 @@ pub enum SessionError {
         reason: &'static str,
     },
     /// Other users could have written the session: its model, its address and its conversation.
-    #[error("the session {} {problem}, so nothing was loaded\nhint: delete it, or make it yours \
-        alone (`chmod 600`) if you know what is in it", path.display())]
+    #[error("cannot load the session `{}`: it {problem}\nhint: delete it, or restrict it to \
+        yourself with `chmod 600` if you trust its content", path.display())]
     NotTrusted {
         /// The path of the session file.
         path: PathBuf,
@@ -38,23 +38,26 @@ pub enum SessionError {
         problem: &'static str,
     },
     /// Another process has the session open (R-109).
-    #[error("session {0} is in use by another process; wait for it to end, or begin a new session")]
+    #[error(
+        "session {0} is in use by another process\nhint: wait for it to end, or start a new \
+        session"
+    )]
     InUse(SessionId),
     /// The session was deleted after it was found and before it was opened.
-    #[error("session {0} is gone")]
+    #[error("session {0} was deleted")]
     Deleted(SessionId),
     /// The project has no session that could be continued.
-    #[error("there is no session of this project yet: run without --continue to begin one")]
+    #[error("this project has no session yet\nhint: run without --continue to start one")]
     NoSessions,
     /// No session has an ID with this prefix.
     #[error(
-        "no session begins with '{0}'; `cofferdam sessions list` shows those of this project, \
-            `--all` those of all projects"
+        "no session has an ID that begins with `{0}`\nhint: `cofferdam sessions list` lists the \
+            sessions of this project, `--all` those of all projects"
     )]
     NotFound(String),
     /// Several sessions have an ID with this prefix.
     #[error(
-        "'{prefix}' could be any of {}",
+        "`{prefix}` is ambiguous: it matches {}",
         candidates.iter().map(SessionId::as_str).collect::<Vec<_>>().join(", ")
     )]
     Ambiguous {
@@ -65,8 +68,9 @@ pub enum SessionError {
     },
     /// The session has a newer format than this version supports (R-110).
     #[error(
-        "{} was written by a newer version of cofferdam (format {version}, this one knows up to \
-            {FORMAT_VERSION}): update to go on with it",
+        "cannot load `{}`: it was written by a newer version of cofferdam (format {version}; this \
+            version supports up to {FORMAT_VERSION})\nhint: update cofferdam to resume this \
+            session",
         path.display()
     )]
     NewerVersion {
@@ -77,7 +81,7 @@ pub enum SessionError {
     },
     /// The session file is larger than the limit.
     #[error(
-        "{} has {} MiB, more than the {} MiB that are read, so nothing was loaded",
+        "cannot load `{}`: its size of {} MiB exceeds the limit of {} MiB",
         path.display(),
         size >> 20,
         most >> 20
@@ -91,7 +95,7 @@ pub enum SessionError {
         most: u64,
     },
     /// A line of the session file is damaged (R-111).
-    #[error("line {line} of {} is damaged, so nothing was loaded: {reason}", path.display())]
+    #[error("cannot load `{}`: line {line} is damaged: {reason}", path.display())]
     Damaged {
         /// The path of the session file.
         path: PathBuf,

@@ -237,7 +237,7 @@ mod tests {
         let record = JournalRecord::Response(ModelResponse { blocks, ..ModelResponse::default() });
         for (secret, is_redacted) in [("a\"b", true), ("response", false), ("blocks", false)] {
             let line =
-                record.to_line(&|text| text.replace(secret, "[key redacted]")).expect("it is data");
+                record.to_line(&|text| text.replace(secret, "[key redacted]")).expect("valid JSON");
             assert_eq!(line.contains("the [key redacted] of it"), is_redacted, "{line}");
             assert!(
                 matches!(serde_json::from_str(&line), Ok(JournalRecord::Response(_))),
@@ -252,7 +252,7 @@ mod tests {
         let line =
             JournalRecord::from_request("0a1b2c3d", "one\ntwo\r\n\u{2028}three\u{0}", &model)
                 .to_line(&str::to_owned)
-                .expect("it is data");
+                .expect("valid JSON");
         assert_eq!(line.matches('\n').count(), 1);
         assert!(line.ends_with("}\n"));
     }
@@ -264,6 +264,6 @@ mod tests {
             r#""colour":{"a":1}}"#
         );
         let header: JournalHeader = serde_json::from_str(text).expect("a header");
-        assert_eq!(serde_json::to_string(&header).expect("it is data"), text);
+        assert_eq!(serde_json::to_string(&header).expect("valid JSON"), text);
     }
 }

@@ -59,11 +59,11 @@ impl LanguageModel for ScriptedModel {
         _: &'a mut (dyn FnMut(ResponseDelta<'_>) + Send),
         _: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        assert!(request.conversation.exchanges().next().is_some(), "there is something to answer");
+        assert!(request.conversation.exchanges().next().is_some(), "the script has a response");
         let next = self.responses.lock().expect("not poisoned").pop_front();
         Box::pin(async move {
             next.unwrap_or_else(|| {
-                Err(ModelError::new(ModelErrorKind::Unavailable, "the script is over"))
+                Err(ModelError::new(ModelErrorKind::Unavailable, "the script has ended"))
             })
         })
     }
@@ -209,7 +209,7 @@ fn new_agent<'a>(
         tools,
         observer,
         system: String::new(),
-        turn_limit: TurnLimit::new(3).expect("from one up"),
+        turn_limit: TurnLimit::new(3).expect("at least one"),
         time_limit: None,
         interventions: InterventionSettings::default(),
     }
@@ -283,7 +283,7 @@ pub(super) async fn session_with_every_event(
                 .lock()
                 .expect("not poisoned")
                 .iter()
-                .all(|notice| notice.contains("limit on output"))
+                .all(|notice| notice.contains("output limit"))
         );
         journal = reopen_journal(&store);
     }
@@ -295,10 +295,10 @@ pub(super) async fn session_with_every_event(
 fn reopen_journal(store: &SessionStore) -> SessionJournal {
     only_session(store)
         .resume(Path::new(WORKSPACE), Box::new(str::to_owned))
-        .expect("nobody has it")
+        .expect("not in use")
         .journal
 }
 
 pub(super) fn only_session(store: &SessionStore) -> StoredSession {
-    store.list(SessionScope::All).expect("readable").pop().expect("there is one")
+    store.list(SessionScope::All).expect("readable").pop().expect("present")
 }

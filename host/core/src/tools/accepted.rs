@@ -77,7 +77,7 @@ pub enum InvalidLockFile {
     #[error("{0}")]
     Malformed(String),
     /// The file has a format that this version of the program does not know.
-    #[error("it is of format {0}, and this version of cofferdam knows format {LOCK_VERSION}")]
+    #[error("unsupported format {0}; this version of cofferdam supports format {LOCK_VERSION}")]
     UnsupportedVersion(u32),
 }
 
@@ -108,15 +108,12 @@ impl AcceptedPlugins {
             .find(|digest| ComponentDigest::parse(digest.as_str()).is_none())
         {
             return Err(InvalidLockFile::Malformed(format!(
-                "{:?} is not a digest",
+                "{:?} is not a SHA-256 digest",
                 digest.as_str()
             )));
         }
         if let Some(added) = lock.added.values().find(|added| !added.has_plain_file_name()) {
-            return Err(InvalidLockFile::Malformed(format!(
-                "{:?} is not the name of a file",
-                added.file
-            )));
+            return Err(InvalidLockFile::Malformed(format!("{:?} is not a file name", added.file)));
         }
         Ok(lock)
     }
@@ -126,8 +123,8 @@ impl AcceptedPlugins {
         let text = toml::to_string_pretty(self)
             .map_err(|error| InvalidLockFile::Malformed(error.to_string()))?;
         Ok(format!(
-            "# What plugins were accepted as. Written by cofferdam; `cofferdam lock` and \
-                `cofferdam plugin` change it.\n\n{text}"
+            "# The accepted plugins and their permissions. Written by cofferdam; change it with \
+                `cofferdam lock` and `cofferdam plugin`.\n\n{text}"
         ))
     }
 
@@ -165,7 +162,7 @@ impl AcceptedPlugins {
         let others = || self.plugins.iter().filter(|(other, _)| **other != path_key(path));
         if let Some((other, _)) = others().find(|(_, accepted)| accepted.digest == *plugin.digest())
         {
-            return Some(format!("the same content is accepted as {other}"));
+            return Some(format!("the same component is already accepted at {other}"));
         }
         let named = |accepted: &AcceptedPlugin| {
             plugin
@@ -177,7 +174,10 @@ impl AcceptedPlugins {
         };
         let (other, tool) =
             others().find_map(|(other, accepted)| Some((other, named(accepted)?)))?;
-        Some(format!("a tool named {tool} was accepted from {other}, with another content"))
+        Some(format!(
+            "the tool name {tool} is also used by {other}, which was accepted with a \
+            different component"
+        ))
     }
 }
 
@@ -206,17 +206,22 @@ impl AcceptedPlugin {
         let mut wider = Vec::new();
         for (name, tool) in &self.tools {
             match other.tools.get(name) {
-                None => wider.push(format!("it has a new tool, {name}{}", tool.describe())),
+                None => wider.push(format!("new tool {name}{}", tool.describe())),
                 Some(before) => {
                     let more = tool.asks.iter().filter(|asked| {
                         !before.asks.iter().any(|had| covers_capability(had, asked))
                     });
-                    wider.extend(more.map(|asked| format!("{name} now asks to {asked}")));
+                    wider.extend(more.map(|asked| {
+                        format!(
+                            "{name} now requests permission to \
+                        {asked}"
+                        )
+                    }));
                     if before.confirm && !tool.confirm {
-                        wider.push(format!("{name} no longer wants to be confirmed"));
+                        wider.push(format!("{name} no longer requires confirmation of each call"));
                     }
                     if before.exclusive && !tool.exclusive {
-                        wider.push(format!("{name} no longer wants to run alone"));
+                        wider.push(format!("{name} no longer requires to run alone"));
                     }
                 }
             }
@@ -225,10 +230,7 @@ impl AcceptedPlugin {
             interface.starts_with("cofferdam:") && !other.imports.contains(*interface)
         };
         wider.extend(
-            self.imports
-                .iter()
-                .filter(is_new)
-                .map(|interface| format!("it now imports {interface}")),
+            self.imports.iter().filter(is_new).map(|interface| format!("new import {interface}")),
         );
         wider
     }
@@ -259,9 +261,9 @@ impl AcceptedTool {
     fn describe(&self) -> String {
         let asks: Vec<String> = self.asks.iter().map(ToString::to_string).collect();
         if asks.is_empty() {
-            ", which asks for nothing".to_owned()
+            ", which requests no permissions".to_owned()
         } else {
-            format!(", which asks to {}", asks.join("; "))
+            format!(", which requests permission to {}", asks.join("; "))
         }
     }
 }
@@ -323,11 +325,11 @@ mod tests {
         );
         wider.imports.insert("cofferdam:plugin/commands@0.1.0".into());
         insta::assert_snapshot!(wider.new_permissions_since(&before).join("\n"), @r"
-        a now asks to run commands
-        a now asks to send HTTP requests to z.org
-        a no longer wants to be confirmed
-        it has a new tool, b, which asks for nothing
-        it now imports cofferdam:plugin/commands@0.1.0
+        a now requests permission to run commands
+        a now requests permission to send HTTP requests to z.org
+        a no longer requires confirmation of each call
+        new tool b, which requests no permissions
+        new import cofferdam:plugin/commands@0.1.0
         ");
     }
 
@@ -347,7 +349,7 @@ mod tests {
                 )],
             ),
         );
-        let text = lock.to_toml().expect("it can be written");
+        let text = lock.to_toml().expect("serializable");
         assert_eq!(AcceptedPlugins::parse(&text), Ok(lock), "{text}");
         assert_eq!(
             AcceptedPlugins::parse("version = 2"),

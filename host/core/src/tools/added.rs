@@ -79,7 +79,7 @@ impl AcceptedPlugins {
                 other_changes: now.other_changes_since(before),
             },
             None => AcceptanceDiff {
-                new_permissions: vec!["nothing was accepted before".to_owned()],
+                new_permissions: vec!["no earlier version was accepted".to_owned()],
                 other_changes: Vec::new(),
             },
         }
@@ -92,26 +92,27 @@ impl AcceptedPlugin {
         let mut different = Vec::new();
         for (name, before) in &other.tools {
             let Some(tool) = self.tools.get(name) else {
-                different.push(format!("the tool {name} is gone"));
+                different.push(format!("removed tool {name}"));
                 continue;
             };
             let less = before
                 .asks
                 .iter()
                 .filter(|had| !tool.asks.iter().any(|asked| covers_capability(asked, had)));
-            different.extend(less.map(|had| format!("{name} no longer asks to {had}")));
+            different
+                .extend(less.map(|had| format!("{name} no longer requests permission to {had}")));
             if tool.schema != before.schema {
-                different.push(format!("{name} takes another input"));
+                different.push(format!("{name} has a different input schema"));
             }
         }
         let wasi = |interface: &&String| !interface.starts_with("cofferdam:");
         let more = self.imports.difference(&other.imports).filter(wasi);
-        different.extend(more.map(|interface| format!("it now imports {interface}")));
+        different.extend(more.map(|interface| format!("new import {interface}")));
         different.extend(
             other
                 .imports
                 .difference(&self.imports)
-                .map(|interface| format!("it no longer imports {interface}")),
+                .map(|interface| format!("removed import {interface}")),
         );
         different
     }
@@ -154,11 +155,11 @@ mod tests {
             &["wasi:random/random@0.2.6"],
         );
         insta::assert_snapshot!(now.other_changes_since(&before).join("\n"), @r"
-        a no longer asks to write files of the workspace
-        a takes another input
-        the tool b is gone
-        it now imports wasi:random/random@0.2.6
-        it no longer imports cofferdam:plugin/commands@0.1.0
+        a no longer requests permission to write files of the workspace
+        a has a different input schema
+        removed tool b
+        new import wasi:random/random@0.2.6
+        removed import cofferdam:plugin/commands@0.1.0
         ");
         assert_eq!(before.other_changes_since(&before), [""; 0]);
     }
@@ -173,7 +174,7 @@ mod tests {
         assert!(lock("x-0123456789ab.wasm").is_ok());
         for file in ["", "../x.wasm", "/x.wasm", ".x"] {
             assert!(
-                lock(file).is_err_and(|error| error.to_string().contains("not the name of a file")),
+                lock(file).is_err_and(|error| error.to_string().contains("not a file name")),
                 "{file:?}"
             );
         }

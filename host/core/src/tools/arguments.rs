@@ -41,26 +41,26 @@ pub struct CheckedArguments {
 pub enum ArgumentsError {
     /// The text is not valid JSON.
     #[error(
-        "the arguments are not valid JSON: {0}. Nothing was run; send the call again with one \
-            JSON object."
+        "the arguments are not valid JSON: {0}. The call did not run; send it again with one JSON \
+            object."
     )]
     InvalidJson(String),
     /// The text has more than one JSON value.
     #[error(
-        "the arguments are more than one JSON value, one after the other. Nothing was run; send \
-            one object per call."
+        "the arguments contain more than one JSON value. The call did not run; send one object per \
+            call."
     )]
     MultipleValues,
     /// The value is not an object.
-    #[error("the arguments are a JSON {0}, and must be an object. Nothing was run.")]
+    #[error("the arguments are a JSON {0} instead of an object. The call did not run.")]
     NotAnObject(&'static str),
     /// The text exceeds a limit of the JSON parser.
-    #[error("the arguments {0}. Nothing was run; send less in one call.")]
+    #[error("the arguments {0}. The call did not run; send less in one call.")]
     TooLarge(String),
     /// The check would take too many steps for this schema.
     #[error(
-        "the arguments cannot be checked: {values} values against {schema_parts} parts of the \
-            tool's input schema take too long. Nothing was run; send less in one call."
+        "the arguments are too large to validate: {values} values against {schema_parts} parts of \
+            the tool's input schema. The call did not run; send less in one call."
     )]
     TooCostly {
         /// The number of values in the arguments.
@@ -69,16 +69,19 @@ pub enum ArgumentsError {
         schema_parts: u64,
     },
     /// The arguments do not match the schema. One entry per problem.
-    #[error("the arguments do not fit: {}. Nothing was run.", .0.join("; "))]
+    #[error(
+        "the arguments do not match the input schema: {}. The call did not run.",
+        .0.join("; ")
+    )]
     SchemaMismatch(Vec<String>),
     /// The arguments do not match the schema, and listing the problems would take too much memory.
     #[error(
-        "the arguments do not fit the input schema of the tool. They are too large to say where. \
-            Nothing was run."
+        "the arguments do not match the input schema, and are too large to list the problems. The \
+            call did not run."
     )]
     UnexplainedMismatch,
     /// The schema of the tool cannot be used.
-    #[error("the tool cannot be called, since its input schema cannot be used: {0}")]
+    #[error("the tool cannot be called: its input schema cannot be used: {0}")]
     InvalidSchema(String),
     /// An argument is not a valid path of the workspace.
     #[error("denied (outside-workspace) at {pointer}: {error}")]
@@ -217,19 +220,22 @@ fn parse_object(text: &str) -> Result<Value, ArgumentsError> {
         return Ok(Value::Object(serde_json::Map::new()));
     }
     if text.contains(INVALID_UTF8) {
-        return Err(ArgumentsError::InvalidJson("they hold bytes that are not UTF-8".into()));
+        return Err(ArgumentsError::InvalidJson("invalid UTF-8".into()));
     }
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let value = match values.next() {
         Some(Ok(value)) => value,
         Some(Err(error)) => return Err(ArgumentsError::InvalidJson(error.to_string())),
-        None => return Err(ArgumentsError::InvalidJson("nothing there".into())),
+        None => return Err(ArgumentsError::InvalidJson("no value".into())),
     };
     match values.next() {
         None => {}
         Some(Ok(_)) => return Err(ArgumentsError::MultipleValues),
         Some(Err(error)) => {
-            return Err(ArgumentsError::InvalidJson(format!("after the first value: {error}")));
+            return Err(ArgumentsError::InvalidJson(format!(
+                "unexpected text after the first value: \
+                {error}"
+            )));
         }
     }
     match value {
@@ -256,8 +262,8 @@ mod tests {
                 "limit": {"type": "integer", "minimum": 1},
             },
         });
-        let directory = tempfile::tempdir().expect("a directory");
-        let workspace = Workspace::open(directory.path()).expect("it opens");
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let workspace = Workspace::open(directory.path()).expect("opens");
         ArgumentChecker::new(schema)
             .check_text(text, &workspace)
             .map_err(|problem| problem.to_string())
@@ -268,8 +274,8 @@ mod tests {
         let table = [
             ("", "\"path\" is a required property"),
             ("{", "not valid JSON"),
-            ("{\"path\": \"a\u{1A}\"}", "not valid JSON: they hold bytes that are not UTF-8"),
-            ("{\"path\": \"a\"}\u{1A}", "not valid JSON: they hold bytes that are not UTF-8"),
+            ("{\"path\": \"a\u{1A}\"}", "not valid JSON: invalid UTF-8"),
+            ("{\"path\": \"a\"}\u{1A}", "not valid JSON: invalid UTF-8"),
             ("[]", "a JSON array"),
             ("\"x\"", "a JSON string"),
             (r#"{"path": 1}"#, "at /path: 1 is not of type \"string\""),
@@ -277,7 +283,7 @@ mod tests {
             (r#"{"path": "a", "extra": 0}"#, "'extra' was unexpected"),
             (
                 r#"{"path": "../../etc/passwd"}"#,
-                "denied (outside-workspace) at /path: '../../etc/passwd' leads out",
+                "denied (outside-workspace) at /path: `../../etc/passwd` is outside the workspace",
             ),
             (r#"{"path": "/etc/passwd"}"#, "is an absolute path"),
         ];
@@ -297,7 +303,7 @@ mod tests {
 
     #[test]
     fn valid_arguments_are_returned_with_their_paths() {
-        let checked = check(r#" {"path": "./a//b"} "#).expect("they are good");
+        let checked = check(r#" {"path": "./a//b"} "#).expect("valid arguments");
         assert_eq!(checked.paths[0].as_str(), "a/b");
     }
 
@@ -306,7 +312,7 @@ mod tests {
         for (written, passed_on) in
             [("link/../b", "b"), ("./a//b/", "a/b"), ("", "."), ("a/..", ".")]
         {
-            let checked = check(&json!({"path": written}).to_string()).expect("it is a path");
+            let checked = check(&json!({"path": written}).to_string()).expect("a path");
             assert_eq!(checked.value, json!({"path": passed_on}), "{written}");
         }
     }

@@ -202,10 +202,10 @@ impl From<RecordFailure> for Denial {
         Self::new(
             DenialCode::NotRecorded,
             format!(
-                "the audit log cannot be written ({unrecorded}), and nothing happens without a \
-                    record of it."
+                "the audit log cannot be written ({unrecorded}), and each effect requires an audit \
+                    record."
             ),
-            "The user can make room for it, or set `audit.required = false`.",
+            "The user can free disk space, or set `audit.required = false`.",
         )
     }
 }

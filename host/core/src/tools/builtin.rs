@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn recorded_digests_match_the_embedded_bytes() {
-        let record: serde_json::Value = serde_json::from_str(BUILD_RECORD).expect("it is JSON");
+        let record: serde_json::Value = serde_json::from_str(BUILD_RECORD).expect("valid JSON");
         for (name, bytes) in COMPONENTS {
             assert_eq!(
                 record["plugins"][name]["sha256"].as_str(),
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn every_component_comes_with_its_declaration() {
         let declarations: BuiltInDeclarations =
-            serde_json::from_str(DECLARATIONS).expect("it is JSON");
+            serde_json::from_str(DECLARATIONS).expect("valid JSON");
         assert_eq!(declarations.len(), COMPONENTS.len());
         for (name, component) in builtin_components() {
             let declaration = component.declaration();

@@ -103,14 +103,12 @@ pub struct UnknownTool {
 impl fmt::Display for UnknownTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.location {
-            Some(place) => write!(
-                f,
-                "{place}: there is no tool {}, so what is said of it has no effect",
-                self.name
-            ),
+            Some(place) => {
+                write!(f, "{place}: there is no tool `{}`, so the rule has no effect", self.name)
+            }
             None => write!(
                 f,
-                "[tools.{0}] in the configuration: there is no tool {0}, so its limits have no \
+                "[tools.{0}] in the configuration: there is no tool `{0}`, so the limits have no \
                     effect",
                 self.name
             ),
@@ -155,8 +153,8 @@ fn schema_error(plugin: &LoadedPlugin) -> Option<String> {
 
 fn duplicate_name_error(name: &str, origin: &PluginProvenance) -> String {
     format!(
-        "it has a tool named {name}, and so has {origin}; names are unique, whatever their case. \
-            Remove one of the two"
+        "the tool name {name} is already used by {origin} (case is ignored); remove one of the two \
+            plugins"
     )
 }
 
@@ -443,7 +441,7 @@ impl ToolCatalog {
             .find(|refused| refused.tools.iter().any(|tool| tool == name))
         {
             return format!(
-                "the tool {name} is not offered: {} was refused, since {}",
+                "the tool {name} is not available: the plugin {} was refused: {}",
                 refused.origin, refused.reason
             );
         }
@@ -454,7 +452,7 @@ impl ToolCatalog {
             .filter(|tool| tool.denial.is_none())
             .map(|tool| tool.declaration.name.as_str())
             .collect();
-        format!("there is no tool named {shown:?}. The tools are: {}.", known.join(", "))
+        format!("unknown tool {shown:?}. Available tools: {}.", known.join(", "))
     }
 }
 

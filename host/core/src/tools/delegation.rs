@@ -91,12 +91,12 @@ async fn run_task(
         ),
         SubAgentRunner::NoModel => DelegationOutcome::Denied(Denial::without_remedy(
             DenialCode::NoSubAgent,
-            "there is no model here that could work on a task.",
+            "no model is available for a sub-agent.",
         )),
         SubAgentRunner::NotNested => DelegationOutcome::Denied(Denial::new(
             DenialCode::NoSubAgent,
-            "this is a sub-agent, and a sub-agent has none of its own.",
-            "Look for yourself with the other tools.",
+            "a sub-agent cannot start another sub-agent.",
+            "Use the other tools instead.",
         )),
     };
     // The receiver is gone if the call was stopped.
@@ -112,16 +112,22 @@ fn to_delegated(SubAgentReport { outcome, turns }: SubAgentReport) -> Delegation
         RequestOutcome::Limit { text, .. } if !text.trim().is_empty() => {
             DelegationOutcome::Answered { text, complete: false, turns }
         }
-        RequestOutcome::Limit { turns, .. } => {
-            failed_task(kind, format!("it took all of its {turns} turns and gave no answer"))
-        }
+        RequestOutcome::Limit { turns, .. } => failed_task(
+            kind,
+            format!(
+                "the sub-agent used all of its {turns} turns and gave no \
+                answer"
+            ),
+        ),
         RequestOutcome::Empty => {
-            failed_task(kind, "the model gave no answer, twice in a row".to_owned())
+            failed_task(kind, "the model gave two empty answers in a row".to_owned())
         }
-        RequestOutcome::Rejected => failed_task(kind, "it was handed back to the user".to_owned()),
+        RequestOutcome::Rejected => {
+            failed_task(kind, "the user rejected a call of the sub-agent".to_owned())
+        }
         RequestOutcome::Aborted => cancelled_task(),
         RequestOutcome::TimedOut { seconds } => {
-            failed_task(kind, format!("it ran longer than {seconds} seconds"))
+            failed_task(kind, format!("the sub-agent reached its time limit of {seconds} seconds"))
         }
         RequestOutcome::ProviderError { message }
         | RequestOutcome::Overflow { message }
@@ -136,7 +142,7 @@ fn failed_task(kind: &'static str, message: String) -> DelegationOutcome {
 fn cancelled_task() -> DelegationOutcome {
     DelegationOutcome::Denied(Denial::without_remedy(
         DenialCode::Cancelled,
-        "the user stopped the request.",
+        "the user cancelled the request.",
     ))
 }
 

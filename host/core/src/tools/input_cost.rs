@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     fn schema_cost(schema: &Value) -> SchemaCost {
-        SchemaCost::compute(schema).expect("it is a schema")
+        SchemaCost::compute(schema).expect("a schema")
     }
 
     #[test]

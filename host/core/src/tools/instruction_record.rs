@@ -35,7 +35,7 @@ pub(super) fn record_changes(
         .filter(|change| change.list == BuiltInList::Instructions)
     {
         let notice = format!(
-            "A command {}. Review it: it steers this and every later session.",
+            "A command {}. Review it: the model follows it in this and every later session.",
             change.describe()
         );
         observer.observe(&AgentEvent::Notice(&notice));
@@ -81,7 +81,7 @@ pub enum InstructionChangeOrigin {
 
 /// An error that means that the record cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot use the record of instruction files, {}: {message}", path.display())]
+#[error("cannot use the record of instruction files `{}`: {message}", path.display())]
 pub struct InstructionRecordError {
     path: PathBuf,
     message: String,
@@ -159,8 +159,8 @@ impl InstructionRecord {
         })?;
         if was_broken {
             return Err(self.error(
-                &"it could not be understood and begins anew, so changes since \
-                the last session are not reported",
+                &"the record was damaged and has been replaced; changes since the last session are \
+                    not reported",
             ));
         }
         Ok(changes)
@@ -288,20 +288,20 @@ impl InstructionChange {
     /// Describes the change for the user.
     pub fn describe(&self) -> String {
         let what = match (self.existed, self.exists) {
-            (true, true) => "changed",
-            (false, _) => "is new",
-            (true, false) => "is gone",
+            (true, true) => "was changed",
+            (false, _) => "was created",
+            (true, false) => "was deleted",
         };
         let by = match &self.changed_by {
             Some((InstructionChangeOrigin::Tool(tool), at)) => {
-                format!("a call of the tool {tool} did it, on {at}")
+                format!("by the tool {tool}, on {at}")
             }
             Some((InstructionChangeOrigin::Command(tool), at)) => {
-                format!("a command that the tool {tool} ran did it, on {at}")
+                format!("by a command of the tool {tool}, on {at}")
             }
-            None => "no tool call and no command of a session did it".to_owned(),
+            None => "but not by a tool or a command of a session".to_owned(),
         };
-        format!("{} {what} since the last session of this project: {by}.", self.path)
+        format!("{} {what} since the last session of this project, {by}.", self.path)
     }
 }
 
@@ -345,23 +345,21 @@ mod tests {
 
     impl TestProject {
         fn new() -> Self {
-            let directory = tempfile::tempdir().expect("a directory");
-            fs::create_dir(directory.path().join("work")).expect("a directory");
+            let directory = tempfile::tempdir().expect("temporary directory");
+            fs::create_dir(directory.path().join("work")).expect("temporary directory");
             let workspace =
-                Arc::new(Workspace::open(&directory.path().join("work")).expect("it opens"));
+                Arc::new(Workspace::open(&directory.path().join("work")).expect("opens"));
             let record = InstructionRecord::new(&directory.path().join("state"), workspace.root());
             Self { directory, workspace, record }
         }
 
         fn write(&self, path: &str, text: &str) {
-            fs::write(self.directory.path().join("work").join(path), text).expect("it is written");
+            fs::write(self.directory.path().join("work").join(path), text).expect("written");
         }
 
         fn begin_session(&self) -> Vec<String> {
-            let changes = self
-                .record
-                .begin_session(&self.workspace.scan_listed_files())
-                .expect("it is recorded");
+            let changes =
+                self.record.begin_session(&self.workspace.scan_listed_files()).expect("recorded");
             changes
                 .iter()
                 .map(|change| {
@@ -387,10 +385,10 @@ mod tests {
         assert_eq!(
             project.begin_session(),
             [
-                "AGENTS.md changed since the last session of this project: no tool call and no \
-                    command of a session did it.",
-                "CLAUDE.md is new since the last session of this project: no tool call and no \
-                    command of a session did it.",
+                "AGENTS.md was changed since the last session of this project, but not by a tool \
+                    or a command of a session.",
+                "CLAUDE.md was created since the last session of this project, but not by a tool \
+                    or a command of a session.",
             ]
         );
         assert_eq!(project.begin_session(), [""; 0], "it is reported once");
@@ -407,21 +405,21 @@ mod tests {
         project
             .record
             .record_call_changes("write_file", &changes, &Policy::default())
-            .expect("it is noted");
+            .expect("recorded");
         assert_eq!(
             project.begin_session(),
-            ["AGENTS.md changed since the last session of this project: a call of the tool \
-                    write_file did it"]
+            ["AGENTS.md was changed since the last session of this project, by the tool \
+                    write_file"]
         );
         // A change by a command.
         let before = project.workspace.scan_listed_files();
-        fs::remove_file(project.directory.path().join("work/CLAUDE.md")).expect("it is removed");
+        fs::remove_file(project.directory.path().join("work/CLAUDE.md")).expect("removed");
         let changed = project.workspace.scan_listed_files().changes_since(&before);
-        project.record.record_command_changes("bash", &changed).expect("it is noted");
+        project.record.record_command_changes("bash", &changed).expect("recorded");
         assert_eq!(
             project.begin_session(),
-            ["CLAUDE.md is gone since the last session of this project: a command that the \
-                    tool bash ran did it"]
+            ["CLAUDE.md was deleted since the last session of this project, by a command of \
+                    the tool bash"]
         );
     }
 
@@ -433,12 +431,12 @@ mod tests {
         let before = project.workspace.scan_listed_files();
         project.write("AGENTS.md", "two");
         let changed = project.workspace.scan_listed_files().changes_since(&before);
-        project.record.record_command_changes("bash", &changed).expect("it is noted");
+        project.record.record_command_changes("bash", &changed).expect("recorded");
         project.write("AGENTS.md", "three");
         assert_eq!(
             project.begin_session(),
-            ["AGENTS.md changed since the last session of this project: no tool call and no \
-                    command of a session did it."]
+            ["AGENTS.md was changed since the last session of this project, but not by a tool \
+                    or a command of a session."]
         );
     }
 
@@ -447,14 +445,14 @@ mod tests {
         let project = TestProject::new();
         project.write("AGENTS.md", "one");
         project.begin_session();
-        fs::write(&project.record.path, "{\"version\": 1, \"files\": 7}").expect("it is written");
+        fs::write(&project.record.path, "{\"version\": 1, \"files\": 7}").expect("written");
         project.write("AGENTS.md", "two");
         let error = project
             .record
             .begin_session(&project.workspace.scan_listed_files())
-            .expect_err("it is broken")
+            .expect_err("damaged record")
             .to_string();
-        assert!(error.contains("begins anew"), "{error}");
+        assert!(error.contains("has been replaced"), "{error}");
         project.write("AGENTS.md", "three");
         assert_eq!(project.begin_session().len(), 1);
     }

@@ -57,7 +57,7 @@ pub(super) fn to_result(
                 .iter()
                 .all(|piece| matches!(piece, ResultContent::Text(text) if text.trim().is_empty()));
             let content = if blank {
-                vec![ResultContent::Text("(the tool gave no output)".into())]
+                vec![ResultContent::Text("(the tool returned no output)".into())]
             } else {
                 content
             };
@@ -107,11 +107,11 @@ fn truncate(text: String, retention: OutputRetention<'_>, name: &str) -> String 
     }
     let kept = retention.files.and_then(|outputs| outputs.save(name, &text).ok());
     let whole = match &kept {
-        Some(path) => format!("; the whole output is in {}", path.display()),
+        Some(path) => format!("; the complete output is in {}", path.display()),
         None => String::new(),
     };
     let marker =
-        |left_out: usize| format!("\n[… {left_out} of {} bytes left out{whole} …]\n", text.len());
+        |left_out: usize| format!("\n[… {left_out} of {} bytes omitted{whole} …]\n", text.len());
     let available = retention.limit.saturating_sub(marker(text.len()).len());
     let head = &text[..text.floor_char_boundary(available * 2 / 3)];
     let tail = &text[text.ceil_char_boundary(text.len() - (available - available * 2 / 3))..];
@@ -159,18 +159,15 @@ mod tests {
 
     #[test]
     fn r114_a_saved_output_has_no_keys() {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("temporary directory");
         let outputs = output_files(&directory);
-        let path = outputs.save("bash", "the key: sk-secret\n").expect("it is kept");
-        assert_eq!(
-            std::fs::read_to_string(path).expect("it is there"),
-            "the key: [key redacted]\n"
-        );
+        let path = outputs.save("bash", "the key: sk-secret\n").expect("saved");
+        assert_eq!(std::fs::read_to_string(path).expect("present"), "the key: [key redacted]\n");
     }
 
     #[test]
     fn r095_long_output_keeps_head_and_tail_within_the_cap() {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("temporary directory");
         let outputs = output_files(&directory);
         let retention = OutputRetention { limit: 400, files: Some(&outputs) };
         let text = format!("HEAD{}TAIL", "ä".repeat(1000));
@@ -182,12 +179,12 @@ mod tests {
             .nth(1)
             .and_then(|rest| rest.split(" …]").next())
             .expect("the marker names a file");
-        assert_eq!(std::fs::read_to_string(path).expect("it is there"), text);
+        assert_eq!(std::fs::read_to_string(path).expect("present"), text);
     }
 
     #[test]
     fn r095_the_cap_applies_to_all_pieces_together() {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("temporary directory");
         let outputs = output_files(&directory);
         let retention = OutputRetention { limit: 400, files: Some(&outputs) };
         let picture = || OutputPiece::Image { media_type: "image/png".into(), data: vec![1] };
@@ -207,7 +204,7 @@ mod tests {
         let file = std::fs::read_dir(&outputs.directory)
             .expect("readable")
             .next()
-            .expect("it is kept")
+            .expect("saved")
             .expect("readable")
             .path();
         let whole = std::fs::read_to_string(file).expect("readable");
@@ -230,6 +227,6 @@ mod tests {
             truncated: false,
         };
         let (result, _) = to_result(Ok(output), OutputRetention { limit: 100, files: None }, "x");
-        assert_eq!(result.text(), "(the tool gave no output)");
+        assert_eq!(result.text(), "(the tool returned no output)");
     }
 }

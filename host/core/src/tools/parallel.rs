@@ -15,7 +15,7 @@ pub struct ParallelLimit(NonZeroUsize);
 
 /// An error for a number that is not a valid limit.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a limit on parallel calls: use a whole number from 1 to 64")]
+#[error("`{0}` is not a valid limit on parallel calls: use a whole number from 1 to 64")]
 pub struct InvalidParallelLimit(String);
 
 impl ParallelLimit {
@@ -121,12 +121,12 @@ mod tests {
         assert!(other.acquire().now_or_never().is_none());
         let taken =
             slot.release_during(&cancel, async { other.acquire().now_or_never() }).now_or_never();
-        assert!(taken.is_none(), "it waits for its slot while another has it");
+        assert!(taken.is_none(), "the call waits while another call has the slot");
         let worked =
             slot.release_during(&cancel, async { drop(other.acquire().await) }).now_or_never();
         assert!(
             worked.is_some() && other.acquire().now_or_never().is_none(),
-            "it has its slot again"
+            "the call has its slot again"
         );
         drop(slot);
         assert!(other.acquire().now_or_never().is_some());

@@ -62,9 +62,9 @@ mod tests {
 
     #[tokio::test]
     async fn each_call_is_refused_for_its_own_paths() {
-        let directory = tempfile::tempdir().expect("a directory");
-        std::os::unix::fs::symlink("/etc", directory.path().join("out")).expect("it is made");
-        let workspace = Arc::new(Workspace::open(directory.path()).expect("it opens"));
+        let directory = tempfile::tempdir().expect("temporary directory");
+        std::os::unix::fs::symlink("/etc", directory.path().join("out")).expect("link created");
+        let workspace = Arc::new(Workspace::open(directory.path()).expect("opens"));
         let call = |paths: &[&str]| {
             (
                 paths.iter().map(|path| workspace.parse(path).expect("a path")).collect(),
@@ -74,7 +74,7 @@ mod tests {
         let calls = vec![call(&["a"]), call(&["a", "out/passwd"]), call(&[])];
         let refused = find_path_denials(&workspace, calls, &CancellationToken::new())
             .await
-            .expect("nobody stopped it");
+            .expect("not cancelled");
         assert_eq!(refused.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, false]);
     }
 }

@@ -122,14 +122,14 @@ mod tests {
         assert_eq!(
             code(denied_call(&done(), false, denial())),
             None,
-            "it did what was asked all the same"
+            "the call succeeded despite the denial"
         );
         assert_eq!(
             code(denied_call(&done(), true, denial())).as_deref(),
             Some("policy"),
-            "whatever the tool makes of a no"
+            "a rejection counts whatever the tool returned"
         );
-        let passed_on = denied_call(&forged(), false, None).expect("the tool says so");
+        let passed_on = denied_call(&forged(), false, None).expect("reported by the tool");
         assert_eq!(
             (passed_on.code.as_str(), passed_on.remedy.as_deref()),
             ("mode", Some("Do it."))

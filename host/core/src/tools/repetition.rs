@@ -35,9 +35,9 @@ impl RepetitionTracker {
         }
         (self.count >= REPETITION_THRESHOLD).then(|| {
             format!(
-                "[Remark of the host: this is the same call with the same result, {} times in a \
-                    row. Repeating it will not change that; \
-                 try something else, or tell the user what is in the way.]",
+                "[Notice from the host: this call returned the same result {} times in a row. \
+                    Repeating it will not help; try something else, or tell the user what blocks \
+                    you.]",
                 self.count
             )
         })
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r011_the_third_same_call_with_the_same_result_gets_a_remark() {
+    fn r011_the_third_identical_call_and_result_gets_a_notice() {
         let mut repetition = RepetitionTracker::default();
         let same = ToolResult::ok("a");
         assert_eq!(repetition.record_call("grep", r#"{"a":1,"b":2}"#, &same), None);

@@ -139,9 +139,7 @@ mod tests {
         let paths = |name: &str, count: usize| -> TouchedFiles {
             TouchedFiles::Paths(
                 (0..count)
-                    .map(|n| {
-                        WorkspacePath::parse(&format!("{name}/{n}"), None).expect("it is a path")
-                    })
+                    .map(|n| WorkspacePath::parse(&format!("{name}/{n}"), None).expect("a path"))
                     .collect(),
             )
         };
@@ -155,7 +153,7 @@ mod tests {
         assert_eq!(
             plan_steps(&two, ReorderPolicy::Safe),
             [ScheduleStep::Exclusive(0), ScheduleStep::Parallel(vec![1])],
-            "what is not compared may meet"
+            "calls with too many paths are not compared and count as overlapping"
         );
         let few = [call(Tier::Write, paths("a", 10)), call(Tier::ReadOnly, paths("b", 10))];
         assert_eq!(

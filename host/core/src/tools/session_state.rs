@@ -188,18 +188,17 @@ mod tests {
         let is_current = |memory: &SessionState, path: &str, text: &str| {
             lock(&memory.known_versions).is_current(path, &file_version(text))
         };
-        assert!(is_current(&memory, "a", "1"), "what nobody has read has not changed since");
-        let first =
-            memory.record_success(by, &touched_by_read("a", "1"), None).expect("there is news");
+        assert!(is_current(&memory, "a", "1"), "a file that was never read counts as current");
+        let first = memory.record_success(by, &touched_by_read("a", "1"), None).expect("new state");
         assert!(
             memory.record_success(by, &touched_by_read("a", "1"), None).is_none(),
-            "the same again is none"
+            "an unchanged version is not new state"
         );
         assert_eq!([is_current(&memory, "a", "1"), is_current(&memory, "a", "2")], [true, false]);
         let wrote = TouchedPaths { written: ["b".to_owned()].into(), ..touched_by_read("a", "2") };
         assert!(
             memory.record_success(by, &wrote, None).is_none(),
-            "a tool that writes looks for itself"
+            "the reads of a call that writes are not recorded"
         );
         assert!(memory.record_failure(by).is_none());
         assert!(!is_current(&memory, "a", "2"));
@@ -209,7 +208,7 @@ mod tests {
         };
         let second = memory
             .record_success(by, &wrote, Some(&[made("a", Some("3")), made("c", None)]))
-            .expect("there is news");
+            .expect("new state");
         assert_eq!([is_current(&memory, "a", "3"), is_current(&memory, "a", "1")], [true, false]);
 
         let again = SessionState::from_deltas(&[first, second]);

@@ -57,8 +57,8 @@ impl ChangeSettler {
         // the files stay the same.
         if let Some(place) = memory.find_outdated(&staged) {
             report.result = Err(CallFailure::NotChanged(format!(
-                "'{place}' has changed on disk since it was last read, so nothing was changed. \
-                    Read it again, and repeat the call with what is there now."
+                "`{place}` has changed on disk since it was last read; nothing was changed. Read \
+                    it again, then repeat the call for its new content."
             )));
             return None;
         }
@@ -83,9 +83,8 @@ impl ChangeSettler {
             }
             Err(error) => {
                 report.result = Err(CallFailure::PartlyChanged(format!(
-                    "the host failed while it made the changes ({error}), so that some of them \
-                        may have been made; they are taken back with \
-                     the next change, or with `cofferdam undo`"
+                    "the host failed during the changes ({error}); some of them may have been \
+                        made. They are undone by the next change or by `cofferdam undo`"
                 )));
                 None
             }
@@ -105,9 +104,7 @@ pub(super) fn add_host_notices(
         && is_fully_undone(ended.failure_kind)
         && result.status == ResultStatus::Error
     {
-        notes.push(
-            "Nothing was changed: what a call writes counts only if it ends well.".to_owned(),
-        );
+        notes.push("Nothing was changed: the writes of a failed call are discarded.".to_owned());
     }
     // The tool may have reported a denial in its own error.
     let said = result.text();

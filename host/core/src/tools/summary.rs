@@ -30,7 +30,7 @@ const MAX_REFUSAL_CHARS: usize = 4_000;
 /// Truncates the reason of a refusal for the model. It may quote some of what the model wrote.
 pub(super) fn truncate_refusal(text: String) -> String {
     match text.char_indices().nth(MAX_REFUSAL_CHARS) {
-        Some((end, _)) => format!("{}… (cut)", &text[..end]),
+        Some((end, _)) => format!("{}… (truncated)", &text[..end]),
         None => text,
     }
 }
@@ -85,6 +85,6 @@ mod tests {
     fn a_long_refusal_is_truncated() {
         assert_eq!(truncate_refusal("short".to_owned()), "short");
         let long = truncate_refusal("é".repeat(10_000));
-        assert!(long.ends_with("… (cut)") && long.chars().count() < 4_010, "{}", long.len());
+        assert!(long.ends_with("… (truncated)") && long.chars().count() < 4_020, "{}", long.len());
     }
 }

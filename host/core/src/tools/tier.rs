@@ -24,17 +24,19 @@ pub fn compute_tier(given: &[Capability], alone: bool) -> Tier {
 pub fn explain(tier: Tier, can_change: bool) -> &'static str {
     match (tier, can_change) {
         (Tier::Write, true) => {
-            "it can change things; it runs alone, and each effect needs approval or is allowed by \
-                the policy or the mode"
+            "it can change state; it runs alone, and the policy, the mode or the user decides on \
+                each effect"
         }
         (Tier::Write, false) => {
-            "it asks for more than it is given, or to be treated strictly; it runs alone"
+            "it requests permissions that it does not have, or requires confirmation or to run \
+                alone; it runs alone"
         }
         (Tier::ReadOnly, _) => {
-            "nothing it is given can change anything; it runs beside other readers"
+            "its permissions cannot change anything; it runs in parallel with other read-only tools"
         }
         (Tier::Research, _) => {
-            "it may ask a model and can change nothing; it runs beside others, first"
+            "it can start a sub-agent and cannot change anything; it runs first, in parallel with \
+                others"
         }
     }
 }

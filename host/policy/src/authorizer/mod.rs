@@ -213,7 +213,7 @@ impl Authorizer {
         if judge != self.id {
             return Err(Denial::without_remedy(
                 DenialCode::NobodyToAsk,
-                "the user was asked in another session, whose answer does not count here.",
+                "the approval belongs to another session.",
             ));
         }
         if let Effect::Plan { then, .. } = question.effect
@@ -222,8 +222,8 @@ impl Authorizer {
         {
             return Err(Denial::without_remedy(
                 DenialCode::Mode,
-                "the mode was changed while the plan was shown, so that it leads to another mode \
-                    by now.",
+                "the mode changed while the plan was shown, so the plan would now lead to another \
+                    mode.",
             ));
         }
         match self.explain(ToolId::new(&question.tool, &tool_digest), &question.effect).outcome {
@@ -324,25 +324,22 @@ impl Authorizer {
             Denial::new(
                 DenialCode::Mode,
                 format!(
-                    "the session is in mode `{}` and not in plan mode, so there is no plan to \
-                        accept.",
+                    "plans are only accepted in plan mode, and the session is in mode `{}`.",
                     self.mode
                 ),
-                "Go on with the work itself.",
+                "Do the work instead of presenting a plan.",
             )
         } else if self.mode_after_plan() == ApprovalMode::Plan {
             Denial::new(
                 DenialCode::Mode,
-                "the policy leaves no mode but plan mode, so there is nothing that a plan could \
-                    lead to.",
-                "Give the plan as your answer.",
+                "the policy allows only plan mode, so an accepted plan cannot be carried out.",
+                "Write the plan as your answer.",
             )
         } else if !self.has_approver {
             Denial::new(
                 DenialCode::NobodyToAsk,
-                "a plan is accepted by the user, and there is no terminal to ask at.",
-                "Give the plan as your answer; the user can read it there and start again in \
-                    another mode.",
+                "the user has to accept a plan, and there is no terminal to ask in.",
+                "Write the plan as your answer; the user can read it and restart in another mode.",
             )
         } else {
             return DecisionOutcome::Ask { scope: None };
@@ -352,7 +349,7 @@ impl Authorizer {
 }
 
 fn no_approver_denial(tool: &str, act: &Action<'_>, finding: &ReasonedVerdict) -> Denial {
-    let what = format!("{tool} needs an approval to {act}, and there is no terminal to ask at");
+    let what = format!("{tool} needs approval to {act}, and there is no terminal to ask for it");
     match &finding.reason {
         VerdictReason::Mode(_) | VerdictReason::Reading => {
             Denial::new(DenialCode::NobodyToAsk, what + ".", finding.remedy(act))
@@ -370,7 +367,7 @@ fn denial_for(tool: &str, effect: &Effect, act: &Action<'_>, finding: &ReasonedV
     match &finding.reason {
         VerdictReason::Mode(mode) => Denial::new(
             DenialCode::Mode,
-            format!("in mode `{mode}` nothing is changed and no command runs."),
+            format!("mode `{mode}` denies changes and commands."),
             finding.remedy(act),
         ),
         VerdictReason::Rule(_)

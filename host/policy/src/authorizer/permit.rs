@@ -58,7 +58,7 @@ use crate::{ApprovalQuestion, Effect, Scope};
 /// The right to cause one effect once. Only an [`Authorizer`](crate::Authorizer) creates a permit.
 /// The code that acts takes the permit by value and causes exactly its effect.
 #[derive(Debug)]
-#[must_use = "a permit that is not used is an act that was approved and did not happen"]
+#[must_use = "an unused permit means that an approved effect did not happen"]
 pub struct Permit {
     pub(super) effect: Effect,
 }
@@ -75,7 +75,7 @@ pub struct PendingApproval {
 
 /// The user's approval of every effect in the scope of a question. Only an authorizer creates one.
 #[derive(Debug)]
-#[must_use = "an approval that is not remembered is asked for again"]
+#[must_use = "the user is asked again unless the approval is remembered"]
 pub struct ScopeApproval {
     pub(super) scope: Scope,
 }

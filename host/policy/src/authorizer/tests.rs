@@ -148,8 +148,9 @@ fn r036_a_denial_names_rule_file_and_line_and_what_would_change_it() {
     let Authorization::Deny(denial) = judge.authorize("bash", "{}", command("git push -f")) else {
         panic!("not denied")
     };
-    insta::assert_snapshot!(denial, @"denied (nobody-to-ask): bash needs an approval to run `git \
-        push -f`, and there is no terminal to ask at: the rule ask `git push *` of [commands] at \
+    insta::assert_snapshot!(denial, @"denied (nobody-to-ask): bash needs approval to run `git \
+        push -f`, and there is no terminal to ask for it: the rule ask `git push *` of [commands] \
+        at \
         p.toml:2:8 covers it. The user can change that rule in p.toml; no other rule overrides \
         it.");
 }
@@ -248,7 +249,7 @@ fn r126_a_plan_outside_of_plan_mode_is_denied() {
         else {
             panic!("{mode}")
         };
-        assert!(denial.to_string().contains("not in plan mode"), "{denial}");
+        assert!(denial.to_string().contains("only accepted in plan mode"), "{denial}");
     }
 }
 
@@ -400,7 +401,7 @@ fn r035_a_yes_does_not_reach_past_a_change_of_the_mode() {
     };
     judge.set_mode(ApprovalMode::Ask);
     assert_eq!(
-        judge.approve(shown).expect_err("there is no plan to accept").code,
+        judge.approve(shown).expect_err("plans are only accepted in plan mode").code,
         DenialCode::Mode
     );
 }

@@ -129,8 +129,9 @@ impl LayerParser<'_> {
             lending.push(self.grant_rule(subject, tool));
         }
         if let (PolicyLevel::Project, Some(profile)) = (self.source.level(), &raw.profile) {
-            return Err(self
-                .error(&profile.span(), "a profile is the choice of the user, not of a project"));
+            return Err(
+                self.error(&profile.span(), "the policy file of a project cannot choose a profile")
+            );
         }
         let profile =
             raw.profile.map(|profile| (*profile.get_ref(), self.location(&profile.span())));
@@ -182,8 +183,9 @@ impl LayerParser<'_> {
     ) -> ParseResult<Option<Located<bool>>> {
         match (self.source.level(), &keep) {
             // An untrusted project could otherwise remove its traces.
-            (PolicyLevel::Project, Some(keep)) => Err(self
-                .error(&keep.span(), "whether sessions are kept is not the choice of a project")),
+            (PolicyLevel::Project, Some(keep)) => {
+                Err(self.error(&keep.span(), "the policy file of a project cannot set `keep`"))
+            }
             (PolicyLevel::System | PolicyLevel::User | PolicyLevel::Project, _) => {
                 Ok(self.located(keep))
             }
@@ -214,11 +216,15 @@ impl LayerParser<'_> {
         self.check_size(&span, &text)?;
         if methods.is_some() && kind != ActionKind::Fetch {
             return Err(
-                self.error(&span, format!("`methods` has no meaning in [{}]", kind.section()))
+                self.error(&span, format!("`methods` is not allowed in [{}]", kind.section()))
             );
         }
         if kind == ActionKind::Read && tool.is_some() {
-            return Err(self.error(&span, "what one tool may not read, none may: leave out `tool`"));
+            return Err(self.error(
+                &span,
+                "`tool` is not allowed in [read]: a rule applies to all \
+                tools",
+            ));
         }
         let bad = |problem: PatternError| self.error(&span, problem);
         let pattern = match kind {
@@ -263,8 +269,8 @@ impl LayerParser<'_> {
                     return Err(self.error(
                         &span,
                         format!(
-                            "a test of the rule fails: `{pattern}` \
-                        {should} cover `{example}`, and {does}"
+                            "a test of the rule failed: `{pattern}` {should} cover `{example}`, \
+                                but {does}"
                         ),
                     ));
                 }
@@ -281,14 +287,14 @@ impl LayerParser<'_> {
         if methods.is_empty() {
             return Err(self.error(
                 span,
-                "an empty list of `methods` covers no request; leave it out to mean every method",
+                "`methods` is empty and so covers no request; leave it out to cover every method",
             ));
         }
         let method = |word: &String| match !word.is_empty()
             && word.bytes().all(|byte| byte.is_ascii_alphabetic())
         {
             true => Ok(word.to_ascii_uppercase()),
-            false => Err(self.error(span, format!("{word:?} is not a method, such as \"GET\""))),
+            false => Err(self.error(span, format!("{word:?} is not a method such as \"GET\""))),
         };
         methods.iter().map(method).collect()
     }
@@ -308,8 +314,8 @@ impl LayerParser<'_> {
         {
             return Err(self.error(
                 &unknown.span(),
-                "this is not a pattern of the built-in lists; \
-                    `cofferdam policy show --lists` shows them",
+                "this pattern is not in the built-in lists; `cofferdam policy show --lists` shows \
+                    them",
             ));
         }
         Ok(ProtectionRules {
@@ -362,8 +368,8 @@ impl LayerParser<'_> {
         if let Some(digest) = text.strip_prefix("sha256:") {
             let well_formed = digest.len() == 64
                 && digest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-            let problem = "a digest is `sha256:` and 64 digits in lower case, as `cofferdam tools \
-                show` tells it";
+            let problem = "a digest is `sha256:` and 64 lower-case hexadecimal digits, as \
+                `cofferdam tools show` prints it";
             return if well_formed {
                 Ok(ToolSelector::Digest(digest.to_owned()))
             } else {
@@ -376,8 +382,8 @@ impl LayerParser<'_> {
             self.error(
                 span,
                 format!(
-                    "{text:?} is not a tool: use its name, `sha256:…` of its \
-                component, or `*` for every tool"
+                    "{text:?} is not a tool: use a name, `sha256:…` of a component, or `*` for \
+                        every tool"
                 ),
             )
         };
@@ -421,7 +427,7 @@ fn parse_provider(text: &str) -> Result<String, String> {
     if is_known {
         Ok(text.to_owned())
     } else {
-        Err(format!("{text:?} is not a provider: use {}", PROVIDERS.join(", ")))
+        Err(format!("unknown provider {text:?}: use {}", PROVIDERS.join(", ")))
     }
 }
 
@@ -430,7 +436,8 @@ fn parse_digest(text: &str) -> Result<String, String> {
     let is_digest =
         digits.len() == 64 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let problem = || {
-        "a digest is `sha256:` and 64 digits in lower case, as `cofferdam plugin inspect` shows it"
+        "a digest is `sha256:` and 64 lower-case hexadecimal digits, as `cofferdam plugin \
+            inspect` prints it"
             .to_owned()
     };
     if is_digest { Ok(digits.to_owned()) } else { Err(problem()) }

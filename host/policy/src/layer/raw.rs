@@ -153,8 +153,8 @@ impl<'de> Deserialize<'de> for RawPatternEntry {
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(
-                    "a pattern, or a table with `pattern` and, if need be, `tool`, \
-                    `methods`, `match` and `not-match`",
+                    "a pattern, or a table with `pattern` and optionally `tool`, `methods`, \
+                        `match` and `not-match`",
                 )
             }
 

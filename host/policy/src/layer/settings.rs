@@ -59,9 +59,12 @@ impl PluginOrigin {
         if is_normalized_absolute(text) {
             return Ok(Self::Path(text.trim_end_matches('/').to_owned()));
         }
-        BaseUrl::parse_pattern(text)
-            .map(Self::Url)
-            .map_err(|problem| format!("{problem}; or an absolute path such as /opt/plugins"))
+        BaseUrl::parse_pattern(text).map(Self::Url).map_err(|problem| {
+            format!(
+                "{problem}; an absolute path such as /opt/plugins is \
+                allowed too"
+            )
+        })
     }
 
     /// Returns whether this origin covers a plugin, identified by its URL or by its absolute path

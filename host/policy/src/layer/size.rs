@@ -25,13 +25,13 @@ impl LayerParser<'_> {
         }
         let problem = if length > LONGEST {
             format!(
-                "a pattern of {length} characters is too long for the policy of a project: use at \
-                    most {LONGEST}"
+                "a pattern of {length} characters is too long for a project policy: use at most \
+                    {LONGEST}"
             )
         } else {
             format!(
-                "a pattern with {stars} stars is too complex for the policy of a project: use at \
-                    most {MOST_STARS}"
+                "a pattern with {stars} stars is too complex for a project policy: use at most \
+                    {MOST_STARS}"
             )
         };
         Err(self.error(span, problem))
@@ -54,8 +54,7 @@ impl LayerParser<'_> {
         if texts.len() > MOST_PATTERNS {
             let count = texts.len();
             let problem = format!(
-                "{count} patterns are too many for the policy of a project, which has at most \
-                    {MOST_PATTERNS}"
+                "{count} patterns are too many for a project policy: use at most {MOST_PATTERNS}"
             );
             return Err(self.error(&(0..0), problem));
         }
@@ -66,8 +65,8 @@ impl LayerParser<'_> {
             .sum();
         if starred > MOST_STARRED {
             let problem = format!(
-                "{starred} characters in words and names with a star are too many for the policy \
-                    of a project, which has at most {MOST_STARRED}"
+                "{starred} characters in words and names with a star are too many for a project \
+                    policy: use at most {MOST_STARRED}"
             );
             return Err(self.error(&(0..0), problem));
         }

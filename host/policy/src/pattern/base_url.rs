@@ -19,7 +19,7 @@ pub struct BaseUrl {
 
 /// The error for a text that is not a valid URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not an address such as https://gateway.example.com/v1: {problem}")]
+#[error("{text:?} is not a URL such as https://gateway.example.com/v1: {problem}")]
 pub struct BaseUrlError {
     text: String,
     problem: &'static str,
@@ -38,7 +38,7 @@ impl BaseUrl {
         if host.contains('*') {
             return Err(invalid_url(
                 text,
-                "`*` stands only at the beginning of the host, as in `*.example.com`",
+                "`*` is only allowed at the beginning of the host, as in `*.example.com`",
             ));
         }
         Ok(url)
@@ -61,20 +61,20 @@ impl BaseUrl {
         let (scheme, rest) = text
             .trim()
             .split_once("://")
-            .ok_or_else(|| bad("it has no scheme: write `https://` in front"))?;
+            .ok_or_else(|| bad("the scheme is missing; add `https://`"))?;
         let (scheme, default_port) = match scheme.to_ascii_lowercase().as_str() {
             "https" => ("https", 443),
             "http" => ("http", 80),
-            _ => return Err(bad("the scheme is https or http")),
+            _ => return Err(bad("the scheme must be https or http")),
         };
         if !rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~:/[]*".contains(&byte)) {
-            return Err(bad("only letters, digits and `-._~:/[]` are compared"));
+            return Err(bad("only letters, digits and `-._~:/[]` are allowed"));
         }
         let (place, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (host, port) = match place.rsplit_once(':') {
             // The colons of an IPv6 address are inside brackets.
             Some((host, port)) if !port.contains(']') => {
-                (host, port.parse().map_err(|_| bad("the port is no number"))?)
+                (host, port.parse().map_err(|_| bad("the port is not a number from 0 to 65535"))?)
             }
             Some(_) | None => (place, default_port),
         };
@@ -82,12 +82,12 @@ impl BaseUrl {
         let is_bracketed =
             inside.is_some_and(|inside| !inside.is_empty() && !inside.contains(['[', ']']));
         if host.is_empty() || !is_bracketed && host.contains(['[', ']', ':', '~']) {
-            return Err(bad("it names no host"));
+            return Err(bad("the host is missing or invalid"));
         }
         let path: Vec<String> =
             path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
         if path.iter().any(|part| matches!(part.as_str(), "." | "..") || part.contains('*')) {
-            return Err(bad("the path is taken as it is written, without `.`, `..` and `*`"));
+            return Err(bad("the path must not contain `.`, `..` or `*`"));
         }
         Ok(Self {
             text: text.trim().to_owned(),

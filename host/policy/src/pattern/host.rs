@@ -56,7 +56,7 @@ impl HostPattern {
     /// Returns an error if the text is outside the grammar of this module.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let bad =
-            |reason: String| PatternError(format!("`{text}` is not a pattern for hosts: {reason}"));
+            |reason: String| PatternError(format!("`{text}` is not a host pattern: {reason}"));
         let (host, port) = split_host_port(text).map_err(bad)?;
         if host == "*" {
             return Ok(Self { host: HostName::Any, port });
@@ -65,15 +65,13 @@ impl HostPattern {
             let parent = name(parent).map_err(bad)?;
             if !parent.contains('.') {
                 return Err(bad(format!(
-                    "that is every host of `{parent}`; name the site, such as `*.example.{parent}`"
+                    "it covers every host of `{parent}`; add a domain, such as `*.example.{parent}`"
                 )));
             }
             return Ok(Self { host: HostName::Subdomain(parent), port });
         }
         if host.contains('*') {
-            return Err(bad(
-                "a star stands for whole names in front, such as `*.example.com`".into()
-            ));
+            return Err(bad("`*` must be the whole first label, as in `*.example.com`".into()));
         }
         Ok(Self { host: HostName::Exact(parse_host(host).map_err(bad)?), port })
     }
@@ -160,18 +158,18 @@ impl fmt::Display for HostAddress {
 /// Splits a text into host and port, without the brackets of an IPv6 address.
 fn split_host_port(text: &str) -> Result<(&str, Option<u16>), String> {
     if text.contains("://") {
-        return Err("leave out the scheme".into());
+        return Err("remove the scheme".into());
     }
     if let Some(c) =
         text.chars().find(|c| "/@?#".contains(*c) || c.is_whitespace() || c.is_control())
     {
-        return Err(format!("{c:?} is not part of a host"));
+        return Err(format!("{c:?} is not allowed in a host"));
     }
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, rest)) => (host, rest.strip_prefix(':').or((!rest.is_empty()).then_some(rest))),
         None => match text.rsplit_once(':') {
             Some((host, _)) if host.contains(':') => {
-                return Err("an IPv6 address stands in brackets".into());
+                return Err("put an IPv6 address in brackets".into());
             }
             Some((host, port)) => (host, Some(port)),
             None => (text, None),
@@ -179,7 +177,7 @@ fn split_host_port(text: &str) -> Result<(&str, Option<u16>), String> {
     };
     let port = port.map(|port| match port.parse::<u16>() {
         Ok(number @ 1..) if port.bytes().all(|b| b.is_ascii_digit()) => Ok(number),
-        _ => Err(format!("`{port}` is not a port from 1 to 65535")),
+        _ => Err(format!("port `{port}` is not a number from 1 to 65535")),
     });
     Ok((host, port.transpose()?))
 }
@@ -195,7 +193,7 @@ fn parse_host(host: &str) -> Result<ExactHost, String> {
 fn name(host: &str) -> Result<String, String> {
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     if !host.is_ascii() {
-        return Err("write a name with other letters in its ASCII form (`xn--…`)".into());
+        return Err("write an internationalized name in its ASCII form (`xn--…`)".into());
     }
     let label = |label: &str| {
         let letters = label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
@@ -206,14 +204,14 @@ fn name(host: &str) -> Result<String, String> {
     };
     if host.len() > 253 || !host.split('.').all(label) {
         return Err(
-            "it is not made of names of 1 to 63 letters, digits and hyphens with dots between them"
+            "a host consists of labels of 1 to 63 letters, digits and hyphens, separated by dots"
                 .into(),
         );
     }
     // Some resolvers accept `127.1`, `0x7f.1` and similar forms as addresses.
     let last = host.rsplit('.').next().unwrap_or_default();
     if last.starts_with("0x") || last.bytes().all(|b| b.is_ascii_digit()) {
-        return Err("it is an address in an unusual form; write four plain numbers".into());
+        return Err("it is an IP address in a non-standard form; write four decimal numbers".into());
     }
     Ok(host)
 }
@@ -270,15 +268,15 @@ mod tests {
             ("allowed.com@evil.com", "'@'"),
             ("example.com:99999", "port"),
             ("example.com:+80", "port"),
-            ("a*.example.com", "star"),
+            ("a*.example.com", "whole first label"),
             ("*.com", "every host"),
             ("::1", "brackets"),
-            ("2130706433", "unusual form"),
-            ("0x7f.1", "unusual form"),
-            ("127.1", "unusual form"),
+            ("2130706433", "non-standard form"),
+            ("0x7f.1", "non-standard form"),
+            ("127.1", "non-standard form"),
             ("b\u{fc}cher.example", "xn--"),
             ("a b", "' '"),
-            ("", "names of 1 to 63"),
+            ("", "labels of 1 to 63"),
             ("a\nb", "'\\n'"),
         ];
         for (pattern, expected) in table {

@@ -31,33 +31,31 @@ impl PathPattern {
     ///
     /// Returns an error if the text is outside the grammar of this module.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
-        let bad = |reason: &str| {
-            Err(PatternError(format!("`{text}` is not a pattern for paths: {reason}")))
-        };
+        let bad =
+            |reason: &str| Err(PatternError(format!("`{text}` is not a path pattern: {reason}")));
         let trimmed = text.strip_prefix("./").unwrap_or(text);
         if trimmed.is_empty() {
-            return bad("it is empty; `**` covers everything");
+            return bad("it is empty; use `**` to cover everything");
         }
         if trimmed.starts_with('/') {
-            return bad(
-                "it begins at the root of the file system; patterns begin at the workspace, such \
-                    as `src/**`",
-            );
+            return bad("it is absolute; patterns are relative to the workspace, such as `src/**`");
         }
         if trimmed.ends_with('/') {
-            return bad("it ends with `/`; for a folder and all below it end with `/**`");
+            return bad(
+                "it ends with `/`; for a directory and everything below it, end with `/**`",
+            );
         }
         if let Some(c) = trimmed.chars().find(|c| "[]{}!\\\0".contains(*c)) {
-            return bad(&format!("{c:?} has no meaning here; there are `*`, `?` and `**`"));
+            return bad(&format!("{c:?} is not supported; the wildcards are `*`, `?` and `**`"));
         }
         let components: Vec<String> = trimmed.split('/').map(str::to_owned).collect();
         for component in &components {
             match component.as_str() {
                 "" | "." => return bad("a component is empty"),
-                ".." => return bad("`..` leads out of what it is in"),
+                ".." => return bad("`..` is not allowed"),
                 "**" => {}
                 mixed if mixed.contains("**") => {
-                    return bad("`**` stands for whole components, such as `a/**/b`");
+                    return bad("`**` must be a whole component, as in `a/**/b`");
                 }
                 _ => {}
             }
@@ -220,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_above_what_is_denied_might_be_it() {
+    fn a_directory_above_a_denied_path_might_match() {
         assert_eq!(on("a/b/c.txt", "a", Verdict::Deny), PatternMatch::Maybe);
         assert_eq!(on("a/b/c.txt", "a/b", Verdict::Ask), PatternMatch::Maybe);
         assert_eq!(on("a/b/c.txt", "a/x", Verdict::Deny), PatternMatch::No);
@@ -269,12 +267,12 @@ mod tests {
     #[test]
     fn what_is_not_in_the_grammar_is_an_error() {
         let table = [
-            ("", "`**` covers everything"),
-            ("/etc/*", "begin at the workspace"),
+            ("", "use `**` to cover everything"),
+            ("/etc/*", "relative to the workspace"),
             ("a//b", "empty"),
-            ("../a", "leads out"),
+            ("../a", "`..` is not allowed"),
             ("src/", "`/**`"),
-            ("a**", "whole components"),
+            ("a**", "a whole component"),
             ("*.{rs,toml}", "'{'"),
             ("!a", "'!'"),
         ];

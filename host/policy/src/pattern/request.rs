@@ -32,7 +32,7 @@ impl RequestPattern {
         {
             true => Ok(word.to_owned()),
             false => Err(PatternError(format!(
-                "`{text}` is not a pattern for requests: `{word}` is not a method, such as GET"
+                "`{text}` is not a request pattern: `{word}` is not a method such as GET"
             ))),
         };
         let methods = methods.split(',').map(method).collect::<Result<_, _>>()?;

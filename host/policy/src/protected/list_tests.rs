@@ -366,12 +366,12 @@ fn r036_a_denial_says_why_it_is_asked_and_what_would_allow_it() {
     else {
         panic!("not denied")
     };
-    insta::assert_snapshot!(denial, @"denied (nobody-to-ask): write_file needs an approval to \
-        write docs/AGENTS.md, and there is no terminal to ask at: docs/AGENTS.md is on the \
+    insta::assert_snapshot!(denial, @"denied (nobody-to-ask): write_file needs approval to write \
+        docs/AGENTS.md, and there is no terminal to ask for it: docs/AGENTS.md is on the \
         built-in list of files that tell agents what to do: Cofferdam and most other agents \
-        follow it, so each change needs approval in every mode. The user can approve it at a \
-        terminal, change the file by hand, or list `AGENTS.md` under `writable` in [protected] of \
-        their policy.");
+        follow it, so each change needs approval in every mode. The user can approve it in a \
+        terminal, edit the file by hand, or add `AGENTS.md` to `writable` under [protected] in \
+        their policy file.");
 }
 
 #[test]

@@ -15,7 +15,7 @@ const MAX_PARTS: usize = 32;
 
 /// The error for a text that is not a valid pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{pattern}' is not a pattern of workspace paths: {problem}")]
+#[error("`{pattern}` is not a pattern of protected paths: {problem}")]
 pub struct ProtectedPatternError {
     pattern: String,
     problem: &'static str,
@@ -69,7 +69,7 @@ impl PatternAuthor {
 impl fmt::Display for PatternAuthor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Program => f.write_str("this program, which keeps its own files there"),
+            Self::Program => f.write_str("cofferdam, which keeps its own files there"),
             Self::File(_, pattern) => {
                 write!(f, "the pattern `{}` at {}", pattern.text, pattern.place)
             }
@@ -87,24 +87,24 @@ impl ProtectedPattern {
     pub(super) fn parse(text: &str) -> Result<Self, ProtectedPatternError> {
         let bad = |problem| ProtectedPatternError { pattern: text.to_owned(), problem };
         if text.starts_with('/') {
-            return Err(bad("it begins with '/'; patterns hold at any depth of the workspace"));
+            return Err(bad("it begins with `/`; patterns match at any depth of the workspace"));
         }
         let parts = text.strip_suffix('/').unwrap_or(text).split('/').map(|part| match part {
-            "" => Err(bad("it has an empty part")),
-            "." | ".." => Err(bad("it has '.' or '..' in it")),
+            "" => Err(bad("a component is empty")),
+            "." | ".." => Err(bad("it contains `.` or `..`")),
             "**" => Ok(part.chars().collect()),
-            name if name.contains("**") => Err(bad("'**' stands for whole parts only")),
+            name if name.contains("**") => Err(bad("`**` must be a whole component")),
             name if name.contains(['[', ']', '{', '}', '!', '\\']) => {
-                Err(bad("only '*', '?' and '**' are understood"))
+                Err(bad("the wildcards are `*`, `?` and `**`"))
             }
             name => Ok(fold_name(name).chars().collect()),
         });
         let parts: Vec<Vec<char>> = parts.collect::<Result<_, _>>()?;
         if parts.iter().all(|part| part[..] == ['*', '*']) {
-            return Err(bad("it would be everything"));
+            return Err(bad("it covers everything"));
         }
         if parts.len() > MAX_PARTS {
-            return Err(bad("it has more than 32 parts"));
+            return Err(bad("it has more than 32 components"));
         }
         Ok(Self([vec!['*', '*']].into_iter().chain(parts).collect()))
     }

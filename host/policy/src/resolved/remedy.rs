@@ -25,8 +25,8 @@ impl Policy {
         };
         if finding.verdict != Verdict::Allow && self.is_allowed_if_trusted(tool, mode, act) {
             text.push_str(
-                " `cofferdam trust` puts the `allow` of the project's policy file in force, which \
-                    covers it.",
+                " The `allow` list of the project's policy file covers it and applies after \
+                    `cofferdam trust`.",
             );
         }
         text
@@ -47,10 +47,12 @@ impl Policy {
         };
         match ApprovalMode::STRICTEST_FIRST.into_iter().rev().find(allows) {
             Some(mode) => format!(
-                "The user can start again with `--mode {mode}`, or at a terminal, or allow it in a \
-                    policy file."
+                "The user can restart with `--mode {mode}`, run cofferdam in a terminal, or allow \
+                    it in a policy file."
             ),
-            None => "The user can start again at a terminal, or allow it in a policy file.".into(),
+            None => {
+                "The user can run cofferdam in a terminal, or allow it in a policy file.".into()
+            }
         }
     }
 
@@ -63,7 +65,10 @@ impl Policy {
             .collect();
         match denied {
             None => "The user can choose another mode.".into(),
-            Some(place) if allowed.is_empty() => format!("{place} allows no other mode."),
+            Some(place) if allowed.is_empty() => format!(
+                "The policy at {place} allows no other \
+                mode."
+            ),
             Some(_) => {
                 format!("The user can choose another mode (allowed: {}).", allowed.join(", "))
             }
@@ -118,16 +123,16 @@ mod tests {
         let (command, write) = (Action::Command("make"), Action::Write(None));
         let bounded = |modes: &str| policy(&[(PolicyLevel::System, modes)]);
         let table = [
-            ("", "start again with `--mode auto`", "start again with `--mode auto`"),
+            ("", "restart with `--mode auto`", "restart with `--mode auto`"),
             (
                 "modes = [\"plan\", \"ask\"]",
-                "can start again at a terminal",
-                "can start again at a terminal",
+                "can run cofferdam in a terminal",
+                "can run cofferdam in a terminal",
             ),
             (
                 "modes = [\"ask\", \"auto-edit\"]",
-                "can start again at a terminal",
-                "start again with `--mode auto-edit`",
+                "can run cofferdam in a terminal",
+                "restart with `--mode auto-edit`",
             ),
         ];
         for (modes, for_command, for_write) in table {
@@ -140,7 +145,11 @@ mod tests {
         let in_plan_mode =
             |modes: &str| advice(&bounded(modes), ApprovalMode::Plan, &Action::Command("make"));
         assert_eq!(in_plan_mode(""), "The user can choose another mode.");
-        assert_eq!(in_plan_mode("modes = [\"plan\"]"), "p.toml:1:9 allows no other mode.");
+        assert_eq!(
+            in_plan_mode("modes = [\"plan\"]"),
+            "The policy at p.toml:1:9 allows no other \
+            mode."
+        );
         assert_eq!(
             in_plan_mode("modes = [\"plan\", \"ask\"]"),
             "The user can choose another mode (allowed: ask)."

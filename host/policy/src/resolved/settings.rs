@@ -120,14 +120,14 @@ impl Policy {
                         {allowed})",
                         model.provider
                     ),
-                    hint: "choose a model of an allowed provider with --model, or ask whoever \
-                        wrote the policy"
+                    hint: "choose a model of an allowed provider with `--model`, or ask the \
+                        author of the policy"
                         .to_owned(),
                 });
             }
             let address = model.base_url?;
-            let hint = "choose another address with --base-url, or ask whoever wrote the policy"
-                .to_owned();
+            let hint =
+                "choose another URL with `--base-url`, or ask the author of the policy".to_owned();
             match (&rules.base_urls, &rules.providers) {
                 (Some((allowed, place)), _)
                     if !allowed.iter().any(|pattern: &BaseUrl| pattern.covers(address)) =>
@@ -135,8 +135,7 @@ impl Policy {
                     Some(SettingRefusal {
                         location: place.clone(),
                         problem: format!(
-                            "the policy does not allow the model address {address} \
-                        (allowed: {})",
+                            "the policy does not allow the model URL `{address}` (allowed: {})",
                             join_or_none(allowed)
                         ),
                         hint,
@@ -145,12 +144,12 @@ impl Policy {
                 (None, Some((_, place))) if !model.is_default_address => Some(SettingRefusal {
                     location: place.clone(),
                     problem: format!(
-                        "the policy allows the provider `{}` at its own address \
-                        only, and not at {address}",
+                        "the policy allows the provider `{}` only at its default URL, not at \
+                            `{address}`",
                         model.provider
                     ),
-                    hint: "leave out the base URL, or ask whoever wrote the policy to list it \
-                        under `base_urls`"
+                    hint: "leave out the base URL, or ask the author of the policy to add it to \
+                        `base_urls`"
                         .to_owned(),
                 }),
                 (Some(_), _) | (None, Some(_) | None) => None,
@@ -171,7 +170,7 @@ impl Policy {
                         "the policy does not allow a plugin with the digest \
                         sha256:{digest}"
                     ),
-                    hint: "ask whoever wrote the policy to list the digest under `digests` of \
+                    hint: "ask the author of the policy to add the digest to `digests` under \
                         [plugins]"
                         .to_owned(),
                 });
@@ -187,7 +186,7 @@ impl Policy {
                     origins.join(", "),
                     join_or_none(allowed)
                 ),
-                hint: "take it from an allowed source, or ask whoever wrote the policy".to_owned(),
+                hint: "use an allowed source, or ask the author of the policy".to_owned(),
             })
         })
     }

@@ -412,7 +412,7 @@ fn r122_a_place_of_this_machine_is_named_by_the_user_and_reached_by_who_asks_for
     let one = Capability::Fetch(vec!["docs.rs".into(), "*.example.com".into()]);
     assert_eq!(policy.with_local_hosts(&one), one);
     for (text, problem) in [
-        ("fetch.local = ['*:3000']", "names of 1 to 63"),
+        ("fetch.local = ['*:3000']", "labels of 1 to 63"),
         ("fetch.local = ['http://localhost']", "scheme"),
     ] {
         let error =

@@ -33,7 +33,7 @@ fn check_files(directory: &Path, count: &mut usize) -> io::Result<()> {
         *count += 1;
         let metadata = fs::metadata(&path)?;
         let problem = if *count > MAX_WIT_FILES {
-            "there are too many files beside it"
+            "its directory has too many files"
         } else if metadata.is_dir() {
             check_files(&path, count)?;
             continue;
@@ -96,18 +96,18 @@ mod tests {
 
     #[test]
     fn a_file_of_a_world_that_has_no_end_is_not_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("deps");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("deps");
         fs::create_dir(&path).unwrap();
         fs::write(path.join("a.wit"), "package a:b;").unwrap();
-        check_files(folder.path(), &mut 0).unwrap();
+        check_files(directory.path(), &mut 0).unwrap();
         std::os::unix::fs::symlink("/dev/zero", path.join("b.wit")).unwrap();
-        let problem = check_files(folder.path(), &mut 0).unwrap_err().to_string();
+        let problem = check_files(directory.path(), &mut 0).unwrap_err().to_string();
         assert!(problem.ends_with("b.wit: it is not a regular file"), "{problem}");
         fs::remove_file(path.join("b.wit")).unwrap();
         // Without a test of depth this would be found by the length of the path.
         std::os::unix::fs::symlink("..", path.join("up")).unwrap();
-        assert!(check_files(folder.path(), &mut 0).is_err());
+        assert!(check_files(directory.path(), &mut 0).is_err());
     }
     use crate::authoring::PluginLanguage;
 

@@ -31,7 +31,7 @@ pub(super) fn componentize(project: &PluginProject, core: &Path) -> Result<(), B
         .and_then(|encoder| encoder.validate(true).encode());
     let component = encoded.map_err(|error| {
         BuildError::InvalidComponent(format!(
-            "{} cannot become a component: {error:#}",
+            "cannot convert {} to a component: {error:#}",
             core.display()
         ))
     })?;

@@ -18,7 +18,7 @@ pub(super) fn build(
     project: &PluginProject,
     steps: &PluginBuildSteps<'_>,
 ) -> Result<(), BuildError> {
-    const REMEDY: &str = "install Node.js 20 or newer, which brings npm along";
+    const REMEDY: &str = "install Node.js 20 or newer, which includes npm";
     let prerequisite = |program, min_version| BuildPrerequisite {
         program,
         min_version,

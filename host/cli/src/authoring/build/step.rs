@@ -11,12 +11,12 @@ use std::process::{Command, Stdio};
 pub(crate) enum BuildError {
     /// A required program is not installed.
     #[error(
-        "{} is not installed, and building in {} needs it\nhint: {}",
+        "{} is not installed, but a build in {} needs it\nhint: {}",
         .0.program, .0.language, .0.hint
     )]
     Missing(BuildPrerequisite),
     /// A required program is older than its minimum version.
-    #[error("{} {found} is too old: building in {} needs {}.{} or newer\nhint: {}",
+    #[error("{} {found} is too old: a build in {} needs {}.{} or newer\nhint: {}",
         required.program, required.language, required.min_version.0, required.min_version.1,
         required.hint)]
     TooOld {
@@ -258,13 +258,13 @@ mod tests {
             .to_string();
         assert_eq!(
             error,
-            "no-such-program is not installed, and building in Go needs it\nhint: get a newer one"
+            "no-such-program is not installed, but a build in Go needs it\nhint: get a newer one"
         );
         let check = |text: &'static str| prerequisite("echo", (1, 27)).check_version(&[text]);
         let error = check("go version go1.24.9 linux/amd64").unwrap_err().to_string();
         assert_eq!(
             error,
-            "echo 1.24.9 is too old: building in Go needs 1.27 or newer\nhint: get a newer one"
+            "echo 1.24.9 is too old: a build in Go needs 1.27 or newer\nhint: get a newer one"
         );
         assert!(
             check("go version go1.27.3 linux/amd64").is_ok()

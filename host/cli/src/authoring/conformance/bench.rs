@@ -83,9 +83,12 @@ impl ConformanceBench<'_> {
                 let actual = fs::read(workspace.path().join(path)).ok();
                 (actual != content.bytes().ok()).then(|| match actual {
                     Some(actual) => {
-                        format!("{path} holds {:?} afterwards", String::from_utf8_lossy(&actual))
+                        format!(
+                            "after the call, {path} contains {:?}",
+                            String::from_utf8_lossy(&actual)
+                        )
                     }
-                    None => format!("{path} is not there afterwards"),
+                    None => format!("after the call, {path} does not exist"),
                 })
             };
             case.leaves.iter().find_map(mismatch)
@@ -102,13 +105,11 @@ impl ConformanceBench<'_> {
         let (files, input) =
             works.map(|case| (case.files.clone(), case.input.clone())).unwrap_or_default();
         if !tool.asks.is_empty() {
-            let problem = match self
-                .call_in_workspace(tool, &files, &input, Grants::default())
-                .await
-            {
-                Ok(report) if report.result.is_ok() => Some("it says that it worked".to_owned()),
-                other => crash_failure(other),
-            };
+            let problem =
+                match self.call_in_workspace(tool, &files, &input, Grants::default()).await {
+                    Ok(report) if report.result.is_ok() => Some("the call succeeded".to_owned()),
+                    other => crash_failure(other),
+                };
             found.push((ConformanceCheck::WithoutGrants, problem));
         }
         for text in text_properties(tool, false) {
@@ -146,7 +147,7 @@ impl ConformanceBench<'_> {
         let (plugin, sandbox) = (Arc::clone(self.plugin), Arc::clone(self.sandbox));
         match tokio::task::spawn_blocking(move || plugin.reload_declaration(&sandbox)).await {
             Ok(Ok(reloaded)) if reloaded == *self.plugin.declaration() => {}
-            Ok(Ok(_)) => return Some("the second time it declared something else".into()),
+            Ok(Ok(_)) => return Some("its second declaration differs from the first".into()),
             Ok(Err(error)) => return Some(error.to_string()),
             Err(error) => return Some(error.to_string()),
         }
@@ -156,7 +157,7 @@ impl ConformanceBench<'_> {
             .await
         {
             Ok(report) if report.result.is_ok() => {
-                Some(format!("it answers to the name `{}`", stranger.name))
+                Some(format!("it accepts calls of the undeclared tool `{}`", stranger.name))
             }
             other => crash_failure(other),
         }
@@ -246,7 +247,7 @@ impl ConformanceBench<'_> {
             .await;
         missing_refusal(Ok(report)).or_else(|| {
             (fs::read(&target).ok()? != b"outside")
-                .then(|| "it wrote outside of the workspace".to_owned())
+                .then(|| "it wrote outside the workspace".to_owned())
         })
     }
 
@@ -356,7 +357,7 @@ fn commit_changes(staged: Staged, tool: &str) -> Result<(), String> {
         Authorization::Allow(permit, _) => {
             staged.commit(permit, tool, None).map(drop).map_err(|error| error.to_string())
         }
-        Authorization::Ask(_) => Err("nobody can be asked in a test".into()),
+        Authorization::Ask(_) => Err("a test cannot ask for approval".into()),
         Authorization::Deny(denial) => Err(denial.to_string()),
     }
 }
@@ -377,10 +378,7 @@ fn denying_gate() -> Gate {
 }
 
 fn no_effects_denial() -> Denial {
-    Denial::without_remedy(
-        DenialCode::NobodyToAsk,
-        "this is a test of the tool; no effect is allowed in it.",
-    )
+    Denial::without_remedy(DenialCode::NobodyToAsk, "a conformance test allows no effects.")
 }
 
 fn requested_grants(tool: &DeclaredTool) -> Grants {

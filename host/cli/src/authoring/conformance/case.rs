@@ -108,7 +108,7 @@ pub(crate) fn read_cases(path: &Path) -> Result<Vec<ConformanceCase>, Conformanc
     for case in &cases {
         let both = case.answers.is_some() && case.fails.is_some();
         if both {
-            return Err(problem(format!("\"{}\" says both `answers` and `fails`", case.says)));
+            return Err(problem(format!("\"{}\" has both `answers` and `fails`", case.says)));
         }
         let files = case.files.iter().chain(&case.leaves);
         for (name, content) in files {
@@ -135,8 +135,8 @@ mod tests {
 
     #[test]
     fn cases_that_are_no_file_or_have_no_end_are_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("cases.json");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cases.json");
         let problem = || read_cases(&path).unwrap_err().to_string();
         std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
         assert!(problem().ends_with("it is not a regular file"), "{}", problem());
@@ -148,8 +148,8 @@ mod tests {
 
     #[test]
     fn a_file_of_cases_is_checked_before_anything_runs() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("cases.json");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cases.json");
         let table = [
             (r#"[{"says":"s","tool":"t","input":{}}]"#, None),
             (r#"[{"says":"s","tool":"t","input":[]}]"#, Some("expected a map")),

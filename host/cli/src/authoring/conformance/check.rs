@@ -47,16 +47,16 @@ impl fmt::Display for ConformanceCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Case(says) => return write!(f, "case: {says}"),
-            Self::Declaration => "declares the same each time, and knows no other name",
-            Self::WithoutGrants => "without grants it fails as a tool does",
-            Self::UnicodePath => "a file with a name in another script",
-            Self::UnicodeText => "text in all scripts",
-            Self::LargeInput => "a quarter of a megabyte of input",
-            Self::LargeFile => "a file of eight megabytes",
-            Self::MissingPath => "a path to nothing is an error",
-            Self::DirectoryPath => "a directory where a file belongs",
-            Self::OutsidePath => "a link that leads out of the workspace is an error",
-            Self::Cancelled => "a call that is stopped ends",
+            Self::Declaration => "the declaration is stable, and undeclared names fail",
+            Self::WithoutGrants => "without permissions it does not crash",
+            Self::UnicodePath => "a file name in another script",
+            Self::UnicodeText => "text in many scripts",
+            Self::LargeInput => "256 KiB of input",
+            Self::LargeFile => "a file of 8 MiB",
+            Self::MissingPath => "a missing file is an error",
+            Self::DirectoryPath => "a directory in place of a file",
+            Self::OutsidePath => "a link out of the workspace is an error",
+            Self::Cancelled => "a cancelled call ends",
         })
     }
 }

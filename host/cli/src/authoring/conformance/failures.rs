@@ -13,10 +13,10 @@ pub(super) fn case_failure(case: &ConformanceCase, report: &CallReport) -> Check
         Err(failure) => (Some(failure_kind(failure)), failure.to_string()),
     };
     let wrong = match (case.fails, kind) {
-        (None, Some(_)) => Some(format!("it failed: {text}")),
-        (Some(_), None) => Some(format!("it answered {text:?}")),
+        (None, Some(_)) => Some(format!("the call failed: {text}")),
+        (Some(_), None) => Some(format!("the result is {text:?}")),
         (Some(expected), Some(got)) if got != Some(expected) => {
-            Some(format!("it failed in another way: {text}"))
+            Some(format!("the call failed with another kind of error: {text}"))
         }
         (None, None) | (Some(_), Some(_)) => None,
     };
@@ -24,13 +24,13 @@ pub(super) fn case_failure(case: &ConformanceCase, report: &CallReport) -> Check
         case.answers
             .as_ref()
             .filter(|expected| **expected != text)
-            .map(|_| format!("it answered {text:?}"))
+            .map(|_| format!("the result is {text:?}"))
     };
     let lacking = || {
         case.with
             .iter()
             .find(|part| !text.contains(*part))
-            .map(|part| format!("{part:?} is not in {text:?}"))
+            .map(|part| format!("the result does not contain {part:?}: {text:?}"))
     };
     wrong.or_else(inexact).or_else(lacking)
 }
@@ -78,7 +78,7 @@ pub(super) fn cancellation_failure(result: Result<CallOutput, CallFailure>) -> C
 pub(super) fn missing_refusal(report: Result<CallReport, String>) -> CheckFailure {
     match report {
         Ok(CallReport { result: Ok(output), .. }) => {
-            Some(format!("it answered {:?}", output_text(&output)))
+            Some(format!("the result is {:?}", output_text(&output)))
         }
         other => crash_failure(other),
     }
@@ -104,7 +104,10 @@ mod tests {
             (CallFailure::NotFound("a.txt".into()), true),
             (CallFailure::InvalidInput { pointer: "/path".into(), message: "empty".into() }, true),
             (CallFailure::Trapped("unreachable".into()), false),
-            (CallFailure::LimitExceeded("it ran longer than its 60 seconds".into()), false),
+            (
+                CallFailure::LimitExceeded("the call exceeded its time limit of 60 seconds".into()),
+                false,
+            ),
             (CallFailure::InvalidResult("no text".into()), false),
         ];
         for (failure, is_fine) in table {

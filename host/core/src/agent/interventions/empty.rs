@@ -11,12 +11,12 @@ impl Intervention for EmptyResponseNote {
     fn note(&mut self, record: &RequestProgress) -> Option<String> {
         let Some(TurnSummary::Empty { at_limit }) = record.turns.last() else { return None };
         let problem = if *at_limit {
-            "used up its limit on output before it said anything; think less"
+            "reached the output limit before it contained any text; think less"
         } else {
             "was empty"
         };
         Some(format!(
-            "Your last response {problem}. Go on with the task, or give your final answer."
+            "Your last response {problem}. Continue with the task, or give your final answer."
         ))
     }
 }

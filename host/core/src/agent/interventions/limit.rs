@@ -10,9 +10,8 @@ impl Intervention for TurnLimitNote {
         match record.tool_choice {
             ToolChoice::Auto => None,
             ToolChoice::None => Some(format!(
-                "The limit of {} turns with tools is reached, and no further call will be run. \
-                    Give your final answer now: what you did, \
-                 what you found, and what is left to do.",
+                "The limit of {} turns with tools is reached; no further calls will run. Give your \
+                    final answer now: what you did, what you found, and what is left to do.",
                 record.turn_limit
             )),
         }

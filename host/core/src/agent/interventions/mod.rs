@@ -69,7 +69,7 @@ pub(super) trait Intervention: Send {
 pub(super) struct ActiveInterventions(Vec<Box<dyn Intervention>>);
 
 /// The first line of every note.
-const NOTE_HEADER: &str = "[A note of the host, not a message of the user]";
+const NOTE_HEADER: &str = "[A note from the host, not a message from the user]";
 
 impl ActiveInterventions {
     /// Creates the interventions that are switched on, in the order of their notes.
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     pub(super) fn record(turns: &[TurnSummary]) -> RequestProgress {
-        let turn = u32::try_from(turns.len()).expect("it is small") + 1;
+        let turn = u32::try_from(turns.len()).expect("small") + 1;
         RequestProgress {
             turn,
             tool_choice: ToolChoice::Auto,
@@ -153,15 +153,15 @@ mod tests {
         };
         let note = ActiveInterventions::new(InterventionSettings::default())
             .note(&due)
-            .expect("two are due");
+            .expect("two notes are due");
         assert_eq!(
             note,
             concat!(
-                "[A note of the host, not a message of the user]\n",
-                "The limit of 40 turns with tools is reached, and no further call will be run. ",
+                "[A note from the host, not a message from the user]\n",
+                "The limit of 40 turns with tools is reached; no further calls will run. ",
                 "Give your final answer now: what you did, what you found, and what is left to ",
                 "do.\n\n",
-                "Your last response was empty. Go on with the task, or give your final answer."
+                "Your last response was empty. Continue with the task, or give your final answer."
             )
         );
     }

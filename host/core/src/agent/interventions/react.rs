@@ -43,18 +43,17 @@ fn note_text(turn: &TurnSummary) -> Option<String> {
     let arguments: String = arguments.chars().take(MAX_ARGUMENT_CHARS).collect();
     let advice = match status {
         ResultStatus::Ok => {
-            "Does its result bring you nearer to what the user asked for? If not, change the \
-                approach before the next call."
+            "Does its result bring you closer to the user's goal? If not, change your approach \
+                before the next call."
         }
         ResultStatus::Error => {
-            "It did not succeed. Find out why before you try again, and try something else if you \
-                cannot."
+            "It failed. Find out why before you try again; otherwise try something else."
         }
         ResultStatus::Rejected => {
-            "The user rejected it. Take their words into account before the next call."
+            "The user rejected it. Consider their guidance before the next call."
         }
         ResultStatus::NotRun | ResultStatus::Interrupted => {
-            "It did not come to its end. Check what is true now before the next call."
+            "It did not finish. Check the current state before the next call."
         }
     };
     Some(format!("Your last call was {tool} {arguments}. {advice}"))
@@ -84,16 +83,12 @@ mod tests {
             arguments: "{\"command\":\"make\"}".into(),
             status: ResultStatus::Error,
         };
-        let note = react.note(&record(std::slice::from_ref(&failed))).expect("it is due");
+        let note = react.note(&record(std::slice::from_ref(&failed))).expect("a note is due");
         assert!(
-            note.starts_with("Your last call was bash {\"command\":\"make\"}. It did not succeed."),
+            note.starts_with("Your last call was bash {\"command\":\"make\"}. It failed."),
             "{note}"
         );
         assert_eq!(react.note(&record(&[calls_run("grep"), calls_run("grep"), failed])), None);
-        assert_eq!(
-            react.note(&record(&[TurnSummary::Truncated])),
-            None,
-            "there is no call to speak of"
-        );
+        assert_eq!(react.note(&record(&[TurnSummary::Truncated])), None, "no call was run");
     }
 }

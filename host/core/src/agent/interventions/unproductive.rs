@@ -21,9 +21,8 @@ impl Intervention for UnproductiveNote {
             .count();
         (in_a_row > 0 && in_a_row % THRESHOLD == 0).then(|| {
             format!(
-                "Your last {in_a_row} responses were cut off before their end, and none of their \
-                    calls was run. Take smaller steps: \
-                 one call at a time, large files in several parts."
+                "Your last {in_a_row} responses were cut off, and none of their calls ran. Take \
+                    smaller steps: one call at a time, large files in several parts."
             )
         })
     }

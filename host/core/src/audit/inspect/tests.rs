@@ -41,7 +41,7 @@ fn read_lines(store: &AuditStore, name: &AuditLogName) -> Vec<String> {
 
 #[test]
 fn unchanged_logs_pass_verification() {
-    let (_folder, store, ..) = two_logs();
+    let (_directory, store, ..) = two_logs();
     assert_eq!(all_errors(&store), ["", ""]);
     assert!(
         inspect_logs(&store)
@@ -58,7 +58,7 @@ fn unchanged_logs_pass_verification() {
 
 #[test]
 fn a_changed_line_is_named() {
-    let (_folder, store, first, _) = two_logs();
+    let (_directory, store, first, _) = two_logs();
     let text = read_lines(&store, &first).concat();
     for (line, old, new) in
         [(1, "\"version\":1", "\"version\":2"), (3, "make", "mate"), (4, "\"ok\"", "\"no\"")]
@@ -66,21 +66,18 @@ fn a_changed_line_is_named() {
         fs::write(store.log_path(&first), text.replacen(old, new, 1)).expect("writable");
         assert_eq!(
             all_errors(&store)[0],
-            format!("line {line} was changed: it does not have its hash")
+            format!("line {line} was changed: its hash does not match")
         );
     }
 }
 
 #[test]
 fn a_missing_end_is_found_by_the_head_and_by_the_next_log() {
-    let (_folder, store, first, _) = two_logs();
+    let (_directory, store, first, _) = two_logs();
     let all = read_lines(&store, &first);
     fs::write(store.log_path(&first), all[..3].concat()).expect("writable");
-    let missing = "its end is missing: line 3 is the last of 4 that were written".to_owned();
-    let noticed = format!(
-        "line 4 of the log {} is not the one that was there when this one began",
-        first.as_str()
-    );
+    let missing = "its end is missing: it has 3 of 4 written lines".to_owned();
+    let noticed = format!("line 4 of log {} changed after this log was started", first.as_str());
     assert_eq!(all_errors(&store), [missing, noticed.clone()]);
     // If the head was changed too, the log that was started next shows the removal.
     let end = HashChain::read(all[..3].concat().as_bytes()).end();
@@ -91,7 +88,7 @@ fn a_missing_end_is_found_by_the_head_and_by_the_next_log() {
 
 #[test]
 fn an_emptied_newest_log_is_found_whatever_its_head_says() {
-    let (_folder, store, _, second) = two_logs();
+    let (_directory, store, _, second) = two_logs();
     let (redact_and_cut, head) = (
         read_lines(&store, &second).concat(),
         fs::read_to_string(store.head_path(&second)).expect("readable"),
@@ -100,50 +97,48 @@ fn an_emptied_newest_log_is_found_whatever_its_head_says() {
     for log in ["", &redact_and_cut[..10]] {
         fs::write(store.log_path(&second), log).expect("writable");
         fs::write(store.head_path(&second), &head).expect("writable");
-        assert_eq!(
-            all_errors(&store)[1],
-            "its end is missing: line 0 is the last of 4 that were written"
-        );
+        assert_eq!(all_errors(&store)[1], "its end is missing: it has 0 of 4 written lines");
         for head in ["", &nothing] {
             fs::write(store.head_path(&second), head).expect("writable");
             assert_eq!(
                 all_errors(&store)[1],
-                "it has no record: it was emptied, or the machine stopped when it was begun"
+                "it has no records: it was emptied, or the machine stopped while it was created"
             );
         }
         fs::remove_file(store.head_path(&second)).expect("it is removed");
         assert_eq!(
             all_errors(&store)[1],
-            "it has no record: it was emptied, or the machine stopped when it was begun"
+            "it has no records: it was emptied, or the machine stopped while it was created"
         );
     }
 }
 
 #[test]
 fn an_oversized_log_is_not_read() {
-    let (_folder, store, _, second) = two_logs();
+    let (_directory, store, _, second) = two_logs();
     let file = fs::OpenOptions::new().write(true).open(store.log_path(&second)).expect("writable");
     file.set_len(1 << 30).expect("it can be sparse");
-    assert_eq!(all_errors(&store)[1], "it cannot be read: it is longer than 1 MiB");
+    assert_eq!(all_errors(&store)[1], "cannot read it: it is larger than 1 MiB");
 }
 
 #[test]
 fn a_removed_or_renamed_log_is_reported() {
-    let (_folder, store, first, second) = two_logs();
+    let (_directory, store, first, second) = two_logs();
     fs::rename(store.log_path(&first), store.directory().join("elsewhere")).expect("it moves");
     assert!(
-        all_errors(&store)[0].starts_with("it cannot be read: No such file"),
+        all_errors(&store)[0].starts_with("cannot read it: No such file"),
         "{:?}",
         all_errors(&store)
     );
     fs::remove_file(store.head_path(&first)).expect("it is removed");
-    assert_eq!(
-        all_errors(&store),
-        [format!("the log {} that came before it is gone", first.as_str())]
-    );
+    assert_eq!(all_errors(&store), [format!("the previous log {} is missing", first.as_str())]);
     fs::copy(store.log_path(&second), store.log_path(&first)).expect("it is copied");
     fs::copy(store.head_path(&second), store.head_path(&first)).expect("it is copied");
-    assert!(all_errors(&store)[0].contains("begins as another log"), "{:?}", all_errors(&store));
+    assert!(
+        all_errors(&store)[0].contains("its first record belongs to another log"),
+        "{:?}",
+        all_errors(&store)
+    );
 }
 
 #[test]
@@ -164,7 +159,7 @@ fn each_log_is_linked_by_the_next_even_if_many_start_at_once() {
             .map(|path| (fs::read(&path).expect("readable"), path));
         store.remove(name).expect("it is removed");
         assert!(
-            all_errors(&store).concat().contains("is gone"),
+            all_errors(&store).concat().contains("is missing"),
             "{name:?}: {:?}",
             all_errors(&store)
         );
@@ -187,9 +182,7 @@ fn a_log_without_a_readable_end_or_from_the_future_is_still_linked() {
         assert!(next > ahead, "{next:?}");
         store.remove(&name).expect("it is removed");
         assert!(
-            all_errors(&store)
-                .concat()
-                .contains(&format!("{} that came before it is gone", name.as_str())),
+            all_errors(&store).concat().contains(&format!("{} is missing", name.as_str())),
             "{:?}",
             all_errors(&store)
         );
@@ -204,14 +197,18 @@ fn set_mode(store: &AuditStore, mode: u32) {
 
 #[test]
 fn a_missing_head_is_an_error_and_the_state_after_a_crash_is_not() {
-    let (_folder, store, _, second) = two_logs();
+    let (_directory, store, _, second) = two_logs();
     let all = read_lines(&store, &second);
     let head = fs::read(store.head_path(&second)).expect("readable");
     fs::remove_file(store.head_path(&second)).expect("it is removed");
     assert!(all_errors(&store)[1].contains("cannot be read"), "{:?}", all_errors(&store));
     for text in ["", "garbage"] {
         fs::write(store.head_path(&second), text).expect("writable");
-        assert!(all_errors(&store)[1].contains("holds something else"), "{:?}", all_errors(&store));
+        assert!(
+            all_errors(&store)[1].contains("has unexpected content"),
+            "{:?}",
+            all_errors(&store)
+        );
     }
     // The machine stopped before any record had to be on disk.
     for (kept, head_lines) in [(1, ""), (2, ""), (2, "0")] {
@@ -231,14 +228,14 @@ fn a_missing_head_is_an_error_and_the_state_after_a_crash_is_not() {
     assert_eq!(all_errors(&store)[1], "", "killed between the two files");
     fs::write(store.head_path(&second), head).expect("writable");
     assert!(
-        all_errors(&store)[1].contains("cannot be read"),
-        "a head that tells of lines has lost its log"
+        all_errors(&store)[1].contains("cannot read it"),
+        "a head with a line count has no log"
     );
 }
 
 #[test]
 fn records_after_the_head_are_counted() {
-    let (_folder, store, _, second) = two_logs();
+    let (_directory, store, _, second) = two_logs();
     let all = read_lines(&store, &second);
     let forged = HashChain::read(all.concat().as_bytes())
         .end()
@@ -251,7 +248,7 @@ fn records_after_the_head_are_counted() {
 
 #[test]
 fn a_torn_line_is_not_an_error() {
-    let (_folder, store, _, second) = two_logs();
+    let (_directory, store, _, second) = two_logs();
     fs::write(store.log_path(&second), read_lines(&store, &second).concat() + "{\"n\":5,\"prev\"")
         .expect("writable");
     let logs = inspect_logs(&store).expect("readable").logs;
@@ -261,15 +258,15 @@ fn a_torn_line_is_not_an_error() {
 #[test]
 fn fifos_do_not_block_and_links_are_not_followed() {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
-    let (_folder, store, first, second) = two_logs();
+    let (_directory, store, first, second) = two_logs();
     fs::rename(store.log_path(&first), store.directory().join("elsewhere")).expect("it moves");
     std::os::unix::fs::symlink("elsewhere", store.log_path(&first)).expect("a link");
     fs::remove_file(store.head_path(&second)).expect("it is removed");
     mknodat(CWD, store.head_path(&second), FileType::Fifo, Mode::RUSR, 0).expect("a FIFO");
     let found = all_errors(&store);
     assert!(
-        found[0].starts_with("it cannot be read")
-            && found[1].contains("cannot be read (it is not a file)"),
+        found[0].starts_with("cannot read it")
+            && found[1].contains("cannot be read: it is not a file"),
         "{found:?}"
     );
     write_log(&store);
@@ -277,7 +274,7 @@ fn fifos_do_not_block_and_links_are_not_followed() {
 
 #[test]
 fn a_directory_that_is_open_to_others_is_reported() {
-    let (_folder, store, ..) = two_logs();
+    let (_directory, store, ..) = two_logs();
     set_mode(&store, 0o755);
     let problem = inspect_logs(&store).expect("readable").directory_error.expect("a problem");
     assert!(problem.to_string().contains("is open to others"), "{problem}");

@@ -135,7 +135,7 @@ fn r114_a_secret_never_reaches_the_log() {
         name: "sk-secret".into(),
         arguments: "sk-secret".into(),
     };
-    audit.record_refusal(&call, "there is no tool named sk-secret");
+    audit.record_refusal(&call, "unknown tool sk-secret");
     let text = fs::read_to_string(store.log_path(audit.name())).expect("readable");
     assert!(!text.contains("sk-secret"), "{text}");
     assert_eq!(text.matches("[key redacted]").count(), 4, "{text}");
@@ -166,10 +166,10 @@ fn lost_records_are_reported_once_and_counted_in_the_log() {
     let good = audit.replace_file(fs::File::open(store.log_path(audit.name())).expect("readable"));
     assert!(
         matches!(audit.record_decision(&call_identity(), &allowed_command("make")), Ok(None)),
-        "the request goes on"
+        "the request continues"
     );
     audit.record_end(&call_identity(), &call_end(&[]));
-    audit.check_ready().expect("the request goes on");
+    audit.check_ready().expect("the request continues");
     audit.replace_file(good);
     audit.record_end(&call_identity(), &call_end(&[]));
     assert_eq!(record_kinds(&store), ["log", "session", "gap", "ended"]);

@@ -60,7 +60,7 @@ pub(super) fn read_system(
             return Err(file_error(
                 path,
                 format!(
-                    "the policy of the system has to belong to user {}, and this belongs to {}",
+                    "the system policy must belong to user {}, but this belongs to user {}",
                     owner.0,
                     metadata.uid()
                 ),
@@ -69,7 +69,7 @@ pub(super) fn read_system(
         if metadata.mode() & 0o022 != 0 {
             return Err(file_error(
                 path,
-                "others can write here, so it cannot be the policy of the system: `chmod go-w` it",
+                "other users can write the system policy here; run `chmod go-w` on it",
             ));
         }
     }

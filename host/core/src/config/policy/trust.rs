@@ -32,7 +32,7 @@ impl TryFrom<u32> for TrustFormat {
     type Error = String;
 
     fn try_from(number: u32) -> Result<Self, String> {
-        if number == 1 { Ok(Self) } else { Err(format!("format {number} is not known here")) }
+        if number == 1 { Ok(Self) } else { Err(format!("unsupported format {number}")) }
     }
 }
 
@@ -44,7 +44,7 @@ impl From<TrustFormat> for u32 {
 
 /// The reason why the record of trusted files cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot use {}, where trust is written down: {problem}", path.display())]
+#[error("cannot use the trust records {}: {problem}", path.display())]
 pub struct PolicyTrustError {
     path: PathBuf,
     problem: String,
@@ -70,8 +70,8 @@ impl PolicyTrustStore {
             || metadata.mode() & 0o077 != 0
         {
             return Err(problem(
-                "it has to be a file, yours and nobody else's to read or write; \
-                remove it and trust again"
+                "it must be a file that only you can read and write; remove it and run `cofferdam \
+                    trust` again"
                     .into(),
             ));
         }
@@ -103,8 +103,8 @@ impl PolicyTrustStore {
             path: path.to_owned(),
             problem: error.to_string(),
         };
-        let folder = path.parent().unwrap_or(Path::new("."));
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(problem)?;
+        let parent = path.parent().unwrap_or(Path::new("."));
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(problem)?;
         let lock = own_file::open_lock(&path.with_extension("lock")).map_err(problem)?;
         lock.lock().map_err(problem)?;
         let mut trust = Self::read(path)?;

@@ -176,7 +176,7 @@ fn result_content(result: &ToolResult) -> Vec<Value> {
             ResultContent::Text(blank) if blank.trim().is_empty() => None,
             ResultContent::Text(said) => Some(text_block(said)),
             ResultContent::Image { media_type, .. } if is_error => {
-                Some(text_block(&format!("[a picture, {media_type}, left out of an error]")))
+                Some(text_block(&format!("[image, {media_type}, omitted from an error]")))
             }
             ResultContent::Image { media_type, base64 } => Some(json!({
                 "type": "image",

@@ -116,7 +116,7 @@ impl AnthropicStream {
     ) -> Result<(), AttemptFailure> {
         let index = data["index"].as_u64();
         let Some(entry) = index.and_then(|index| self.blocks.get_mut(&index)) else {
-            return Err(self.endpoint.malformed("a piece belongs to no content block"));
+            return Err(self.endpoint.malformed("a delta belongs to no content block"));
         };
         let delta = &data["delta"];
         let piece = |key: &str| delta[key].as_str().unwrap_or_default();
@@ -257,7 +257,9 @@ impl StreamDecoder for AnthropicStream {
 
     fn finish_reason(self) -> Result<ModelResponse, AttemptFailure> {
         if !self.is_finished {
-            return Err(self.endpoint.corrupted("the stream ended before the response did"));
+            return Err(self
+                .endpoint
+                .corrupted("the stream ended before the response was complete"));
         }
         let stop = self.stop_reason();
         // The output limit or a refusal can cut off a call. That call stays open and does not run
@@ -267,7 +269,7 @@ impl StreamDecoder for AnthropicStream {
         };
         let is_cut_off = matches!(stop, StopReason::Length | StopReason::Refused);
         if !is_cut_off && self.blocks.values().any(open_call) {
-            return Err(self.endpoint.malformed("the response ended within a call"));
+            return Err(self.endpoint.malformed("the response ended inside a tool call"));
         }
         let usage = self.usage.total();
         let blocks =

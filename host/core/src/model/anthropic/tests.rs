@@ -84,7 +84,7 @@ fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
                 },
                 {"type": "tool_result", "tool_use_id": "c3", "is_error": true, "content": [
                     {"type": "text", "text": "no such tool"},
-                    {"type": "text", "text": "[a picture, image/png, left out of an error]"},
+                    {"type": "text", "text": "[image, image/png, omitted from an error]"},
                 ]},
             ]},
             {"role": "assistant", "content": [{"type": "text", "text": "One file."}]},
@@ -129,7 +129,7 @@ fn r021_ids_of_other_providers_are_converted() {
     let blocks = vec![call("functions.grep:0"), call("functions_grep_0"), call("c1")];
     transcript.record(
         OpenTurn::new(ModelResponse { blocks, ..ModelResponse::default() })
-            .expect("it has calls")
+            .expect("has calls")
             .close("unused"),
     );
     let messages = request::body(&SHAPE, &empty_request(&transcript))["messages"].clone();
@@ -345,10 +345,10 @@ fn r083_a_response_that_does_not_end_is_an_error() {
     let mut within_call = call_events;
     within_call.extend(ending("tool_use"));
     for (events, message) in [
-        (without_stop, "Anthropic (h): the stream ended before the response did"),
-        (within_call, "Anthropic (h): the response ended within a call"),
+        (without_stop, "Anthropic (h): the stream ended before the response was complete"),
+        (within_call, "Anthropic (h): the response ended inside a tool call"),
     ] {
-        let failure = read(&events).outcome.expect_err("it did not end");
+        let failure = read(&events).outcome.expect_err("incomplete response");
         assert_eq!((failure.kind, failure.message.as_str()), (ModelErrorKind::Malformed, message));
     }
 }
@@ -418,7 +418,7 @@ fn r130_texts_of_one_response_are_separated_on_screen_and_in_the_response() {
     events.extend([stop(2), text(3, "Done."), stop(3), text(4, ""), stop(4)]);
     events.extend(ending("end_turn"));
     let read = read(&events);
-    assert_eq!(read.outcome.expect("it is whole").text(), "Let me look.\n\nIt is 4.\nDone.");
+    assert_eq!(read.outcome.expect("complete").text(), "Let me look.\n\nIt is 4.\nDone.");
     assert_eq!(
         read.deltas.iter().filter_map(|delta| delta.strip_prefix("text ")).collect::<String>(),
         "Let me look.\n\nIt is 4.\nDone."

@@ -20,8 +20,8 @@ fn models_are_named_with_or_without_provider() {
     let unknown = "llama3:8b".parse::<ModelSpec>().expect_err("no provider").to_string();
     assert!(unknown.contains("ollama:llama3:8b"), "{unknown}");
     assert_eq!(
-        "ollama".parse::<ModelSpec>().expect_err("which").to_string(),
-        "which one? Write ollama:NAME"
+        "ollama".parse::<ModelSpec>().expect_err("no model named").to_string(),
+        "no model is named for ollama\nhint: write ollama:NAME"
     );
 }
 
@@ -39,10 +39,10 @@ async fn the_configured_key_chooses_the_provider() {
     assert_eq!((openai.spec.to_string().as_str(), openai.notice), ("openai:gpt-6-sol", None));
     let both = settings(&[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")]);
     let both = choose_with(None, &both, nobody).await.expect("a choice");
-    assert!(both.notice.is_some_and(|remark| remark.contains("both set; taking anthropic:")));
+    assert!(both.notice.is_some_and(|remark| remark.contains("both set; using anthropic:")));
     let blank = settings(&[("OPENAI_API_KEY", " ")]);
     let nothing =
-        choose_with(None, &blank, nobody).await.expect_err("nothing is there").to_string();
+        choose_with(None, &blank, nobody).await.expect_err("no model available").to_string();
     for way in
         ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "ollama", "COFFERDAM_BASE_URL", "cofferdam demo"]
     {
@@ -68,9 +68,9 @@ async fn without_a_key_the_local_server_is_used() {
 async fn r114_an_address_alone_gets_no_key() {
     let mut settings =
         settings(&[("ANTHROPIC_API_KEY", "k"), ("COFFERDAM_BASE_URL", "http://127.0.0.1:1/v1")]);
-    let alone = choose(None, &settings).await.expect_err("whose address is it?").to_string();
+    let alone = choose(None, &settings).await.expect_err("no model for the address").to_string();
     assert!(
-        alone.starts_with("a base URL is set (http://127.0.0.1:1/v1), but no model is named"),
+        alone.starts_with("a base URL is set (http://127.0.0.1:1/v1), but no model"),
         "{alone}"
     );
     let tags = r#"{"models": [{"name": "llama3.1:8b"}]}"#;

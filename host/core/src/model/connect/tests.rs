@@ -50,12 +50,12 @@ fn base_urls_are_accepted_in_all_usual_forms() {
     for base in ["localhost:8080/v1", "127.0.0.1:8080", "example.com/v1", "[::1]:8080", "box"] {
         let problem = endpoint_url(base, "/messages", &[]).expect_err(base).to_string();
         assert!(
-            problem.contains(&format!("it has no scheme; write http://{base} or https://{base}")),
+            problem.contains(&format!("it has no scheme (write http://{base} or https://{base})")),
             "{problem}"
         );
     }
     let secret = endpoint_url("https://me:sk-secret@proxy/v1", "/messages", &[])
-        .expect_err("a password in it")
+        .expect_err("password in the URL")
         .to_string();
     assert!(!secret.contains("sk-secret"), "{secret}");
 }
@@ -70,15 +70,18 @@ fn problem(spec: &str, settings: &ModelSettings) -> String {
 #[test]
 fn a_missing_key_or_file_is_reported() {
     let none = ModelSettings::default();
-    assert_eq!(problem("openai", &none), "OpenAI needs a key: set OPENAI_API_KEY");
-    assert_eq!(problem("anthropic", &none), "Anthropic needs a key: set ANTHROPIC_API_KEY");
+    assert_eq!(problem("openai", &none), "OpenAI requires a key\nhint: set OPENAI_API_KEY");
+    assert_eq!(
+        problem("anthropic", &none),
+        "Anthropic requires a key\nhint: set ANTHROPIC_API_KEY"
+    );
     assert!(
         problem("replay:/no/such/file", &none)
-            .starts_with("cannot read the recording /no/such/file: ")
+            .starts_with("cannot read the recording `/no/such/file`: ")
     );
     let bad_key =
         ModelSettings { openai_key: ApiKey::new("sk-\nsecret"), ..ModelSettings::default() };
-    assert!(problem("openai", &bad_key).starts_with("OPENAI_API_KEY holds characters"));
+    assert!(problem("openai", &bad_key).starts_with("invalid key in OPENAI_API_KEY"));
 }
 
 #[test]
@@ -90,7 +93,7 @@ fn r114_a_key_is_not_sent_unencrypted() {
     };
     assert!(
         problem("openai:m", &settings)
-            .starts_with("the key would travel to gpu.example unencrypted")
+            .starts_with("the key would be sent to gpu.example unencrypted")
     );
     settings.allow_plain_http = true;
     assert!(connect(&"openai:m".parse().expect("a spec"), &settings).is_ok());
@@ -135,7 +138,7 @@ fn the_info_of_a_model_has_its_address_unless_it_is_the_default() {
 #[test]
 fn an_endless_recording_is_refused() {
     let problem = problem("replay:/dev/zero", &ModelSettings::default());
-    assert_eq!(problem, "cannot read the recording /dev/zero: it is larger than 64 MiB");
+    assert_eq!(problem, "cannot read the recording `/dev/zero`: it is larger than 64 MiB");
 }
 
 #[test]

@@ -141,7 +141,7 @@ async fn r085_three_attempts_and_no_more() {
         failed(&run),
         (
             ModelErrorKind::Unavailable,
-            format!("The server ({host}) failed (status 500): oops (given up after 3 attempts)")
+            format!("the server ({host}) failed (status 500): oops (given up after 3 attempts)")
                 .as_str()
         )
     );
@@ -162,8 +162,8 @@ async fn r085_retry_after_is_honoured_up_to_a_limit() {
     assert_eq!(kind, ModelErrorKind::Unavailable);
     assert!(
         message.ends_with(
-            "It asks to wait for more than a year, longer than the 60 s that \
-            Cofferdam waits by itself. Try again later."
+            "the server asks to wait for more than a year, longer than the limit of 60 s\nhint: \
+                try again later"
         ),
         "{message}"
     );

@@ -222,14 +222,13 @@ fn result_message(
             return Some(image_unsupported(media_type));
         }
         if pictures.is_empty() {
-            pictures.push(
-                json!({"type": "text", "text": "Pictures from the results above, in their order:"}),
-            );
+            pictures
+                .push(json!({"type": "text", "text": "Images from the results above, in order:"}));
         }
         pictures.push(json!({
             "type": "image_url", "image_url": {"url": format!("data:{media_type};base64,{base64}")},
         }));
-        Some(format!("[a picture, {media_type}: it follows after the results]"))
+        Some(format!("[image, {media_type}: see below the results]"))
     });
     json!({"role": "tool", "tool_call_id": wire_id(&call.id, dialect), "content": text})
 }

@@ -259,7 +259,7 @@ impl StreamDecoder for ChatCompletionStream {
         let chunk = ChatCompletionChunk::deserialize(parse_event(event, &self.endpoint)?).map_err(
             |error| {
                 self.endpoint.malformed(&format!(
-                    "an event is not a chunk of a response ({error}): {}",
+                    "an event is not a response chunk ({error}): {}",
                     self.endpoint.quote(&event.data)
                 ))
             },
@@ -276,7 +276,7 @@ impl StreamDecoder for ChatCompletionStream {
             }
             if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
                 if reason == "error" {
-                    return Err(self.endpoint.stream_error(&Value::from("it gave no reason")));
+                    return Err(self.endpoint.stream_error(&Value::from("no reason given")));
                 }
                 self.finish = Some(reason);
             }
@@ -290,7 +290,9 @@ impl StreamDecoder for ChatCompletionStream {
 
     fn finish_reason(mut self) -> Result<ModelResponse, AttemptFailure> {
         if !self.is_complete() {
-            return Err(self.endpoint.corrupted("the stream ended before the response did"));
+            return Err(self
+                .endpoint
+                .corrupted("the stream ended before the response was complete"));
         }
         let stop = self.stop_reason();
         let mut blocks = Vec::new();

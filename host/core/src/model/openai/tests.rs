@@ -44,11 +44,11 @@ fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
                     },
                 },
             ]},
-            {"role": "tool", "tool_call_id": "c1", "content": "a.rs\n[a picture, image/png: this \
-                model cannot be shown pictures]"},
+            {"role": "tool", "tool_call_id": "c1", "content": "a.rs\n[image, image/png: this model \
+                does not accept images]"},
             {"role": "tool", "tool_call_id": "c2", "content": "(no output)"},
-            {"role": "tool", "tool_call_id": "c3", "content": "Error: no such tool\n[a picture, \
-                image/png: this model cannot be shown pictures]"},
+            {"role": "tool", "tool_call_id": "c3", "content": "Error: no such tool\n[image, \
+                image/png: this model does not accept images]"},
             {"role": "assistant", "content": "One file."},
             {"role": "user", "content": "Thanks.\n\nBe brief."},
         ],
@@ -116,14 +116,11 @@ fn r057_a_blank_system_prompt_is_not_sent() {
 fn pictures_follow_the_results_if_the_server_accepts_them() {
     let messages =
         sent(&full_transcript(), &ChatDialect { accepts_images: true, ..ChatDialect::default() });
-    assert_eq!(
-        messages[2]["content"],
-        "a.rs\n[a picture, image/png: it follows after the results]"
-    );
+    assert_eq!(messages[2]["content"], "a.rs\n[image, image/png: see below the results]");
     let picture =
         json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}});
     let expected = json!({"role": "user", "content": [
-        {"type": "text", "text": "Pictures from the results above, in their order:"},
+        {"type": "text", "text": "Images from the results above, in order:"},
         picture, picture,
     ]});
     assert_eq!(messages[5], expected);
@@ -185,10 +182,9 @@ fn openai_itself_gets_its_own_dialect() {
 
 #[test]
 fn r065_r070_a_summary_is_context_and_an_old_result_is_a_placeholder() {
-    let context = "[Context from the host, not a message of the user: what was said and done \
-        before this, in summary. The user's message after it \
-                   is older than its end: the summary covers part of the work on it.]\n\nIt \
-                   began.\n\n[End of the summary.]";
+    let context = "[Context from the host, not a message from the user: a summary of the \
+        conversation and the work so far. The summary already covers part of the work on the user \
+        message that follows it.]\n\nIt began.\n\n[End of the summary.]";
     let call =
         json!({"id": "c_2", "type": "function", "function": {"name": "read", "arguments": "{}"}});
     let expected = json!([

@@ -107,7 +107,7 @@ impl ResponsesStream {
                 .map(|(index, _)| *index)
         };
         let index = output_index(data).or_else(named).or(self.newest);
-        let failure = self.endpoint.malformed("a piece belongs to no item");
+        let failure = self.endpoint.malformed("a delta belongs to no item");
         index
             .and_then(|index| self.items.get_mut(&index))
             .map(|entry| &mut entry.item)
@@ -368,7 +368,9 @@ impl StreamDecoder for ResponsesStream {
 
     fn finish_reason(self) -> Result<ModelResponse, AttemptFailure> {
         if !self.is_complete() {
-            return Err(self.endpoint.corrupted("the stream ended before the response did"));
+            return Err(self
+                .endpoint
+                .corrupted("the stream ended before the response was complete"));
         }
         let stop = self.stop_reason();
         // The output limit can cut off a call. That call stays open and does not run.
@@ -376,7 +378,7 @@ impl StreamDecoder for ResponsesStream {
             matches!(entry.item, ResponseOutputItem::Call { .. }) && !entry.is_closed
         };
         if stop == StopReason::Calls && self.items.values().any(open_call) {
-            return Err(self.endpoint.malformed("the response ended within a call"));
+            return Err(self.endpoint.malformed("the response ended inside a tool call"));
         }
         let blocks = self.items.into_values().filter_map(|entry| entry.item.into_block()).collect();
         Ok(ModelResponse { blocks, stop, usage: self.usage })

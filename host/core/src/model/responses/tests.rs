@@ -34,7 +34,7 @@ fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
         is_shown_live: true,
     };
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
-    let picture = "[a picture, image/png: this model cannot be shown pictures]";
+    let picture = "[image, image/png: this model does not accept images]";
     let expected = json!({
         "model": "gpt-6-sol",
         "input": [
@@ -113,7 +113,7 @@ fn other_servers_get_the_full_form_of_an_answer() {
         ..ModelResponse::default()
     };
     transcript.record(crate::conversation::AssistantTurn::without_calls(answer).expect("text"));
-    assert_eq!(said(&transcript)[..2], before, "what was sent stays as it was");
+    assert_eq!(said(&transcript)[..2], before, "the sent content is unchanged");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn r065_r070_a_summary_is_context_and_an_old_result_is_a_placeholder() {
     let sent = input(&pruned_transcript(), &ResponsesDialect::default(), true);
     let text = sent[0]["content"].as_str().expect("text");
     assert!(
-        text.starts_with("[Context from the host, not a message of the user")
+        text.starts_with("[Context from the host, not a message from the user")
             && text.ends_with("One."),
         "{text}"
     );

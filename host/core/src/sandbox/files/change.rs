@@ -222,8 +222,8 @@ impl WorkspaceFilesView {
             let (old, new) = (format!("{old}{rest}"), format!("{new}{rest}"));
             if moves.len() == MAX_MOVED {
                 let reason = format!(
-                    "'{old}' is one of more than {MAX_MOVED} files and directories that would \
-                        move at once."
+                    "more than {MAX_MOVED} files and directories would move at once, such as \
+                        `{old}`."
                 );
                 return Err(FileRefusal::Denied(
                     ErrorCode::Quota,
@@ -323,8 +323,10 @@ impl WorkspaceFilesView {
 }
 
 pub(super) fn special_file_denied(place: &str) -> FileRefusal {
-    let reason =
-        format!("'{place}' is a FIFO, a socket or a device; tools work on files and directories.");
+    let reason = format!(
+        "`{place}` is a FIFO, a socket or a device; tools can use only files and \
+            directories."
+    );
     FileRefusal::Denied(
         ErrorCode::NotPermitted,
         Denial::without_remedy(DenialCode::SpecialFile, reason),

@@ -32,8 +32,8 @@ impl FileRefusal {
     /// Refuses a link that leads out of the workspace, or a path through one.
     pub(in crate::sandbox) fn link_outside_workspace(path: &str) -> Self {
         let reason = format!(
-            "'{path}' is, or passes through, a symbolic link that leads out of the workspace; \
-                tools see nothing outside of it."
+            "`{path}` is, or passes through, a symbolic link to a path outside the workspace; \
+                tools can access only the workspace."
         );
         Self::Denied(
             ErrorCode::NotPermitted,
@@ -44,7 +44,7 @@ impl FileRefusal {
     /// Refuses a path whose text leads out of the workspace.
     pub(in crate::sandbox) fn outside_workspace(path: &str) -> Self {
         let reason =
-            format!("'{path}' leads out of the workspace; tools see nothing outside of it.");
+            format!("`{path}` is outside the workspace; tools can access only the workspace.");
         Self::Denied(
             ErrorCode::NotPermitted,
             Denial::without_remedy(DenialCode::OutsideWorkspace, reason),

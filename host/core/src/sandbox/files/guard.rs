@@ -46,12 +46,9 @@ impl PathAccessGuard {
     /// Checks whether the content of a file may be read.
     pub(in crate::sandbox) fn check_read(&self, place: &str) -> Result<(), Denial> {
         match self.find(place) {
-            Some((PathProtection::Hidden, author)) => Err(path_denial(
-                DenialCode::Hidden,
-                place,
-                "is hidden: its content is kept from tools",
-                author,
-            )),
+            Some((PathProtection::Hidden, author)) => {
+                Err(path_denial(DenialCode::Hidden, place, "is hidden from tools", author))
+            }
             Some((PathProtection::ReadOnly | PathProtection::Pinned, _)) | None => Ok(()),
         }
     }
@@ -65,26 +62,24 @@ impl PathAccessGuard {
         let (what, author) = match (self.find(place), doing) {
             (None, FileAccess::MakeLink) if self.is_above(place) => {
                 let reason = format!(
-                    "'{place}' is a directory of files that other programs run or obey, and tools \
-                        may not make a link of it."
+                    "`{place}` is a directory of files that control other programs, so tools may \
+                        not replace it with a link."
                 );
                 return Err(Denial::new(
                     DenialCode::Protected,
                     reason,
-                    "Ask the user, who can do it by hand.",
+                    "Ask the user to do it by hand.",
                 ));
             }
             (None, _) | (Some((PathProtection::Pinned, _)), FileAccess::CreateDirectory) => {
                 return Ok(());
             }
             (Some((PathProtection::Pinned, author)), FileAccess::Change | FileAccess::MakeLink) => {
-                ("holds files that are protected, and stays where it is", author)
+                ("contains protected files, so tools may not move, replace or delete it", author)
             }
-            (Some((PathProtection::ReadOnly, author)), _) => {
-                ("is run or obeyed by other programs, and tools may not change it", author)
-            }
+            (Some((PathProtection::ReadOnly, author)), _) => ("is read-only for tools", author),
             (Some((PathProtection::Hidden, author)), _) => {
-                ("is hidden, and tools may not change it", author)
+                ("is hidden, so tools may not change it", author)
             }
         };
         Err(path_denial(DenialCode::Protected, place, what, author))
@@ -102,12 +97,10 @@ impl PathAccessGuard {
         Err(Denial::new(
             DenialCode::HardLink,
             format!(
-                "'{place}' has {} names (hard links), some of which may be outside of the \
-                    workspace.",
+                "`{place}` has {} hard links, some of which may be outside the workspace.",
                 metadata.nlink()
             ),
-            "The user can make it a file of its own, by copying it and putting the copy in its \
-                place.",
+            "The user can replace the file with a copy of itself, which has no other hard links.",
         ))
     }
 
@@ -132,10 +125,10 @@ impl PathAccessGuard {
 
 /// Builds the denial for the model: who protects the path, and who could change that (R-36).
 fn path_denial(code: DenialCode, place: &str, what: &str, author: &PatternAuthor) -> Denial {
-    let reason = format!("'{place}' {what}, by {author}.");
+    let reason = format!("`{place}` {what}; it is protected by {author}.");
     match author {
         PatternAuthor::Program => Denial::without_remedy(code, reason),
-        PatternAuthor::BuiltIn => Denial::new(code, reason, "Ask the user, who can do it by hand."),
+        PatternAuthor::BuiltIn => Denial::new(code, reason, "Ask the user to do it by hand."),
         PatternAuthor::File(_, pattern) => Denial {
             place: Some(pattern.place.clone()),
             ..Denial::new(

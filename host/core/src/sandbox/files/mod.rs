@@ -109,12 +109,10 @@ impl CallFiles {
     /// Reserves host memory for a listing.
     fn reserve_listing(&mut self, bytes: usize) -> Result<(), FileRefusal> {
         if self.listing_bytes.saturating_add(bytes) > MAX_LISTING_BYTES {
-            let reason =
-                "this call has more directories open to be listed than the host has room for."
-                    .to_owned();
+            let reason = "this call lists too many directories at the same time.".to_owned();
             return Err(FileRefusal::Denied(
                 ErrorCode::InsufficientMemory,
-                Denial::new(DenialCode::TooMuch, reason, "List one after the other."),
+                Denial::new(DenialCode::TooMuch, reason, "List them one after the other."),
             ));
         }
         self.listing_bytes += bytes;
@@ -125,13 +123,11 @@ impl CallFiles {
         if self.open_count < MAX_OPEN_DESCRIPTORS {
             return Ok(());
         }
-        let reason = format!(
-            "this call has {MAX_OPEN_DESCRIPTORS} files and directories open, and no more handles \
-                to them are lent."
-        );
+        let reason =
+            format!("one call can have at most {MAX_OPEN_DESCRIPTORS} files and directories open.");
         Err(FileRefusal::Denied(
             ErrorCode::InsufficientMemory,
-            Denial::new(DenialCode::TooMuch, reason, "Close some before others are opened."),
+            Denial::new(DenialCode::TooMuch, reason, "Close some before you open others."),
         ))
     }
 

@@ -44,7 +44,7 @@ impl FileRefusalLog {
         let more = (noted.omitted > 0).then(|| {
             Denial::without_remedy(
                 DenialCode::TooMany,
-                format!("this call was refused {} times more.", noted.omitted),
+                format!("{} more actions of this call were denied.", noted.omitted),
             )
         });
         noted.denials.iter().cloned().chain(more).collect()
@@ -72,6 +72,10 @@ mod tests {
         let told: Vec<String> = refusals.denials().iter().map(ToString::to_string).collect();
         assert_eq!(told.len(), MAX_REPORTED + 1);
         assert_eq!(told[MAX_REPORTED - 1], "denied (hidden): '.env'");
-        assert_eq!(told[MAX_REPORTED], "denied (too-many): this call was refused 4 times more.");
+        assert_eq!(
+            told[MAX_REPORTED],
+            "denied (too-many): 4 more actions of this call were \
+            denied."
+        );
     }
 }

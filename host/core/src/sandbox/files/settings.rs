@@ -35,8 +35,8 @@ pub(in crate::sandbox) fn without_secrets(
         SettingsContent::Secret(text) => text,
         SettingsContent::Unknown => {
             let reason = format!(
-                "'{place}' is hidden: it may hold credentials, and it is too large or not UTF-8, \
-                    so that they cannot be taken out of it."
+                "`{place}` is hidden: it may contain credentials, which cannot be removed because \
+                    it is too large or not UTF-8."
             );
             return Err(Denial::new(DenialCode::Hidden, reason, USER_REMEDY).into());
         }
@@ -44,7 +44,10 @@ pub(in crate::sandbox) fn without_secrets(
     let mut copy = tempfile::tempfile()?;
     copy.write_all(text.as_bytes())?;
     copy.rewind()?;
-    let reason = format!("'{place}' holds credentials, which are not in what tools read of it.");
+    let reason = format!(
+        "`{place}` contains credentials, which are removed from the text that \
+        tools read."
+    );
     Ok((copy, Some(Denial::without_remedy(DenialCode::Hidden, reason))))
 }
 
@@ -60,7 +63,10 @@ pub(super) fn check_change(root: &Dir, place: &str) -> Result<(), FileRefusal> {
     match read(format, &mut file)? {
         SettingsContent::Plain => Ok(()),
         SettingsContent::Secret(_) | SettingsContent::Unknown => {
-            let reason = format!("'{place}' holds credentials that tools do not see.");
+            let reason = format!(
+                "`{place}` contains credentials that are hidden from tools, so \
+                tools may not change it."
+            );
             Err(FileRefusal::Denied(
                 ErrorCode::Access,
                 Denial::new(DenialCode::Protected, reason, USER_REMEDY),

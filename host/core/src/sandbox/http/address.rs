@@ -12,13 +12,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const SPECIAL_IPV4: &[([u8; 4], u32, &str)] = &[
     ([0, 0, 0, 0], 8, "this network"),
     ([10, 0, 0, 0], 8, "a private network"),
-    ([100, 64, 0, 0], 10, "a provider's own network"),
+    ([100, 64, 0, 0], 10, "a network of a provider"),
     ([127, 0, 0, 0], 8, "this machine"),
     // Machines on Azure reach their metadata service here.
-    ([168, 63, 129, 16], 32, "a cloud's metadata"),
-    ([169, 254, 0, 0], 16, "the local link, with cloud metadata in it"),
+    ([168, 63, 129, 16], 32, "a cloud metadata service"),
+    ([169, 254, 0, 0], 16, "the local link, which includes cloud metadata"),
     ([172, 16, 0, 0], 12, "a private network"),
-    ([192, 0, 0, 0], 24, "protocol assignments"),
+    ([192, 0, 0, 0], 24, "reserved for protocols"),
     ([192, 0, 2, 0], 24, "documentation"),
     ([192, 88, 99, 0], 24, "a 6to4 relay"),
     ([192, 168, 0, 0], 16, "a private network"),
@@ -31,9 +31,9 @@ const SPECIAL_IPV4: &[([u8; 4], u32, &str)] = &[
 
 /// The ranges within `2000::/3` that are not public. No address outside of `2000::/3` is public.
 const SPECIAL_IPV6: &[([u16; 8], u32, &str)] = &[
-    ([0x2001, 0, 0, 0, 0, 0, 0, 0], 23, "protocol assignments, with Teredo in it"),
+    ([0x2001, 0, 0, 0, 0, 0, 0, 0], 23, "reserved for protocols, including Teredo"),
     ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32, "documentation"),
-    ([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, "6to4, with any IPv4 address in it"),
+    ([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, "6to4, which can contain any IPv4 address"),
     ([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20, "documentation"),
 ];
 
@@ -59,7 +59,7 @@ fn special_purpose_v6(address: Ipv6Addr) -> Option<&'static str> {
     if !within([0x2000, 0, 0, 0, 0, 0, 0, 0], 3) {
         // Loopback, link-local and local networks, multicast, and the encodings of IPv4 addresses:
         // mapped, compatible, NAT64.
-        return Some("no part of the public internet");
+        return Some("not a public internet address");
     }
     SPECIAL_IPV6.iter().find(|(net, length, _)| within(*net, *length)).map(|(_, _, what)| *what)
 }

@@ -20,10 +20,10 @@ pub struct HostCredential {
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
     /// The name is not a valid header name.
-    #[error("'{0}' is no name of a header")]
+    #[error("`{0}` is not a valid header name")]
     Name(String),
     /// The value is not a valid header value. The error does not show it.
-    #[error("its value has characters in it that no header can have")]
+    #[error("the value contains characters that are not valid in a header")]
     Value,
 }
 

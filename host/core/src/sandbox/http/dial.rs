@@ -30,7 +30,7 @@ pub(super) async fn resolve(
                     .await;
             let found = looked_up.map_err(|_| Error::DnsTimeout)?;
             let found = found.map_err(|error| {
-                Error::InternalError(Some(format!("cannot find {host}: {error}")))
+                Error::InternalError(Some(format!("cannot resolve {host}: {error}")))
             })?;
             found.collect()
         }
@@ -57,10 +57,9 @@ fn check_addresses(
         None => Ok(()),
         Some((address, what)) => Err(Denial::new(
             DenialCode::NotGranted,
-            format!("{host} leads to {address}, which is {what}."),
-            "Such an address has to be granted by itself, with its port; for a tool that asks for \
-                every host, the user can list it under \
-             `local` in [fetch] of a policy file.",
+            format!("{host} resolves to {address}, which is {what}."),
+            "The permission must name this address and its port. If the tool requests every host, \
+                the user can list the address under `local` in [fetch] of a policy file.",
         )),
     }
 }
@@ -91,9 +90,9 @@ pub(super) async fn send(
     if let Some(name) = host.parse_name() {
         client = client.resolve_to_addrs(name, addresses);
     }
-    let client = client
-        .build()
-        .map_err(|error| Error::InternalError(Some(format!("cannot send requests: {error}"))))?;
+    let client = client.build().map_err(|error| {
+        Error::InternalError(Some(format!("cannot create the HTTP client: {error}")))
+    })?;
     // If the two URL parsers disagree, the target of the request would be unknown.
     let url = target
         .exact_client_url()
@@ -203,7 +202,7 @@ mod tests {
         let refused =
             check_addresses(&host, &addresses, |_| false).expect_err("one is private").to_string();
         assert!(
-            refused.contains("example.com leads to 10.0.0.1, which is a private network."),
+            refused.contains("example.com resolves to 10.0.0.1, which is a private network."),
             "{refused}"
         );
         assert!(check_addresses(&host, &addresses, |at| at.to_string() == "10.0.0.1").is_ok());

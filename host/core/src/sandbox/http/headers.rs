@@ -48,7 +48,7 @@ pub(super) fn check(headers: &HeaderMap) -> Result<(), Denial> {
     match headers.keys().find(|name| is_host_controlled(name)) {
         Some(name) => Err(Denial::without_remedy(
             DenialCode::BadRequest,
-            format!("the header `{name}` is the host's own to set."),
+            format!("tools may not set the header `{name}`; the host sets it."),
         )),
         None => Ok(()),
     }
@@ -81,7 +81,10 @@ mod tests {
             let name: HeaderName = name.parse().expect(name);
             let headers = HeaderMap::from_iter([(name.clone(), "x".parse().expect("a value"))]);
             let refused = check(&headers).expect_err(name.as_str()).to_string();
-            assert!(refused.starts_with("denied (bad-request): the header `"), "{refused}");
+            assert!(
+                refused.starts_with("denied (bad-request): tools may not set the header `"),
+                "{refused}"
+            );
         }
         for name in
             ["accept", "authorization", "content-type", "content-length", "user-agent", "x-proxy"]

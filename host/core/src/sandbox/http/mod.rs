@@ -165,7 +165,7 @@ impl NetworkReach {
             | Effect::Confirmed
             | Effect::Plan { .. } => {
                 return Err(Error::InternalError(Some(
-                    "the permit is for something other than this request".into(),
+                    "the permit is for another effect than this request".into(),
                 )));
             }
         };
@@ -215,15 +215,16 @@ impl NetworkReach {
         if self.log.count() >= MAX_REQUESTS {
             return Err(Denial::without_remedy(
                 DenialCode::TooMany,
-                format!("a call sends at most {MAX_REQUESTS} requests."),
+                format!("one call can send at most {MAX_REQUESTS} requests."),
             ));
         }
         let (host, method) = (target.host(), target.method().as_str());
         if !self.granted.iter().any(|pattern| pattern.covers(host, method)) {
             return Err(Denial::new(
                 DenialCode::NotGranted,
-                format!("this tool may not send a {method} request to {host}."),
-                "It would have to ask for that in its capability `fetch`, and be granted it.",
+                format!("this tool has no permission to send {method} requests to {host}."),
+                "The plugin must request this in its capability `fetch`, and the policy must allow \
+                    it.",
             ));
         }
         let decision = (self.gate)(target.effect());

@@ -55,9 +55,8 @@ impl SecretScrubber {
         if self.is_empty() || headers.get_all(header::CONTENT_ENCODING).iter().all(is_plain) {
             return Ok(());
         }
-        let reason = "the host compressed its answer, although it was asked not to; what is \
-            compressed is not passed on, for the secret that was \
-                   sent along may be in it";
+        let reason = "the server compressed its response although the request did not allow that; \
+            the response is dropped, because it may contain the credential of the request";
         Err(Error::InternalError(Some(reason.into())))
     }
 

@@ -26,8 +26,10 @@ impl RequestTarget {
     pub(super) fn from_request(head: &Parts) -> Result<Self, Denial> {
         let refuse = |reason: String| Denial::without_remedy(DenialCode::BadRequest, reason);
         let encrypted = head.uri.scheme() == Some(&Scheme::HTTPS);
-        let authority =
-            head.uri.authority().ok_or_else(|| refuse("the request names no host.".into()))?;
+        let authority = head
+            .uri
+            .authority()
+            .ok_or_else(|| refuse("the URL of the request has no host.".into()))?;
         // The default port depends on the scheme. `HostAddress` alone would assume the port of
         // HTTPS.
         let text = match (authority.port(), encrypted) {
@@ -36,15 +38,12 @@ impl RequestTarget {
         };
         let host = HostAddress::parse(&text).map_err(|problem| refuse(format!("{problem}.")))?;
         if matches!(head.method, http::Method::CONNECT | http::Method::TRACE) {
-            return Err(refuse(format!(
-                "the method {} is not for requests of tools.",
-                head.method
-            )));
+            return Err(refuse(format!("tools may not use the method {}.", head.method)));
         }
         // Rules name methods in upper case, but some servers accept `delete` as `DELETE`.
         if head.method.as_str().bytes().any(|byte| byte.is_ascii_lowercase()) {
             return Err(refuse(format!(
-                "a method is written in capital letters, and {} is not.",
+                "the method {} must be written in capital letters.",
                 head.method
             )));
         }
@@ -52,13 +51,13 @@ impl RequestTarget {
         let mut target = Self { method: head.method.clone(), encrypted, host, path };
         // The client resolves `..` and its encodings, and the approved URL must be the one that is
         // sent.
-        let sent = target.client_url().ok_or_else(|| {
-            refuse("the address of the request can be read in more than one way.".into())
-        })?;
+        let sent = target
+            .client_url()
+            .ok_or_else(|| refuse("the URL of the request is ambiguous.".into()))?;
         target.path = path_and_query(&sent);
         if has_hidden_parent_dir(sent.path()) {
             return Err(refuse(
-                "the path of the request holds `..` in a form that servers may resolve.".into(),
+                "the path of the request contains `..` in a form that servers may resolve.".into(),
             ));
         }
         if target.path.len() > MAX_PATH_LEN {

@@ -91,7 +91,7 @@ impl SchemaCost {
 }
 
 pub(super) fn depth_error() -> String {
-    format!("is deeper than {MAX_DEPTH} levels")
+    format!("is nested deeper than {MAX_DEPTH} levels")
 }
 
 struct SchemaCostWalk<'s> {
@@ -156,7 +156,7 @@ impl<'s> SchemaCostWalk<'s> {
             }
             ("$dynamicRef" | "$recursiveRef" | "$anchor" | "$dynamicAnchor", Value::String(_)) => {
                 return Err(format!(
-                    "uses {key}; only references by path are understood, such as \"#/$defs/name\""
+                    "uses {key}; only references by path are supported, such as \"#/$defs/name\""
                 ));
             }
             ("$id", Value::String(_)) if !is_root => return Err("has an $id below its root".into()),
@@ -206,7 +206,7 @@ impl<'s> SchemaCostWalk<'s> {
         let part = self
             .root
             .pointer(path)
-            .ok_or_else(|| format!("refers to what is not there: {target:?}"))?;
+            .ok_or_else(|| format!("refers to a missing part: {target:?}"))?;
         self.active.push(target);
         let cost = self.measure(part)?;
         self.active.pop();

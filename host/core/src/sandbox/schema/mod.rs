@@ -27,19 +27,19 @@ pub(crate) fn check(text: &str) -> Result<Value, String> {
     let schema: Value =
         serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
     if schema.get("type").and_then(Value::as_str) != Some("object") {
-        return Err("is not of type object".into());
+        return Err("does not have the type object".into());
     }
     let cost = SchemaCost::compute(&schema)?;
     if cost.is_too_deep() {
         return Err(cost::depth_error());
     }
     if cost.per_value.parts > MAX_PARTS {
-        return Err(format!("has more than {MAX_PARTS} parts with its references followed"));
+        return Err(format!("has more than {MAX_PARTS} parts after its references are resolved"));
     }
     if cost.patterns > MAX_PATTERNS || cost.states > MAX_STATES {
         return Err(format!(
-            "has more than {MAX_PATTERNS} patterns, or patterns with more than {MAX_STATES} \
-                states together"
+            "has more than {MAX_PATTERNS} patterns, or patterns with more than {MAX_STATES} states \
+                in total"
         ));
     }
     Ok(schema)

@@ -40,18 +40,18 @@ pub enum CommitError {
     NotPermitted,
     /// Another process changed a path meanwhile.
     #[error(
-        "'{0}' was changed by somebody else since this call looked at it, so nothing was changed. \
-            Look at it again and repeat the call."
+        "`{0}` was changed by another process during this call; nothing was changed. Read it \
+            again, then repeat the call."
     )]
     Changed(String),
     /// The call has seen partial changes of a process that crashed. They have been undone now.
-    #[error("{0}. So nothing was changed by this call; look at the files again, and repeat it.")]
+    #[error("{0}. This call changed nothing; read the files again, then repeat the call.")]
     Interrupted(String),
     /// The content differs from the approved one.
-    #[error("the new content of '{0}' changed after it was shown, so nothing was changed")]
+    #[error("the new content of `{0}` changed after it was shown; nothing was changed")]
     ContentMismatch(String),
     /// The operating system reported an error, and all changes were undone.
-    #[error("'{path}' cannot be written ({source}), and nothing was changed")]
+    #[error("cannot write `{path}` ({source}); nothing was changed")]
     Io {
         /// The path of the error.
         path: String,
@@ -63,8 +63,8 @@ pub enum CommitError {
     History(#[from] HistoryError),
     /// The commit failed, and undoing its steps failed too.
     #[error(
-        "'{path}' cannot be written ({source}), and what was changed before that cannot be undone \
-            ({undo_error}); what was there is kept in {backup}"
+        "cannot write `{path}` ({source}), and earlier changes of this call cannot be undone \
+            ({undo_error}); the old files are in {backup}"
     )]
     Partial {
         /// The path where the commit failed.
@@ -169,12 +169,12 @@ fn check_originals(root: &Dir, steps: &[StagedStep]) -> Result<(), CommitError> 
 /// Why a single step failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CommitStepFault {
-    #[error("was changed by somebody else")]
+    #[error("was changed by another process")]
     Changed,
     #[error("is not empty")]
     NotEmpty,
     /// The content differs from the expected one.
-    #[error("has another content than it should")]
+    #[error("does not have the expected content")]
     ContentMismatch,
     #[error("cannot be written ({0})")]
     Io(#[from] io::Error),

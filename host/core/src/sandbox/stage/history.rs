@@ -63,7 +63,7 @@ pub enum UndoOutcome {
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     /// The operating system reported an error.
-    #[error("cannot keep what was there before in {directory}: {source}")]
+    #[error("cannot use the undo history in {directory}: {source}")]
     Io {
         /// The directory of the history.
         directory: PathBuf,
@@ -72,8 +72,8 @@ pub enum HistoryError {
     },
     /// Somebody else can have written what is kept.
     #[error(
-        "cannot use what was there before changes: {} {reason}\nhint: make it yours (`chown`, \
-            `chmod go-w`), or remove it", directory.display()
+        "cannot use the undo history: {} {reason}\n\
+            hint: use `chown` and `chmod go-w` to make it yours, or remove it", directory.display()
     )]
     NotOwn {
         /// The directory.
@@ -82,20 +82,20 @@ pub enum HistoryError {
         reason: &'static str,
     },
     /// Somebody else is changing files.
-    #[error("another cofferdam is changing files of this project")]
+    #[error("another cofferdam process is changing files of this project")]
     Busy,
     /// The history has no change.
     #[error("there is no change to undo in this project")]
     Empty,
     /// Files have changed since the change was made.
-    #[error("changed since then, so nothing was undone: {}. With --force what was there before is \
-        put back all the same, and these changes are lost", .0.join(", "))]
+    #[error("nothing was undone, because these files have changed since: {}\n\
+        hint: --force restores the old files; the later changes are lost", .0.join(", "))]
     ChangedSince(Vec<String>),
     /// Old contents cannot be restored.
     #[error("nothing was undone: {}", .0.join("; "))]
     Blocked(Vec<String>),
     /// Only a part of the change could be undone.
-    #[error("it was taken back, but not all of it: {failures}. What was there is kept in {backup}")]
+    #[error("undone only in part: {failures}; the old files are in {backup}")]
     Partial {
         /// The paths that failed, each with the reason.
         failures: String,
@@ -251,7 +251,7 @@ impl UndoHistory {
                         format!("a change by {tool} to {} was interrupted", paths.join(", "));
                     let why = match record.roll_back(root, UndoScope::Unmodified) {
                         Ok(back) if back.failed.is_empty() => {
-                            return format!("{words} and has been taken back");
+                            return format!("{words} and has been undone");
                         }
                         Ok(back) => back.describe_failures(),
                         Err(error) => error.to_string(),
@@ -259,7 +259,7 @@ impl UndoHistory {
                     // It may be that not even this can be written; then it is tried again.
                     let _ = record.set_state(ChangeState::Abandoned);
                     format!(
-                        "{words} and cannot wholly be taken back ({why}); what was there is in {}",
+                        "{words} and was undone only in part ({why}); the old files are in {}",
                         record.directory().display()
                     )
                 },

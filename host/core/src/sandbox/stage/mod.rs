@@ -133,10 +133,8 @@ impl WriteBudget {
 }
 
 fn too_many_paths() -> StageRefusal {
-    let reason = format!(
-        "a call may change {MAX_PATHS} files and directories, and this one has changed as many."
-    );
-    StageRefusal::Quota(Denial::new(DenialCode::TooMuch, reason, "Do it in several calls."))
+    let reason = format!("one call can change at most {MAX_PATHS} files and directories.");
+    StageRefusal::Quota(Denial::new(DenialCode::TooMuch, reason, "Use several calls."))
 }
 
 impl Default for Overlay {
@@ -220,13 +218,13 @@ impl Overlay {
         if !self.originals.contains_key(path) {
             if self.originals.len() == MAX_OBSERVED {
                 let reason = format!(
-                    "a call that changes files may look at {MAX_OBSERVED} of them, and this one \
-                        has looked at as many."
+                    "a call that changes files can read at most {MAX_OBSERVED} files and \
+                        directories."
                 );
                 return Err(StageRefusal::Quota(Denial::new(
                     DenialCode::TooMuch,
                     reason,
-                    "Do it in several calls.",
+                    "Use several calls.",
                 )));
             }
             self.originals.insert(path.to_owned(), FileState::read(root, path)?);

@@ -167,7 +167,8 @@ impl ChangeRecordFile {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
                 format!(
-                    "it has the format {}, and this program knows {FORMAT_VERSION}",
+                    "unsupported format {}; this version of cofferdam supports format \
+                        {FORMAT_VERSION}",
                     written.version
                 ),
             ));

@@ -45,7 +45,7 @@ impl RestoreReport {
 
 impl std::fmt::Display for FailedRestore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "'{}' {}", self.path, self.reason)
+        write!(f, "`{}` {}", self.path, self.reason)
     }
 }
 
@@ -135,7 +135,7 @@ impl ChangeRecordFile {
                 _ if comes_back(parent) => {}
                 Ok(FileState::Directory(..)) => {
                     if let Err(error) = rooted_fs::check_writable(root, parent) {
-                        report.add_failure(&place.place, &format!("cannot be put back ({error})"));
+                        report.add_failure(&place.place, &format!("cannot be restored ({error})"));
                     }
                 }
                 Ok(FileState::Absent) if force => {}
@@ -148,14 +148,14 @@ impl ChangeRecordFile {
                 | Err(_) => {
                     report.add_failure(
                         &place.place,
-                        &format!("cannot be put back, since '{parent}' is no directory any more"),
+                        &format!("cannot be restored, because `{parent}` is no longer a directory"),
                     );
                 }
             }
             if let Err(error) = self.check_backup(&place.before) {
                 report.add_failure(
                     &place.place,
-                    &format!("cannot be put back, since what was there is lost ({error})"),
+                    &format!("cannot be restored, because its backup is lost ({error})"),
                 );
             }
             let gives_way = place.before != RecordedState::Nothing
@@ -164,7 +164,7 @@ impl ChangeRecordFile {
             if gives_way && let Some(name) = self.find_unknown_entry(root, &place.place) {
                 report.add_failure(
                     &place.place,
-                    &format!("cannot be put back, since there is a directory with '{name}' in it"),
+                    &format!("cannot be restored, because a directory with `{name}` has its path"),
                 );
             }
         }
@@ -180,7 +180,7 @@ impl ChangeRecordFile {
         names
             .into_iter()
             .map(|entry| {
-                entry.map_or_else(|_| "a name that is no text".to_owned(), |(name, _)| name)
+                entry.map_or_else(|_| "a name that is not UTF-8".to_owned(), |(name, _)| name)
             })
             .find(foreign)
     }
@@ -201,7 +201,7 @@ impl ChangeRecordFile {
             let now = match FileState::read(root, &place.place) {
                 Ok(now) => now,
                 Err(error) => {
-                    report.add_failure(&place.place, &format!("cannot be looked at ({error})"));
+                    report.add_failure(&place.place, &format!("cannot be inspected ({error})"));
                     continue;
                 }
             };
@@ -210,7 +210,7 @@ impl ChangeRecordFile {
                 (Ok(held), UndoScope::Applied(_) | UndoScope::Unmodified)
                     if held != RecordedState::Nothing && !held.has_same_content(&place.after) =>
                 {
-                    report.add_failure(&place.place, "was changed by somebody else");
+                    report.add_failure(&place.place, "was changed by another process");
                     continue;
                 }
                 (Err(error), UndoScope::Applied(_) | UndoScope::Unmodified) => {
@@ -258,7 +258,7 @@ impl ChangeRecordFile {
                 commit::write(root, place, &file, &name, there).map(drop)
             }
             RecordedState::File { kept: None, .. } => {
-                Err(io::Error::other("the record does not hold the old content").into())
+                Err(io::Error::other("the record does not contain the old content").into())
             }
         }
     }

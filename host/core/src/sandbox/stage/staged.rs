@@ -68,21 +68,21 @@ pub(super) enum TargetState {
 /// Why the staged changes cannot be compared with the workspace.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::sandbox) enum StageError {
-    #[error("it wrote more than {} MiB; nothing was changed", MAX_STAGED_BYTES >> 20)]
+    #[error("the call wrote more than {} MiB; nothing was changed", MAX_STAGED_BYTES >> 20)]
     TooMuch,
-    #[error("'{path}' would hold more than {} MiB; nothing was changed", MAX_FILE_SIZE >> 20)]
+    #[error("`{path}` would be larger than {} MiB; nothing was changed", MAX_FILE_SIZE >> 20)]
     TooLarge { path: String },
-    #[error("its link '{0}' leads out of the workspace; nothing was changed")]
+    #[error("the link `{0}` points outside the workspace; nothing was changed")]
     LinkOutsideWorkspace(String),
     #[error(
-        "it replaced or removed more than {} MiB, which could not be kept to be had back; nothing \
-            was changed. Do it in several calls, or have the user do it",
+        "the call would overwrite or delete more than {} MiB, more than undo can back up; nothing \
+            was changed. Use several calls, or ask the user to do it",
         MAX_STAGED_BYTES >> 20
     )]
     TooMuchRemoved,
-    #[error("it was stopped while what it wrote was compared; nothing was changed")]
+    #[error("the call was stopped while its changes were compared; nothing was changed")]
     Stopped,
-    #[error("what it wrote cannot be read again, and nothing was changed: {0}")]
+    #[error("cannot read the changes of the call; nothing was changed: {0}")]
     Io(#[from] io::Error),
 }
 

@@ -94,7 +94,7 @@ impl CallWalks {
     ) -> Result<u32, WorkspaceError> {
         if self.walks.len() >= MAX_WALKS {
             return Err(WorkspaceError::InvalidWalk(format!(
-                "{MAX_WALKS} walks are open already; close one"
+                "the limit of {MAX_WALKS} open walks is reached; close one"
             )));
         }
         let plan = WalkPlan::new(workspace, options)?;
@@ -148,7 +148,7 @@ impl CallWalks {
                 Ok(std::mem::replace(rest, after))
             }
             WalkStage::Files(_) => {
-                Err(WorkspaceError::InvalidWalk("this walk hands out files, not entries".into()))
+                Err(WorkspaceError::InvalidWalk("this walk returns files, not entries".into()))
             }
             WalkStage::Planned(_) | WalkStage::Finished => Ok(Vec::new()),
         }
@@ -174,16 +174,19 @@ impl CallWalks {
         match &mut walk.stage {
             WalkStage::Files(ahead) => Ok(ahead.next().await.unwrap_or_else(empty_batch)),
             WalkStage::Entries(..) => {
-                Err(WorkspaceError::InvalidWalk("this walk hands out entries, not files".into()))
+                Err(WorkspaceError::InvalidWalk("this walk returns entries, not files".into()))
             }
             WalkStage::Planned(_) | WalkStage::Finished => Ok(empty_batch()),
         }
     }
 
     fn find(&mut self, walk: u32) -> Result<&mut OpenTreeWalk, WorkspaceError> {
-        self.walks
-            .get_mut(&walk)
-            .ok_or_else(|| WorkspaceError::InvalidWalk(format!("there is no open walk {walk}")))
+        self.walks.get_mut(&walk).ok_or_else(|| {
+            WorkspaceError::InvalidWalk(format!(
+                "no open walk has the number \
+                {walk}"
+            ))
+        })
     }
 }
 
@@ -192,11 +195,12 @@ fn empty_batch() -> Batch {
 }
 
 fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), WorkspaceError> {
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(work)
-        .map(drop)
-        .map_err(|error| WorkspaceError::Failed(format!("no thread for the walk: {error}")))
+    std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop).map_err(|error| {
+        WorkspaceError::Failed(format!(
+            "cannot start a thread for the walk: \
+            {error}"
+        ))
+    })
 }
 
 fn list_entries(plan: &WalkPlan, problems: &WalkProblems, sender: &mpsc::Sender<Vec<Entry>>) {

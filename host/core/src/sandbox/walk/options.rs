@@ -73,7 +73,7 @@ impl WalkPlan {
             .resolve_existing(root.as_fs_path())
         {
             Ok(Some(place)) => place,
-            Ok(None) => return Err(WorkspaceError::NotFound(format!("{root}: there is nothing"))),
+            Ok(None) => return Err(WorkspaceError::NotFound(format!("`{root}` does not exist"))),
             Err(FileRefusal::Denied(_, denial)) => return Err(denied(denial)),
             Err(FileRefusal::Io(error)) => {
                 return Err(WorkspaceError::NotFound(format!("{root}: {error}")));
@@ -83,7 +83,10 @@ impl WalkPlan {
             }
         };
         if [root.as_str(), &place].iter().any(|path| path.split('/').any(|part| part == GIT_DIR)) {
-            return Err(WorkspaceError::Failed(format!("{root}: walks never visit {GIT_DIR}")));
+            return Err(WorkspaceError::Failed(format!(
+                "`{root}` cannot be walked: walks skip \
+                {GIT_DIR}"
+            )));
         }
         Ok(Self {
             workspace: Arc::clone(workspace),
@@ -109,19 +112,19 @@ pub(super) fn absolute_path(workspace: &Workspace, place: &str) -> PathBuf {
 fn build_overrides(root: &Path, globs: &[String]) -> Result<Override, WorkspaceError> {
     if globs.len() > MAX_GLOBS {
         return Err(WorkspaceError::InvalidGlob(format!(
-            "{} globs; at most {MAX_GLOBS}",
+            "{} globs were given; the limit is {MAX_GLOBS}",
             globs.len()
         )));
     }
     let mut builder = OverrideBuilder::new(root);
     for glob in globs {
         if glob.strip_prefix('!').unwrap_or(glob).trim().is_empty() {
-            return Err(WorkspaceError::InvalidGlob(format!("'{glob}': it is empty")));
+            return Err(WorkspaceError::InvalidGlob(format!("`{glob}` is empty")));
         }
         if !is_safe_glob(glob) {
-            let limits = format!("at most {MAX_GLOB_LEN} bytes and {MAX_BRACES} braces");
+            let limits = format!("the limit is {MAX_GLOB_LEN} bytes and {MAX_BRACES} braces");
             return Err(WorkspaceError::InvalidGlob(format!(
-                "'{}…': {limits}",
+                "`{}…`: {limits}",
                 glob.chars().take(40).collect::<String>()
             )));
         }
@@ -129,7 +132,7 @@ fn build_overrides(root: &Path, globs: &[String]) -> Result<Override, WorkspaceE
         let escape = if glob.starts_with('#') { "\\" } else { "" };
         builder
             .add(&format!("{escape}{glob}"))
-            .map_err(|error| WorkspaceError::InvalidGlob(format!("'{glob}': {error}")))?;
+            .map_err(|error| WorkspaceError::InvalidGlob(format!("`{glob}`: {error}")))?;
     }
     builder.build().map_err(|error| WorkspaceError::InvalidGlob(error.to_string()))
 }
@@ -140,7 +143,8 @@ fn build_required(strings: &[Vec<u8>], ignore_case: bool) -> Result<Option<Regex
     let bytes: usize = strings.iter().map(Vec::len).sum();
     if strings.len() > MAX_REQUIRED || bytes > MAX_REQUIRED_BYTES {
         return Err(WorkspaceError::Failed(format!(
-            "'required' takes {MAX_REQUIRED} strings of {MAX_REQUIRED_BYTES} bytes in all"
+            "`required` is too large: the limit is {MAX_REQUIRED} strings with \
+                {MAX_REQUIRED_BYTES} bytes in total"
         )));
     }
     if strings.is_empty() || strings.iter().any(Vec::is_empty) {
@@ -152,9 +156,7 @@ fn build_required(strings: &[Vec<u8>], ignore_case: bool) -> Result<Option<Regex
         .case_insensitive(ignore_case)
         .build()
         .map(Some)
-        .map_err(|error| {
-            WorkspaceError::Failed(format!("'required' cannot be searched for: {error}"))
-        })
+        .map_err(|error| WorkspaceError::Failed(format!("cannot search for `required`: {error}")))
 }
 
 /// Escapes each byte by its number, which has no special meaning anywhere.
@@ -201,7 +203,8 @@ mod tests {
                 panic!("{braces} braces are let through")
             };
             assert!(
-                problem.ends_with("…': at most 4096 bytes and 64 braces") && problem.len() < 100,
+                problem.ends_with("…`: the limit is 4096 bytes and 64 braces")
+                    && problem.len() < 100,
                 "{problem}"
             );
         }

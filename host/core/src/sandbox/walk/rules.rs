@@ -166,9 +166,8 @@ impl IgnoreRules {
 
     fn read_rules(&mut self, source: &RuleSource<'_>, name: &str) -> Option<Gitignore> {
         let place = join(source.rel_path, name);
-        let problem = |what: &str| {
-            source.report(|| format!("{place}: {what}, so that its rules are not followed"))
-        };
+        let problem =
+            |what: &str| source.report(|| format!("{place}: {what}; its rules are ignored"));
         if let Some((workspace, problems)) = source.reporting
             && let Err(denial) = workspace.guard().check_read(&place)
         {
@@ -178,7 +177,7 @@ impl IgnoreRules {
         let text = match rooted_fs::open(source.root, &place) {
             Ok((file, metadata)) if metadata.len() <= MAX_FILE_SIZE => read_content(file),
             Ok(_) => {
-                problem(&format!("it has more than {} KiB", MAX_FILE_SIZE >> 10));
+                problem(&format!("larger than {} KiB", MAX_FILE_SIZE >> 10));
                 return None;
             }
             Err(error) => Err(error),
@@ -189,7 +188,7 @@ impl IgnoreRules {
             Err(_) if name == GIT_EXCLUDE => return None,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                problem("it is no file");
+                problem("not a regular file");
                 return None;
             }
             Err(error) => {
@@ -200,20 +199,20 @@ impl IgnoreRules {
         let mut builder = GitignoreBuilder::new(source.path);
         for (number, line) in lines(&text).enumerate() {
             let Some(line) = line else {
-                problem(&format!("line {} is no text", number + 1));
+                problem(&format!("line {} is not UTF-8", number + 1));
                 return None;
             };
             if !is_safe_glob(line) || builder.add_line(None, line).is_err() {
                 // The parser's message would quote a part of the line.
-                source.report(|| format!("{place}: line {} is no rule", number + 1));
+                source.report(|| format!("{place}: line {} is not a valid rule", number + 1));
             }
         }
         let Ok(rules) = builder.build() else {
-            problem("its rules are too many to be put together");
+            problem("the rules cannot be compiled together");
             return None;
         };
         if self.count + rules.len() > MAX_RULES {
-            problem(&format!("with it there would be more than {MAX_RULES} rules"));
+            problem(&format!("the limit of {MAX_RULES} rules would be exceeded"));
             return None;
         }
         self.count += rules.len();

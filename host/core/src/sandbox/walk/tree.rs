@@ -245,10 +245,7 @@ mod tests {
             symlink(target, directory.path().join(name)).expect("a link");
             let (visited, problems) = walked(directory.path(), "");
             assert_eq!(visited, ["seen"], "{name}");
-            assert_eq!(
-                problems,
-                [format!("{name}: it is no file, so that its rules are not followed")]
-            );
+            assert_eq!(problems, [format!("{name}: not a regular file; its rules are ignored")]);
         }
         // A directory that became a link after it was listed is not followed.
         let directory = directory_with(&[("d/file", "")]);
@@ -277,12 +274,12 @@ mod tests {
         assert!(status.expect("it starts").success());
         let (visited, problems) = walked(directory.path(), "");
         assert_eq!(visited, ["big", "many"]);
-        let suffix = ", so that its rules are not followed";
+        let suffix = "; its rules are ignored";
         let reasons: Vec<_> = problems.iter().map(|line| line.strip_suffix(suffix)).collect();
         let expected = [
-            ".gitignore: it is no file",
-            "big/.gitignore: it has more than 256 KiB",
-            "many/.ignore: with it there would be more than 20000 rules",
+            ".gitignore: not a regular file",
+            "big/.gitignore: larger than 256 KiB",
+            "many/.ignore: the limit of 20000 rules would be exceeded",
         ];
         assert_eq!(reasons, expected.map(Some));
     }
@@ -293,7 +290,7 @@ mod tests {
             directory_with(&[(".ignore", "fine\nTOKEN={[z-a]\n"), ("fine", ""), ("seen", "")]);
         assert_eq!(
             walked(directory.path(), ""),
-            (vec!["seen".into()], vec![".ignore: line 2 is no rule".into()])
+            (vec!["seen".into()], vec![".ignore: line 2 is not a valid rule".into()])
         );
     }
 
@@ -307,7 +304,7 @@ mod tests {
             ]);
             assert_eq!(
                 walked(directory.path(), ""),
-                (vec!["seen".into()], vec![".ignore: line 2 is no rule".into()])
+                (vec!["seen".into()], vec![".ignore: line 2 is not a valid rule".into()])
             );
         }
     }

@@ -13,7 +13,7 @@ use crate::conversation::{
 };
 
 /// The reason of calls that a crash prevented from starting.
-const CRASH_REASON: &str = "the program ended before its turn came";
+const CRASH_REASON: &str = "the program ended before the call started";
 
 /// The content of a session log.
 #[derive(Clone, Debug, Default)]
@@ -144,11 +144,10 @@ impl SavedSession {
 
 fn read_header(line: &[u8]) -> Result<JournalHeader, UnreadableJournal> {
     let damaged = |reason: String| UnreadableJournal::Damaged { line: 1, reason };
-    let unreadable = |error: serde_json::Error| {
-        damaged(format!("this is not the beginning of a session: {error}"))
-    };
+    let unreadable =
+        |error: serde_json::Error| damaged(format!("not the header of a session: {error}"));
     match serde_json::from_slice(line).map_err(unreadable)? {
-        AnyHeader { cofferdam_session: 0 } => Err(damaged("there is no version 0".into())),
+        AnyHeader { cofferdam_session: 0 } => Err(damaged("version 0 does not exist".into())),
         AnyHeader { cofferdam_session: version } if version > FORMAT_VERSION => {
             Err(UnreadableJournal::NewerVersion { version })
         }
@@ -194,15 +193,13 @@ impl JournalFold {
             }
             JournalRecord::Response(response) => {
                 self.check_in_progress()?;
-                self.open_turn = Some(
-                    OpenTurn::new(response)
-                        .map_err(|_| "a response without calls opens no turn")?,
-                );
+                self.open_turn =
+                    Some(OpenTurn::new(response).map_err(|_| "the response has no calls")?);
             }
             JournalRecord::Started { call } => match self.open_call(call)? {
                 (turn, CallProgressSlot::Waiting) => turn.start(call),
                 (_, CallProgressSlot::Started | CallProgressSlot::Done(_)) => {
-                    return Err("a call starts a second time");
+                    return Err("the call was already started");
                 }
             },
             JournalRecord::Finished { call, result, remembered } => {
@@ -223,11 +220,11 @@ impl JournalFold {
                 self.add_turn(turn);
             }
             JournalRecord::Spent(usage) => {
-                let part = self.parts.last_mut().ok_or("nothing was asked before it")?;
+                let part = self.parts.last_mut().ok_or("there is no request before this record")?;
                 part.overhead.push(usage);
             }
             JournalRecord::Compacted { .. } if self.open_turn.is_some() => {
-                return Err("the turn before it is still open");
+                return Err("the previous turn is still open");
             }
             JournalRecord::Compacted { summary, usage, .. } => {
                 self.apply_summary(summary, usage)?
@@ -258,10 +255,12 @@ impl JournalFold {
     /// Checks that the newest request is still running and has no open turn.
     fn check_in_progress(&self) -> ApplyResult {
         match (self.requests.last(), &self.open_turn) {
-            (None, _) => Err("nothing was asked before it"),
-            (Some(SessionRequest { ended: Some(_), .. }), _) => Err("the request is over"),
+            (None, _) => Err("there is no request before this record"),
+            (Some(SessionRequest { ended: Some(_), .. }), _) => {
+                Err("the request has already ended")
+            }
             (Some(SessionRequest { ended: None, .. }), Some(_)) => {
-                Err("the turn before it is still open")
+                Err("the previous turn is still open")
             }
             (Some(SessionRequest { ended: None, .. }), None) => Ok(()),
         }
@@ -281,7 +280,7 @@ impl JournalFold {
             (turn, CallProgressSlot::Waiting | CallProgressSlot::Started) => {
                 turn.answer(index, result)
             }
-            (_, CallProgressSlot::Done(_)) => return Err("a call finishes a second time"),
+            (_, CallProgressSlot::Done(_)) => return Err("the call was already finished"),
         }
         Ok(())
     }
@@ -334,7 +333,7 @@ impl JournalFold {
         let exists = exchange <= self.parts.len() && turn <= turns;
         let extends = self.summary.as_ref().is_none_or(|previous| previous.until < summary.until);
         let Some(part) = self.parts.last_mut().filter(|_| exists && extends) else {
-            return Err("the summary stands for what is not there");
+            return Err("the summary covers turns that do not exist");
         };
         part.overhead.push(usage);
         self.summary = Some(summary);

@@ -8,7 +8,7 @@ const REQUEST: &str = "{\"request\":{\"id\":\"1\",\"prompt\":\"go\",\"at\":\"\"}
 const USAGE: &str = "{\"input\":null,\"output\":null,\"cached_input\":null,\"cache_write\":null}";
 
 async fn sample_journal() -> (Vec<u8>, Transcript) {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let (_, entry, transcript) = scripted_run::session_with_every_event(temp.path()).await;
     (std::fs::read(entry.journal_path()).expect("readable"), transcript)
 }
@@ -22,7 +22,7 @@ fn result_statuses(saved: &SavedSession) -> Vec<ResultStatus> {
 #[tokio::test]
 async fn r103_the_loaded_transcript_equals_the_live_one() {
     let (bytes, live) = sample_journal().await;
-    let saved = SavedSession::from_bytes(&bytes).expect("it is whole");
+    let saved = SavedSession::from_bytes(&bytes).expect("complete");
     assert_eq!(saved.transcript, live);
     let ended: Vec<&str> = saved
         .requests
@@ -65,13 +65,13 @@ async fn r063_a_log_truncated_anywhere_accepts_a_new_prompt() {
     for cut in
         ends.flat_map(|end| [end.saturating_sub(1), end, (end + 3).min(bytes.len())]).chain([0, 1])
     {
-        let temp = tempfile::tempdir().expect("a folder");
+        let temp = tempfile::tempdir().expect("temporary directory");
         let store = super::super::SessionStore::new(temp.path().join("sessions"));
         let workspace = std::path::Path::new(scripted_run::WORKSPACE);
         drop(store.create_session(workspace, Box::new(str::to_owned)).expect("created"));
         let entry = only_session(&store);
         std::fs::write(entry.journal_path(), &bytes[..cut]).expect("writable");
-        let mut session = entry.resume(workspace, Box::new(str::to_owned)).expect("it loads");
+        let mut session = entry.resume(workspace, Box::new(str::to_owned)).expect("loads");
         let before = session.transcript.exchanges().len();
         scripted_run::run_request(
             session.journal,
@@ -96,14 +96,14 @@ async fn r063_a_log_truncated_anywhere_accepts_a_summary() {
     let (bytes, _) = sample_journal().await;
     let mut summaries = 0;
     for end in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1) {
-        let temp = tempfile::tempdir().expect("a folder");
+        let temp = tempfile::tempdir().expect("temporary directory");
         let store = super::super::SessionStore::new(temp.path().join("sessions"));
         let workspace = std::path::Path::new(scripted_run::WORKSPACE);
         drop(store.create_session(workspace, Box::new(str::to_owned)).expect("created"));
         let entry = only_session(&store);
         std::fs::write(entry.journal_path(), &bytes[..end]).expect("writable");
-        let before = entry.load().expect("it loads").transcript;
-        let mut session = entry.resume(workspace, Box::new(str::to_owned)).expect("it loads");
+        let before = entry.load().expect("loads").transcript;
+        let mut session = entry.resume(workspace, Box::new(str::to_owned)).expect("loads");
         let done = scripted_run::run_compaction(
             session.journal,
             &mut session.transcript,
@@ -131,7 +131,7 @@ fn r050_a_crash_leaves_calls_not_run_or_interrupted() {
             "{\"finished\":{\"call\":0,\"result\":{\"status\":\"ok\",\"content\":[]}}}\n"
         )
     );
-    let saved = SavedSession::from_bytes(text.as_bytes()).expect("it is whole");
+    let saved = SavedSession::from_bytes(text.as_bytes()).expect("complete");
     assert_eq!(
         result_statuses(&saved),
         [ResultStatus::Ok, ResultStatus::Interrupted, ResultStatus::NotRun]
@@ -180,10 +180,9 @@ async fn r111_a_missing_or_repeated_line_is_reported_or_breaks_no_rule() {
     }
     let damaged = |n: usize| {
         SavedSession::from_bytes(&[lines[0], lines[1], lines[n]].concat())
-            .expect_err("it cannot follow")
+            .expect_err("invalid order")
     };
-    let started =
-        lines.iter().position(|line| line.starts_with(b"{\"started\"")).expect("there is one");
+    let started = lines.iter().position(|line| line.starts_with(b"{\"started\"")).expect("present");
     assert_eq!(
         damaged(started),
         UnreadableJournal::Damaged { line: 3, reason: "no turn is open".into() }
@@ -330,7 +329,7 @@ async fn r062_reading_a_log_takes_linear_time() {
         .collect();
     let long = [&bytes[..end], &repeated.repeat(300)].concat();
     let started = std::time::Instant::now();
-    let saved = SavedSession::from_bytes(&long).expect("it is whole");
+    let saved = SavedSession::from_bytes(&long).expect("complete");
     assert_eq!(saved.requests.len(), 6 * 300);
     assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
 }

@@ -134,8 +134,8 @@ impl RecorderState {
         let journal = self.journal.as_mut()?;
         let error = append_record(journal, &record, flush).err()?;
         let notice = format!(
-            "Session {} could not be written ({error}). The request goes on, and what was written \
-                before stays; the rest is not recorded.",
+            "Cannot write session {} ({error}). The request continues; earlier records are kept, \
+                but the rest is not recorded.",
             journal.id()
         );
         self.journal = None;
@@ -247,7 +247,7 @@ impl OpenTurnRecord {
     /// Returns the record of a turn that will not be finished, closed like any other (R-59).
     fn abandonment_record(self) -> JournalRecord {
         let on_record = self.turn.answered();
-        JournalRecord::from_closed_turn(&on_record, &self.turn.close("the request was stopped"))
+        JournalRecord::from_closed_turn(&on_record, &self.turn.close("the request was cancelled"))
     }
 }
 

@@ -34,7 +34,7 @@ fn new_store(directory: &Path) -> (SessionStore, OpenSession) {
 
 #[tokio::test]
 async fn r108_a_call_is_on_record_before_it_runs() {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let (store, mut session) = new_store(temp.path());
     let path = only_session(&store).journal_path().display().to_string();
     let script = ScriptedModel::new([call_response("", &[("spy", &path)]), text_response("Seen.")]);
@@ -49,7 +49,7 @@ async fn r108_a_call_is_on_record_before_it_runs() {
 
 #[tokio::test]
 async fn the_model_of_a_session_is_recorded() {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let (store, session) = new_store(temp.path());
     assert_eq!(session.last_model, None);
     let mut journal = session.journal;
@@ -61,7 +61,7 @@ async fn the_model_of_a_session_is_recorded() {
         drop(recorder.into_journal());
         let resumed = only_session(&store)
             .resume(Path::new(WORKSPACE), Box::new(str::to_owned))
-            .expect("nobody has it");
+            .expect("not in use");
         assert_eq!(resumed.last_model, Some((&info).into()));
         journal = resumed.journal;
     }
@@ -78,7 +78,7 @@ async fn the_model_of_a_session_is_recorded() {
 
 #[tokio::test]
 async fn r114_a_secret_never_reaches_a_session() {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let (store, mut session) = new_store(temp.path());
     let script = ScriptedModel::new([
         call_response("sk-secret!", &[("read", "{\"key\":\"sk-secret\"}")]),
@@ -97,13 +97,13 @@ async fn r114_a_secret_never_reaches_a_session() {
     assert_eq!(
         text.matches("[key redacted]").count(),
         5,
-        "prompt, text, arguments, result and answer: {text}"
+        "redacted in prompt, text, arguments, result and answer: {text}"
     );
 }
 
 #[tokio::test]
 async fn a_full_disk_causes_a_notice_and_the_request_continues() {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let (store, mut session) = new_store(temp.path());
     let first = ScriptedModel::new([text_response("Hello.")]);
     run_request(session.journal, &mut session.transcript, "Hello?", &first, &NoticeLog::default())
@@ -112,8 +112,8 @@ async fn a_full_disk_causes_a_notice_and_the_request_continues() {
     let durable = session.transcript.clone();
 
     let mut session =
-        entry.resume(Path::new(WORKSPACE), Box::new(str::to_owned)).expect("nobody has it");
-    let full = std::fs::OpenOptions::new().append(true).open("/dev/full").expect("there is one");
+        entry.resume(Path::new(WORKSPACE), Box::new(str::to_owned)).expect("not in use");
+    let full = std::fs::OpenOptions::new().append(true).open("/dev/full").expect("present");
     session.journal.replace_file(full);
     let script = ScriptedModel::new([
         call_response("", &[("write", "a"), ("read", "b")]),
@@ -142,7 +142,7 @@ fn r107_a_shutdown_saves_the_session_first() {
         blocks: ["a", "b", "c"].map(|id| ResponseBlock::Call(call(id))).into(),
         ..ModelResponse::default()
     };
-    let open = || OpenTurn::new(response.clone()).expect("it has calls");
+    let open = || OpenTurn::new(response.clone()).expect("has calls");
     let answer = ToolResult::ok("done");
     let finished = AgentEvent::CallFinished {
         call: &call("a"),
@@ -169,7 +169,7 @@ fn r107_a_shutdown_saves_the_session_first() {
         started,
     ];
     for (events, expected) in [(&in_text[..], "I was about to"), (&in_calls[..], "")] {
-        let temp = tempfile::tempdir().expect("a folder");
+        let temp = tempfile::tempdir().expect("temporary directory");
         let (store, session) = new_store(temp.path());
         let recorder = SessionRecorder::new(session.journal, &any_model(), &IgnoredEvents);
         recorder.observe(&AgentEvent::RequestStarted { request: "1", prompt: "Go.", model: "m" });
@@ -182,7 +182,7 @@ fn r107_a_shutdown_saves_the_session_first() {
         recorder.observe(&AgentEvent::RequestFinished { outcome: &RequestOutcome::Empty });
         recorder.shutdown_recorder().finish();
 
-        let saved = only_session(&store).load().expect("it is whole");
+        let saved = only_session(&store).load().expect("complete");
         let ended: Vec<_> = saved
             .requests
             .iter()
@@ -190,7 +190,7 @@ fn r107_a_shutdown_saves_the_session_first() {
             .map(|e| e.outcome.as_str())
             .collect();
         assert_eq!(ended, ["aborted"]);
-        let turn = saved.transcript.last_turn().expect("there is one");
+        let turn = saved.transcript.last_turn().expect("present");
         assert_eq!(
             (turn.text().as_str(), *turn.stop_reason() == StopReason::Interrupted),
             (expected, !turn.has_calls())
@@ -203,12 +203,12 @@ fn r107_a_shutdown_saves_the_session_first() {
 
 #[tokio::test]
 async fn r073_compaction_works_at_any_length_reports_its_effect_and_is_recorded() {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let (store, mut session) = new_store(temp.path());
     let reopen = || {
         only_session(&store)
             .resume(Path::new(WORKSPACE), Box::new(str::to_owned))
-            .expect("nobody has it")
+            .expect("not in use")
     };
     assert_eq!(
         run_compaction(session.journal, &mut session.transcript, &ScriptedModel::new([])).await,
@@ -239,7 +239,7 @@ async fn r073_compaction_works_at_any_length_reports_its_effect_and_is_recorded(
         transcript.exchanges().iter().map(|exchange| exchange.turns().to_vec()).collect::<Vec<_>>()
     };
     assert_eq!(turns_of(&session.transcript), turns_of(&uncompacted));
-    assert_eq!(only_session(&store).load().expect("it is whole").transcript, session.transcript);
+    assert_eq!(only_session(&store).load().expect("complete").transcript, session.transcript);
     assert_eq!(reopen().transcript.sent_tokens(), session.transcript.sent_tokens());
 
     // a failed compaction changes nothing.
@@ -258,10 +258,7 @@ async fn r073_compaction_works_at_any_length_reports_its_effect_and_is_recorded(
             ),
             "{failed:?}"
         );
-        assert_eq!(
-            only_session(&store).load().expect("it is whole").transcript,
-            session.transcript
-        );
+        assert_eq!(only_session(&store).load().expect("complete").transcript, session.transcript);
     }
 }
 
@@ -291,10 +288,10 @@ fn r059_an_abort_a_shutdown_and_a_crash_at_the_same_moment_leave_the_same_turn()
     let events = [started(&first), finished(&first), started(&second), finished(&second)];
     for count in 0..=events.len() {
         let transcript_after = |end: &dyn Fn(&SessionRecorder<'_>, OpenTurn)| {
-            let temp = tempfile::tempdir().expect("a folder");
+            let temp = tempfile::tempdir().expect("temporary directory");
             let (store, session) = new_store(temp.path());
             let recorder = SessionRecorder::new(session.journal, &any_model(), &IgnoredEvents);
-            let mut turn = OpenTurn::new(response.clone()).expect("it has calls");
+            let mut turn = OpenTurn::new(response.clone()).expect("has calls");
             recorder.observe(&AgentEvent::RequestStarted {
                 request: "1",
                 prompt: "Go.",
@@ -315,12 +312,12 @@ fn r059_an_abort_a_shutdown_and_a_crash_at_the_same_moment_leave_the_same_turn()
             }
             end(&recorder, turn);
             drop(recorder);
-            let transcript = only_session(&store).load().expect("it is whole").transcript;
+            let transcript = only_session(&store).load().expect("complete").transcript;
             assert_eq!(validate(&transcript), Ok(()), "after {count}");
             transcript
         };
         let aborted = transcript_after(&|recorder, turn| {
-            recorder.observe(&AgentEvent::TurnFinished(&turn.close("the request was stopped")))
+            recorder.observe(&AgentEvent::TurnFinished(&turn.close("the request was cancelled")))
         });
         let exited = transcript_after(&|recorder, _| recorder.shutdown_recorder().finish());
         let crashed = transcript_after(&|_, _| {});
@@ -336,7 +333,7 @@ fn r059_an_abort_a_shutdown_and_a_crash_at_the_same_moment_leave_the_same_turn()
         };
         assert_eq!(statuses(&aborted), statuses(&crashed), "after {count}");
         // Each call appears once, together with its result.
-        let json = serde_json::to_value(&aborted).expect("it is data");
+        let json = serde_json::to_value(&aborted).expect("valid JSON");
         for id in ["a", "b", "c"] {
             assert_eq!(json.to_string().matches(&format!("\"id\":\"{id}\"")).count(), 1, "{json}");
         }
@@ -353,7 +350,7 @@ impl Observer for IgnoredEvents {
 
 #[tokio::test]
 async fn r064_resuming_a_session_runs_nothing_again() {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let (store, mut session) = new_store(temp.path());
     let script =
         ScriptedModel::new([call_response("", &[("write", "a"), ("stop", ""), ("write", "b")])]);
@@ -361,7 +358,7 @@ async fn r064_resuming_a_session_runs_nothing_again() {
         .await;
     let mut session = only_session(&store)
         .resume(Path::new(WORKSPACE), Box::new(str::to_owned))
-        .expect("nobody has it");
+        .expect("not in use");
     let before = session.transcript.clone();
     run_request(
         session.journal,

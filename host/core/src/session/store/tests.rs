@@ -23,15 +23,16 @@ fn create(store: &SessionStore, workspace: &str) -> SessionId {
 
 #[test]
 fn r109_files_have_mode_0600_in_directories_of_mode_0700() {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let store = new_store(&temp);
     create(&store, WORKSPACE);
     let entry = only_session(&store);
-    let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o777;
+    let mode = |path: &Path| fs::metadata(path).expect("present").mode() & 0o777;
     assert_eq!(mode(entry.journal_path()), 0o600);
-    assert_eq!(mode(entry.journal_path().parent().expect("a folder")), 0o700);
+    assert_eq!(mode(entry.journal_path().parent().expect("temporary directory")), 0o700);
     assert_eq!(mode(&store.directory), 0o700);
-    fs::set_permissions(&store.directory, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    fs::set_permissions(&store.directory, fs::Permissions::from_mode(0o755))
+        .expect("private directory");
     assert!(matches!(
         store.create_session(Path::new(WORKSPACE), no_redaction()),
         Err(SessionError::NotPrivate { .. })
@@ -40,61 +41,57 @@ fn r109_files_have_mode_0600_in_directories_of_mode_0700() {
 
 #[test]
 fn r109_a_session_that_others_can_write_is_not_loaded() {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let store = new_store(&temp);
     create(&store, WORKSPACE);
     let entry = only_session(&store);
     fs::set_permissions(entry.journal_path(), fs::Permissions::from_mode(0o666))
-        .expect("it is ours");
+        .expect("private directory");
     let refused = entry
         .resume(Path::new(WORKSPACE), no_redaction())
         .map(|_| ())
-        .expect_err("anybody can have written it");
-    assert!(
-        refused.to_string().contains("can be written by others, so nothing was loaded"),
-        "{refused}"
-    );
+        .expect_err("writable by others");
+    assert!(refused.to_string().contains("can be written by others"), "{refused}");
     fs::set_permissions(entry.journal_path(), fs::Permissions::from_mode(0o600))
-        .expect("it is ours");
-    drop(entry.resume(Path::new(WORKSPACE), no_redaction()).expect("it is the user's alone"));
+        .expect("private directory");
+    drop(entry.resume(Path::new(WORKSPACE), no_redaction()).expect("readable by the user only"));
 }
 
 #[test]
 fn r109_a_session_has_only_one_writer() {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let store = new_store(&temp);
     let first = store.create_session(Path::new(WORKSPACE), no_redaction()).expect("created");
     let entry = only_session(&store);
     let refused =
-        entry.resume(Path::new(WORKSPACE), no_redaction()).map(|_| ()).expect_err("it is in use");
+        entry.resume(Path::new(WORKSPACE), no_redaction()).map(|_| ()).expect_err("in use");
     assert!(matches!(&refused, SessionError::InUse(id) if *id == entry.id), "{refused}");
     assert!(refused.to_string().contains(entry.id.as_str()), "{refused}");
     assert!(matches!(entry.delete(), Err(SessionError::InUse(_))));
     drop(first);
-    drop(entry.resume(Path::new(WORKSPACE), no_redaction()).expect("nobody has it now"));
+    drop(entry.resume(Path::new(WORKSPACE), no_redaction()).expect("not in use any more"));
 }
 
 #[test]
 fn r109_a_surviving_child_process_does_not_keep_the_lock() {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let store = new_store(&temp);
     let session = store.create_session(Path::new(WORKSPACE), no_redaction()).expect("created");
-    let mut child =
-        Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().expect("it starts");
+    let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().expect("starts");
     drop(session);
     let resumed = only_session(&store).resume(Path::new(WORKSPACE), no_redaction()).map(|_| ());
-    child.kill().and_then(|()| child.wait()).expect("it ends");
-    resumed.expect("the child has no part in it");
+    child.kill().and_then(|()| child.wait()).expect("ends");
+    resumed.expect("lock is not inherited");
 }
 
 #[test]
 fn r109_a_session_that_was_deleted_is_not_written_to() {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let store = new_store(&temp);
     create(&store, WORKSPACE);
     let entry = only_session(&store);
-    let file = fs::OpenOptions::new().append(true).open(entry.journal_path()).expect("there");
-    entry.delete().expect("nobody has it");
+    let file = fs::OpenOptions::new().append(true).open(entry.journal_path()).expect("present");
+    entry.delete().expect("not in use");
     assert!(matches!(
         journal::lock_file(file, entry.journal_path(), &entry.id),
         Err(SessionError::Deleted(_))
@@ -104,7 +101,7 @@ fn r109_a_session_that_was_deleted_is_not_written_to() {
 
 #[test]
 fn r114_complete_outputs_are_deleted_with_their_session() {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let store = new_store(&temp);
     let outputs = || {
         let session = store.create_session(Path::new(WORKSPACE), no_redaction()).expect("created");
@@ -117,15 +114,15 @@ fn r114_complete_outputs_are_deleted_with_their_session() {
     assert_eq!(
         store.list(SessionScope::All).expect("readable").len(),
         2,
-        "a folder of outputs is no session"
+        "a directory of outputs is not a session"
     );
-    store.find(SessionScope::All, id.as_str()).expect("there").delete().expect("nobody has it");
+    store.find(SessionScope::All, id.as_str()).expect("present").delete().expect("not in use");
     assert!(!outputs_of_first.exists() && outputs_of_second.join("bash-1.txt").exists());
 }
 
 #[test]
 fn r113_sessions_belong_to_their_project() {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let store = new_store(&temp);
     let (here, there) = (create(&store, "/a/project"), create(&store, "/b/project"));
     let ids = |scope| {
@@ -141,14 +138,14 @@ fn r113_sessions_belong_to_their_project() {
 
 #[test]
 fn r113_the_newest_comes_first() {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let store = new_store(&temp);
     for age in [30, 10, 20] {
         let id = create(&store, WORKSPACE);
-        let entry = store.find(SessionScope::All, id.as_str()).expect("it is there");
-        let file = fs::OpenOptions::new().append(true).open(entry.journal_path()).expect("there");
+        let entry = store.find(SessionScope::All, id.as_str()).expect("present");
+        let file = fs::OpenOptions::new().append(true).open(entry.journal_path()).expect("present");
         file.set_modified(SystemTime::now() - std::time::Duration::from_secs(age))
-            .expect("it is ours");
+            .expect("private directory");
     }
     let ages: Vec<_> = store
         .list(SessionScope::All)
@@ -161,27 +158,27 @@ fn r113_the_newest_comes_first() {
 
 #[test]
 fn r111_a_session_over_the_size_limit_is_refused() {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let store = new_store(&temp);
     create(&store, WORKSPACE);
     let entry = only_session(&store);
-    let file = fs::OpenOptions::new().append(true).open(entry.journal_path()).expect("there");
-    file.set_len(1 << 30).expect("it can be sparse");
+    let file = fs::OpenOptions::new().append(true).open(entry.journal_path()).expect("present");
+    file.set_len(1 << 30).expect("sparse file");
     for refused in
         [entry.load().map(drop), entry.resume(Path::new(WORKSPACE), no_redaction()).map(drop)]
     {
-        let problem = refused.expect_err("it is too long").to_string();
-        assert!(problem.contains("has 1024 MiB, more than the 1 MiB that are read"), "{problem}");
+        let problem = refused.expect_err("too large").to_string();
+        assert!(problem.contains("its size of 1024 MiB exceeds the limit of 1 MiB"), "{problem}");
     }
 }
 
 #[test]
 fn r113_a_prefix_must_be_unique() {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let store = new_store(&temp);
     create(&store, WORKSPACE);
     let entry = only_session(&store);
-    let directory = entry.journal_path().parent().expect("a folder").to_owned();
+    let directory = entry.journal_path().parent().expect("temporary directory").to_owned();
     for name in [
         "aaaa00000000.jsonl",
         "aaab00000000.jsonl",
@@ -198,14 +195,15 @@ fn r113_a_prefix_must_be_unique() {
             .map_err(|error| error.to_string())
     };
     assert_eq!(find("aaab"), Ok("aaab00000000".into()));
-    let ambiguous = find("aaa").expect_err("there are two");
+    let ambiguous = find("aaa").expect_err("ambiguous prefix");
     assert!(
         ambiguous.contains("aaaa00000000") && ambiguous.contains("aaab00000000"),
         "{ambiguous}"
     );
     for prefix in ["", "AAAA", "../", "not-a", "aaaa000000000"] {
         assert!(
-            find(prefix).is_err_and(|error| error.contains("no session begins with")),
+            find(prefix)
+                .is_err_and(|error| error.contains("no session has an ID that begins with")),
             "{prefix}"
         );
     }
@@ -213,11 +211,11 @@ fn r113_a_prefix_must_be_unique() {
 
 #[tokio::test]
 async fn the_newest_session_with_a_request_is_resumed() {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let (store, eventful, _) = session_with_every_event(temp.path()).await;
     create(&store, WORKSPACE);
     let newest = |workspace: &str| store.resume_newest(Path::new(workspace), no_redaction);
-    let (session, open) = newest(WORKSPACE).expect("there is one");
+    let (session, open) = newest(WORKSPACE).expect("present");
     assert_eq!((session.journal.id(), open), (&eventful.id, Vec::new()));
     // The store also returns the model of each request, which is needed for its price.
     assert_eq!(session.request_models.len(), session.transcript.exchanges().len());
@@ -230,7 +228,7 @@ async fn the_newest_session_with_a_request_is_resumed() {
 
 #[tokio::test]
 async fn r111_a_damaged_session_is_reported_and_unchanged() {
-    let temp = tempfile::tempdir().expect("a folder");
+    let temp = tempfile::tempdir().expect("temporary directory");
     let (store, entry, _) = session_with_every_event(temp.path()).await;
     let text = fs::read_to_string(entry.journal_path()).expect("readable").replacen(
         "{\"started\"",
@@ -238,10 +236,9 @@ async fn r111_a_damaged_session_is_reported_and_unchanged() {
         1,
     ) + "{\"torn";
     fs::write(entry.journal_path(), &text).expect("writable");
-    let line =
-        text.lines().position(|line| line.starts_with("{\"startet\"")).expect("it is there") + 1;
+    let line = text.lines().position(|line| line.starts_with("{\"startet\"")).expect("present") + 1;
     let refused =
-        entry.resume(Path::new(WORKSPACE), no_redaction()).map(|_| ()).expect_err("it is damaged");
+        entry.resume(Path::new(WORKSPACE), no_redaction()).map(|_| ()).expect_err("damaged");
     assert!(
         matches!(&refused, SessionError::Damaged { line: reported, .. } if *reported == line),
         "{refused}"
@@ -249,7 +246,7 @@ async fn r111_a_damaged_session_is_reported_and_unchanged() {
     let newest = store.resume_newest(Path::new(WORKSPACE), no_redaction).map(drop);
     assert!(
         matches!(newest, Err(SessionError::Damaged { .. })),
-        "the next older one is not taken instead"
+        "an older session is not resumed instead"
     );
     assert_eq!(fs::read_to_string(entry.journal_path()).expect("readable"), text);
 }

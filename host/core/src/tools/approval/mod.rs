@@ -219,7 +219,7 @@ impl SessionApprovals {
                 match cancel.is_cancelled() {
                     true => GateRuling::Denied(Denial::without_remedy(
                         DenialCode::Cancelled,
-                        "the user stopped the request.",
+                        "the user cancelled the request.",
                     )),
                     false => approvals.authorize(&subject, effect, &cancel, &verdicts).await,
                 }
@@ -267,7 +267,7 @@ impl SessionApprovals {
         if lock(verdicts).rejection.is_some() {
             return GateRuling::Denied(Denial::without_remedy(
                 DenialCode::RejectedByUser,
-                "the user has rejected this call.",
+                "the user already rejected this call.",
             ));
         }
         let started = Instant::now();
@@ -342,7 +342,11 @@ impl SessionApprovals {
             JudgedEffect::NeedsApproval(pending) => pending,
         };
         let Some(approver) = &self.approver else {
-            return Err(Denial::without_remedy(DenialCode::NobodyToAsk, "there is nobody to ask."));
+            return Err(Denial::without_remedy(
+                DenialCode::NobodyToAsk,
+                "this needs approval, and \
+                there is no user to ask.",
+            ));
         };
         let is_plan = matches!(pending.question().effect, Effect::Plan { .. });
         let _paused_clock = self.active_time.pause();
@@ -350,7 +354,7 @@ impl SessionApprovals {
             // Checked first: a cancelled request must not use the answer of its dialog.
             biased;
             () = cancel.cancelled() => {
-                let reason = "the user stopped the request.";
+                let reason = "the user cancelled the request.";
                 return Err(Denial::without_remedy(DenialCode::Cancelled, reason));
             }
             answer = approver.ask_pages(pending.question()) => answer,
@@ -383,8 +387,8 @@ impl SessionApprovals {
                 self.consecutive_rejections.fetch_add(1, Ordering::Relaxed);
                 let guidance = guidance.filter(|words| !words.trim().is_empty());
                 let reason = match &guidance {
-                    Some(words) => format!("the user said no, and: {words}"),
-                    None => "the user said no.".to_owned(),
+                    Some(words) => format!("the user rejected this and wrote: {words}"),
+                    None => "the user rejected this.".to_owned(),
                 };
                 lock(verdicts).rejection = Some(UserRejection { guidance, is_plan });
                 Err(Denial::without_remedy(DenialCode::RejectedByUser, reason))
@@ -418,21 +422,17 @@ pub(in crate::tools) fn rejection_text(
     let mut text = match &rejection.guidance {
         _ if rejection.is_plan => {
             format!(
-                "The user did not accept the plan of this call of {tool}. Plan mode goes on: \
-                    change nothing, and do not assume that it succeeded."
+                "The user rejected the plan of this call of {tool}. Plan mode stays on: change \
+                    nothing, and do not assume that the call succeeded."
             )
         }
-        Some(_) => format!(
+        Some(_) | None => format!(
             "The user rejected this call of {tool}. It was not carried out; do not assume that it \
                 succeeded."
         ),
-        None => format!(
-            "This call of {tool} was cancelled by the user. It was not carried out; do not assume \
-                that it succeeded."
-        ),
     };
     if !before.is_empty() {
-        text.push_str(" Before that, the same call had already done this:");
+        text.push_str(" Before the rejection, the same call had already done the following:");
         for effect in before {
             let _ = match effect {
                 Effect::Command { line, .. } => write!(text, "\n- ran `{line}`"),
@@ -449,7 +449,7 @@ pub(in crate::tools) fn rejection_text(
         text.push('\n');
     }
     if let Some(guidance) = &rejection.guidance {
-        let _ = write!(text, " The user's words:\n\n{guidance}");
+        let _ = write!(text, " The user wrote:\n\n{guidance}");
     }
     text
 }

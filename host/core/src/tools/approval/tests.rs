@@ -89,7 +89,7 @@ fn r108_a_scope_is_not_remembered_if_its_record_fails() {
         futures_util::FutureExt::now_or_never(
             approvals.authorize(&subject, effect, &cancel, &verdicts),
         )
-        .expect("nothing waits")
+        .expect("completes at once")
     };
     disk.is_full.store(true, Ordering::Relaxed);
     let GateRuling::Denied(denial) = authorize() else { panic!("it was allowed") };
@@ -202,7 +202,7 @@ fn r035_a_rule_for_a_digest_applies_however_the_plugin_was_loaded() {
     let digest = ComponentDigest::compute(b"bash");
     let text = format!("[tools.\"sha256:{digest}\"]\nuse = \"deny\"");
     let mut policy = Policy::default();
-    policy.add_layer(PolicyLayer::parse(PolicyLevel::User, "p.toml", &text).expect("it parses"));
+    policy.add_layer(PolicyLayer::parse(PolicyLevel::User, "p.toml", &text).expect("valid policy"));
     let approvals = SessionApprovals::new(ApprovalMode::Auto, None).with_policy(Arc::new(policy));
     let authorize = |subject: &CallIdentity| {
         let (cancel, verdicts) = (CancellationToken::new(), Mutex::default());
@@ -212,7 +212,7 @@ fn r035_a_rule_for_a_digest_applies_however_the_plugin_was_loaded() {
             &cancel,
             &verdicts,
         ))
-        .expect("nothing waits")
+        .expect("completes at once")
     };
     let GateRuling::Denied(denial) = authorize(&call_identity()) else {
         panic!("the rule does not apply");

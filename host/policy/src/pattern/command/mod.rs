@@ -70,23 +70,25 @@ impl CommandPattern {
         let unstarred = text.replace('*', "x");
         if text.trim().is_empty() {
             return Err(PatternError(
-                "an empty pattern covers nothing; `*` covers every command".into(),
+                "the pattern is empty; use `*` to cover every command".into(),
             ));
         }
         if SimpleCommand::parse(&unstarred).is_none() {
             let reason = match unstarred.chars().find(|c| !SimpleCommand::is_plain(*c)) {
-                Some(c) => format!(
-                    "{c:?} is more than plain words, which is all that patterns for commands are \
-                        made of"
-                ),
-                None => "a word that sets a variable comes before the program".to_owned(),
+                Some(c) => {
+                    format!("{c:?} is not allowed; a command pattern consists of plain words")
+                }
+                None => "it sets a variable before the program".to_owned(),
             };
-            return Err(PatternError(format!("no command is covered by `{text}`: {reason}")));
+            return Err(PatternError(format!("`{text}` is not a command pattern: {reason}")));
         }
         if let Some(word) = text.split(' ').find(|word| word.contains("**")) {
             let reason =
-                "`*` stands for any characters of a word, and at the end for any further words";
-            return Err(PatternError(format!("`{word}` in `{text}` has no meaning: {reason}")));
+                "use `*` for any characters of a word or, at the end, for any further words";
+            return Err(PatternError(format!(
+                "`{text}` is not a command pattern: `{word}` is not \
+                supported; {reason}"
+            )));
         }
         let mut words: Vec<String> =
             text.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();

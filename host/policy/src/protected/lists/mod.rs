@@ -70,7 +70,7 @@ impl BuiltInList {
     pub fn describe(self) -> &'static str {
         match self {
             Self::Hidden => "hold secrets",
-            Self::Protected => "programs obey without being told to",
+            Self::Protected => "programs follow automatically",
             Self::Instructions => "tell agents what to do",
             Self::RunsCode => "programs run code from",
             Self::Ordinary => "can run code",
@@ -80,16 +80,20 @@ impl BuiltInList {
     /// Returns the heading of the list.
     pub fn title(self) -> &'static str {
         match self {
-            Self::Hidden => "hidden: neither read nor changed",
-            Self::Protected => "protected: never changed",
+            Self::Hidden => "hidden: tools can neither read nor change these files",
+            Self::Protected => "protected: tools can never change these files",
             Self::Instructions => {
-                "instructions: agents obey these files, so each change needs approval in every mode"
+                "instructions: agents follow these files, so each change needs approval in every \
+                    mode"
             }
             Self::RunsCode => {
-                "runs code: programs run what these files say, so each change needs approval in \
+                "runs code: programs run code from these files, so each change needs approval in \
                     every mode"
             }
-            Self::Ordinary => "ordinary: decided like any other file, although it can run code",
+            Self::Ordinary => {
+                "ordinary: decided like any other file, although programs can run \
+                code from it"
+            }
         }
     }
 }

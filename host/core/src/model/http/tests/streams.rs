@@ -43,13 +43,13 @@ async fn r086_silence_is_a_timeout() {
     let run = ask(vec![mute]).await;
     assert_eq!(failed(&run).0, ModelErrorKind::Timeout);
     let run = ask(vec![RawAnswer::events("").then(ServerStep::Stall)]).await;
-    let named = "sent nothing for 500 ms. If it needs longer to begin, raise \
-        `first_event_timeout_seconds` in [provider].";
+    let named = "sent nothing for 500 ms\nhint: if it needs more time to begin, raise \
+        `first_event_timeout_seconds` in [provider]";
     assert!(failed(&run).1.ends_with(named), "{run:?}");
     let run = ask(vec![RawAnswer::events(HALF).then(ServerStep::Stall)]).await;
     let error = run.outcome.expect_err("a failure");
     assert_eq!(error.partial_text, "half");
-    assert!(error.message.ends_with("raise `idle_timeout_seconds` in [provider]."), "{error}");
+    assert!(error.message.ends_with("raise `idle_timeout_seconds` in [provider]"), "{error}");
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn r086_a_stream_of_only_heartbeats_times_out() {
         let run = ask(vec![answer.then(ServerStep::Send(HELLO.into()))]).await;
         let (kind, message) = failed(&run);
         assert_eq!(kind, ModelErrorKind::Timeout, "{message}");
-        assert!(message.contains("sent nothing but heartbeats for 1 s"), "{message}");
+        assert!(message.contains("sent only heartbeats for 1 s"), "{message}");
         assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
     }
     // Data after a complete response does not lose the response.
@@ -103,7 +103,7 @@ async fn r085_a_pause_of_days_is_reported_and_not_waited_for() {
         let (_, message) = failed(&run);
         assert!(
             message.contains(&format!(
-                "It asks to wait for {words}, longer than the 60 s that Cofferdam waits by itself"
+                "the server asks to wait for {words}, longer than the limit of 60 s"
             )),
             "{message}"
         );
@@ -120,21 +120,22 @@ async fn a_web_page_is_not_a_stream() {
     let json =
         RawAnswer::new("200 OK", &[("content-type", "application/json")], "{\"choices\": []}");
     for (answer, what) in
-        [(page_by_type, "a web page"), (page_by_looks, "a web page"), (json, "one piece of JSON")]
+        [(page_by_type, "a web page"), (page_by_looks, "a web page"), (json, "a single JSON value")]
     {
         let run = ask(vec![answer]).await;
         let (kind, message) = failed(&run);
         assert_eq!(kind, ModelErrorKind::Malformed);
-        assert!(message.contains(what) && message.contains("Check the base URL"), "{message}");
+        assert!(message.contains(what) && message.contains("check the base URL"), "{message}");
     }
     let error = RawAnswer::new(
         "200 OK",
         &[("content-type", "application/json")],
         "{\"error\": \"model not found\"}",
     );
-    assert!(
-        failed(&ask(vec![error]).await).1.ends_with("broke off with an error: model not found")
-    );
+    assert!(failed(&ask(vec![error]).await).1.ends_with(
+        "ended the response with an error: model not \
+            found"
+    ));
 }
 
 #[tokio::test]
@@ -145,7 +146,7 @@ async fn r114_a_redirect_is_not_followed() {
         let run = ask(vec![RawAnswer::new(status, &[("location", &location)], "")]).await;
         let (kind, message) = failed(&run);
         assert_eq!(kind, ModelErrorKind::Rejected);
-        assert!(message.contains("Redirects are not followed"), "{message}");
+        assert!(message.contains("redirects are not followed"), "{message}");
     }
     assert!(elsewhere.requests().is_empty());
 }
@@ -172,10 +173,10 @@ async fn r085_an_unreachable_server_is_retried_and_named() {
     let error = probe
         .respond(&*model, empty_request(&Transcript::new()))
         .await
-        .expect_err("nobody is there");
+        .expect_err("connection refused");
     assert_eq!(error.kind, ModelErrorKind::Transport);
     assert!(
-        error.message.starts_with("The server (127.0.0.1:1) could not be reached: "),
+        error.message.starts_with("the server (127.0.0.1:1) could not be reached: "),
         "{error}"
     );
     assert_eq!(probe.deltas.len(), 2);
@@ -335,7 +336,7 @@ async fn a_refused_thinking_key_is_omitted() {
     }
     assert!(
         ModelProbe::default().respond(&*model, empty_request(&full_transcript())).await.is_err(),
-        "what was not sent cannot be left out"
+        "a key that was not sent cannot be omitted"
     );
     let sent: Vec<bool> = server
         .requests()
@@ -363,7 +364,7 @@ async fn compressed_responses_are_not_requested_and_are_refused() {
         assert_eq!(kind, ModelErrorKind::Malformed);
         assert!(
             message.contains(&format!(
-                "a body that is compressed with {encoding}, although it was asked not to compress"
+                "compressed its response with {encoding}, although the request did not allow it"
             )),
             "{message}"
         );
@@ -371,7 +372,7 @@ async fn compressed_responses_are_not_requested_and_are_refused() {
         let error = RawAnswer::new("400 Bad", &[headers], "\u{1f}\u{8b}");
         let run = ask(vec![error]).await;
         assert!(
-            failed(&run).1.contains(&format!("(its message is compressed with {encoding}")),
+            failed(&run).1.contains(&format!("(its error message is compressed with {encoding}")),
             "{:?}",
             run.outcome
         );
@@ -397,7 +398,7 @@ async fn a_slow_error_body_is_read_until_its_deadline() {
     let run = ask(vec![drips]).await;
     assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
     assert!(
-        failed(&run).1.contains("refused the request (status 400): no such model"),
+        failed(&run).1.contains("rejected the request (status 400): no such model"),
         "{:?}",
         run.outcome
     );
@@ -422,11 +423,11 @@ async fn a_last_event_without_its_blank_line_counts_if_it_is_whole() {
     assert!(
         failed(&ask(vec![RawAnswer::events(error)]).await)
             .1
-            .ends_with("broke off with an error: not so")
+            .ends_with("ended the response with an error: not so")
     );
     let run = ask(vec![RawAnswer::events(&format!("{HALF}{}", &end[..end.len() - 1]))]).await;
     assert!(
-        failed(&run).1.ends_with("the stream ended before the response did"),
+        failed(&run).1.ends_with("the stream ended before the response was complete"),
         "{:?}",
         run.outcome
     );
@@ -449,7 +450,7 @@ async fn endless(spec: &str, begin: &str, event: &str) -> (String, usize) {
     for _ in 0..8 {
         answer = answer.then(ServerStep::Send(piece.clone().into_bytes()));
     }
-    let error = ask_as(spec, vec![answer]).await.outcome.expect_err("it has no end");
+    let error = ask_as(spec, vec![answer]).await.outcome.expect_err("endless response");
     assert_eq!(error.kind, ModelErrorKind::Malformed, "{error}");
     (error.message, error.partial_text.len())
 }

@@ -280,9 +280,12 @@ fn r083_a_stream_without_a_finish_reason_is_an_error() {
     let mut done = half.to_vec();
     done.push(json!("[DONE]"));
     for chunks in [&half[..], &done, &[]] {
-        let failure = read(chunks).outcome.expect_err("it did not end");
+        let failure = read(chunks).outcome.expect_err("incomplete response");
         assert_eq!(failure.kind, ModelErrorKind::Malformed);
-        assert_eq!(failure.message, "OpenAI (h): the stream ended before the response did");
+        assert_eq!(
+            failure.message,
+            "OpenAI (h): the stream ended before the response was complete"
+        );
     }
     assert!(
         read(&[delta(json!({"content": "all"})), end("stop")]).outcome.is_ok(),
@@ -300,7 +303,7 @@ fn r084_errors_inside_the_stream() {
         (failure.kind, failure.message.as_str()),
         (
             ModelErrorKind::Unavailable,
-            "OpenAI (h) broke off with an error: The server had an error"
+            "OpenAI (h) ended the response with an error: The server had an error"
         )
     );
     let overflow = json!({"error": {"message": "too long", "code": "context_length_exceeded"}});

@@ -142,7 +142,7 @@ fn r082_r090_r091_interleaved_calls_after_thinking_and_text() {
         completed(),
     ];
     let (response, deltas) = read(&events);
-    let response = response.expect("it is whole");
+    let response = response.expect("complete");
     assert_eq!(
         deltas,
         [
@@ -183,7 +183,7 @@ fn r082_r090_r091_interleaved_calls_after_thinking_and_text() {
     // Encode the response again: thinking, text, calls, results.
     let mut transcript = Transcript::new();
     transcript.begin_exchange("Go.");
-    let mut turn = OpenTurn::new(response).expect("it has calls");
+    let mut turn = OpenTurn::new(response).expect("has calls");
     (0..2).for_each(|n| turn.answer(n, ToolResult::ok("found")));
     transcript.record(turn.close("unused"));
     let types = |item: &Value| {
@@ -204,12 +204,12 @@ fn r083_without_its_last_event_there_is_no_response() {
         done(0, call("a", "bash", "{}")),
     ];
     let (response, _) = read(&events);
-    let failure = response.expect_err("it did not end");
+    let failure = response.expect_err("incomplete response");
     assert_eq!((failure.kind, failure.retry), (ModelErrorKind::Malformed, Retryable::Yes(None)));
     // A terminal event does not complete an open call.
     let (response, _) =
         read(&[added(0, call("a", "bash", "")), arguments_delta(0, "{\"comm"), completed()]);
-    assert!(response.expect_err("a call is open").message.contains("ended within a call"));
+    assert!(response.expect_err("open call").message.contains("ended inside a tool call"));
 }
 
 #[test]
@@ -221,18 +221,18 @@ fn r079_the_reason_for_a_cut_off_response_is_reported() {
         arguments_delta(1, "{\"comm"),
     ];
     let (response, _) = read(&[&open[..], &[incomplete("max_output_tokens")]].concat());
-    let response = response.expect("it is whole, as far as it goes");
+    let response = response.expect("complete up to the limit");
     assert_eq!(
         (&response.stop, response.text().as_str(), response.calls().count()),
         (&StopReason::Length, "I wri", 1)
     );
     let (response, _) = read(&[&open[..2], &[incomplete("content_filter")]].concat());
-    assert_eq!(response.expect("it is whole").stop, StopReason::Refused);
+    assert_eq!(response.expect("complete").stop, StopReason::Refused);
     // An unknown reason does not make the calls complete.
     let (response, _) = read(&[&open[..], &[incomplete("steered")]].concat());
-    assert_eq!(response.expect("it is whole").stop, StopReason::Length);
+    assert_eq!(response.expect("complete").stop, StopReason::Length);
     let (response, _) = read(&[&open[..2], &[incomplete("steered")]].concat());
-    assert_eq!(response.expect("it is whole").stop, StopReason::Other("steered".into()));
+    assert_eq!(response.expect("complete").stop, StopReason::Other("steered".into()));
     let refusal = json!({
         "type": "response.refusal.delta", "output_index": 0, "content_index": 0,
         "delta": "I cannot.",
@@ -240,7 +240,7 @@ fn r079_the_reason_for_a_cut_off_response_is_reported() {
     let (response, deltas) =
         read(&[added(0, message("")), refusal, done(0, message("")), completed()]);
     assert_eq!(
-        (response.expect("it is whole").stop, deltas),
+        (response.expect("complete").stop, deltas),
         (StopReason::Refused, vec!["text I cannot.".to_owned()])
     );
 }
@@ -276,7 +276,7 @@ fn r084_errors_inside_the_stream() {
     ];
     for (event, kind, again) in table {
         let (response, _) = read(&[added(0, message("")), text_delta(0, "I"), event.clone()]);
-        let failure = response.expect_err("it is an error");
+        let failure = response.expect_err("an error");
         assert_eq!((failure.kind, failure.retry), (kind, again), "{event}");
     }
 }
@@ -294,7 +294,7 @@ fn r082_complete_items_equal_items_in_pieces() {
     ];
     for events in streams {
         let (response, deltas) = read(&events);
-        let response = response.expect("it is whole");
+        let response = response.expect("complete");
         assert_eq!(
             (response.text().as_str(), response.calls().count(), &response.stop),
             ("Hello.", 1, &StopReason::Calls)
@@ -311,18 +311,14 @@ fn r082_hostile_indices_and_pieces_are_no_more_than_names() {
         done(u64::MAX, message("x")),
         completed(),
     ]);
-    assert_eq!(response.expect("it is whole").text(), "x");
+    assert_eq!(response.expect("complete").text(), "x");
     for events in [
         vec![text_delta(3, "x")],
         vec![added(0, message("")), added(0, message(""))],
         vec![json!({"type": "response.output_item.added"})],
     ] {
         let (response, _) = read(&events);
-        assert_eq!(
-            response.expect_err("it is malformed").kind,
-            ModelErrorKind::Malformed,
-            "{events:?}"
-        );
+        assert_eq!(response.expect_err("malformed").kind, ModelErrorKind::Malformed, "{events:?}");
     }
     // Deltas for an item of another type are ignored.
     let (response, deltas) = read(&[
@@ -333,7 +329,7 @@ fn r082_hostile_indices_and_pieces_are_no_more_than_names() {
         completed(),
     ]);
     assert_eq!(
-        (response.expect("it is whole").text(), deltas),
+        (response.expect("complete").text(), deltas),
         ("x".to_owned(), vec!["text x".to_owned()])
     );
 }
@@ -357,7 +353,7 @@ fn r090_plain_thinking_is_shown_and_not_sent_back() {
         done(1, message("x")),
         completed(),
     ]);
-    let response = response.expect("it is whole");
+    let response = response.expect("complete");
     assert_eq!(
         response.blocks[0],
         ResponseBlock::Reasoning(ModelReasoning::Text { text: "Hm.".into(), signature: None })
@@ -367,7 +363,7 @@ fn r090_plain_thinking_is_shown_and_not_sent_back() {
 
 /// Asserts that the decoded response has exactly these calls.
 fn has_calls(events: &[Value], expected: &[(&str, &str)]) {
-    let response = read(events).0.expect("it is whole");
+    let response = read(events).0.expect("complete");
     let calls: Vec<_> =
         response.calls().map(|call| (call.id.as_str(), call.arguments.as_str())).collect();
     assert_eq!(calls, expected, "{events:?}");
@@ -450,7 +446,7 @@ fn r082_items_without_numbers_are_known_by_their_names() {
     ];
     has_calls(&events, &[("fc_a", "{\"n\":1}"), ("fc_b", "{}")]);
     let (response, deltas) = read(&events);
-    assert_eq!((response.expect("it is whole").text().as_str(), deltas.len()), ("Both.", 3));
+    assert_eq!((response.expect("complete").text().as_str(), deltas.len()), ("Both.", 3));
     // Without index and id, the item that started last is meant.
     let (response, deltas) = read(&[
         event("added", message("")),
@@ -459,7 +455,7 @@ fn r082_items_without_numbers_are_known_by_their_names() {
         completed(),
     ]);
     assert_eq!(
-        (response.expect("it is whole").text(), deltas),
+        (response.expect("complete").text(), deltas),
         ("x".to_owned(), vec!["text x".to_owned()])
     );
 }
@@ -478,7 +474,7 @@ fn r130_texts_of_one_response_are_separated_on_screen_and_in_the_response() {
     ];
     for answer in answers {
         let (response, deltas) = read(&[&remark[..], &answer, &[completed()]].concat());
-        assert_eq!(response.expect("it is whole").text(), "Let me look.\n\nIt is 4.");
+        assert_eq!(response.expect("complete").text(), "Let me look.\n\nIt is 4.");
         assert_eq!(
             deltas.iter().filter_map(|deltas| deltas.strip_prefix("text ")).collect::<String>(),
             "Let me look.\n\nIt is 4."
