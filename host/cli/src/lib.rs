@@ -12,6 +12,7 @@ mod contents;
 mod context;
 mod credentials;
 mod demo;
+mod diagnostics;
 mod dialog;
 mod doctor;
 mod error;
@@ -46,13 +47,16 @@ use cofferdam::HelperProcesses;
 /// Runs the program: parses the command line, runs the command and reports errors.
 pub fn run() -> ExitCode {
     HelperProcesses::init();
-    let CliArgs { command, common, chat } = match CliArgs::try_parse() {
+    let CliArgs { command, common, log, chat } = match CliArgs::try_parse() {
         Ok(args) => args,
         Err(error) => return usage::report(&error),
     };
     let has_chat_options = chat != args::ChatArgs::default();
     if command.is_some() && has_chat_options {
         return usage::report(&args::misplaced_options_error());
+    }
+    if let Err(error) = diagnostics::init(&log, draws_on_terminal(command.as_ref())) {
+        return error.report();
     }
     let result = match command {
         None if has_chat_options || chat::is_available() => chat::run(&common, chat),
@@ -72,4 +76,16 @@ pub fn run() -> ExitCode {
         Some(CliCommand::Completions { shell }) => completions::run(shell),
     };
     result.unwrap_or_else(|error| error.report())
+}
+
+/// Returns whether a command shows a chat that is redrawn on the terminal.
+fn draws_on_terminal(command: Option<&CliCommand>) -> bool {
+    let is_chat = match command {
+        None | Some(CliCommand::Chat(_)) => true,
+        Some(CliCommand::Sessions(args)) => {
+            matches!(args.command, args::SessionsCommand::Resume { .. })
+        }
+        Some(_) => false,
+    };
+    is_chat && chat::draws_on_terminal()
 }

@@ -13,6 +13,7 @@ mod command_line;
 mod compaction;
 mod concurrent_runs;
 mod demo;
+mod diagnostics;
 mod dialog;
 mod display;
 mod endless_streams;

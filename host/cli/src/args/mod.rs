@@ -41,6 +41,8 @@ pub(super) struct CliArgs {
     pub(super) command: Option<CliCommand>,
     #[command(flatten)]
     pub(super) common: CommonArgs,
+    #[command(flatten)]
+    pub(super) log: LogArgs,
     #[command(flatten, next_help_heading = "Chat options")]
     pub(super) chat: ChatArgs,
 }
@@ -149,6 +151,18 @@ pub(super) enum CliCommand {
         /// Name of the shell
         shell: clap_complete::Shell,
     },
+}
+
+/// Options of the diagnostic log.
+#[derive(Clone, Debug, ClapArgs)]
+pub(super) struct LogArgs {
+    /// Log what the program does, to standard error; `-vv` logs more. Never logs content or secrets.
+    /// COFFERDAM_LOG sets a filter instead, such as `cofferdam::model=trace`
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    pub(super) verbose: u8,
+    /// Append the log to a file instead of standard error; needs `-v` or COFFERDAM_LOG
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) log_file: Option<PathBuf>,
 }
 
 /// Options that every command accepts.

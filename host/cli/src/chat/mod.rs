@@ -57,6 +57,11 @@ pub(super) fn is_available() -> bool {
     tty::is_interactive()
 }
 
+/// Returns whether a chat would redraw the terminal.
+pub(super) fn draws_on_terminal() -> bool {
+    ChatInputMode::detect() == ChatInputMode::Keys
+}
+
 /// How the chat reads input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChatInputMode {

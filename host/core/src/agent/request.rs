@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, debug, info, info_span};
 
 use super::ask::{ModelRequestOutcome, ModelTurn, ask};
 use super::budget::TurnLimit;
@@ -78,15 +79,16 @@ impl Agent<'_> {
         });
         transcript.begin_exchange(prompt);
         let stop = cancel.child_token();
-        let outcome = match (
-            self.limit_time(self.run_turns(transcript, &stop), &stop).await,
-            self.time_limit,
-        ) {
+        let info = self.model.info();
+        let span = info_span!("request", %id, provider = info.provider, model = info.model);
+        let turns = self.run_turns(transcript, &stop).instrument(span.clone());
+        let outcome = match (self.limit_time(turns, &stop).await, self.time_limit) {
             (RequestOutcome::Aborted, Some(limit)) if !cancel.is_cancelled() => {
                 RequestOutcome::TimedOut { seconds: limit.as_secs() }
             }
             (outcome, _) => outcome,
         };
+        span.in_scope(|| info!(outcome = outcome.kind(), "request finished"));
         self.observer.observe(&AgentEvent::RequestFinished { outcome: &outcome });
         outcome
     }
@@ -119,7 +121,9 @@ impl Agent<'_> {
     ) -> RequestOutcome {
         let mut state = RequestState::new(self);
         loop {
-            if let Break(outcome) = self.run_turn(&mut state, transcript, cancel).await {
+            let span = info_span!("turn", number = state.next_turn());
+            let turn = self.run_turn(&mut state, transcript, cancel).instrument(span);
+            if let Break(outcome) = turn.await {
                 return outcome;
             }
         }
@@ -169,6 +173,7 @@ impl Agent<'_> {
             };
             match ask(self.model, request, self.observer, cancel).await {
                 ModelRequestOutcome::Turn(turn, counted) => {
+                    debug!(input_tokens = counted, "model responded");
                     state.fit_progress.calibrate(transcript, counted);
                     return Continue(turn);
                 }

@@ -189,6 +189,11 @@ impl UserDirectories {
         Self::from_base_dirs(names.map(|name| home.join(name))).expect("the home is absolute")
     }
 
+    /// Returns the directory for data that outlives a run.
+    pub fn state(&self) -> &Path {
+        &self.state
+    }
+
     /// Returns the directory for compiled components.
     pub fn cache(&self) -> &Path {
         &self.cache

@@ -24,6 +24,7 @@ use reqwest::{Response as HttpResponse, Url, redirect};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
+use tracing::{debug, info};
 
 use self::address::is_local;
 pub(super) use self::address::is_loopback;
@@ -152,6 +153,7 @@ impl Transport {
                 Ok(pause) => pause,
                 Err(failure) => return Err(failure.into_error(sink.into_text())),
             };
+            info!(attempt, ?pause, kind = ?failure.kind, "retrying the model request");
             sink.send(ResponseDelta::Retry { attempt, pause, reason: &failure.message });
             tokio::select! {
                 biased;
@@ -200,6 +202,7 @@ impl Transport {
         sink: &mut DeltaSink<'_>,
     ) -> Result<ModelResponse, AttemptFailure> {
         let deadline = Instant::now() + self.first_byte_timeout;
+        debug!(host = self.url.host_str(), bytes = body.len(), "sending a model request");
         let request = self
             .client
             .post(self.url.clone())
@@ -213,6 +216,7 @@ impl Transport {
             .map_err(|_| self.timeout_failure(AwaitedEvent::FirstByte))?
             .map_err(|error| self.transport_failure(error))?;
         let status = response.status().as_u16();
+        debug!(status, "model server answered");
         let compressed = compression(response.headers());
         if status != 200 {
             let after = requested_pause(response.headers());

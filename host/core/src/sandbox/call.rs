@@ -121,7 +121,9 @@ impl LoadedPlugin {
             (Arc::clone(self), Arc::clone(sandbox), Arc::clone(&clock));
         let limits = call.limits.clone();
         let runtime = tokio::runtime::Handle::current();
+        let span = tracing::Span::current();
         let mut running = tokio::task::spawn_blocking(move || {
+            let _entered = span.enter();
             // Loading may compile the component, which does not count as time of the call.
             let ready = {
                 let _loading = thread_clock.pause();

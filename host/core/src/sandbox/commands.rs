@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use tracing::debug;
 
 use super::bindings::cofferdam::plugin::commands as wit;
 use super::call_state::{CallState, not_granted};
@@ -125,8 +126,10 @@ impl wit::Host for CallState {
             root: workspace.root(),
             protected: workspace.guard().paths(),
         };
+        debug!(level = level.name(), timeout_s = timeout.as_secs(), "command starts");
         match process::run(permit, place, timeout, clock.cancellation(), commands, level).await {
             Ok(mut finished) => {
+                debug!(ending = ?finished.ending, "command ended");
                 workspace.links_may_change();
                 let after = workspace.scan_listed_files_async().await;
                 let changed = after.changes_since(&before);

@@ -4,7 +4,9 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
+use tracing::{debug, info};
 use wasmtime::Store;
 use wasmtime::component::Component;
 
@@ -332,12 +334,15 @@ impl WasmSandbox {
         if let Some(component) =
             kept.and_then(|kept| deserialize_component(self, kept.content()).ok())
         {
+            debug!(%digest, "loaded a component from the cache");
             return Ok(component);
         }
+        let started = Instant::now();
         let compiled = self
             .compiler
             .compile(&self.engine, bytes)
             .map_err(|error| LoadError::Invalid(error.to_string()))?;
+        info!(%digest, bytes = bytes.len(), elapsed = ?started.elapsed(), "compiled a component");
         if let Some(cache) = &self.cache {
             // The same holds for compiled code.
             let _ = cache.write(&name, &compiled);

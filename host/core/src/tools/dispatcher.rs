@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, info, info_span};
 
 use super::approval::{CallDecisions, SessionApprovals, lock, rejection_text};
 use super::audit_sink::{CallIdentity, FinishedCallRecord};
@@ -34,6 +35,7 @@ use crate::agent::ports::{RunOutcome, ToolDefinition, ToolRunner};
 use crate::conversation::{OpenTurn, ResultContent, ResultStatus, ToolCall, ToolResult};
 use crate::policy::{CapName, FileGrant, WorkspacePath};
 use crate::sandbox::{self, CallFailure, CallReport, UndoHistory, WasmSandbox, Workspace};
+use crate::terminal_escape;
 
 /// Runs the tool calls of a session in their sandboxes.
 pub struct Dispatcher {
@@ -301,7 +303,11 @@ impl Dispatcher {
                         tier: ready.tool.tier,
                         summary: &ready.summary,
                     });
-                    running.push(self.run_one(ready, slot, observer, cancel));
+                    // The ID comes from the provider.
+                    let id = terminal_escape::escape_line(ready.call.id.as_str(), 64);
+                    let tool = ready.tool.declaration.name.as_str();
+                    let span = info_span!("call", tool, id, tier = ready.tool.tier.name());
+                    running.push(self.run_one(ready, slot, observer, cancel).instrument(span));
                     continue;
                 }
                 Some(done) = running.next() => done,
@@ -444,6 +450,16 @@ impl Dispatcher {
             }
         };
         ended.status = result.status;
+        info!(
+            status = ?ended.status,
+            failure = ended.failure_kind,
+            wall_ms = millis(ended.wall),
+            active_ms = millis(ended.active),
+            waited_ms = millis(ended.waited),
+            memory_bytes = ended.memory_bytes,
+            output_bytes = ended.output_bytes,
+            "call finished"
+        );
         self.approvals.record_end(&ready.identity, &ended);
         CallResult {
             call: ready,
@@ -456,4 +472,9 @@ impl Dispatcher {
             returns_to_user,
         }
     }
+}
+
+/// Returns a duration in whole milliseconds.
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
+use tracing::debug;
 
 use crate::agent::ActiveTime;
 use crate::conversation::ToolCall;
@@ -273,6 +274,14 @@ impl SessionApprovals {
         let started = Instant::now();
         let decision = self.decide(subject, effect.clone(), cancel, verdicts).await;
         let waited = started.elapsed();
+        match &decision {
+            Ok(ApprovedEffects { basis, .. }) => {
+                debug!(effect = effect_name(&effect), basis = basis_name(basis), "effect allowed");
+            }
+            Err(denial) => {
+                debug!(effect = effect_name(&effect), code = denial.code.name(), "effect denied");
+            }
+        }
         let (effect, outcome) = match &decision {
             Ok(approved) => {
                 (approved.permit.effect().clone(), RecordedOutcome::Allowed(approved.basis.clone()))
@@ -408,6 +417,26 @@ impl SessionApprovals {
             Authorization::Deny(denial) => JudgedEffect::Decided(Err(denial)),
             Authorization::Ask(pending) => JudgedEffect::NeedsApproval(pending),
         }
+    }
+}
+
+/// Returns the name of an effect in the log, without its content.
+fn effect_name(effect: &Effect) -> &'static str {
+    match effect {
+        Effect::Command { .. } => "command",
+        Effect::Write { .. } => "write",
+        Effect::Fetch { .. } => "fetch",
+        Effect::Confirmed => "call",
+        Effect::Plan { .. } => "plan",
+    }
+}
+
+/// Returns the name of the basis of a decision in the log.
+fn basis_name(basis: &DecisionBasis) -> &'static str {
+    match basis {
+        DecisionBasis::Policy(_) => "policy",
+        DecisionBasis::UserOnce => "user",
+        DecisionBasis::UserForScope(_) => "user for the session",
     }
 }
 
