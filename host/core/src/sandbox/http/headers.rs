@@ -81,7 +81,10 @@ mod tests {
             let name: HeaderName = name.parse().expect(name);
             let headers = HeaderMap::from_iter([(name.clone(), "x".parse().expect("a value"))]);
             let refused = check(&headers).expect_err(name.as_str()).to_string();
-            assert!(refused.starts_with("denied (bad-request): tools may not set the header `"), "{refused}");
+            assert!(
+                refused.starts_with("denied (bad-request): tools may not set the header `"),
+                "{refused}"
+            );
         }
         for name in
             ["accept", "authorization", "content-type", "content-length", "user-agent", "x-proxy"]
