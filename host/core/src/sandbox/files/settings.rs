@@ -22,7 +22,7 @@ enum SettingsContent {
     Unknown,
 }
 
-/// Returns the file that a tool reads in place of an open workspace file: the file itself, or a copy
+/// Returns the file that a tool reads in place of an open workspace file: the file, or a copy
 /// without secrets together with a denial that names the file.
 pub(in crate::sandbox) fn without_secrets(
     root: &Dir,
