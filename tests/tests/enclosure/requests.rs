@@ -183,7 +183,7 @@ fn r098_a_response_has_an_end() {
 }
 
 #[test]
-fn r041_what_would_be_asked_is_denied_where_nobody_can_be_asked() {
+fn r041_without_an_approver_effects_that_need_approval_are_denied() {
     let server = LocalServer::start();
     for mode in [ApprovalMode::Ask, ApprovalMode::AutoEdit, ApprovalMode::Plan] {
         let test_host = TestHostBuilder::default()

@@ -498,8 +498,8 @@ fn a_server_that_does_not_deliver_changes_nothing() {
             "the server responded with 500",
         ),
         ("half of it", head(1000).into(), "cannot fetch it: "),
-        ("too much, as it says", head(1 << 30).into(), "it has more than 64 MiB"),
-        ("too much", endless, "it has more than 64 MiB"),
+        ("too much, as it says", head(1 << 30).into(), "it is larger than 64 MiB"),
+        ("too much", endless, "it is larger than 64 MiB"),
         (
             "elsewhere, for anyone to read",
             away("http://example.org/echo.wasm").into(),

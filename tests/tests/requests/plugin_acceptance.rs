@@ -105,7 +105,8 @@ fn a_new_plugin_is_refused_where_nobody_can_be_asked() {
 
     let accepted = home.run(&["lock", "--yes", "--plugin", plugin]);
     assert!(
-        accepted.exit_code == 0 && accepted.stderr.contains("asks to read files of the workspace"),
+        accepted.exit_code == 0
+            && accepted.stderr.contains("requests permission to read files of the workspace"),
         "{accepted:?}"
     );
     assert_eq!(home.run(&["lock", "--check", "--plugin", plugin]).exit_code, 0);
