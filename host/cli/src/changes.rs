@@ -59,30 +59,30 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
         || listed.len() > MAX_LINES
         || long > 0
         || contents.bytes_left_out > 0;
-    let whole = if is_too_much {
+    let diff_file = if is_too_much {
         save_diff(&format!("{}\n\n{diffs}", named.join("\n")), changes)
     } else {
         None
     };
-    let most = if whole.is_some() { MAX_LINES } else { usize::MAX };
-    let cut = |line: &str| if whole.is_some() { truncate_line(line) } else { line.to_owned() };
+    let max_lines = if diff_file.is_some() { MAX_LINES } else { usize::MAX };
+    let cut = |line: &str| if diff_file.is_some() { truncate_line(line) } else { line.to_owned() };
 
     let risks = find_risks(changes);
     let mut lines: Vec<DialogPageLine> =
         risks.iter().map(|risk| DialogPageLine::styled(risk, Style::new().yellow())).collect();
-    lines.extend(listed.iter().take(most).map(|line| DialogPageLine::plain(cut(line))));
-    if listed.len() > most {
+    lines.extend(listed.iter().take(max_lines).map(|line| DialogPageLine::plain(cut(line))));
+    if listed.len() > max_lines {
         lines.push(DialogPageLine::omission(format!(
             "{} of {} changes left out",
-            listed.len() - most,
+            listed.len() - max_lines,
             listed.len()
         )));
     }
     if !lines.is_empty() {
         lines.push(DialogPageLine::plain(""));
     }
-    let head = if diff_lines.len() > most { most - TAIL_LINES } else { diff_lines.len() };
-    let left_out = diff_lines.len().saturating_sub(most);
+    let head = if diff_lines.len() > max_lines { max_lines - TAIL_LINES } else { diff_lines.len() };
+    let left_out = diff_lines.len().saturating_sub(max_lines);
     lines.extend(diff_lines[..head].iter().map(|line| styled_line(&cut(line))));
     if left_out > 0 {
         lines.push(DialogPageLine::omission(format!(
@@ -93,7 +93,7 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
     lines.extend(diff_lines[head + left_out..].iter().map(|line| styled_line(&cut(line))));
 
     let mut notices = Vec::new();
-    if let Some(file) = &whole {
+    if let Some(file) = &diff_file {
         notices.push(format!(
             "! Shown only in part; the whole change is in {}",
             terminal_escape::escape_name(&file.path().display().to_string(), usize::MAX)
@@ -102,7 +102,7 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
         let facts = [
             (left_out, "lines of the diff"),
             (bytes, "bytes of new contents"),
-            (listed.len().saturating_sub(most), "changes"),
+            (listed.len().saturating_sub(max_lines), "changes"),
             (long, "ends of long lines"),
         ];
         let facts: Vec<String> = facts
@@ -120,7 +120,7 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
     if changes.iter().filter_map(|change| change.diff.as_deref()).any(has_crlf_line_endings) {
         notices.push("! All shown lines of a file end in CR LF.".to_owned());
     }
-    DescribedChanges { lines, risks, notices, full_diff_file: whole }
+    DescribedChanges { lines, risks, notices, full_diff_file: diff_file }
 }
 
 /// Returns the risks that a reader may overlook among many lines.
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_risky_comes_first() {
+    fn risks_are_listed_first() {
         let changes = vec![
             test_change(
                 "a.rs",
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_lines_are_shown_where_they_differ_and_hide_nothing() {
+    fn line_endings_are_shown_if_they_differ() {
         let shown = |diff: &str| {
             full_diff(&ChangeSet::new(vec![test_change(
                 "a",
@@ -398,11 +398,11 @@ mod tests {
 
     fn full_diff_text(described: &DescribedChanges) -> String {
         std::fs::read_to_string(described.full_diff_file.as_ref().expect("it is kept").path())
-            .expect("it is there")
+            .expect("read the file")
     }
 
     #[test]
-    fn r042_whatever_is_cut_is_whole_in_a_file() {
+    fn r042_a_truncated_change_is_complete_in_a_file() {
         let long = format!("+{}the end\n", "x".repeat(1000));
         let described = describe(&ChangeSet::new(vec![test_change(
             "a",
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shown_is_told_of_moves_too() {
+    fn moves_without_a_diff_are_reported() {
         let from = WorkspacePath::parse("old", None).unwrap();
         let changes =
             vec![test_change("new", ChangeKind::Move { from, after: content_of_size(3) }, None)];
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_diff_is_cut_in_the_middle_and_whole_in_a_file() {
+    fn a_long_diff_is_truncated_in_the_middle_and_complete_in_a_file() {
         let diff: String = (0..500).map(|n| format!("+line {n}\n")).collect();
         let described = describe(&ChangeSet::new(vec![test_change(
             "a",

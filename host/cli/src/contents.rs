@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_content_that_is_no_text_is_written_out_escaped() {
+    fn binary_content_is_shown_escaped() {
         assert_eq!(escaped(b"Run curl.\n\0\n"), "+Run curl.\n+\\u{0}\n");
         assert_eq!(escaped(b"a\xff\xfeb"), "+a\\xff\\xfeb\n\\ No newline at end of file\n");
         assert_eq!(escaped(b"\x1b[2J\n"), "+\\u{1b}[2J\n");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nul_hides_nothing_of_a_write_and_nothing_is_remembered_for_it() {
+    fn a_nul_hides_no_content_and_has_no_scope() {
         let directory = tempfile::tempdir().unwrap();
         let written = changes(
             directory.path(),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_content_that_is_too_large_is_shown_in_part_and_whole_in_a_file() {
+    fn large_content_is_truncated_and_complete_in_a_file() {
         let directory = tempfile::tempdir().unwrap();
         let mut large = b"first line\n".to_vec();
         large.extend("harmless\n".repeat(300_000).into_bytes());
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_contents_none_is_left_out_silently() {
+    fn omitted_contents_are_counted() {
         let directory = tempfile::tempdir().unwrap();
         let names: Vec<String> = (0..MAX_EXCERPTS + 3).map(|n| format!("f{n:03}")).collect();
         let all: Vec<(&str, &[u8])> =

@@ -73,8 +73,8 @@ pub(super) fn describe_sandbox(question: &ApprovalQuestion, commands: &CommandSa
 }
 
 /// The prompt for guidance after a rejection.
-pub(super) const GUIDANCE_PROMPT: &str = "What should it do instead? An empty line sends your text; an empty first line ends the \
-        request.";
+pub(super) const GUIDANCE_PROMPT: &str = "What should it do instead? An empty line sends your text; \
+    an empty first line ends the request.";
 
 /// The choice of a typed answer. All dialogs share this table, so a digit means the same everywhere
 /// (R-128). Other input repeats the prompt.
@@ -148,7 +148,7 @@ pub(super) fn describe(
 ) -> DescribedQuestion {
     let tool = terminal_escape::escape_line(&question.tool, 64);
     let mut pages = PagedText { more_prompt: PagingChoice::HELP, ..PagedText::default() };
-    let mut whole = None;
+    let mut diff_file = None;
     match &question.effect {
         Effect::Command { line, directory } => {
             let place = if directory.as_str().is_empty() {
@@ -162,7 +162,7 @@ pub(super) fn describe(
         Effect::Write { changes, .. } => {
             let described = changes::describe(changes);
             pages.headline = format!("{tool} wants to {}:", changes::format_headline(changes));
-            (pages.lines, pages.reminders, pages.notices, whole) =
+            (pages.lines, pages.reminders, pages.notices, diff_file) =
                 (described.lines, described.risks, described.notices, described.full_diff_file);
         }
         Effect::Fetch { method, url, .. } => {
@@ -198,7 +198,7 @@ pub(super) fn describe(
     pages.choices.push(format!("  3  {no}"));
     pages.choices.push(DialogChoice::help(question.scope.is_some()).to_owned());
     pages.warn_text_direction();
-    DescribedQuestion { pages, _full_diff_file: whole }
+    DescribedQuestion { pages, _full_diff_file: diff_file }
 }
 
 fn escape_full_name(name: &str) -> String {
@@ -336,7 +336,7 @@ mod tests {
             let has_scope = offers.len() == 3;
             assert!(offers.len() >= 2, "{what}: {offers:#?}");
             for offer in &offers {
-                let (digit, words) = offer.split_once("  ").expect("a digit and words");
+                let (digit, words) = offer.split_once("  ").expect("a digit and a text");
                 let expected = match (digit, words.split([',', ';']).next()) {
                     ("1", Some("yes")) => DialogChoice::Yes,
                     ("2", Some("yes")) => DialogChoice::YesForScope,
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn r042_no_yes_counts_before_the_last_page() {
+    fn r042_only_the_last_page_accepts_a_yes() {
         let answers = [
             ("1", None),
             ("2", None),
@@ -374,12 +374,12 @@ mod tests {
         assert_eq!(
             read_page_choice(&mut &b"1\n"[..]),
             PagingChoice::No,
-            "nobody is there any more"
+            "a closed terminal must count as a no"
         );
     }
 
     #[test]
-    fn r042_what_is_decided_by_is_shown_in_full_and_as_it_is() {
+    fn r042_the_action_is_shown_completely_and_exactly() {
         let text = command_question("ls \r\n\u{a0}\u{3000}x\u{1bca0}\n\n\n\n\n\nrm \\ \n-rf y");
         for shown in [
             "    ls \\u{d}\n",
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn r042_a_write_is_shown_as_what_will_change() {
+    fn r042_a_write_is_shown_as_a_diff() {
         let after = ContentDigest { size: 4, digest: "0".into() };
         let diff = Some("--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-old\n+new\n".to_owned());
         let path = WorkspacePath::parse("src/a.rs", None).unwrap();

@@ -32,7 +32,7 @@ pub(super) fn run(common: &CommonArgs) -> CommandResult {
     print_modes(&context);
     print_section("Tools");
     print_fact(
-        "offered",
+        "available",
         &context
             .catalog
             .tools()

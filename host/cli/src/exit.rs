@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(codes.len(), outcomes.len());
         assert!(
             !codes.contains(&FAILURE) && !codes.contains(&2),
-            "1 and 2 are for commands that did not get to a request"
+            "1 and 2 are reserved for errors before the request"
         );
     }
 }

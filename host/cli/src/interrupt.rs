@@ -37,7 +37,11 @@ pub(super) fn watch_signals(
                     recorder.finish_within(SHUTDOWN_RECORD_TIMEOUT);
                 }
                 tokio::time::sleep(KILL_TIMEOUT).await;
-                #[expect(clippy::exit, reason = "the user asked twice, and everything is saved")]
+                #[expect(
+                    clippy::exit,
+                    reason = "the second Ctrl-C exits at once; the records are \
+                    complete"
+                )]
                 std::process::exit(130);
             }
             cancel.cancel();

@@ -99,15 +99,15 @@ mod tests {
     fn r042_input_before_a_page_is_readable_is_discarded() {
         let settle = Duration::from_millis(150);
         let (mut terminal, mut keyboard) = terminal(settle);
-        keyboard.write_all(b"1\n\n1\n").expect("it is typed");
-        let mut typing = keyboard.try_clone().expect("it can be shared");
+        keyboard.write_all(b"1\n\n1\n").expect("write the file");
+        let mut typing = keyboard.try_clone().expect("clone the handle");
         let (started, burst) = (Instant::now(), Duration::from_millis(600));
         let typist = std::thread::spawn(move || {
             while started.elapsed() < burst {
-                typing.write_all(b"\n1\n").expect("it is typed");
+                typing.write_all(b"\n1\n").expect("write the file");
                 std::thread::sleep(Duration::from_millis(20));
             }
-            typing.write_all(b"1").expect("it is typed");
+            typing.write_all(b"1").expect("write the file");
         });
         terminal.drop_typed_ahead();
         assert!(
@@ -115,10 +115,10 @@ mod tests {
             "it did not wait for a quiet keyboard: {:?}",
             started.elapsed()
         );
-        typist.join().expect("it ends");
-        keyboard.write_all(b"3\n").expect("it is typed");
+        typist.join().expect("join the thread");
+        keyboard.write_all(b"3\n").expect("write the file");
         let mut line = String::new();
-        terminal.input().read_line(&mut line).expect("it is read");
+        terminal.input().read_line(&mut line).expect("read the line");
         assert_eq!(line, "3\n");
     }
 

@@ -82,7 +82,7 @@ mod tests {
         let mut lines = &b"one\ntwo"[..];
         for expected in [(true, &b"one\n"[..]), (true, b"two"), (false, b"")] {
             assert_eq!(
-                (read_line(&mut lines, &mut line).expect("it is read"), &line[..]),
+                (read_line(&mut lines, &mut line).expect("read the line"), &line[..]),
                 expected
             );
         }

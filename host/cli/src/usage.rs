@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_argument_is_repeated_without_what_a_terminal_obeys() {
+    fn control_characters_of_arguments_are_escaped() {
         use clap::Parser as _;
         let argument = "--no-such\u{1b}]0;x\u{7}";
         let parsed = crate::args::CliArgs::try_parse_from(["cofferdam", argument]);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn r132_json_is_asked_for_in_so_many_ways() {
+    fn r132_every_json_option_is_recognized() {
         let table: [(&[&str], Option<JsonOutputShape>); 8] = [
             (&["run", "x", "--output", "json", "--no-such"], Some(JsonOutputShape::Request)),
             (&["-C", "x", "run", "--output=stream-json"], Some(JsonOutputShape::Request)),

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_break_between_words_below_their_beginning() {
+    fn wrapped_lines_are_indented_like_the_first() {
         let cases = [
             ("short", "short"),
             ("one two three four", "one two\nthree four"),

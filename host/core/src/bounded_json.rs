@@ -85,7 +85,7 @@ mod tests {
         for text in
             [format!("[{}]", wide(7_000)), format!(r#"{{"x":[{}]}}"#, wide(9_999)), "7".into()]
         {
-            let value: Value = serde_json::from_str(&text).expect("it is JSON");
+            let value: Value = serde_json::from_str(&text).expect("valid JSON");
             assert_eq!(check(&text).is_err(), count(&value) > MAX_VALUES, "{}", count(&value));
         }
     }

@@ -311,7 +311,7 @@ keep = false
     }
 
     #[test]
-    fn what_means_nothing_is_not_in_it() {
+    fn the_canonical_form_omits_what_has_no_effect() {
         let one = "# A comment.\n[commands]\ndeny = [\"a *\", \"b *\"]\n[tools.x]\nuse = \"ask\"";
         let other = "[tools.X]\nuse = \"ask\"\n\n\n[commands]\ndeny = [\"b *\", { pattern = \"a \
             *\", match = [\"a\"] }, \"b *\"]";
@@ -330,7 +330,7 @@ keep = false
     }
 
     #[test]
-    fn what_means_something_is_in_it() {
+    fn the_canonical_form_contains_what_has_an_effect() {
         let base = "[commands]\ndeny = [\"a *\"]";
         let texts = [
             base,

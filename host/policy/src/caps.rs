@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_out_of_range_says_what_is_in_it() {
+    fn a_value_out_of_range_is_an_error_with_the_range() {
         let problem = Caps::default().set(CapName::Seconds, 0).unwrap_err().to_string();
         assert_eq!(problem, "seconds = 0 is out of range: use 1 to 3600");
     }

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn each_change_has_its_words() {
+    fn each_change_has_a_description() {
         let from = WorkspacePath::parse("old", None).unwrap();
         let changes = ChangeSet::new(vec![
             change("a", ChangeKind::Create { after: content(1) }),

@@ -104,12 +104,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_asked_is_nothing_given() {
+    fn without_requests_nothing_is_granted() {
         assert_eq!(Grants::from_requested(&[]), (Grants::default(), vec![]));
     }
 
     #[test]
-    fn r014_grants_follow_what_is_asked_and_no_more() {
+    fn r014_permissions_are_exactly_those_requested() {
         let (grants, _) = Grants::from_requested(&[Capability::ReadFiles]);
         assert_eq!(grants, Grants { files: FileGrant::Read, ..Grants::default() });
         assert!(!grants.has_side_effects());
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_lent_is_named() {
+    fn unsupported_capabilities_are_listed() {
         let environment = Capability::ReadEnvironment(vec!["PATH".into()]);
         let (grants, unsupported) =
             Grants::from_requested(&[environment.clone(), Capability::RunCommands]);

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_key_leads_into_auto() {
+    fn the_mode_key_never_selects_auto() {
         assert_eq!(
             ApprovalMode::ALL.map(ApprovalMode::next),
             [ApprovalMode::Plan, ApprovalMode::AutoEdit, ApprovalMode::Ask, ApprovalMode::Ask]

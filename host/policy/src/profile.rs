@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_profile_is_a_policy() {
+    fn every_profile_parses() {
         for profile in PolicyProfile::ALL {
             profile.to_layer(PolicyLevel::User).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(profile.name().parse::<PolicyProfile>().unwrap(), profile);

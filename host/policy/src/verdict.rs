@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn r036_what_would_allow_it_is_what_would() {
+    fn r036_a_remedy_names_who_can_change_the_rule() {
         let file =
             |level, text: &str| PolicyLayer::parse(level, "/etc/p.toml", text).expect("it parses");
         let deny = "[commands]\ndeny = [\"x\"]";

@@ -188,20 +188,20 @@ fn r108_what_is_taken_back_or_accepted_is_on_record_before_it_is() {
     assert!(!user.home.has_file("a.txt"));
     let shown = user.run(&["audit", "show"]).stdout;
     for expected in [
-        "taken back: the change of write_file to a.txt",
-        "accepted from now on: the plugin ",
+        "undone: the change by write_file to a.txt",
+        "accepted: the plugin ",
         "removed: the plugin added, ",
     ] {
         assert!(shown.contains(expected), "{expected}: {shown}");
     }
     let ran = user.run(&[&add[..], &["--locked"]].concat());
     assert!(
-        ran.exit_code == 78 && ran.stderr.contains("--locked leaves what was accepted as it is"),
+        ran.exit_code == 78 && ran.stderr.contains("which `--locked` does not allow"),
         "{ran:?}"
     );
 }
 
-/// A component with one tool that asks for nothing.
+/// A component with one tool that requests no permissions.
 fn echo_plugin() -> Vec<u8> {
     TestGuest::from_file("good").with_tools([GuestTool::new("echo")]).component()
 }
@@ -217,20 +217,18 @@ fn old_logs_go_and_the_others_still_hold() {
     }
     assert_eq!(
         user.run(&["audit", "prune", "--keep-days", "1"]).stdout,
-        "0 logs with 0 records were removed.\n"
+        "Removed 0 logs with 0 records.\n"
     );
     let ran = user.run(&["audit", "prune", "--before", "2999-01-01"]);
     assert!(
-        ran.exit_code == 0 && ran.stdout.starts_with("3 logs with 10 records were removed."),
+        ran.exit_code == 0 && ran.stdout.starts_with("Removed 3 logs with 10 records."),
         "{ran:?}"
     );
     assert_eq!(user.log_files().len(), 1);
     assert_eq!(user.call_tool("bash", &json!({"command": "echo c"})).exit_code, 0);
     assert_eq!(user.run(&["audit", "verify"]).exit_code, 0);
     assert!(
-        user.run(&["audit", "show"])
-            .stdout
-            .contains("3 logs with 10 records are removed: all up to ")
+        user.run(&["audit", "show"]).stdout.contains("removed 3 logs with 10 records: all up to ")
     );
     assert_eq!(user.run(&["audit", "prune"]).exit_code, 2, "it has to be said which");
     assert_eq!(
@@ -323,12 +321,11 @@ fn verify_names_the_first_record_that_was_changed() {
     fs::write(&first, lines[..3].concat()).expect("writable");
     let verified = user.run(&["audit", "verify", "--contains", &hash]);
     assert!(
-        verified.exit_code == 1
-            && verified.stdout.contains("line 3 is the last of 4 that were written"),
+        verified.exit_code == 1 && verified.stdout.contains("it has 3 of 4 written lines"),
         "{verified:?}"
     );
     assert!(
-        verified.stdout.contains(&format!("no log holds a record with the hash {hash}")),
+        verified.stdout.contains(&format!("no log contains a record with the hash {hash}")),
         "{verified:?}"
     );
 }
@@ -444,7 +441,7 @@ fn a_full_disk_costs_a_notice_or_the_effect() {
         user.home.configure(&mut command);
         let ran = user.home.start(command).wait_for_exit();
         assert_eq!((ran.exit_code, ran.stdout.trim()), (0, "Done."), "{ran:?}");
-        assert_eq!(ran.stderr.matches("audit log could not be written").count(), 1, "{ran:?}");
+        assert_eq!(ran.stderr.matches("cannot write the audit log").count(), 1, "{ran:?}");
         let done = (0..12).filter(|n| user.home.has_file(&format!("did-{n}"))).count();
         let recorded =
             user.show_records(&[]).iter().filter(|record| record["kind"] == "decided").count();
@@ -463,7 +460,7 @@ fn where_the_log_is_required_and_cannot_be_begun_nothing_starts() {
     let ran = user.call_tool("bash", &json!({"command": "touch did-1"}));
     assert!(
         ran.exit_code == 0
-            && ran.stderr.contains("warning: this run has no audit log")
+            && ran.stderr.contains("has no audit log")
             && ran.stderr.contains("chmod 700"),
         "{ran:?}"
     );

@@ -86,7 +86,7 @@ fn a_mode_that_is_chosen_decides_from_the_next_call_on() {
         assert!(chat.ask("Three.").contains("Allowed."));
         assert!(chat.home.has_file("two") && chat.home.has_file("three"));
         assert!(chat.ask("/mode").contains("mode auto:"));
-        assert!(chat.ask("/mode yolo").contains("'yolo' is not a mode"));
+        assert!(chat.ask("/mode yolo").contains("unknown mode `yolo`"));
         chat.leave();
     }
 }
@@ -121,11 +121,11 @@ fn another_model_answers_from_the_next_request_on() {
     let path = chat.home.path().join("second.jsonl");
     assert!(
         chat.ask("/model anthropic:claude-sonnet-5-5").contains("belongs to openai"),
-        "its key would go to a stranger"
+        "the key would be sent to another provider"
     );
     assert!(chat.ask("/model nonsense").contains("unknown model `nonsense`"));
     chat.send_line(&format!("/model replay:{}", path.display()));
-    chat.terminal.wait_for_visible("from now on: replay:second");
+    chat.terminal.wait_for_visible("model: replay:second");
     assert!(chat.wait_until_ready().contains("ask · second · "));
     let seen = chat.ask("And who now?");
     assert!(seen.contains("I am the second.") && seen.contains("cost unknown"), "{seen}");

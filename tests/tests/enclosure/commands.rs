@@ -159,7 +159,7 @@ fn r120_the_timeout_has_a_range_and_holds() {
         let test_host = TestHost::with_guest(&command_guest("", timeout));
         assert_contains(
             &test_host.call_ok("command", r#"{"line":"touch x"}"#),
-            "refused: the timeout is 1 to 600 seconds",
+            " is not valid: use 1 to 600 seconds",
         );
         assert!(!test_host.workspace_dir().join("x").exists());
     }
@@ -178,7 +178,7 @@ fn r120_long_lines_and_nul_bytes_are_refused() {
         &TestGuest::from_file("long-command").with_requested(&[Capability::RunCommands]),
     );
     let text = test_host.call_ok("long_command", "{}");
-    let refused = "refused: a command line has at most 128 KiB and no NUL byte\n";
+    let refused = "refused: a command line must be at most 128 KiB and contain no NUL byte\n";
     assert_eq!(text, format!("{refused}{refused}"));
     test_host.assert_healthy();
 }

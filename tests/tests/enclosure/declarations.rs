@@ -57,7 +57,7 @@ fn a_plugin_has_a_few_tools() {
     assert_contains(host_with_tools([]).refusal_reason(), "it declares 0 tools");
     assert_contains(
         host_with_tools([GuestTool::new("x"), GuestTool::new("X")]).refusal_reason(),
-        "it declares the tool X twice",
+        "it declares the tool `X` twice",
     );
 }
 
@@ -67,7 +67,7 @@ fn a_long_description_is_not_offered() {
         host_with_tools([GuestTool::new("other").with_description("x".repeat(1 << 20))]);
     assert_contains(
         test_host.refusal_reason(),
-        "the description of other is longer than 16384 bytes",
+        "the description of `other` is longer than 16384 bytes",
     );
     test_host.assert_healthy();
 }

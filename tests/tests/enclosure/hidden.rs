@@ -33,7 +33,7 @@ fn a_hidden_file_is_seen_and_not_read_whatever_way_leads_to_it() {
     for path in ways {
         let text = test_host.call_ok("open_path", &serde_json::json!({ "path": path }).to_string());
         assert!(text.starts_with("error 0\n") && !text.contains("KEY"), "{path}: {text}");
-        assert_contains(&text, "[host: denied (hidden): '");
+        assert_contains(&text, "[host: denied (hidden): `");
     }
     assert_eq!(test_host.call_ok("open_path", r#"{"path":".env.example"}"#), "read KEY=");
     test_host.assert_healthy();

@@ -431,7 +431,11 @@ fn r098_what_is_replaced_is_kept_and_so_it_is_bounded() {
         .expect("made")
         .set_len(300 << 20)
         .expect("it is sparse");
-    assert_contains(&test_host.call_error("edit", "{}"), "replaced or removed more than 256 MiB");
+    assert_contains(
+        &test_host.call_error("edit", "{}"),
+        "would overwrite or delete more than 256 \
+        MiB",
+    );
     assert!(test_host.workspace_dir().join("huge").exists());
 }
 

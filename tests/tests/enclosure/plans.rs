@@ -92,7 +92,11 @@ fn r126_a_plan_elsewhere_is_refused_and_nobody_is_asked() {
             .with_approver(&approver)
             .with_mode(mode)
             .build();
-        assert_contains(&test_host.call_ok(PLAN.0, PLAN.1), "denied mode: the session is in mode");
+        assert_contains(
+            &test_host.call_ok(PLAN.0, PLAN.1),
+            "denied mode: plans are only accepted \
+            in plan mode",
+        );
         assert!(approver.questions().is_empty());
     }
 }

@@ -137,7 +137,7 @@ fn r122_a_name_that_leads_inside_is_refused_unless_the_address_is_granted_too() 
     let server = LocalServer::start();
     let name = format!("localhost:{}", server.port);
     let text = fetch(&name, "/", std::slice::from_ref(&name));
-    assert_contains(&text, &format!("denied (not-granted): {name} leads to "));
+    assert_contains(&text, &format!("denied (not-granted): {name} resolves to "));
     assert!(server.requests().is_empty());
     let text =
         fetch(&name, "/", &[name.clone(), server.authority(), format!("[::1]:{}", server.port)]);
@@ -183,7 +183,7 @@ fn r098_a_response_has_an_end() {
 }
 
 #[test]
-fn r041_what_would_be_asked_is_denied_where_nobody_can_be_asked() {
+fn r041_without_an_approver_effects_that_need_approval_are_denied() {
     let server = LocalServer::start();
     for mode in [ApprovalMode::Ask, ApprovalMode::AutoEdit, ApprovalMode::Plan] {
         let test_host = TestHostBuilder::default()
@@ -252,7 +252,7 @@ fn r122_a_method_that_was_not_granted_is_not_sent() {
     let granted = [Capability::Fetch(vec![format!("GET,HEAD {}", server.authority())])];
     for (number, method, says) in [
         ("0", "GET", "status 200"),
-        ("2", "POST", "may not send a POST request to 127.0.0.1"),
+        ("2", "POST", "no permission to send POST requests to 127.0.0.1"),
         ("4", "DELETE", "denied"),
     ] {
         let guest = request_guest_template(&server.authority(), "/")

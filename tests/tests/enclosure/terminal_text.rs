@@ -41,6 +41,6 @@ fn r095_what_the_model_sees_is_cut_to_the_cap() {
     );
     let test_host = TestHostBuilder::default().with_guest(&guest).with_output_limit(5000).build();
     let text = test_host.call_ok("long", "{}");
-    assert!(text.len() <= 5000 && text.contains("of 60000 bytes left out"), "{}", text.len());
+    assert!(text.len() <= 5000 && text.contains("of 60000 bytes omitted"), "{}", text.len());
     test_host.assert_healthy();
 }

@@ -83,7 +83,11 @@ fn r123_a_walk_stays_in_the_workspace() {
     // 0 is a file, 1 a directory, 2 a link.
     let text = test_host.call_ok("walk", r#"{"root":""}"#);
     assert_eq!(text, "2 file-out\n1 inside\n0 inside/file\n2 inside/up\n2 out\n");
-    assert_contains(&test_host.call_ok("walk", r#"{"root":"none"}"#), "refused 0: none");
+    assert_contains(
+        &test_host.call_ok("walk", r#"{"root":"none"}"#),
+        "refused 0: `none` does not \
+        exist",
+    );
     test_host.assert_healthy();
 }
 
@@ -119,7 +123,7 @@ fn r098_walks_are_counted() {
         &TestGuest::from_file("many-walks").with_requested(&[Capability::ReadFiles]),
     );
     let text = test_host.call_ok("many_walks", "{}");
-    assert_contains(&text, "16 open, then refused 3: 16 walks are open already");
+    assert_contains(&text, "16 open, then refused 3: the limit of 16 open walks is reached");
     assert_contains(&text, "refused 3: no open walk has the number 4000000000");
     assert_contains(&text, "refused 3: this walk returns entries, not files");
     test_host.assert_healthy();

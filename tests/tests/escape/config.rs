@@ -20,7 +20,7 @@ fn doctor_tells_the_level_that_was_measured_and_what_is_open() {
     let said =
         new_home("[commands]\nat_most = \"kernel\"\nnetwork = true\n").run(&["doctor"]).stdout;
     assert!(said.contains("in the sandbox `kernel`, WITH the network"), "{said}");
-    assert!(said.contains("open: reading .env files"), "{said}");
+    assert!(said.contains("not blocked: reading .env files"), "{said}");
     let said =
         new_home("[commands]\nminimum = \"none\"\nat_most = \"none\"\n").run(&["doctor"]).stdout;
     assert!(said.contains("WITHOUT a sandbox, with your rights"), "{said}");
@@ -68,7 +68,7 @@ fn r036_less_than_a_policy_demands_is_refused_with_the_rule_its_file_and_its_lin
     assert!(!home.has_file("ran"));
     let shown = home.run(&["policy", "show"]).stdout;
     assert!(
-        shown.contains("The sandbox of commands, at least")
+        shown.contains("Minimum sandbox level of commands")
             && shown.contains("full  (")
             && shown.contains("kernel  ("),
         "{shown}"

@@ -104,8 +104,8 @@ fn r120_the_limit_of_the_user_ends_a_command_before_its_timeout() {
             format!("{}{}", said.stdout, said.stderr)
         };
         let said = call(100);
-        let told = "the command was killed after 1 s, the limit of commands here (`max_seconds` \
-            under [commands] in the configuration)";
+        let told = "the command was killed at its time limit of 1 s (set by `max_seconds` under \
+            [commands] in the configuration)";
         assert!(
             said.contains(told)
                 && said.contains("killed by signal 9")

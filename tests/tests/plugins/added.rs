@@ -72,7 +72,7 @@ fn a_plugin_is_added_by_who_has_seen_what_it_is() {
     let ran = home.run(&["plugin", "add", &path]);
     assert_eq!(ran.exit_code, 1, "{ran:?}");
     for part in [
-        "asks for    read files of the workspace",
+        "requests    read files of the workspace",
         "tier        read-only",
         "no plugin was added: there is no terminal to ask in",
     ] {
@@ -90,7 +90,7 @@ fn a_plugin_is_added_by_who_has_seen_what_it_is() {
     );
 
     let ran = home.run(&["plugin", "add", &path, "--yes"]);
-    assert!(ran.exit_code == 0 && ran.stdout.contains("echo was added: "), "{ran:?}");
+    assert!(ran.exit_code == 0 && ran.stdout.contains("Added echo: "), "{ran:?}");
     assert_eq!(stored_files(&home), [stored_name("echo", &component)]);
     // What it was made from may go.
     fs::remove_file(&path).expect("it is there");
@@ -117,7 +117,7 @@ fn a_plugin_is_added_by_who_has_seen_what_it_is() {
         "echo  sha256:",
         "  pinned\n",
         &format!("from   {path}"),
-        "tool   echo  read-only, asks to read files of the workspace",
+        "tool   echo  read-only, requests permission to read files of the workspace",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -141,7 +141,7 @@ fn somebody_at_the_terminal_is_asked_and_only_a_yes_adds_it() {
         terminal.type_keys("\n");
         let screen = || terminal.raw_output();
         assert!(screen().contains("Harmless.\\u{1b}[2K"), "{}", screen());
-        terminal.wait_for_output("Add it as echo, as it is? [y/N]");
+        terminal.wait_for_output("Add this plugin as echo? [y/N]");
         terminal.type_keys(answer);
         assert_eq!(
             (terminal.wait_for_exit(), stored_files(&home).len()),
@@ -312,7 +312,7 @@ fn what_is_removed_is_named_and_gone() {
     );
     let ran = home.run(&["plugin", "remove", "echo"]);
     let expected = format!(
-        "{}, which came from {path}",
+        "{}, from {path}",
         home.path()
             .join("config/cofferdam/plugins")
             .join(stored_name("echo", &echo_plugin(&reading_tool())))
@@ -362,7 +362,10 @@ fn a_kept_file_that_is_not_what_was_accepted_does_not_run_until_it_is_again() {
             "{what}: {listed:?}"
         );
         let ran = home.run(&["plugin", "update", "echo"]);
-        assert!(ran.exit_code == 0 && ran.stdout.contains("it is again"), "{what}: {ran:?}");
+        assert!(
+            ran.exit_code == 0 && ran.stdout.contains("restored the accepted file"),
+            "{what}: {ran:?}"
+        );
         assert_eq!(call_tool(&home).exit_code, 0, "{what}");
     }
 }
@@ -492,11 +495,11 @@ fn a_server_that_does_not_deliver_changes_nothing() {
         (
             "an error",
             b"HTTP/1.1 500 No\r\ncontent-length: 4\r\nconnection: close\r\n\r\noops".to_vec(),
-            "the server answers 500",
+            "the server responded with 500",
         ),
         ("half of it", head(1000).into(), "cannot fetch it: "),
-        ("too much, as it says", head(1 << 30).into(), "it has more than 64 MiB"),
-        ("too much", endless, "it has more than 64 MiB"),
+        ("too much, as it says", head(1 << 30).into(), "it is larger than 64 MiB"),
+        ("too much", endless, "it is larger than 64 MiB"),
         (
             "elsewhere, for anyone to read",
             away("http://example.org/echo.wasm").into(),

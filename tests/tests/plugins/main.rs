@@ -115,16 +115,15 @@ fn a_case_that_does_not_come_true_is_named_with_what_came() {
     };
     let table = [
         (json!({"answers": "two"}), "the result is "),
-        (json!({"with": ["two"]}), "\"two\" is not in "),
+        (json!({"with": ["two"]}), "the result does not contain \"two\": "),
         (json!({"fails": "not-found"}), "the result is "),
-        (json!({"input": {"path": "b.txt"}}), "it failed: "),
+        (json!({"input": {"path": "b.txt"}}), "the call failed: "),
         (
             json!({"input": {"path": "b.txt"}, "fails": "denied"}),
-            "the call failed with another \
-            kind of error: ",
+            "the call failed with another kind of error: ",
         ),
         (json!({"leaves": {"b.txt": "x"}}), "after the call, b.txt does not exist"),
-        (json!({"leaves": {"a.txt": "x"}}), "a.txt holds \"one\" afterwards"),
+        (json!({"leaves": {"a.txt": "x"}}), "after the call, a.txt contains \"one\""),
         (json!({"tool": "nothing"}), "the component has no tool `nothing`"),
     ];
     let home = new_home();
@@ -174,7 +173,7 @@ fn a_tool_that_cannot_stand_it_is_told_what_it_did() {
         (
             yes().with_tools([GuestTool::new("t").with_schema(path)]),
             "a link out of the workspace is an error",
-            "it answered",
+            "the result is",
         ),
     ];
     let home = new_home();
@@ -197,7 +196,7 @@ fn inspecting_shows_what_a_component_is_and_not_what_it_says() {
     assert_eq!(ran.exit_code, 0, "{ran:?}");
     for part in [
         "run commands; needs a permission, and each command line is decided separately",
-        "asks for    read files of the workspace; run commands",
+        "requests    read files of the workspace; run commands",
         "tier        write: it can change state; it runs alone",
         "I only read.\\u{1b}[2K",
     ] {
@@ -234,7 +233,7 @@ fn what_a_run_refuses_is_refused_by_test_and_inspect_too() {
         ),
         (
             TestGuest::from_file("good").with_tools([GuestTool::new("grep")]),
-            "it has a tool named grep",
+            "the tool name grep is already used by built-in grep",
         ),
     ];
     for (made, problem) in table {
@@ -342,5 +341,5 @@ fn what_a_tool_printed_is_shown_beside_the_case_that_it_failed() {
         &component,
         &json!([{"says": "works", "tool": "panic", "input": {}, "with": ["fine"]}]),
     );
-    assert!(ran.stdout.contains("it printed:\n           | "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("output:\n           | "), "{}", ran.stdout);
 }

@@ -86,7 +86,7 @@ fn r079_calls_of_a_response_that_was_cut_off_are_not_run() {
             results.len() == 2
                 && results
                     .iter()
-                    .all(|r| r.is_error && r.text.contains("cut off by the limit on output")),
+                    .all(|r| r.is_error && r.text.contains("cut off by the output limit")),
             "{results:?}"
         );
         assert!(!home.has_file("ran"));
@@ -120,7 +120,7 @@ fn r079_text_that_was_cut_off_is_flagged() {
         assert_eq!(ran.expect_outcome("answered", 0)["text"], "The first half");
         assert!(
             ran.json_lines().iter().any(|line| line["type"] == "notice"
-                && line["text"].to_string().contains("not complete")),
+                && line["text"].to_string().contains("is incomplete")),
             "{ran:?}"
         );
     }

@@ -66,7 +66,7 @@ fn a_model_that_the_policy_does_not_allow_is_reached_by_no_way() {
     let evil = idle_server();
     let by_flag = home.start(home.model_command(&evil, &[])).wait_for_exit();
     let place = format!(
-        "{}:3:13: the policy does not allow the model address",
+        "{}:3:13: the policy does not allow the model URL",
         home.path().join(USER_POLICY).display()
     );
     assert!(
@@ -121,7 +121,7 @@ fn a_resumed_session_is_bound_too() {
     let mut resume = home.command(&["run", "The task.", "--continue"]);
     resume.env(server.provider().key_variable(), server.key());
     let ran = home.start(resume).wait_for_exit();
-    assert!(ran.exit_code == 78 && ran.stderr.contains("at its own address only"), "{ran:?}");
+    assert!(ran.exit_code == 78 && ran.stderr.contains("only at its default URL"), "{ran:?}");
     assert_eq!(server.requests().len(), 1, "nothing more was sent");
 }
 
@@ -134,7 +134,7 @@ fn sessions_are_kept_or_not_as_the_policy_says() {
     assert!(
         ran.exit_code == 78
             && ran.stderr.contains("policy.toml:2:12")
-            && ran.stderr.contains("--no-session is not allowed"),
+            && ran.stderr.contains("`--no-session` is not allowed"),
         "{ran:?}"
     );
     required.run_task(&server(), &[]).expect_answer("Done.");
@@ -146,7 +146,7 @@ fn sessions_are_kept_or_not_as_the_policy_says() {
         let ran = unkept.start(unkept.model_command(&idle_server(), args)).wait_for_exit();
         assert!(
             ran.exit_code == 78
-                && ran.stderr.contains("policy.toml:2:8: the policy does not let sessions be kept"),
+                && ran.stderr.contains("policy.toml:2:8: the policy does not allow saved sessions"),
             "{ran:?}"
         );
     }
@@ -185,12 +185,12 @@ fn commands_have_no_network_and_no_more_paths_than_the_policy_leaves() {
     let shown = home.run(&["policy", "show"]).stdout;
     let part = |text: &str| assert!(shown.contains(text), "{text}: {shown}");
     part("commands.network = false  (by ");
-    part("which overrules true at ");
-    part("commands.read = not open");
-    part("commands.write = not open");
+    part("overrides true at ");
+    part("commands.read = not allowed");
+    part("commands.write = not allowed");
     let check = home.run(&["policy", "check"]);
     assert!(
-        check.exit_code == 0 && check.stdout.contains("overruled: commands.network = false"),
+        check.exit_code == 0 && check.stdout.contains("overridden: commands.network = false"),
         "{check:?}"
     );
 }
@@ -204,7 +204,7 @@ fn a_rule_about_settings_that_is_not_understood_stops_everything() {
             ran.exit_code == 78
                 && ran
                     .stderr
-                    .contains("policy.toml:2:14: \"opneai\" is not a provider: use anthropic"),
+                    .contains("policy.toml:2:14: unknown provider \"opneai\": use anthropic"),
             "{ran:?}"
         );
     }

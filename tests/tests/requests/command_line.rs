@@ -70,7 +70,7 @@ fn r018_bad_values_of_flags_are_refused_with_a_reason() {
         (["--max-parallel", "-1"], "-1"),
         (["--max-parallel", "many"], "many"),
         (["--max-parallel", "65"], "65"),
-        (["--max-tool-iterations", "0"], "use a whole number from 1 up"),
+        (["--max-tool-iterations", "0"], "use a whole number of at least 1"),
         (["--mode", "yolo"], "use ask, plan, auto-edit or auto"),
         (["--no-such-flag", "x"], "--no-such-flag"),
     ];
@@ -216,7 +216,7 @@ fn without_a_model_every_way_to_one_is_told() {
 #[test]
 fn an_empty_task_is_refused() {
     let ran = new_home().run(&["run", " \n", "--model", "replay:none"]);
-    assert!(ran.exit_code == 1 && ran.stderr.contains("the task is empty"), "{ran:?}");
+    assert!(ran.exit_code == 1 && ran.stderr.contains("the prompt is empty"), "{ran:?}");
 }
 
 #[test]

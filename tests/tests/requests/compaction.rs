@@ -335,7 +335,7 @@ fn r065_r066_old_results_are_left_out_and_kept() {
         assert_eq!(
             (
                 last.count_occurrences("alpha alpha"),
-                last.count_occurrences("This old result was left out")
+                last.count_occurrences("This old result was omitted")
             ),
             (0, 1),
             "{provider:?}"
@@ -344,7 +344,7 @@ fn r065_r066_old_results_are_left_out_and_kept() {
             last.count_occurrences("beta beta") > 0 && last.count_occurrences("gamma gamma") > 0
         );
         let kept = saved_session(&home).to_string();
-        assert!(kept.contains("alpha alpha") && !kept.contains("This old result was left out"));
+        assert!(kept.contains("alpha alpha") && !kept.contains("This old result was omitted"));
     }
 }
 

@@ -242,7 +242,7 @@ fn a_compressed_answer_is_named_as_such() {
         assert!(
             report["error"]
                 .as_str()
-                .is_some_and(|error| error.contains("a body that is compressed with gzip")),
+                .is_some_and(|error| error.contains("compressed its response with gzip")),
             "{report}"
         );
     }

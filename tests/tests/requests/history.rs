@@ -261,8 +261,7 @@ fn r093_r123_a_guide_that_is_a_link_to_what_is_hidden_goes_to_no_provider() {
     ran.expect_answer("Read.");
     assert!(!server.request().body.to_string().contains("hunter2"));
     let told = |line: &serde_json::Value| {
-        line["type"] == "notice"
-            && line["text"].to_string().contains("The model does not get AGENTS.md: ")
+        line["type"] == "notice" && line["text"].to_string().contains("cannot read AGENTS.md")
     };
     assert!(ran.json_lines().iter().any(told), "{ran:?}");
 }

@@ -66,7 +66,7 @@ fn r126_a_no_brings_back_the_users_words_and_plan_mode_goes_on() {
         assert!(
             rejected.is_error
                 && rejected.text.contains("Look first.")
-                && rejected.text.contains("Plan mode goes on"),
+                && rejected.text.contains("Plan mode stays on"),
             "{rejected:?}"
         );
         let [denied] = server.last_request().tool_results().try_into().expect("one result");

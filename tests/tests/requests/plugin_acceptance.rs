@@ -98,14 +98,15 @@ fn a_new_plugin_is_refused_where_nobody_can_be_asked() {
         "{locked:?}"
     );
     let asked = home.run(&["lock", "--plugin", plugin]);
-    assert!(asked.exit_code == 1 && asked.stderr.contains("use --yes"), "{asked:?}");
+    assert!(asked.exit_code == 1 && asked.stderr.contains("use `--yes`"), "{asked:?}");
     assert_eq!(home.run(&["lock", "--check", "--plugin", plugin]).exit_code, 1);
     // Looking calls nothing, and so asks nobody.
     assert_eq!(home.run(&["tools", "show", "echo", "--plugin", plugin]).exit_code, 0);
 
     let accepted = home.run(&["lock", "--yes", "--plugin", plugin]);
     assert!(
-        accepted.exit_code == 0 && accepted.stderr.contains("asks to read files of the workspace"),
+        accepted.exit_code == 0
+            && accepted.stderr.contains("requests permission to read files of the workspace"),
         "{accepted:?}"
     );
     assert_eq!(home.run(&["lock", "--check", "--plugin", plugin]).exit_code, 0);

@@ -155,7 +155,7 @@ fn a_failing_test_of_a_rule_is_found_by_check() {
         "[commands]\nallow = [{ pattern = \"ls *\", match = [\"ls -la\"] }]\n",
     );
     let ran = home.run(&["policy", "check", &path.to_string_lossy()]);
-    assert!(ran.exit_code == 0 && ran.stdout.contains("understood, 1 rules"), "{ran:?}");
+    assert!(ran.exit_code == 0 && ran.stdout.contains("valid, 1 rules"), "{ran:?}");
 }
 
 const EXPLAIN_CASES: &str = r#"
@@ -283,17 +283,17 @@ fn what_is_said_of_a_tool_that_is_not_there_is_told() {
     );
     for args in [&["policy", "check"][..], &["policy", "show"], &["doctor"]] {
         let told = home.run(args).stdout;
-        assert!(told.contains("policy.toml:1:8: there is no tool bsah"), "{told}");
+        assert!(told.contains("policy.toml:1:8: there is no tool `bsah`"), "{told}");
         assert!(
-            told.contains("[tools.grpe] in the configuration: there is no tool grpe"),
+            told.contains("[tools.grpe] in the configuration: there is no tool `grpe`"),
             "{told}"
         );
-        assert!(!told.contains("no tool Bash") && !told.contains("no tool GREP"), "{told}");
+        assert!(!told.contains("no tool `Bash`") && !told.contains("no tool `GREP`"), "{told}");
     }
     let ran = home.run(&["tools", "call", "bash", r#"{"command":"true"}"#, "--mode", "auto"]);
     assert!(ran.stderr.contains("the rule deny `Bash` of [tools]"), "{ran:?}");
     assert!(home.run(&["tools", "show", "grep"]).stdout.contains("limits      seconds 7;"));
-    assert!(home.run(&["doctor"]).stdout.contains("of each call: seconds 9,"));
+    assert!(home.run(&["doctor"]).stdout.contains("per call: seconds 9,"));
 }
 
 #[test]
@@ -431,7 +431,7 @@ fn show_tells_everything_that_is_in_force() {
     );
     let ran = home.run(&["policy", "show"]);
     let text = normalize_paths(&home, &ran.stdout);
-    let (text, _) = text.split_once("\nThe built-in list").expect("it is told too");
+    let (text, _) = text.split_once("\nBuilt-in list").expect("the lists are shown too");
     insta::assert_snapshot!(text);
 }
 
@@ -503,12 +503,12 @@ fn a_mode_of_the_configuration_is_lowered_to_what_the_policy_leaves() {
     home.write_file("config/cofferdam/config.toml", "mode = \"auto\"\n");
     let ran = home.run(&["tools", "call", "bash", r#"{"command": "touch ran"}"#]);
     assert!(
-        ran.exit_code == 1 && ran.stderr.contains("in mode `plan`") && !home.has_file("ran"),
+        ran.exit_code == 1 && ran.stderr.contains("mode `plan` denies") && !home.has_file("ran"),
         "{ran:?}"
     );
     let none = home_with_policy(USER_POLICY, "modes = []\n").run(&["tools", "list"]);
     assert!(
-        none.exit_code == 78 && none.stderr.contains("policy.toml:1:9: the policy leaves no mode"),
+        none.exit_code == 78 && none.stderr.contains("policy.toml:1:9: this policy allows no mode"),
         "{none:?}"
     );
 }

@@ -255,7 +255,11 @@ fn r124_its_progress_is_shown() {
 fn r124_without_a_model_there_is_no_sub_agent() {
     let ran = new_home().run(&["tools", "call", "research_codebase", r#"{"question":"Where?"}"#]);
     assert!(
-        ran.exit_code == 1 && ran.stderr.contains("denied (no-sub-agent): there is no model here"),
+        ran.exit_code == 1
+            && ran.stderr.contains(
+                "denied (no-sub-agent): no model is available \
+            for a sub-agent."
+            ),
         "{ran:?}"
     );
 }

@@ -29,8 +29,8 @@ fn a_name_that_is_not_utf_8_is_named_and_not_its_directory() {
         "{ran:?}"
     );
     for named in [
-        ": the name of `gr\\xfcn.txt` is not UTF-8",
-        ": below: the name of `gr\\xfcn.txt` is not UTF-8",
+        ": cannot open `gr\\xfcn.txt`: its name is not UTF-8",
+        ": below: cannot open `gr\\xfcn.txt`: its name is not UTF-8",
     ] {
         assert!(ran.stdout.contains(named), "{named}: {ran:?}");
     }

@@ -17,14 +17,14 @@ fn trust_is_for_somebody_who_has_seen_the_file() {
     terminal.wait_for_output("allow = [\"make *\"]");
     terminal.wait_for_output("[y/N]");
     terminal.type_keys("\n");
-    terminal.wait_for_output("It is not trusted.");
+    terminal.wait_for_output("The policy file is not trusted.");
     assert!(!is_trusted());
     let mut terminal = TestTerminal::start(&home.command(&["trust"]), None);
     // What it says cannot change how it looks.
     terminal.wait_for_output("\\u{202e}hidden");
     terminal.wait_for_output("[y/N]");
     terminal.type_keys("y\n");
-    terminal.wait_for_output("Trusted, with this content");
+    terminal.wait_for_output("Trusted with its current content");
     assert!(is_trusted());
     let mode = std::fs::metadata(home.path().join("state/cofferdam/trust.json"))
         .expect("it is there")
@@ -42,9 +42,9 @@ fn trust_without_a_terminal_names_the_content() {
     assert!(ran.exit_code == 1 && ran.stderr.contains("no policy file"), "{ran:?}");
     home.write_file(PROJECT, "[commands]\nallow = [\"make *\"]\n");
     let ran = home.run(&["trust"]);
-    assert!(ran.exit_code == 1 && ran.stderr.contains("nobody can be asked here"), "{ran:?}");
+    assert!(ran.exit_code == 1 && ran.stderr.contains("there is no terminal to ask in"), "{ran:?}");
     let ran = home.run(&["trust", "--digest", &"0".repeat(64)]);
-    assert!(ran.exit_code == 1 && ran.stderr.contains("another content"), "{ran:?}");
+    assert!(ran.exit_code == 1 && ran.stderr.contains("digest mismatch"), "{ran:?}");
     let shown = home.run(&["trust", "--show"]).stdout;
     let digest = shown.trim().rsplit(", ").next().expect("it ends with the digest");
     assert_eq!(home.run(&["trust", "--digest", digest]).exit_code, 0);
@@ -69,7 +69,10 @@ fn what_is_not_understood_is_not_trusted() {
     let ran = home.run(&["trust", "--digest", &digest]);
     assert!(
         ran.exit_code == 78
-            && ran.stderr.contains("policy.toml:1:11: a profile is the choice of the user"),
+            && ran.stderr.contains(
+                "policy.toml:1:11: the policy file of a project cannot choose \
+                a profile"
+            ),
         "{ran:?}"
     );
 }

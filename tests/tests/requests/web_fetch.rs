@@ -140,7 +140,7 @@ fn r122_an_address_of_this_machine_is_refused_unless_the_user_names_it() {
     assert!(
         ran.exit_code != 0
             && said.contains("denied (not-granted)")
-            && said.contains("may not send a GET request to 127.0.0.1:"),
+            && said.contains("no permission to send GET requests to 127.0.0.1:"),
         "{ran:?}"
     );
     for url in [
@@ -155,7 +155,7 @@ fn r122_an_address_of_this_machine_is_refused_unless_the_user_names_it() {
         assert!(
             ran.exit_code != 0
                 && said.contains("denied (not-granted)")
-                && said.contains(" leads to "),
+                && said.contains(" resolves to "),
             "{url}: {ran:?}"
         );
     }
@@ -247,7 +247,7 @@ fn what_each_mode_allows_is_said_with_the_network() {
     let home = new_home();
     let said = home.run(&["doctor"]).stdout;
     for line in [
-        "ask (in force)       commands, writes and requests need approval, one by one",
+        "ask (current)        commands, writes and requests need approval, one by one",
         "plan                 commands and writes are denied until you accept a plan; requests \
             need approval",
         "auto-edit            writes are allowed without asking; commands and requests need \
@@ -263,7 +263,7 @@ fn what_each_mode_allows_is_said_with_the_network() {
         "mode = \"auto\"\n[commands]\nat_most = \"kernel\"\nnetwork = true\n",
     );
     let said = home.run(&["doctor"]).stdout;
-    assert!(said.contains("auto (in force)"), "{said}");
+    assert!(said.contains("auto (current)"), "{said}");
     assert!(
         said.contains(
             "in the sandbox `kernel`, WITH the network, and can read .env files and \

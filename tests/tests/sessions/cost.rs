@@ -104,7 +104,7 @@ fn r097_a_session_tells_what_each_request_used_and_cost() {
     for line in [
         "(answered · 2000000 tokens in, 30000 out · $8.6000)",
         "(answered · 1000000 tokens in, 100000 out · $2.8000)",
-        "in all: 2 requests · 3 turns · 3000000 tokens in, 130000 out · $11.4000",
+        "total: 2 requests · 3 turns · 3000000 tokens in, 130000 out · $11.4000",
     ] {
         assert!(text.contains(line), "{line:?} is not in\n{text}");
     }

@@ -192,5 +192,5 @@ fn a_request_that_is_not_recorded_keeps_no_output() {
         &model,
         "Look.",
     ]);
-    assert!(ran.exit_code == 0 && ran.stdout.contains("bytes left out …]"), "{ran:?}");
+    assert!(ran.exit_code == 0 && ran.stdout.contains("bytes omitted …]"), "{ran:?}");
 }

@@ -139,7 +139,7 @@ pub(super) enum CliCommand {
         This covers the plugins of the configuration file and of --plugin. Accepted plugins are \
         recorded in cofferdam.lock, beside the configuration file. A plugin that is new or has \
         changed needs your approval at a terminal, and is refused elsewhere. With --locked, \
-        cofferdam does not start.\n\n\
+        cofferdam does not start in these cases.\n\n\
         Exit codes of --check: 0 each plugin is as accepted, 1 one is not.")]
     Lock(LockArgs),
     /// Show what this machine can enforce, which model is used, and where files are stored
@@ -168,7 +168,7 @@ pub(super) struct LogArgs {
 /// Options that every command accepts.
 #[derive(Clone, Debug, ClapArgs)]
 pub(super) struct CommonArgs {
-    /// Workspace: the directory that tools can access; they see nothing outside it
+    /// Workspace directory; tools see nothing outside it
     #[arg(long, short = 'C', global = true, value_name = "DIR", default_value = ".")]
     pub(super) workspace: PathBuf,
     /// Load a plugin in addition to the built-in tools (repeatable)

@@ -21,7 +21,7 @@ pub(super) fn describe_record(record: &AuditRecord, all: &[Option<AuditRecord>])
         RecordKind::Decided { actor, effect, decision, by, .. } => {
             let is_open = *decision == Verdict::Allow && !has_end_record(record, &actor.call, all);
             let unknown =
-                if is_open { "; no record of its end, so the outcome is unknown" } else { "" };
+                if is_open { "; no record of its end, so its outcome is unknown" } else { "" };
             format!(
                 "{}: {decision} {} ({}){unknown}",
                 actor.tool,

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_that_is_not_understood_says_where() {
+    fn an_invalid_manifest_is_an_error_with_its_line() {
         let directory = tempfile::tempdir().unwrap();
         assert!(matches!(PluginProject::open(directory.path()), Err(ProjectError::NotAProject(_))));
         fs::write(directory.path().join(MANIFEST_FILE), "name = \"a\"\nlanguage = \"cobol\"\n")

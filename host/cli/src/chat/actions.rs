@@ -95,8 +95,8 @@ impl ChatSession<'_> {
         ) {
             let url = terminal_escape::escape_line(url, 200);
             return Err(CliError::new(format!(
-                "cannot switch to `{spec}`: the base URL `{url}` belongs to {}\n\
-                    hint: start again without the base URL",
+                "the base URL `{url}` belongs to {}\n\
+                    hint: to use `{spec}`, start again without this base URL",
                 if now.address.is_some() { &now.provider } else { "another provider" }
             )));
         }
@@ -109,15 +109,15 @@ impl ChatSession<'_> {
 
     fn describe_context(&self) -> String {
         let meter = self.meter.borrow();
-        let (all, beside, window) =
+        let (all, overhead_tokens, window) =
             (meter.context_tokens(), meter.overhead(), self.session.model().info().context_window);
         format!(
             "about {} of {} tokens ({}): {} system prompt and tools, {} conversation",
             format_tokens(all),
             format_tokens(window),
             format_percent(all, window),
-            format_tokens(beside),
-            format_tokens(all.saturating_sub(beside))
+            format_tokens(overhead_tokens),
+            format_tokens(all.saturating_sub(overhead_tokens))
         )
     }
 

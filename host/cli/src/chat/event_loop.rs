@@ -197,10 +197,10 @@ mod tests {
             while !cancel.is_cancelled() && Instant::now() < deadline {
                 std::thread::sleep(POLL_INTERVAL);
             }
-            sender.send(cancel.is_cancelled()).expect("somebody listens");
+            sender.send(cancel.is_cancelled()).expect("the event loop has started");
         };
         let result = std::panic::AssertUnwindSafe(|| {
-            run_with_event_loop(&cancel, work, |_| panic!("a key that nobody thought of"))
+            run_with_event_loop(&cancel, work, |_| panic!("simulated panic"))
         });
         assert!(std::panic::catch_unwind(result).is_err());
         assert_eq!(was_cancelled.recv(), Ok(true));

@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn r114_the_history_is_private_and_without_keys() {
-        let directory = tempfile::tempdir().expect("a folder");
+        let directory = tempfile::tempdir().expect("create a temporary directory");
         let path = directory.path().join("state/history.jsonl");
         let history = PromptHistory::new(
             path.clone(),
@@ -144,13 +144,16 @@ mod tests {
             history.add(line, &session_id("5f0c00000000")).expect("writable");
         }
         assert_eq!(history_lines(&history), ["one\ntwo", "use [key redacted]"]);
-        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
-        assert!(!fs::read_to_string(path).expect("readable").contains("sk-secret"));
+        assert_eq!(
+            fs::metadata(&path).expect("read the metadata").permissions().mode() & 0o777,
+            0o600
+        );
+        assert!(!fs::read_to_string(path).expect("read the file").contains("sk-secret"));
     }
 
     #[test]
     fn r114_deleting_a_session_deletes_its_history() {
-        let directory = tempfile::tempdir().expect("a folder");
+        let directory = tempfile::tempdir().expect("create a temporary directory");
         let path = directory.path().join("history.jsonl");
         let history = PromptHistory::new(path.clone(), Box::new(str::to_owned));
         let (gone, stays) = (session_id("5f0c00000000"), session_id("5f0d00000000"));
@@ -162,13 +165,16 @@ mod tests {
         }
         remove_session(&path, &gone).expect("writable");
         assert_eq!(history_lines(&history), ["keep me"]);
-        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
-        assert!(!fs::read_to_string(path).expect("readable").contains("hunter2"));
+        assert_eq!(
+            fs::metadata(&path).expect("read the metadata").permissions().mode() & 0o777,
+            0o600
+        );
+        assert!(!fs::read_to_string(path).expect("read the file").contains("hunter2"));
     }
 
     #[test]
     fn a_long_history_is_truncated_and_damaged_entries_are_removed() {
-        let directory = tempfile::tempdir().expect("a folder");
+        let directory = tempfile::tempdir().expect("create a temporary directory");
         let path = directory.path().join("history.jsonl");
         let line = |n| format!("{{\"session\":\"5f0c00000000\",\"text\":\"line {n}\"}}\n");
         let lines: String = (0..=2 * MAX_HISTORY_LINES).map(line).collect();
@@ -176,11 +182,11 @@ mod tests {
             (lines + "torn", MAX_HISTORY_LINES),
             (format!("\"whose?\"\n{}", line(2 * MAX_HISTORY_LINES)), 1),
         ] {
-            fs::write(&path, text).expect("writable");
+            fs::write(&path, text).expect("write the file");
             let history = PromptHistory::new(path.clone(), Box::new(str::to_owned));
             let all = history_lines(&history);
             assert_eq!((all.len(), all.last().map(String::as_str)), (count, Some("line 2000")));
-            assert_eq!(fs::read_to_string(&path).expect("readable").lines().count(), count);
+            assert_eq!(fs::read_to_string(&path).expect("read the file").lines().count(), count);
         }
     }
 }

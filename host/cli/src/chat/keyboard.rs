@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(
             drop_until_quiet(|_| Ok(Some(KeyPress::Enter)), settle, &|| true).expect("it reads"),
             None,
-            "nobody waits any more"
+            "a cancelled wait must end"
         );
     }
 

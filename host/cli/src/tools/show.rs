@@ -113,11 +113,11 @@ fn describe_tool(tool: &CatalogTool) -> String {
         "  limits      {}",
         join_or_nothing(effective_limits(tool).map(|(cap, value)| format!("{cap} {value}")))
     );
-    let lent = &tool.plugin.declaration().imports.lent;
+    let interfaces = &tool.plugin.declaration().imports.lent;
     let _ = writeln!(
         page,
-        "  imports     {} of Cofferdam, {} of WASI",
-        join_or_nothing(lent.iter().map(ToString::to_string)),
+        "  imports     {}; WASI interfaces: {}",
+        join_or_nothing(interfaces.iter().map(ToString::to_string)),
         count_wasi_imports(tool)
     );
     let _ = writeln!(

@@ -183,7 +183,7 @@ pub enum ModelChoiceError {
     ///
     /// The URL does not identify the provider, and a key must not be sent to the wrong one.
     #[error(
-        "a base URL is set ({0}), but no model\nhint: name the model with its provider, for \
+        "a base URL is set ({0}), but no model is named\nhint: name it with its provider, for \
             example --model openai:NAME"
     )]
     BaseUrlWithoutModel(String),

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     fn key(directory: &Path) -> CacheKey {
-        CacheKey::load_or_create(&directory.join("keys")).expect("there is a key")
+        CacheKey::load_or_create(&directory.join("keys")).expect("load or create the key")
     }
 
     /// Damages a file. The argument is its previous content.
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_changed_file_is_ignored() {
         static MISMATCHES: AtomicUsize = AtomicUsize::new(0);
-        let temp = tempfile::tempdir().expect("a directory");
+        let temp = tempfile::tempdir().expect("create a temporary directory");
         let directory = temp.path().join("cache");
         let cache = ArtifactCache::open(&directory, key(temp.path()))
             .expect("it is made")
@@ -185,35 +185,40 @@ mod tests {
         let content = |name: &str| cache.read(name).map(|sealed| sealed.content().to_vec());
         let (one, two) = (directory.join("one"), directory.join("two"));
         assert_eq!(content("one"), None);
-        assert_eq!(MISMATCHES.load(Ordering::Relaxed), 0, "what is not there is no mismatch");
+        assert_eq!(MISMATCHES.load(Ordering::Relaxed), 0, "a missing file is not a mismatch");
 
         let spoil: [(&str, Spoil<'_>); 8] = [
             ("a byte", &|whole| {
-                fs::write(&one, [&whole[..40], b"X", &whole[41..]].concat()).expect("written")
+                fs::write(&one, [&whole[..40], b"X", &whole[41..]].concat())
+                    .expect("write the file")
             }),
             ("a byte of the seal", &|whole| {
-                fs::write(&one, [b"X", &whole[1..]].concat()).expect("written")
+                fs::write(&one, [b"X", &whole[1..]].concat()).expect("write the file")
             }),
-            ("a byte less", &|whole| fs::write(&one, &whole[..whole.len() - 1]).expect("written")),
-            ("a byte more", &|whole| fs::write(&one, [whole, b"X"].concat()).expect("written")),
-            ("nothing", &|_| fs::write(&one, "").expect("written")),
+            ("a byte less", &|whole| {
+                fs::write(&one, &whole[..whole.len() - 1]).expect("write the file")
+            }),
+            ("a byte more", &|whole| {
+                fs::write(&one, [whole, b"X"].concat()).expect("write the file")
+            }),
+            ("nothing", &|_| fs::write(&one, "").expect("write the file")),
             ("another one's", &|_| {
                 fs::copy(&two, &one).expect("copied");
             }),
             ("a link to a good one", &|_| {
-                fs::rename(&one, directory.join("moved")).expect("moved");
-                symlink("moved", &one).expect("a link");
+                fs::rename(&one, directory.join("moved")).expect("rename the file");
+                symlink("moved", &one).expect("create the link");
             }),
-            ("a folder", &|_| {
-                fs::remove_file(&one).expect("it is there");
-                fs::create_dir(&one).expect("made");
+            ("a directory in its place", &|_| {
+                fs::remove_file(&one).expect("remove the file");
+                fs::create_dir(&one).expect("create the directory");
             }),
         ];
         for (number, (what, spoil)) in spoil.into_iter().enumerate() {
-            cache.write("one", b"the content of one").expect("it can be written");
-            cache.write("two", b"the content of two").expect("it can be written");
+            cache.write("one", b"the content of one").expect("write the file");
+            cache.write("two", b"the content of two").expect("write the file");
             assert_eq!(content("one").as_deref(), Some(&b"the content of one"[..]), "{what}");
-            spoil(&fs::read(&one).expect("it is there"));
+            spoil(&fs::read(&one).expect("read the file"));
             assert_eq!(content("one"), None, "{what}");
             assert_eq!(MISMATCHES.load(Ordering::Relaxed), number + 1, "{what}");
         }
@@ -222,27 +227,27 @@ mod tests {
 
     #[test]
     fn a_file_sealed_with_another_key_is_ignored() {
-        let temp = tempfile::tempdir().expect("a directory");
+        let temp = tempfile::tempdir().expect("create a temporary directory");
         let directory = temp.path().join("cache");
         let with = |keys: &str| {
             ArtifactCache::open(&directory, key(&temp.path().join(keys))).expect("it opens")
         };
-        fs::create_dir(temp.path().join("a")).expect("made");
-        fs::create_dir(temp.path().join("b")).expect("made");
-        with("a").write("name", b"content").expect("it can be written");
+        fs::create_dir(temp.path().join("a")).expect("create the directory");
+        fs::create_dir(temp.path().join("b")).expect("create the directory");
+        with("a").write("name", b"content").expect("write the file");
         assert!(with("b").read("name").is_none() && with("a").read("name").is_some());
     }
 
     #[test]
     fn concurrent_writers_leave_a_complete_file() {
-        let temp = tempfile::tempdir().expect("a directory");
+        let temp = tempfile::tempdir().expect("create a temporary directory");
         let cache =
             ArtifactCache::open(&temp.path().join("cache"), key(temp.path())).expect("it is made");
         let contents: Vec<Vec<u8>> = (0..8_u8).map(|n| vec![n; 100_000 + usize::from(n)]).collect();
         std::thread::scope(|scope| {
             for content in &contents {
                 scope.spawn(|| {
-                    (0..20).for_each(|_| cache.write("name", content).expect("it can be written"))
+                    (0..20).for_each(|_| cache.write("name", content).expect("write the file"))
                 });
             }
             for _ in 0..200 {
@@ -258,11 +263,15 @@ mod tests {
 
     #[test]
     fn a_directory_that_others_can_write_to_is_not_used() {
-        let parent = tempfile::tempdir().expect("a directory");
+        let parent = tempfile::tempdir().expect("create a temporary directory");
         let directory = parent.path().join("cache");
         let cache = ArtifactCache::open(&directory, key(parent.path())).expect("it is made");
-        assert_eq!(fs::metadata(cache.directory()).expect("it is there").mode() & 0o777, 0o700);
-        fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).expect("it is ours");
+        assert_eq!(
+            fs::metadata(cache.directory()).expect("read the metadata").mode() & 0o777,
+            0o700
+        );
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o777))
+            .expect("set the permissions");
         assert!(
             ArtifactCache::open(&directory, key(parent.path()))
                 .unwrap_err()
@@ -273,10 +282,11 @@ mod tests {
 
     #[test]
     fn a_link_instead_of_the_directory_is_not_followed() {
-        let parent = tempfile::tempdir().expect("a directory");
+        let parent = tempfile::tempdir().expect("create a temporary directory");
         let link = parent.path().join("cache");
-        fs::create_dir(parent.path().join("elsewhere")).expect("it is made");
-        std::os::unix::fs::symlink(parent.path().join("elsewhere"), &link).expect("it is made");
+        fs::create_dir(parent.path().join("elsewhere")).expect("create the directory");
+        std::os::unix::fs::symlink(parent.path().join("elsewhere"), &link)
+            .expect("create the link");
         assert!(matches!(
             ArtifactCache::open(&link, key(parent.path())),
             Err(CacheError::NotPrivate(..))

@@ -123,18 +123,18 @@ mod tests {
     use super::*;
 
     fn key(directory: &Path) -> [u8; KEY_LEN] {
-        CacheKey::load_or_create(directory).expect("there is a key").0
+        CacheKey::load_or_create(directory).expect("load or create the key").0
     }
 
     #[test]
     fn a_key_is_created_once_and_is_private() {
-        let temp = tempfile::tempdir().expect("a directory");
+        let temp = tempfile::tempdir().expect("create a temporary directory");
         let directory = temp.path().join("keys");
         let first = key(&directory);
         assert_ne!(first, [0; KEY_LEN]);
         assert_eq!(key(&directory), first);
         assert_eq!(
-            fs::metadata(directory.join(FILE_NAME)).expect("it is there").mode() & 0o7777,
+            fs::metadata(directory.join(FILE_NAME)).expect("read the metadata").mode() & 0o7777,
             0o600
         );
         assert_ne!(key(&temp.path().join("others")), first);
@@ -143,23 +143,23 @@ mod tests {
 
     #[test]
     fn concurrent_processes_get_the_same_key() {
-        let temp = tempfile::tempdir().expect("a directory");
+        let temp = tempfile::tempdir().expect("create a temporary directory");
         let directory = temp.path().join("keys");
         let keys: Vec<_> = std::thread::scope(|scope| {
             let makers: Vec<_> = (0..16).map(|_| scope.spawn(|| key(&directory))).collect();
-            makers.into_iter().map(|maker| maker.join().expect("it made one")).collect()
+            makers.into_iter().map(|maker| maker.join().expect("join the thread")).collect()
         });
         assert!(keys.iter().all(|made| *made == keys[0]));
         assert_eq!(
-            fs::read_dir(&directory).expect("it is there").count(),
+            fs::read_dir(&directory).expect("list the directory").count(),
             1,
             "nothing is left behind"
         );
         for _ in 0..20 {
-            fs::write(directory.join(FILE_NAME), "spoiled").expect("it can be written");
+            fs::write(directory.join(FILE_NAME), "spoiled").expect("write the file");
             let keys: Vec<_> = std::thread::scope(|scope| {
                 let makers: Vec<_> = (0..4).map(|_| scope.spawn(|| key(&directory))).collect();
-                makers.into_iter().map(|maker| maker.join().expect("it made one")).collect()
+                makers.into_iter().map(|maker| maker.join().expect("join the thread")).collect()
             });
             assert!(keys.iter().all(|made| *made == keys[0]));
         }
@@ -167,22 +167,24 @@ mod tests {
 
     #[test]
     fn a_key_that_others_could_read_is_replaced() {
-        let temp = tempfile::tempdir().expect("a directory");
+        let temp = tempfile::tempdir().expect("create a temporary directory");
         let directory = temp.path().join("keys");
         let file = directory.join(FILE_NAME);
         let elsewhere = temp.path().join("elsewhere");
-        fs::write(&elsewhere, [7; KEY_LEN]).expect("it can be written");
-        fs::set_permissions(&elsewhere, fs::Permissions::from_mode(0o600)).expect("it is ours");
+        fs::write(&elsewhere, [7; KEY_LEN]).expect("write the file");
+        fs::set_permissions(&elsewhere, fs::Permissions::from_mode(0o600))
+            .expect("set the permissions");
         let spoil: [(&str, &dyn Fn()); 5] = [
             ("open to others", &|| {
-                fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("it is ours")
+                fs::set_permissions(&file, fs::Permissions::from_mode(0o644))
+                    .expect("set the permissions")
             }),
-            ("cut off", &|| fs::write(&file, [1; 31]).expect("it can be written")),
-            ("longer", &|| fs::write(&file, [1; 33]).expect("it can be written")),
-            ("empty", &|| fs::write(&file, "").expect("it can be written")),
+            ("cut off", &|| fs::write(&file, [1; 31]).expect("write the file")),
+            ("longer", &|| fs::write(&file, [1; 33]).expect("write the file")),
+            ("empty", &|| fs::write(&file, "").expect("write the file")),
             ("a link", &|| {
-                fs::remove_file(&file).expect("it is there");
-                symlink(&elsewhere, &file).expect("a link");
+                fs::remove_file(&file).expect("remove the file");
+                symlink(&elsewhere, &file).expect("create the link");
             }),
         ];
         for (what, spoil) in spoil {
@@ -191,12 +193,12 @@ mod tests {
             let after = key(&directory);
             assert!(after != before && after != [7; KEY_LEN], "{what}");
             assert_eq!(key(&directory), after, "{what}");
-            assert!(fs::symlink_metadata(&file).expect("it is there").is_file(), "{what}");
+            assert!(fs::symlink_metadata(&file).expect("read the metadata").is_file(), "{what}");
         }
         assert_eq!(
-            fs::read(&elsewhere).expect("it is there"),
+            fs::read(&elsewhere).expect("read the file"),
             [7; KEY_LEN],
-            "what a link leads to is not touched"
+            "the target of a link must not change"
         );
     }
 
@@ -207,29 +209,31 @@ mod tests {
             // a private directory.
             return;
         }
-        let temp = tempfile::tempdir().expect("a directory");
+        let temp = tempfile::tempdir().expect("create a temporary directory");
         let directory = temp.path().join("keys");
         let before = key(&directory);
-        std::os::unix::fs::chown(directory.join(FILE_NAME), Some(1), None).expect("root can");
+        std::os::unix::fs::chown(directory.join(FILE_NAME), Some(1), None)
+            .expect("change the owner");
         assert_ne!(key(&directory), before);
-        assert_eq!(fs::metadata(directory.join(FILE_NAME)).expect("it is there").uid(), 0);
+        assert_eq!(fs::metadata(directory.join(FILE_NAME)).expect("read the metadata").uid(), 0);
     }
 
     #[test]
     fn no_key_is_stored_in_a_shared_directory() {
-        let temp = tempfile::tempdir().expect("a directory");
-        fs::set_permissions(temp.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+        let temp = tempfile::tempdir().expect("create a temporary directory");
+        fs::set_permissions(temp.path(), fs::Permissions::from_mode(0o755))
+            .expect("set the permissions");
         assert!(
             CacheKey::load_or_create(temp.path())
                 .is_err_and(|error| error.to_string().contains("open to others"))
         );
         let directory = temp.path().join("keys");
         key(&directory);
-        fs::remove_file(directory.join(FILE_NAME)).expect("it is there");
-        fs::create_dir_all(directory.join(FILE_NAME).join("x")).expect("it is made");
+        fs::remove_file(directory.join(FILE_NAME)).expect("remove the file");
+        fs::create_dir_all(directory.join(FILE_NAME).join("x")).expect("create the directory");
         assert!(
             matches!(CacheKey::load_or_create(&directory), Err(CacheKeyError::Io(..))),
-            "a folder in its place is nobody's to remove"
+            "a directory in its place must not be removed"
         );
     }
 

@@ -77,7 +77,10 @@ pub enum LoadError {
     #[error("its declaration is not valid: {0}")]
     Declaration(String),
     /// The component imports an interface that none of its tools requests.
-    #[error("it imports {}, but none of its tools requests the capability", join_interface_names(.0))]
+    #[error(
+        "it imports {}, but none of its tools requests the capability",
+        join_interface_names(.0)
+    )]
     UnrequestedImports(Vec<HostInterface>),
     /// A fault of this program or of the machine.
     #[error("the host failed: {0}")]

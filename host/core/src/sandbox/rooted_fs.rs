@@ -274,10 +274,10 @@ mod tests {
     }
 
     fn test_directory() -> (tempfile::TempDir, Dir) {
-        let directory = tempfile::tempdir().expect("a directory");
-        std::fs::create_dir_all(directory.path().join("a/b")).expect("directories");
-        std::fs::write(directory.path().join("a/b/file"), "content").expect("it is written");
-        symlink("a", directory.path().join("link")).expect("a link");
+        let directory = tempfile::tempdir().expect("create a temporary directory");
+        std::fs::create_dir_all(directory.path().join("a/b")).expect("create the directory");
+        std::fs::write(directory.path().join("a/b/file"), "content").expect("write the file");
+        symlink("a", directory.path().join("link")).expect("create the link");
         let root = Dir::open_ambient_dir(directory.path(), cap_std::ambient_authority())
             .expect("it opens");
         (directory, root)

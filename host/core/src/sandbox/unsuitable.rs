@@ -74,10 +74,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_other_programs_obey_is_no_workspace() {
-        let directory = tempfile::tempdir().expect("a directory");
+    fn a_directory_that_controls_other_programs_cannot_be_a_workspace() {
+        let directory = tempfile::tempdir().expect("create a temporary directory");
         let root = directory.path().canonicalize().expect("it exists");
-        let make = |path: &str| fs::create_dir_all(root.join(path)).expect("a directory");
+        let make = |path: &str| fs::create_dir_all(root.join(path)).expect("create the directory");
         for path in [
             "repo/.git/hooks",
             "repo/.git/objects/x",
@@ -93,12 +93,12 @@ mod tests {
         {
             make(path);
         }
-        fs::write(root.join("bare/HEAD"), "ref: refs/heads/main\n").expect("it is written");
+        fs::write(root.join("bare/HEAD"), "ref: refs/heads/main\n").expect("write the file");
         fs::write(root.join("repo/.git/config"), "[core]\n\thooksPath = .husky/_\n")
-            .expect("it is written");
+            .expect("write the file");
         fs::write(root.join("repo/.claude/worktrees/w/.git"), "gitdir: x\n")
-            .expect("it is written");
-        std::os::unix::fs::symlink("repo/.git", root.join("link")).expect("a link");
+            .expect("write the file");
+        std::os::unix::fs::symlink("repo/.git", root.join("link")).expect("create the link");
         let table = [
             ("repo", None),
             ("repo/src", None),
@@ -118,7 +118,7 @@ mod tests {
             (".ssh/x", Some(".ssh")),
         ];
         for (path, expected) in table {
-            let workspace = Workspace::open(&root.join(path)).expect("it opens");
+            let workspace = Workspace::open(&root.join(path)).expect("open the workspace");
             assert_eq!(
                 workspace.protected_directory(),
                 expected.map(|path| root.join(path)),

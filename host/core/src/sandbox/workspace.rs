@@ -224,24 +224,25 @@ mod tests {
 
     #[test]
     fn r123_escaping_links_and_special_files_are_refused_with_the_reason() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let workspace = Arc::new(Workspace::open(directory.path()).expect("it opens"));
+        let directory = tempfile::tempdir().expect("create a temporary directory");
+        let workspace = Arc::new(Workspace::open(directory.path()).expect("open the workspace"));
         std::os::unix::fs::symlink("/etc/passwd", directory.path().join("out"))
-            .expect("it is made");
-        std::fs::write(directory.path().join("file"), "").expect("it is written");
-        std::os::unix::fs::symlink("file", directory.path().join("in")).expect("it is made");
+            .expect("create the link");
+        std::fs::write(directory.path().join("file"), "").expect("write the file");
+        std::os::unix::fs::symlink("file", directory.path().join("in")).expect("create the link");
         let _socket = std::os::unix::net::UnixListener::bind(directory.path().join("socket"))
-            .expect("it is bound");
-        std::fs::write(directory.path().join(".env"), "").expect("it is written");
+            .expect("bind the socket");
+        std::fs::write(directory.path().join(".env"), "").expect("write the file");
         std::os::unix::fs::symlink(
             directory.path().join("file"),
             directory.path().join("absolute"),
         )
-        .expect("it is made");
-        std::os::unix::fs::symlink(".env", directory.path().join("harmless")).expect("it is made");
+        .expect("create the link");
+        std::os::unix::fs::symlink(".env", directory.path().join("harmless"))
+            .expect("create the link");
         let with = |path, grant| {
             workspace
-                .find_denial(&workspace.parse(path).expect("it reads well"), grant)
+                .find_denial(&workspace.parse(path).expect("parse the value"), grant)
                 .map(|denial| denial.code)
         };
         let code = |path| with(path, FileGrant::Read);
@@ -254,7 +255,7 @@ mod tests {
         );
         assert_eq!([code("absolute"), code(".git/hooks/x")], [None, None]);
         assert_eq!(with(".git/hooks/x", FileGrant::ReadWrite), Some(DenialCode::Protected));
-        std::fs::create_dir(directory.path().join(".git")).expect("it is made");
+        std::fs::create_dir(directory.path().join(".git")).expect("create the directory");
         assert_eq!(
             with(".git", FileGrant::ReadWrite),
             None,
@@ -265,22 +266,22 @@ mod tests {
 
     #[test]
     fn r123_the_host_reads_only_what_tools_may_read() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let workspace = Arc::new(Workspace::open(directory.path()).expect("it opens"));
+        let directory = tempfile::tempdir().expect("create a temporary directory");
+        let workspace = Arc::new(Workspace::open(directory.path()).expect("open the workspace"));
         let guide = directory.path().join("AGENTS.md");
         let read = || workspace.read_prefix("AGENTS.md", 8);
         assert_eq!(read(), Ok(None));
-        std::fs::write(directory.path().join(".env"), "PASSWORD=x").expect("it is written");
+        std::fs::write(directory.path().join(".env"), "PASSWORD=x").expect("write the file");
         for (target, code) in
             [(".env", DenialCode::Hidden), ("/etc/passwd", DenialCode::OutsideWorkspace)]
         {
-            std::os::unix::fs::symlink(target, &guide).expect("it is made");
+            std::os::unix::fs::symlink(target, &guide).expect("create the link");
             assert_eq!(read().map_err(|denial| denial.code), Err(code), "{target}");
-            std::fs::remove_file(&guide).expect("it is removed");
+            std::fs::remove_file(&guide).expect("remove the file");
         }
         std::fs::write(directory.path().join("docs.md"), "one\ntwo\nthree\n")
-            .expect("it is written");
-        std::os::unix::fs::symlink("docs.md", &guide).expect("it is made");
+            .expect("write the file");
+        std::os::unix::fs::symlink("docs.md", &guide).expect("create the link");
         assert_eq!(read(), Ok(Some(("one\ntwo\n".to_owned(), true))));
     }
 }

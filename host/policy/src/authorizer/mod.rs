@@ -113,9 +113,9 @@ impl Authorizer {
     /// Replaces the policy, and adjusts the mode to it.
     #[must_use]
     pub fn with_policy(self, policy: Arc<Policy>) -> Self {
-        let mut judge = Self { policy, ..self };
-        judge.set_mode(judge.mode);
-        judge
+        let mut authorizer = Self { policy, ..self };
+        authorizer.set_mode(authorizer.mode);
+        authorizer
     }
 
     /// Updates the known targets of links in the workspace; see [`Policy::learn_aliases`].
@@ -209,8 +209,8 @@ impl Authorizer {
     /// - the plan leads to another mode by now;
     /// - the effect would be denied by now, because the mode or the policy has changed.
     pub fn approve(&self, pending: PendingApproval) -> Result<Permit, Denial> {
-        let PendingApproval { question, tool_digest, authorizer: judge } = pending;
-        if judge != self.id {
+        let PendingApproval { question, tool_digest, authorizer } = pending;
+        if authorizer != self.id {
             return Err(Denial::without_remedy(
                 DenialCode::NobodyToAsk,
                 "the approval belongs to another session.",

@@ -45,14 +45,14 @@ fn r035_modes_decide_by_effect() {
         (ApprovalMode::Auto, "allow", "allow"),
     ];
     for (mode, on_command, on_write) in table {
-        let judge = Authorizer::new(mode, true);
+        let auth = Authorizer::new(mode, true);
         assert_eq!(
-            word(&judge.authorize("bash", "{}", command("ls"))),
+            word(&auth.authorize("bash", "{}", command("ls"))),
             on_command,
             "{mode}: command"
         );
         assert_eq!(
-            word(&judge.authorize("write_file", "{}", write("a"))),
+            word(&auth.authorize("write_file", "{}", write("a"))),
             on_write,
             "{mode}: write"
         );
@@ -60,7 +60,7 @@ fn r035_modes_decide_by_effect() {
 }
 
 #[test]
-fn r041_what_would_be_asked_is_denied_where_nobody_can_be_asked() {
+fn r041_without_an_approver_effects_that_need_approval_are_denied() {
     let Authorization::Deny(denial) =
         Authorizer::new(ApprovalMode::Ask, false).authorize("bash", "{}", command("ls"))
     else {
@@ -76,33 +76,33 @@ fn r041_what_would_be_asked_is_denied_where_nobody_can_be_asked() {
 
 #[test]
 fn r039_an_approved_scope_is_not_asked_again_and_covers_nothing_else() {
-    let mut judge = Authorizer::new(ApprovalMode::Ask, true);
-    let Authorization::Ask(question) = judge.authorize("bash", "{}", command("git status")) else {
+    let mut auth = Authorizer::new(ApprovalMode::Ask, true);
+    let Authorization::Ask(question) = auth.authorize("bash", "{}", command("git status")) else {
         panic!("not asked")
     };
-    let (permit, approval) = judge.approve_scope(question).expect("it is approved");
-    judge.remember(approval.expect("it has a scope"));
+    let (permit, approval) = auth.approve_scope(question).expect("it is approved");
+    auth.remember(approval.expect("it has a scope"));
     assert_eq!(permit.into_effect(), command("git status"));
-    assert_eq!(word(&judge.authorize("bash", "{}", command("git status --short"))), "allow");
-    assert_eq!(word(&judge.authorize("bash", "{}", command("git status; curl x"))), "ask");
-    assert_eq!(word(&judge.authorize("write_file", "{}", write("git status"))), "ask");
+    assert_eq!(word(&auth.authorize("bash", "{}", command("git status --short"))), "allow");
+    assert_eq!(word(&auth.authorize("bash", "{}", command("git status; curl x"))), "ask");
+    assert_eq!(word(&auth.authorize("write_file", "{}", write("git status"))), "ask");
 }
 
 #[test]
-fn r039_a_scope_for_writes_is_the_paths_that_really_change() {
-    let mut judge = Authorizer::new(ApprovalMode::Ask, true);
-    let Authorization::Ask(question) = judge.authorize("write_file", "{}", write("src/a")) else {
+fn r039_a_write_scope_contains_the_changed_paths() {
+    let mut auth = Authorizer::new(ApprovalMode::Ask, true);
+    let Authorization::Ask(question) = auth.authorize("write_file", "{}", write("src/a")) else {
         panic!("not asked")
     };
     assert_eq!(
         question.question().scope.as_ref().map(ToString::to_string).as_deref(),
         Some("write_file writing src/a")
     );
-    let (_, approval) = judge.approve_scope(question).expect("it is approved");
-    judge.remember(approval.expect("it has a scope"));
-    assert_eq!(word(&judge.authorize("write_file", "{}", write("src/a"))), "allow");
-    assert_eq!(word(&judge.authorize("write_file", "{}", write("src/ab"))), "ask");
-    assert_eq!(word(&judge.authorize("other", "{}", write("src/a"))), "ask");
+    let (_, approval) = auth.approve_scope(question).expect("it is approved");
+    auth.remember(approval.expect("it has a scope"));
+    assert_eq!(word(&auth.authorize("write_file", "{}", write("src/a"))), "allow");
+    assert_eq!(word(&auth.authorize("write_file", "{}", write("src/ab"))), "ask");
+    assert_eq!(word(&auth.authorize("other", "{}", write("src/a"))), "ask");
     let path = WorkspacePath::parse("src/a", None).unwrap();
     let delete = ChangeSet::new(vec![FileChange {
         path,
@@ -110,7 +110,7 @@ fn r039_a_scope_for_writes_is_the_paths_that_really_change() {
         diff: None,
     }]);
     let Authorization::Ask(question) =
-        judge.authorize("write_file", "{}", Effect::Write { changes: delete, confirm: false })
+        auth.authorize("write_file", "{}", Effect::Write { changes: delete, confirm: false })
     else {
         panic!("not asked")
     };
@@ -119,13 +119,13 @@ fn r039_a_scope_for_writes_is_the_paths_that_really_change() {
 
 #[test]
 fn r042_approving_once_approves_once() {
-    let judge = Authorizer::new(ApprovalMode::Ask, true);
-    let Authorization::Ask(question) = judge.authorize("bash", "{}", command("git status")) else {
+    let auth = Authorizer::new(ApprovalMode::Ask, true);
+    let Authorization::Ask(question) = auth.authorize("bash", "{}", command("git status")) else {
         panic!("not asked")
     };
-    let permit = judge.approve(question).expect("it is approved");
+    let permit = auth.approve(question).expect("it is approved");
     assert_eq!(permit.effect(), &command("git status"));
-    assert_eq!(word(&judge.authorize("bash", "{}", command("git status"))), "ask");
+    assert_eq!(word(&auth.authorize("bash", "{}", command("git status"))), "ask");
 }
 
 fn under(text: &str, mode: ApprovalMode, someone: bool) -> Authorizer {
@@ -135,17 +135,17 @@ fn under(text: &str, mode: ApprovalMode, someone: bool) -> Authorizer {
 }
 
 #[test]
-fn r036_a_denial_names_rule_file_and_line_and_what_would_change_it() {
-    let judge = under("[commands]\ndeny = [\"git push *\"]", ApprovalMode::Auto, true);
-    let Authorization::Deny(denial) = judge.authorize("bash", "{}", command("git push -f")) else {
+fn r036_a_denial_names_rule_file_line_and_remedy() {
+    let auth = under("[commands]\ndeny = [\"git push *\"]", ApprovalMode::Auto, true);
+    let Authorization::Deny(denial) = auth.authorize("bash", "{}", command("git push -f")) else {
         panic!("not denied")
     };
     insta::assert_snapshot!(denial, @"denied (policy): bash may not run `git push -f`: the rule \
         deny `git push *` of [commands] at p.toml:2:9 covers it. The user can change that rule in \
         p.toml; no other rule overrides it.");
     assert_eq!(denial.place.map(|place| (place.file, place.line)), Some(("p.toml".into(), 2)));
-    let judge = under("[commands]\nask = [\"git push *\"]", ApprovalMode::Auto, false);
-    let Authorization::Deny(denial) = judge.authorize("bash", "{}", command("git push -f")) else {
+    let auth = under("[commands]\nask = [\"git push *\"]", ApprovalMode::Auto, false);
+    let Authorization::Deny(denial) = auth.authorize("bash", "{}", command("git push -f")) else {
         panic!("not denied")
     };
     insta::assert_snapshot!(denial, @"denied (nobody-to-ask): bash needs approval to run `git \
@@ -156,10 +156,10 @@ fn r036_a_denial_names_rule_file_and_line_and_what_would_change_it() {
 }
 
 #[test]
-fn r039_what_a_rule_wants_asked_is_asked_each_time() {
-    let mut judge = under("[commands]\nask = [\"git push *\"]", ApprovalMode::Auto, true);
-    judge.approved_scopes.extend(command("git push").scope("bash"));
-    let Authorization::Ask(question) = judge.authorize("bash", "{}", command("git push")) else {
+fn r039_an_ask_rule_asks_each_time() {
+    let mut auth = under("[commands]\nask = [\"git push *\"]", ApprovalMode::Auto, true);
+    auth.approved_scopes.extend(command("git push").scope("bash"));
+    let Authorization::Ask(question) = auth.authorize("bash", "{}", command("git push")) else {
         panic!("not asked")
     };
     assert_eq!(question.question().scope, None);
@@ -167,15 +167,15 @@ fn r039_what_a_rule_wants_asked_is_asked_each_time() {
 
 #[test]
 fn r037_a_rule_allows_without_asking() {
-    let judge = under(
+    let auth = under(
         "[commands]\nallow = [\"git status *\"]\n[write]\nallow = [\"src/**\"]",
         ApprovalMode::Ask,
         false,
     );
-    assert_eq!(word(&judge.authorize("bash", "{}", command("git status -s"))), "allow");
-    assert_eq!(word(&judge.authorize("bash", "{}", command("git status; x"))), "deny");
-    assert_eq!(word(&judge.authorize("write_file", "{}", write("src/a"))), "allow");
-    assert_eq!(word(&judge.authorize("write_file", "{}", write("docs/a"))), "deny");
+    assert_eq!(word(&auth.authorize("bash", "{}", command("git status -s"))), "allow");
+    assert_eq!(word(&auth.authorize("bash", "{}", command("git status; x"))), "deny");
+    assert_eq!(word(&auth.authorize("write_file", "{}", write("src/a"))), "allow");
+    assert_eq!(word(&auth.authorize("write_file", "{}", write("docs/a"))), "deny");
     let (Effect::Write { changes: one, .. }, Effect::Write { changes: other, .. }) =
         (write("src/a"), write("docs/a"))
     else {
@@ -183,31 +183,31 @@ fn r037_a_rule_allows_without_asking() {
     };
     let changes = ChangeSet::new(one.iter().chain(&other).cloned().collect());
     let both = Effect::Write { changes, confirm: false };
-    assert_eq!(word(&judge.authorize("write_file", "{}", both)), "deny");
+    assert_eq!(word(&auth.authorize("write_file", "{}", both)), "deny");
 }
 
 #[test]
-fn a_mode_that_is_chosen_later_decides_from_then_on() {
-    let mut judge = Authorizer::new(ApprovalMode::Ask, true);
+fn a_new_mode_applies_to_later_effects() {
+    let mut auth = Authorizer::new(ApprovalMode::Ask, true);
     let words = [ApprovalMode::Plan, ApprovalMode::AutoEdit, ApprovalMode::Auto, ApprovalMode::Ask]
         .map(|mode| {
-            judge.set_mode(mode);
+            auth.set_mode(mode);
             (
-                word(&judge.authorize("bash", "{}", command("ls"))),
-                word(&judge.authorize("write_file", "{}", write("a"))),
+                word(&auth.authorize("bash", "{}", command("ls"))),
+                word(&auth.authorize("write_file", "{}", write("a"))),
             )
         });
     assert_eq!(words, [("deny", "deny"), ("ask", "allow"), ("allow", "allow"), ("ask", "ask")]);
 }
 
 #[test]
-fn a_mode_that_the_policy_forbids_does_not_come_into_force() {
-    let mut judge = under("modes = [\"plan\", \"ask\"]", ApprovalMode::Auto, true);
-    assert_eq!(judge.mode(), ApprovalMode::Ask);
-    judge.set_mode(ApprovalMode::AutoEdit);
-    assert_eq!(judge.mode(), ApprovalMode::Ask);
-    judge.set_mode(ApprovalMode::Plan);
-    assert_eq!(judge.mode(), ApprovalMode::Plan);
+fn a_mode_that_the_policy_denies_does_not_apply() {
+    let mut auth = under("modes = [\"plan\", \"ask\"]", ApprovalMode::Auto, true);
+    assert_eq!(auth.mode(), ApprovalMode::Ask);
+    auth.set_mode(ApprovalMode::AutoEdit);
+    assert_eq!(auth.mode(), ApprovalMode::Ask);
+    auth.set_mode(ApprovalMode::Plan);
+    assert_eq!(auth.mode(), ApprovalMode::Plan);
 }
 
 fn plan(then: ApprovalMode) -> Effect {
@@ -215,18 +215,18 @@ fn plan(then: ApprovalMode) -> Effect {
 }
 
 #[test]
-fn r126_an_accepted_plan_brings_back_the_mode_before_and_no_other() {
+fn r126_an_accepted_plan_restores_the_previous_mode() {
     for (before, after) in [
         (None, ApprovalMode::Ask),
         (Some(ApprovalMode::AutoEdit), ApprovalMode::AutoEdit),
         (Some(ApprovalMode::Auto), ApprovalMode::Auto),
     ] {
-        let mut judge = Authorizer::new(before.unwrap_or(ApprovalMode::Plan), true);
-        judge.set_mode(ApprovalMode::Plan);
-        judge.set_mode(ApprovalMode::Plan);
+        let mut auth = Authorizer::new(before.unwrap_or(ApprovalMode::Plan), true);
+        auth.set_mode(ApprovalMode::Plan);
+        auth.set_mode(ApprovalMode::Plan);
         // The mode that the tool proposes has no effect.
         let Authorization::Ask(question) =
-            judge.authorize("present_plan", "{}", plan(ApprovalMode::Auto))
+            auth.authorize("present_plan", "{}", plan(ApprovalMode::Auto))
         else {
             panic!("not asked")
         };
@@ -234,10 +234,10 @@ fn r126_an_accepted_plan_brings_back_the_mode_before_and_no_other() {
             (&question.question().effect, &question.question().scope),
             (&plan(after), &None)
         );
-        assert_eq!(judge.mode(), ApprovalMode::Plan, "asking changes nothing");
-        let permit = judge.approve(question).expect("it is approved");
+        assert_eq!(auth.mode(), ApprovalMode::Plan, "asking changes nothing");
+        let permit = auth.approve(question).expect("it is approved");
         assert_eq!(permit.effect(), &plan(after));
-        assert_eq!((judge.end_plan_mode(permit), judge.mode()), (after, after));
+        assert_eq!((auth.end_plan_mode(permit), auth.mode()), (after, after));
     }
 }
 
@@ -254,7 +254,7 @@ fn r126_a_plan_outside_of_plan_mode_is_denied() {
 }
 
 #[test]
-fn r126_a_plan_that_nobody_can_accept_is_to_be_the_answer() {
+fn r126_without_an_approver_the_plan_becomes_the_answer() {
     let Authorization::Deny(denial) = Authorizer::new(ApprovalMode::Plan, false).authorize(
         "present_plan",
         "{}",
@@ -267,15 +267,15 @@ fn r126_a_plan_that_nobody_can_accept_is_to_be_the_answer() {
 }
 
 #[test]
-fn r126_a_plan_leads_no_further_than_the_policy_goes() {
+fn r126_an_accepted_plan_stays_within_the_policy() {
     for (modes, then) in [("\"plan\", \"ask\"", Some(ApprovalMode::Ask)), ("\"plan\"", None)] {
-        let mut judge = Authorizer::new(ApprovalMode::Auto, true);
-        judge.set_mode(ApprovalMode::Plan);
+        let mut auth = Authorizer::new(ApprovalMode::Auto, true);
+        auth.set_mode(ApprovalMode::Plan);
         let mut policy = Policy::default();
         policy.add_layer(
             PolicyLayer::parse(PolicyLevel::User, "p.toml", &format!("modes = [{modes}]")).unwrap(),
         );
-        let asked = match judge.with_policy(Arc::new(policy)).authorize(
+        let asked = match auth.with_policy(Arc::new(policy)).authorize(
             "present_plan",
             "{}",
             plan(ApprovalMode::Auto),
@@ -291,14 +291,14 @@ fn r126_a_plan_leads_no_further_than_the_policy_goes() {
 }
 
 #[test]
-fn r126_an_approval_does_not_reach_into_plan_mode() {
-    let mut judge = Authorizer::new(ApprovalMode::Plan, true);
-    judge.approved_scopes.extend(command("git status").scope("bash"));
-    assert_eq!(word(&judge.authorize("bash", "{}", command("git status"))), "deny");
+fn r126_an_approval_does_not_apply_in_plan_mode() {
+    let mut auth = Authorizer::new(ApprovalMode::Plan, true);
+    auth.approved_scopes.extend(command("git status").scope("bash"));
+    assert_eq!(word(&auth.authorize("bash", "{}", command("git status"))), "deny");
 }
 
 #[test]
-fn r122_a_request_goes_unasked_only_where_a_rule_allows_it() {
+fn r122_a_request_needs_approval_unless_a_rule_allows_it() {
     for mode in ApprovalMode::ALL {
         assert_eq!(
             word(&Authorizer::new(mode, true).authorize("web_fetch", "{}", fetch("docs.rs"))),
@@ -318,46 +318,46 @@ fn r122_a_request_goes_unasked_only_where_a_rule_allows_it() {
             .and_then(|text| text.split('`').nth(1))
             .expect("a rule")
             .to_owned();
-        let judge = under(&format!("[fetch]\n{rule}"), mode, false);
+        let auth = under(&format!("[fetch]\n{rule}"), mode, false);
         assert_eq!(
-            word(&judge.authorize("web_fetch", "{}", fetch("docs.rs:8080"))),
+            word(&auth.authorize("web_fetch", "{}", fetch("docs.rs:8080"))),
             "allow",
             "{mode}: {rule}"
         );
         for other in ["docs.rs", "evil.example"] {
             assert_eq!(
-                word(&judge.authorize("web_fetch", "{}", fetch(other))),
+                word(&auth.authorize("web_fetch", "{}", fetch(other))),
                 "deny",
                 "{mode}: {other}"
             );
         }
     }
     // An approval for one host covers no other host.
-    let mut judge = Authorizer::new(ApprovalMode::Auto, true);
-    let Authorization::Ask(pending) = judge.authorize("web_fetch", "{}", fetch("docs.rs")) else {
+    let mut auth = Authorizer::new(ApprovalMode::Auto, true);
+    let Authorization::Ask(pending) = auth.authorize("web_fetch", "{}", fetch("docs.rs")) else {
         panic!("not asked")
     };
-    let (_, approval) = judge.approve_scope(pending).expect("it is approved");
-    judge.remember(approval.expect("it has a scope"));
-    assert_eq!(word(&judge.authorize("web_fetch", "{}", fetch("docs.rs"))), "allow");
-    assert_eq!(word(&judge.authorize("web_fetch", "{}", fetch("evil.example"))), "ask");
+    let (_, approval) = auth.approve_scope(pending).expect("it is approved");
+    auth.remember(approval.expect("it has a scope"));
+    assert_eq!(word(&auth.authorize("web_fetch", "{}", fetch("docs.rs"))), "allow");
+    assert_eq!(word(&auth.authorize("web_fetch", "{}", fetch("evil.example"))), "ask");
     // An untrusted project cannot allow requests.
     let mut policy = Policy::default();
     policy.add_layer(
         PolicyLayer::parse(PolicyLevel::Project, "p.toml", "[fetch]\nallow = [\"*\"]").unwrap(),
     );
-    let judge = Authorizer::new(ApprovalMode::Auto, true).with_policy(Arc::new(policy));
-    assert_eq!(word(&judge.authorize("web_fetch", "{}", fetch("evil.example"))), "ask");
+    let auth = Authorizer::new(ApprovalMode::Auto, true).with_policy(Arc::new(policy));
+    assert_eq!(word(&auth.authorize("web_fetch", "{}", fetch("evil.example"))), "ask");
 }
 
 #[test]
-fn r042_a_yes_counts_only_with_the_judge_that_asked() {
+fn r042_an_approval_is_valid_only_for_its_authorizer() {
     let (strict, loose) =
         (Authorizer::new(ApprovalMode::Ask, true), Authorizer::new(ApprovalMode::Ask, true));
     let Authorization::Ask(pending) = strict.authorize("bash", "{}", command("git status")) else {
         panic!("not asked")
     };
-    let denial = loose.approve(pending).expect_err("another judge asked");
+    let denial = loose.approve(pending).expect_err("another authorizer asked");
     assert!(denial.reason.contains("another session"), "{denial}");
     let Authorization::Ask(pending) = strict.authorize("bash", "{}", command("git status")) else {
         panic!("not asked")
@@ -377,56 +377,53 @@ fn r042_a_yes_counts_only_with_the_judge_that_asked() {
 }
 
 #[test]
-fn r035_a_yes_does_not_reach_past_a_change_of_the_mode() {
-    let mut judge = Authorizer::new(ApprovalMode::Ask, true);
-    let Authorization::Ask(pending) = judge.authorize("bash", "{}", command("ls")) else {
+fn r035_an_approval_does_not_survive_a_stricter_mode() {
+    let mut auth = Authorizer::new(ApprovalMode::Ask, true);
+    let Authorization::Ask(pending) = auth.authorize("bash", "{}", command("ls")) else {
         panic!("not asked")
     };
-    judge.set_mode(ApprovalMode::Plan);
+    auth.set_mode(ApprovalMode::Plan);
     assert_eq!(
-        judge.approve(pending).expect_err("plan mode changes nothing").code,
+        auth.approve(pending).expect_err("plan mode changes nothing").code,
         DenialCode::Mode
     );
     // An accepted plan leads to the mode that it was shown with, or to a denial.
-    let Authorization::Ask(shown) = judge.authorize("present_plan", "{}", plan(ApprovalMode::Auto))
+    let Authorization::Ask(shown) = auth.authorize("present_plan", "{}", plan(ApprovalMode::Auto))
     else {
         panic!("not asked")
     };
-    judge.set_mode(ApprovalMode::AutoEdit);
-    judge.set_mode(ApprovalMode::Plan);
-    assert_eq!(judge.approve(shown).expect_err("it leads elsewhere by now").code, DenialCode::Mode);
-    let Authorization::Ask(shown) = judge.authorize("present_plan", "{}", plan(ApprovalMode::Auto))
+    auth.set_mode(ApprovalMode::AutoEdit);
+    auth.set_mode(ApprovalMode::Plan);
+    assert_eq!(auth.approve(shown).expect_err("another mode applies").code, DenialCode::Mode);
+    let Authorization::Ask(shown) = auth.authorize("present_plan", "{}", plan(ApprovalMode::Auto))
     else {
         panic!("not asked")
     };
-    judge.set_mode(ApprovalMode::Ask);
-    assert_eq!(
-        judge.approve(shown).expect_err("plans are only accepted in plan mode").code,
-        DenialCode::Mode
-    );
+    auth.set_mode(ApprovalMode::Ask);
+    assert_eq!(auth.approve(shown).expect_err("not in plan mode").code, DenialCode::Mode);
 }
 
 #[test]
-fn an_allowed_effect_says_what_allows_it() {
-    let mut judge = Authorizer::new(ApprovalMode::Ask, true);
-    let basis = |judge: &Authorizer| match judge.authorize("bash", "{}", command("git status -s")) {
+fn an_allowed_effect_names_its_basis() {
+    let mut auth = Authorizer::new(ApprovalMode::Ask, true);
+    let basis = |auth: &Authorizer| match auth.authorize("bash", "{}", command("git status -s")) {
         Authorization::Allow(_, basis) => Some(basis),
         Authorization::Ask(_) | Authorization::Deny(_) => None,
     };
-    assert_eq!(basis(&judge), None);
-    let Authorization::Ask(pending) = judge.authorize("bash", "{}", command("git status")) else {
+    assert_eq!(basis(&auth), None);
+    let Authorization::Ask(pending) = auth.authorize("bash", "{}", command("git status")) else {
         panic!("not asked")
     };
-    let (_, approval) = judge.approve_scope(pending).expect("it is approved");
+    let (_, approval) = auth.approve_scope(pending).expect("it is approved");
     let approval = approval.expect("it has a scope");
     let scope = approval.scope().clone();
-    judge.remember(approval);
+    auth.remember(approval);
     let asked =
         ReasonedVerdict { verdict: Verdict::Ask, reason: VerdictReason::Mode(ApprovalMode::Ask) };
-    assert_eq!(basis(&judge), Some(AllowBasis::EarlierApproval { scope, verdict: asked }));
-    judge.set_mode(ApprovalMode::Auto);
+    assert_eq!(basis(&auth), Some(AllowBasis::EarlierApproval { scope, verdict: asked }));
+    auth.set_mode(ApprovalMode::Auto);
     assert_eq!(
-        basis(&judge),
+        basis(&auth),
         Some(AllowBasis::Rules(ReasonedVerdict {
             verdict: Verdict::Allow,
             reason: VerdictReason::Mode(ApprovalMode::Auto)
@@ -438,7 +435,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn what_is_explained_is_what_is_decided(
+    fn explanations_match_decisions(
         layers in (any_layer(), any_layer(), any_layer()),
         mode in prop::sample::select(ApprovalMode::ALL.to_vec()),
         someone in any::<bool>(),
@@ -456,9 +453,9 @@ proptest! {
             policy.add_layer(PolicyLayer::parse(level, "p.toml", &text).unwrap());
         }
         let policy = Arc::new(policy);
-        let mut judge = Authorizer::new(mode, someone).with_policy(Arc::clone(&policy));
+        let mut auth = Authorizer::new(mode, someone).with_policy(Arc::clone(&policy));
         let approved = remembered.iter().filter_map(|line| command(line).scope("bash"));
-        judge.approved_scopes.extend(approved);
+        auth.approved_scopes.extend(approved);
         let lines =
             ["a", "a b", "a b c", "a b; c", "env a b", "a -x b", "git -C x a", "git status -s"];
         let mut effects: Vec<Effect> = lines.map(command).to_vec();
@@ -468,16 +465,16 @@ proptest! {
         }
         effects.extend([fetch("docs.rs"), Effect::Confirmed, plan(ApprovalMode::Auto)]);
         for effect in effects {
-            let explained = judge.explain("bash", &effect);
+            let explained = auth.explain("bash", &effect);
             // The explanation lists the checks in order. Only the last one has a finding.
             for evaluation in &explained.evaluations {
                 let (last, before) = evaluation.steps.split_last().expect("a check");
                 prop_assert_eq!(last.finding.as_ref(), Some(&evaluation.finding));
                 prop_assert!(before.iter().all(|step| step.finding.is_none()));
-                let verdict = policy.verdict(judge.mode(), "bash".into(), &evaluation.action);
+                let verdict = policy.verdict(auth.mode(), "bash".into(), &evaluation.action);
                 prop_assert_eq!(&verdict, &evaluation.finding);
             }
-            match (judge.authorize("bash", "{}", effect.clone()), explained.outcome) {
+            match (auth.authorize("bash", "{}", effect.clone()), explained.outcome) {
                 (Authorization::Allow(permit, basis), DecisionOutcome::Allow(explained)) => {
                     prop_assert_eq!(permit.into_effect(), effect);
                     prop_assert_eq!(basis, explained);
@@ -485,7 +482,7 @@ proptest! {
                 (Authorization::Ask(pending), DecisionOutcome::Ask { scope }) => {
                     prop_assert!(someone);
                     prop_assert_eq!(&pending.question().scope, &scope);
-                    prop_assert!(judge.approve(pending).is_ok(), "nothing has changed");
+                    prop_assert!(auth.approve(pending).is_ok(), "nothing has changed");
                 }
                 (Authorization::Deny(denial), DecisionOutcome::Deny(explained)) => {
                     prop_assert_eq!(denial, explained)

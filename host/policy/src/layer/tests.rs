@@ -8,7 +8,7 @@ fn parse(level: PolicyLevel, text: &str) -> Result<PolicyLayer, String> {
 }
 
 #[test]
-fn everything_that_is_not_understood_is_an_error_with_its_place() {
+fn invalid_files_are_errors_with_a_location() {
     let table = [
         ("modes = [\"yolo\"]", "p.toml:1:10: unknown variant `yolo`"),
         ("modles = []", "p.toml:1:1: unknown field `modles`"),
@@ -77,7 +77,7 @@ fn everything_that_is_not_understood_is_an_error_with_its_place() {
 }
 
 #[test]
-fn a_project_chooses_no_profile() {
+fn a_project_cannot_choose_a_profile() {
     assert!(
         parse(PolicyLevel::Project, "profile = \"develop\"")
             .unwrap_err()
@@ -90,7 +90,7 @@ fn a_project_chooses_no_profile() {
 }
 
 #[test]
-fn rules_bring_their_own_tests() {
+fn the_tests_of_rules_are_run() {
     let good = r#"
 [commands]
 allow = [{ pattern = "cargo test *", match = ["cargo test --lib"], not-match = [
@@ -123,7 +123,7 @@ allow = [{ pattern = "src/**", match = ["src/a.rs"], not-match = ["src2/a.rs"] }
 }
 
 #[test]
-fn every_part_of_a_file_is_understood() {
+fn every_section_of_a_file_is_parsed() {
     let digest = "0".repeat(64);
     let text = format!(
         r#"
@@ -192,7 +192,7 @@ fn a_denied_method_is_denied_in_whatever_letters_and_an_allowed_one_is_not() {
 }
 
 #[test]
-fn a_tool_is_meant_whatever_the_case_of_its_name() {
+fn tool_names_ignore_case() {
     let layer = parse(
         PolicyLevel::User,
         "[tools.Bash]\nuse = \"deny\"\n[commands]\nallow = [{ pattern = \"ls\", tool = \"GREP\" }]",

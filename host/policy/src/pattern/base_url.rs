@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_covers_its_host_and_what_is_below_its_path() {
+    fn a_pattern_covers_its_host_and_the_paths_below_its_path() {
         let table = [
             ("https://gw.example.com", "https://gw.example.com", true),
             ("https://gw.example.com", "https://GW.example.com:443/v1", true),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_an_error() {
+    fn invalid_url_patterns_are_errors() {
         for text in [
             "",
             "gw.example.com",

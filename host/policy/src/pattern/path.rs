@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_something_denied_is_denied_too() {
+    fn paths_below_a_denied_path_are_denied() {
         let table = [("vendor", "vendor/a/b"), ("**/*.pem", "a.pem/b"), ("src/*.rs", "src/x.rs/y")];
         for (pattern, path) in table {
             assert_eq!(on(pattern, path, Verdict::Deny), PatternMatch::Yes, "{pattern} on {path}");
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_below_is_what_has_a_match_above_it() {
+    fn paths_below_a_match_are_covered() {
         let mut all: Vec<Vec<&str>> = vec![Vec::new()];
         for length in 0..4 {
             let longest: Vec<Vec<&str>> =
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_grammar_is_an_error() {
+    fn invalid_path_patterns_are_errors() {
         let table = [
             ("", "use `**` to cover everything"),
             ("/etc/*", "relative to the workspace"),

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_says_why() {
+    fn invalid_request_patterns_name_the_reason() {
         for (pattern, expected) in [
             ("get example.com", "`get` is not a method"),
             ("GET, example.com", "`` is not a method"),

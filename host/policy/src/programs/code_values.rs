@@ -16,7 +16,7 @@ struct CodeOption {
     value: CodeValueKind,
     #[cfg_attr(
         not(test),
-        expect(dead_code, reason = "it is for whoever reads the table, and a test wants it")
+        expect(dead_code, reason = "it documents the table, and a test requires it")
     )]
     why: &'static str,
 }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_code_is_found_and_a_usual_value_is_none() {
+    fn code_values_are_found_and_ordinary_values_are_not() {
         for line in [
             "perl -Mstrict+exec+q/git/,q/push/",
             "perl -Mstrict+exec+q/gi/.q/t/,q/push/ x",

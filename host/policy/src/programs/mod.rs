@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_and_case_make_no_other_program() {
+    fn version_and_case_do_not_change_the_program() {
         let same = [
             ("pip", "pip3"),
             ("python3", "python3.11"),

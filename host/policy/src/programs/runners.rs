@@ -21,7 +21,7 @@ struct RunnerProgram {
         not(test),
         expect(
             dead_code,
-            reason = "it is for whoever reads the table, and a test wants one for each entry"
+            reason = "it documents the table, and a test requires one for each entry"
         )
     )]
     why: WordList,
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn code_on_the_line_is_found_and_a_usual_line_is_none() {
+    fn code_on_a_line_is_found_and_ordinary_lines_pass() {
         let code = [
             "perl -e x",
             "perl -ne x",

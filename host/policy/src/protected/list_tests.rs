@@ -38,8 +38,8 @@ fn policy(text: &str) -> Policy {
 /// Returns the decisions with a user to ask and without one.
 fn decided(policy: &Policy, mode: ApprovalMode, effect: &Effect) -> [&'static str; 2] {
     [true, false].map(|someone| {
-        let judge = Authorizer::new(mode, someone).with_policy(Arc::new(policy.clone()));
-        match judge.authorize("write_file", "{}", effect.clone()) {
+        let authorizer = Authorizer::new(mode, someone).with_policy(Arc::new(policy.clone()));
+        match authorizer.authorize("write_file", "{}", effect.clone()) {
             Authorization::Allow(..) => "allow",
             Authorization::Ask(pending) if pending.question().scope.is_none() => "ask each time",
             Authorization::Ask(_) => "ask",
@@ -91,7 +91,7 @@ fn the_lists_are_sorted_without_duplicates_and_each_entry_has_a_reason() {
 }
 
 #[test]
-fn no_entry_says_what_another_one_says_already() {
+fn no_entry_is_covered_by_another_one() {
     for list in [BuiltInList::Protected, BuiltInList::Instructions, BuiltInList::RunsCode] {
         for entry in list.entries() {
             let example = example(entry.pattern);
@@ -339,30 +339,31 @@ fn one_listed_file_among_many_has_the_whole_change_asked_and_nothing_is_remember
     };
     assert_eq!(decided(&Policy::default(), ApprovalMode::Ask, &both)[0], "ask each time");
     // An approval for the session does not cover listed paths.
-    let mut judge = Authorizer::new(ApprovalMode::Ask, true);
+    let mut authorizer = Authorizer::new(ApprovalMode::Ask, true);
     let elsewhere = Effect::Write {
         changes: ChangeSet::new(vec![change("src/a.rs"), change("src/b.md")]),
         confirm: false,
     };
-    let Authorization::Ask(pending) = judge.authorize("write_file", "{}", elsewhere) else {
+    let Authorization::Ask(pending) = authorizer.authorize("write_file", "{}", elsewhere) else {
         panic!("not asked")
     };
-    let (_, approval) = judge.approve_scope(pending).expect("it is approved");
-    judge.remember(approval.expect("there is a scope"));
+    let (_, approval) = authorizer.approve_scope(pending).expect("it is approved");
+    authorizer.remember(approval.expect("there is a scope"));
     assert!(matches!(
-        judge.authorize("write_file", "{}", write("src/c.rs")),
+        authorizer.authorize("write_file", "{}", write("src/c.rs")),
         Authorization::Allow(..)
     ));
     assert!(matches!(
-        judge.authorize("write_file", "{}", write("src/CLAUDE.md")),
+        authorizer.authorize("write_file", "{}", write("src/CLAUDE.md")),
         Authorization::Ask(_)
     ));
 }
 
 #[test]
-fn r036_a_denial_says_why_it_is_asked_and_what_would_allow_it() {
-    let judge = Authorizer::new(ApprovalMode::Auto, false);
-    let Authorization::Deny(denial) = judge.authorize("write_file", "{}", write("docs/AGENTS.md"))
+fn r036_a_denial_of_a_listed_path_has_reason_and_remedy() {
+    let authorizer = Authorizer::new(ApprovalMode::Auto, false);
+    let Authorization::Deny(denial) =
+        authorizer.authorize("write_file", "{}", write("docs/AGENTS.md"))
     else {
         panic!("not denied")
     };

@@ -191,7 +191,7 @@ fn what_the_program_keeps_is_hidden_and_stays_where_it_is() {
 }
 
 #[test]
-fn a_bad_pattern_says_what_is_the_matter() {
+fn a_bad_pattern_is_an_error_with_its_text() {
     for text in ["/etc", "a//b", "../x", "a**", "[ab]", "**", "", &"a/".repeat(40)] {
         let error = ProtectedPaths::check_pattern(text).unwrap_err().to_string();
         assert!(error.starts_with(&format!("`{text}` is not a pattern")), "{error}");

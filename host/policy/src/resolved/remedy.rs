@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn no_mode_is_advised_that_the_policy_does_not_allow() {
+    fn advice_names_only_allowed_modes() {
         let (command, write) = (Action::Command("make"), Action::Write(None));
         let bounded = |modes: &str| policy(&[(PolicyLevel::System, modes)]);
         let table = [

@@ -74,7 +74,7 @@ fn r035_the_strictest_of_all_matching_rules_decides() {
 }
 
 #[test]
-fn r039_what_is_more_than_an_allowed_command_is_asked() {
+fn r039_a_line_beyond_an_allowed_command_needs_approval() {
     let policy = policy("", ALLOW, "");
     assert_eq!(on(&policy, ApprovalMode::Ask, "git status --short"), Verdict::Allow);
     for line in
@@ -100,7 +100,7 @@ fn a_project_cannot_grant_itself_a_tool() {
 }
 
 #[test]
-fn lists_of_the_user_and_of_a_trusted_project_are_one_list() {
+fn the_lists_of_the_user_and_of_a_trusted_project_are_combined() {
     let mut policy = policy("", ALLOW, "");
     policy.add_trusted_layer(layer(PolicyLevel::Project, "[commands]\nallow = [\"make *\"]"));
     for line in ["make all", "git status", "cargo test"] {
@@ -162,7 +162,7 @@ fn reading_is_allowed_or_denied_and_never_asked() {
 }
 
 #[test]
-fn a_sandbox_that_a_layer_demands_can_only_be_raised_by_others() {
+fn other_layers_can_only_raise_the_minimum_sandbox() {
     let demands = |level: &str| {
         if level.is_empty() { String::new() } else { format!("[commands]\nminimum = \"{level}\"") }
     };
@@ -184,7 +184,7 @@ fn a_sandbox_that_a_layer_demands_can_only_be_raised_by_others() {
 }
 
 #[test]
-fn where_a_write_goes_is_not_known_rules_about_writing_ask() {
+fn a_write_to_an_unknown_path_needs_approval_if_rules_exist() {
     let rule = policy("", "[write]\ndeny = [\"secrets/**\"]", "");
     assert_eq!(
         rule.verdict(ApprovalMode::Auto, "patch".into(), &Action::Write(None)).verdict,
@@ -230,7 +230,7 @@ deny = ["evil.example.com"]"#;
 }
 
 #[test]
-fn modes_that_are_not_listed_are_lowered() {
+fn denied_modes_are_lowered() {
     let policy = policy(
         "modes = [\"plan\", \"auto-edit\"]",
         "modes = [\"plan\", \"ask\", \"auto-edit\"]",
@@ -246,7 +246,7 @@ fn modes_that_are_not_listed_are_lowered() {
 }
 
 #[test]
-fn r014_what_a_tool_is_given_is_what_every_layer_leaves() {
+fn r014_a_permission_needs_the_consent_of_every_layer() {
     let system = "[tools.\"*\"]\ndeny = [\"fetch\"]";
     let policy = policy(
         system,
@@ -337,7 +337,7 @@ proptest! {
     }
 
     #[test]
-    fn no_layer_loosens_more_than_its_own_allow_says(
+    fn a_layer_loosens_only_by_its_allow_rules(
         system in any_layer(),
         user in any_layer(),
         added in any_layer(),
@@ -372,7 +372,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_layers_means_nothing(
+    fn the_order_of_layers_does_not_matter(
         one in any_layer(),
         other in any_layer(),
         third in any_layer(),

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn json_says_the_same() {
+    fn escaped_json_has_the_same_value() {
         let text = "a\u{202e}\u{9b}\u{7f}\u{e0041}🦀\u{1b}\n\"";
         let shown = escape_json(&serde_json::to_string_pretty(&[text]).expect("it is data"));
         assert!(shown.chars().all(|c| c == '\n' || c == '🦀' || matches!(c, ' '..='~')), "{shown}");

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_quick_look_at_names_overlooks_nothing() {
+    fn the_name_filter_has_no_false_negatives() {
         let guard = PathAccessGuard::default();
         let paths = ProtectedPaths::default();
         let protected = [
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_is_not_read_and_what_is_protected_is_not_changed() {
+    fn hidden_files_cannot_be_read_and_protected_files_cannot_be_changed() {
         let guard = PathAccessGuard::default();
         let code = |denied: Result<(), Denial>| denied.err().map(|denial| denial.code);
         assert_eq!(code(guard.check_read(".env")), Some(DenialCode::Hidden));

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_from_a_tool_is_told_however_much_it_is_refused_besides() {
+    fn denials_of_hidden_files_are_reported_among_many_other_denials() {
         let refusals = FileRefusalLog::default();
         let outside =
             |n: usize| Denial::without_remedy(DenialCode::OutsideWorkspace, format!("'{n}'"));

@@ -22,8 +22,8 @@ enum SettingsContent {
     Unknown,
 }
 
-/// Returns the file that a tool reads in place of an open workspace file: the file itself, or a
-/// copy without secrets together with a denial that names the file.
+/// Returns the file that a tool reads in place of an open workspace file: the file, or a copy
+/// without secrets together with a denial that names the file.
 pub(in crate::sandbox) fn without_secrets(
     root: &Dir,
     place: &str,
@@ -35,8 +35,8 @@ pub(in crate::sandbox) fn without_secrets(
         SettingsContent::Secret(text) => text,
         SettingsContent::Unknown => {
             let reason = format!(
-                "`{place}` is hidden: it may contain credentials, which cannot be removed because \
-                    it is too large or not UTF-8."
+                "`{place}` is hidden: it may contain credentials, and they cannot be removed \
+                    because the file is too large or not UTF-8."
             );
             return Err(Denial::new(DenialCode::Hidden, reason, USER_REMEDY).into());
         }

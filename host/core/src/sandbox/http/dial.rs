@@ -157,12 +157,12 @@ mod tests {
     /// Starts a server that accepts one connection and sends `answer`.
     fn server(answer: &'static str) -> (SocketAddr, std::thread::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let at = listener.local_addr().expect("it has one");
+        let at = listener.local_addr().expect("get the local address");
         let requested = std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().expect("somebody comes");
+            let (mut stream, _) = listener.accept().expect("accept a connection");
             let mut head = [0; 4096];
             let length = stream.read(&mut head).expect("a head");
-            stream.write_all(answer.as_bytes()).expect("it is sent");
+            stream.write_all(answer.as_bytes()).expect("write the file");
             if answer.is_empty() {
                 // Stays silent until the client gives up.
                 let _ = stream.read(&mut head);
@@ -184,7 +184,7 @@ mod tests {
         let (from, response) = sent.expect("it answers");
         assert_eq!((from, response.status().as_u16()), (Some(at), 200));
         assert_eq!(response.into_body().collect().await.expect("a body").to_bytes(), "hi");
-        let requested = requested.join().expect("it ends");
+        let requested = requested.join().expect("join the thread");
         assert!(
             requested.contains(&format!("host: rebinding.invalid:{}\r\n", at.port())),
             "{requested}"
@@ -221,6 +221,6 @@ mod tests {
             send(&target, target.host(), &[at], header::HeaderMap::new(), Bytes::new(), options)
                 .await;
         assert!(matches!(sent, Err(Error::HttpResponseTimeout)), "{sent:?}");
-        requested.join().expect("it ends");
+        requested.join().expect("join the thread");
     }
 }

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hides_where_it_goes_is_refused() {
+    fn an_ambiguous_url_is_denied() {
         for uri in [
             "https://allowed.com@evil.com/",
             "https://0x7f.1/",

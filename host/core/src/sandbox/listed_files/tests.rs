@@ -7,13 +7,13 @@ use super::*;
 use crate::sandbox::files::FileAccess;
 
 fn workspace_with(files: &[(&str, &str)]) -> (tempfile::TempDir, Arc<Workspace>) {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("create a temporary directory");
     for (path, text) in files {
         let path = directory.path().join(path);
-        fs::create_dir_all(path.parent().expect("it has one")).expect("directories");
-        fs::write(path, text).expect("it is written");
+        fs::create_dir_all(path.parent().expect("get the parent")).expect("create the directory");
+        fs::write(path, text).expect("write the file");
     }
-    let workspace = Arc::new(Workspace::open(directory.path()).expect("it opens"));
+    let workspace = Arc::new(Workspace::open(directory.path()).expect("open the workspace"));
     (directory, workspace)
 }
 
@@ -59,9 +59,9 @@ fn only_a_change_of_content_counts() {
     let at = |name: &str| directory.path().join(name);
     fs::write(at("AGENTS.md"), "a").expect("the same again");
     assert_eq!(workspace.scan_listed_files().changes_since(&before), []);
-    fs::write(at("AGENTS.md"), "other").expect("it is written");
-    fs::remove_file(at("CLAUDE.md")).expect("it is removed");
-    fs::write(at("QWEN.md"), "new").expect("it is written");
+    fs::write(at("AGENTS.md"), "other").expect("write the file");
+    fs::remove_file(at("CLAUDE.md")).expect("remove the file");
+    fs::write(at("QWEN.md"), "new").expect("write the file");
     let changes = workspace.scan_listed_files().changes_since(&before);
     let actual: Vec<_> = changes
         .iter()
@@ -77,18 +77,18 @@ fn only_a_change_of_content_counts() {
 fn the_target_of_a_link_is_listed_under_the_name_of_the_link() {
     let (directory, workspace) =
         workspace_with(&[("docs/guide.md", "a"), ("ci/workflows/x.yml", "b"), ("plain/y", "c")]);
-    symlink("docs/middle", directory.path().join("AGENTS.md")).expect("a link");
-    symlink("guide.md", directory.path().join("docs/middle")).expect("a link");
-    symlink("ci", directory.path().join(".github")).expect("a link");
-    symlink("/etc/passwd", directory.path().join("CLAUDE.md")).expect("a link");
-    symlink(".", directory.path().join("GEMINI.md")).expect("a link");
+    symlink("docs/middle", directory.path().join("AGENTS.md")).expect("create the link");
+    symlink("guide.md", directory.path().join("docs/middle")).expect("create the link");
+    symlink("ci", directory.path().join(".github")).expect("create the link");
+    symlink("/etc/passwd", directory.path().join("CLAUDE.md")).expect("create the link");
+    symlink(".", directory.path().join("GEMINI.md")).expect("create the link");
     let found = workspace.scan_listed_files();
     let mut policy = crate::policy::Policy::default();
     found.aliases().for_each(|(real, link)| policy.add_alias(real, link));
     let of = |path: &str| {
         policy
             .approval_paths()
-            .find(&workspace.parse(path).expect("a path"))
+            .find(&workspace.parse(path).expect("parse the value"))
             .map(|listed| listed.path)
     };
     assert_eq!(of("docs/guide.md").as_deref(), Some("AGENTS.md"));
@@ -96,7 +96,7 @@ fn the_target_of_a_link_is_listed_under_the_name_of_the_link() {
     assert_eq!(of("ci/workflows/x.yml").as_deref(), Some(".github/workflows/x.yml"));
     assert_eq!((of("ci/other.yml"), of("plain/y")), (None, None));
     let before = found;
-    fs::write(directory.path().join("docs/guide.md"), "other").expect("it is written");
+    fs::write(directory.path().join("docs/guide.md"), "other").expect("write the file");
     let changes = workspace.scan_listed_files().changes_since(&before);
     assert_eq!(
         changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(),
@@ -107,15 +107,15 @@ fn the_target_of_a_link_is_listed_under_the_name_of_the_link() {
 #[test]
 fn the_target_of_a_protected_link_is_protected_like_the_link() {
     let (directory, workspace) = workspace_with(&[("editor/tasks.json", "a"), ("keys", "b")]);
-    symlink("editor", directory.path().join(".vscode")).expect("a link");
-    symlink("keys", directory.path().join(".env")).expect("a link");
+    symlink("editor", directory.path().join(".vscode")).expect("create the link");
+    symlink("keys", directory.path().join(".env")).expect("create the link");
     let found = workspace.scan_listed_files();
     let paths = found
         .protected_targets()
         .fold(crate::policy::ProtectedPaths::default(), |paths, (path, protection)| {
             paths.with_path(path, protection)
         });
-    let of = |path: &str| paths.protection(&workspace.parse(path).expect("a path"));
+    let of = |path: &str| paths.protection(&workspace.parse(path).expect("parse the value"));
     assert_eq!(
         (of("editor/tasks.json"), of("keys"), of("other")),
         (Some(PathProtection::ReadOnly), Some(PathProtection::Hidden), None)
@@ -125,10 +125,10 @@ fn the_target_of_a_protected_link_is_protected_like_the_link() {
 #[test]
 fn too_many_files_truncate_the_scan() {
     let (directory, workspace) = workspace_with(&[("AGENTS.md", "a")]);
-    fs::create_dir_all(directory.path().join("x/.clinerules")).expect("directories");
+    fs::create_dir_all(directory.path().join("x/.clinerules")).expect("create the directory");
     for number in 0..=MAX_FILES {
         fs::write(directory.path().join(format!("x/.clinerules/{number}")), "")
-            .expect("it is written");
+            .expect("write the file");
     }
     let found = workspace.scan_listed_files();
     assert!(
@@ -140,8 +140,9 @@ fn too_many_files_truncate_the_scan() {
 #[test]
 fn a_chain_of_links_is_followed_to_its_missing_target() {
     let (directory, workspace) = workspace_with(&[("x", "")]);
-    let link =
-        |target: &str, name: &str| symlink(target, directory.path().join(name)).expect("a link");
+    let link = |target: &str, name: &str| {
+        symlink(target, directory.path().join(name)).expect("create the link")
+    };
     link("d1/ag.md", "AGENTS.md");
     link("d2", "d1");
     link("d1/vs", ".vscode");
@@ -149,7 +150,7 @@ fn a_chain_of_links_is_followed_to_its_missing_target() {
     let found = workspace.scan_listed_files();
     let mut policy = crate::policy::Policy::default();
     policy.learn_aliases(found.aliases(), true);
-    let path = |path: &str| workspace.parse(path).expect("a path");
+    let path = |path: &str| workspace.parse(path).expect("parse the value");
     let of = |name: &str| policy.approval_paths().find(&path(name)).map(|listed| listed.path);
     assert_eq!(of("d2/ag.md").as_deref(), Some("AGENTS.md"));
     assert_eq!(of("d1").as_deref(), Some("AGENTS.md"), "another link in its place leads elsewhere");
@@ -183,8 +184,9 @@ fn a_chain_of_links_is_followed_to_its_missing_target() {
 #[test]
 fn the_target_of_a_link_inherits_the_protection_of_the_directory_it_replaces() {
     let (directory, workspace) = workspace_with(&[(".git/HEAD", ""), ("x", "")]);
-    let link =
-        |target: &str, name: &str| symlink(target, directory.path().join(name)).expect("a link");
+    let link = |target: &str, name: &str| {
+        symlink(target, directory.path().join(name)).expect("create the link")
+    };
     link("d1/c", ".config");
     link("d2", "d1");
     link("../info", ".git/info");
@@ -194,7 +196,7 @@ fn the_target_of_a_link_inherits_the_protection_of_the_directory_it_replaces() {
         .fold(crate::policy::ProtectedPaths::default(), |paths, (path, protection)| {
             paths.with_path(path, protection)
         });
-    let of = |name: &str| paths.protection(&workspace.parse(name).expect("a path"));
+    let of = |name: &str| paths.protection(&workspace.parse(name).expect("parse the value"));
     assert_eq!(
         (of("d2/c/fish/config.fish"), of("d2/c/other"), of("info/attributes")),
         (Some(PathProtection::ReadOnly), None, Some(PathProtection::ReadOnly))
@@ -225,7 +227,7 @@ fn a_repository_with_too_many_settings_is_protected_as_a_whole() {
             .fold(crate::policy::ProtectedPaths::default(), |paths, (path, protection)| {
                 paths.with_path(path, protection)
             });
-        paths.protection(&workspace.parse(name).expect("a path"))
+        paths.protection(&workspace.parse(name).expect("parse the value"))
     };
     let found = workspace.scan_listed_files();
     assert!(
@@ -238,9 +240,9 @@ fn a_repository_with_too_many_settings_is_protected_as_a_whole() {
         (protected(&found, "r/a5/b"), protected(&found, "src/x")),
         (Some(PathProtection::ReadOnly), None)
     );
-    fs::create_dir(directory.path().join(".git")).expect("a directory");
+    fs::create_dir(directory.path().join(".git")).expect("create the directory");
     fs::rename(directory.path().join("r/config"), directory.path().join(".git/config"))
-        .expect("it is moved");
+        .expect("rename the file");
     let found = workspace.scan_listed_files();
     assert_eq!(
         protected(&found, "src/x"),

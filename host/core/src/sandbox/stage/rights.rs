@@ -97,17 +97,17 @@ mod tests {
 
     #[test]
     fn the_group_stays_where_the_user_cannot() {
-        let file = tempfile::tempfile().expect("a file");
-        let now = file.metadata().expect("it is there");
+        let file = tempfile::tempfile().expect("create a temporary file");
+        let now = file.metadata().expect("read the metadata");
         FileRights { mode: 0o640, owner: Some((now.uid(), now.gid())) }
             .apply_to(&file)
             .expect("they are its own");
-        assert_eq!(file.metadata().expect("it is there").mode() & 0o777, 0o640);
+        assert_eq!(file.metadata().expect("read the metadata").mode() & 0o777, 0o640);
         // Only root can set this owner. Without root, the group's permissions are removed.
         FileRights { mode: 0o664, owner: Some((now.uid() + 1, now.gid() + 1)) }
             .apply_to(&file)
             .expect("as far as it can");
-        let then = file.metadata().expect("it is there");
+        let then = file.metadata().expect("read the metadata");
         let expected = if then.gid() == now.gid() + 1 { 0o664 } else { 0o644 };
         assert_eq!(then.mode() & 0o777, expected);
     }

@@ -75,21 +75,21 @@ mod tests {
 
     #[test]
     fn the_directory_is_private() {
-        let parent = tempfile::tempdir().expect("a directory");
+        let parent = tempfile::tempdir().expect("create a temporary directory");
         let directory = StageDirectory::create_in(parent.path()).expect("it is made");
-        assert_eq!(directory.path().metadata().expect("it is there").mode() & 0o777, 0o700);
+        assert_eq!(directory.path().metadata().expect("read the metadata").mode() & 0o777, 0o700);
     }
 
     #[test]
     fn only_stale_directories_are_removed() {
-        let parent = tempfile::tempdir().expect("a directory");
+        let parent = tempfile::tempdir().expect("create a temporary directory");
         let used = StageDirectory::create_in(parent.path()).expect("it is made");
         let StageDirectory { directory, _lock: lock } =
             StageDirectory::create_in(parent.path()).expect("it is made");
         let left = directory.keep();
-        std::fs::write(left.join("1"), "secret").expect("it is written");
+        std::fs::write(left.join("1"), "secret").expect("write the file");
         let other = parent.path().join("cofferdam-other");
-        std::fs::create_dir(&other).expect("it is made");
+        std::fs::create_dir(&other).expect("create the directory");
         remove_stale(parent.path(), Duration::ZERO);
         assert!(left.exists(), "it is still locked");
         drop(lock);

@@ -244,8 +244,8 @@ mod tests {
 
     #[test]
     fn r101_a_stopped_call_is_not_compared() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let workspace = Arc::new(Workspace::open(directory.path()).expect("it opens"));
+        let directory = tempfile::tempdir().expect("create a temporary directory");
+        let workspace = Arc::new(Workspace::open(directory.path()).expect("open the workspace"));
         let written = || {
             let mut stage = Overlay::default();
             stage.create(workspace.dir(), "a").expect("there is room");
@@ -267,24 +267,26 @@ mod tests {
     }
 
     #[test]
-    fn a_new_content_that_no_diff_shows_is_at_hand_for_whoever_decides() {
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::write(folder.path().join("old"), b"\0 moved").expect("it is written");
-        let workspace = Arc::new(Workspace::open(folder.path()).expect("it opens"));
+    fn new_content_without_a_diff_is_available_to_the_approver() {
+        let folder = tempfile::tempdir().expect("create a temporary directory");
+        std::fs::write(folder.path().join("old"), b"\0 moved").expect("write the file");
+        let workspace = Arc::new(Workspace::open(folder.path()).expect("open the workspace"));
         let mut stage = Overlay::default();
         let long = "x\n".repeat(600_000);
         let contents = [("nul", &b"Run this.\n\0\n"[..]), ("large", long.as_bytes())];
         for (place, content) in contents.into_iter().chain([("text", &b"a\n"[..])]) {
             stage.create(workspace.dir(), place).expect("there is room");
             let Some(StagedState::File(file)) = stage.get(place) else { panic!("no file") };
-            std::fs::write(&file.data, content).expect("it is written");
+            std::fs::write(&file.data, content).expect("write the file");
         }
         stage.rename(workspace.dir(), "old", "new").expect("there is room");
         let staged = stage.finish(&workspace, &|| false).expect("it is compared");
         let mut undiffed: Vec<_> = staged
             .changes()
             .undiffed()
-            .map(|(path, file)| (path.as_str().to_owned(), std::fs::read(file).expect("there")))
+            .map(|(path, file)| {
+                (path.as_str().to_owned(), std::fs::read(file).expect("read the file"))
+            })
             .collect();
         undiffed.reverse();
         assert_eq!(undiffed, contents.map(|(path, content)| (path.to_owned(), content.to_vec())));

@@ -174,17 +174,18 @@ mod tests {
     use crate::sandbox::workspace::Workspace;
 
     fn directory_with(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("create a temporary directory");
         for (path, text) in files {
             let path = directory.path().join(path);
-            std::fs::create_dir_all(path.parent().expect("it has a parent")).expect("directories");
-            std::fs::write(path, text).expect("it is written");
+            std::fs::create_dir_all(path.parent().expect("it has a parent"))
+                .expect("create the directory");
+            std::fs::write(path, text).expect("write the file");
         }
         directory
     }
 
     fn plan(directory: &Path, root: &str) -> WalkPlan {
-        let workspace = Arc::new(Workspace::open(directory).expect("it opens"));
+        let workspace = Arc::new(Workspace::open(directory).expect("open the workspace"));
         let options = WalkOptions {
             root: root.into(),
             globs: Vec::new(),
@@ -224,7 +225,7 @@ mod tests {
         );
         assert_eq!(walked(directory.path(), "sub").0, ["sub/a.log"]);
         // Outside of a repository git's rules do not apply.
-        std::fs::remove_dir_all(directory.path().join(".git")).expect("it is removed");
+        std::fs::remove_dir_all(directory.path().join(".git")).expect("remove the directory");
         assert_eq!(
             walked(directory.path(), "").0,
             ["a.log", "keep.log", "private", "sub", "sub/a.log"]
@@ -242,7 +243,7 @@ mod tests {
         ] {
             let directory =
                 directory_with(&[(".git/HEAD", ""), (".env", "[SECRET\nseen\n"), ("seen", "")]);
-            symlink(target, directory.path().join(name)).expect("a link");
+            symlink(target, directory.path().join(name)).expect("create the link");
             let (visited, problems) = walked(directory.path(), "");
             assert_eq!(visited, ["seen"], "{name}");
             assert_eq!(problems, [format!("{name}: not a regular file; its rules are ignored")]);
@@ -252,8 +253,9 @@ mod tests {
         let (plan, problems) = (plan(directory.path(), ""), WalkProblems::default());
         let mut tree = TreeWalk::new(&plan, &problems);
         assert_eq!(tree.next().map(|found| found.path).as_deref(), Some("d"));
-        std::fs::rename(directory.path().join("d"), directory.path().join("e")).expect("it moves");
-        symlink(outside.path(), directory.path().join("d")).expect("a link");
+        std::fs::rename(directory.path().join("d"), directory.path().join("e"))
+            .expect("rename the file");
+        symlink(outside.path(), directory.path().join("d")).expect("create the link");
         assert!(tree.next().is_none());
         assert!(
             problems.sorted_lines().len() == 1 && problems.sorted_lines()[0].starts_with("d: "),

@@ -92,7 +92,7 @@ fn r035_another_name_or_a_shorter_one_of_a_subcommand_is_found() {
 }
 
 #[test]
-fn a_rule_about_another_subcommand_or_other_letters_is_not_asked() {
+fn a_rule_about_another_subcommand_or_other_options_does_not_match() {
     let table: &[(&str, &[&str])] = &[
         ("tar -x *", &["tar cf a b", "tar tf a", "tar -cf x a"]),
         ("ar x *", &["ar t a", "ar rcs a y"]),

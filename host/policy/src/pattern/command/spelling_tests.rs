@@ -313,7 +313,7 @@ fn r035_an_option_is_found_in_each_of_its_spellings() {
 }
 
 #[test]
-fn a_rule_about_another_command_is_not_asked() {
+fn a_rule_about_another_command_does_not_match() {
     let table: &[(&str, &[&str])] = &[
         (
             "git push *",

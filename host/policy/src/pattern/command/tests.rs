@@ -231,7 +231,7 @@ fn a_program_that_is_denied_by_its_path_is_denied_by_every_spelling_of_it() {
 }
 
 #[test]
-fn what_could_never_match_is_an_error() {
+fn a_pattern_that_never_matches_is_an_error() {
     let problem = |text| CommandPattern::parse(text).unwrap_err().to_string();
     assert!(problem("").contains("use `*` to cover every command"));
     assert!(problem("git status; x").contains("';'"));

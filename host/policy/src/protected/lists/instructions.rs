@@ -56,7 +56,7 @@ pub(super) const INSTRUCTIONS: &[ListedPathEntry] = &[
     entry(".pi/skills", "Pi follows it"),
     entry(".qoder/rules", "Qoder follows it"),
     entry(".roo/rules", "Roo Code follows it"),
-    entry(".roomodes", "Roo Code takes its modes and their instructions from it"),
+    entry(".roomodes", "Roo Code reads its modes and their instructions from it"),
     entry(".roorules", "Roo Code follows it"),
     entry(".roorules-*", "Roo Code follows it in the mode that it names"),
     entry(".rules", "Zed's agent follows it"),
