@@ -1,5 +1,6 @@
 //! Exit codes: one for each outcome. Codes from 64 to 78 are those of `sysexits.h`.
 
+use std::fmt::Display;
 use std::process::ExitCode;
 
 use super::print::eprint_line;
@@ -34,11 +35,11 @@ pub(super) fn print_help(mut command: clap::Command) -> ExitCode {
 }
 
 /// Returns the exit code of a helper process of this program, after printing its error.
-pub(super) fn helper_exit_code(result: Result<(), String>) -> ExitCode {
+pub(super) fn helper_exit_code(result: Result<(), impl Display>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
-            eprint_line(&problem);
+            eprint_line(&problem.to_string());
             ExitCode::from(FAILURE)
         }
     }

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use super::protocol::{CommandJob, SupervisorRequest};
+use super::unavailable::{LevelUnavailable, PrerequisiteError};
 use super::{journal, visible_paths, worktree};
 use crate::git::UserSettings;
 use crate::os;
@@ -23,7 +24,7 @@ pub struct CommandSandbox {
     set_aside: PathBuf,
     /// The files and directories of this program itself.
     own: Vec<PathBuf>,
-    bubblewrap: OnceLock<Result<PathBuf, String>>,
+    bubblewrap: OnceLock<Result<PathBuf, PrerequisiteError>>,
     measured: OnceLock<MeasuredLevel>,
 }
 
@@ -33,12 +34,12 @@ pub fn outer_repository(workspace: &Path) -> Option<PathBuf> {
 }
 
 /// The result of the self-tests on this machine.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct MeasuredLevel {
     /// The highest level that passed its self-test.
     pub level: SandboxLevel,
     /// The reasons why each higher level is unavailable.
-    pub unavailable: Vec<(SandboxLevel, String)>,
+    pub unavailable: Vec<(SandboxLevel, LevelUnavailable)>,
 }
 
 /// The place where a command runs.
@@ -130,7 +131,7 @@ impl CommandSandbox {
         self.measured.get_or_init(|| self.measure())
     }
 
-    fn bubblewrap(&self) -> &Result<PathBuf, String> {
+    fn bubblewrap(&self) -> &Result<PathBuf, PrerequisiteError> {
         self.bubblewrap.get_or_init(os::find_bubblewrap)
     }
 
@@ -138,9 +139,9 @@ impl CommandSandbox {
         let mut lacking = Vec::new();
         for level in [SandboxLevel::Full, SandboxLevel::Kernel] {
             let missing = if level > self.rules.maximum {
-                Err("`commands.at_most` in the configuration does not let it be used".to_owned())
+                Err(LevelUnavailable::AboveMaximum)
             } else {
-                self.check_prerequisites(level).and_then(|()| self.self_test(level))
+                self.check_level(level)
             };
             match missing {
                 Ok(()) => return MeasuredLevel { level, unavailable: lacking },
@@ -150,12 +151,13 @@ impl CommandSandbox {
         MeasuredLevel { level: SandboxLevel::None, unavailable: lacking }
     }
 
-    fn check_prerequisites(&self, level: SandboxLevel) -> Result<(), String> {
-        os::missing_kernel_support().map_or(Ok(()), Err)?;
+    /// Checks what a level needs, and tests it.
+    fn check_level(&self, level: SandboxLevel) -> Result<(), LevelUnavailable> {
+        os::check_kernel_support()?;
         if level == SandboxLevel::Full {
             self.bubblewrap().as_ref().map_err(Clone::clone)?;
         }
-        Ok(())
+        Ok(self.self_test(level)?)
     }
 
     /// Returns the level in which commands run.

@@ -18,6 +18,7 @@
 
 mod archive;
 mod confined_command;
+mod error;
 mod exit_code;
 pub mod git;
 mod guard;
@@ -42,10 +43,13 @@ mod set_aside;
 mod settings;
 mod snapshot;
 mod supervisor;
+mod unavailable;
 mod visible_paths;
 mod worktree;
 
 pub use confined_command::exec_confined_command;
+pub use error::{ConfineError, ConfineStep};
+pub(crate) use error::{RemainingProcesses, StepProblem};
 pub use guard::guard_supervisor;
 pub(crate) use level::{CommandLocation, SpawnPlan};
 pub use level::{CommandSandbox, MeasuredLevel, outer_repository};
@@ -57,6 +61,7 @@ pub(crate) use protocol::{
 pub use settings::{MAX_SETTINGS_SIZE, SettingsFormat};
 pub(crate) use supervisor::SandboxSpec;
 pub use supervisor::supervise_command;
+pub use unavailable::{LevelUnavailable, PrerequisiteError, SelfTestError};
 
 /// Protects the memory of this process from other processes of the same user.
 pub fn protect_process_memory() {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::error::EncodedConfineError;
 use super::probe::ProbeTargets;
 use crate::git::UserSettings;
 use cofferdam_policy::ComponentDigest;
@@ -98,7 +99,7 @@ pub(crate) enum ChildReadiness {
     /// All restrictions are active. The next step is the command.
     Confined,
     /// Some restriction failed, so the command does not run.
-    Failed(String),
+    Failed(EncodedConfineError),
 }
 
 /// The report of the supervisor to the host, sent when no process of the command is left.
@@ -121,5 +122,5 @@ pub(crate) enum CommandExitKind {
     /// The host closed the link, or ended.
     Stopped,
     /// The sandbox could not be created.
-    NotRun(String),
+    NotRun(EncodedConfineError),
 }

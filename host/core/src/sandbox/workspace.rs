@@ -75,12 +75,14 @@ impl Workspace {
     pub(super) fn named_by_git(&self, tops: &[PathBuf]) -> GitNamedWorkspacePaths {
         let mut found = GitNamedWorkspacePaths::default();
         let settings = git::GitNamedPaths::new(&self.root, &git::UserSettings::of_this_process());
-        let Ok(mut settings) = settings.map_err(|problem| found.problem = Some(problem)) else {
+        let Ok(mut settings) =
+            settings.map_err(|problem| found.problem = Some(problem.to_string()))
+        else {
             return found;
         };
         match settings.outside_paths() {
             Ok(named) => found.paths.extend(named),
-            Err(problem) if settings.take_exceeded() => found.problem = Some(problem),
+            Err(problem) if settings.take_exceeded() => found.problem = Some(problem.to_string()),
             Err(_) => {}
         }
         settings.begin_look();
@@ -90,7 +92,7 @@ impl Workspace {
             match settings.of_repository(top, if is_bare { top } else { &dot_git }) {
                 Ok(named) => found.paths.extend(named),
                 Err(problem) if settings.take_exceeded() => {
-                    found.problem.get_or_insert(problem);
+                    found.problem.get_or_insert(problem.to_string());
                     found.not_analysed.push(top.clone());
                 }
                 // git does not run in such a repository either.
