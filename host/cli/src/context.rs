@@ -20,8 +20,8 @@ use cofferdam::config::{
 use cofferdam::model::{self, ApiKey};
 use cofferdam::policy::{ApprovalMode, CapName, Policy, ProtectedPaths, WorkspacePath};
 use cofferdam::sandbox::{
-    CommandSandbox, ComponentBytes, HostCredential, InstanceAllocation, ListedFiles, UndoHistory,
-    WasmSandbox, Workspace,
+    CommandSandbox, ComponentBytes, HostCredential, HostEnvironment, InstanceAllocation,
+    ListedFiles, UndoHistory, WasmSandbox, Workspace,
 };
 use cofferdam::tools::{
     Approver, AuditSink, AuthorityChange, Dispatcher, DispatcherSettings, InstructionRecord,
@@ -39,6 +39,7 @@ pub(super) struct AppContext {
     pub(super) sandbox: Arc<WasmSandbox>,
     pub(super) catalog: Arc<ToolCatalog>,
     pub(super) commands: Arc<CommandSandbox>,
+    environment: HostEnvironment,
     credentials: Arc<[HostCredential]>,
     /// Keys of providers and hosts, which are redacted from everything that is written.
     pub(super) secrets: Vec<ApiKey>,
@@ -76,7 +77,7 @@ pub(super) fn load_chosen_settings(
     flags: SettingsFlags,
 ) -> Result<(RunSettings, UserDirectories), CliError> {
     // Checked first, so that an invalid directory is not reported as an unreadable policy.
-    Workspace::open(&common.workspace)?;
+    Workspace::open(&common.workspace, &common.environment)?;
     let user_dirs = UserDirectories::for_current_user()?;
     Ok((read_settings(common, flags, &user_dirs)?, user_dirs))
 }
@@ -147,7 +148,7 @@ fn load_context_with(
 ) -> Result<AppContext, CliError> {
     let mode_flag = flags.mode;
     // Checked first, so that an invalid directory is not reported as an unreadable policy.
-    let workspace = Workspace::open(&common.workspace)?;
+    let workspace = Workspace::open(&common.workspace, &common.environment)?;
     let mut warnings = Vec::new();
     let user_dirs = UserDirectories::for_run(&mut warnings)?;
     warnings.iter().for_each(|warning| warn(warning));
@@ -164,6 +165,7 @@ fn load_context_with(
         cofferdam::sandbox::current_program()?,
         settings.commands.clone(),
         user_dirs.set_aside_dir(),
+        common.environment.clone(),
     );
     let commands =
         Arc::new(commands.with_own(own_paths(common, &user_dirs).iter().cloned().collect()));
@@ -218,6 +220,7 @@ fn load_context_with(
         sandbox,
         catalog,
         commands,
+        environment: common.environment.clone(),
         credentials,
         secrets,
         call_slots,
@@ -270,7 +273,7 @@ impl AppContext {
     ///
     /// If the directory contains files of this program, or files that other programs run or obey.
     pub(super) fn open_workspace(&self, path: &Path) -> Result<Arc<Workspace>, CliError> {
-        let workspace = Workspace::open(path)?;
+        let workspace = Workspace::open(path, &self.environment)?;
         let root = workspace.root().to_owned();
         if let Some(own) = self.own_paths.iter().find(|own| root.starts_with(own)) {
             return Err(CliError::configuration(format!(

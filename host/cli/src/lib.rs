@@ -14,6 +14,7 @@ mod credentials;
 mod demo;
 mod dialog;
 mod doctor;
+mod environment;
 mod error;
 mod exit;
 mod interrupt;
@@ -43,6 +44,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 
 use args::{CliArgs, CliCommand};
+pub use environment::host_environment;
 
 /// Runs the program: parses the command line, runs the command and reports errors.
 pub fn run() -> ExitCode {

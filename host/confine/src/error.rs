@@ -190,6 +190,7 @@ pub(crate) enum StepProblem {
 
 /// The reason why processes of a command remain.
 #[derive(Debug, thiserror::Error)]
+#[allow(dead_code, reason = "some operating systems cannot find the processes")]
 pub(crate) enum RemainingProcesses {
     #[error("cannot wait for the processes of the command: {0}")]
     Wait(#[source] io::Error),

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use super::protocol::{CommandJob, SupervisorRequest};
+use super::protocol::{CommandJob, CommandPaths, SupervisorRequest};
+use super::snapshot::SavedPath;
 use super::unavailable::{LevelUnavailable, PrerequisiteError};
 use super::{journal, visible_paths, worktree};
+use crate::HostEnvironment;
 use crate::git::UserSettings;
 use crate::os;
-use crate::process::environment;
+use crate::process::environment::command_environment;
 use cofferdam_policy::ComponentDigest;
 use cofferdam_policy::{CommandRules, Denial, DenialCode, ProtectedPaths, SandboxLevel};
 
@@ -22,6 +24,7 @@ pub struct CommandSandbox {
     program: PathBuf,
     rules: CommandRules,
     set_aside: PathBuf,
+    environment: HostEnvironment,
     /// The files and directories of this program itself.
     own: Vec<PathBuf>,
     bubblewrap: OnceLock<Result<PathBuf, PrerequisiteError>>,
@@ -29,8 +32,8 @@ pub struct CommandSandbox {
 }
 
 /// Returns the repository of a workspace if it lies outside. Commands can read it but not write it.
-pub fn outer_repository(workspace: &Path) -> Option<PathBuf> {
-    worktree::find_outer_repository(workspace)
+pub fn outer_repository(workspace: &Path, environment: &HostEnvironment) -> Option<PathBuf> {
+    worktree::find_outer_repository(workspace, environment.home.as_deref())
 }
 
 /// The result of the self-tests on this machine.
@@ -66,12 +69,19 @@ impl CommandSandbox {
     /// Creates a sandbox with these rules. It does not measure the level yet.
     ///
     /// `program` is this program, which restarts itself around each command. `set_aside` is the
-    /// directory to which entries that must not stay in a workspace are moved.
-    pub fn new(program: PathBuf, rules: CommandRules, set_aside: PathBuf) -> Self {
+    /// directory to which entries that must not stay in a workspace are moved. `environment` decides
+    /// which toolchains commands see and which variables they get.
+    pub fn new(
+        program: PathBuf,
+        rules: CommandRules,
+        set_aside: PathBuf,
+        environment: HostEnvironment,
+    ) -> Self {
         Self {
             program,
             rules,
             set_aside,
+            environment,
             own: Vec::new(),
             bubblewrap: OnceLock::new(),
             measured: OnceLock::new(),
@@ -89,8 +99,8 @@ impl CommandSandbox {
 
     /// Returns the same sandbox with other rules.
     pub(super) fn with_rules(&self, rules: CommandRules, set_aside: PathBuf) -> Self {
-        let (program, bubblewrap) = (self.program.clone(), self.bubblewrap.clone());
-        Self { program, rules, set_aside, own: Vec::new(), bubblewrap, measured: OnceLock::new() }
+        let sandbox = Self::new(self.program.clone(), rules, set_aside, self.environment.clone());
+        Self { bubblewrap: self.bubblewrap.clone(), ..sandbox }
     }
 
     /// Restores the protected paths of a workspace if all processes around its last command were
@@ -105,16 +115,27 @@ impl CommandSandbox {
         own.map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect()
     }
 
+    /// Returns the environment of the host.
+    pub(super) fn environment(&self) -> &HostEnvironment {
+        &self.environment
+    }
+
     pub(super) fn set_aside(&self) -> &Path {
         &self.set_aside
+    }
+
+    /// Returns the paths outside the workspace that commands under these rules can see.
+    fn find_command_paths(&self, rules: &CommandRules) -> CommandPaths {
+        let environment = &self.environment;
+        visible_paths::find_command_paths(rules, environment.command_home(), |name| {
+            environment.variable(name)
+        })
     }
 
     /// Returns whether commands under these rules can see this directory.
     pub(super) fn is_visible(&self, folder: &Path, rules: &CommandRules) -> bool {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        let places = visible_paths::find_command_paths(rules, user_home().as_deref(), |name| {
-            std::env::var_os(name)
-        });
+        let places = self.find_command_paths(rules);
         let own = self.real_own_directories();
         let read = places.read.iter().filter(|place| may_open(place, &own, rules));
         read.chain(&places.write).any(|place| folder.starts_with(place))
@@ -258,14 +279,13 @@ impl CommandSandbox {
                     workspace",
             ));
         }
-        let home = user_home();
+        let environment = &self.environment;
         let rules = CommandRules { network, ..self.rules.clone() };
-        let mut places = visible_paths::find_command_paths(&rules, home.as_deref(), |name| {
-            std::env::var_os(name)
-        });
+        let mut places = self.find_command_paths(&rules);
         let own = self.real_own_directories();
         places.read.retain(|place| may_open(place, &own, &rules));
-        places.read.extend(worktree::find_outer_repository(workspace));
+        let outer_repository = outer_repository(workspace, environment);
+        places.read.extend(outer_repository.clone());
         let digest = task.digest();
         let order = SupervisorRequest {
             job: task,
@@ -281,12 +301,14 @@ impl CommandSandbox {
             directory: directory.to_owned(),
             paths: places,
             opened_paths: rules.read.iter().chain(&rules.write).cloned().collect(),
-            home,
+            outer_repository,
+            home: environment.command_home().map(Path::to_owned),
+            temp_dir: SavedPath::of(&environment.temp_dir),
             set_aside: self.set_aside.clone(),
             network,
             limits: rules.limits,
             protected: protected.clone(),
-            user_settings: UserSettings::of_this_process(),
+            user_settings: UserSettings::new(environment),
             own: self.own.clone(),
         };
         let mut order = serde_json::to_vec(&order)?;
@@ -298,7 +320,7 @@ impl CommandSandbox {
             .arg("guard-command")
             .arg(&self.set_aside)
             .env_clear()
-            .envs(environment::command_environment(std::env::vars_os()))
+            .envs(command_environment(&environment.variables))
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::piped())
@@ -318,11 +340,6 @@ fn may_open(place: &Path, own: &[PathBuf], rules: &CommandRules) -> bool {
     let is_top = real.components().count() <= 2;
     rules.read.iter().any(|read| read == place)
         || !own.iter().any(|own| real.starts_with(own) || !is_top && own.starts_with(&real))
-}
-
-fn user_home() -> Option<PathBuf> {
-    std::env::home_dir()
-        .filter(|home| home.is_absolute() && home.parent().is_some() && home.to_str().is_some())
 }
 
 #[cfg(test)]

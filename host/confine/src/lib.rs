@@ -22,6 +22,7 @@ mod error;
 mod exit_code;
 pub mod git;
 mod guard;
+mod host_environment;
 mod journal;
 mod level;
 mod link;
@@ -49,8 +50,8 @@ mod worktree;
 
 pub use confined_command::exec_confined_command;
 pub use error::{ConfineError, ConfineStep};
-pub(crate) use error::{RemainingProcesses, StepProblem};
 pub use guard::guard_supervisor;
+pub use host_environment::HostEnvironment;
 pub(crate) use level::{CommandLocation, SpawnPlan};
 pub use level::{CommandSandbox, MeasuredLevel, outer_repository};
 pub(crate) use link::SupervisorLink;

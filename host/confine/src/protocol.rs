@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::error::EncodedConfineError;
 use super::probe::ProbeTargets;
 use crate::git::UserSettings;
+use crate::snapshot::SavedPath;
 use cofferdam_policy::ComponentDigest;
 use cofferdam_policy::{CommandLimits, ProtectedPaths, SandboxLevel};
 
@@ -27,7 +28,11 @@ pub(super) struct SupervisorRequest {
     pub(super) workspace: PathBuf,
     /// The working directory: the workspace or a directory below it.
     pub(super) directory: PathBuf,
+    /// The repository of the workspace, if it lies outside.
+    pub(super) outer_repository: Option<PathBuf>,
     pub(super) home: Option<PathBuf>,
+    /// The directory in which the private directories of the command are created.
+    pub(super) temp_dir: SavedPath,
     /// The directory for entries that are moved out of the workspace.
     pub(super) set_aside: PathBuf,
     pub(super) network: bool,

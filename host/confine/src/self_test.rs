@@ -31,7 +31,7 @@ impl CommandSandbox {
     pub(super) fn self_test(&self, level: SandboxLevel) -> Result<(), SelfTestError> {
         let failed = SelfTestError::TemporaryDirectory;
         // Paths that the user opened to commands do not count as gaps.
-        let folder = tempfile::tempdir().map_err(failed)?;
+        let folder = tempfile::tempdir_in(&self.environment().temp_dir).map_err(failed)?;
         let rules = CommandRules { read: Vec::new(), write: Vec::new(), ..self.rules().clone() };
         let tested = |folder: &Path| {
             self.with_rules(rules.clone(), folder.join("set-aside")).self_test_in(folder, level)

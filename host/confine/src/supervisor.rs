@@ -24,7 +24,7 @@ use super::remove::remove_tree;
 use super::restore::{RestorePhase, SnapshotRestore};
 use super::settings::{SettingsCopies, WorkspaceSettings};
 use super::snapshot::{
-    EntryKind, MAX_ENTRIES, OpenedDirectories, ProtectedSnapshot, ProtectionError,
+    EntryKind, MAX_ENTRIES, OpenedDirectories, ProtectedSnapshot, ProtectionError, SavedPath,
 };
 use crate::exit_code::exit_code;
 use crate::git::GitNamedPaths;
@@ -123,8 +123,10 @@ fn handle_request(
         return Ok(CommandExitKind::Stopped);
     };
     remarks.extend(journal::recover(&order.set_aside, &order.workspace));
-    let private = slot
-        .insert(PrivateDirs::create().map_err(ConfineError::at(ConfineStep::CreatePrivateDirs))?);
+    let private = slot.insert(
+        PrivateDirs::create(&order.temp_dir)
+            .map_err(ConfineError::at(ConfineStep::CreatePrivateDirs))?,
+    );
     let keeping = order.level != SandboxLevel::Full;
     let git = GitNamedPaths::new(&order.workspace, &order.user_settings)
         .map_err(ConfineError::at(ConfineStep::FindProtectedPaths))?;
@@ -390,11 +392,12 @@ struct PrivateDirs {
 }
 
 impl PrivateDirs {
-    fn create() -> std::io::Result<Self> {
+    fn create(parent: &SavedPath) -> std::io::Result<Self> {
+        let parent = parent.path().ok_or(std::io::ErrorKind::InvalidData)?;
         let folder = tempfile::Builder::new()
             .prefix("cofferdam-")
             .permissions(Permissions::from_mode(0o700))
-            .tempdir()?;
+            .tempdir_in(parent)?;
         // Sandbox rules need a path without links, such as that of macOS's `/tmp`.
         let path = folder.path().canonicalize()?;
         let [temporary, empty_file, empty_folder, settings] =

@@ -123,6 +123,7 @@ fn permissions_around_the_state_directory_do_not_keep_a_plant() {
                 program.join("cofferdam-under-test"),
                 rules.clone(),
                 own.join("set-aside"),
+                cofferdam_cli::host_environment(),
             );
             let commands = commands.with_own(vec![own.clone()]);
             let test_host = host_builder(rules).with_commands(Arc::new(commands)).build();

@@ -18,9 +18,10 @@ use rustix::process::{
 };
 
 use super::seatbelt::SeatbeltProfile;
+use crate::error::{RemainingProcesses, StepProblem};
 use crate::{
-    CommandPaths, ConfineError, ConfineStep, ConfinementSpec, PrerequisiteError,
-    RemainingProcesses, SandboxSpec, StepProblem, SupervisorLink,
+    CommandPaths, ConfineError, ConfineStep, ConfinementSpec, PrerequisiteError, SandboxSpec,
+    SupervisorLink,
 };
 use cofferdam_policy::SandboxLevel;
 

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
+use crate::error::RemainingProcesses;
 use crate::{
-    CommandPaths, ConfineError, ConfineStep, ConfinementSpec, PrerequisiteError,
-    RemainingProcesses, SandboxSpec, SupervisorLink,
+    CommandPaths, ConfineError, ConfineStep, ConfinementSpec, PrerequisiteError, SandboxSpec,
+    SupervisorLink,
 };
 use cofferdam_policy::SandboxLevel;
 

@@ -21,7 +21,7 @@ use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio_util::sync::CancellationToken;
 
 use super::exit_code::exit_code;
-use crate::{CommandLocation, CommandSandbox, ConfineError};
+use crate::{CommandLocation, CommandSandbox, ConfineError, HostEnvironment};
 use cofferdam_policy::{Effect, Permit, ProtectedPaths, SandboxLevel};
 use group::ProcessGroup;
 use head_and_tail::HeadAndTail;
@@ -159,7 +159,7 @@ pub async fn run(
     let started = Instant::now();
     // From here on every exit ends the command, including a dropped future.
     let (mut hold, out, err) = match level {
-        SandboxLevel::None => spawn_in_group(&line, &directory)?,
+        SandboxLevel::None => spawn_in_group(&line, &directory, commands.environment())?,
         SandboxLevel::Kernel | SandboxLevel::Full => {
             let place = CommandLocation {
                 workspace: workspace.root,
@@ -224,6 +224,7 @@ pub async fn run(
 fn spawn_in_group(
     line: &str,
     directory: &Path,
+    own: &HostEnvironment,
 ) -> Result<(ProcessGuard, Option<ChildStdout>, Option<ChildStderr>), CommandFailure> {
     // With the full path, the standard library can use `posix_spawn`. A lookup in a changed `PATH`
     // would fork the whole process, which takes milliseconds.
@@ -232,7 +233,7 @@ fn spawn_in_group(
         .arg(line)
         .current_dir(directory)
         .env_clear()
-        .envs(environment::command_environment(std::env::vars_os()))
+        .envs(environment::command_environment(&own.variables))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -311,6 +312,11 @@ mod tests {
             "no-program".into(),
             cofferdam_policy::CommandRules::default(),
             folder.path().join("aside"),
+            HostEnvironment {
+                home: std::env::home_dir(),
+                temp_dir: std::env::temp_dir(),
+                variables: std::env::vars_os().collect(),
+            },
         );
         run(permit, workspace, timeout, cancel, &commands, SandboxLevel::None).await
     }

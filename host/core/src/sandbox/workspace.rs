@@ -13,7 +13,7 @@ use super::rooted_fs;
 use crate::policy::{
     Denial, DenialCode, FileGrant, PathError, PathProtection, ProtectedPaths, WorkspacePath,
 };
-use cofferdam_confine::git;
+use cofferdam_confine::{HostEnvironment, git};
 
 /// The directory that tools work in.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub struct Workspace {
     root: PathBuf,
     dir: cap_std::fs::Dir,
     guard: PathAccessGuard,
+    /// The git settings that apply in every repository of the user.
+    user_settings: git::UserSettings,
     /// Whether links may have changed since the last scan.
     has_new_links: AtomicBool,
 }
@@ -45,7 +47,9 @@ pub struct WorkspaceError {
 
 impl Workspace {
     /// Opens a directory. Files are opened relative to it, so renaming it later has no effect.
-    pub fn open(path: &Path) -> Result<Self, WorkspaceError> {
+    ///
+    /// `environment` names the git settings of the user, which may name paths of the workspace.
+    pub fn open(path: &Path, environment: &HostEnvironment) -> Result<Self, WorkspaceError> {
         let problem = |source| WorkspaceError { path: path.to_owned(), source };
         let root = path.canonicalize().map_err(problem)?;
         let dir = cap_std::fs::Dir::open_ambient_dir(&root, cap_std::ambient_authority())
@@ -54,6 +58,7 @@ impl Workspace {
             root,
             dir,
             guard: PathAccessGuard::default(),
+            user_settings: git::UserSettings::new(environment),
             has_new_links: AtomicBool::new(true),
         })
     }
@@ -74,7 +79,7 @@ impl Workspace {
     /// commands are refused then.
     pub(super) fn named_by_git(&self, tops: &[PathBuf]) -> GitNamedWorkspacePaths {
         let mut found = GitNamedWorkspacePaths::default();
-        let settings = git::GitNamedPaths::new(&self.root, &git::UserSettings::of_this_process());
+        let settings = git::GitNamedPaths::new(&self.root, &self.user_settings);
         let Ok(mut settings) =
             settings.map_err(|problem| found.problem = Some(problem.to_string()))
         else {
@@ -223,11 +228,12 @@ pub(super) fn path_denied(problem: &PathError) -> Denial {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sandbox::test_environment::open_workspace;
 
     #[test]
     fn r123_escaping_links_and_special_files_are_refused_with_the_reason() {
         let directory = tempfile::tempdir().expect("a directory");
-        let workspace = Arc::new(Workspace::open(directory.path()).expect("it opens"));
+        let workspace = Arc::new(open_workspace(directory.path()));
         std::os::unix::fs::symlink("/etc/passwd", directory.path().join("out"))
             .expect("it is made");
         std::fs::write(directory.path().join("file"), "").expect("it is written");
@@ -268,7 +274,7 @@ mod tests {
     #[test]
     fn r123_the_host_reads_only_what_tools_may_read() {
         let directory = tempfile::tempdir().expect("a directory");
-        let workspace = Arc::new(Workspace::open(directory.path()).expect("it opens"));
+        let workspace = Arc::new(open_workspace(directory.path()));
         let guide = directory.path().join("AGENTS.md");
         let read = || workspace.read_prefix("AGENTS.md", 8);
         assert_eq!(read(), Ok(None));

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::{CommandPaths, ConfineError, ConfineStep, PrerequisiteError, SandboxSpec, StepProblem};
+use crate::error::StepProblem;
+use crate::{CommandPaths, ConfineError, ConfineStep, PrerequisiteError, SandboxSpec};
 use cofferdam_policy::PathProtection;
 
 /// The paths where bubblewrap is looked up. `PATH` could name a directory of the workspace.

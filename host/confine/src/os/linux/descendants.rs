@@ -11,8 +11,7 @@ use rustix::process::{
     set_child_subreaper, setpriority_process, wait,
 };
 
-use crate::RemainingProcesses;
-
+use crate::error::RemainingProcesses;
 /// Makes this process the parent of descendants whose own parent ends.
 pub(crate) fn adopt_orphans() -> std::io::Result<()> {
     // A higher priority, if allowed, helps against a command with many processes. The command

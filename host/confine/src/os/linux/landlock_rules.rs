@@ -6,8 +6,9 @@ use landlock::{
     Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 
+use crate::error::StepProblem;
 use crate::protocol::SocketAccess;
-use crate::{CommandPaths, ConfineError, ConfineStep, PrerequisiteError, StepProblem};
+use crate::{CommandPaths, ConfineError, ConfineStep, PrerequisiteError};
 
 /// The supported Landlock versions, newest first. Version 4 is the minimum because it covers TCP.
 const ABI_VERSIONS: [ABI; 3] = [ABI::V6, ABI::V5, ABI::V4];

@@ -26,9 +26,10 @@ use rustix::process::{
     set_dumpable_behavior, setrlimit, setsid,
 };
 
+use crate::error::StepProblem;
 use crate::{
     CommandPaths, ConfineError, ConfineStep, ConfinementSpec, PrerequisiteError, SandboxSpec,
-    StepProblem, SupervisorLink,
+    SupervisorLink,
 };
 use cofferdam_policy::{CommandLimits, SandboxLevel};
 

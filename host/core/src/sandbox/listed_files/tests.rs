@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 use crate::sandbox::files::FileAccess;
+use crate::sandbox::test_environment::open_workspace;
 
 fn workspace_with(files: &[(&str, &str)]) -> (tempfile::TempDir, Arc<Workspace>) {
     let directory = tempfile::tempdir().expect("a directory");
@@ -13,7 +14,7 @@ fn workspace_with(files: &[(&str, &str)]) -> (tempfile::TempDir, Arc<Workspace>)
         fs::create_dir_all(path.parent().expect("it has one")).expect("directories");
         fs::write(path, text).expect("it is written");
     }
-    let workspace = Arc::new(Workspace::open(directory.path()).expect("it opens"));
+    let workspace = Arc::new(open_workspace(directory.path()));
     (directory, workspace)
 }
 
