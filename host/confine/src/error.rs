@@ -178,7 +178,7 @@ pub(crate) enum StepProblem {
     NoSandboxAtLevel,
     #[error("a path of the workspace has characters that a Seatbelt profile cannot contain")]
     PathNotInProfile,
-    #[error("{} was replaced or removed since it was started\nhint: restart it", .0.display())]
+    #[error("{} was replaced or removed since it was started; restart it", .0.display())]
     ProgramReplaced(PathBuf),
     #[error("{}: {source}", .program.display())]
     Spawn { program: PathBuf, source: io::Error },

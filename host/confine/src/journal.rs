@@ -105,14 +105,14 @@ pub(super) fn recover(set_aside: &Path, workspace: &Path) -> Vec<String> {
             let kept = path.with_extension("unreadable");
             let moved = fs::rename(&path, &kept);
             let is = if moved.is_ok() {
-                format!("it is now {}", kept.display())
+                format!("the record was moved to {}", kept.display())
             } else {
-                "it stays there".to_owned()
+                "the record stays there".to_owned()
             };
             return vec![format!(
-                "a command in this workspace was cut off, and what was protected before it is not \
-                    known: {}: {problem}; {is}. \
-                 Look whether .git/hooks and the like are as they should be",
+                "a command in this workspace was interrupted, and its changes to protected paths \
+                    cannot be undone: {}: {problem}; {is}\nhint: check `.git/hooks` and other \
+                    files that programs run for changes",
                 path.display()
             )];
         }
@@ -121,18 +121,18 @@ pub(super) fn recover(set_aside: &Path, workspace: &Path) -> Vec<String> {
     let mut remarks = match done {
         Ok(remarks) => {
             let removed = fs::remove_file(&path)
-                .map_err(|error| format!("{} cannot be removed: {error}", path.display()));
+                .map_err(|error| format!("cannot remove {}: {error}", path.display()));
             remarks.into_iter().chain(removed.err()).collect()
         }
         Err(problem) => {
-            vec![format!("what it changed of protected paths could not be looked after: {problem}")]
+            vec![format!("cannot restore the protected paths: {problem}")]
         }
     };
     if !remarks.is_empty() {
         remarks.insert(
             0,
-            "an earlier command in this workspace was cut off by the end of this program; what it \
-                changed is looked after now"
+            "an earlier command in this workspace was interrupted by the end of this program; its \
+                protected paths are restored now"
                 .to_owned(),
         );
     }
@@ -239,7 +239,7 @@ fn check_directories(set_aside: &Path) -> io::Result<bool> {
 /// Describes why the records cannot be used.
 fn describe_unusable_records(error: &io::Error) -> String {
     format!(
-        "records of commands that were cut off cannot be used: {error}\nhint: make the \
+        "cannot use the records of interrupted commands: {error}\nhint: make the \
             directory yours (`chown`, `chmod go-w`), or remove it"
     )
 }
@@ -314,7 +314,7 @@ mod tests {
                 }
             }
             let remarks = recover(&set_aside, workspace.path()).join("");
-            assert!(remarks.contains("is not known"), "{make}: {remarks}");
+            assert!(remarks.contains("cannot be undone"), "{make}: {remarks}");
             assert!(remarks.contains("can be written") == (make == "mode"), "{make}: {remarks}");
         }
     }

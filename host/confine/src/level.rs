@@ -69,8 +69,8 @@ impl CommandSandbox {
     /// Creates a sandbox with these rules. It does not measure the level yet.
     ///
     /// `program` is this program, which restarts itself around each command. `set_aside` is the
-    /// directory to which entries that must not stay in a workspace are moved. `environment` decides
-    /// which toolchains commands see and which variables they get.
+    /// directory to which entries that must not stay in a workspace are moved. `environment`
+    /// decides which toolchains commands see and which variables they get.
     pub fn new(
         program: PathBuf,
         rules: CommandRules,
@@ -199,21 +199,22 @@ impl CommandSandbox {
         let (demanded, allow_less) = match &self.rules.required_by {
             Some(place) => (
                 format!(" (`minimum = \"{minimum}\"` at {place})"),
-                format!("change that in {}", place.file),
+                format!("change `minimum` in {}", place.file),
             ),
             None => (
                 String::new(),
-                "allow less with `minimum = \"none\"` under `[commands]` in the configuration"
+                "allow a lower level, such as `minimum = \"none\"` under `[commands]` in the \
+                    configuration"
                     .to_owned(),
             ),
         };
         let reason = format!(
-            "commands run in a sandbox of level `{minimum}` or better{demanded}, and this machine \
-                does not have it: {}.",
+            "commands need a sandbox of level `{minimum}` or better{demanded}, which this machine \
+                does not have: {}.",
             why.join("; ")
         );
         let remedy = format!(
-            "The user can install what is missing, or {allow_less}; `cofferdam doctor` tells more."
+            "The user can install what is missing, or {allow_less}; `cofferdam doctor` shows the details."
         );
         Err(Denial {
             place: self.rules.required_by.clone(),
@@ -229,7 +230,7 @@ impl CommandSandbox {
                 let network = if self.rules.network { "WITH the network" } else { "no network" };
                 format!("in the sandbox `{level}`, {network}")
             }
-            Err(_) => "which will be refused, since this machine has no sandbox for it".to_owned(),
+            Err(_) => "which will be denied, because this machine has no sandbox for it".to_owned(),
         }
     }
 
@@ -237,7 +238,7 @@ impl CommandSandbox {
     pub fn describe_access(&self) -> String {
         let secrets = match self.allowed_level() {
             Ok(SandboxLevel::Kernel) => ", and can read .env files and keys in the workspace",
-            Ok(SandboxLevel::None) => ", and can read and send whatever you can",
+            Ok(SandboxLevel::None) => ", and can read and send everything that you can",
             Ok(SandboxLevel::Full) | Err(_) => "",
         };
         format!("{}{secrets}", self.describe())
@@ -249,19 +250,19 @@ impl CommandSandbox {
         let mut open: Vec<&'static str> = match level {
             SandboxLevel::Full => Vec::new(),
             SandboxLevel::Kernel => vec![
-                "reading .env files and keys that lie in the workspace",
-                "reading tokens in settings that lie in the workspace, such as `.git/config` and \
+                "reading .env files and keys in the workspace",
+                "reading tokens in settings in the workspace, such as `.git/config` and \
                     `.cargo/config.toml`",
-                "permissions and times of your files outside (not what is in them)",
-                "names of files outside, and of your processes",
+                "permissions and times of your files outside (not their contents)",
+                "names of files outside and of your processes",
             ],
             SandboxLevel::None => vec!["everything that you can do"],
         };
         open.extend(os::known_gaps(level));
         if self.rules.network && level != SandboxLevel::None {
-            open.push("the network, as you configured it");
+            open.push("the network, which the configuration allows");
         }
-        open.push("what you run from the workspace later");
+        open.push("code in the workspace that you run later");
         open
     }
 

@@ -201,13 +201,11 @@ fn handle_request(
                 unfinished
                     .end()
                     .err()
-                    .map(|error| format!("the record of the command cannot be removed: {error}")),
+                    .map(|error| format!("cannot remove the record of the command: {error}")),
             );
         }
         // The record stays, and the next command tries again.
-        Err(problem) => {
-            remarks.push(format!("protected paths could not be looked after: {problem}"))
-        }
+        Err(problem) => remarks.push(format!("cannot restore the protected paths: {problem}")),
     }
     remarks.extend(copies.remarks);
     remarks.extend(ended.err().map(|remaining| remaining.to_string()));
@@ -294,8 +292,8 @@ pub(super) fn restore_protected_paths(
     }
     opened.close(root, before);
     restoration.add_notice(|| {
-        "the workspace has too many files to look after protected paths in all of \
-            its folders; remove some"
+        "the workspace has too many files to restore the protected paths in all of \
+            its directories; remove some"
             .to_owned()
     });
     Ok(restoration.into_notices())

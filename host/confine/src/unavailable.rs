@@ -15,7 +15,7 @@ const INSTALL_BUBBLEWRAP: &str = "install bubblewrap 0.8 or newer (Debian, Ubunt
 #[non_exhaustive]
 pub enum LevelUnavailable {
     /// The level is higher than the highest one that the configuration allows.
-    #[error("`commands.at_most` in the configuration does not let it be used")]
+    #[error("`commands.at_most` in the configuration does not allow it")]
     AboveMaximum,
     /// The machine lacks something that the level needs.
     #[error(transparent)]

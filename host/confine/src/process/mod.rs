@@ -116,8 +116,8 @@ pub enum CommandFailure {
     },
     /// The supervisor ended without a report.
     #[error(
-        "the process around the command ended without a report; look whether .git/hooks and the \
-            like are as they should be"
+        "the supervisor of the command ended without a report\nhint: check `.git/hooks` and other \
+            files that programs run for changes"
     )]
     MissingReport,
     /// The permit allows another action than a command.

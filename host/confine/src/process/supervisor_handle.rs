@@ -133,8 +133,8 @@ impl SupervisorHandle {
                 ending.err().map(|error| error.to_string()).into_iter().chain(notices).collect()
             }
             Ok(Err(_)) | Err(_) => {
-                let remark = "the process around the command is still ending it, and looks after \
-                    protected paths then"
+                let remark = "the supervisor is still ending the command, and then restores the \
+                    protected paths"
                     .to_owned();
                 vec![remark]
             }

@@ -136,15 +136,15 @@ impl OpenedDirectories {
                 more => format!(" and {more} more"),
             };
             notices.push(format!(
-                "the command left directories that you could not read, change or enter, which is \
-                    not allowed: {}{more}; you can do so again",
+                "the command removed your access to directories, which is not allowed: {}{more}; \
+                    your access was restored",
                 shown.join(", ")
             ));
         }
         if let Some((path, error)) = &self.problem {
             notices.push(format!(
-                "{} is a directory that you cannot read, change or enter, and the permissions \
-                    COULD NOT be given back: {error}",
+                "you cannot read, change or enter the directory {}, and its permissions COULD NOT \
+                    be restored: {error}",
                 display_path(path)
             ));
         }
