@@ -56,7 +56,7 @@ pub(super) fn load_chosen_settings(
     flags: SettingsFlags,
 ) -> Result<(RunSettings, UserDirectories), CliError> {
     // Checked first, so that an invalid directory is not reported as an unreadable policy.
-    Workspace::open(&common.workspace)?;
+    Workspace::open(&common.workspace, &common.environment)?;
     let user_dirs = UserDirectories::for_current_user()?;
     Ok((read_settings(common, flags, &user_dirs)?, user_dirs))
 }
@@ -127,7 +127,7 @@ fn load_context_with(
 ) -> Result<AppContext, CliError> {
     let mode_flag = flags.mode;
     // Checked first, so that an invalid directory is not reported as an unreadable policy.
-    Workspace::open(&common.workspace)?;
+    Workspace::open(&common.workspace, &common.environment)?;
     let mut warnings = Vec::new();
     let user_dirs = UserDirectories::for_run(&mut warnings)?;
     warnings.iter().for_each(|warning| warn(warning));
@@ -151,6 +151,7 @@ fn load_context_with(
         .caps(settings.caps.clone())
         .mode(settings.mode)
         .plugins(plugins.clone())
+        .environment(common.environment.clone())
         .helper_processes(HelperProcesses::init())
         .allocation(allocation)
         .command_rules(settings.commands.clone())

@@ -50,12 +50,12 @@ pub(super) fn run(common: &CommonArgs) -> CommandResult {
     print_section("Model");
     print_model(&context)?;
     print_section("Paths");
-    let workspace = Workspace::open(&common.workspace)?;
+    let workspace = Workspace::open(&common.workspace, &common.environment)?;
     print_fact("workspace", &workspace.root().display().to_string());
     if let Some(problem) = context::broad_workspace_warning(workspace.root()) {
         print_fact("warning", &problem);
     }
-    if let Some(repository) = outer_repository(workspace.root()) {
+    if let Some(repository) = outer_repository(workspace.root(), &common.environment) {
         let what = "is outside the workspace: commands can read it, but cannot commit";
         print_fact("repository", &format!("{} {what}", repository.display()));
     }

@@ -15,6 +15,7 @@ mod demo;
 mod diagnostics;
 mod dialog;
 mod doctor;
+mod environment;
 mod error;
 mod exit;
 mod interrupt;
@@ -43,6 +44,7 @@ use clap::{CommandFactory as _, Parser as _};
 
 use args::{CliArgs, CliCommand};
 use cofferdam::HelperProcesses;
+pub use environment::host_environment;
 
 /// Runs the program: parses the command line, runs the command and reports errors.
 pub fn run() -> ExitCode {

@@ -21,7 +21,7 @@ pub(super) fn run(common: &CommonArgs, args: &UndoArgs) -> CommandResult {
         common,
         common.flags(ModelArgs::default(), ToolCallArgs::default(), None),
     )?;
-    let workspace = Workspace::open(&common.workspace)?;
+    let workspace = Workspace::open(&common.workspace, &common.environment)?;
     let history = UndoHistory::for_workspace(&user_dirs.undo(), &workspace);
     if args.list {
         for line in history.recover(&workspace)? {

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
+use super::error::{ConfineError, ConfineStep};
 use super::link::SupervisorLink;
 use super::protocol::{ChildReadiness, CommandJob, ConfinementSpec};
 use crate::os;
@@ -12,27 +13,32 @@ use crate::os;
 ///
 /// # Errors
 /// Returns only if the command could not be executed.
-pub fn exec_confined_command() -> Result<(), String> {
-    let mut supervisor = SupervisorLink::from_stdin().map_err(|error| error.to_string())?;
-    let Some(confinement) =
-        supervisor.receive::<ConfinementSpec>().map_err(|error| error.to_string())?
-    else {
+pub fn exec_confined_command() -> Result<(), ConfineError> {
+    let mut supervisor =
+        SupervisorLink::from_stdin().map_err(ConfineError::at(ConfineStep::ReadRequest))?;
+    let received = supervisor.receive::<ConfinementSpec>();
+    let Some(confinement) = received.map_err(ConfineError::at(ConfineStep::ReadRequest))? else {
         return Ok(());
     };
     // From here on standard input is empty, and only this process can write to the supervisor.
-    let nothing = File::open("/dev/null").map_err(|error| format!("/dev/null: {error}"))?;
-    rustix::stdio::dup2_stdin(nothing).map_err(|error| error.to_string())?;
+    let nothing = File::open("/dev/null").map_err(ConfineError::at(ConfineStep::ReplaceStreams))?;
+    rustix::stdio::dup2_stdin(nothing).map_err(ConfineError::at(ConfineStep::ReplaceStreams))?;
     if let Err(problem) = os::confine_this_process(&confinement, &supervisor) {
-        let _ = supervisor.send(&ChildReadiness::Failed(problem));
+        let _ = supervisor.send(&ChildReadiness::Failed(problem.encode()));
         return Ok(());
     }
-    supervisor.send(&ChildReadiness::Confined).map_err(|error| error.to_string())?;
+    supervisor
+        .send(&ChildReadiness::Confined)
+        .map_err(ConfineError::at(ConfineStep::ReportReadiness))?;
     match confinement.job {
         // The full path keeps workspace directories in `PATH` out of the lookup. The link closes
         // when `exec` succeeds.
         CommandJob::CommandLine(line) => {
-            Err(Command::new("/bin/sh").arg("-c").arg(line).exec().to_string())
+            let error = Command::new("/bin/sh").arg("-c").arg(line).exec();
+            Err(ConfineError::new(ConfineStep::Execute, error))
         }
-        CommandJob::SelfTest(probes) => probes.run_all().map_err(|error| error.to_string()),
+        CommandJob::SelfTest(probes) => {
+            probes.run_all().map_err(ConfineError::at(ConfineStep::Execute))
+        }
     }
 }

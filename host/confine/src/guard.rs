@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use super::error::{ConfineError, ConfineStep};
 use super::journal;
 use crate::os;
 
@@ -15,33 +16,33 @@ use crate::os;
 ///
 /// The supervisor gets standard input and output of this process. `set_aside` is the directory with
 /// the records of unfinished commands.
-pub fn guard_supervisor(set_aside: &Path) -> Result<(), String> {
+///
+/// # Errors
+/// The supervisor cannot be started, or processes of the command remain after its end.
+pub fn guard_supervisor(set_aside: &Path) -> Result<(), ConfineError> {
     os::protect_process_memory();
-    os::close_inherited_files(None)
-        .map_err(|error| format!("cannot close inherited files: {error}"))?;
-    os::adopt_orphans().map_err(|error| format!("cannot adopt processes: {error}"))?;
-    let program =
-        os::current_program().map_err(|error| format!("cannot find this program: {error}"))?;
+    os::close_inherited_files(None).map_err(ConfineError::at(ConfineStep::CloseInheritedFiles))?;
+    os::adopt_orphans().map_err(ConfineError::at(ConfineStep::AdoptProcesses))?;
+    let program = os::current_program().map_err(ConfineError::at(ConfineStep::FindProgram))?;
     let mut supervisor = Command::new(program);
     let started =
         supervisor.arg0("cofferdam").arg("supervise-command").stdin(Stdio::inherit()).spawn();
-    let mut started =
-        started.map_err(|error| format!("cannot start the process around the command: {error}"))?;
+    let mut started = started.map_err(ConfineError::at(ConfineStep::StartSupervisor))?;
     // This process must not hold the output open after the supervisor has ended.
     let nothing = File::options()
         .read(true)
         .write(true)
         .open("/dev/null")
-        .map_err(|error| format!("/dev/null: {error}"))?;
+        .map_err(ConfineError::at(ConfineStep::ReplaceStreams))?;
     rustix::stdio::dup2_stdout(&nothing)
         .and_then(|()| rustix::stdio::dup2_stderr(&nothing))
-        .map_err(|error| error.to_string())?;
+        .map_err(ConfineError::at(ConfineStep::ReplaceStreams))?;
     let supervisor = started.id();
-    let status = started.wait().map_err(|error| error.to_string())?;
+    let status = started.wait().map_err(ConfineError::at(ConfineStep::WaitForCommand))?;
     if status.success() {
         return Ok(());
     }
     let ended = os::kill_descendants();
     journal::recover_after(set_aside, supervisor);
-    ended
+    ended.map_err(ConfineError::at(ConfineStep::KillProcesses))
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::protocol::SupervisorRequest;
 use super::queue;
-use super::snapshot::{ProtectedSnapshot, SavedPath, SavedSnapshot};
+use super::snapshot::{ProtectedSnapshot, ProtectionError, SavedPath, SavedSnapshot};
 use super::supervisor::restore_protected_paths;
 use crate::os;
 use crate::own_file;
@@ -89,7 +89,7 @@ pub(super) fn recover(set_aside: &Path, workspace: &Path) -> Vec<String> {
     match check_directories(set_aside) {
         Ok(true) => {}
         Ok(false) => return Vec::new(),
-        Err(problem) => return vec![problem],
+        Err(error) => return vec![describe_unusable_records(&error)],
     }
     let Ok(path) = path_of(set_aside, workspace) else { return Vec::new() };
     let saved = take_told(&path);
@@ -105,14 +105,14 @@ pub(super) fn recover(set_aside: &Path, workspace: &Path) -> Vec<String> {
             let kept = path.with_extension("unreadable");
             let moved = fs::rename(&path, &kept);
             let is = if moved.is_ok() {
-                format!("it is now {}", kept.display())
+                format!("the record was moved to {}", kept.display())
             } else {
-                "it stays there".to_owned()
+                "the record stays there".to_owned()
             };
             return vec![format!(
-                "a command in this workspace was cut off, and what was protected before it is not \
-                    known: {}: {problem}; {is}. \
-                 Look whether .git/hooks and the like are as they should be",
+                "a command in this workspace was interrupted, and its changes to protected paths \
+                    cannot be undone: {}: {problem}; {is}\nhint: check `.git/hooks` and other \
+                    files that programs run for changes",
                 path.display()
             )];
         }
@@ -121,18 +121,18 @@ pub(super) fn recover(set_aside: &Path, workspace: &Path) -> Vec<String> {
     let mut remarks = match done {
         Ok(remarks) => {
             let removed = fs::remove_file(&path)
-                .map_err(|error| format!("{} cannot be removed: {error}", path.display()));
+                .map_err(|error| format!("cannot remove {}: {error}", path.display()));
             remarks.into_iter().chain(removed.err()).collect()
         }
         Err(problem) => {
-            vec![format!("what it changed of protected paths could not be looked after: {problem}")]
+            vec![format!("cannot restore the protected paths: {problem}")]
         }
     };
     if !remarks.is_empty() {
         remarks.insert(
             0,
-            "an earlier command in this workspace was cut off by the end of this program; what it \
-                changed is looked after now"
+            "an earlier command in this workspace was interrupted by the end of this program; its \
+                protected paths are restored now"
                 .to_owned(),
         );
     }
@@ -143,10 +143,9 @@ fn finish(
     unfinished: &UnfinishedRun,
     set_aside: &Path,
     workspace: &Path,
-) -> Result<Vec<String>, String> {
-    let broken = || "its record is not as it was written".to_owned();
-    let before = unfinished.before.restore().ok_or_else(broken)?;
-    let temporary = unfinished.temporary.path().ok_or_else(broken)?;
+) -> Result<Vec<String>, ProtectionError> {
+    let before = unfinished.before.restore().ok_or(ProtectionError::DamagedRecord)?;
+    let temporary = unfinished.temporary.path().ok_or(ProtectionError::DamagedRecord)?;
     let ended = os::end_processes_of(&temporary);
     let mut remarks = restore_protected_paths(
         (workspace, set_aside),
@@ -155,7 +154,7 @@ fn finish(
         &before,
         Duration::ZERO,
     )?;
-    remarks.extend(ended.err());
+    remarks.extend(ended.err().map(|remaining| remaining.to_string()));
     Ok(remarks)
 }
 
@@ -165,7 +164,7 @@ pub(super) fn recover_if_idle(set_aside: &Path, workspace: &Path) -> Vec<String>
     match check_directories(set_aside) {
         Ok(true) => {}
         Ok(false) => return Vec::new(),
-        Err(problem) => return vec![problem],
+        Err(error) => return vec![describe_unusable_records(&error)],
     }
     let is_related = |other: &PathBuf| other.starts_with(workspace) || workspace.starts_with(other);
     let records = fs::read_dir(folder_of(set_aside))
@@ -233,15 +232,16 @@ fn born(workspace: &Path) -> Option<SystemTime> {
 }
 
 /// Checks that only this user can have created records. Returns whether the directory exists.
-fn check_directories(set_aside: &Path) -> Result<bool, String> {
-    let is_there = own_file::find_dir_io(set_aside)
-        .and_then(|there| Ok(there && own_file::find_dir_io(&folder_of(set_aside))?));
-    is_there.map_err(|error| {
-        format!(
-            "records of commands that were cut off cannot be used: {error}\nhint: make the \
-                directory yours (`chown`, `chmod go-w`), or remove it"
-        )
-    })
+fn check_directories(set_aside: &Path) -> io::Result<bool> {
+    Ok(own_file::find_dir_io(set_aside)? && own_file::find_dir_io(&folder_of(set_aside))?)
+}
+
+/// Describes why the records cannot be used.
+fn describe_unusable_records(error: &io::Error) -> String {
+    format!(
+        "cannot use the records of interrupted commands: {error}\nhint: make the \
+            directory yours (`chown`, `chmod go-w`), or remove it"
+    )
 }
 
 fn folder_of(set_aside: &Path) -> PathBuf {
@@ -294,7 +294,9 @@ mod tests {
         }
         set_mode(&set_aside, 0o777);
         let turn = queue::wait_for_turn(workspace.path(), &set_aside, || false).map(|_| ());
-        assert!(turn.is_err_and(|problem| problem.contains("can be written by others")));
+        assert!(
+            turn.is_err_and(|problem| problem.to_string().contains("can be written by others"))
+        );
         set_mode(&set_aside, 0o700);
         // Reading a FIFO or a link to `/dev/zero` must not block.
         for make in ["link", "fifo", "mode"] {
@@ -312,7 +314,7 @@ mod tests {
                 }
             }
             let remarks = recover(&set_aside, workspace.path()).join("");
-            assert!(remarks.contains("is not known"), "{make}: {remarks}");
+            assert!(remarks.contains("cannot be undone"), "{make}: {remarks}");
             assert!(remarks.contains("can be written") == (make == "mode"), "{make}: {remarks}");
         }
     }

@@ -7,11 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use super::protocol::{CommandJob, SupervisorRequest};
+use super::protocol::{CommandJob, CommandPaths, SupervisorRequest};
+use super::snapshot::SavedPath;
+use super::unavailable::{LevelUnavailable, PrerequisiteError};
 use super::{journal, visible_paths, worktree};
+use crate::HostEnvironment;
 use crate::git::UserSettings;
 use crate::os;
-use crate::process::environment;
+use crate::process::environment::command_environment;
 use cofferdam_policy::ComponentDigest;
 use cofferdam_policy::{CommandRules, Denial, DenialCode, ProtectedPaths, SandboxLevel};
 
@@ -21,24 +24,25 @@ pub struct CommandSandbox {
     program: PathBuf,
     rules: CommandRules,
     set_aside: PathBuf,
+    environment: HostEnvironment,
     /// The files and directories of this program itself.
     own: Vec<PathBuf>,
-    bubblewrap: OnceLock<Result<PathBuf, String>>,
+    bubblewrap: OnceLock<Result<PathBuf, PrerequisiteError>>,
     measured: OnceLock<MeasuredLevel>,
 }
 
 /// Returns the repository of a workspace if it lies outside. Commands can read it but not write it.
-pub fn outer_repository(workspace: &Path) -> Option<PathBuf> {
-    worktree::find_outer_repository(workspace)
+pub fn outer_repository(workspace: &Path, environment: &HostEnvironment) -> Option<PathBuf> {
+    worktree::find_outer_repository(workspace, environment.home.as_deref())
 }
 
 /// The result of the self-tests on this machine.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct MeasuredLevel {
     /// The highest level that passed its self-test.
     pub level: SandboxLevel,
     /// The reasons why each higher level is unavailable.
-    pub unavailable: Vec<(SandboxLevel, String)>,
+    pub unavailable: Vec<(SandboxLevel, LevelUnavailable)>,
 }
 
 /// The place where a command runs.
@@ -65,12 +69,19 @@ impl CommandSandbox {
     /// Creates a sandbox with these rules. It does not measure the level yet.
     ///
     /// `program` is this program, which restarts itself around each command. `set_aside` is the
-    /// directory to which entries that must not stay in a workspace are moved.
-    pub fn new(program: PathBuf, rules: CommandRules, set_aside: PathBuf) -> Self {
+    /// directory to which entries that must not stay in a workspace are moved. `environment`
+    /// decides which toolchains commands see and which variables they get.
+    pub fn new(
+        program: PathBuf,
+        rules: CommandRules,
+        set_aside: PathBuf,
+        environment: HostEnvironment,
+    ) -> Self {
         Self {
             program,
             rules,
             set_aside,
+            environment,
             own: Vec::new(),
             bubblewrap: OnceLock::new(),
             measured: OnceLock::new(),
@@ -88,8 +99,8 @@ impl CommandSandbox {
 
     /// Returns the same sandbox with other rules.
     pub(super) fn with_rules(&self, rules: CommandRules, set_aside: PathBuf) -> Self {
-        let (program, bubblewrap) = (self.program.clone(), self.bubblewrap.clone());
-        Self { program, rules, set_aside, own: Vec::new(), bubblewrap, measured: OnceLock::new() }
+        let sandbox = Self::new(self.program.clone(), rules, set_aside, self.environment.clone());
+        Self { bubblewrap: self.bubblewrap.clone(), ..sandbox }
     }
 
     /// Restores the protected paths of a workspace if all processes around its last command were
@@ -104,16 +115,27 @@ impl CommandSandbox {
         own.map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect()
     }
 
+    /// Returns the environment of the host.
+    pub(super) fn environment(&self) -> &HostEnvironment {
+        &self.environment
+    }
+
     pub(super) fn set_aside(&self) -> &Path {
         &self.set_aside
+    }
+
+    /// Returns the paths outside the workspace that commands under these rules can see.
+    fn find_command_paths(&self, rules: &CommandRules) -> CommandPaths {
+        let environment = &self.environment;
+        visible_paths::find_command_paths(rules, environment.command_home(), |name| {
+            environment.variable(name)
+        })
     }
 
     /// Returns whether commands under these rules can see this directory.
     pub(super) fn is_visible(&self, folder: &Path, rules: &CommandRules) -> bool {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        let places = visible_paths::find_command_paths(rules, user_home().as_deref(), |name| {
-            std::env::var_os(name)
-        });
+        let places = self.find_command_paths(rules);
         let own = self.real_own_directories();
         let read = places.read.iter().filter(|place| may_open(place, &own, rules));
         read.chain(&places.write).any(|place| folder.starts_with(place))
@@ -130,7 +152,7 @@ impl CommandSandbox {
         self.measured.get_or_init(|| self.measure())
     }
 
-    fn bubblewrap(&self) -> &Result<PathBuf, String> {
+    fn bubblewrap(&self) -> &Result<PathBuf, PrerequisiteError> {
         self.bubblewrap.get_or_init(os::find_bubblewrap)
     }
 
@@ -138,9 +160,9 @@ impl CommandSandbox {
         let mut lacking = Vec::new();
         for level in [SandboxLevel::Full, SandboxLevel::Kernel] {
             let missing = if level > self.rules.maximum {
-                Err("`commands.at_most` in the configuration does not let it be used".to_owned())
+                Err(LevelUnavailable::AboveMaximum)
             } else {
-                self.check_prerequisites(level).and_then(|()| self.self_test(level))
+                self.check_level(level)
             };
             match missing {
                 Ok(()) => return MeasuredLevel { level, unavailable: lacking },
@@ -150,12 +172,13 @@ impl CommandSandbox {
         MeasuredLevel { level: SandboxLevel::None, unavailable: lacking }
     }
 
-    fn check_prerequisites(&self, level: SandboxLevel) -> Result<(), String> {
-        os::missing_kernel_support().map_or(Ok(()), Err)?;
+    /// Checks what a level needs, and tests it.
+    fn check_level(&self, level: SandboxLevel) -> Result<(), LevelUnavailable> {
+        os::check_kernel_support()?;
         if level == SandboxLevel::Full {
             self.bubblewrap().as_ref().map_err(Clone::clone)?;
         }
-        Ok(())
+        Ok(self.self_test(level)?)
     }
 
     /// Returns the level in which commands run.
@@ -176,21 +199,22 @@ impl CommandSandbox {
         let (demanded, allow_less) = match &self.rules.required_by {
             Some(place) => (
                 format!(" (`minimum = \"{minimum}\"` at {place})"),
-                format!("change that in {}", place.file),
+                format!("change `minimum` in {}", place.file),
             ),
             None => (
                 String::new(),
-                "allow less with `minimum = \"none\"` under `[commands]` in the configuration"
+                "allow a lower level, such as `minimum = \"none\"` under `[commands]` in the \
+                    configuration"
                     .to_owned(),
             ),
         };
         let reason = format!(
-            "commands run in a sandbox of level `{minimum}` or better{demanded}, and this machine \
-                does not have it: {}.",
+            "commands need a sandbox of level `{minimum}` or better{demanded}, which this machine \
+                does not have: {}.",
             why.join("; ")
         );
         let remedy = format!(
-            "The user can install what is missing, or {allow_less}; `cofferdam doctor` tells more."
+            "The user can install what is missing, or {allow_less}; `cofferdam doctor` shows the details."
         );
         Err(Denial {
             place: self.rules.required_by.clone(),
@@ -206,7 +230,7 @@ impl CommandSandbox {
                 let network = if self.rules.network { "WITH the network" } else { "no network" };
                 format!("in the sandbox `{level}`, {network}")
             }
-            Err(_) => "which will be refused, since this machine has no sandbox for it".to_owned(),
+            Err(_) => "which will be denied, because this machine has no sandbox for it".to_owned(),
         }
     }
 
@@ -214,7 +238,7 @@ impl CommandSandbox {
     pub fn describe_access(&self) -> String {
         let secrets = match self.allowed_level() {
             Ok(SandboxLevel::Kernel) => ", and can read .env files and keys in the workspace",
-            Ok(SandboxLevel::None) => ", and can read and send whatever you can",
+            Ok(SandboxLevel::None) => ", and can read and send everything that you can",
             Ok(SandboxLevel::Full) | Err(_) => "",
         };
         format!("{}{secrets}", self.describe())
@@ -226,19 +250,19 @@ impl CommandSandbox {
         let mut open: Vec<&'static str> = match level {
             SandboxLevel::Full => Vec::new(),
             SandboxLevel::Kernel => vec![
-                "reading .env files and keys that lie in the workspace",
-                "reading tokens in settings that lie in the workspace, such as `.git/config` and \
+                "reading .env files and keys in the workspace",
+                "reading tokens in settings in the workspace, such as `.git/config` and \
                     `.cargo/config.toml`",
-                "permissions and times of your files outside (not what is in them)",
-                "names of files outside, and of your processes",
+                "permissions and times of your files outside (not their contents)",
+                "names of files outside and of your processes",
             ],
             SandboxLevel::None => vec!["everything that you can do"],
         };
         open.extend(os::known_gaps(level));
         if self.rules.network && level != SandboxLevel::None {
-            open.push("the network, as you configured it");
+            open.push("the network, which the configuration allows");
         }
-        open.push("what you run from the workspace later");
+        open.push("code in the workspace that you run later");
         open
     }
 
@@ -256,14 +280,13 @@ impl CommandSandbox {
                     workspace",
             ));
         }
-        let home = user_home();
+        let environment = &self.environment;
         let rules = CommandRules { network, ..self.rules.clone() };
-        let mut places = visible_paths::find_command_paths(&rules, home.as_deref(), |name| {
-            std::env::var_os(name)
-        });
+        let mut places = self.find_command_paths(&rules);
         let own = self.real_own_directories();
         places.read.retain(|place| may_open(place, &own, &rules));
-        places.read.extend(worktree::find_outer_repository(workspace));
+        let outer_repository = outer_repository(workspace, environment);
+        places.read.extend(outer_repository.clone());
         let digest = task.digest();
         let order = SupervisorRequest {
             job: task,
@@ -279,12 +302,14 @@ impl CommandSandbox {
             directory: directory.to_owned(),
             paths: places,
             opened_paths: rules.read.iter().chain(&rules.write).cloned().collect(),
-            home,
+            outer_repository,
+            home: environment.command_home().map(Path::to_owned),
+            temp_dir: SavedPath::of(&environment.temp_dir),
             set_aside: self.set_aside.clone(),
             network,
             limits: rules.limits,
             protected: protected.clone(),
-            user_settings: UserSettings::of_this_process(),
+            user_settings: UserSettings::new(environment),
             own: self.own.clone(),
         };
         let mut order = serde_json::to_vec(&order)?;
@@ -296,7 +321,7 @@ impl CommandSandbox {
             .arg("guard-command")
             .arg(&self.set_aside)
             .env_clear()
-            .envs(environment::command_environment(std::env::vars_os()))
+            .envs(command_environment(&environment.variables))
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::piped())
@@ -316,11 +341,6 @@ fn may_open(place: &Path, own: &[PathBuf], rules: &CommandRules) -> bool {
     let is_top = real.components().count() <= 2;
     rules.read.iter().any(|read| read == place)
         || !own.iter().any(|own| real.starts_with(own) || !is_top && own.starts_with(&real))
-}
-
-fn user_home() -> Option<PathBuf> {
-    std::env::home_dir()
-        .filter(|home| home.is_absolute() && home.parent().is_some() && home.to_str().is_some())
 }
 
 #[cfg(test)]

@@ -18,9 +18,11 @@
 
 mod archive;
 mod confined_command;
+mod error;
 mod exit_code;
 pub mod git;
 mod guard;
+mod host_environment;
 mod journal;
 mod level;
 mod link;
@@ -42,11 +44,14 @@ mod set_aside;
 mod settings;
 mod snapshot;
 mod supervisor;
+mod unavailable;
 mod visible_paths;
 mod worktree;
 
 pub use confined_command::exec_confined_command;
+pub use error::{ConfineError, ConfineStep};
 pub use guard::guard_supervisor;
+pub use host_environment::HostEnvironment;
 pub(crate) use level::{CommandLocation, SpawnPlan};
 pub use level::{CommandSandbox, MeasuredLevel, outer_repository};
 pub(crate) use link::SupervisorLink;
@@ -57,6 +62,7 @@ pub(crate) use protocol::{
 pub use settings::{MAX_SETTINGS_SIZE, SettingsFormat};
 pub(crate) use supervisor::SandboxSpec;
 pub use supervisor::supervise_command;
+pub use unavailable::{LevelUnavailable, PrerequisiteError, SelfTestError};
 
 /// Protects the memory of this process from other processes of the same user.
 pub fn protect_process_memory() {

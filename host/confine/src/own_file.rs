@@ -147,7 +147,7 @@ fn explain_link(error: io::Error) -> io::Error {
 fn too_large(max_size: u64) -> io::Error {
     io::Error::new(
         io::ErrorKind::FileTooLarge,
-        format!("it has more than {max_size} bytes, the most that is read"),
+        format!("it has more than {max_size} bytes, the limit"),
     )
 }
 

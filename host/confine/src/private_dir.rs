@@ -38,7 +38,7 @@ pub fn create(path: &Path) -> Result<(), PrivateDirError> {
 pub fn check(path: &Path) -> Result<(), PrivateDirError> {
     let metadata = fs::symlink_metadata(path)?;
     if !metadata.is_dir() {
-        Err(PrivateDirError::NotPrivate("is not a folder"))
+        Err(PrivateDirError::NotPrivate("is not a directory"))
     } else if metadata.uid() != rustix::process::geteuid().as_raw() {
         Err(PrivateDirError::NotPrivate("belongs to somebody else"))
     } else if metadata.mode() & 0o077 != 0 {
@@ -83,7 +83,7 @@ mod tests {
         fs::set_permissions(at("a"), fs::Permissions::from_mode(0o750)).expect("it is ours");
         assert_eq!(create_and_describe(&at("a")), "is open to others");
         symlink(at("a/b"), at("link")).expect("a link");
-        assert_eq!(create_and_describe(&at("link")), "is not a folder");
+        assert_eq!(create_and_describe(&at("link")), "is not a directory");
         fs::write(at("file"), "").expect("a file");
         assert!(matches!(create(&at("file")), Err(PrivateDirError::Io(_))));
     }

@@ -8,8 +8,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::error::EncodedConfineError;
 use super::probe::ProbeTargets;
 use crate::git::UserSettings;
+use crate::snapshot::SavedPath;
 use cofferdam_policy::ComponentDigest;
 use cofferdam_policy::{CommandLimits, ProtectedPaths, SandboxLevel};
 
@@ -26,7 +28,11 @@ pub(super) struct SupervisorRequest {
     pub(super) workspace: PathBuf,
     /// The working directory: the workspace or a directory below it.
     pub(super) directory: PathBuf,
+    /// The repository of the workspace, if it lies outside.
+    pub(super) outer_repository: Option<PathBuf>,
     pub(super) home: Option<PathBuf>,
+    /// The directory in which the private directories of the command are created.
+    pub(super) temp_dir: SavedPath,
     /// The directory for entries that are moved out of the workspace.
     pub(super) set_aside: PathBuf,
     pub(super) network: bool,
@@ -98,7 +104,7 @@ pub(crate) enum ChildReadiness {
     /// All restrictions are active. The next step is the command.
     Confined,
     /// Some restriction failed, so the command does not run.
-    Failed(String),
+    Failed(EncodedConfineError),
 }
 
 /// The report of the supervisor to the host, sent when no process of the command is left.
@@ -121,5 +127,5 @@ pub(crate) enum CommandExitKind {
     /// The host closed the link, or ended.
     Stopped,
     /// The sandbox could not be created.
-    NotRun(String),
+    NotRun(EncodedConfineError),
 }

@@ -15,6 +15,18 @@ use crate::own_file;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
+/// The reason why a command cannot have its turn.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum QueueError {
+    #[error(transparent)]
+    Lock(#[from] io::Error),
+    #[error(
+        "another command is still running in it, perhaps of another session\nhint: try again when \
+            it is over"
+    )]
+    Busy,
+}
+
 /// A guard that keeps other commands out of the workspace and of the directories above and below
 /// it.
 pub(super) struct CommandTurn(
@@ -35,20 +47,18 @@ pub(super) fn wait_for_turn(
     workspace: &Path,
     folder: &Path,
     mut goes_on: impl FnMut() -> bool,
-) -> Result<Option<CommandTurn>, String> {
-    let failed =
-        |error: io::Error| format!("cannot wait for other commands in this workspace: {error}");
+) -> Result<Option<CommandTurn>, QueueError> {
     let locks = folder.join("locks");
-    own_file::create_dir_io(folder).map_err(failed)?;
-    own_file::create_dir_io(&locks).map_err(failed)?;
+    own_file::create_dir_io(folder)?;
+    own_file::create_dir_io(&locks)?;
     let deadline = Instant::now() + LOCK_TIMEOUT;
-    let owner = fs::metadata(workspace).map_err(failed)?.uid();
+    let owner = fs::metadata(workspace)?.uid();
     let mut held = Vec::new();
     // The order from the root down prevents deadlocks.
     for above in workspace.ancestors().collect::<Vec<_>>().into_iter().rev() {
-        let metadata = fs::metadata(above).map_err(failed)?;
+        let metadata = fs::metadata(above)?;
         let path = locks.join(format!("{:x}-{:x}", metadata.dev(), metadata.ino()));
-        let lock = own_file::open_lock(&path).map_err(failed)?;
+        let lock = own_file::open_lock(&path)?;
         let is_own = above == workspace;
         // A directory that this user cannot list has no lock, nor does one on a file system without
         // directory locks. Directories of other owners, such as `/tmp`, are skipped, because any
@@ -59,14 +69,11 @@ pub(super) fn wait_for_turn(
             loop {
                 match if is_own { lock.try_lock() } else { lock.try_lock_shared() } {
                     Ok(()) => break,
-                    Err(TryLockError::Error(error)) if is_needed => return Err(failed(error)),
+                    Err(TryLockError::Error(error)) if is_needed => return Err(error.into()),
                     Err(TryLockError::Error(_)) => break,
                     Err(TryLockError::WouldBlock) if !goes_on() => return Ok(None),
                     Err(TryLockError::WouldBlock) if Instant::now() > deadline => {
-                        return Err("another command is still running in this workspace, perhaps \
-                            of another session. \
-                            Try again when it is over"
-                            .to_owned());
+                        return Err(QueueError::Busy);
                     }
                     Err(TryLockError::WouldBlock) => std::thread::sleep(POLL_INTERVAL),
                 }

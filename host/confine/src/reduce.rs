@@ -37,7 +37,7 @@ impl SnapshotRestore<'_> {
             } else if !self.is_removed(&folder.path) {
                 self.set_aside_unsearched(
                     &folder.path,
-                    "was made with more in it than can be looked through",
+                    "was created with more entries than can be searched",
                 );
                 total = total.saturating_sub(folder.entries);
             }
@@ -65,7 +65,7 @@ impl SnapshotRestore<'_> {
                     };
                     self.set_aside_unsearched(
                         &folder.path,
-                        "was made and has too much in it for a workspace",
+                        "was created with too many entries for a workspace",
                     );
                     total = total.saturating_sub(folder.entries);
                 }
@@ -97,20 +97,20 @@ impl SnapshotRestore<'_> {
                         200,
                     );
                     format!(
-                        "{count} files and folders that were made in {folder} are too many \
-                        for a workspace; {to} says where they are now, but for further names of \
-                        a file, which were removed"
+                        "{count} files and directories that were created in {folder} are too many \
+                        for a workspace; {to} names their new directory, and additional hard \
+                        links were removed"
                     )
                 }
                 Ok((count, None)) => {
                     format!(
-                        "{count} files and folders that were made in {folder} are too many \
+                        "{count} files and directories that were created in {folder} are too many \
                         for a workspace; they were removed"
                     )
                 }
                 Err(error) => format!(
                     "new files in {folder} are too many for a workspace, and \
-                    COULD NOT be taken away: {error}"
+                    COULD NOT be moved away: {error}"
                 ),
             }
         });
@@ -276,7 +276,7 @@ mod tests {
         assert!(
             remarks
                 .iter()
-                .any(|remark| remark.starts_with("large was made and has too much in it")),
+                .any(|remark| remark.starts_with("large was created with too many entries")),
             "{remarks:?}"
         );
     }

@@ -123,7 +123,7 @@ impl<'a> SnapshotRestore<'a> {
             back.extend(moved.is_ok().then_some(was.as_path()));
             self.add_notice(|| match moved {
                 Ok(()) => format!(
-                    "{} was moved to {}, and is back where it was",
+                    "{} was moved to {}; it was moved back",
                     escape_path(was),
                     escape_path(is)
                 ),
@@ -180,18 +180,18 @@ impl<'a> SnapshotRestore<'a> {
                 }) => {}
                 // A later write through the other name would change this file.
                 None if entry.has_hard_links() => {
-                    self.set_aside(path, "was made with another name for it")
+                    self.set_aside(path, "was created with another hard link")
                 }
                 // git creates no links in its own directory, but it writes through existing ones.
                 None if entry.kind.is_symlink() && !is_harmless(entry) => {
-                    self.set_aside(path, "was made")
+                    self.set_aside(path, "was created")
                 }
                 None if is_harmless(entry) && !is_too_much => {}
                 None if !is_too_much && is_new_repository_entry(&self.workspace, path) => {}
                 None if is_harmless(entry) => {
-                    self.set_aside(path, "was made beside too many of its kind")
+                    self.set_aside(path, "was created beside too many of its kind")
                 }
-                None => self.set_aside(path, "was made"),
+                None => self.set_aside(path, "was created"),
             }
         }
         for (path, entry) in &self.before.entries {
@@ -235,8 +235,8 @@ impl<'a> SnapshotRestore<'a> {
             {
                 self.add_notice(|| {
                     format!(
-                        "{} cannot be looked into, and may hold files that other programs run; \
-                            look at it before you use it",
+                        "{} cannot be searched, and may contain files that other programs \
+                            run; check it before you use it",
                         escape_path(path)
                     )
                 });
@@ -279,8 +279,8 @@ impl<'a> SnapshotRestore<'a> {
         self.add_notice(|| {
             let is = format!("{} {what_happened}, which is not allowed", escape_path(path));
             match moved {
-                Ok(to) => format!("{is}; it is now {}", escape_path(&to)),
-                Err(error) => format!("{is}, and COULD NOT be taken away: {error}"),
+                Ok(to) => format!("{is}; it was moved to {}", escape_path(&to)),
+                Err(error) => format!("{is}, and COULD NOT be moved away: {error}"),
             }
         });
     }
@@ -295,9 +295,9 @@ impl<'a> SnapshotRestore<'a> {
         self.add_notice(|| {
             let is = format!("{} {why}", escape_path(path));
             match moved {
-                Ok(Some(to)) => format!("{is}; it is now {}", escape_path(&to)),
+                Ok(Some(to)) => format!("{is}; it was moved to {}", escape_path(&to)),
                 Ok(None) => format!("{is}; it was removed"),
-                Err(error) => format!("{is}, and COULD NOT be taken away: {error}"),
+                Err(error) => format!("{is}, and COULD NOT be moved away: {error}"),
             }
         });
     }
@@ -314,13 +314,11 @@ impl<'a> SnapshotRestore<'a> {
                 self.make_parents_accessible(&[path]).and_then(|()| self.make_accessible(path));
             let moved = ready.and_then(|()| self.set_aside.move_out_whole(&self.workspace, path));
             self.add_notice(|| {
-                let is = format!(
-                    "{} was moved to where it is too deep to be looked through",
-                    escape_path(path)
-                );
+                let is =
+                    format!("{} was moved so deep that it cannot be searched", escape_path(path));
                 match moved {
-                    Ok(to) => format!("{is}; it is now {}", escape_path(&to)),
-                    Err(error) => format!("{is}, and COULD NOT be taken away: {error}"),
+                    Ok(to) => format!("{is}; it was moved to {}", escape_path(&to)),
+                    Err(error) => format!("{is}, and COULD NOT be moved away: {error}"),
                 }
             });
         }
@@ -365,7 +363,7 @@ impl<'a> SnapshotRestore<'a> {
             KeptContent::NotKept if entry.kind.is_dir() => {
                 self.create_parents(&path.join("x")).and_then(|()| self.set_mode(path, entry.mode))
             }
-            KeptContent::NotKept => Err(io::Error::other("there is no copy of it")),
+            KeptContent::NotKept => Err(io::Error::other("it has no backup")),
         };
         if result.is_ok() && self.restored.iter().any(|whole| path.starts_with(whole)) {
             return;
@@ -373,11 +371,11 @@ impl<'a> SnapshotRestore<'a> {
         self.restored.push(path.to_owned());
         self.add_notice(|| match result {
             Ok(()) => format!(
-                "{} was changed or removed, and is as it was before the command",
+                "{} was changed or removed; it was restored to its state before the command",
                 escape_path(path)
             ),
             Err(error) => format!(
-                "{} was changed or removed, and COULD NOT be put back: {error}",
+                "{} was changed or removed, and COULD NOT be restored: {error}",
                 escape_path(path)
             ),
         });
@@ -446,7 +444,8 @@ fn escape_path(path: &Path) -> String {
     cofferdam_policy::terminal_escape::escape_line(&path.display().to_string(), MAX_SHOWN_PATH_LEN)
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
@@ -462,20 +461,20 @@ mod tests {
         let before = ProtectedSnapshot::default();
         let mut work =
             SnapshotRestore::new(workspace.path(), &before, aside.path()).expect("it opens");
-        work.set_aside(Path::new(".idea"), "was made");
+        work.set_aside(Path::new(".idea"), "was created");
         std::fs::File::create(path(".mcp.json"))
             .and_then(|file| file.set_len(65 << 20))
             .expect("it is made");
         std::fs::set_permissions(path(".mcp.json"), std::fs::Permissions::from_mode(0o000))
             .expect("it is set");
-        work.set_aside(Path::new(".mcp.json"), "was made");
+        work.set_aside(Path::new(".mcp.json"), "was created");
         let notices = work.into_notices();
         assert!(!path(".idea").exists() && !path(".mcp.json").exists(), "{notices:?}");
         assert!(
-            notices[0].contains(&format!("it is now {}", aside.path().display())),
+            notices[0].contains(&format!("it was moved to {}", aside.path().display())),
             "{notices:?}"
         );
-        assert!(notices[1].contains("it is now WORKSPACE/set-aside-"), "{notices:?}");
+        assert!(notices[1].contains("it was moved to WORKSPACE/set-aside-"), "{notices:?}");
         let left: Vec<_> = std::fs::read_dir(workspace.path())
             .expect("it is listed")
             .flatten()

@@ -14,6 +14,7 @@ use super::level::{CommandLocation, CommandSandbox, SpawnPlan};
 use super::link::SupervisorLink;
 use super::probe::{ProbeFindings, ProbeTargets};
 use super::protocol::{CommandExitKind, CommandJob, SupervisorReport};
+use super::unavailable::SelfTestError;
 use cofferdam_policy::{CommandRules, ProtectedPaths, SandboxLevel};
 
 /// The time for the report. A sandbox that needs longer for a handful of system calls counts as
@@ -26,11 +27,11 @@ impl CommandSandbox {
     /// Tries to read, write and connect outside, to plant a hook, and to leave a process behind.
     ///
     /// # Errors
-    /// Some attempt succeeded, or the test could not run. The text states which.
-    pub(super) fn self_test(&self, level: SandboxLevel) -> Result<(), String> {
-        let failed = |error: std::io::Error| format!("cannot make a temporary folder: {error}");
+    /// Some attempt succeeded, or the test could not run. The error states which.
+    pub(super) fn self_test(&self, level: SandboxLevel) -> Result<(), SelfTestError> {
+        let failed = SelfTestError::TemporaryDirectory;
         // Paths that the user opened to commands do not count as gaps.
-        let folder = tempfile::tempdir().map_err(failed)?;
+        let folder = tempfile::tempdir_in(&self.environment().temp_dir).map_err(failed)?;
         let rules = CommandRules { read: Vec::new(), write: Vec::new(), ..self.rules().clone() };
         let tested = |folder: &Path| {
             self.with_rules(rules.clone(), folder.join("set-aside")).self_test_in(folder, level)
@@ -43,8 +44,8 @@ impl CommandSandbox {
         tested(tempfile::tempdir_in(self.set_aside()).map_err(failed)?.path())
     }
 
-    fn self_test_in(&self, folder: &Path, level: SandboxLevel) -> Result<(), String> {
-        let failed = |error: std::io::Error| format!("the self-test cannot be made: {error}");
+    fn self_test_in(&self, folder: &Path, level: SandboxLevel) -> Result<(), SelfTestError> {
+        let failed = SelfTestError::Start;
         let folder = folder.canonicalize().map_err(failed)?;
         let workspace = folder.join("workspace");
         let hook = workspace.join(".git/hooks/pre-commit");
@@ -64,21 +65,23 @@ impl CommandSandbox {
             protected: &ProtectedPaths::default(),
         };
         let commission = self.plan_spawn(task, level, place, false).map_err(failed)?;
-        let (report, stdout, stderr) = run_plan(commission).map_err(failed)?;
-        let stderr = first_line(&stderr);
+        let (report, stdout, stderr) = run_plan(commission)?;
+        let stderr = first_line(&stderr).to_owned();
         match report.ending {
-            CommandExitKind::NotRun(problem) if stderr.is_empty() => return Err(problem),
-            CommandExitKind::NotRun(problem) => return Err(format!("{problem} ({stderr})")),
+            CommandExitKind::NotRun(problem) => {
+                return Err(SelfTestError::Sandbox { source: problem.decode(), stderr });
+            }
             CommandExitKind::Exited(0) => {}
-            other @ (CommandExitKind::Exited(_)
-            | CommandExitKind::TooManyProcesses
-            | CommandExitKind::Stopped) => {
-                return Err(format!("the self-test ended with {other:?} ({stderr})"));
+            CommandExitKind::Exited(code) => return Err(SelfTestError::ExitCode { code, stderr }),
+            CommandExitKind::TooManyProcesses | CommandExitKind::Stopped => {
+                return Err(SelfTestError::Killed { stderr });
             }
         }
-        let Some(stdout) = stdout else { return Err("a process survived its command".to_owned()) };
-        let found: ProbeFindings = serde_json::from_str(&stdout)
-            .map_err(|error| format!("the self-test said {stdout:?}: {error}"))?;
+        let stdout = stdout.ok_or(SelfTestError::SurvivingProcess)?;
+        let found: ProbeFindings = match serde_json::from_str(&stdout) {
+            Ok(found) => found,
+            Err(source) => return Err(SelfTestError::Output { output: stdout, source }),
+        };
         let done = [
             (found.read_outside, "a file outside could be read"),
             // Inside the sandbox, a write may go to a private directory of the command, so the
@@ -87,40 +90,36 @@ impl CommandSandbox {
             (found.reached_tcp, "a TCP connection could be made"),
             (hook.exists(), "a hook stayed in .git/hooks"),
         ];
-        let open: Vec<&str> =
+        let open: Vec<&'static str> =
             done.iter().filter(|(done, _)| *done).map(|(_, what)| *what).collect();
-        if open.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("the self-test found it open: {}", open.join(", ")))
-        }
+        if open.is_empty() { Ok(()) } else { Err(SelfTestError::Gaps(open)) }
     }
 }
 
 /// Runs a plan. Returns the report, standard output if it ended in time, and standard error.
-fn run_plan(commission: SpawnPlan) -> std::io::Result<(SupervisorReport, Option<String>, String)> {
+fn run_plan(
+    commission: SpawnPlan,
+) -> Result<(SupervisorReport, Option<String>, String), SelfTestError> {
+    let failed = SelfTestError::Start;
     let SpawnPlan { mut supervisor, link, request: order, digest: _ } = commission;
-    let mut child = supervisor.process_group(0).spawn()?;
+    let mut child = supervisor.process_group(0).spawn().map_err(failed)?;
     // The command object holds the supervisor's end of the link.
     drop(supervisor);
-    link.set_read_timeout(Some(REPORT_TIMEOUT))?;
+    link.set_read_timeout(Some(REPORT_TIMEOUT)).map_err(failed)?;
     let output =
         [child.stdout.take().map(TestStream::Out), child.stderr.take().map(TestStream::Err)]
             .map(|stream| stream.map(read_in_background));
     let answer = exchange(link, &order);
     if !matches!(answer, Ok(Some(_))) {
-        child.kill()?;
+        child.kill().map_err(failed)?;
     }
-    wait(&mut child)?;
+    wait(&mut child).map_err(failed)?;
     let [stdout, stderr] = output
         .map(|receiver| receiver.and_then(|receiver| receiver.recv_timeout(DRAIN_TIMEOUT).ok()));
     let stderr = stderr.unwrap_or_default();
-    match answer? {
+    match answer.map_err(failed)? {
         Some(report) => Ok((report, stdout, stderr)),
-        None => Err(std::io::Error::other(format!(
-            "the supervisor ended without a report ({})",
-            first_line(&stderr)
-        ))),
+        None => Err(SelfTestError::MissingReport { stderr: first_line(&stderr).to_owned() }),
     }
 }
 

@@ -78,8 +78,8 @@ impl<'a> QuarantineDir<'a> {
         let (path, folder) = self.directory.as_ref().ok_or(io::ErrorKind::NotFound)?;
         let file = format!("{}.txt", self.count);
         let text = format!(
-            "What was set aside is too large for an archive. It is the file or directory below.\n\
-             Programs that you start in it, such as git, may run what is in it.\n{}\n",
+            "This entry is too large for an archive. It was moved to the path below.\n\
+             Programs that you start in it, such as git, may run code from it.\n{}\n",
             path.join(name).display()
         );
         folder.write(&file, text)?;
@@ -89,8 +89,8 @@ impl<'a> QuarantineDir<'a> {
     /// Returns instructions for restoring archives, if there are any.
     pub(super) fn hint(&self) -> Option<String> {
         self.has_archives.then(|| {
-            "to look at what was set aside, the user can run `base64 -d FILE | tar -tvf -`; \
-                `base64 -d FILE | tar -xf - -C DIRECTORY` gets it back"
+            "to list the contents of an archive, the user can run `base64 -d FILE | tar -tvf -`; \
+                `base64 -d FILE | tar -xf - -C DIRECTORY` extracts them"
                 .to_owned()
         })
     }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use super::error::{ConfineError, ConfineStep, StepProblem};
 use super::journal::{self, RestoreJournal};
 use super::link::SupervisorLink;
 use super::modes::RecordedFileModes;
@@ -22,7 +23,9 @@ use super::queue;
 use super::remove::remove_tree;
 use super::restore::{RestorePhase, SnapshotRestore};
 use super::settings::{SettingsCopies, WorkspaceSettings};
-use super::snapshot::{EntryKind, MAX_ENTRIES, OpenedDirectories, ProtectedSnapshot};
+use super::snapshot::{
+    EntryKind, MAX_ENTRIES, OpenedDirectories, ProtectedSnapshot, ProtectionError, SavedPath,
+};
 use crate::exit_code::exit_code;
 use crate::git::GitNamedPaths;
 use crate::os;
@@ -80,15 +83,13 @@ pub(crate) struct SandboxSpec<'a> {
 ///
 /// # Errors
 /// The request cannot be read, or the process cannot prepare itself.
-pub fn supervise_command() -> Result<(), String> {
+pub fn supervise_command() -> Result<(), ConfineError> {
     os::protect_process_memory();
-    os::close_inherited_files(None)
-        .map_err(|error| format!("cannot close inherited files: {error}"))?;
-    let mut host = SupervisorLink::from_stdin().map_err(|error| error.to_string())?;
-    let Some(order) = host
-        .receive::<SupervisorRequest>()
-        .map_err(|error| format!("the order cannot be read: {error}"))?
-    else {
+    os::close_inherited_files(None).map_err(ConfineError::at(ConfineStep::CloseInheritedFiles))?;
+    let mut host =
+        SupervisorLink::from_stdin().map_err(ConfineError::at(ConfineStep::ReadRequest))?;
+    let received = host.receive::<SupervisorRequest>();
+    let Some(order) = received.map_err(ConfineError::at(ConfineStep::ReadRequest))? else {
         return Ok(());
     };
     // Terminal signals go to the host, which then closes the link.
@@ -96,7 +97,7 @@ pub fn supervise_command() -> Result<(), String> {
     let mut private = None;
     let mut remarks = Vec::new();
     let ending = handle_request(&order, &mut host, &mut private, &mut remarks)
-        .unwrap_or_else(CommandExitKind::NotRun);
+        .unwrap_or_else(|error| CommandExitKind::NotRun(error.encode()));
     let report =
         SupervisorReport { ending, digest: order.digest, level: order.level, notices: remarks };
     // The host may be gone. The remaining private files are removed after the report, when nobody
@@ -111,36 +112,37 @@ fn handle_request(
     host: &mut SupervisorLink,
     slot: &mut Option<PrivateDirs>,
     remarks: &mut Vec<String>,
-) -> Result<CommandExitKind, String> {
+) -> Result<CommandExitKind, ConfineError> {
     if order.job.digest() != order.digest {
-        return Err("the line is not the one that was approved".to_owned());
+        return Err(ConfineError::new(ConfineStep::ReadRequest, StepProblem::LineNotApproved));
     }
-    os::adopt_orphans().map_err(|error| format!("cannot adopt processes: {error}"))?;
+    os::adopt_orphans().map_err(ConfineError::at(ConfineStep::AdoptProcesses))?;
     // The turn lasts until everything is restored, so that no other command sees forbidden changes.
-    let Some(_turn) =
-        queue::wait_for_turn(&order.workspace, &order.set_aside, || !host.is_closed())?
-    else {
+    let turn = queue::wait_for_turn(&order.workspace, &order.set_aside, || !host.is_closed());
+    let Some(_turn) = turn.map_err(ConfineError::at(ConfineStep::WaitForTurn))? else {
         return Ok(CommandExitKind::Stopped);
     };
     remarks.extend(journal::recover(&order.set_aside, &order.workspace));
     let private = slot.insert(
-        PrivateDirs::create()
-            .map_err(|error| format!("cannot make a temporary folder: {error}"))?,
+        PrivateDirs::create(&order.temp_dir)
+            .map_err(ConfineError::at(ConfineStep::CreatePrivateDirs))?,
     );
     let keeping = order.level != SandboxLevel::Full;
-    let git = GitNamedPaths::new(&order.workspace, &order.user_settings)?;
+    let git = GitNamedPaths::new(&order.workspace, &order.user_settings)
+        .map_err(ConfineError::at(ConfineStep::FindProtectedPaths))?;
     let (mut before, protected) = ProtectedSnapshot::capture_before(
         &order.workspace,
         &order.protected,
         git,
         keeping,
         &mut || !host.is_closed(),
-    )?;
+    )
+    .map_err(ConfineError::at(ConfineStep::FindProtectedPaths))?;
     if keeping && before.contains_program_files {
-        return Err("this program keeps files of its own in the workspace, which this sandbox \
-            cannot close to commands. \
-            Choose a folder of it as the workspace (`-C FOLDER`), or install bubblewrap"
-            .to_owned());
+        return Err(ConfineError::new(
+            ConfineStep::PlanSandbox,
+            StepProblem::ProgramFilesInWorkspace,
+        ));
     }
     (before.written_outside, before.program_places) = places_closed_to_links(order);
     let list: Vec<_> = before
@@ -151,7 +153,7 @@ fn handle_request(
         .collect();
     let settings = WorkspaceSettings { protected: &list, found: &before.package_settings };
     let (copies, places) = SettingsCopies::create(order, settings, &private.settings)
-        .map_err(|error| format!("cannot copy settings without their secrets: {error}"))?;
+        .map_err(ConfineError::at(ConfineStep::CopySettings))?;
     let surroundings = SandboxSpec {
         level: order.level,
         program: &order.program,
@@ -170,9 +172,8 @@ fn handle_request(
         sockets: &before.sockets,
         rules: &protected,
     };
-    let unfinished = RestoreJournal::begin(order, &private.temporary, &protected, &before);
-    let unfinished = unfinished
-        .map_err(|error| format!("cannot record what is protected before the command: {error}"))?;
+    let unfinished = RestoreJournal::begin(order, &private.temporary, &protected, &before)
+        .map_err(ConfineError::at(ConfineStep::RecordProtectedPaths))?;
     // At this level commands can reach the files themselves, and so their permissions.
     let modes = if keeping {
         // `x` stands for an entry of the directory, so that the directory itself counts as a
@@ -200,16 +201,14 @@ fn handle_request(
                 unfinished
                     .end()
                     .err()
-                    .map(|error| format!("the record of the command cannot be removed: {error}")),
+                    .map(|error| format!("cannot remove the record of the command: {error}")),
             );
         }
         // The record stays, and the next command tries again.
-        Err(problem) => {
-            remarks.push(format!("protected paths could not be looked after: {problem}"))
-        }
+        Err(problem) => remarks.push(format!("cannot restore the protected paths: {problem}")),
     }
     remarks.extend(copies.remarks);
-    remarks.extend(ended.err());
+    remarks.extend(ended.err().map(|remaining| remaining.to_string()));
     if private.clear(Some(Instant::now() + CLEANUP_TIMEOUT)) {
         *slot = None;
     }
@@ -231,11 +230,11 @@ pub(super) fn restore_protected_paths(
     keeping: bool,
     before: &ProtectedSnapshot,
     took: Duration,
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<String>, ProtectionError> {
     // Directories are opened before the search, because it finds nothing below a closed one.
     let mut opened = OpenedDirectories::open_after(root, before, Instant::now() + SEARCH_TIMEOUT)?;
     let mut restoration =
-        SnapshotRestore::new(root, before, set_aside).map_err(|error| error.to_string())?;
+        SnapshotRestore::new(root, before, set_aside).map_err(ProtectionError::OpenWorkspace)?;
     for notice in opened.notices() {
         restoration.add_notice(|| notice);
     }
@@ -293,8 +292,8 @@ pub(super) fn restore_protected_paths(
     }
     opened.close(root, before);
     restoration.add_notice(|| {
-        "the workspace has too many files to look after protected paths in all of \
-            its folders; remove some"
+        "the workspace has too many files to restore the protected paths in all of \
+            its directories; remove some"
             .to_owned()
     });
     Ok(restoration.into_notices())
@@ -304,9 +303,9 @@ fn run_command(
     order: &SupervisorRequest,
     surroundings: &SandboxSpec<'_>,
     host: &mut SupervisorLink,
-) -> Result<CommandExitKind, String> {
+) -> Result<CommandExitKind, ConfineError> {
     let (mut command, places) = os::sandbox_command(surroundings)?;
-    let (ours, theirs) = UnixStream::pair().map_err(|error| error.to_string())?;
+    let (ours, theirs) = UnixStream::pair().map_err(ConfineError::at(ConfineStep::StartSandbox))?;
     let temporary =
         if order.level == SandboxLevel::Full { Path::new("/tmp") } else { surroundings.temporary };
     let mut child = command
@@ -318,8 +317,9 @@ fn run_command(
         .envs(surroundings.environment.iter().map(|(name, value)| (*name, value)))
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .spawn()
-        .map_err(|error| {
-            format!("{} cannot be started: {error}", command.get_program().display())
+        .map_err(|source| {
+            let program = command.get_program().into();
+            ConfineError::new(ConfineStep::StartSandbox, StepProblem::Spawn { program, source })
         })?;
     // The command object holds the other end of the pair.
     drop(command);
@@ -336,10 +336,10 @@ fn run_command(
     let _ = confined.send(&confinement);
     match confined.receive::<ChildReadiness>() {
         Ok(Some(ChildReadiness::Confined)) => wait_for_command(&mut child, order, host),
-        Ok(Some(ChildReadiness::Failed(problem))) => Err(problem),
+        Ok(Some(ChildReadiness::Failed(problem))) => Err(problem.decode()),
         Ok(None) | Err(_) => {
-            let status = child.wait().map_err(|error| error.to_string())?;
-            Err(format!("what makes the sandbox ended with {status}"))
+            let status = child.wait().map_err(ConfineError::at(ConfineStep::WaitForCommand))?;
+            Err(ConfineError::new(ConfineStep::StartSandbox, StepProblem::EndedEarly(status)))
         }
     }
 }
@@ -348,10 +348,11 @@ fn wait_for_command(
     child: &mut Child,
     order: &SupervisorRequest,
     host: &mut SupervisorLink,
-) -> Result<CommandExitKind, String> {
+) -> Result<CommandExitKind, ConfineError> {
+    let failed = |error: std::io::Error| ConfineError::new(ConfineStep::WaitForCommand, error);
     let most = usize::try_from(order.limits.processes).unwrap_or(usize::MAX);
     loop {
-        if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
+        if let Some(status) = child.try_wait().map_err(failed)? {
             return Ok(exit_kind(status));
         }
         if host.is_closed() {
@@ -362,8 +363,7 @@ fn wait_for_command(
         if os::count_descendants() > most {
             return Ok(CommandExitKind::TooManyProcesses);
         }
-        os::wait_for_child_or_link(child, host, POLL_INTERVAL)
-            .map_err(|error| error.to_string())?;
+        os::wait_for_child_or_link(child, host, POLL_INTERVAL).map_err(failed)?;
     }
 }
 
@@ -390,11 +390,12 @@ struct PrivateDirs {
 }
 
 impl PrivateDirs {
-    fn create() -> std::io::Result<Self> {
+    fn create(parent: &SavedPath) -> std::io::Result<Self> {
+        let parent = parent.path().ok_or(std::io::ErrorKind::InvalidData)?;
         let folder = tempfile::Builder::new()
             .prefix("cofferdam-")
             .permissions(Permissions::from_mode(0o700))
-            .tempdir()?;
+            .tempdir_in(parent)?;
         // Sandbox rules need a path without links, such as that of macOS's `/tmp`.
         let path = folder.path().canonicalize()?;
         let [temporary, empty_file, empty_folder, settings] =

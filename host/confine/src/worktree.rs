@@ -10,8 +10,8 @@ const MAX_POINTER_SIZE: u64 = 8 << 10;
 /// Returns the directory of the repository if the workspace is one of its worktrees or submodules.
 ///
 /// The repository must lie outside and confirm the connection, because files in the workspace could
-/// name any directory.
-pub(super) fn find_outer_repository(workspace: &Path) -> Option<PathBuf> {
+/// name any directory. A repository that contains the home directory does not count.
+pub(super) fn find_outer_repository(workspace: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let pointer = workspace.join(".git");
     let own = workspace.join(read_line(&pointer)?.strip_prefix("gitdir: ")?).canonicalize().ok()?;
     let found = match read_line(&own.join("commondir")) {
@@ -28,7 +28,7 @@ pub(super) fn find_outer_repository(workspace: &Path) -> Option<PathBuf> {
     };
     let is_repository = ["HEAD", "objects", "refs"].iter().all(|name| found.join(name).exists());
     let is_apart = !found.starts_with(workspace) && !workspace.starts_with(&found);
-    let holds_home = std::env::home_dir().is_some_and(|home| home.starts_with(&found));
+    let holds_home = home.is_some_and(|home| home.starts_with(&found));
     (is_repository && is_apart && !holds_home).then_some(found)
 }
 
@@ -86,13 +86,15 @@ mod tests {
         repository_at("bare/.bare");
         write("bare/.bare/worktrees/w/gitdir", "../../../.git\n");
         write("bare/.bare/worktrees/w/commondir", "../..\n");
-        assert_eq!(find_outer_repository(&root.join("w")), Some(root.join("main/.git")));
+        assert_eq!(find_outer_repository(&root.join("w"), None), Some(root.join("main/.git")));
+        let home = root.join("main/.git/home");
+        assert_eq!(find_outer_repository(&root.join("w"), Some(&home)), None);
         assert_eq!(
-            find_outer_repository(&root.join("main/sub")),
+            find_outer_repository(&root.join("main/sub"), None),
             Some(root.join("main/.git/modules/sub"))
         );
         for none in ["liar", "keys", "main", "nowhere", "inside", "bare", "main/other"] {
-            assert_eq!(find_outer_repository(&root.join(none)), None, "{none}");
+            assert_eq!(find_outer_repository(&root.join(none), None), None, "{none}");
         }
     }
 }

@@ -20,6 +20,7 @@ use cofferdam::tools::{
     Approver, Dispatcher, DispatcherSettings, ParallelLimit, PluginProvenance, ReorderPolicy,
     SessionApprovals, SubAgentRunner, ToolCatalog,
 };
+use cofferdam_cli::host_environment;
 use tokio_util::sync::CancellationToken;
 
 use super::test_guest::TestGuest;
@@ -109,7 +110,9 @@ pub fn commands(rules: CommandRules) -> CommandSandbox {
     let folder = tests.parent().and_then(Path::parent).expect("it is in a folder");
     let program = folder.join("cofferdam-under-test");
     assert!(program.exists(), "{} is not built", program.display());
-    CommandSandbox::new(program, rules, std::env::temp_dir().join("cofferdam-tests-set-aside"))
+    let environment = host_environment();
+    let set_aside = environment.temp_dir.join("cofferdam-tests-set-aside");
+    CommandSandbox::new(program, rules, set_aside, environment)
 }
 
 impl Default for TestHostBuilder {
@@ -230,7 +233,9 @@ impl TestHostBuilder {
         }
         let catalog = Arc::new(catalog);
         let workspace = Arc::new(
-            Workspace::open(folder.path()).expect("it opens").with_protected_paths(self.protected),
+            Workspace::open(folder.path(), &host_environment())
+                .expect("it opens")
+                .with_protected_paths(self.protected),
         );
         let settings = DispatcherSettings {
             call_slots: ParallelLimit::new(self.parallel).expect("a limit").into(),

@@ -68,6 +68,20 @@ const FORBIDDEN_IN_PURE: &[&str] = &[
 ];
 const PURE: &[&str] = &["conversation", "policy"];
 
+/// What reads the environment of the process, the home directory, the directory for temporary files
+/// or the current directory. `cofferdam-confine` gets them as values.
+const READS_ENVIRONMENT: &[&str] = &[
+    "env::current_dir",
+    "env::home_dir",
+    "env::temp_dir",
+    "env::var",
+    "use std::env",
+    // These take the directory for temporary files from the environment.
+    "NamedTempFile::new()",
+    "tempdir()",
+    "tempfile()",
+];
+
 fn find_violations(rule: impl Fn(&SourceFile, &str) -> Option<String>) -> Vec<String> {
     let mut broken = Vec::new();
     for source in host_sources() {
@@ -128,6 +142,17 @@ fn the_policy_and_the_conversation_know_neither_files_nor_clocks() {
         let word = FORBIDDEN_IN_PURE
             .iter()
             .find(|word| source.package != "cli" && source.is_in(PURE) && code.contains(*word));
+        word.map(|word| format!("it names `{word}`"))
+    });
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn the_command_sandbox_gets_the_environment_as_values() {
+    let problems = find_violations(|source, code| {
+        let word = READS_ENVIRONMENT
+            .iter()
+            .find(|word| source.package == "confine" && code.contains(**word));
         word.map(|word| format!("it names `{word}`"))
     });
     assert!(problems.is_empty(), "{}", problems.join("\n"));

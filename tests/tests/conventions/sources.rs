@@ -54,7 +54,7 @@ pub(crate) fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) {
 fn read_source(base: &Path, file: &Path) -> Option<SourceFile> {
     let path = file.strip_prefix(base).expect("it is below").to_string_lossy().into_owned();
     let name = file.file_stem()?.to_string_lossy();
-    if name == "tests" || name.starts_with("test_") {
+    if name == "tests" || name.starts_with("test_") || name.ends_with("_tests") {
         return None;
     }
     let text = fs::read_to_string(file).expect("it can be read");

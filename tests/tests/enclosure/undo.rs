@@ -439,7 +439,7 @@ fn a_project_with_the_longest_name_has_a_history() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path().join("ü".repeat(127));
     std::fs::create_dir(&root).expect("a folder");
-    let workspace = Workspace::open(&root).expect("it opens");
+    let workspace = Workspace::open(&root, &cofferdam_cli::host_environment()).expect("it opens");
     let history = UndoHistory::for_workspace(&folder.path().join("undo"), &workspace);
     assert!(matches!(history.undo(&workspace, false), Err(HistoryError::Empty)));
 }

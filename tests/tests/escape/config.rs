@@ -61,7 +61,7 @@ fn r036_less_than_a_policy_demands_is_refused_with_the_rule_its_file_and_its_lin
             "{said}"
         );
         assert!(
-            said.contains("`commands.at_most` in the configuration does not let it be used"),
+            said.contains("`commands.at_most` in the configuration does not allow it"),
             "{said}"
         );
     }
@@ -172,7 +172,7 @@ fn what_was_set_aside_is_said_and_kept() {
         "auto",
     ]);
     assert!(
-        ran.stdout.contains("[sandbox] .idea was made, which is not allowed; it is now "),
+        ran.stdout.contains("[sandbox] .idea was created, which is not allowed; it was moved to "),
         "{ran:?}"
     );
     assert!(!home.has_file(".idea"));

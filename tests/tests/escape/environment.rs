@@ -124,9 +124,9 @@ impl ProbeEnvironment {
         };
         // So says whoever has put something back, or taken it away.
         let was_undone = [
-            "which is not allowed; it is now",
-            "is as it was before the command",
-            "is back where it was",
+            "which is not allowed; it was moved to",
+            "it was restored to its state before the command",
+            "; it was moved back",
         ]
         .iter()
         .any(|words| said.contains(words));

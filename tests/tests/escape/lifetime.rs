@@ -246,13 +246,13 @@ fn a_host_and_a_supervisor_that_are_killed_leave_no_process_and_no_change_of_pro
             home.run(&["tools", "call", "bash", r#"{"command":"echo next"}"#, "--mode", "auto"]);
         assert!(
             ran.stdout.contains("next")
-                && ran.stderr.contains("an earlier command in this workspace was cut off"),
+                && ran.stderr.contains("an earlier command in this workspace was interrupted"),
             "{level}: {ran:?}"
         );
         let ran =
             home.run(&["tools", "call", "bash", r#"{"command":"echo next"}"#, "--mode", "auto"]);
         assert!(
-            !ran.stdout.contains("[sandbox]") && !ran.stderr.contains("cut off"),
+            !ran.stdout.contains("[sandbox]") && !ran.stderr.contains("was interrupted"),
             "{level}: {ran:?}"
         );
     }
@@ -269,7 +269,7 @@ fn the_next_start_looks_after_a_command_whose_processes_around_it_were_all_kille
         let ran = home.run(&["tools", "call", "read_file", r#"{"path":"file.txt"}"#]);
         assert!(
             ran.stdout.contains("text")
-                && ran.stderr.contains("an earlier command in this workspace was cut off"),
+                && ran.stderr.contains("an earlier command in this workspace was interrupted"),
             "{level}: {ran:?}"
         );
         assert!(find_processes(mark).is_empty(), "{level}: {ran:?}");
@@ -285,7 +285,7 @@ fn the_next_start_looks_after_a_command_whose_processes_around_it_were_all_kille
         assert!(
             ran.stdout.contains("next")
                 && !ran.stdout.contains("[sandbox]")
-                && !ran.stderr.contains("cut off"),
+                && !ran.stderr.contains("was interrupted"),
             "{level}: {ran:?}"
         );
     }

@@ -173,7 +173,7 @@ fn runs(level: SandboxLevel, plant: &Plant) -> (bool, String) {
     let mut all = String::new();
     for command in plant.commands {
         let said = call(&home, &fill(format!("{PLANT}{command}"), &set_aside));
-        if let Some((_, rest)) = said.split_once("it is now ") {
+        if let Some((_, rest)) = said.split_once("it was moved to ") {
             set_aside = rest.split(['\n', ';']).next().unwrap_or_default().to_owned();
         }
         all.push_str(&said);
@@ -245,7 +245,7 @@ fn what_was_set_aside_comes_back_as_the_notice_says() {
         let outside = tempfile::tempdir().expect("a directory");
         let home = home(level, outside.path());
         let said = call(&home, "mkdir .vscode; echo mine > .vscode/tasks.json");
-        let file = said.split_once("it is now ").map(|(_, rest)| rest.lines().next());
+        let file = said.split_once("it was moved to ").map(|(_, rest)| rest.lines().next());
         let file = file.flatten().unwrap_or_else(|| panic!("{level}: {said}"));
         assert!(said.contains("base64 -d FILE | tar -xf - -C DIRECTORY"), "{level}: {said}");
         assert!(shell(&home, &format!("mkdir back; base64 -d {file} | tar -xf - -C back")));
@@ -285,7 +285,7 @@ fn notices_are_there_beside_any_output() {
         let home = home(level, outside.path());
         let said = call(&home, flood);
         let end: String = said.chars().rev().take(2000).collect::<Vec<_>>().iter().rev().collect();
-        assert!(end.contains(".vscode was made, which is not allowed"), "{level}: {end}");
+        assert!(end.contains(".vscode was created, which is not allowed"), "{level}: {end}");
         assert!(said.contains("bytes left out"), "{level}: {end}");
     }
 }

@@ -273,7 +273,7 @@ fn a_repository_with_modules_comes_back_whole() {
     test_host.write_file(".git/modules/sub/HEAD", "ref: refs/heads/main\n");
     test_host.write_file(".git/modules/sub/config", "[core]\n");
     let said = run_line(&test_host, "mv .git .git2; mkdir -p .git/modules");
-    assert!(said.contains("is back where it was") && !said.contains("COULD NOT"), "{said}");
+    assert!(said.contains("; it was moved back") && !said.contains("COULD NOT"), "{said}");
     assert_eq!(
         fs::read_to_string(test_host.workspace_dir().join(".git/modules/sub/config"))
             .expect("it is there"),

@@ -36,7 +36,9 @@ impl Bench {
         };
         let plugins = cofferdam::tools::builtin_components().map(load).collect();
         let commands = folders::commands(SandboxLevel::None);
-        let workspace = Arc::new(Workspace::open(directory).expect("it opens"));
+        let workspace = Arc::new(
+            Workspace::open(directory, &cofferdam_cli::host_environment()).expect("it opens"),
+        );
         Self { sandbox, commands, workspace, history: None, plugins }
     }
 

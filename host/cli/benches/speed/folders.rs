@@ -57,5 +57,7 @@ fn shared_cache() -> PathBuf {
 pub(crate) fn commands(level: SandboxLevel) -> Arc<CommandSandbox> {
     let rules = CommandRules { minimum: level, maximum: level, ..CommandRules::default() };
     let set_aside = std::env::temp_dir().join("cofferdam-bench-set-aside");
-    Arc::new(CommandSandbox::new(PathBuf::from(env!("CARGO_BIN_EXE_cofferdam")), rules, set_aside))
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_cofferdam"));
+    let environment = cofferdam_cli::host_environment();
+    Arc::new(CommandSandbox::new(program, rules, set_aside, environment))
 }

@@ -47,7 +47,9 @@ pub(crate) fn run(runtime: &Runtime) {
         instruction_record: None,
         detect_repetition: true,
     };
-    let workspace = Arc::new(Workspace::open(directory.path()).expect("it opens"));
+    let workspace = Arc::new(
+        Workspace::open(directory.path(), &cofferdam_cli::host_environment()).expect("it opens"),
+    );
     let approvals = Arc::new(SessionApprovals::new(ApprovalMode::Auto, None));
     let dispatcher = Dispatcher::new(sandbox, Arc::new(catalog), workspace, approvals, settings);
     for turns in [10_u32, 100, 1000] {

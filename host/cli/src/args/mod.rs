@@ -15,6 +15,7 @@ use super::policy::PolicyArgs;
 use cofferdam::agent::TurnLimit;
 use cofferdam::config::SettingsFlags;
 use cofferdam::policy::PolicyProfile;
+use cofferdam::sandbox::HostEnvironment;
 pub(super) use maintenance::{DemoArgs, LockArgs, TrustArgs, UndoArgs};
 pub(super) use request::{ChatArgs, ModelArgs, OutputFormat, RunArgs, SessionChoice, ToolCallArgs};
 pub(super) use sessions::{SessionsArgs, SessionsCommand};
@@ -184,6 +185,9 @@ pub(super) struct CommonArgs {
     /// Configuration file [default: $XDG_CONFIG_HOME/cofferdam/config.toml]
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
+    // The environment of this process, which is read here only.
+    #[arg(skip = crate::host_environment())]
+    pub(super) environment: HostEnvironment,
 }
 
 impl CommonArgs {

@@ -42,7 +42,7 @@ pub(super) fn run(common: &CommonArgs, args: PluginArgs) -> CommandResult {
     match args.command {
         PluginCommand::New { name, language } => new::run(name, language),
         PluginCommand::Build { directory } => build::run(&directory),
-        PluginCommand::Test { subject, cases } => test::run(&subject, cases),
+        PluginCommand::Test { subject, cases } => test::run(&common.environment, &subject, cases),
         PluginCommand::Inspect { file, json } => inspect::run(&file, json),
         PluginCommand::Add(args) => add::run(common, args),
         PluginCommand::List { json } => list::run(common, json),

@@ -10,12 +10,17 @@ use crate::authoring::conformance::{CheckResult, check_conformance, read_cases};
 use crate::error::{CliError, CommandResult};
 use crate::exit;
 use crate::print::print_line;
+use cofferdam::sandbox::HostEnvironment;
 use cofferdam::terminal_escape;
 
 /// Maximum number of lines shown of a tool's output.
 const MAX_OUTPUT_LINES: usize = 20;
 
-pub(super) fn run(subject: &Path, cases: Option<PathBuf>) -> CommandResult {
+pub(super) fn run(
+    environment: &HostEnvironment,
+    subject: &Path,
+    cases: Option<PathBuf>,
+) -> CommandResult {
     let (component, cases) = component_and_cases(subject, cases)?;
     let cases = match cases {
         Some(file) => read_cases(&file).map_err(|error| CliError::new(error.to_string()))?,
@@ -31,7 +36,7 @@ pub(super) fn run(subject: &Path, cases: Option<PathBuf>) -> CommandResult {
         }
         print_line(&format_result(&finding));
     };
-    runtime.block_on(check_conformance(&sandbox, &plugin, &cases, &mut found));
+    runtime.block_on(check_conformance(&sandbox, &plugin, environment, &cases, &mut found));
     runtime.shutdown_background();
     print_line(&format!("\n{passed} passed, {failed} failed"));
     Ok(ExitCode::from(if failed == 0 { 0 } else { exit::FAILURE }))

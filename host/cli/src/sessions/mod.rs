@@ -22,7 +22,11 @@ pub(super) fn run(common: &CommonArgs, args: &SessionsArgs) -> CommandResult {
     let user_dirs = UserDirectories::for_current_user()?;
     let store = SessionStore::new(user_dirs.sessions());
     // `--all` works in any directory.
-    let workspace = if args.all { None } else { Some(Workspace::open(&common.workspace)?) };
+    let workspace = if args.all {
+        None
+    } else {
+        Some(Workspace::open(&common.workspace, &common.environment)?)
+    };
     let scope = workspace
         .as_ref()
         .map_or(SessionScope::All, |workspace| SessionScope::Project(workspace.root()));

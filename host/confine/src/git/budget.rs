@@ -3,16 +3,17 @@
 
 use std::path::Path;
 
+use super::error::GitLimit;
 use super::trace::trace_below;
 use crate::links::{LinkChain, LinkFollower};
 
 /// The maximum size of all settings files together, in bytes.
-const MOST_BYTES: u64 = 16 << 20;
+pub(super) const MOST_BYTES: u64 = 16 << 20;
 /// The maximum number of settings that name paths, plus the words in them. Files with the same
 /// content count once.
-const MOST_WORDS: usize = 20_000;
+pub(super) const MOST_WORDS: usize = 20_000;
 /// The maximum number of path components that are followed.
-const MOST_STEPS: usize = 500_000;
+pub(super) const MOST_STEPS: usize = 500_000;
 
 /// The amounts that one scan has used.
 #[derive(Clone, Debug, Default)]
@@ -20,8 +21,8 @@ pub(super) struct ReadingBudget {
     bytes: u64,
     words: usize,
     links: LinkFollower,
-    /// The reason why the analysis stopped, if it did.
-    spent: Option<String>,
+    /// The limit of all repositories that was exceeded first.
+    spent: Option<GitLimit>,
     has_exceeded: bool,
 }
 
@@ -31,10 +32,10 @@ impl ReadingBudget {
         *self = Self::default();
     }
 
-    /// Records that a limit is the reason for an incomplete analysis, and returns the reason.
-    pub(super) fn exceeded(&mut self, why: String) -> String {
+    /// Records that a limit is the reason for an incomplete analysis, and returns the limit.
+    pub(super) fn exceeded(&mut self, limit: GitLimit) -> GitLimit {
         self.has_exceeded = true;
-        why
+        limit
     }
 
     /// Returns whether a limit was exceeded since the last call.
@@ -46,57 +47,46 @@ impl ReadingBudget {
     ///
     /// # Errors
     /// All repositories together exceed the limit.
-    pub(super) fn take_bytes(&mut self, bytes: u64) -> Result<(), String> {
+    pub(super) fn take_bytes(&mut self, bytes: u64) -> Result<(), GitLimit> {
         self.bytes = self.bytes.saturating_add(bytes);
-        self.check(self.bytes > MOST_BYTES, || {
-            format!("it is one of several with more than {} MiB together", MOST_BYTES >> 20)
-        })
+        self.check(self.bytes > MOST_BYTES, GitLimit::TotalBytes)
     }
 
     /// Counts the settings and words that are analyzed.
     ///
     /// # Errors
     /// All repositories together exceed the limit.
-    pub(super) fn take_words(&mut self, words: usize) -> Result<(), String> {
+    pub(super) fn take_words(&mut self, words: usize) -> Result<(), GitLimit> {
         self.words = self.words.saturating_add(words);
-        self.check(self.words > MOST_WORDS, || {
-            format!(
-                "it is one of several that name more than {MOST_WORDS} programs and paths together"
-            )
-        })
+        self.check(self.words > MOST_WORDS, GitLimit::TotalWords)
     }
 
     /// Follows a path that starts in an absolute directory.
     ///
     /// # Errors
     /// This path, or all paths together, have too many components.
-    pub(super) fn trace(&mut self, base: &Path, path: &Path) -> Result<LinkChain, String> {
-        self.check(false, String::new)?;
+    pub(super) fn trace(&mut self, base: &Path, path: &Path) -> Result<LinkChain, GitLimit> {
+        self.check_spent()?;
         let chain = trace_below(&mut self.links, base, path);
         if chain.has_too_many_parts() {
-            return Err(self.exceeded(
-                "a path that leads there or that it names goes through too \
-                many directories and links"
-                    .to_owned(),
-            ));
+            return Err(self.exceeded(GitLimit::PathComponents));
         }
-        let is_spent = self.links.steps() > MOST_STEPS;
-        self.check(is_spent, || {
-            format!(
-                "it is one of several that name paths through more than {MOST_STEPS} \
-                directories and links together"
-            )
-        })?;
+        self.check(self.links.steps() > MOST_STEPS, GitLimit::TotalSteps)?;
         Ok(chain)
     }
 
-    /// Fails if the budget is exceeded. An exceeded budget stays exceeded.
-    fn check(&mut self, is_spent: bool, why: impl Fn() -> String) -> Result<(), String> {
-        if is_spent && self.spent.is_none() {
-            self.spent = Some(why());
+    /// Fails if this limit, or an earlier one, is exceeded.
+    fn check(&mut self, is_spent: bool, limit: GitLimit) -> Result<(), GitLimit> {
+        if is_spent {
+            self.spent.get_or_insert(limit);
         }
-        match self.spent.clone() {
-            Some(why) => Err(self.exceeded(why)),
+        self.check_spent()
+    }
+
+    /// Fails if a limit of all repositories is exceeded. An exceeded budget stays exceeded.
+    fn check_spent(&mut self) -> Result<(), GitLimit> {
+        match self.spent {
+            Some(limit) => Err(self.exceeded(limit)),
             None => Ok(()),
         }
     }

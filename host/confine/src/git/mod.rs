@@ -4,6 +4,7 @@
 //! hooks and further settings files.
 
 mod budget;
+mod error;
 mod named;
 mod programs;
 mod reading;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use crate::links::LinkFollower;
 use cofferdam_policy::fold_name;
+pub use error::GitSettingsError;
 pub use named::GitNamedPaths;
 pub(crate) use settings::{GitSetting, parse_settings};
 pub(crate) use trace::below;

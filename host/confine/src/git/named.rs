@@ -6,8 +6,9 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use super::error::{GitLimit, GitSettingsError};
 use super::programs::HOOKS;
-use super::reading::{GitNamedPath, NamedPathKind, NamedReferences, SettingsReader, unusable};
+use super::reading::{GitNamedPath, NamedPathKind, NamedReferences, SettingsReader};
 use super::trace::{below, ways_along};
 use super::user::UserSettings;
 use super::{MAX_HOOKS, control_link_targets};
@@ -41,7 +42,7 @@ impl GitNamedPaths {
     ///
     /// # Errors
     /// The settings of the user cannot be read.
-    pub fn new(root: &Path, user: &UserSettings) -> Result<Self, String> {
+    pub fn new(root: &Path, user: &UserSettings) -> Result<Self, GitSettingsError> {
         let mut reader = SettingsReader::new(user.home.clone());
         let of_user = reader.read_user(user)?;
         reader.budget().renew();
@@ -71,13 +72,12 @@ impl GitNamedPaths {
         &mut self,
         top: &Path,
         dot_git: &Path,
-    ) -> Result<BTreeSet<PathBuf>, String> {
+    ) -> Result<BTreeSet<PathBuf>, GitSettingsError> {
         let (top, dot_git) = (self.root.join(top), self.root.join(dot_git));
         let mut paths = BTreeSet::new();
-        let Some((own, common)) = self.locate(&dot_git).map_err(|why| unusable(&dot_git, &why))?
-        else {
-            return Ok(paths);
-        };
+        let located =
+            self.locate(&dot_git).map_err(|limit| GitSettingsError::new(&dot_git, limit))?;
+        let Some((own, common)) = located else { return Ok(paths) };
         let config = common.join("config");
         let references = self
             .reader
@@ -96,7 +96,7 @@ impl GitNamedPaths {
             .into_iter()
             .try_for_each(|references| self.add(references, &bases, &mut paths));
         self.of_user = of_user;
-        added.map_err(|why| unusable(&config, &why))?;
+        added.map_err(|limit| GitSettingsError::new(&config, limit))?;
         Ok(paths)
     }
 
@@ -105,7 +105,7 @@ impl GitNamedPaths {
     ///
     /// # Errors
     /// The settings of such a repository cannot be read.
-    pub fn outside_paths(&mut self) -> Result<BTreeSet<PathBuf>, String> {
+    pub fn outside_paths(&mut self) -> Result<BTreeSet<PathBuf>, GitSettingsError> {
         let mut paths = self.of_user_below(&BTreeSet::new())?;
         let above: Vec<PathBuf> = self.root.ancestors().skip(1).map(Path::to_owned).collect();
         for top in above.iter().filter(|top| fs::symlink_metadata(top.join(".git")).is_ok()) {
@@ -136,12 +136,17 @@ impl GitNamedPaths {
         paths.into_iter().collect()
     }
 
-    fn of_user_below(&mut self, bases: &BTreeSet<PathBuf>) -> Result<BTreeSet<PathBuf>, String> {
+    fn of_user_below(
+        &mut self,
+        bases: &BTreeSet<PathBuf>,
+    ) -> Result<BTreeSet<PathBuf>, GitSettingsError> {
         let mut paths = BTreeSet::new();
         let of_user = std::mem::take(&mut self.of_user);
         let added = self.add(&of_user, bases, &mut paths);
         self.of_user = of_user;
-        added.map(|()| paths).map_err(|why| unusable(Path::new("~/.gitconfig"), &why))
+        added
+            .map(|()| paths)
+            .map_err(|limit| GitSettingsError::new(Path::new("~/.gitconfig"), limit))
     }
 
     fn add(
@@ -149,7 +154,7 @@ impl GitNamedPaths {
         references: &NamedReferences,
         bases: &BTreeSet<PathBuf>,
         paths: &mut BTreeSet<PathBuf>,
-    ) -> Result<(), String> {
+    ) -> Result<(), GitLimit> {
         for included in &references.includes {
             self.add_ways(included, Path::new(""), paths)?;
         }
@@ -172,7 +177,7 @@ impl GitNamedPaths {
         base: &Path,
         path: &Path,
         paths: &mut BTreeSet<PathBuf>,
-    ) -> Result<(), String> {
+    ) -> Result<(), GitLimit> {
         let chain = self.reader.budget().trace(base, path)?;
         paths.extend(ways_along(&self.root, &base.join(path), &chain));
         Ok(())
@@ -185,7 +190,7 @@ impl GitNamedPaths {
         kind: NamedPathKind,
         is_name: bool,
         paths: &mut BTreeSet<PathBuf>,
-    ) -> Result<(), String> {
+    ) -> Result<(), GitLimit> {
         let chain = self.reader.budget().trace(base, path)?;
         let end = chain.end.as_deref();
         let whole = base.join(path);
@@ -223,7 +228,7 @@ impl GitNamedPaths {
         &mut self,
         directory: &Path,
         paths: &mut BTreeSet<PathBuf>,
-    ) -> Result<(), String> {
+    ) -> Result<(), GitLimit> {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten().take(MAX_HOOKS);
         let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
         for link in links {
@@ -234,7 +239,7 @@ impl GitNamedPaths {
 
     /// Returns the repository that an entry `.git` stands for, and the repository whose settings
     /// and hooks it shares.
-    fn locate(&mut self, dot_git: &Path) -> Result<Option<(PathBuf, PathBuf)>, String> {
+    fn locate(&mut self, dot_git: &Path) -> Result<Option<(PathBuf, PathBuf)>, GitLimit> {
         let Some(real) = self.real(dot_git)? else { return Ok(None) };
         let Ok(metadata) = fs::metadata(&real) else { return Ok(None) };
         let own = if metadata.is_dir() {
@@ -254,12 +259,12 @@ impl GitNamedPaths {
         Ok(Some((own, common)))
     }
 
-    fn real(&mut self, path: &Path) -> Result<Option<PathBuf>, String> {
+    fn real(&mut self, path: &Path) -> Result<Option<PathBuf>, GitLimit> {
         self.reader.budget().trace(path, Path::new("")).map(|chain| chain.end)
     }
 
     /// Reads a file that points to a repository. Its path contains no links.
-    fn pointer(&mut self, path: &Path) -> Result<Option<String>, String> {
+    fn pointer(&mut self, path: &Path) -> Result<Option<String>, GitLimit> {
         let Some(text) = pointer(path) else { return Ok(None) };
         self.reader.budget().take_bytes(text.len() as u64)?;
         Ok(Some(text))
@@ -446,6 +451,7 @@ mod tests {
             named.of_repository(&top, &top)
         };
         let problem = (0..20).find_map(|n| of_another(n).err()).expect("they are too many");
+        let problem = problem.to_string();
         assert!(
             problem.contains("/other4/config`") && problem.contains("more than 20000 programs"),
             "{problem}"
@@ -461,7 +467,8 @@ mod tests {
         let problem = named
             .of_repository(Path::new("large2"), Path::new("large2"))
             .expect_err("they are too large");
-        assert!(problem.contains("16 MiB together"), "{problem}");
+        let problem = problem.to_string();
+        assert!(problem.contains("together have more than 16 MiB"), "{problem}");
     }
 
     #[test]
@@ -474,14 +481,16 @@ mod tests {
             GitNamedPaths::new(&place.root, &UserSettings::default()).expect("they are read");
         let problem =
             named.of_repository(Path::new("r"), Path::new("r")).expect_err("they are too many");
+        let problem = problem.to_string();
         assert!(
-            problem.contains("through more than 500000") && problem.contains("/r/config`"),
+            problem.contains("more than 500000 components") && problem.contains("/r/config`"),
             "{problem}"
         );
         place.write("s/config", &format!("[alias]\na = !{}x\n", "d/../".repeat(3000)));
         named.begin_look();
         let problem =
             named.of_repository(Path::new("s"), Path::new("s")).expect_err("it is too long");
-        assert!(problem.contains("too many directories and links"), "{problem}");
+        let problem = problem.to_string();
+        assert!(problem.contains("too many components and links"), "{problem}");
     }
 }

@@ -10,21 +10,22 @@ use std::sync::Arc;
 use rustix::fs::OFlags;
 
 use super::budget::ReadingBudget;
+use super::error::{GitLimit, GitSettingsError, GitSettingsProblem};
 use super::programs::{SettingValueKind, kind_of};
 use super::settings::{GitSetting, parse_within};
 use super::user::{UserSettings, expanded};
 use super::words::paths_in;
 
 /// The maximum size of one settings file, in bytes.
-const LARGEST: u64 = 16 << 20;
+pub(super) const LARGEST: u64 = 16 << 20;
 /// The maximum depth of includes, which is git's own limit.
 const MOST_LEVELS: usize = 10;
 /// The maximum number of files read for one repository.
-const MOST_FILES: usize = 1000;
+pub(super) const MOST_FILES: usize = 1000;
 /// The maximum number of paths that the settings of one repository name.
-const MOST_PATHS: usize = 5000;
+pub(super) const MOST_PATHS: usize = 5000;
 /// The maximum memory for the settings of one file, in bytes.
-const MOST_PARSED: usize = 64 << 20;
+pub(super) const MOST_PARSED: usize = 64 << 20;
 
 /// A path that a setting names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,24 +93,24 @@ impl SettingsReader {
         &mut self,
         files: &[PathBuf],
         tolerates_closed: bool,
-    ) -> Result<NamedReferences, String> {
+    ) -> Result<NamedReferences, GitSettingsError> {
         let mut references = NamedReferences::default();
         let mut seen = BTreeSet::new();
         let mut ahead: VecDeque<(PathBuf, usize)> =
             files.iter().map(|file| (file.clone(), 0)).collect();
         while let Some((file, level)) = ahead.pop_front() {
-            let chain =
-                self.budget.trace(&file, Path::new("")).map_err(|why| unusable(&file, &why))?;
+            let chain = self
+                .budget
+                .trace(&file, Path::new(""))
+                .map_err(|limit| GitSettingsError::new(&file, limit))?;
             // The links form a cycle, or there are more than git follows.
             let Some(real) = chain.end else { continue };
             if !seen.insert(real.clone()) {
                 continue;
             }
             if seen.len() > MOST_FILES {
-                let why = self.budget.exceeded(format!(
-                    "it is one of more than {MOST_FILES} files that include each other"
-                ));
-                return Err(unusable(&file, &why));
+                let limit = self.budget.exceeded(GitLimit::IncludedFiles);
+                return Err(GitSettingsError::new(&file, limit));
             }
             let Some(contributions) = self.contributions_of(&file, &real, tolerates_closed)? else {
                 continue;
@@ -136,10 +137,8 @@ impl SettingsReader {
                 if references.named.len() + references.includes.len() + references.worktrees.len()
                     > MOST_PATHS
                 {
-                    let why = format!(
-                        "it and the files that it includes name more than {MOST_PATHS} paths"
-                    );
-                    return Err(unusable(&file, &self.budget.exceeded(why)));
+                    let limit = self.budget.exceeded(GitLimit::NamedPaths);
+                    return Err(GitSettingsError::new(&file, limit));
                 }
             }
         }
@@ -151,7 +150,10 @@ impl SettingsReader {
     ///
     /// # Errors
     /// The same as for [`Self::read`].
-    pub(super) fn read_user(&mut self, user: &UserSettings) -> Result<NamedReferences, String> {
+    pub(super) fn read_user(
+        &mut self,
+        user: &UserSettings,
+    ) -> Result<NamedReferences, GitSettingsError> {
         let mut contributions = Vec::new();
         for (name, value) in &user.variables {
             let Some((section, key)) = name.rsplit_once('.') else { continue };
@@ -185,7 +187,8 @@ impl SettingsReader {
         file: &Path,
         real: &Path,
         tolerates_closed: bool,
-    ) -> Result<Option<Arc<[SettingEffect]>>, String> {
+    ) -> Result<Option<Arc<[SettingEffect]>>, GitSettingsError> {
+        let failed = |problem: GitSettingsProblem| GitSettingsError::new(file, problem);
         let bytes = match read(real) {
             Ok(None) => return Ok(None),
             Ok(Some(bytes)) => bytes,
@@ -193,28 +196,25 @@ impl SettingsReader {
                 return Ok(None);
             }
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                let why = self.budget.exceeded(format!("it is larger than {} MiB", LARGEST >> 20));
-                return Err(unusable(file, &why));
+                return Err(failed(self.budget.exceeded(GitLimit::FileBytes).into()));
             }
-            Err(error) => return Err(unusable(file, &error.to_string())),
+            Err(error) => return Err(failed(error.into())),
         };
-        self.budget.take_bytes(bytes.len() as u64).map_err(|why| unusable(file, &why))?;
+        self.budget.take_bytes(bytes.len() as u64).map_err(|limit| failed(limit.into()))?;
         if let Some(known) = self.known.get(&bytes) {
             return Ok(Some(Arc::clone(known)));
         }
         let contributions: Arc<[_]> = self
             .analyse(&String::from_utf8_lossy(&bytes))
-            .map_err(|why| unusable(file, &why))?
+            .map_err(|limit| failed(limit.into()))?
             .into();
         self.known.insert(bytes, Arc::clone(&contributions));
         Ok(Some(contributions))
     }
 
-    fn analyse(&mut self, text: &str) -> Result<Vec<SettingEffect>, String> {
+    fn analyse(&mut self, text: &str) -> Result<Vec<SettingEffect>, GitLimit> {
         let Ok(settings) = parse_within(text, MOST_PARSED) else {
-            return Err(self
-                .budget
-                .exceeded(format!("its settings need more than {} MiB", MOST_PARSED >> 20)));
+            return Err(self.budget.exceeded(GitLimit::ParsedBytes));
         };
         let mut contributions = Vec::new();
         for setting in settings.unwrap_or_default() {
@@ -296,15 +296,6 @@ fn read(file: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-pub(super) fn unusable(file: &Path, why: &str) -> String {
-    let file = cofferdam_policy::terminal_escape::escape_line(&file.display().to_string(), 200);
-    format!(
-        "settings of git cannot be read: {file}: {why}. Files that they name for git to run \
-            cannot be protected from commands\n\
-         hint: repair or remove `{file}`, or choose a workspace without it (`-C DIRECTORY`)"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
@@ -352,14 +343,15 @@ mod tests {
         fs::write(&file, large(15 << 20)).expect("it is written");
         assert_eq!(read().expect("it is read").named.len(), 1);
         fs::write(&file, large(16 << 20)).expect("it is written");
-        let problem = read().expect_err("it is too large");
+        let problem = read().expect_err("it is too large").to_string();
         assert!(
-            problem.contains("larger than 16 MiB.") && problem.contains("\nhint: repair or remove"),
+            problem.contains("larger than 16 MiB\n")
+                && problem.contains("\nhint: repair or remove"),
             "{problem}"
         );
         fs::remove_file(&file).expect("it is removed");
         let _socket = std::os::unix::net::UnixListener::bind(&file).expect("it is bound");
-        assert!(read().is_err_and(|problem| problem.contains("not a regular file")));
+        assert!(read().is_err_and(|problem| problem.to_string().contains("not a regular file")));
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::HostEnvironment;
+
 /// The paths where common builds of git look for the system settings.
 const SYSTEM: &[&str] = &[
     "/etc/gitconfig",
@@ -28,12 +30,12 @@ pub struct UserSettings {
 }
 
 impl UserSettings {
-    /// Returns the files of the user who runs this program.
+    /// Returns the files of the user with this environment.
     ///
     /// The default files count even if variables name others, because another shell of the user may
     /// have other variables.
-    pub fn of_this_process() -> Self {
-        Self::of(std::env::home_dir(), |name| std::env::var_os(name))
+    pub fn new(environment: &HostEnvironment) -> Self {
+        Self::of(environment.home.clone(), |name| environment.variable(name))
     }
 
     fn of(home: Option<PathBuf>, variable: impl Fn(&str) -> Option<OsString>) -> Self {

@@ -18,7 +18,11 @@ use rustix::process::{
 };
 
 use super::seatbelt::SeatbeltProfile;
-use crate::{CommandPaths, ConfinementSpec, SandboxSpec, SupervisorLink};
+use crate::error::{RemainingProcesses, StepProblem};
+use crate::{
+    CommandPaths, ConfineError, ConfineStep, ConfinementSpec, PrerequisiteError, SandboxSpec,
+    SupervisorLink,
+};
 use cofferdam_policy::SandboxLevel;
 
 const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
@@ -35,12 +39,16 @@ pub(crate) fn current_program() -> std::io::Result<PathBuf> {
     std::env::current_exe()
 }
 
-pub(crate) fn find_bubblewrap() -> Result<PathBuf, String> {
-    Err("namespaces are a thing of Linux; on macOS `kernel` is what there is".to_owned())
+pub(crate) fn find_bubblewrap() -> Result<PathBuf, PrerequisiteError> {
+    Err(PrerequisiteError::Namespaces)
 }
 
-pub(crate) fn missing_kernel_support() -> Option<String> {
-    (!Path::new(SANDBOX_EXEC).exists()).then(|| format!("{SANDBOX_EXEC} is missing"))
+pub(crate) fn check_kernel_support() -> Result<(), PrerequisiteError> {
+    if Path::new(SANDBOX_EXEC).exists() {
+        Ok(())
+    } else {
+        Err(PrerequisiteError::SandboxExec(SANDBOX_EXEC.into()))
+    }
 }
 
 pub(crate) fn known_gaps(level: SandboxLevel) -> Vec<&'static str> {
@@ -54,7 +62,9 @@ pub(crate) fn sandbox_process_depth(_: SandboxLevel) -> usize {
     0
 }
 
-pub(crate) fn sandbox_command(around: &SandboxSpec<'_>) -> Result<(Command, CommandPaths), String> {
+pub(crate) fn sandbox_command(
+    around: &SandboxSpec<'_>,
+) -> Result<(Command, CommandPaths), ConfineError> {
     let mut read = around.paths.read.clone();
     read.extend(
         [
@@ -79,9 +89,9 @@ pub(crate) fn sandbox_command(around: &SandboxSpec<'_>) -> Result<(Command, Comm
         protected: &protected,
         rules: around.rules,
     };
-    let text = profile
-        .text()
-        .ok_or("a path of the workspace has characters that a profile cannot have")?;
+    let text = profile.text().ok_or_else(|| {
+        ConfineError::new(ConfineStep::PlanSandbox, StepProblem::PathNotInProfile)
+    })?;
     let mut command = Command::new(SANDBOX_EXEC);
     command.arg("-p").arg(text).arg(around.program).current_dir(around.directory);
     Ok((command, around.paths.clone()))
@@ -91,7 +101,7 @@ pub(crate) fn sandbox_command(around: &SandboxSpec<'_>) -> Result<(Command, Comm
 pub(crate) fn confine_this_process(
     confinement: &ConfinementSpec,
     _: &SupervisorLink,
-) -> Result<(), String> {
+) -> Result<(), ConfineError> {
     let _ = setsid();
     let limits = &confinement.limits;
     let all = [
@@ -100,7 +110,7 @@ pub(crate) fn confine_this_process(
         (Resource::Core, 0),
     ];
     for (resource, value) in all {
-        set_limit(resource, value).map_err(|error| format!("cannot set limits: {error}"))?;
+        set_limit(resource, value).map_err(ConfineError::at(ConfineStep::SetLimits))?;
     }
     Ok(())
 }
@@ -126,13 +136,15 @@ pub(crate) fn terminate_descendants(_: usize) {
 }
 
 /// Does nothing, because macOS does not reveal the environment of other processes.
-pub(crate) fn end_processes_of(_: &std::path::Path) -> Result<(), String> {
+pub(crate) fn end_processes_of(_: &std::path::Path) -> Result<(), RemainingProcesses> {
     Ok(())
 }
 
-pub(crate) fn kill_descendants() -> Result<(), String> {
+pub(crate) fn kill_descendants() -> Result<(), RemainingProcesses> {
+    let mut remaining = 0;
     for _ in 0..1000 {
         let all = descendants();
+        remaining = all.len();
         if all.is_empty() {
             return Ok(());
         }
@@ -143,7 +155,7 @@ pub(crate) fn kill_descendants() -> Result<(), String> {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    Err("processes of the command cannot be killed".to_owned())
+    Err(RemainingProcesses::Alive(remaining))
 }
 
 /// Returns the descendants of this process, from the parents that `ps` reports.

@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use crate::{CommandPaths, ConfinementSpec, SandboxSpec, SupervisorLink};
+use crate::error::RemainingProcesses;
+use crate::{
+    CommandPaths, ConfineError, ConfineStep, ConfinementSpec, PrerequisiteError, SandboxSpec,
+    SupervisorLink,
+};
 use cofferdam_policy::SandboxLevel;
-
-const NO_SANDBOX: &str = "there is no sandbox for this operating system yet";
 
 pub(crate) fn limit_compiler(time: Duration, _memory: u64) -> std::io::Result<()> {
     let seconds = Some(time.as_secs());
@@ -28,12 +30,12 @@ pub(crate) fn current_program() -> std::io::Result<PathBuf> {
     std::env::current_exe()
 }
 
-pub(crate) fn find_bubblewrap() -> Result<PathBuf, String> {
-    Err(NO_SANDBOX.to_owned())
+pub(crate) fn find_bubblewrap() -> Result<PathBuf, PrerequisiteError> {
+    Err(PrerequisiteError::OperatingSystem)
 }
 
-pub(crate) fn missing_kernel_support() -> Option<String> {
-    Some(NO_SANDBOX.to_owned())
+pub(crate) fn check_kernel_support() -> Result<(), PrerequisiteError> {
+    Err(PrerequisiteError::OperatingSystem)
 }
 
 pub(crate) fn known_gaps(_: SandboxLevel) -> Vec<&'static str> {
@@ -44,12 +46,17 @@ pub(crate) fn sandbox_process_depth(_: SandboxLevel) -> usize {
     0
 }
 
-pub(crate) fn sandbox_command(_: &SandboxSpec<'_>) -> Result<(Command, CommandPaths), String> {
-    Err(NO_SANDBOX.to_owned())
+pub(crate) fn sandbox_command(
+    _: &SandboxSpec<'_>,
+) -> Result<(Command, CommandPaths), ConfineError> {
+    Err(ConfineError::new(ConfineStep::PlanSandbox, PrerequisiteError::OperatingSystem))
 }
 
-pub(crate) fn confine_this_process(_: &ConfinementSpec, _: &SupervisorLink) -> Result<(), String> {
-    Err(NO_SANDBOX.to_owned())
+pub(crate) fn confine_this_process(
+    _: &ConfinementSpec,
+    _: &SupervisorLink,
+) -> Result<(), ConfineError> {
+    Err(ConfineError::new(ConfineStep::PlanSandbox, PrerequisiteError::OperatingSystem))
 }
 
 pub(crate) fn close_inherited_files(_: Option<&SupervisorLink>) -> std::io::Result<()> {
@@ -67,11 +74,11 @@ pub(crate) fn count_descendants() -> usize {
 pub(crate) fn terminate_descendants(_: usize) {}
 
 /// Does nothing, because these systems do not reveal the environment of other processes.
-pub(crate) fn end_processes_of(_: &std::path::Path) -> Result<(), String> {
+pub(crate) fn end_processes_of(_: &std::path::Path) -> Result<(), RemainingProcesses> {
     Ok(())
 }
 
-pub(crate) fn kill_descendants() -> Result<(), String> {
+pub(crate) fn kill_descendants() -> Result<(), RemainingProcesses> {
     Ok(())
 }
 

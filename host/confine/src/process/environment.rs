@@ -45,13 +45,11 @@ const LOCALE: &[&str] = &[
 
 /// Selects the variables to pass on, and adds variables that make programs behave without a
 /// terminal.
-pub(crate) fn command_environment(
-    own: impl Iterator<Item = (OsString, OsString)>,
-) -> Vec<(OsString, OsString)> {
+pub(crate) fn command_environment(own: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     let passes = |name: &OsString| {
         name.to_str().is_some_and(|name| PASSED_VARIABLES.contains(&name) || LOCALE.contains(&name))
     };
-    let mut all: Vec<_> = own.filter(|(name, _)| passes(name)).collect();
+    let mut all: Vec<_> = own.iter().filter(|(name, _)| passes(name)).cloned().collect();
     for (name, value) in [
         ("TERM", "dumb"),
         ("PAGER", "cat"),
@@ -78,8 +76,7 @@ mod tests {
             ("AWS_SECRET_ACCESS_KEY", "x"),
             ("LD_PRELOAD", "y"),
         ];
-        let given =
-            command_environment(own.iter().map(|(name, value)| (name.into(), value.into())));
+        let given = command_environment(&own.map(|(name, value)| (name.into(), value.into())));
         let names: Vec<_> = given.iter().filter_map(|(name, _)| name.to_str()).collect();
         assert_eq!(
             names,

@@ -21,7 +21,7 @@ use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio_util::sync::CancellationToken;
 
 use super::exit_code::exit_code;
-use crate::{CommandLocation, CommandSandbox};
+use crate::{CommandLocation, CommandSandbox, ConfineError, HostEnvironment};
 use cofferdam_policy::{Effect, Permit, ProtectedPaths, SandboxLevel};
 use group::ProcessGroup;
 use head_and_tail::HeadAndTail;
@@ -32,6 +32,8 @@ use supervisor_handle::{ExitReport, SupervisorHandle};
 const GRACE_PERIOD: Duration = Duration::from_millis(300);
 /// The time to wait for remaining output after a command has ended.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
+/// The maximum length of the output of a program that failed to create the sandbox, in characters.
+const MAX_DETAIL_LEN: usize = 500;
 
 /// The workspace in which a command runs.
 #[derive(Clone, Copy, Debug)]
@@ -88,28 +90,44 @@ pub enum CommandEnding {
 
 /// The reason why a command did not run to an end.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CommandFailure {
     /// The caller cancelled the command; all its processes have ended.
     #[error("cancelled")]
     Cancelled,
     /// The directory cannot be used.
-    #[error("cannot run in {0}: {1}")]
-    Directory(String, std::io::Error),
+    #[error("cannot run in {directory}: {source}")]
+    Directory {
+        /// The directory, relative to the workspace.
+        directory: String,
+        /// The error of resolving it.
+        source: std::io::Error,
+    },
     /// The operating system could not start a process.
     #[error("cannot start the command: {0}")]
-    Start(std::io::Error),
-    /// The sandbox could not be set up, for this reason.
-    #[error("the command did not run, since its sandbox cannot be made: {0}")]
-    Sandbox(String),
+    Start(#[source] std::io::Error),
+    /// A step of running the command in its sandbox failed.
+    #[error("the command did not run: {source}{}", lines(.details))]
+    Sandbox {
+        /// The step that failed, and why.
+        source: ConfineError,
+        /// Notices of the supervisor, and the output of the program that creates the sandbox.
+        details: Vec<String>,
+    },
     /// The supervisor ended without a report.
     #[error(
-        "the process around the command ended without a report; look whether .git/hooks and the \
-            like are as they should be"
+        "the supervisor of the command ended without a report\nhint: check `.git/hooks` and other \
+            files that programs run for changes"
     )]
     MissingReport,
     /// The permit allows another action than a command.
     #[error("the permit is for something other than a command")]
     NotACommand,
+}
+
+/// Returns the texts that are not empty, each after a line break.
+fn lines(texts: &[String]) -> String {
+    texts.iter().filter(|text| !text.is_empty()).map(|text| format!("\n{text}")).collect()
 }
 
 /// The owner of a running command, which can end all of its processes.
@@ -137,11 +155,11 @@ pub async fn run(
     };
     let directory = workspace
         .resolve(Path::new(directory.as_fs_path()))
-        .map_err(|e| CommandFailure::Directory(directory.to_string(), e))?;
+        .map_err(|source| CommandFailure::Directory { directory: directory.to_string(), source })?;
     let started = Instant::now();
     // From here on every exit ends the command, including a dropped future.
     let (mut hold, out, err) = match level {
-        SandboxLevel::None => spawn_in_group(&line, &directory)?,
+        SandboxLevel::None => spawn_in_group(&line, &directory, commands.environment())?,
         SandboxLevel::Kernel | SandboxLevel::Full => {
             let place = CommandLocation {
                 workspace: workspace.root,
@@ -168,8 +186,8 @@ pub async fn run(
                 _ = &mut output, if open => open = false,
                 last = hold.wait() => break last?,
                 () = &mut deadline => {
-                    let ExitReport { notices, .. } = hold.stop().await;
-                    break ExitReport { ending: Some(CommandEnding::TimedOut), notices };
+                    let notices = hold.stop().await;
+                    break ExitReport { ending: Ok(CommandEnding::TimedOut), notices };
                 }
                 () = cancel.cancelled() => {
                     let _ = hold.stop().await;
@@ -187,10 +205,11 @@ pub async fn run(
     };
     let stderr = stderr.into_text();
     let ending = match last.ending {
-        Some(ending) => ending,
-        None => {
-            let problem = [last.notices.join("; "), stderr.trim().chars().take(500).collect()];
-            return Err(CommandFailure::Sandbox(problem.join(" ").trim().to_owned()));
+        Ok(ending) => ending,
+        Err(source) => {
+            let mut details = last.notices;
+            details.push(stderr.trim().chars().take(MAX_DETAIL_LEN).collect());
+            return Err(CommandFailure::Sandbox { source, details });
         }
     };
     Ok(FinishedCommand {
@@ -205,6 +224,7 @@ pub async fn run(
 fn spawn_in_group(
     line: &str,
     directory: &Path,
+    own: &HostEnvironment,
 ) -> Result<(ProcessGuard, Option<ChildStdout>, Option<ChildStderr>), CommandFailure> {
     // With the full path, the standard library can use `posix_spawn`. A lookup in a changed `PATH`
     // would fork the whole process, which takes milliseconds.
@@ -213,7 +233,7 @@ fn spawn_in_group(
         .arg(line)
         .current_dir(directory)
         .env_clear()
-        .envs(environment::command_environment(std::env::vars_os()))
+        .envs(environment::command_environment(&own.variables))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -233,7 +253,7 @@ impl ProcessGuard {
             Self::Group(child, _) => {
                 let status = child.wait().await.map_err(CommandFailure::Start)?;
                 Ok(ExitReport {
-                    ending: Some(CommandEnding::Exited(exit_code(status))),
+                    ending: Ok(CommandEnding::Exited(exit_code(status))),
                     notices: Vec::new(),
                 })
             }
@@ -241,12 +261,13 @@ impl ProcessGuard {
         }
     }
 
-    /// Ends the command. Returns quickly if it has ended already.
-    async fn stop(&mut self) -> ExitReport {
+    /// Ends the command, and returns the notices of its supervisor. Returns quickly if it has ended
+    /// already.
+    async fn stop(&mut self) -> Vec<String> {
         match self {
             Self::Group(child, group) => {
                 group.terminate(child, GRACE_PERIOD).await;
-                ExitReport::default()
+                Vec::new()
             }
             Self::Supervisor(leash) => leash.stop().await,
         }
@@ -291,6 +312,11 @@ mod tests {
             "no-program".into(),
             cofferdam_policy::CommandRules::default(),
             folder.path().join("aside"),
+            HostEnvironment {
+                home: std::env::home_dir(),
+                temp_dir: std::env::temp_dir(),
+                variables: std::env::vars_os().collect(),
+            },
         );
         run(permit, workspace, timeout, cancel, &commands, SandboxLevel::None).await
     }

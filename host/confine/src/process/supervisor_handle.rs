@@ -10,7 +10,8 @@ use tokio::process::{ChildStderr, ChildStdout};
 
 use super::{CommandEnding, CommandFailure};
 use crate::{
-    CommandExitKind, CommandJob, CommandLocation, CommandSandbox, SpawnPlan, SupervisorReport,
+    CommandExitKind, CommandJob, CommandLocation, CommandSandbox, ConfineError, SpawnPlan,
+    SupervisorReport,
 };
 use cofferdam_policy::ComponentDigest;
 use cofferdam_policy::SandboxLevel;
@@ -20,10 +21,10 @@ use cofferdam_policy::SandboxLevel;
 const REPORT_TIMEOUT: Duration = Duration::from_millis(700);
 
 /// The final report about a command.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ExitReport {
-    /// The ending, or `None` if the command did not run. The notices give the reason then.
-    pub(super) ending: Option<CommandEnding>,
+    /// The ending, or the reason why the command did not run to its end.
+    pub(super) ending: Result<CommandEnding, ConfineError>,
     pub(super) notices: Vec<String>,
 }
 
@@ -104,39 +105,38 @@ impl SupervisorHandle {
         }
         let mut remarks = report.notices;
         let ending = match report.ending {
-            CommandExitKind::Exited(code) => Some(CommandEnding::Exited(code)),
-            CommandExitKind::Stopped => Some(CommandEnding::TimedOut),
+            CommandExitKind::Exited(code) => Ok(CommandEnding::Exited(code)),
+            CommandExitKind::Stopped => Ok(CommandEnding::TimedOut),
             CommandExitKind::TooManyProcesses => {
                 remarks.push(format!(
                     "the command had more than {} processes and was killed",
                     self.max_processes
                 ));
-                Some(CommandEnding::Killed(rustix::process::Signal::KILL.as_raw()))
+                Ok(CommandEnding::Killed(rustix::process::Signal::KILL.as_raw()))
             }
-            CommandExitKind::NotRun(problem) => {
-                remarks.insert(0, problem);
-                None
-            }
+            CommandExitKind::NotRun(problem) => Err(problem.decode()),
         };
         Ok(ExitReport { ending, notices: remarks })
     }
 
-    /// Ends the command and waits for its report.
-    pub(super) async fn stop(&mut self) -> ExitReport {
+    /// Ends the command, waits for its report, and returns the notices.
+    pub(super) async fn stop(&mut self) -> Vec<String> {
         if self.reported {
-            return ExitReport::default();
+            return Vec::new();
         }
         let _ = self.link.shutdown().await;
         let answer = tokio::time::timeout(REPORT_TIMEOUT, self.wait_for_report()).await;
         // The supervisor had its time, whatever the result.
         self.reported = true;
         match answer {
-            Ok(Ok(last)) => last,
+            Ok(Ok(ExitReport { ending, notices })) => {
+                ending.err().map(|error| error.to_string()).into_iter().chain(notices).collect()
+            }
             Ok(Err(_)) | Err(_) => {
-                let remark = "the process around the command is still ending it, and looks after \
-                    protected paths then"
+                let remark = "the supervisor is still ending the command, and then restores the \
+                    protected paths"
                     .to_owned();
-                ExitReport { ending: None, notices: vec![remark] }
+                vec![remark]
             }
         }
     }

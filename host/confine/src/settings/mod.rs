@@ -21,7 +21,6 @@ use std::path::{Path, PathBuf};
 
 use super::protocol::{CommandPaths, SupervisorRequest};
 use super::snapshot::EntryKind;
-use super::worktree;
 use close::close;
 use cofferdam_policy::{PathProtection, SandboxLevel};
 use format::read;
@@ -93,7 +92,7 @@ impl SettingsCopies {
                 let closed: Vec<PathBuf> = settings.into_iter().map(|(path, _)| path).collect();
                 copies.copy_git_settings(order.home.as_deref(), &closed, &mut places)?;
                 close(&mut places, &closed);
-                copies.tell_of_outer_repository(&order.workspace, &closed);
+                copies.tell_of_outer_repository(order.outer_repository.as_deref(), &closed);
             }
         }
         Ok((copies, places))
@@ -173,10 +172,10 @@ impl SettingsCopies {
 
     /// Adds a notice if the settings of the outer repository are closed, because git fails without
     /// them.
-    fn tell_of_outer_repository(&mut self, workspace: &Path, closed: &[PathBuf]) {
-        let Some(repository) = worktree::find_outer_repository(workspace) else { return };
+    fn tell_of_outer_repository(&mut self, repository: Option<&Path>, closed: &[PathBuf]) {
+        let Some(repository) = repository else { return };
         let is_of_it = |path: &&PathBuf| {
-            path.starts_with(&repository)
+            path.starts_with(repository)
                 && !path.ends_with("credentials")
                 && !path.ends_with(".git-credentials")
         };

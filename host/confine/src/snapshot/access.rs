@@ -18,7 +18,7 @@ use std::time::Instant;
 use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
-use super::{FileIdentity, KeepWalking, MAX_ENTRIES, ProtectedSnapshot};
+use super::{FileIdentity, KeepWalking, MAX_ENTRIES, ProtectedSnapshot, ProtectionError};
 
 /// The permissions that an owner needs to search and change a directory.
 const OWNER_ACCESS: u32 = 0o700;
@@ -73,7 +73,10 @@ pub(crate) struct OpenedDirectories {
 
 impl OpenedDirectories {
     /// Opens all closed directories of a workspace before a command. [`Self::close`] reverts it.
-    pub(super) fn open_before(root: &Path, goes_on: KeepWalking<'_>) -> Result<Self, String> {
+    pub(super) fn open_before(
+        root: &Path,
+        goes_on: KeepWalking<'_>,
+    ) -> Result<Self, ProtectionError> {
         AccessWalk::new(root, None).run(&mut |entries| entries <= MAX_VISITED_ENTRIES && goes_on())
     }
 
@@ -84,7 +87,7 @@ impl OpenedDirectories {
         root: &Path,
         before: &ProtectedSnapshot,
         until: Instant,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ProtectionError> {
         AccessWalk::new(root, Some(before)).run(&mut |_| Instant::now() < until)
     }
 
@@ -133,15 +136,15 @@ impl OpenedDirectories {
                 more => format!(" and {more} more"),
             };
             notices.push(format!(
-                "the command left directories that you could not read, change or enter, which is \
-                    not allowed: {}{more}; you can do so again",
+                "the command removed your access to directories, which is not allowed: {}{more}; \
+                    your access was restored",
                 shown.join(", ")
             ));
         }
         if let Some((path, error)) = &self.problem {
             notices.push(format!(
-                "{} is a directory that you cannot read, change or enter, and the permissions \
-                    COULD NOT be given back: {error}",
+                "you cannot read, change or enter the directory {}, and its permissions COULD NOT \
+                    be restored: {error}",
                 display_path(path)
             ));
         }
@@ -179,10 +182,13 @@ impl<'a> AccessWalk<'a> {
         }
     }
 
-    fn run(mut self, goes_on: &mut dyn FnMut(usize) -> bool) -> Result<OpenedDirectories, String> {
+    fn run(
+        mut self,
+        goes_on: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<OpenedDirectories, ProtectionError> {
         self.make_accessible(rustix::fs::CWD, self.root.as_os_str(), Path::new(""));
         let workspace = Dir::open_ambient_dir(self.root, cap_std::ambient_authority())
-            .map_err(|error| format!("the workspace cannot be opened: {error}"));
+            .map_err(ProtectionError::OpenWorkspace);
         let workspace = match workspace {
             Ok(workspace) => workspace,
             Err(problem) => {

@@ -4,6 +4,7 @@
 //! cannot be mounted. Such changes are reverted with the help of the snapshots.
 
 mod access;
+mod error;
 mod growth;
 mod kind;
 mod saved;
@@ -20,6 +21,7 @@ use crate::git::GitNamedPaths;
 use access::ClosedDirectories;
 pub(super) use access::OpenedDirectories;
 use cofferdam_policy::{PathProtection, ProtectedPaths, WorkspacePath};
+pub(super) use error::ProtectionError;
 pub(super) use growth::{CrowdedDirectory, EntryInventory, WorkspaceGrowth};
 pub(crate) use kind::EntryKind;
 pub(super) use saved::{SavedPath, SavedSnapshot};
@@ -170,7 +172,7 @@ impl ProtectedSnapshot {
         git: GitNamedPaths,
         keeping: bool,
         goes_on: KeepWalking<'_>,
-    ) -> Result<(Self, ProtectedPaths), String> {
+    ) -> Result<(Self, ProtectedPaths), ProtectionError> {
         let opened = OpenedDirectories::open_before(root, goes_on)?;
         let captured = Self::capture_opened(root, protected, git, keeping, goes_on, &opened);
         opened.close(root, &Self::default());
@@ -186,7 +188,7 @@ impl ProtectedSnapshot {
         keeping: bool,
         goes_on: KeepWalking<'_>,
         opened: &OpenedDirectories,
-    ) -> Result<(Self, ProtectedPaths), String> {
+    ) -> Result<(Self, ProtectedPaths), ProtectionError> {
         let mut protected = protected.clone();
         let mut above_named = BTreeSet::new();
         let mut named: Vec<_> = git
@@ -194,7 +196,9 @@ impl ProtectedSnapshot {
             .iter()
             .filter_map(|path| Some((as_place(path)?, PathProtection::ReadOnly)))
             .collect();
-        for round in 1.. {
+        let mut round = 0;
+        loop {
+            round += 1;
             let above =
                 named.iter().flat_map(|(path, _)| Path::new(path.as_str()).ancestors().skip(1));
             let above = above
@@ -211,11 +215,7 @@ impl ProtectedSnapshot {
             git = std::mem::take(&mut snapshot.git);
             snapshot.restore_modes(root, &Self::default());
             if snapshot.growth.is_truncated {
-                return Err(format!(
-                    "the workspace has more than {MAX_ENTRIES} files and folders, too many to \
-                        look after protected paths among them. \
-                     Choose a folder of it as the workspace (`-C FOLDER`)"
-                ));
+                return Err(ProtectionError::TooManyEntries);
             }
             let links = snapshot.on_the_way.iter().map(|path| Path::new(path.as_str()));
             let above = links
@@ -231,7 +231,6 @@ impl ProtectedSnapshot {
             protected = snapshot.on_the_way.iter().fold(protected, ProtectedPaths::and_on_the_way);
             named = snapshot.targets;
         }
-        Err("the workspace cannot be looked through".to_owned())
     }
 
     /// Captures the previously protected paths after a command, and new entries directly in them.
@@ -243,7 +242,7 @@ impl ProtectedSnapshot {
         before: &Self,
         opened: &OpenedDirectories,
         until: Instant,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ProtectionError> {
         ProtectionWalk::new(root, protected, keeping, Some(before), &mut || true)
             .with_opened(opened)
             .run_known(until)
@@ -260,7 +259,7 @@ impl ProtectedSnapshot {
         before: &Self,
         opened: &OpenedDirectories,
         until: Instant,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ProtectionError> {
         ProtectionWalk::new(root, protected, keeping, Some(before), &mut || true)
             .with_opened(opened)
             .run(Some(until))

@@ -14,7 +14,8 @@ use crate::config::{OwnPaths, UserDirectories};
 use crate::model::ApiKey;
 use crate::policy::{ApprovalMode, CommandRules, Policy};
 use crate::sandbox::{
-    CommandSandbox, ComponentBytes, HostCredential, InstanceAllocation, WasmSandbox, Workspace,
+    CommandSandbox, ComponentBytes, HostCredential, HostEnvironment, InstanceAllocation,
+    WasmSandbox, Workspace,
 };
 use crate::tools::{
     Approver, ChosenCaps, InstructionRecord, PluginProvenance, ToolCatalog, builtin_components,
@@ -44,6 +45,7 @@ pub type NoticeHandler = Arc<dyn Fn(&str) + Send + Sync>;
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct HostBuilder {
     workspace: PathBuf,
+    environment: HostEnvironment,
     policy: Policy,
     caps: ChosenCaps,
     mode: ApprovalMode,
@@ -68,6 +70,7 @@ impl HostBuilder {
     pub(super) fn new(workspace: PathBuf) -> Self {
         Self {
             workspace,
+            environment: HostEnvironment::default(),
             policy: Policy::default(),
             caps: ChosenCaps::default(),
             mode: ApprovalMode::Ask,
@@ -87,6 +90,13 @@ impl HostBuilder {
             on_warning: None,
             today: Arc::new(|| jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()),
         }
+    }
+
+    /// Sets the environment of the user: the home directory, the directory for temporary files and
+    /// the variables that commands and git settings depend on. The default has no home and no
+    /// variables, so commands do not even have a `PATH`.
+    pub fn environment(self, environment: HostEnvironment) -> Self {
+        Self { environment, ..self }
     }
 
     /// Sets the policy, which decides what each tool may do.
@@ -215,7 +225,7 @@ impl HostBuilder {
             Arc::new(move |text: &str| observer.observe(&AgentEvent::Notice(text)))
         });
         let mut policy = self.policy;
-        let workspace = Workspace::open(&self.workspace)?;
+        let workspace = Workspace::open(&self.workspace, &self.environment)?;
         let workspace = Arc::new(workspace.with_protected_paths(policy.protected_paths()));
         let listed_files = workspace.scan_listed_files();
         listed_files.aliases().for_each(|(real, link)| policy.add_alias(real, link));
@@ -238,13 +248,16 @@ impl HostBuilder {
             Some(OwnPaths::new(directories, &directories.config_file()))
         });
         let own: Vec<PathBuf> = own_paths.iter().flat_map(OwnPaths::iter).cloned().collect();
-        let commands = CommandSandbox::new(program.unwrap_or_default(), self.commands, set_aside)
-            .with_own(own.clone());
+        let program = program.unwrap_or_default();
+        let commands =
+            CommandSandbox::new(program, self.commands, set_aside, self.environment.clone())
+                .with_own(own.clone());
         let instruction_record = directories.map(|directories| {
             InstructionRecord::new(&directories.instructions(), workspace.root())
         });
         Ok(PreparedHost::new(PreparedParts {
             workspace: self.workspace,
+            environment: self.environment,
             mode: self.mode,
             plugins: self.plugins,
             sandbox,

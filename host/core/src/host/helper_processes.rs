@@ -42,9 +42,15 @@ impl HelperProcesses {
     fn run(name: &str, operand: Option<PathBuf>) -> Option<i32> {
         let result = match (name, operand) {
             ("compile-component", None) => sandbox::compile_from_stdin(),
-            ("supervise-command", None) => sandbox::supervise_command(),
-            ("confined-command", None) => sandbox::exec_confined_command(),
-            ("guard-command", Some(set_aside)) => sandbox::guard_supervisor(&set_aside),
+            ("supervise-command", None) => {
+                sandbox::supervise_command().map_err(|error| error.to_string())
+            }
+            ("confined-command", None) => {
+                sandbox::exec_confined_command().map_err(|error| error.to_string())
+            }
+            ("guard-command", Some(set_aside)) => {
+                sandbox::guard_supervisor(&set_aside).map_err(|error| error.to_string())
+            }
             _ => return None,
         };
         Some(match result {

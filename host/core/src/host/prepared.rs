@@ -9,7 +9,9 @@ use crate::agent::events::Observer;
 use crate::config::UserDirectories;
 use crate::model::ApiKey;
 use crate::policy::{ApprovalMode, CapName, Policy};
-use crate::sandbox::{CommandSandbox, HostCredential, ListedFiles, UndoHistory, WasmSandbox};
+use crate::sandbox::{
+    CommandSandbox, HostCredential, HostEnvironment, ListedFiles, UndoHistory, WasmSandbox,
+};
 use crate::session::RedactSecrets;
 use crate::tools::{
     Approver, DispatcherSettings, InstructionRecord, OutputFiles, ParallelCallSlots,
@@ -28,6 +30,7 @@ pub struct PreparedHost {
 
 pub(super) struct PreparedParts {
     pub(super) workspace: PathBuf,
+    pub(super) environment: HostEnvironment,
     pub(super) mode: ApprovalMode,
     pub(super) plugins: Vec<PathBuf>,
     pub(super) sandbox: Arc<WasmSandbox>,
@@ -141,6 +144,10 @@ impl PreparedHost {
         Box::new(move |text| {
             parts.secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text))
         })
+    }
+
+    pub(super) fn environment(&self) -> &HostEnvironment {
+        &self.parts.environment
     }
 
     pub(super) fn audit(&self) -> Option<&AuditOptions> {

@@ -11,7 +11,7 @@ impl PreparedHost {
     /// Opens a directory as a workspace, with the protected paths of the policy and of this
     /// program. The workspace of every dispatcher comes from here.
     pub(super) fn open_workspace(&self, path: &Path) -> Result<Arc<Workspace>, HostError> {
-        let workspace = Workspace::open(path)?;
+        let workspace = Workspace::open(path, self.environment())?;
         let root = workspace.root().to_owned();
         if let Some(own) = self.own_paths().iter().find(|own| root.starts_with(own)) {
             return Err(HostError::OwnDirectory { workspace: root, own: own.clone() });

@@ -157,13 +157,7 @@ impl wit::Host for CallState {
                 DenialCode::Cancelled,
                 "the user cancelled the request.",
             ))),
-            Err(
-                failed @ (process::CommandFailure::Directory(..)
-                | process::CommandFailure::Start(_)
-                | process::CommandFailure::Sandbox(_)
-                | process::CommandFailure::MissingReport
-                | process::CommandFailure::NotACommand),
-            ) => Err(wit::CommandError::Failed(failed.to_string())),
+            Err(failed) => Err(wit::CommandError::Failed(failed.to_string())),
         }
     }
 }

@@ -47,6 +47,8 @@ mod progress;
 mod rooted_fs;
 mod schema;
 mod stage;
+#[cfg(test)]
+pub(crate) mod test_environment;
 mod tool_state;
 mod unsuitable;
 mod walk;
@@ -59,8 +61,8 @@ pub use cache_key::{CacheKey, CacheKeyError};
 pub use call::{CallReport, PluginCall};
 pub use cofferdam_confine::CommandEnding;
 pub use cofferdam_confine::{
-    CommandSandbox, MeasuredLevel, exec_confined_command, guard_supervisor, outer_repository,
-    supervise_command,
+    CommandSandbox, HostEnvironment, MeasuredLevel, exec_confined_command, guard_supervisor,
+    outer_repository, supervise_command,
 };
 pub use commands::RanCommand;
 pub use compile::{CompilerKind, MAX_COMPONENT_SIZE, compile_from_stdin};

@@ -72,6 +72,7 @@ fn named_by_settings(root: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sandbox::test_environment::open_workspace;
 
     #[test]
     fn a_directory_that_controls_other_programs_cannot_be_a_workspace() {
@@ -118,7 +119,7 @@ mod tests {
             (".ssh/x", Some(".ssh")),
         ];
         for (path, expected) in table {
-            let workspace = Workspace::open(&root.join(path)).expect("open the workspace");
+            let workspace = open_workspace(&root.join(path));
             assert_eq!(
                 workspace.protected_directory(),
                 expected.map(|path| root.join(path)),

@@ -13,7 +13,7 @@ use super::rooted_fs;
 use crate::policy::{
     Denial, DenialCode, FileGrant, PathError, PathProtection, ProtectedPaths, WorkspacePath,
 };
-use cofferdam_confine::git;
+use cofferdam_confine::{HostEnvironment, git};
 
 /// The directory that tools work in.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub struct Workspace {
     root: PathBuf,
     dir: cap_std::fs::Dir,
     guard: PathAccessGuard,
+    /// The git settings that apply in every repository of the user.
+    user_settings: git::UserSettings,
     /// Whether links may have changed since the last scan.
     has_new_links: AtomicBool,
 }
@@ -45,7 +47,9 @@ pub struct WorkspaceError {
 
 impl Workspace {
     /// Opens a directory. Files are opened relative to it, so renaming it later has no effect.
-    pub fn open(path: &Path) -> Result<Self, WorkspaceError> {
+    ///
+    /// `environment` names the git settings of the user, which may name paths of the workspace.
+    pub fn open(path: &Path, environment: &HostEnvironment) -> Result<Self, WorkspaceError> {
         let problem = |source| WorkspaceError { path: path.to_owned(), source };
         let root = path.canonicalize().map_err(problem)?;
         let dir = cap_std::fs::Dir::open_ambient_dir(&root, cap_std::ambient_authority())
@@ -54,6 +58,7 @@ impl Workspace {
             root,
             dir,
             guard: PathAccessGuard::default(),
+            user_settings: git::UserSettings::new(environment),
             has_new_links: AtomicBool::new(true),
         })
     }
@@ -74,13 +79,15 @@ impl Workspace {
     /// commands are refused then.
     pub(super) fn named_by_git(&self, tops: &[PathBuf]) -> GitNamedWorkspacePaths {
         let mut found = GitNamedWorkspacePaths::default();
-        let settings = git::GitNamedPaths::new(&self.root, &git::UserSettings::of_this_process());
-        let Ok(mut settings) = settings.map_err(|problem| found.problem = Some(problem)) else {
+        let settings = git::GitNamedPaths::new(&self.root, &self.user_settings);
+        let Ok(mut settings) =
+            settings.map_err(|problem| found.problem = Some(problem.to_string()))
+        else {
             return found;
         };
         match settings.outside_paths() {
             Ok(named) => found.paths.extend(named),
-            Err(problem) if settings.take_exceeded() => found.problem = Some(problem),
+            Err(problem) if settings.take_exceeded() => found.problem = Some(problem.to_string()),
             Err(_) => {}
         }
         settings.begin_look();
@@ -90,7 +97,7 @@ impl Workspace {
             match settings.of_repository(top, if is_bare { top } else { &dot_git }) {
                 Ok(named) => found.paths.extend(named),
                 Err(problem) if settings.take_exceeded() => {
-                    found.problem.get_or_insert(problem);
+                    found.problem.get_or_insert(problem.to_string());
                     found.not_analysed.push(top.clone());
                 }
                 // git does not run in such a repository either.
@@ -221,11 +228,12 @@ pub(super) fn path_denied(problem: &PathError) -> Denial {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sandbox::test_environment::open_workspace;
 
     #[test]
     fn r123_escaping_links_and_special_files_are_refused_with_the_reason() {
         let directory = tempfile::tempdir().expect("create a temporary directory");
-        let workspace = Arc::new(Workspace::open(directory.path()).expect("open the workspace"));
+        let workspace = Arc::new(open_workspace(directory.path()));
         std::os::unix::fs::symlink("/etc/passwd", directory.path().join("out"))
             .expect("create the link");
         std::fs::write(directory.path().join("file"), "").expect("write the file");
@@ -267,7 +275,7 @@ mod tests {
     #[test]
     fn r123_the_host_reads_only_what_tools_may_read() {
         let directory = tempfile::tempdir().expect("create a temporary directory");
-        let workspace = Arc::new(Workspace::open(directory.path()).expect("open the workspace"));
+        let workspace = Arc::new(open_workspace(directory.path()));
         let guide = directory.path().join("AGENTS.md");
         let read = || workspace.read_prefix("AGENTS.md", 8);
         assert_eq!(read(), Ok(None));

@@ -253,6 +253,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::sandbox::test_environment::open_workspace;
 
     fn check(text: &str) -> Result<CheckedArguments, String> {
         let schema = json!({
@@ -263,7 +264,7 @@ mod tests {
             },
         });
         let directory = tempfile::tempdir().expect("temporary directory");
-        let workspace = Workspace::open(directory.path()).expect("opens");
+        let workspace = open_workspace(directory.path());
         ArgumentChecker::new(schema)
             .check_text(text, &workspace)
             .map_err(|problem| problem.to_string())

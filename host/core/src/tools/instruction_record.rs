@@ -336,6 +336,7 @@ mod tests {
     use super::*;
     use crate::policy::{ContentDigest, WorkspacePath};
     use crate::sandbox::Workspace;
+    use crate::sandbox::test_environment::open_workspace;
 
     struct TestProject {
         directory: tempfile::TempDir,
@@ -347,8 +348,7 @@ mod tests {
         fn new() -> Self {
             let directory = tempfile::tempdir().expect("temporary directory");
             fs::create_dir(directory.path().join("work")).expect("temporary directory");
-            let workspace =
-                Arc::new(Workspace::open(&directory.path().join("work")).expect("opens"));
+            let workspace = Arc::new(open_workspace(&directory.path().join("work")));
             let record = InstructionRecord::new(&directory.path().join("state"), workspace.root());
             Self { directory, workspace, record }
         }

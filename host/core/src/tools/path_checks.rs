@@ -46,6 +46,7 @@ async fn run_unless_cancelled<T: Send + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sandbox::test_environment::open_workspace;
 
     #[tokio::test]
     async fn r100_a_blocked_check_does_not_delay_a_cancellation() {
@@ -64,7 +65,7 @@ mod tests {
     async fn each_call_is_refused_for_its_own_paths() {
         let directory = tempfile::tempdir().expect("temporary directory");
         std::os::unix::fs::symlink("/etc", directory.path().join("out")).expect("link created");
-        let workspace = Arc::new(Workspace::open(directory.path()).expect("opens"));
+        let workspace = Arc::new(open_workspace(directory.path()));
         let call = |paths: &[&str]| {
             (
                 paths.iter().map(|path| workspace.parse(path).expect("a path")).collect(),

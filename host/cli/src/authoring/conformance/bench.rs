@@ -19,7 +19,8 @@ use cofferdam::policy::{
 };
 use cofferdam::sandbox::{
     CallFailure, CallLimits, CallReport, CommandSandbox, DeclaredTool, DelegationOutcome, Gate,
-    GateRuling, LoadedPlugin, PluginCall, Staged, ToolState, WasmSandbox, Workspace,
+    GateRuling, HostEnvironment, LoadedPlugin, PluginCall, Staged, ToolState, WasmSandbox,
+    Workspace,
 };
 
 type CaseFiles = BTreeMap<String, FileContent>;
@@ -34,10 +35,11 @@ const UNICODE_FILE_NAME: &str = "ünï 漢字/ファイル 🦀.txt";
 pub(crate) async fn check_conformance(
     sandbox: &Arc<WasmSandbox>,
     plugin: &Arc<LoadedPlugin>,
+    environment: &HostEnvironment,
     cases: &[ConformanceCase],
     found: &mut dyn FnMut(CheckResult),
 ) {
-    let bench = ConformanceBench { sandbox, plugin };
+    let bench = ConformanceBench { sandbox, plugin, environment };
     for case in cases {
         let (problem, printed) = bench.check_case(case).await;
         found(CheckResult {
@@ -64,6 +66,7 @@ pub(crate) async fn check_conformance(
 struct ConformanceBench<'a> {
     sandbox: &'a Arc<WasmSandbox>,
     plugin: &'a Arc<LoadedPlugin>,
+    environment: &'a HostEnvironment,
 }
 
 impl ConformanceBench<'_> {
@@ -316,7 +319,7 @@ impl ConformanceBench<'_> {
         grants: Grants,
         cancel: CancellationToken,
     ) -> CallReport {
-        let workspace = match Workspace::open(root) {
+        let workspace = match Workspace::open(root, self.environment) {
             Ok(workspace) => Arc::new(workspace),
             Err(error) => {
                 return CallReport::not_started(CallFailure::Host(error.to_string()));
@@ -330,7 +333,7 @@ impl ConformanceBench<'_> {
             workspace,
             gate: denying_gate(),
             plan_gate: Arc::new(|_| Box::pin(async { Err(no_effects_denial()) })),
-            commands: commands_stub(),
+            commands: commands_stub(self.environment),
             tool_state: ToolState::default(),
             delegation: Arc::new(|_| {
                 Box::pin(async { DelegationOutcome::Denied(no_effects_denial()) })
@@ -363,13 +366,13 @@ fn commit_changes(staged: Staged, tool: &str) -> Result<(), String> {
 }
 
 /// A command sandbox for tests, in which no command runs. Creating it does not probe the machine.
-fn commands_stub() -> Arc<CommandSandbox> {
+fn commands_stub(environment: &HostEnvironment) -> Arc<CommandSandbox> {
     let rules = CommandRules {
         minimum: SandboxLevel::None,
         maximum: SandboxLevel::None,
         ..CommandRules::default()
     };
-    Arc::new(CommandSandbox::new(PathBuf::new(), rules, PathBuf::new()))
+    Arc::new(CommandSandbox::new(PathBuf::new(), rules, PathBuf::new(), environment.clone()))
 }
 
 /// A gate that denies every effect: whether a command may run depends on the user, not on the tool.

@@ -12,8 +12,10 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
-use crate::{CommandPaths, SandboxSpec};
+use crate::error::StepProblem;
+use crate::{CommandPaths, ConfineError, ConfineStep, PrerequisiteError, SandboxSpec};
 use cofferdam_policy::PathProtection;
 
 /// The paths where bubblewrap is looked up. `PATH` could name a directory of the workspace.
@@ -39,17 +41,13 @@ const MASKED_PATHS: &[&str] = &[
 ///
 /// # Errors
 /// bubblewrap is missing or too old. The text says how to install it.
-pub(crate) fn find() -> Result<PathBuf, String> {
-    const INSTALL: &str = "install bubblewrap 0.8 or newer (Debian, Ubuntu: `apt install \
-        bubblewrap`; Fedora: `dnf install bubblewrap`)";
+pub(crate) fn find() -> Result<PathBuf, PrerequisiteError> {
     let Some(path) = KNOWN_PATHS.iter().map(Path::new).find(|path| path.exists()) else {
-        return Err(INSTALL.to_owned());
+        return Err(PrerequisiteError::BubblewrapMissing);
     };
-    let output = Command::new(path)
-        .arg("--version")
-        .env_clear()
-        .output()
-        .map_err(|error| format!("{}: {error}", path.display()))?;
+    let output = Command::new(path).arg("--version").env_clear().output().map_err(|source| {
+        PrerequisiteError::BubblewrapFailed { path: path.to_owned(), source: Arc::new(source) }
+    })?;
     let said = String::from_utf8_lossy(&output.stdout);
     let version = said.trim().rsplit(' ').next().and_then(|version| {
         let mut parts = version.split('.').map(str::parse);
@@ -57,7 +55,10 @@ pub(crate) fn find() -> Result<PathBuf, String> {
     });
     match version {
         Some(version) if version >= MIN_VERSION => Ok(path.to_owned()),
-        Some(_) | None => Err(format!("{} is {}; {INSTALL}", path.display(), said.trim())),
+        Some(_) | None => Err(PrerequisiteError::BubblewrapVersion {
+            path: path.to_owned(),
+            version: said.trim().to_owned(),
+        }),
     }
 }
 
@@ -80,10 +81,14 @@ impl BwrapArguments {
 }
 
 /// Returns the bubblewrap command that starts this program inside, and the paths visible there.
-pub(super) fn sandbox_command(around: &SandboxSpec<'_>) -> Result<(Command, CommandPaths), String> {
-    let bubblewrap = around.bubblewrap.ok_or("bubblewrap is missing")?;
+pub(super) fn sandbox_command(
+    around: &SandboxSpec<'_>,
+) -> Result<(Command, CommandPaths), ConfineError> {
+    let bubblewrap = around.bubblewrap.ok_or_else(|| {
+        ConfineError::new(ConfineStep::PlanSandbox, PrerequisiteError::BubblewrapMissing)
+    })?;
     if around.workspace == Path::new("/") {
-        return Err("the workspace is the whole file system; choose a folder of it".to_owned());
+        return Err(ConfineError::new(ConfineStep::PlanSandbox, StepProblem::WholeFileSystem));
     }
     let mut arguments = BwrapArguments::default();
     for flag in [
@@ -163,7 +168,7 @@ fn mount_visible_paths(around: &SandboxSpec<'_>, arguments: &mut BwrapArguments)
 fn mount_protections(
     around: &SandboxSpec<'_>,
     arguments: &mut BwrapArguments,
-) -> Result<(), String> {
+) -> Result<(), ConfineError> {
     let mut pinned: Vec<PathBuf> = Vec::new();
     for (path, how, _) in around.protected {
         let above = || {
@@ -191,14 +196,9 @@ fn mount_protections(
             + sockets.len()
             + around.copies.len();
     if mounts > MAX_MOUNTS {
-        let (folder, most) = fullest_directory(around);
-        return Err(format!(
-            "the protected files of the workspace take {mounts} mounts, and more than \
-                {MAX_MOUNTS} are too many. {most} of them are in {}: \
-             move them elsewhere, show them (`shown` under `[protected]` in a policy), or choose \
-             a smaller workspace (`-C FOLDER`).",
-            cofferdam_policy::terminal_escape::escape_line(&folder.display().to_string(), 200)
-        ));
+        let (directory, count) = fullest_directory(around);
+        let problem = StepProblem::TooManyMounts { mounts, limit: MAX_MOUNTS, directory, count };
+        return Err(ConfineError::new(ConfineStep::PlanSandbox, problem));
     }
     // Outer directories come first, because a mount covers earlier mounts below it.
     for path in pinned

@@ -11,6 +11,7 @@ use rustix::process::{
     set_child_subreaper, setpriority_process, wait,
 };
 
+use crate::error::RemainingProcesses;
 /// Makes this process the parent of descendants whose own parent ends.
 pub(crate) fn adopt_orphans() -> std::io::Result<()> {
     // A higher priority, if allowed, helps against a command with many processes. The command
@@ -32,7 +33,7 @@ pub(crate) fn terminate_descendants(depth: usize) {
 }
 
 /// Kills all descendants and returns when none is left.
-pub(crate) fn kill_descendants() -> Result<(), String> {
+pub(crate) fn kill_descendants() -> Result<(), RemainingProcesses> {
     let own = getpgrp();
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
@@ -54,11 +55,11 @@ pub(crate) fn kill_descendants() -> Result<(), String> {
                 Ok(None) => break,
                 // No children are left, so there are no descendants either.
                 Err(rustix::io::Errno::CHILD) => return Ok(()),
-                Err(error) => return Err(error.to_string()),
+                Err(error) => return Err(RemainingProcesses::Wait(error.into())),
             }
         }
         if Instant::now() > deadline {
-            return Err(format!("{} processes of the command cannot be killed", pids.len()));
+            return Err(RemainingProcesses::Alive(pids.len()));
         }
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -67,7 +68,7 @@ pub(crate) fn kill_descendants() -> Result<(), String> {
 /// Kills the processes of a command whose supervisor is gone.
 ///
 /// Their environment names the command's own temporary directory, unless they removed the variable.
-pub(crate) fn end_processes_of(temporary: &Path) -> Result<(), String> {
+pub(crate) fn end_processes_of(temporary: &Path) -> Result<(), RemainingProcesses> {
     let mark = [b"TMPDIR=", temporary.as_os_str().as_bytes()].concat();
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -80,7 +81,7 @@ pub(crate) fn end_processes_of(temporary: &Path) -> Result<(), String> {
             return Ok(());
         }
         if Instant::now() > deadline {
-            return Err(format!("{} processes of the command cannot be killed", found.len()));
+            return Err(RemainingProcesses::Alive(found.len()));
         }
         for pid in found {
             let _ = kill_process(pid, Signal::KILL);

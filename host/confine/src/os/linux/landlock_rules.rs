@@ -6,8 +6,9 @@ use landlock::{
     Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 
-use crate::CommandPaths;
+use crate::error::StepProblem;
 use crate::protocol::SocketAccess;
+use crate::{CommandPaths, ConfineError, ConfineStep, PrerequisiteError};
 
 /// The supported Landlock versions, newest first. Version 4 is the minimum because it covers TCP.
 const ABI_VERSIONS: [ABI; 3] = [ABI::V6, ABI::V5, ABI::V4];
@@ -19,9 +20,10 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random",
 ///
 /// # Errors
 /// The kernel does not enforce all of the rules.
-pub(super) fn apply(places: &CommandPaths, sockets: SocketAccess) -> Result<(), String> {
-    let version =
-        supported_abi().ok_or("this kernel has no Landlock, or one older than Linux 6.7")?;
+pub(super) fn apply(places: &CommandPaths, sockets: SocketAccess) -> Result<(), ConfineError> {
+    let version = supported_abi().ok_or_else(|| {
+        ConfineError::new(ConfineStep::ApplyLandlock, PrerequisiteError::Landlock)
+    })?;
     let all = AccessFs::from_all(version);
     let rules = || -> Result<RulesetStatus, landlock::RulesetError> {
         let mut ruleset = Ruleset::default()
@@ -58,9 +60,9 @@ pub(super) fn apply(places: &CommandPaths, sockets: SocketAccess) -> Result<(), 
     match rules() {
         Ok(RulesetStatus::FullyEnforced) => Ok(()),
         Ok(RulesetStatus::PartiallyEnforced | RulesetStatus::NotEnforced) => {
-            Err("Landlock is not fully enforced".to_owned())
+            Err(ConfineError::new(ConfineStep::ApplyLandlock, StepProblem::NotFullyEnforced))
         }
-        Err(error) => Err(format!("Landlock: {error}")),
+        Err(error) => Err(ConfineError::new(ConfineStep::ApplyLandlock, error)),
     }
 }
 

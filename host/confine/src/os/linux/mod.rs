@@ -26,7 +26,11 @@ use rustix::process::{
     set_dumpable_behavior, setrlimit, setsid,
 };
 
-use crate::{CommandPaths, ConfinementSpec, SandboxSpec, SupervisorLink};
+use crate::error::StepProblem;
+use crate::{
+    CommandPaths, ConfineError, ConfineStep, ConfinementSpec, PrerequisiteError, SandboxSpec,
+    SupervisorLink,
+};
 use cofferdam_policy::{CommandLimits, SandboxLevel};
 
 pub(crate) use bubblewrap::find as find_bubblewrap;
@@ -54,20 +58,18 @@ pub(crate) fn current_program() -> std::io::Result<PathBuf> {
 ///
 /// # Errors
 /// The program file was replaced or removed since the start.
-fn resolve_program(program: &Path) -> Result<PathBuf, String> {
+fn resolve_program(program: &Path) -> Result<PathBuf, ConfineError> {
     if program != Path::new(SELF_EXE) {
         return Ok(program.to_owned());
     }
-    let path =
-        fs::read_link(SELF_EXE).map_err(|error| format!("cannot find this program: {error}"))?;
+    let path = fs::read_link(SELF_EXE).map_err(ConfineError::at(ConfineStep::FindProgram))?;
     let identity =
         |path: &Path| fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino())).ok();
     match identity(&path) {
         Some(there) if Some(there) == identity(program) => Ok(path),
-        Some(_) | None => Err(format!(
-            "{} was replaced or removed since it was started; start it anew",
-            path.display()
-        )),
+        Some(_) | None => {
+            Err(ConfineError::new(ConfineStep::FindProgram, StepProblem::ProgramReplaced(path)))
+        }
     }
 }
 
@@ -78,11 +80,9 @@ pub(crate) fn protect_process_memory() {
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
-/// Describes which kernel support is missing for [`SandboxLevel::Kernel`], for the user.
-pub(crate) fn missing_kernel_support() -> Option<String> {
-    landlock_rules::supported_abi().is_none().then(|| {
-        "it needs Linux 6.7 or newer with Landlock switched on (`lsm=…,landlock`)".to_owned()
-    })
+/// Checks that the kernel supports [`SandboxLevel::Kernel`].
+pub(crate) fn check_kernel_support() -> Result<(), PrerequisiteError> {
+    landlock_rules::supported_abi().map(drop).ok_or(PrerequisiteError::Landlock)
 }
 
 /// Lists the access that stays open at a level because this kernel is too old.
@@ -105,7 +105,7 @@ pub(crate) fn known_gaps(level: SandboxLevel) -> Vec<&'static str> {
 /// Returns the command that starts [`confine_this_process`], and the paths visible to it.
 pub(crate) fn sandbox_command(
     surroundings: &SandboxSpec<'_>,
-) -> Result<(Command, CommandPaths), String> {
+) -> Result<(Command, CommandPaths), ConfineError> {
     match surroundings.level {
         SandboxLevel::Full => bubblewrap::sandbox_command(surroundings),
         SandboxLevel::Kernel => {
@@ -119,7 +119,7 @@ pub(crate) fn sandbox_command(
             Ok((command, places))
         }
         SandboxLevel::None => {
-            Err("there is nothing to enclose a command in at this level".to_owned())
+            Err(ConfineError::new(ConfineStep::PlanSandbox, StepProblem::NoSandboxAtLevel))
         }
     }
 }
@@ -137,28 +137,27 @@ pub(crate) fn sandbox_process_depth(level: SandboxLevel) -> usize {
 pub(crate) fn confine_this_process(
     confinement: &ConfinementSpec,
     link: &SupervisorLink,
-) -> Result<(), String> {
+) -> Result<(), ConfineError> {
     close_inherited_files(Some(link))
-        .map_err(|error| format!("cannot close inherited files: {error}"))?;
+        .map_err(ConfineError::at(ConfineStep::CloseInheritedFiles))?;
     // A new session has no terminal to which the command could send input. The call fails for a
     // session leader, which has a session of its own already.
     let _ = setsid();
     let _ = rustix::process::setpriority_process(None, 0);
-    limit_command(&confinement.limits).map_err(|error| format!("cannot set limits: {error}"))?;
+    limit_command(&confinement.limits).map_err(ConfineError::at(ConfineStep::SetLimits))?;
     let none = rustix::thread::CapabilitySet::empty();
     let none =
         rustix::thread::CapabilitySets { effective: none, permitted: none, inheritable: none };
     rustix::thread::set_no_new_privs(true)
-        .map_err(|error| format!("cannot give up new privileges: {error}"))?;
+        .map_err(ConfineError::at(ConfineStep::DropPrivileges))?;
     rustix::thread::set_capabilities(None, none)
-        .map_err(|error| format!("cannot give up capabilities: {error}"))?;
+        .map_err(ConfineError::at(ConfineStep::DropPrivileges))?;
     // This comes after dropping capabilities, which could clear the signal. If the supervisor is
     // gone by now, it never receives the readiness message.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-        .map_err(|error| format!("cannot be ended with its supervisor: {error}"))?;
+        .map_err(ConfineError::at(ConfineStep::FollowSupervisor))?;
     landlock_rules::apply(&confinement.paths, confinement.sockets)?;
-    seccomp::apply(confinement.sockets)
-        .map_err(|error| format!("the filter of system calls: {error}"))
+    seccomp::apply(confinement.sockets).map_err(ConfineError::at(ConfineStep::ApplySeccomp))
 }
 
 /// Closes all file descriptors that the parent process left open, except standard streams and the

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use record::is_canonical;
 
-use super::{FileIdentity, KeepWalking, OpenedDirectories, ProtectedSnapshot};
+use super::{FileIdentity, KeepWalking, OpenedDirectories, ProtectedSnapshot, ProtectionError};
 use crate::git::{self, GitNamedPaths};
 use crate::links::LinkFollower;
 use cofferdam_policy::{PathProtection, ProtectedPathNames, ProtectedPaths};
@@ -150,7 +150,10 @@ impl<'a> ProtectionWalk<'a> {
     }
 
     /// Walks through the whole workspace. After a command, `until` is the deadline.
-    pub(super) fn run(mut self, until: Option<Instant>) -> Result<ProtectedSnapshot, String> {
+    pub(super) fn run(
+        mut self,
+        until: Option<Instant>,
+    ) -> Result<ProtectedSnapshot, ProtectionError> {
         self.deadline = until;
         let inode = fs::symlink_metadata(self.root).map_or(0, |metadata| metadata.ino());
         self.pending.push_back(WalkDirectory { inode, ..WalkDirectory::default() });
@@ -159,7 +162,10 @@ impl<'a> ProtectionWalk<'a> {
     }
 
     /// Visits only the paths that were protected before the command.
-    pub(super) fn run_known(mut self, until: Instant) -> Result<ProtectedSnapshot, String> {
+    pub(super) fn run_known(
+        mut self,
+        until: Instant,
+    ) -> Result<ProtectedSnapshot, ProtectionError> {
         self.deadline = Some(until);
         let known = std::mem::take(&mut self.pending);
         let looked = known.into_iter().try_for_each(|folder| {
@@ -171,7 +177,10 @@ impl<'a> ProtectionWalk<'a> {
         self.finish(looked)
     }
 
-    fn finish(mut self, walked: Result<(), String>) -> Result<ProtectedSnapshot, String> {
+    fn finish(
+        mut self,
+        walked: Result<(), ProtectionError>,
+    ) -> Result<ProtectedSnapshot, ProtectionError> {
         for folder in &self.pending_new {
             if let Some(new) =
                 folder.new_directory.and_then(|at| self.snapshot.growth.new_directories.get_mut(at))
@@ -188,7 +197,7 @@ impl<'a> ProtectionWalk<'a> {
         }
     }
 
-    fn visit_pending(&mut self) -> Result<(), String> {
+    fn visit_pending(&mut self) -> Result<(), ProtectionError> {
         let mut seen = BTreeSet::new();
         while let Some(folder) = self.pending.pop_front() {
             let is_known = folder.may_match || folder.git_path.is_some();
@@ -206,7 +215,7 @@ impl<'a> ProtectionWalk<'a> {
                 break;
             }
             if self.is_cancelled {
-                return Err("nobody waits for it any more".to_owned());
+                return Err(ProtectionError::Cancelled);
             }
             if self.is_past_deadline() || self.has_too_many_entries() {
                 self.snapshot.growth.is_truncated |= !self.pending.is_empty();
@@ -251,7 +260,7 @@ impl<'a> ProtectionWalk<'a> {
         &mut self,
         mut folder: WalkDirectory,
         entries: DirectoryEntries,
-    ) -> Result<(), String> {
+    ) -> Result<(), ProtectionError> {
         let names = || entries.iter().filter_map(|(name, ..)| name.to_str());
         let is_repository = git::is_repository(
             entries.iter().filter_map(|(name, kind, _)| Some((name.to_str()?, kind.is_dir()))),
@@ -326,7 +335,7 @@ impl<'a> ProtectionWalk<'a> {
         kind: FileType,
         inode: u64,
         is_git: bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), ProtectionError> {
         let name = file_name.to_string_lossy();
         let path = folder.path.join(file_name);
         let is_dot_git = git::is_same_name(&name, ".git");

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::{DirectoryEntries, ProtectionWalk, WalkDirectory};
 use crate::git;
+use crate::snapshot::ProtectionError;
 use cofferdam_policy::PathProtection;
 
 impl ProtectionWalk<'_> {
@@ -16,7 +17,7 @@ impl ProtectionWalk<'_> {
         entries: &DirectoryEntries,
         is_repository: bool,
         is_git: bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), ProtectionError> {
         let has = |known: &str| {
             entries.iter().any(|(name, ..)| git::is_same_name(&name.to_string_lossy(), known))
         };

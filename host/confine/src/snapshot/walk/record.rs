@@ -7,7 +7,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::super::growth::NewDirectory;
-use super::super::{FileIdentity, FoundEntry, KeptContent, MAX_KEPT_BYTES, as_place};
+use super::super::{
+    FileIdentity, FoundEntry, KeptContent, MAX_KEPT_BYTES, ProtectionError, as_place,
+};
 use super::{MAX_PATH_LEN, ProtectionWalk, WalkDirectory};
 use crate::git;
 use crate::links::{self, LinkChain};
@@ -97,7 +99,7 @@ impl ProtectionWalk<'_> {
         inherited: bool,
         runs: bool,
         own: bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), ProtectionError> {
         let whole = self.root.join(path);
         let Ok(metadata) = fs::symlink_metadata(&whole) else { return Ok(()) };
         let had = self
@@ -109,12 +111,7 @@ impl ProtectionWalk<'_> {
         if keeping && self.before.is_none() && metadata.is_file() {
             self.kept_bytes += metadata.len();
             if self.kept_bytes > MAX_KEPT_BYTES {
-                return Err(format!(
-                    "the protected files of the workspace have more than {} MiB, which is more \
-                        than can be kept to be put back. \
-                     In the sandbox `full` (install bubblewrap) they need not be.",
-                    MAX_KEPT_BYTES >> 20
-                ));
+                return Err(ProtectionError::TooMuchContent);
             }
         }
         let mut found = FoundEntry::read(&whole, &metadata, keeping, had);
@@ -146,7 +143,7 @@ impl ProtectionWalk<'_> {
         folder: &WalkDirectory,
         path: &Path,
         names: impl Iterator<Item = &'b PathBuf>,
-    ) -> Result<(), String> {
+    ) -> Result<(), ProtectionError> {
         let names = names.filter(|_| !folder.in_packages && !folder.in_git_data);
         let below: Vec<String> = names
             .flat_map(|name| {

@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 use crate::sandbox::files::FileAccess;
+use crate::sandbox::test_environment::open_workspace;
 
 fn workspace_with(files: &[(&str, &str)]) -> (tempfile::TempDir, Arc<Workspace>) {
     let directory = tempfile::tempdir().expect("create a temporary directory");
@@ -13,7 +14,7 @@ fn workspace_with(files: &[(&str, &str)]) -> (tempfile::TempDir, Arc<Workspace>)
         fs::create_dir_all(path.parent().expect("get the parent")).expect("create the directory");
         fs::write(path, text).expect("write the file");
     }
-    let workspace = Arc::new(Workspace::open(directory.path()).expect("open the workspace"));
+    let workspace = Arc::new(open_workspace(directory.path()));
     (directory, workspace)
 }
 

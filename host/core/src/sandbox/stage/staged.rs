@@ -241,11 +241,12 @@ pub(super) fn file_digest(file: &mut impl io::Read) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sandbox::test_environment::open_workspace;
 
     #[test]
     fn r101_a_stopped_call_is_not_compared() {
         let directory = tempfile::tempdir().expect("create a temporary directory");
-        let workspace = Arc::new(Workspace::open(directory.path()).expect("open the workspace"));
+        let workspace = Arc::new(open_workspace(directory.path()));
         let written = || {
             let mut stage = Overlay::default();
             stage.create(workspace.dir(), "a").expect("there is room");
@@ -270,7 +271,7 @@ mod tests {
     fn new_content_without_a_diff_is_available_to_the_approver() {
         let folder = tempfile::tempdir().expect("create a temporary directory");
         std::fs::write(folder.path().join("old"), b"\0 moved").expect("write the file");
-        let workspace = Arc::new(Workspace::open(folder.path()).expect("open the workspace"));
+        let workspace = Arc::new(open_workspace(folder.path()));
         let mut stage = Overlay::default();
         let long = "x\n".repeat(600_000);
         let contents = [("nul", &b"Run this.\n\0\n"[..]), ("large", long.as_bytes())];

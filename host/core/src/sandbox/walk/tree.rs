@@ -171,7 +171,7 @@ mod tests {
 
     use super::*;
     use crate::sandbox::bindings::cofferdam::plugin::workspace::WalkOptions;
-    use crate::sandbox::workspace::Workspace;
+    use crate::sandbox::test_environment::open_workspace;
 
     fn directory_with(files: &[(&str, &str)]) -> tempfile::TempDir {
         let directory = tempfile::tempdir().expect("create a temporary directory");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     fn plan(directory: &Path, root: &str) -> WalkPlan {
-        let workspace = Arc::new(Workspace::open(directory).expect("open the workspace"));
+        let workspace = Arc::new(open_workspace(directory));
         let options = WalkOptions {
             root: root.into(),
             globs: Vec::new(),
