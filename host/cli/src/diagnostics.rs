@@ -1,8 +1,8 @@
 //! The diagnostic log: what the program does, never with what content.
 //!
 //! `-v` logs requests, turns and calls; `-vv` adds decisions, model requests and commands. Records
-//! have names, numbers and durations. They never have prompts, answers, arguments, paths, outputs or
-//! secrets. Only records of this program are written: libraries could log headers and bodies.
+//! have names, numbers and durations. They never have prompts, answers, arguments, paths, outputs
+//! or secrets. Only records of this program are written: libraries could log headers and bodies.
 
 use std::fs::OpenOptions;
 use std::io::IsTerminal as _;

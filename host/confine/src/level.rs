@@ -214,7 +214,8 @@ impl CommandSandbox {
             why.join("; ")
         );
         let remedy = format!(
-            "The user can install what is missing, or {allow_less}; `cofferdam doctor` shows the details."
+            "The user can install what is missing, or {allow_less}; `cofferdam doctor` shows the \
+                details."
         );
         Err(Denial {
             place: self.rules.required_by.clone(),

@@ -20,6 +20,7 @@ fn r129_it_is_queued_where_it_can_be_seen_and_sent_in_its_turn() {
         chat.type_keys(&format!("\u{1b}[200~third\rline\u{1b}[201~{ENTER}"));
         let seen = chat.terminal.wait_for_visible("next › third line");
         assert!(seen.contains("next › second line") && super::is_running(&seen), "{seen}");
+        server.wait_for_requests(1);
         assert_eq!(server.requests().len(), 1);
         server.release();
         chat.terminal.wait_for_visible("Three.");

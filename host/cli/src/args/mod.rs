@@ -157,8 +157,8 @@ pub(super) enum CliCommand {
 /// Options of the diagnostic log.
 #[derive(Clone, Debug, ClapArgs)]
 pub(super) struct LogArgs {
-    /// Log what the program does, to standard error; `-vv` logs more. Never logs content or secrets.
-    /// COFFERDAM_LOG sets a filter instead, such as `cofferdam::model=trace`
+    /// Log what the program does, to standard error; `-vv` logs more. Never logs content or
+    /// secrets. COFFERDAM_LOG sets a filter instead, such as `cofferdam::model=trace`
     #[arg(long, short, global = true, action = clap::ArgAction::Count)]
     pub(super) verbose: u8,
     /// Append the log to a file instead of standard error; needs `-v` or COFFERDAM_LOG

@@ -14,8 +14,8 @@ use crate::git;
 use cofferdam_policy::{PathProtection, PatternAuthor};
 
 /// The reasons why a new link is rejected.
-const OUTSIDE: &str = "is a new link to a place outside the workspace that commands or this program \
-    can write";
+const OUTSIDE: &str = "is a new link to a place outside the workspace that commands or this \
+    program can write";
 const THROUGH_PROC: &str = "is a new link to the `/proc` entry of the process that follows it";
 const PACKAGES: &str =
     "is a new link to a directory of packages with files that other programs run";
