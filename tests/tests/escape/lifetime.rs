@@ -299,7 +299,7 @@ fn r095_a_flood_of_output_is_cut_while_it_comes() {
                 .to_string();
         let said = new_home(level).run(&["tools", "call", "bash", &input, "--mode", "auto"]).stdout;
         assert!(
-            said.contains("first") && said.contains("last") && said.contains("bytes left out"),
+            said.contains("first") && said.contains("last") && said.contains("bytes omitted"),
             "{level}: {}",
             said.len()
         );

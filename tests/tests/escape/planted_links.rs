@@ -286,7 +286,7 @@ fn notices_are_there_beside_any_output() {
         let said = call(&home, flood);
         let end: String = said.chars().rev().take(2000).collect::<Vec<_>>().iter().rev().collect();
         assert!(end.contains(".vscode was created, which is not allowed"), "{level}: {end}");
-        assert!(said.contains("bytes left out"), "{level}: {end}");
+        assert!(said.contains("bytes omitted"), "{level}: {end}");
     }
 }
 

@@ -37,7 +37,7 @@ impl HeadAndTail {
         }
         let head = String::from_utf8_lossy(&self.head);
         let tail: Vec<u8> = self.tail.into();
-        format!("{head}\n[… {} bytes left out …]\n{}", self.omitted, String::from_utf8_lossy(&tail))
+        format!("{head}\n[… {} bytes omitted …]\n{}", self.omitted, String::from_utf8_lossy(&tail))
     }
 }
 
@@ -52,7 +52,7 @@ pub fn shorten(text: &mut String, most: usize) {
     let half = most.saturating_sub(GAP_LEN) / 2;
     let head = text.floor_char_boundary(half);
     let tail = text.ceil_char_boundary(text.len() - half);
-    let gap = format!("\n[… {} bytes left out …]\n", tail - head);
+    let gap = format!("\n[… {} bytes omitted …]\n", tail - head);
     text.replace_range(head..tail, &gap);
 }
 
@@ -71,7 +71,7 @@ mod tests {
         let mut text = format!("begin{}end", "x".repeat(1000));
         shorten(&mut text, 200);
         assert!(text.starts_with("begin") && text.ends_with("xend"), "{text}");
-        assert!(text.contains("\n[… 872 bytes left out …]\n"), "{text}");
+        assert!(text.contains("\n[… 872 bytes omitted …]\n"), "{text}");
     }
 
     #[test]
@@ -92,7 +92,7 @@ mod tests {
         kept.push(b"end");
         let text = kept.into_text();
         assert!(
-            text.contains(&format!("[… {} bytes left out …]", 10 + 2 * HALF_CAPACITY + 3)),
+            text.contains(&format!("[… {} bytes omitted …]", 10 + 2 * HALF_CAPACITY + 3)),
             "{}",
             &text[HALF_CAPACITY..HALF_CAPACITY + 60]
         );

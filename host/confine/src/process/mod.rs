@@ -382,6 +382,6 @@ mod tests {
         let done = finished("echo first; yes | head -c 5000000; echo last").await;
         assert!(done.stdout.starts_with("first\n") && done.stdout.ends_with("last\n"));
         assert!(done.stdout.len() < 600_000);
-        assert!(done.stdout.contains("bytes left out"));
+        assert!(done.stdout.contains("bytes omitted"));
     }
 }
