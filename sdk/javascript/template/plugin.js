@@ -5,6 +5,7 @@ export { tools } from "./cofferdam.js";
 
 tool({
   name: "count_lines",
+  title: "Count lines",
   description: "Counts the lines of a text file, or those that contain a text.",
   properties: {
     path: { ...WORKSPACE_PATH, description: "The file, relative to the workspace." },

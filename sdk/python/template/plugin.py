@@ -11,11 +11,12 @@ from cofferdam import READ_FILES, WORKSPACE_PATH, Failed, Tools, tool
         "containing": {"type": "string", "description": "Count only lines that contain this."},
     },
     required=["path"],
+    title="Count lines",
     capabilities=[READ_FILES],
 )
 def count_lines(input):
     try:
-        with open(input["path"], encoding="utf-8") as file:
+        with open(input["path"], encoding="utf-8", newline="\n") as file:
             wanted = input.get("containing", "")
             return str(sum(1 for line in file if wanted in line))
     except UnicodeDecodeError:
