@@ -225,6 +225,36 @@ typedef struct {
 bool cofferdam_run(cofferdam_result *result, const char *line, const char *directory,
                    struct timespec timeout, cofferdam_command_output *output);
 
+// HTTP requests. Needs the capability `fetch`.
+typedef struct {
+  // A method such as "POST"; NULL for GET.
+  const char *method;
+  const char *url;
+  // Names and values in turn, with a NULL at the end; or NULL.
+  const char *const *headers;
+  const void *body;
+  size_t body_length;
+  // The limit of the response's body; 0 for 8 MiB.
+  size_t max_bytes;
+} cofferdam_request;
+
+typedef struct {
+  int status;
+  // Names and values in turn, with a NULL at the end.
+  char **headers;
+  // The body, with a NUL after its end.
+  char *body;
+  size_t length;
+  // Whether `body` is the whole body.
+  bool complete;
+} cofferdam_response;
+
+// Sends a request and reads the response. An error status is a response, too, and so is a redirect.
+bool cofferdam_fetch(cofferdam_result *result, const cofferdam_request *request,
+                     cofferdam_response *response);
+// Returns the first header of a name, without regard to case; NULL if there is none.
+const char *cofferdam_header(const cofferdam_response *response, const char *name);
+
 // Sub-agents that can read only. Needs COFFERDAM_DELEGATE. `complete` may be NULL.
 bool cofferdam_delegate(cofferdam_result *result, const char *task, char **answer, bool *complete);
 

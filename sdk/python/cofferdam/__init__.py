@@ -9,8 +9,9 @@
 A tool returns text, a value that becomes JSON, a `Content`, or an `Output`. It raises `NotFound`,
 `InvalidInput`, `Denied`, `TimedOut`, `Failed` or any `OSError`; the model reads the message.
 
-The modules `cofferdam.workspace`, `state`, `commands`, `agents`, `plans` and `progress` call the
-host. Each needs a line in `wit/world.wit`, such as `import cofferdam:plugin/state@0.2.0;`.
+The modules `cofferdam.workspace`, `state`, `commands`, `agents`, `plans`, `progress` and `http`
+call the host. Each needs a line in `wit/world.wit`, such as
+`import cofferdam:plugin/state@0.2.0;`.
 """
 
 import csv
@@ -24,6 +25,9 @@ from componentize_py_types import Err
 from wit_world.exports import tools as wit
 
 from .errors import Denied, Failed, InvalidInput, NotFound, TimedOut, ToolError
+
+# The toolchain renames `types` if the world imports another interface of this name.
+_types = getattr(wit, "types", None) or wit.cofferdam_plugin_types
 
 # --- Capabilities and hints
 
@@ -246,7 +250,8 @@ def _tool_error(error):
         case InvalidInput():
             return wit.ToolError_InvalidInput(wit.InputProblem(error.pointer, str(error)))
         case Denied():
-            return wit.ToolError_Denied(error.denial)
+            denial = _types.Denial(error.code, error.reason, error.remedy)
+            return wit.ToolError_Denied(denial)
         case TimedOut():
             return wit.ToolError_TimedOut(str(error))
         case Failed():

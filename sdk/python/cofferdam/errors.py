@@ -23,11 +23,12 @@ class InvalidInput(ToolError):
 class Denied(ToolError):
     """The host denied an action. If it is not caught, the model and the user see the reason."""
 
-    def __init__(self, denial):
-        super().__init__(denial.reason)
-        # The denial of the host: `code`, `reason` and `remedy`.
-        self.denial = denial
-        self.code, self.reason, self.remedy = denial.code, denial.reason, denial.remedy
+    def __init__(self, code, reason, remedy=None):
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+        # What would allow the action, if anything does.
+        self.remedy = remedy
 
 
 class TimedOut(ToolError):
@@ -40,7 +41,9 @@ class Failed(ToolError):
 
 def missing_import(interface):
     """The error for a module whose interface the world of the plugin does not import."""
-    return ImportError(f"add `import cofferdam:plugin/{interface}@0.2.0;` to wit/world.wit")
+    if "/" not in interface:
+        interface = f"cofferdam:plugin/{interface}"
+    return ImportError(f"add `import {interface}@0.2.0;` to wit/world.wit")
 
 
 def host_error(error):
@@ -49,7 +52,8 @@ def host_error(error):
     kind = type(value).__name__.partition("_")[2]
     match kind:
         case "Denied":
-            return Denied(value.value)
+            denial = value.value
+            return Denied(denial.code, denial.reason, denial.remedy)
         case "NotFound":
             return NotFound(value.value)
         case "InvalidGlob" | "Invalid":

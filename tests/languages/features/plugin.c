@@ -90,6 +90,16 @@ static void make_plan(const char *input, cofferdam_result *result) {
   cofferdam_add_text(result, "%s", mode);
 }
 
+static void get_page(const char *input, cofferdam_result *result) {
+  const char *headers[] = {"accept", "text/plain", NULL};
+  cofferdam_request request = {
+      .url = cofferdam_string(input, "url"), .headers = headers, .max_bytes = 1024};
+  cofferdam_response response;
+  if (!cofferdam_fetch(result, &request, &response)) return;
+  const char *type = cofferdam_header(&response, "content-type");
+  cofferdam_add_text(result, "%d %s %s", response.status, type ? type : "", response.body);
+}
+
 static void fail(const char *input, cofferdam_result *result) {
   const char *error = cofferdam_string(input, "error");
   if (strcmp(error, "not-found") == 0)
@@ -104,6 +114,8 @@ static void fail(const char *input, cofferdam_result *result) {
   "{\"type\": \"object\", \"additionalProperties\": false,"       \
   " \"properties\": {" properties "}}"
 #define TEXT "{\"type\": \"string\"}"
+
+static const char *const HOSTS[] = {"example.com", "GET,POST 127.0.0.1:8753", NULL};
 
 const cofferdam_tool cofferdam_tools[] = {
     {.name = "report",
@@ -139,6 +151,12 @@ const cofferdam_tool cofferdam_tools[] = {
      .input_schema = OBJECT(""),
      .capabilities = COFFERDAM_PRESENT_PLAN,
      .call = make_plan},
+    {.name = "get_page",
+     .description = "Reads a web page.",
+     .input_schema = "{\"type\": \"object\", \"required\": [\"url\"],"
+                     " \"properties\": {\"url\": " TEXT "}}",
+     .fetch = HOSTS,
+     .call = get_page},
     {.name = "fail",
      .description = "Fails.",
      .input_schema = "{\"type\": \"object\", \"required\": [\"error\"],"

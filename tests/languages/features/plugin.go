@@ -12,6 +12,7 @@ import (
 	"wit_component/cofferdam"
 	"wit_component/cofferdam/agents"
 	"wit_component/cofferdam/commands"
+	"wit_component/cofferdam/http"
 	"wit_component/cofferdam/plans"
 	"wit_component/cofferdam/progress"
 	"wit_component/cofferdam/state"
@@ -23,12 +24,13 @@ const nothing = `{"type": "object", "additionalProperties": false}`
 type none struct{}
 
 func init() {
-	add := func(name, description string, capability cofferdam.Capability, call func(none) (string, error)) {
+	type capability = cofferdam.Capability
+	add := func(name, description string, needed capability, call func(none) (string, error)) {
 		cofferdam.Add(cofferdam.Tool{
 			Name:         name,
 			Description:  description,
 			InputSchema:  nothing,
-			Capabilities: []cofferdam.Capability{capability},
+			Capabilities: []cofferdam.Capability{needed},
 			Call:         cofferdam.Typed(call),
 		})
 	}
@@ -59,6 +61,16 @@ func init() {
 	})
 	add("make_plan", "Presents a plan.", cofferdam.PresentPlan, func(none) (string, error) {
 		return plans.Present("1. Nothing")
+	})
+	cofferdam.Add(cofferdam.Tool{
+		Name:        "get_page",
+		Description: "Reads a web page.",
+		InputSchema: `{"type": "object", "required": ["url"],
+			"properties": {"url": {"type": "string"}}}`,
+		Capabilities: []cofferdam.Capability{
+			cofferdam.Fetch("example.com", "GET,POST 127.0.0.1:8753"),
+		},
+		Call: cofferdam.Typed(getPage),
 	})
 	cofferdam.Add(cofferdam.Tool{
 		Name:        "fail",
@@ -158,6 +170,19 @@ func runCommand(none) (string, error) {
 	timed := output.Elapsed > 0 && output.Elapsed < 5*time.Second
 	out, failed := strings.TrimSpace(output.Stdout), strings.TrimSpace(output.Stderr)
 	return fmt.Sprintln(output.ExitCode, out, failed, timed), nil
+}
+
+func getPage(input struct{ URL string }) (string, error) {
+	response, err := http.Send(http.Request{
+		URL:      input.URL,
+		Headers:  []http.Header{{Name: "accept", Value: "text/plain"}},
+		MaxBytes: 1024,
+	})
+	if err != nil {
+		return "", err
+	}
+	mediaType := response.Header("content-type")
+	return fmt.Sprintf("%d %s %s", response.Status, mediaType, response.Body), nil
 }
 
 func fail(input struct{ Error string }) (string, error) {

@@ -20,6 +20,8 @@ from cofferdam import (
     View,
     agents,
     commands,
+    fetch,
+    http,
     plans,
     progress,
     state,
@@ -99,6 +101,17 @@ def ask_agent(input):
 @tool("make_plan", "Presents a plan.", capabilities=[PRESENT_PLAN])
 def make_plan(input):
     return plans.present("1. Nothing")
+
+
+@tool(
+    "get_page",
+    "Reads a web page.",
+    {"url": TEXT},
+    capabilities=[fetch("example.com", "GET,POST 127.0.0.1:8753")],
+)
+def get_page(input):
+    response = http.send("GET", input["url"], headers={"accept": "text/plain"}, max_bytes=1024)
+    return f"{response.status} {response.header('content-type')} {response.text}"
 
 
 @tool("fail", "Fails.", {"error": TEXT})

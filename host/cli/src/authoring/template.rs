@@ -10,6 +10,8 @@ use include_dir::{Dir, include_dir};
 use super::{PluginLanguage, PluginName};
 
 static WIT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../wit");
+/// The part of `wasi:http` that the SDKs use, and what it depends on.
+static HTTP: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../sdk/wit");
 static RUST_SDK: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../sdk/rust/src");
 static RUST: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../sdk/rust-template");
 static PYTHON: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../sdk/python");
@@ -37,11 +39,18 @@ pub(super) fn template_files(
             files.remove("sdk.toml");
             files.insert("sdk/rust/Cargo.toml".into(), sdk_manifest());
         }
-        PluginLanguage::Python => add_world(&mut files, &PYTHON, WORLD),
+        PluginLanguage::Python => {
+            add_world(&mut files, &PYTHON, WORLD);
+            add_http(&mut files);
+        }
         PluginLanguage::JavaScript => add_world(&mut files, &JAVASCRIPT, WORLD_WITH_WASI),
-        PluginLanguage::C => add_world(&mut files, &C, FULL_WORLD),
+        PluginLanguage::C => {
+            add_world(&mut files, &C, FULL_WORLD);
+            add_http(&mut files);
+        }
         PluginLanguage::Go => {
             add_world(&mut files, &GO, FULL_WORLD);
+            add_http(&mut files);
             add_directory(&mut files, &GO_RUNTIME, "wit-runtime");
         }
     }
@@ -64,6 +73,7 @@ const FULL_WORLD: &str = "package local:count-lines;
 
 world count-lines {
   include cofferdam:plugin/plugin-full@0.2.0;
+  import wasi:http/outgoing-handler@0.2.0;
 }
 ";
 
@@ -73,6 +83,7 @@ world count-lines {
   include cofferdam:plugin/plugin@0.2.0;
   // Each interface of the host that the tools use needs an import, such as
   // import cofferdam:plugin/state@0.2.0;
+  // import wasi:http/outgoing-handler@0.2.0;
 }
 ";
 
@@ -92,6 +103,15 @@ fn add_world(files: &mut BTreeMap<String, String>, sdk: &Dir<'_>, world: &str) {
     add_contract(files, "wit/deps/cofferdam");
     files.insert("wit/world.wit".into(), world.to_owned());
     add_directory(files, sdk, "");
+}
+
+/// Adds the WIT files that HTTP requests need. The toolchain of JavaScript cannot import them.
+fn add_http(files: &mut BTreeMap<String, String>) {
+    for file in HTTP.files() {
+        let name = file.path().file_stem().unwrap_or_default().to_string_lossy();
+        let path = format!("wit/deps/{name}/{name}.wit");
+        files.insert(path, file.contents_utf8().unwrap_or_default().to_owned());
+    }
 }
 
 /// Adds the WIT files of the contract in the directory `below`, and those that it depends on in
@@ -205,7 +225,9 @@ mod tests {
                 .map(|(path, _)| path)
                 .filter(|path| path.starts_with("wit/deps/"))
                 .collect();
-        for path in ["wit/deps/clocks/clocks.wit", "wit/deps/cofferdam/tools.wit"] {
+        for path in
+            ["wit/deps/clocks/clocks.wit", "wit/deps/cofferdam/tools.wit", "wit/deps/io/io.wit"]
+        {
             assert!(contract.iter().any(|found| found == path), "{path}: {contract:?}");
         }
         assert!(contract.iter().all(|path| path.ends_with(".wit")), "{contract:?}");

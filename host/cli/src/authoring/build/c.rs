@@ -25,6 +25,7 @@ pub(super) fn build(
         "plugin.c",
         "cofferdam.c",
         "cofferdam_host.c",
+        "cofferdam_http.c",
         "cofferdam_input.c",
         "bindings/bindings.c",
         "bindings/bindings_component_type.o",
