@@ -14,7 +14,7 @@ func init() {
 	cofferdam.Add(cofferdam.Tool{
 		Name:        "count_lines",
 		Title:       "Count lines",
-		Description: "Counts the lines of a text file, or those that contain a text.",
+		Description: "Counts the lines of a text file, or the lines that contain a text.",
 		InputSchema: `{
 			"type": "object",
 			"properties": {

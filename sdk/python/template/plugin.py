@@ -5,7 +5,7 @@ from cofferdam import READ_FILES, WORKSPACE_PATH, Failed, Tools, tool
 
 @tool(
     "count_lines",
-    "Counts the lines of a text file, or those that contain a text.",
+    "Counts the lines of a text file, or the lines that contain a text.",
     {
         "path": WORKSPACE_PATH | {"description": "The file, relative to the workspace."},
         "containing": {"type": "string", "description": "Count only lines that contain this."},
