@@ -2,8 +2,9 @@
 //! model.
 
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{CommonArgs, ModelArgs, OutputFormat, ToolCallArgs};
@@ -39,8 +40,14 @@ pub(super) fn run(
 /// Returns the JSON for a call that was not made, with the same fields as any other.
 pub(crate) fn not_made(tool: Option<&str>, error: &str) -> String {
     terminal_escape::escape_json(
-        &serde_json::json!({"tool": tool, "status": "not-started", "content": [], "error": error})
-            .to_string(),
+        &serde_json::json!({
+            "tool": tool,
+            "status": "not-started",
+            "content": [],
+            "structured": null,
+            "error": error,
+        })
+        .to_string(),
     )
 }
 
@@ -64,7 +71,7 @@ fn make(
     let workspace = context.open_workspace(&common.workspace)?;
     // The call has a thread of its own; this one drives it.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let answered = runtime.block_on(async {
+    let (answered, structured) = runtime.block_on(async {
         let dialog = TerminalDialog::open(
             &Arc::new(EventRenderer::new(OutputFormat::Json, None)),
             &context.commands,
@@ -85,8 +92,11 @@ fn make(
             ModelResponse { blocks: vec![ResponseBlock::Call(call)], ..ModelResponse::default() };
         let mut turn =
             OpenTurn::new(response).map_err(|_| CliError::new("there is no call to make"))?;
-        dispatcher.run(&mut turn, &CallProgress, &cancel).await;
-        Ok::<_, CliError>(turn.close("the call was stopped"))
+        let observer = CallObserver::default();
+        dispatcher.run(&mut turn, &observer, &cancel).await;
+        let structured = observer.structured.into_inner();
+        let structured = structured.unwrap_or_else(PoisonError::into_inner);
+        Ok::<_, CliError>((turn.close("the call was stopped"), structured))
     })?;
     runtime.shutdown_background();
     let Some(AnsweredCall { call, result }) = answered.calls().next() else {
@@ -97,6 +107,7 @@ fn make(
             "tool": call.name,
             "status": result.status,
             "content": result.content,
+            "structured": structured,
             "error": null,
         });
         print_line(&terminal_escape::escape_json(&all.to_string()));
@@ -161,13 +172,23 @@ fn print_result(text: &str, status: ResultStatus) {
     }
 }
 
-/// Prints the progress messages of a call.
-struct CallProgress;
+/// Prints the progress messages of a call and keeps its structured result.
+#[derive(Default)]
+struct CallObserver {
+    structured: Mutex<Option<Value>>,
+}
 
-impl Observer for CallProgress {
+impl Observer for CallObserver {
     fn observe(&self, event: &AgentEvent<'_>) {
-        if let AgentEvent::CallProgress { message, .. } = event {
-            eprint_line(&terminal_escape::escape_line(message, 200));
+        match event {
+            AgentEvent::CallProgress { message, .. } => {
+                eprint_line(&terminal_escape::escape_line(message, 200));
+            }
+            AgentEvent::CallFinished { structured, .. } => {
+                let mut kept = self.structured.lock().unwrap_or_else(PoisonError::into_inner);
+                *kept = structured.cloned();
+            }
+            _ => {}
         }
     }
 }

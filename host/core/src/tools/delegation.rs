@@ -113,7 +113,7 @@ fn to_delegated(SubAgentReport { outcome, turns }: SubAgentReport) -> Delegation
             DelegationOutcome::Answered { text, complete: false, turns }
         }
         RequestOutcome::Limit { turns, .. } => {
-            failed_task(kind, format!("it took all of its {turns} turns and gave no answer"))
+            failed_task("empty", format!("it took all of its {turns} turns and gave no answer"))
         }
         RequestOutcome::Empty => {
             failed_task(kind, "the model gave no answer, twice in a row".to_owned())

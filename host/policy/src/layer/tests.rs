@@ -76,6 +76,20 @@ fn everything_that_is_not_understood_is_an_error_with_its_place() {
 }
 
 #[test]
+fn a_capability_that_no_longer_exists_is_ignored() {
+    let text = "[tools.bash]\ngrants = [\"read-environment\"]\n\
+        deny = [\"fetch\", \"read-environment\"]";
+    let layer = parse(PolicyLevel::User, text).expect("the file stays valid");
+    let rule = &layer.grants[0];
+    let kinds = |list: &Option<(BTreeSet<CapabilityKind>, SourceLocation)>| {
+        list.as_ref().map(|(kinds, _)| kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>())
+    };
+    // The list `grants` stays a list that allows nothing else.
+    assert_eq!(kinds(&rule.allowed), Some(vec![]));
+    assert_eq!(kinds(&rule.denied), Some(vec!["fetch"]));
+}
+
+#[test]
 fn a_project_chooses_no_profile() {
     assert!(
         parse(PolicyLevel::Project, "profile = \"develop\"")

@@ -170,7 +170,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::sandbox::bindings::cofferdam::plugin::workspace::WalkOptions;
+    use crate::sandbox::walk::WalkOptions;
     use crate::sandbox::workspace::Workspace;
 
     fn directory_with(files: &[(&str, &str)]) -> tempfile::TempDir {
