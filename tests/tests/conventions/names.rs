@@ -6,6 +6,7 @@ use super::sources::{host_sources, workspace_root};
 
 /// Types that may have the name of another type, each with the reason.
 const SHARED_NAMES: &[(&str, &str)] = &[
+    ("Data", "an associated type of `HasData`"),
     ("Err", "an associated type of `FromStr`"),
     ("Error", "an associated type of `TryFrom` and of `http_body::Body`"),
     ("Item", "an associated type of `Iterator`"),
