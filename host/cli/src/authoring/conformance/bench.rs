@@ -241,14 +241,8 @@ impl ConformanceBench<'_> {
         {
             return Some(error.to_string());
         }
-        let report = self
-            .call(
-                tool,
-                &with_property(input, property, "link"),
-                workspace.path(),
-                requested_grants(tool),
-            )
-            .await;
+        let input = with_property(input, property, "link");
+        let report = self.call(TestCall::new(tool, &input), workspace.path()).await;
         missing_refusal(Ok(report)).or_else(|| {
             (fs::read(&target).ok()? != b"outside")
                 .then(|| "it wrote outside of the workspace".to_owned())
