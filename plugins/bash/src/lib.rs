@@ -1,4 +1,5 @@
-//! The `bash` tool: runs a command line through the host, which approves it and runs it in a sandbox.
+//! The `bash` tool: runs a command line through the host, which approves it and runs it in a
+//! sandbox.
 
 mod report;
 

@@ -42,8 +42,8 @@ impl<'i> Entries<'i> {
             (false, _) => "",
             (true, true) => "The directory is empty.\n",
             (true, false) => {
-                "The directory has no entries, except perhaps hidden and ignored ones: `hidden` and \
-                    `no_ignore` include them.\n"
+                "The directory has no entries, except perhaps hidden and ignored ones: `hidden` \
+                    and `no_ignore` include them.\n"
             }
         };
         self.lines.add_problems("could not be listed", problems);

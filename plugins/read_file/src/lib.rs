@@ -57,8 +57,8 @@ impl Tool for ReadFile {
         let file = File::open(path).map_err(ToolError::io("read", path))?;
         if file.metadata().map_err(ToolError::io("read", path))?.is_dir() {
             return Err(ToolError::failed(format!(
-                "`{path}` is a directory. List or search the directory with another tool, then read \
-                    one of its files."
+                "`{path}` is a directory. List or search the directory with another tool, then \
+                    read one of its files."
             )));
         }
         slice::read(file, path.as_str(), input.offset, input.limit)

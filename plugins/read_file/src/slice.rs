@@ -74,7 +74,8 @@ pub(crate) fn read(
 fn refuse_binary(head: &[u8], path: &str) -> Result<(), ToolError> {
     if UTF_16.iter().any(|bom| head.starts_with(bom)) {
         return Err(ToolError::failed(format!(
-            "`{path}` is UTF-16 text, and this tool reads UTF-8 only. Tools that search can read it."
+            "`{path}` is UTF-16 text, and this tool reads UTF-8 only. Tools that search can read \
+                it."
         )));
     }
     if head.contains(&0) {
@@ -194,7 +195,8 @@ mod tests {
                 assert_eq!(
                     output,
                     Output::text(
-                        "100000000\t\n[lines 100000000 to 100000000; continue with offset 100000001]\n"
+                        "100000000\t\n[lines 100000000 to 100000000; continue with offset \
+                            100000001]\n"
                     )
                     .truncated()
                 )

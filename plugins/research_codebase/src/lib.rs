@@ -78,8 +78,8 @@ fn output(answer: &Answer) -> Output {
         return Output::text(text);
     }
     Output::text(format!(
-        "{text}\n\n[The sub-agent reached its limit of {} turns; the answer may be incomplete. Ask a \
-            smaller question.]",
+        "{text}\n\n[The sub-agent reached its limit of {} turns; the answer may be incomplete. Ask \
+            a smaller question.]",
         answer.turns
     ))
     .truncated()

@@ -64,7 +64,8 @@ pub(crate) fn apply(text: &str, change: &Change<'_>) -> Result<Edit, ToolError> 
     if edit.text == body {
         return Err(ToolError::invalid_input(
             "/new_text",
-            "apart from line endings and spaces, new_text is the same as old_text, so nothing would change",
+            "apart from line endings and spaces, new_text is the same as old_text, so nothing \
+                would change",
         ));
     }
     edit.text.insert_str(0, mark);
@@ -111,14 +112,14 @@ fn ambiguous(change: &Change<'_>, numbers: &[usize], overlaps: bool) -> ToolErro
         "/old_text",
         if overlaps {
             format!(
-                "old_text occurs in `{path}` at line {} more than once and overlaps itself. Nothing was \
-                    changed. Add the text around it",
+                "old_text occurs in `{path}` at line {} more than once and overlaps itself. \
+                    Nothing was changed. Add the text around it",
                 numbers[0]
             )
         } else {
             format!(
-                "old_text occurs in `{path}` {count} times, at {} {}. Nothing was changed. Add lines around \
-                    it until it is unique, or set `replace_all`",
+                "old_text occurs in `{path}` {count} times, at {} {}. Nothing was changed. Add \
+                    lines around it until it is unique, or set `replace_all`",
                 if numbers.first() == numbers.last() { "line" } else { "lines" },
                 lines::numbers(numbers)
             )

@@ -1,7 +1,7 @@
 //! The `update_file` tool: replaces a text in a file.
 //!
-//! WASI has no permissions, owners or extended attributes, so the file that replaces the old one has
-//! those of a new file.
+//! WASI has no permissions, owners or extended attributes, so the file that replaces the old one
+//! has those of a new file.
 
 mod diff;
 mod edit;

@@ -46,8 +46,8 @@ impl ToolError {
             match error.kind() {
                 io::ErrorKind::NotFound => Self::NotFound(format!("{subject}: it does not exist")),
                 io::ErrorKind::PermissionDenied => Self::Failed(format!(
-                    "{subject}: it is outside the workspace, or the policy or the permissions of the \
-                        file deny it"
+                    "{subject}: it is outside the workspace, or the policy or the permissions of \
+                        the file deny it"
                 )),
                 io::ErrorKind::IsADirectory => {
                     Self::Failed(format!("{subject}: it is a directory"))

@@ -76,14 +76,14 @@
 //! # Permissions
 //!
 //! A tool requests permissions with [`Tool::capabilities`], and the user's policy decides which of
-//! them it gets. With [`Capability::ReadFiles`], `std::fs` sees the workspace as the root directory,
-//! and [`workspace`] walks it. The other capabilities give access to [`commands`], [`state`],
-//! [`agents`], [`plans`] and [`http`]. Without the permission, a call of these modules fails with an
-//! ordinary error. [`progress`] needs no permission.
+//! them it gets. With [`Capability::ReadFiles`], `std::fs` sees the workspace as the root
+//! directory, and [`workspace`] walks it. The other capabilities give access to [`commands`],
+//! [`state`], [`agents`], [`plans`] and [`http`]. Without the permission, a call of these modules
+//! fails with an ordinary error. [`progress`] needs no permission.
 //!
-//! Each call gets a new instance: a `static` does not outlive the call. Use [`state`] to keep values
-//! for the session. Standard output and standard error go to the host's log. If a tool panics, the
-//! call fails with the panic message.
+//! Each call gets a new instance: a `static` does not outlive the call. Use [`state`] to keep
+//! values for the session. Standard output and standard error go to the host's log. If a tool
+//! panics, the call fails with the panic message.
 //!
 //! # Testing
 //!

@@ -10,6 +10,7 @@ const SHARED_NAMES: &[(&str, &str)] = &[
     ("Err", "an associated type of `FromStr`"),
     ("Error", "an associated type of `TryFrom` and of `http_body::Body`"),
     ("Item", "an associated type of `Iterator`"),
+    ("Value", "an associated type of `Visitor`"),
 ];
 
 #[test]

@@ -1,5 +1,5 @@
-//! Walks through the workspace of a test, with the order, the ignore rules and the globs of the real
-//! ones.
+//! Walks through the workspace of a test, with the order, the ignore rules and the globs of the
+//! real ones.
 
 use std::fs;
 use std::iter::Peekable;
