@@ -89,7 +89,7 @@ static bool read_response(cofferdam_result *result,
       wasi_http_types_borrow_incoming_response(incoming);
   response->status = wasi_http_types_method_incoming_response_status(head);
   wasi_http_types_own_fields_t fields = wasi_http_types_method_incoming_response_headers(head);
-  bindings_list_tuple2_string_list_u8_t entries;
+  wasi_http_types_list_tuple2_field_key_field_value_t entries;
   wasi_http_types_method_fields_entries(wasi_http_types_borrow_fields(fields), &entries);
   response->headers = cofferdam_alloc((2 * entries.len + 1) * sizeof *response->headers);
   for (size_t i = 0; i < entries.len; i++) {
@@ -147,7 +147,7 @@ bool cofferdam_fetch(cofferdam_result *result, const cofferdam_request *request,
   wasi_http_types_own_fields_t fields = wasi_http_types_constructor_fields();
   for (const char *const *header = request->headers; header && *header; header += 2) {
     bindings_string_t name = cofferdam_copy(header[0]), value = cofferdam_copy(header[1]);
-    bindings_list_u8_t bytes = {value.ptr, value.len};
+    wasi_http_types_field_value_t bytes = {value.ptr, value.len};
     wasi_http_types_header_error_t error;
     if (!wasi_http_types_method_fields_append(wasi_http_types_borrow_fields(fields), &name, &bytes,
                                               &error)) {
