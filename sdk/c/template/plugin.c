@@ -13,8 +13,12 @@ static void count_lines(const char *input, cofferdam_result *result) {
   if (!cofferdam_is_text(text, length))
     return cofferdam_fail(result, COFFERDAM_FAILED, "%s is not text", path);
   unsigned lines = 0;
-  for (char *line; (line = strsep(&text, "\n")) && (text || *line);)
+  for (char *line = text, *end; line < text + length; line = end + 1) {
+    end = memchr(line, '\n', text + length - line);
+    if (!end) end = text + length;
+    *end = 0;
     if (!wanted || strstr(line, wanted)) lines++;
+  }
   cofferdam_add_text(result, "%u", lines);
 }
 
