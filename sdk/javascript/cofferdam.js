@@ -1,4 +1,4 @@
-// What a Cofferdam plugin in JavaScript is made of: a function a tool, handed to `tool`.
+// Write Cofferdam plugins in JavaScript. Each tool is an object with a function `call`.
 //
 //     import { tool } from "./cofferdam.js";
 //     export { tools } from "./cofferdam.js";
@@ -10,176 +10,195 @@
 //       call: ({ text }) => text.toUpperCase(),
 //     });
 //
-// A tool returns text, or anything that becomes JSON, or an `Output` to say more. What it throws becomes an error that the
-// model reads: `NotFound`, `InvalidInput`, `Failed`, or whatever the file functions below throw.
+// A tool returns text, a value that becomes JSON, a `Content`, or an `Output`. It throws
+// `NotFound`, `InvalidInput`, `Denied`, `TimedOut` or `Failed`; the model reads the message.
+//
+// The modules `cofferdam/workspace.js`, `state.js`, `commands.js`, `agents.js`, `plans.js` and
+// `progress.js` call the host. Each needs a line in `wit/world.wit`, such as
+// `import cofferdam:plugin/state@0.2.0;`.
 
-import { getDirectories } from "wasi:filesystem/preopens@0.2.12";
+import { Denied, Failed, InvalidInput, NotFound, TimedOut } from "./cofferdam/errors.js";
 
-export const READ_FILES = { tag: "read-files" };
-export const WRITE_FILES = { tag: "write-files" };
+export * from "./cofferdam/errors.js";
+export * from "./cofferdam/files.js";
 
-/** A property that is a path in the workspace. The host refuses paths that leave it, and shows and orders calls by them. */
+// --- Capabilities and hints
+
+const named = (name, parameters = []) => ({ name, parameters });
+
+export const READ_FILES = named("read-files");
+export const WRITE_FILES = named("write-files");
+export const RUN_COMMANDS = named("run-commands");
+export const DELEGATE = named("delegate");
+export const KEEP_STATE = named("keep-state");
+export const PRESENT_PLAN = named("present-plan");
+/** The capability to send HTTP requests, such as `fetchFrom("api.example.com", "GET docs.rs")`. */
+export const fetchFrom = (...patterns) => named("fetch", patterns);
+
+/** Never run the tool in parallel with another one. */
+export const EXCLUSIVE = named("exclusive");
+/** Ask the user before every call. */
+export const CONFIRM = named("confirm");
+
+// --- Input
+
+/** The schema of a property that is a path in the workspace. The host denies paths outside it. */
 export const WORKSPACE_PATH = { type: "string", format: "workspace-path" };
 
-/** What the call is about does not exist. */
-export class NotFound extends Error {}
-/** The tool could not do what was asked; say what the model can do about it. */
-export class Failed extends Error {}
-/** The input fits the schema and still makes no sense. `pointer` is a JSON pointer into it. */
-export class InvalidInput extends Error {
-  constructor(pointer, message) {
-    super(message);
-    this.pointer = pointer;
+// --- Output
+
+/** A piece of a result. Text has a string as its body, everything else a `Uint8Array`. */
+export class Content {
+  constructor(mediaType, body, { uri, annotations = {} } = {}) {
+    Object.assign(this, { mediaType, body, uri, annotations });
+  }
+
+  static text(text) {
+    return new Content("text/plain", text);
+  }
+
+  static json(value) {
+    return new Content("application/json", JSON.stringify(value ?? null));
+  }
+
+  /** PNG, JPEG, GIF or WebP. */
+  static image(data, mediaType = "image/png") {
+    return new Content(mediaType, data);
+  }
+
+  static audio(data, mediaType = "audio/wav") {
+    return new Content(mediaType, data);
+  }
+
+  /** A copy of a resource, as text or bytes. */
+  static resource(uri, body, mediaType = "text/plain") {
+    return new Content(mediaType, body, { uri });
   }
 }
 
-/** What a tool answers, when text alone does not say it. `view` is what the user sees instead. */
+/** What the user sees instead of the content. */
+export const View = {
+  text: Content.text,
+  /** A unified diff. */
+  diff: (diff) => new Content("text/x-diff", diff),
+  /** A table, sent as CSV (RFC 4180). Each row has as many cells as the header. */
+  table(header, rows) {
+    // An empty text is quoted, because a blank line is not a row.
+    const cell = (value) => {
+      const text = String(value);
+      return /^$|[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    };
+    const lines = [header, ...rows].map((row) => `${row.map(cell).join(",")}\r\n`);
+    return new Content("text/csv", lines.join(""));
+  },
+};
+
+/** The result of a call, if text or a value alone is not enough. */
 export class Output {
-  constructor(content, { view, truncated = false } = {}) {
-    Object.assign(this, { content, view, truncated });
+  /**
+   * `content` is text, a `Content`, an array of both, or a value that becomes JSON. `structured` is
+   * the value for the tool's output schema, `view` what the user sees. `truncated` says whether
+   * something was left out.
+   */
+  constructor(content = [], { structured, view, truncated = false, annotations = {} } = {}) {
+    Object.assign(this, { content, structured, view, truncated, annotations });
   }
 }
+
+// --- Declaration
 
 const registered = new Map();
 
-/** Makes a function a tool. All properties are required unless `required` says else. */
-export function tool({ name, description, properties, required, capabilities = [], confirm = false, exclusive = false, call }) {
-  const inputSchema = JSON.stringify({
-    type: "object",
-    properties,
-    required: required ?? Object.keys(properties),
-    additionalProperties: false,
-  });
-  registered.set(name, { declared: { name, description, inputSchema, capabilities, hints: { confirm, exclusive } }, call });
+/**
+ * Declares a tool. `properties` are the properties of the input's JSON Schema. All are required
+ * unless `required` names those that are. `inputSchema` replaces both with a complete schema.
+ */
+export function tool({
+  name,
+  title,
+  description,
+  properties = {},
+  required = Object.keys(properties),
+  inputSchema = { type: "object", properties, required, additionalProperties: false },
+  outputSchema,
+  capabilities = [],
+  hints = [],
+  annotations,
+  call,
+}) {
+  const declaration = {
+    name,
+    title,
+    description,
+    inputSchema: JSON.stringify(inputSchema),
+    outputSchema: outputSchema && JSON.stringify(outputSchema),
+    capabilities,
+    hints,
+    annotations: toAnnotations(annotations),
+  };
+  registered.set(name, { declaration, call });
 }
 
-/** The export `cofferdam:plugin/tools`: a plugin's main module exports it on. */
+// --- The export
+
+/** The export `cofferdam:plugin/tools`. The main module of a plugin exports it, too. */
 export const tools = {
-  listTools: () => [...registered.values()].map((tool) => tool.declared),
+  listTools: () => [...registered.values()].map((tool) => tool.declaration),
   callTool(name, input) {
     const tool = registered.get(name);
     if (!tool) throw { tag: "not-found", val: `this plugin has no tool ${name}` };
     try {
-      return output(tool.call(JSON.parse(input)));
+      return toOutput(tool, tool.call(JSON.parse(input)));
     } catch (error) {
-      throw problem(error);
+      throw toToolError(error);
     }
   },
 };
 
-function output(answer) {
-  const { content, view, truncated } = answer instanceof Output ? answer : new Output(answer);
-  const piece = typeof content === "string" ? { tag: "text", val: content } : { tag: "json", val: JSON.stringify(content) };
-  return { content: [piece], view: typeof view === "string" ? { tag: "text", val: view } : view, truncated };
-}
-
-function problem(error) {
-  if (error instanceof NotFound) return { tag: "not-found", val: error.message };
-  if (error instanceof InvalidInput) return { tag: "invalid-input", val: { pointer: error.pointer, message: error.message } };
-  if (error instanceof Failed) return { tag: "failed", val: error.message };
-  return { tag: "failed", val: `${error?.name ?? "error"}: ${error?.message ?? JSON.stringify(error)}` };
-}
-
-/** Reads a file of the workspace as text. */
-export function readText(path) {
-  // Each byte as a character, and those decoded: engines without TextDecoder have this, in native code.
-  let bytes = "";
-  read(path, (chunk) => {
-    for (let at = 0; at < chunk.length; at += ARGUMENTS) bytes += String.fromCharCode.apply(null, chunk.subarray(at, at + ARGUMENTS));
-  });
-  try {
-    return decodeURIComponent(escape(bytes));
-  } catch {
-    throw new Failed(`${path} is not text`);
+function toOutput({ declaration }, result) {
+  const isStructured = declaration.outputSchema !== undefined;
+  let output = result;
+  if (!(result instanceof Output)) {
+    output = isStructured ? new Output([], { structured: result }) : new Output(result);
   }
+  return {
+    content: pieces(output.content).map(toContent),
+    structured: isStructured ? JSON.stringify(output.structured ?? null) : undefined,
+    view: output.view && toContent(output.view),
+    truncated: output.truncated,
+    annotations: toAnnotations(output.annotations),
+  };
 }
 
-/** Reads a file of the workspace. */
-export function readBytes(path) {
-  const chunks = [];
-  let length = 0;
-  read(path, (chunk) => {
-    chunks.push(chunk);
-    length += chunk.length;
-  });
-  const all = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    all.set(chunk, at);
-    at += chunk.length;
+/** An array is a list of pieces if it has a `Content`, and a JSON value otherwise. */
+function pieces(content) {
+  if (!Array.isArray(content)) return [content];
+  const isList = content.length === 0 || content.some((piece) => piece instanceof Content);
+  return isList ? content : [content];
+}
+
+function toContent(value) {
+  let piece = value;
+  if (typeof value === "string") piece = Content.text(value);
+  else if (!(value instanceof Content)) piece = Content.json(value);
+  const { mediaType, body, uri, annotations } = piece;
+  const tag = typeof body === "string" ? "text" : "bytes";
+  return { mediaType, body: { tag, val: body }, uri, annotations: toAnnotations(annotations) };
+}
+
+function toAnnotations(values = {}) {
+  return Object.entries(values).map(([name, value]) => ({ name, value: JSON.stringify(value) }));
+}
+
+function toToolError(error) {
+  const { message } = error ?? {};
+  if (error instanceof NotFound) return { tag: "not-found", val: message };
+  if (error instanceof InvalidInput) {
+    return { tag: "invalid-input", val: { pointer: error.pointer, message } };
   }
-  return all;
-}
-
-/** Writes a file of the workspace, new or in place of what was there. Needs `WRITE_FILES`. */
-export function writeText(path, text) {
-  const bytes = Uint8Array.from(unescape(encodeURIComponent(text)), (char) => char.charCodeAt(0));
-  attempt(path, "written", () => {
-    const file = workspace().openAt({ symlinkFollow: true }, path, { create: true, truncate: true }, { write: true });
-    for (let at = 0; at < bytes.length; ) {
-      at += Number(file.write(bytes.subarray(at, at + PIECE), integer(at, file)));
-    }
-  });
-}
-
-/** The names in a directory of the workspace, in order; empty for its root. */
-export function listDirectory(path) {
-  return attempt(path, "listed", () => {
-    const root = workspace();
-    const stream = (path === "" ? root : root.openAt({ symlinkFollow: true }, path, { directory: true }, { read: true })).readDirectory();
-    const names = [];
-    for (let entry = stream.readDirectoryEntry(); entry; entry = stream.readDirectoryEntry()) names.push(entry.name);
-    return names.sort();
-  });
-}
-
-// The host hands over at most 64 KiB at once; an engine takes only so many arguments.
-const PIECE = 65536;
-const ARGUMENTS = 8192;
-
-function read(path, each) {
-  attempt(path, "read", () => {
-    const file = workspace().openAt({ symlinkFollow: true }, path, {}, { read: true });
-    if (file.getType() === "directory") throw new Failed(`${path} is a directory`);
-    for (let at = 0, end = false; !end; ) {
-      const [chunk, last] = file.read(integer(PIECE, file), integer(at, file));
-      if (chunk.length > 0) each(chunk);
-      at += chunk.length;
-      end = last || chunk.length === 0;
-    }
-  });
-}
-
-let opened;
-function workspace() {
-  opened ??= getDirectories()[0];
-  if (!opened) throw new Failed("this tool may not read files; it would have to ask for `read-files`");
-  return opened[0];
-}
-
-// WASI's sizes are BigInt in one engine and Number in another, and each takes nothing but its own.
-let big;
-function integer(value, file) {
-  big ??= typeof file.stat().size === "bigint";
-  return big ? BigInt(value) : value;
-}
-
-const WORDS = {
-  "no-entry": "does not exist",
-  "not-permitted": "leads out of the workspace, or may not be touched",
-  access: "may not be touched",
-  "read-only": "may not be changed; the tool would have to ask for `write-files`",
-  "is-directory": "is a directory",
-  "not-directory": "is not a directory",
-};
-
-function attempt(path, done, action) {
-  try {
-    return action();
-  } catch (error) {
-    const code = typeof error === "string" ? error : error?.payload;
-    if (typeof code !== "string") throw error;
-    const message = `${path} ${WORDS[code] ?? `cannot be ${done}: ${code}`}`;
-    throw code === "no-entry" ? new NotFound(message) : new Failed(message);
-  }
+  if (error instanceof Denied) return { tag: "denied", val: error.denial };
+  if (error instanceof TimedOut) return { tag: "timed-out", val: message };
+  if (error instanceof Failed) return { tag: "failed", val: message };
+  const text = `${error?.name ?? "error"}: ${message ?? JSON.stringify(error)}`;
+  return { tag: "failed", val: text };
 }

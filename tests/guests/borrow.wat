@@ -7,6 +7,6 @@
   (call $workspace.open-walk @"" (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (global.get $ret))
   (if (i32.load8_u (global.get $ret)) (then (call $say-walk-error (global.get $ret))) (else (call $say @"ok\n")))
   (call $say @"command ")
-  (call $commands.run @"echo borrowed" @"" (i32.const 10) (global.get $ret))
+  (call $commands.run @"echo borrowed" @"" (i64.const 10000000000) (global.get $ret))
   (call $say-command (global.get $ret))
   (call $answer))

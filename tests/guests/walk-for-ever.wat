@@ -9,6 +9,6 @@
       (global.set $heap (local.get $heap))
       (call $workspace.next-entries (local.get $walk) (i32.const 4096) (global.get $ret))
       (br_if $next (i32.load offset=8 (global.get $ret))))
-    (call $workspace.close-walk (local.get $walk))
+    (call $workspace.drop-walk (local.get $walk))
     (br $again))
   unreachable)

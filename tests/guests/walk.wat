@@ -27,7 +27,7 @@
     (loop $next
       (call $say-number (i32.load8_u offset=8 (local.get $at)))
       (call $say @" ") (call $say-pair (local.get $at)) (call $say @"\n")
-      (local.set $at (i32.add (local.get $at) (i32.const 32)))
+      (local.set $at (i32.add (local.get $at) (i32.const 48)))
       (local.set $i (i32.sub (local.get $i) (i32.const 1)))
       (br_if $next (local.get $i)))
     (br $batch))

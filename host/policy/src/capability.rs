@@ -17,8 +17,6 @@ pub enum Capability {
     RunCommands,
     /// Sends HTTP requests to hosts that match these patterns.
     Fetch(Vec<String>),
-    /// Reads these environment variables.
-    ReadEnvironment(Vec<String>),
     /// Delegates a task to a sub-agent, which cannot change anything.
     Delegate,
     /// Stores state between the calls of a session.
@@ -39,8 +37,6 @@ pub enum CapabilityKind {
     RunCommands,
     /// Sends HTTP requests to hosts.
     Fetch,
-    /// Reads environment variables of the host.
-    ReadEnvironment,
     /// Delegates tasks to a sub-agent.
     Delegate,
     /// Stores state between calls.
@@ -57,7 +53,6 @@ impl Capability {
             Self::WriteFiles => CapabilityKind::WriteFiles,
             Self::RunCommands => CapabilityKind::RunCommands,
             Self::Fetch(_) => CapabilityKind::Fetch,
-            Self::ReadEnvironment(_) => CapabilityKind::ReadEnvironment,
             Self::Delegate => CapabilityKind::Delegate,
             Self::KeepState => CapabilityKind::KeepState,
             Self::PresentPlan => CapabilityKind::PresentPlan,
@@ -73,7 +68,6 @@ impl CapabilityKind {
             Self::WriteFiles => "write-files",
             Self::RunCommands => "run-commands",
             Self::Fetch => "fetch",
-            Self::ReadEnvironment => "read-environment",
             Self::Delegate => "delegate",
             Self::KeepState => "keep-state",
             Self::PresentPlan => "present-plan",
@@ -88,9 +82,6 @@ impl fmt::Display for Capability {
             Self::WriteFiles => f.write_str("write files of the workspace"),
             Self::RunCommands => f.write_str("run commands"),
             Self::Fetch(hosts) => write!(f, "send HTTP requests to {}", hosts.join(", ")),
-            Self::ReadEnvironment(names) => {
-                write!(f, "read the environment variables {}", names.join(", "))
-            }
             Self::Delegate => f.write_str("delegate tasks to a sub-agent"),
             Self::KeepState => f.write_str("keep state between calls"),
             Self::PresentPlan => f.write_str("present a plan"),

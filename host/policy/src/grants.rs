@@ -37,12 +37,9 @@ pub enum FileGrant {
 }
 
 impl Grants {
-    /// Returns the permissions for the capabilities in `requested`, and never more than these. The
-    /// second part lists the capabilities that this host cannot grant, so that the caller can
-    /// report them.
-    pub fn from_requested(requested: &[Capability]) -> (Self, Vec<Capability>) {
+    /// Returns the permissions for the capabilities in `requested`, and never more than these.
+    pub fn from_requested(requested: &[Capability]) -> Self {
         let mut grants = Self::default();
-        let mut unsupported = Vec::new();
         for capability in requested {
             match capability {
                 Capability::ReadFiles => grants.files = grants.files.max(FileGrant::Read),
@@ -52,10 +49,9 @@ impl Grants {
                 Capability::PresentPlan => grants.plans = true,
                 Capability::KeepState => grants.state = true,
                 Capability::Delegate => grants.agents = true,
-                Capability::ReadEnvironment(_) => unsupported.push(capability.clone()),
             }
         }
-        (grants, unsupported)
+        grants
     }
 
     /// Returns whether no permission is granted.
@@ -105,36 +101,27 @@ mod tests {
 
     #[test]
     fn without_requests_nothing_is_granted() {
-        assert_eq!(Grants::from_requested(&[]), (Grants::default(), vec![]));
+        assert_eq!(Grants::from_requested(&[]), Grants::default());
     }
 
     #[test]
     fn r014_permissions_are_exactly_those_requested() {
-        let (grants, _) = Grants::from_requested(&[Capability::ReadFiles]);
+        let grants = Grants::from_requested(&[Capability::ReadFiles]);
         assert_eq!(grants, Grants { files: FileGrant::Read, ..Grants::default() });
         assert!(!grants.has_side_effects());
-        let (grants, _) = Grants::from_requested(&[Capability::WriteFiles, Capability::ReadFiles]);
+        let grants = Grants::from_requested(&[Capability::WriteFiles, Capability::ReadFiles]);
         assert_eq!(grants.files, FileGrant::ReadWrite);
         assert!(grants.has_side_effects());
-        let (grants, _) = Grants::from_requested(&[Capability::KeepState, Capability::Delegate]);
+        let grants = Grants::from_requested(&[Capability::KeepState, Capability::Delegate]);
         assert_eq!(grants, Grants { state: true, agents: true, ..Grants::default() });
         assert!(!grants.has_side_effects());
-        let (grants, _) = Grants::from_requested(&[
+        let grants = Grants::from_requested(&[
             Capability::Fetch(vec!["a.example".into()]),
             Capability::Fetch(vec!["b.example".into()]),
         ]);
         assert_eq!(grants.fetch, ["a.example", "b.example"]);
         assert!(grants.has_side_effects(), "nobody here knows what a request changes there");
-        let (grants, _) = Grants::from_requested(&[Capability::PresentPlan]);
+        let grants = Grants::from_requested(&[Capability::PresentPlan]);
         assert!(grants.has_side_effects(), "it can end plan mode");
-    }
-
-    #[test]
-    fn unsupported_capabilities_are_listed() {
-        let environment = Capability::ReadEnvironment(vec!["PATH".into()]);
-        let (grants, unsupported) =
-            Grants::from_requested(&[environment.clone(), Capability::RunCommands]);
-        assert!(grants.commands);
-        assert_eq!(unsupported, [environment]);
     }
 }

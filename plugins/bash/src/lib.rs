@@ -1,6 +1,9 @@
-//! The `bash` tool: runs a command line through the host, which approves it and confines it.
+//! The `bash` tool: runs a command line through the host, which approves it and runs it in a
+//! sandbox.
 
 mod report;
+
+use std::time::Duration;
 
 use cofferdam_sdk::commands::{self, Command};
 use cofferdam_sdk::{Capability, Output, Tool, ToolError, WorkspacePath, export_tools};
@@ -10,39 +13,39 @@ use serde::Deserialize;
 /// The tool.
 pub struct Bash;
 
-/// The command and where to run it.
+/// The command and its directory.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The command line, given to `sh -c`.
+    /// The command line for `sh -c`.
     command: String,
-    /// The directory to run it in, relative to the workspace. Default: the workspace itself.
+    /// The working directory, relative to the workspace. Default: the workspace.
     #[serde(default)]
     directory: Option<WorkspacePath>,
-    /// Seconds until the command is killed with everything it started.
+    /// The time limit in seconds. After it, the command and all its processes are killed.
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 1, max = 600))]
-    timeout: u32,
+    timeout: u64,
 }
 
-fn default_timeout() -> u32 {
-    Command::DEFAULT_TIMEOUT
+fn default_timeout() -> u64 {
+    Command::DEFAULT_TIMEOUT.as_secs()
 }
 
 impl Tool for Bash {
     const NAME: &'static str = "bash";
-    const DESCRIPTION: &'static str = "Runs a command line with `sh -c` in the workspace and \
-        returns its standard output, its standard error \
-        and its exit code if that is not 0. Use it to build, test and run things; to read or \
-        search files, use the tools made for that.\n\
-        - Each call starts a new shell: directories and variables do not carry over. Chain with \
-        `&&`, or give `directory`.\n\
-        - There is no standard input. Pass flags that keep programs from asking (`-y`, \
-        `--no-pager`).\n\
-        - When the call ends, every process that it started is killed: nothing runs on in the \
+    const TITLE: Option<&'static str> = Some("Run a command");
+    const DESCRIPTION: &'static str = "\
+        Runs a command line with `sh -c` in the workspace. Returns standard output, \
+        standard error, and the exit code if it is not 0. Use it to build, test and run \
+        programs. To read or search files, use the tools for that.\n\
+        - Each call starts a new shell: directories and variables do not carry over. Chain \
+        commands with `&&`, or set `directory`.\n\
+        - Standard input is empty. Pass flags that prevent questions (`-y`, `--no-pager`).\n\
+        - When the call ends, all its processes are killed. Nothing continues in the \
         background.\n\
-        - The user or a rule approves each command line. If one is denied, do not try to get \
-        around it.\n\
+        - The user or a rule approves each command line. If a command is denied, do not \
+        work around it.\n\
         - Long output loses its middle. Filter it (`| tail -50`) if you need only a part.";
     type Input = Input;
 
@@ -54,9 +57,11 @@ impl Tool for Bash {
         if input.command.trim().is_empty() {
             return Err(ToolError::invalid_input("/command", "the command is empty"));
         }
-        let directory = input.directory.as_ref().map_or("", WorkspacePath::below_root).to_owned();
-        let command = Command { line: input.command, directory, timeout: input.timeout };
-        report::report(&commands::run(&command)?, command.timeout)
+        let directory =
+            input.directory.as_ref().map_or("", WorkspacePath::relative_to_root).to_owned();
+        let command =
+            Command { line: input.command, directory, timeout: Duration::from_secs(input.timeout) };
+        report::report(&commands::run(&command)?, input.timeout)
     }
 }
 

@@ -1,25 +1,24 @@
-//! How a command ended, in words for the model.
+//! The result of a command, as text for the model.
 
-use cofferdam_sdk::commands::{Ending, Finished};
+use cofferdam_sdk::commands::{CommandOutput, ExitStatus};
 use cofferdam_sdk::{Output, ToolError};
 
-/// A command that fails is an answer, because its output and its code are what the model wants to
-/// know. One that ran out of time is an error, with what it had written.
-pub(crate) fn report(finished: &Finished, timeout: u32) -> Result<Output, ToolError> {
+/// Returns the result of a command. A command that fails is a result, because the model needs its
+/// output and its exit code. A command that timed out is an error with the output so far.
+pub(crate) fn report(finished: &CommandOutput, timeout: u64) -> Result<Output, ToolError> {
     let mut text = streams(finished);
-    match finished.ending {
-        Ending::Exited(0) if text.is_empty() => text.push_str("(no output)"),
-        Ending::Exited(0) => {}
-        Ending::Exited(code) => line(&mut text, &format!("exit code {code}")),
-        Ending::Killed(signal) => {
+    match finished.status {
+        ExitStatus::Exited(0) if text.is_empty() => text.push_str("(no output)"),
+        ExitStatus::Exited(0) => {}
+        ExitStatus::Exited(code) => line(&mut text, &format!("exit code {code}")),
+        ExitStatus::Signaled(signal) => {
             line(&mut text, &format!("killed by signal {signal}{}", name(signal)))
         }
-        Ending::TimedOut => {
+        ExitStatus::TimedOut => {
             line(
                 &mut text,
                 &format!(
-                    "timed out after {timeout} s; the command and all that it had started were \
-                        killed"
+                    "timed out after {timeout} s; the command and all its processes were killed"
                 ),
             );
             return Err(ToolError::timed_out(text));
@@ -28,9 +27,8 @@ pub(crate) fn report(finished: &Finished, timeout: u32) -> Result<Output, ToolEr
     Ok(Output::text(text))
 }
 
-/// Standard output, then standard error; the latter has a label if there is something to tell it
-/// from.
-fn streams(finished: &Finished) -> String {
+/// Returns standard output, then standard error. Standard error has a label if both have text.
+fn streams(finished: &CommandOutput) -> String {
     let mut text = finished.stdout.clone();
     if !finished.stderr.is_empty() {
         if !text.is_empty() {
@@ -42,7 +40,7 @@ fn streams(finished: &Finished) -> String {
     text
 }
 
-/// Appends a line, on a line of its own.
+/// Appends a line.
 fn line(text: &mut String, line: &str) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
@@ -50,7 +48,7 @@ fn line(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// The signals that say something about a program. Their numbers are the same on every Unix.
+/// Returns the name of a common signal. The numbers are the same on every Unix.
 fn name(signal: i32) -> &'static str {
     match signal {
         1 => " (SIGHUP)",
@@ -68,15 +66,17 @@ fn name(signal: i32) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
-    fn text(ending: Ending, stdout: &str, stderr: &str) -> Result<Output, ToolError> {
+    fn text(status: ExitStatus, stdout: &str, stderr: &str) -> Result<Output, ToolError> {
         report(
-            &Finished {
-                ending,
+            &CommandOutput {
+                status,
                 stdout: stdout.to_owned(),
                 stderr: stderr.to_owned(),
-                duration: 0.5,
+                elapsed: Duration::ZERO,
             },
             120,
         )
@@ -87,33 +87,33 @@ mod tests {
     }
 
     #[test]
-    fn r120_both_streams_are_told_apart() {
-        assert_eq!(text(Ending::Exited(0), "out\n", ""), output("out\n"));
-        assert_eq!(text(Ending::Exited(0), "", "err\n"), output("err\n"));
-        assert_eq!(text(Ending::Exited(0), "out", "err\n"), output("out\nstderr:\nerr\n"));
-        assert_eq!(text(Ending::Exited(0), "", ""), output("(no output)"));
+    fn r120_both_streams_are_labelled() {
+        assert_eq!(text(ExitStatus::Exited(0), "out\n", ""), output("out\n"));
+        assert_eq!(text(ExitStatus::Exited(0), "", "err\n"), output("err\n"));
+        assert_eq!(text(ExitStatus::Exited(0), "out", "err\n"), output("out\nstderr:\nerr\n"));
+        assert_eq!(text(ExitStatus::Exited(0), "", ""), output("(no output)"));
     }
 
     #[test]
-    fn r120_the_exit_code_is_told() {
-        assert_eq!(text(Ending::Exited(1), "", ""), output("exit code 1"));
+    fn r120_the_exit_code_is_named() {
+        assert_eq!(text(ExitStatus::Exited(1), "", ""), output("exit code 1"));
         assert_eq!(
-            text(Ending::Exited(101), "out", "err"),
+            text(ExitStatus::Exited(101), "out", "err"),
             output("out\nstderr:\nerr\nexit code 101")
         );
         assert_eq!(
-            text(Ending::Killed(9), "out\n", ""),
+            text(ExitStatus::Signaled(9), "out\n", ""),
             output("out\nkilled by signal 9 (SIGKILL)")
         );
-        assert_eq!(text(Ending::Killed(64), "", ""), output("killed by signal 64"));
+        assert_eq!(text(ExitStatus::Signaled(64), "", ""), output("killed by signal 64"));
     }
 
     #[test]
     fn r120_a_timeout_is_an_error_with_the_output_so_far() {
         assert_eq!(
-            text(Ending::TimedOut, "so far", ""),
+            text(ExitStatus::TimedOut, "so far", ""),
             Err(ToolError::timed_out(
-                "so far\ntimed out after 120 s; the command and all that it had started were killed"
+                "so far\ntimed out after 120 s; the command and all its processes were killed"
             ))
         );
     }

@@ -1,33 +1,33 @@
-//! The `glob` tool: finds files by their names.
+//! The `glob` tool: finds files by name.
 
-mod found;
+mod file_list;
 mod pattern;
 
 use cofferdam_sdk::workspace::{EntryKind, Walk, WalkOptions, WorkspaceError};
 use cofferdam_sdk::{Capability, Output, Tool, ToolError, WorkspacePath, export_tools};
-use found::Found;
+use file_list::FileList;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// The tool.
 pub struct Glob;
 
-/// Which files to find, and where.
+/// The files to find.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// The glob, such as `*.rs`, `src/**/*.{ts,tsx}` or `!*.md`.
     pattern: String,
-    /// The directory to look in, relative to the workspace. Default: the whole workspace.
+    /// The directory to search, relative to the workspace. Default: the whole workspace.
     #[serde(default)]
     path: Option<WorkspacePath>,
-    /// Look into hidden directories, and find hidden files that the pattern does not name.
+    /// Include hidden files and directories that the pattern does not name.
     #[serde(default)]
     hidden: bool,
-    /// Look into what ignore rules leave out.
+    /// Include ignored files.
     #[serde(default)]
     no_ignore: bool,
-    /// How many files to return at most.
+    /// The largest number of files to return.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 2000))]
     limit: u32,
@@ -39,18 +39,18 @@ fn default_limit() -> u32 {
 
 impl Tool for Glob {
     const NAME: &'static str = "glob";
-    const DESCRIPTION: &'static str = "Finds files of the workspace by name and returns their \
-        paths, one a line, in the order of paths; \
-        the same as `rg --files -g PATTERN`.\n\
-        - A pattern without `/` is compared with the file's name at any depth: `*.rs`. One with \
-        `/` is compared with the whole path from the workspace on, \
-        also if `path` is given: `src/**/*.rs`. `*` stays within one directory, `**` crosses \
-        directories, `{a,b}` is either, `[0-9]` one of them, and `!` in \
-        front finds everything else.\n\
-        - Directories that are hidden or named in `.gitignore` are not looked into unless \
-        `hidden` and `no_ignore` say so or the pattern matches \
-        them by name; so prefer `*.rs` to `**/*`.\n\
-        - To search in files use `grep`, to see what a directory holds `list_dir`.";
+    const TITLE: Option<&'static str> = Some("Find files");
+    const DESCRIPTION: &'static str = "\
+        Finds files of the workspace by name. Returns their paths, one per line, in the \
+        order of paths. The same as `rg --files -g PATTERN`.\n\
+        - A pattern without `/` matches the file name at any depth: `*.rs`. A pattern with \
+        `/` matches the whole path from the workspace, even if `path` is set: \
+        `src/**/*.rs`. `*` matches within one directory, `**` matches across directories, \
+        `{a,b}` matches either, and `[0-9]` matches one of the characters. `!` in front \
+        matches everything else.\n\
+        - Hidden directories and directories in `.gitignore` are skipped unless `hidden` \
+        and `no_ignore` are set or the pattern names them. So prefer `*.rs` to `**/*`.\n\
+        - To search in files, use `grep`. To list a directory, use `list_dir`.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {
@@ -59,7 +59,7 @@ impl Tool for Glob {
 
     fn call(input: Input) -> Result<Output, ToolError> {
         let mut walk = Walk::open(&WalkOptions {
-            root: input.path.as_ref().map_or("", WorkspacePath::below_root).to_owned(),
+            root: input.path.as_ref().map_or("", WorkspacePath::relative_to_root).to_owned(),
             globs: vec![pattern::glob(&input.pattern)?],
             hidden: input.hidden,
             respect_ignore: !input.no_ignore,
@@ -69,14 +69,14 @@ impl Tool for Glob {
             WorkspaceError::InvalidGlob(message) => ToolError::invalid_input("/pattern", message),
             other => other.into(),
         })?;
-        let mut found = Found::new(&input);
+        let mut list = FileList::new(&input);
         for entry in walk.entries() {
             let entry = entry?;
-            if entry.kind == EntryKind::File && !found.push(&entry.path) {
+            if entry.kind == EntryKind::File && !list.push(&entry.path) {
                 break;
             }
         }
-        Ok(found.output(&walk.problems()?))
+        Ok(list.output(&walk.problems()))
     }
 }
 

@@ -1,29 +1,29 @@
-//! From what a model writes to what the host's walk takes.
+//! Converts the pattern of a model to a glob of the host.
 
 use cofferdam_sdk::ToolError;
 
-/// The glob for the host's walk.
+/// Returns the glob for the walk.
 pub(crate) fn glob(pattern: &str) -> Result<String, ToolError> {
     let (not, names) = match pattern.strip_prefix('!') {
         Some(names) => ("!", names),
         None => ("", pattern),
     };
     let names = names.strip_prefix("./").unwrap_or(names);
-    // The host would say so too, and not how to do better.
+    // The error of the host does not say how to correct the pattern.
     if names.trim().is_empty() {
         return Err(ToolError::invalid_input(
             "/pattern",
-            "the pattern is empty. `*.rs` finds by ending, `**` finds every file",
+            "the pattern is empty. `*.rs` finds files by extension, `**` finds every file",
         ));
     }
     Ok(format!("{not}{names}"))
 }
 
-/// Why a pattern may have found nothing, if its form says so.
+/// Returns the likely reason why a pattern matches no file, if its form shows one.
 pub(crate) fn hint(pattern: &str) -> Option<String> {
     let directory = pattern.strip_suffix('/')?;
     Some(format!(
-        "a `/` at the end stands for directories, and only files are found: try `{directory}/**`"
+        "a `/` at the end matches directories, and only files are found: try `{directory}/**`"
     ))
 }
 
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_stays_as_it_is() {
+    fn a_valid_pattern_is_unchanged() {
         for pattern in
             ["*.rs", "src/**/*.{ts,tsx}", "!*.md", "/Cargo.toml", "!#x", "#notes#", ".env*"]
         {
@@ -41,14 +41,14 @@ mod tests {
     }
 
     #[test]
-    fn what_gitignore_would_not_understand_is_put_right() {
+    fn a_dot_and_slash_in_front_are_removed() {
         for (pattern, expected) in [("./src/*.rs", "src/*.rs"), ("!./src/*.rs", "!src/*.rs")] {
             assert_eq!(glob(pattern).as_deref(), Ok(expected));
         }
     }
 
     #[test]
-    fn a_pattern_that_says_nothing_is_refused() {
+    fn an_empty_pattern_is_refused() {
         for pattern in ["", " ", "!", "./", "! "] {
             assert!(
                 matches!(

@@ -27,21 +27,23 @@ pub struct Grep;
 
 impl Tool for Grep {
     const NAME: &'static str = "grep";
-    const DESCRIPTION: &'static str = "Searches the contents of the workspace's files for a \
-        regular expression, with ripgrep's engine and syntax. \
-        Prefer it to running `grep` or `rg` as a command: it is faster and needs no approval.\n\
-        - Results come in the order of paths: `path:line:text` for a match, `path-line-text` for \
-        context; `output_mode` gives only the paths or the \
-        number of matching lines per file.\n\
-        - Patterns are Rust regular expressions: `log.*Error`, `fn\\s+\\w+`; braces are literal \
-        as `\\{`. No look-around, no back-references. With \
-        `fixed_strings` the pattern is plain text.\n\
+    const TITLE: Option<&'static str> = Some("Search files");
+    const DESCRIPTION: &'static str = "\
+        Searches the contents of files in the workspace for a regular expression, with \
+        ripgrep's engine and syntax. Prefer it to running `grep` or `rg` as a command: it \
+        is faster and needs no approval.\n\
+        - Results are in the order of paths: `path:line:text` for a match, \
+        `path-line-text` for context. `output_mode` returns only the paths, or the number \
+        of matching lines per file.\n\
+        - Patterns are Rust regular expressions: `log.*Error`, `fn\\s+\\w+`. Write a \
+        literal brace as `\\{`. There is no look-around and there are no back-references. \
+        With `fixed_strings` the pattern is plain text.\n\
         - A match lies within one line unless `multiline` is set.\n\
-        - Files that are hidden, binary or named in `.gitignore` are left out; `hidden` and \
-        `no_ignore` bring the first and the last back.\n\
-        - At most 200 results come back unless `limit` says otherwise, and 256 KiB. If there are \
-        more, the answer says \
-        with which `offset` to go on. Lines of more than 500 characters are cut around the match.";
+        - Hidden files, binary files and files in `.gitignore` are skipped. `hidden` \
+        includes hidden files, and `no_ignore` includes ignored files.\n\
+        - By default at most 200 results and 256 KiB are returned. If there are more, the \
+        result names the `offset` to continue with. Lines of more than 500 characters are \
+        cut around the match.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {
@@ -52,7 +54,7 @@ impl Tool for Grep {
         let matcher = pattern::matcher(&input)?;
         let required = Required::of(&input).unwrap_or_default();
         let mut walk = Walk::open(&WalkOptions {
-            root: input.path.as_ref().map_or("", WorkspacePath::below_root).to_owned(),
+            root: input.path.as_ref().map_or("", WorkspacePath::relative_to_root).to_owned(),
             globs: input.glob.clone(),
             hidden: input.hidden,
             respect_ignore: !input.no_ignore,
@@ -66,7 +68,7 @@ impl Tool for Grep {
         })?;
         let mut report = Report::new(&input, &matcher);
         search::search(&mut walk.files(BATCH), &mut pattern::searcher(&input), &mut report)?;
-        for problem in walk.problems()? {
+        for problem in walk.problems() {
             report.problem(problem);
         }
         Ok(report.output())

@@ -1,4 +1,4 @@
-//! What is found, as text and within limits.
+//! The matches, as text and within limits.
 
 use std::collections::VecDeque;
 use std::fmt::{Display, Write};
@@ -12,13 +12,13 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkFinish, Si
 
 use crate::{Input, OutputMode, line};
 
-/// Of text. The host would cut more than that, in the middle; a report ends where the next one can
-/// begin.
+/// The largest text, in bytes. The host would cut more in the middle; a report ends where the next
+/// one can begin.
 const MAX_BYTES: usize = 256 << 10;
-/// What could not be searched, in lines.
+/// The number of listed problems.
 const MAX_PROBLEMS: usize = 10;
 
-/// Takes what the searcher finds.
+/// Receives the matches of the searcher.
 #[derive(Debug)]
 pub(crate) struct Report<'m> {
     matcher: &'m RegexMatcher,
@@ -144,7 +144,7 @@ impl<'m> Report<'m> {
         if self.shown == 0 {
             self.text.push_str(&match self.seen {
                 0 => "No matches.".to_owned(),
-                seen => format!("No more matches: there are {seen} in all."),
+                seen => format!("No more matches; there are {seen} in all."),
             });
         }
         if self.more {
@@ -161,7 +161,7 @@ impl<'m> Report<'m> {
             push(
                 &mut self.text,
                 format_args!(
-                    "[{range}; there are more: go on with offset {last}, or search for less]\n"
+                    "[{range}; there are more: continue with offset {last}, or narrow the search]\n"
                 ),
             );
         }

@@ -71,7 +71,6 @@ where
 #[cfg(test)]
 mod tests {
     use cofferdam_sdk::workspace::FilePiece;
-    use cofferdam_sdk::{Content, Output};
 
     use super::*;
     use crate::{Input, OutputMode, pattern};
@@ -100,11 +99,8 @@ mod tests {
         };
         let mut report = Report::new(input, &matcher);
         assert!(search(&mut files, &mut pattern::searcher(input), &mut report).is_ok());
-        let Output { content, truncated, .. } = report.output();
-        match content.as_slice() {
-            [Content::Text(text)] => (text.clone(), truncated),
-            other => panic!("{other:?}"),
-        }
+        let output = report.output();
+        (output.to_text(), output.truncated)
     }
 
     /// Each file in one piece and in many must give the same.
@@ -176,7 +172,10 @@ mod tests {
                 );
                 if truncated {
                     assert!(text.starts_with(expected), "{text}");
-                    assert!(text.contains(&format!("go on with offset {}", offset + 2)), "{text}");
+                    assert!(
+                        text.contains(&format!("continue with offset {}", offset + 2)),
+                        "{text}"
+                    );
                 } else if !expected.is_empty() {
                     assert_eq!(text, expected);
                 }
@@ -200,7 +199,7 @@ mod tests {
     fn no_matches_are_said_plainly() {
         assert_eq!(text(&Input::of("seven"), &FILES), "No matches.");
         let past = Input { offset: 9, ..Input::of("two") };
-        assert_eq!(text(&past, &FILES), "No more matches: there are 2 in all.");
+        assert_eq!(text(&past, &FILES), "No more matches; there are 2 in all.");
     }
 
     #[test]

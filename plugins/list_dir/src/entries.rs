@@ -17,18 +17,18 @@ impl<'i> Entries<'i> {
         Self { input, lines: Listing::new(input.limit) }
     }
 
-    /// Takes the next entry; false if it wants no more.
+    /// Adds an entry. Returns `false` if the list needs no more entries.
     pub(crate) fn push(
         &mut self,
         entry: &Entry,
-        leads_to: impl FnOnce(&str) -> Option<String>,
+        link_target: impl FnOnce(&str) -> Option<String>,
     ) -> bool {
         self.lines.push(|| {
             let path = one_line(&entry.path);
             match entry.kind {
                 EntryKind::Directory => format!("{path}/"),
                 EntryKind::File => format!("{path}  {}", size::human(entry.size)),
-                EntryKind::Symlink => match leads_to(&entry.path) {
+                EntryKind::Symlink => match link_target(&entry.path) {
                     Some(target) => format!("{path} -> {}", one_line(&target)),
                     None => format!("{path} -> (an absolute path, which tools cannot follow)"),
                 },
@@ -42,8 +42,8 @@ impl<'i> Entries<'i> {
             (false, _) => "",
             (true, true) => "The directory is empty.\n",
             (true, false) => {
-                "The directory has no entries but, perhaps, hidden and ignored ones: `hidden` and \
-                    `no_ignore` list these too.\n"
+                "The directory has no entries, except perhaps hidden and ignored ones: `hidden` \
+                    and `no_ignore` include them.\n"
             }
         };
         self.lines.add_problems("could not be listed", problems);
@@ -53,7 +53,7 @@ impl<'i> Entries<'i> {
         if truncated { output.truncated() } else { output }
     }
 
-    /// How to get at the rest.
+    /// Returns the ways to see the rest.
     fn ways(&self) -> Vec<String> {
         let raise = self.lines.is_limited() && self.input.limit < 2000;
         let ways = [
@@ -68,8 +68,6 @@ impl<'i> Entries<'i> {
 
 #[cfg(test)]
 mod tests {
-    use cofferdam_sdk::Content;
-
     use super::*;
 
     fn input(limit: u32) -> Input {
@@ -77,7 +75,7 @@ mod tests {
     }
 
     fn entry(path: &str, kind: EntryKind) -> Entry {
-        Entry { path: path.to_owned(), kind, size: 1536.0, modified: 0.0 }
+        Entry { path: path.to_owned(), kind, size: 1536, modified: None }
     }
 
     fn list(input: &Input, entries: &[Entry]) -> (String, bool) {
@@ -86,14 +84,11 @@ mod tests {
             listing.push(entry, |link| (link != "out").then(|| "a/b".to_owned()));
         }
         let output = listing.output(&[]);
-        match output.content.as_slice() {
-            [Content::Text(text)] => (text.clone(), output.truncated),
-            other => panic!("{other:?}"),
-        }
+        (output.to_text(), output.truncated)
     }
 
     #[test]
-    fn each_kind_can_be_told_from_the_others() {
+    fn each_kind_looks_different() {
         let entries = [
             entry("dir", EntryKind::Directory),
             entry("dir/file", EntryKind::File),
@@ -107,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn r121_what_is_left_out_is_told_with_a_way_to_it() {
+    fn r121_omitted_entries_are_counted_and_the_ways_to_see_them_are_named() {
         let entries: Vec<_> = (0..7).map(|n| entry(&format!("f{n}"), EntryKind::File)).collect();
         let (text, truncated) = list(&input(2), &entries);
         assert!(truncated);
@@ -122,14 +117,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_list_is_said() {
+    fn an_empty_directory_is_reported() {
         assert!(list(&input(1), &[]).0.contains("`hidden`"));
         let all = Input { hidden: true, no_ignore: true, ..input(1) };
         assert_eq!(list(&all, &[]).0, "The directory is empty.\n");
     }
 
     #[test]
-    fn a_name_cannot_pass_for_two_entries() {
+    fn a_line_break_in_a_name_is_escaped() {
         assert_eq!(list(&input(9), &[entry("a\nb", EntryKind::Directory)]).0, "a\\nb/\n");
     }
 }

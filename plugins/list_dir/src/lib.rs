@@ -1,4 +1,4 @@
-//! The `list_dir` tool: what a directory holds.
+//! The `list_dir` tool: lists a directory.
 
 mod entries;
 mod size;
@@ -14,24 +14,24 @@ use serde::Deserialize;
 /// The tool.
 pub struct ListDir;
 
-/// Which directory, and how much of it.
+/// The directory, and how much of it to list.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The directory, relative to the workspace. Default: the workspace itself.
+    /// The directory, relative to the workspace. Default: the workspace.
     #[serde(default)]
     path: Option<WorkspacePath>,
-    /// How many levels to list; 1 is the directory's own entries.
+    /// The number of levels to list; 1 means the entries of the directory only.
     #[serde(default = "default_depth")]
     #[schemars(range(min = 1, max = 5))]
     depth: u32,
-    /// List hidden entries too.
+    /// Include hidden entries.
     #[serde(default)]
     hidden: bool,
-    /// List what ignore rules leave out.
+    /// Include ignored entries.
     #[serde(default)]
     no_ignore: bool,
-    /// How many entries to list at most.
+    /// The largest number of entries to list.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 2000))]
     limit: u32,
@@ -47,14 +47,14 @@ fn default_limit() -> u32 {
 
 impl Tool for ListDir {
     const NAME: &'static str = "list_dir";
-    const DESCRIPTION: &'static str = "Lists a directory of the workspace, one entry a line, in \
-        the order of paths. Paths are relative to the \
-        workspace, so that they can be passed on as they are. Directories end with `/`, files \
-        come with their size, symbolic links with \
-        where they lead.\n\
-        `depth` 2 or 3 gives an overview of a project. Entries that are hidden or named in \
-        `.gitignore` are left out; `hidden` and `no_ignore` bring them \
-        back (`.git` stays out). To find files by name use `glob`, to search in them `grep`.";
+    const TITLE: Option<&'static str> = Some("List a directory");
+    const DESCRIPTION: &'static str = "\
+        Lists a directory of the workspace, one entry per line, in the order of paths. \
+        Paths are relative to the workspace, so other tools accept them unchanged. \
+        Directories end with `/`. Files have their size, and symbolic links their target.\n\
+        A `depth` of 2 or 3 gives an overview of a project. Hidden entries and entries in \
+        `.gitignore` are skipped unless `hidden` and `no_ignore` are set. `.git` is always \
+        skipped. To find files by name, use `glob`. To search in files, use `grep`.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {
@@ -66,11 +66,11 @@ impl Tool for ListDir {
         let metadata = fs::metadata(&path).map_err(ToolError::io("list", &path))?;
         if !metadata.is_dir() {
             return Err(ToolError::failed(format!(
-                "`{path}` is a file, not a directory. Use read_file to read it."
+                "`{path}` is a file, not a directory. To read it, use read_file."
             )));
         }
         let mut walk = Walk::open(&WalkOptions {
-            root: path.below_root().to_owned(),
+            root: path.relative_to_root().to_owned(),
             hidden: input.hidden,
             respect_ignore: !input.no_ignore,
             max_depth: Some(input.depth),
@@ -78,14 +78,14 @@ impl Tool for ListDir {
         })?;
         let mut listing = Entries::new(&input);
         for entry in walk.entries() {
-            let leads_to = |link: &str| {
+            let link_target = |link: &str| {
                 fs::read_link(link).ok().map(|target| target.to_string_lossy().into_owned())
             };
-            if !listing.push(&entry?, leads_to) {
+            if !listing.push(&entry?, link_target) {
                 break;
             }
         }
-        Ok(listing.output(&walk.problems()?))
+        Ok(listing.output(&walk.problems()))
     }
 }
 

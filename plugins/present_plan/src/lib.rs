@@ -1,4 +1,4 @@
-//! The `present_plan` tool: shows the user a plan in plan mode, and hears whether it is accepted.
+//! The `present_plan` tool: presents a plan to the user in plan mode.
 
 use cofferdam_sdk::plans::{self, PlanError};
 use cofferdam_sdk::{Capability, Output, Tool, ToolError, export_tools};
@@ -8,22 +8,24 @@ use serde::Deserialize;
 /// The tool.
 pub struct PresentPlan;
 
-/// What is to be done.
+/// The plan.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The plan in Markdown: the steps in order, the files that each touches, how it will be
-    /// checked, and what is left open.
+    /// The plan in Markdown: the steps in order, the files that each step changes, how to check the
+    /// result, and open questions.
     plan: String,
 }
 
 impl Tool for PresentPlan {
     const NAME: &'static str = "present_plan";
-    const DESCRIPTION: &'static str = "Shows the user your plan and waits for their answer. Only \
-        in plan mode, once you have read enough to be sure of \
-        the plan. If the user accepts it, plan mode is over and you carry the plan out. If not, \
-        the result holds the user's words: change the plan \
-        accordingly and present it again. Outside of plan mode do not call it; do the work.";
+    const TITLE: Option<&'static str> = Some("Present a plan");
+    const DESCRIPTION: &'static str = "\
+        Presents your plan to the user and waits for the decision. Call it in plan mode \
+        only, when you have read enough to be sure of the plan. If the user approves the \
+        plan, plan mode ends and you carry out the plan. If the user rejects it, the \
+        result contains the user's comments: change the plan accordingly and present it \
+        again. Outside plan mode, do not call it; do the work.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {
@@ -34,7 +36,7 @@ impl Tool for PresentPlan {
         if input.plan.trim().is_empty() {
             return Err(ToolError::invalid_input(
                 "/plan",
-                "the plan is empty. Write down what you are going to do, step by step",
+                "the plan is empty. Write down the steps",
             ));
         }
         let mode = plans::present(input.plan.trim()).map_err(|error| match error {
@@ -42,8 +44,8 @@ impl Tool for PresentPlan {
             denied @ PlanError::Denied(_) => denied.into(),
         })?;
         Ok(Output::text(format!(
-            "The user accepted the plan. Plan mode is over, and the mode is now `{mode}`. Carry \
-                the plan out, step by step."
+            "The user approved the plan. Plan mode has ended, and the mode is now `{mode}`. Carry \
+                out the plan, step by step."
         )))
     }
 }
@@ -58,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r126_an_accepted_plan_is_to_be_carried_out() {
+    fn r126_an_approved_plan_is_carried_out() {
         let mut host = Host::new().on_plan(|plan| {
             assert_eq!(plan, "1. Read");
             Ok("auto-edit".into())
@@ -69,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn r126_a_refusal_is_passed_on() {
+    fn r126_a_denial_is_returned_unchanged() {
         let denial = Denial {
             code: "mode".into(),
             reason: "the session is not in plan mode.".into(),
@@ -84,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn r126_an_empty_plan_is_not_shown() {
+    fn r126_an_empty_plan_is_refused() {
         assert!(matches!(
             Host::new().call::<PresentPlan>(r#"{"plan":" \n"}"#),
             Err(ToolError::InvalidInput(problem)) if problem.pointer == "/plan"

@@ -1,5 +1,4 @@
-//! The `react` tool: a scratchpad for the session, on which thoughts and observations are written
-//! down one after the other.
+//! The `react` tool: a scratchpad of thoughts and observations for the session.
 
 mod pad;
 
@@ -11,7 +10,7 @@ use serde::Deserialize;
 /// The tool.
 pub struct React;
 
-/// What to do with the scratchpad.
+/// The action on the scratchpad.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -35,11 +34,13 @@ const KEY: &str = "pad";
 
 impl Tool for React {
     const NAME: &'static str = "react";
-    const DESCRIPTION: &'static str = "A scratchpad for this session. Use it in long or tangled \
-        work: `think` before a step, to say what you expect of it, and \
-        `observe` after it, to write down what turned out and what follows. `get` returns all \
-        entries, also those that you no longer see; `clear` \
-        begins anew. It has no effect on files, and the user need not read it.";
+    const TITLE: Option<&'static str> = Some("Scratchpad");
+    const DESCRIPTION: &'static str = "\
+        A scratchpad for this session. Use it in long or complicated work: `think` before \
+        a step, to write down what you expect, and `observe` after it, to write down what \
+        happened and what follows. `get` returns all entries, including those that are no \
+        longer in the conversation. `clear` deletes them. It does not change files, and \
+        the user does not need to read it.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {
@@ -61,13 +62,13 @@ impl Tool for React {
         let text = text.ok_or_else(|| {
             ToolError::invalid_input(
                 "/text",
-                "it is missing. Say what you think, or what you observed",
+                "the text is missing. Write down the thought or the observation",
             )
         })?;
         let mut pad: Pad = state::load(KEY)?;
-        let said = pad.add(kind, text)?;
+        let confirmation = pad.add(kind, text)?;
         state::save(KEY, &pad)?;
-        Ok(Output::text(said))
+        Ok(Output::text(confirmation))
     }
 }
 
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r126b_thoughts_and_observations_are_found_again_in_order() {
+    fn r126b_thoughts_and_observations_are_kept_in_order() {
         let mut host = Host::new();
         assert_eq!(
             host.call::<React>(r#"{"action":"get"}"#),
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn r126b_an_entry_says_something() {
+    fn r126b_an_entry_has_text() {
         for input in [r#"{"action":"think"}"#, r#"{"action":"observe","text":" "}"#] {
             assert!(
                 matches!(

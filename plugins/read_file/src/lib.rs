@@ -1,4 +1,4 @@
-//! The `read_file` tool: a numbered part of a text file.
+//! The `read_file` tool: reads a part of a text file, with line numbers.
 
 mod lines;
 mod slice;
@@ -12,17 +12,17 @@ use serde::Deserialize;
 /// The tool.
 pub struct ReadFile;
 
-/// Which part of which file.
+/// The file and the part to read.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// The file, relative to the workspace.
     path: WorkspacePath,
-    /// The first line to read; the file's first is 1.
+    /// The number of the first line to read. The first line of a file is 1.
     #[serde(default = "first_line")]
     #[schemars(range(min = 1))]
     offset: u64,
-    /// How many lines to read at most.
+    /// The largest number of lines to read.
     #[serde(default = "most_lines")]
     #[schemars(range(min = 1, max = 2000))]
     limit: u32,
@@ -38,14 +38,14 @@ fn most_lines() -> u32 {
 
 impl Tool for ReadFile {
     const NAME: &'static str = "read_file";
-    const DESCRIPTION: &'static str = "Reads a text file of the workspace. Each line comes with \
-        its number and a tab in front, which are \
-        not part of the file.\n\
-        Returns up to 2,000 lines from `offset` on, at most 256 KiB; what is left is told, with \
-        the offset to go on with. Lines longer than \
-        2,000 characters are cut. Works on files of any size, so for a large one search first, \
-        then read the part around \
-        a match. It reads neither directories nor binary files.";
+    const TITLE: Option<&'static str> = Some("Read a file");
+    const DESCRIPTION: &'static str = "\
+        Reads a text file of the workspace. Each line begins with its number and a tab, \
+        which are not part of the file.\n\
+        Returns up to 2,000 lines from `offset`, at most 256 KiB. If there are more, the \
+        result names the offset to continue with. Lines longer than 2,000 characters are \
+        cut. It works on files of any size, so search a large file first, then read the \
+        part around a match. It does not read directories or binary files.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {
@@ -57,7 +57,7 @@ impl Tool for ReadFile {
         let file = File::open(path).map_err(ToolError::io("read", path))?;
         if file.metadata().map_err(ToolError::io("read", path))?.is_dir() {
             return Err(ToolError::failed(format!(
-                "`{path}` is a directory. Use a tool that lists or searches directories, then \
+                "`{path}` is a directory. List or search the directory with another tool, then \
                     read one of its files."
             )));
         }

@@ -1,4 +1,4 @@
-//! A slice of a text, numbered and within its limits.
+//! A part of a text with line numbers, within limits.
 
 use std::fmt::Write;
 use std::io::{self, Read};
@@ -7,19 +7,19 @@ use cofferdam_sdk::{Output, ToolError};
 
 use crate::lines::{Line, Lines, Rest};
 
-/// In a slice.
+/// The largest number of lines.
 pub(crate) const MAX_LINES: u32 = 2_000;
-/// In a line.
+/// The longest line, in characters.
 const MAX_CHARACTERS: usize = 2_000;
-/// In a slice, with its numbers.
+/// The largest text with line numbers, in bytes.
 const MAX_BYTES: usize = 256 << 10;
-/// How far to look for the end of the file, only to say how many lines it has.
-const COUNTED: usize = 16 << 20;
+/// The number of bytes after the part in which the rest of the lines is counted.
+const MAX_COUNTED: usize = 16 << 20;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 const UTF_16: [&[u8]; 2] = [b"\xFF\xFE", b"\xFE\xFF"];
 
-/// The lines of `reader` from number `offset` on.
+/// Reads the lines of `reader` from number `offset`.
 pub(crate) fn read(
     reader: impl Read,
     path: &str,
@@ -57,25 +57,30 @@ pub(crate) fn read(
         ));
     }
 
-    let last = before + slice.lines;
-    let total = match lines.rest(COUNTED).map_err(failed)? {
+    let last_line = before + slice.lines;
+    let total = match lines.rest(MAX_COUNTED).map_err(failed)? {
         Rest::Lines(rest) if rest + left_over == 0 => return Ok(Output::text(slice.text)),
-        Rest::Lines(rest) => format!(" of {}", last + rest + left_over),
+        Rest::Lines(rest) => format!(" of {}", last_line + rest + left_over),
         Rest::Unknown => String::new(),
     };
-    let note = format!("[lines {} to {last}{total}; go on with offset {}]\n", before + 1, last + 1);
+    let note = format!(
+        "[lines {} to {last_line}{total}; continue with offset {}]\n",
+        before + 1,
+        last_line + 1
+    );
     Ok(Output::text(slice.text + &note).truncated())
 }
 
 fn refuse_binary(head: &[u8], path: &str) -> Result<(), ToolError> {
     if UTF_16.iter().any(|bom| head.starts_with(bom)) {
         return Err(ToolError::failed(format!(
-            "`{path}` is UTF-16 text, and this tool reads UTF-8. Searching it works."
+            "`{path}` is UTF-16 text, and this tool reads UTF-8 only. Tools that search can read \
+                it."
         )));
     }
     if head.contains(&0) {
         return Err(ToolError::failed(format!(
-            "`{path}` is a binary file, and this tool reads text."
+            "`{path}` is a binary file, and this tool reads text only."
         )));
     }
     Ok(())
@@ -92,7 +97,7 @@ struct Slice {
 }
 
 impl Slice {
-    /// Appends a line, unless the slice would grow too large by it.
+    /// Appends a line and returns `true`, unless the text would become too large.
     fn push(&mut self, number: u64, line: &Line) -> bool {
         let before = self.text.len();
         let text = String::from_utf8_lossy(&line.bytes);
@@ -118,19 +123,15 @@ impl Slice {
 
 #[cfg(test)]
 mod tests {
-    use cofferdam_sdk::Content;
-
     use super::*;
 
     fn text(bytes: &[u8], offset: u64, limit: u32) -> String {
         match read(bytes, "f", offset, limit) {
-            Ok(Output { content, truncated, .. }) => match content.as_slice() {
-                [Content::Text(text)] => {
-                    assert_eq!(truncated, text.contains("go on with offset"), "{text}");
-                    text.clone()
-                }
-                other => panic!("{other:?}"),
-            },
+            Ok(output) => {
+                let text = output.to_text();
+                assert_eq!(output.truncated, text.contains("continue with offset"), "{text}");
+                text
+            }
             Err(error) => panic!("{error:?}"),
         }
     }
@@ -145,7 +146,7 @@ mod tests {
         let four = b"a\nb\nc\nd\n";
         assert_eq!(
             text(four, 2, 2),
-            "     2\tb\n     3\tc\n[lines 2 to 3 of 4; go on with offset 4]\n"
+            "     2\tb\n     3\tc\n[lines 2 to 3 of 4; continue with offset 4]\n"
         );
         assert_eq!(text(four, 3, 2), "     3\tc\n     4\td\n");
     }
@@ -153,7 +154,9 @@ mod tests {
     #[test]
     fn r116_at_most_2000_lines_come_back() {
         let text = text("x\n".repeat(2001).as_bytes(), 1, 9999);
-        assert!(text.ends_with("  2000\tx\n[lines 1 to 2000 of 2001; go on with offset 2001]\n"));
+        assert!(
+            text.ends_with("  2000\tx\n[lines 1 to 2000 of 2001; continue with offset 2001]\n")
+        );
     }
 
     #[test]
@@ -175,7 +178,7 @@ mod tests {
         let first = text(all.as_bytes(), 1, 2000);
         assert!(first.len() <= MAX_BYTES + 100);
         assert!(
-            first.ends_with("[lines 1 to 260 of 2000; go on with offset 261]\n"),
+            first.ends_with("[lines 1 to 260 of 2000; continue with offset 261]\n"),
             "{}",
             &first[first.len() - 60..]
         );
@@ -192,7 +195,8 @@ mod tests {
                 assert_eq!(
                     output,
                     Output::text(
-                        "100000000\t\n[lines 100000000 to 100000000; go on with offset 100000001]\n"
+                        "100000000\t\n[lines 100000000 to 100000000; continue with offset \
+                            100000001]\n"
                     )
                     .truncated()
                 )

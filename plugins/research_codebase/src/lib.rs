@@ -1,9 +1,9 @@
-//! The `research_codebase` tool: has a sub-agent answer a question about the code, so that what it
-//! reads on the way does not fill the conversation.
+//! The `research_codebase` tool: a sub-agent answers a question about the code, so that the files
+//! that it reads do not fill the conversation.
 
 use std::fmt::Write as _;
 
-use cofferdam_sdk::agents::{self, AgentError, Answer, Failure};
+use cofferdam_sdk::agents::{self, AgentError, AgentFailure, Answer};
 use cofferdam_sdk::{Capability, Output, Tool, ToolError, WorkspacePath, export_tools};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,12 +11,12 @@ use serde::Deserialize;
 /// The tool.
 pub struct ResearchCodebase;
 
-/// What to find out.
+/// The question.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The question, with all that is needed to understand it: the sub-agent has not seen this
-    /// conversation.
+    /// The question, with everything that is needed to understand it. The sub-agent does not see
+    /// this conversation.
     question: String,
     /// Files or directories to begin with.
     #[serde(default)]
@@ -26,13 +26,14 @@ pub struct Input {
 
 impl Tool for ResearchCodebase {
     const NAME: &'static str = "research_codebase";
-    const DESCRIPTION: &'static str = "Has a sub-agent look through the workspace and answer a \
-        question about it, such as \"Where are sessions written, and what \
-        happens if the disk is full?\". The sub-agent can only read. You get its answer and not \
-        what it read, so use it for questions that take \
-        many files, and ask independent questions in one response: they are worked on in \
-        parallel. To read a file or search for a word that you \
-        know, use read_file and grep, which are quicker.";
+    const TITLE: Option<&'static str> = Some("Research the code");
+    const DESCRIPTION: &'static str = "\
+        Gives a question about the workspace to a sub-agent, such as \"Where are sessions \
+        written, and what happens if the disk is full?\". The sub-agent can only read. You \
+        get its answer, not the files that it read. Use it for questions that need many \
+        files, and ask independent questions in one response, because they run in \
+        parallel. To read a file or to search for a known word, use read_file and grep, \
+        which are faster.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {
@@ -48,7 +49,7 @@ impl Tool for ResearchCodebase {
             Err(AgentError::Invalid(message)) => {
                 Err(ToolError::invalid_input("/question", message))
             }
-            Err(AgentError::Failed(failure)) => Err(explained(failure)),
+            Err(AgentError::Failed(failure)) => Err(explain_failure(failure)),
             Err(denied @ AgentError::Denied(_)) => Err(denied.into()),
         }
     }
@@ -77,25 +78,25 @@ fn output(answer: &Answer) -> Output {
         return Output::text(text);
     }
     Output::text(format!(
-        "{text}\n\n[The sub-agent ran into its limit of {} turns; the answer may not be complete. \
-            Ask for less at a time.]",
+        "{text}\n\n[The sub-agent reached its limit of {} turns; the answer may be incomplete. Ask \
+            a smaller question.]",
         answer.turns
     ))
     .truncated()
 }
 
-/// A failure with what can be done about it.
-fn explained(failure: Failure) -> ToolError {
-    let Failure { kind, message } = failure;
-    let advice = match kind.as_str() {
-        "limit" | "overflow" => "Ask for less at a time, or look yourself with grep and read_file.",
-        _ => "Try once more, or look yourself with grep and read_file.",
+/// Returns the error for a failure, with advice.
+fn explain_failure(failure: AgentFailure) -> ToolError {
+    let AgentFailure { code, message } = failure;
+    let advice = match code.as_str() {
+        "empty" | "overflow" => "Ask a smaller question, or search with grep and read_file.",
+        _ => "Try again, or search with grep and read_file.",
     };
     let text = format!(
-        "the sub-agent gave no answer ({kind}): {}. {advice}",
+        "the sub-agent gave no answer ({code}): {}. {advice}",
         message.trim_end_matches('.')
     );
-    if kind == "timed-out" { ToolError::timed_out(text) } else { ToolError::failed(text) }
+    if code == "timed-out" { ToolError::timed_out(text) } else { ToolError::failed(text) }
 }
 
 #[cfg(test)]
@@ -121,13 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn r124_the_answer_comes_back_alone() {
+    fn r124_the_result_is_the_answer() {
         let answer = Answer { text: "In src/a.rs:1.\n".into(), complete: true, turns: 2 };
         assert_eq!(with(Ok(answer)), Ok(Output::text("In src/a.rs:1.")));
     }
 
     #[test]
-    fn r124_an_answer_that_was_cut_short_says_so() {
+    fn r124_an_incomplete_answer_is_marked() {
         let Ok(output) = with(Ok(Answer { text: "So far.".into(), complete: false, turns: 20 }))
         else {
             panic!("it answers")
@@ -139,12 +140,15 @@ mod tests {
     }
 
     #[test]
-    fn r124_a_failure_is_told_with_its_kind() {
-        let failed = |kind: &str| {
-            with(Err(AgentError::Failed(Failure { kind: kind.into(), message: "no more.".into() })))
+    fn r124_a_failure_has_its_code_and_advice() {
+        let failed = |code: &str| {
+            with(Err(AgentError::Failed(AgentFailure {
+                code: code.into(),
+                message: "no more.".into(),
+            })))
         };
-        let text = "the sub-agent gave no answer (overflow): no more. Ask for less at a time, or \
-            look yourself with grep and read_file.";
+        let text = "the sub-agent gave no answer (overflow): no more. Ask a smaller question, or \
+            search with grep and read_file.";
         assert_eq!(failed("overflow"), Err(ToolError::failed(text)));
         assert!(matches!(failed("timed-out"), Err(ToolError::TimedOut(_))));
         let denial =
@@ -153,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn r124_a_question_has_words() {
+    fn r124_an_empty_question_is_refused() {
         assert!(matches!(
             Host::new().call::<ResearchCodebase>(r#"{"question":" "}"#),
             Err(ToolError::InvalidInput(_))

@@ -1,4 +1,4 @@
-//! The `submit` tool: the model's word that it is done. It does nothing.
+//! The `submit` tool: the model marks the task as done. It does nothing else.
 
 use cofferdam_sdk::{Capability, Output, Tool, ToolError, export_tools};
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// The tool.
 pub struct Submit;
 
-/// What the model says about its work.
+/// The summary of the work.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -18,9 +18,10 @@ pub struct Input {
 
 impl Tool for Submit {
     const NAME: &'static str = "submit";
-    const DESCRIPTION: &'static str = "Marks the task as done. Call it once, when everything that \
-        was asked for is finished and \
-        checked; then write the final answer to the user. It has no effect on files.";
+    const TITLE: Option<&'static str> = Some("Submit");
+    const DESCRIPTION: &'static str = "\
+        Marks the task as done. Call it once, when all requested work is finished and \
+        checked; then write the final answer to the user. It does not change files.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {
@@ -40,7 +41,7 @@ export_tools!(Submit);
 
 #[cfg(test)]
 mod tests {
-    use cofferdam_sdk::{call, declare};
+    use cofferdam_sdk::call;
 
     use super::*;
 
@@ -60,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn r028_submit_asks_for_nothing() {
-        assert_eq!(declare::<Submit>().capabilities, []);
+    fn r028_submit_requests_no_capability() {
+        assert_eq!(Submit::capabilities(), []);
     }
 }

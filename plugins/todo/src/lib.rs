@@ -1,4 +1,4 @@
-//! The `todo` tool: the list of what is to do, for the model to keep to and for the user to see.
+//! The `todo` tool: a to-do list for the model and the user.
 
 mod list;
 
@@ -14,8 +14,7 @@ pub struct Todo;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The whole list, which takes the place of the one before; empty to clear it. Without it the
-    /// list comes back as it is.
+    /// The whole new list; empty to clear it. Without it, the tool returns the list unchanged.
     #[serde(default)]
     #[schemars(length(max = 100))]
     items: Option<Vec<Item>>,
@@ -25,12 +24,14 @@ const KEY: &str = "items";
 
 impl Tool for Todo {
     const NAME: &'static str = "todo";
-    const DESCRIPTION: &'static str = "Keeps a list of the steps of a task, which the user sees. \
-        Use it for work of three steps or more, and leave it for less.\n\
-        - Give the whole list each time: what is not in it is gone.\n\
-        - Set one item to `in_progress` before you begin with it, at most one at a time, and to \
-        `completed` as soon as it is done, not all at the end.\n\
-        - Without `items` it returns the list as it is.";
+    const TITLE: Option<&'static str> = Some("To-do list");
+    const DESCRIPTION: &'static str = "\
+        Keeps the to-do list of a task, which the user sees. Use it for work of three \
+        steps or more, and not for less.\n\
+        - Pass the whole list each time: items that are missing are deleted.\n\
+        - Set one item to `in_progress` before you begin with it, at most one at a time. \
+        Set it to `completed` as soon as it is done, not at the end.\n\
+        - Without `items`, it returns the list unchanged.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {
@@ -50,23 +51,19 @@ export_tools!(Todo);
 
 #[cfg(test)]
 mod tests {
-    use cofferdam_sdk::Content;
     use cofferdam_sdk::test::Host;
 
     use super::*;
 
     fn text(answer: Result<Output, ToolError>) -> String {
-        match answer.map(|output| output.content) {
-            Ok(content) => match content.as_slice() {
-                [Content::Text(text)] => text.clone(),
-                other => panic!("{other:?}"),
-            },
+        match answer {
+            Ok(output) => output.to_text(),
             Err(error) => panic!("{error:?}"),
         }
     }
 
     #[test]
-    fn r125_the_whole_list_is_replaced_and_kept() {
+    fn r125_the_whole_list_is_replaced_and_stored() {
         let mut host = Host::new();
         assert_eq!(text(host.call::<Todo>("{}")), "The list is empty.");
         let first = concat!(
@@ -78,8 +75,7 @@ mod tests {
             r#"{"items":[{"text":"Read","status":"completed"},"#,
             r#"{"text":"Test","status":"in_progress"}]}"#,
         );
-        let expected =
-            "1 of 2 done:\n[x] Read\n[>] Test\nNo longer in the list, and not completed: Mend.\n";
+        let expected = "1 of 2 done:\n[x] Read\n[>] Test\nDeleted before completion: Mend.\n";
         assert_eq!(text(host.call::<Todo>(second)), expected);
         assert_eq!(
             text(host.call::<Todo>(r#"{"items":null}"#)),
@@ -87,12 +83,12 @@ mod tests {
         );
         assert_eq!(
             text(host.call::<Todo>(r#"{"items":[]}"#)),
-            "The list is empty.\nNo longer in the list, and not completed: Test.\n"
+            "The list is empty.\nDeleted before completion: Test.\n"
         );
     }
 
     #[test]
-    fn r125_a_list_that_is_refused_changes_nothing() {
+    fn r125_an_invalid_list_changes_nothing() {
         let mut host = Host::new();
         text(host.call::<Todo>(r#"{"items":[{"text":"Read","status":"pending"}]}"#));
         let two = concat!(

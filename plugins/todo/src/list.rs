@@ -1,23 +1,23 @@
-//! The list itself: what may be in it, and how it is shown.
+//! The items of the list: their checks and their text.
 
 use cofferdam_sdk::{Output, ToolError, View};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Of an item, in characters: a line, not a page.
-const LONGEST: usize = 500;
+/// The longest item, in characters.
+const MAX_ITEM_LEN: usize = 500;
 
-/// Something to do.
+/// An item of the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Item {
-    /// What is to be done, in one line.
+    /// The step, in one line.
     pub(crate) text: String,
-    /// How far it is.
+    /// The status of the item.
     pub(crate) status: Status,
 }
 
-/// How far an item is.
+/// The status of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
@@ -26,17 +26,17 @@ pub(crate) enum Status {
     Completed,
 }
 
-/// What is wrong with a list, and where.
+/// Checks a list, or returns what is wrong with it.
 pub(crate) fn check(items: &[Item]) -> Result<(), ToolError> {
     for (place, item) in items.iter().enumerate() {
         let text = format!("/items/{place}/text");
         if item.text.trim().is_empty() {
-            return Err(ToolError::invalid_input(text, "it is empty. Say what is to be done"));
+            return Err(ToolError::invalid_input(text, "the item is empty. Describe the step"));
         }
-        if item.text.chars().count() > LONGEST {
+        if item.text.chars().count() > MAX_ITEM_LEN {
             return Err(ToolError::invalid_input(
                 text,
-                format!("it has more than {LONGEST} characters. Say it in one line"),
+                format!("the item has more than {MAX_ITEM_LEN} characters. Use one line"),
             ));
         }
     }
@@ -46,15 +46,15 @@ pub(crate) fn check(items: &[Item]) -> Result<(), ToolError> {
         return Err(ToolError::invalid_input(
             format!("/items/{second}/status"),
             format!(
-                "item {first} is `in_progress` already, and one thing is done at a time. The list \
-                    was not changed"
+                "item {first} is already `in_progress`, and only one item can be. The list was not \
+                    changed"
             ),
         ));
     }
     Ok(())
 }
 
-/// What was to be done and is gone from the list.
+/// Returns the items that were not completed and are no longer in the list.
 pub(crate) fn dropped<'b>(before: &'b [Item], after: &[Item]) -> Vec<&'b str> {
     let is_gone = |item: &&Item| {
         item.status != Status::Completed
@@ -63,7 +63,7 @@ pub(crate) fn dropped<'b>(before: &'b [Item], after: &[Item]) -> Vec<&'b str> {
     before.iter().filter(is_gone).map(|item| item.text.trim()).collect()
 }
 
-/// The list, as text for the model and as a table for the user.
+/// Returns the list, as text for the model and as a table for the user.
 pub(crate) fn show(items: &[Item], dropped: &[&str]) -> Output {
     let done = items.iter().filter(|item| item.status == Status::Completed).count();
     let mut text = if items.is_empty() {
@@ -82,20 +82,17 @@ pub(crate) fn show(items: &[Item], dropped: &[&str]) -> Output {
     if !dropped.is_empty() {
         let lines: Vec<String> = dropped.iter().map(|text| one_line(text)).collect();
         let line_break = if text.ends_with('\n') { "" } else { "\n" };
-        text.push_str(&format!(
-            "{line_break}No longer in the list, and not completed: {}.\n",
-            lines.join("; ")
-        ));
+        text.push_str(&format!("{line_break}Deleted before completion: {}.\n", lines.join("; ")));
     }
     let rows = items
         .iter()
-        .map(|item| vec![shown(item.status).to_owned(), one_line(&item.text)])
+        .map(|item| vec![symbol(item.status).to_owned(), one_line(&item.text)])
         .collect();
     Output::text(text)
         .with_view(View::table(["", &format!("{done} of {} done", items.len())], rows))
 }
 
-fn shown(status: Status) -> &'static str {
+fn symbol(status: Status) -> &'static str {
     match status {
         Status::Pending => "·",
         Status::InProgress => "▸",
@@ -117,7 +114,7 @@ mod tests {
 
     #[test]
     fn r125_at_most_one_is_in_progress_and_each_says_something() {
-        let long = "x".repeat(LONGEST + 1);
+        let long = "x".repeat(MAX_ITEM_LEN + 1);
         let table = [
             (
                 vec![
@@ -147,6 +144,6 @@ mod tests {
     fn r125_the_user_sees_a_table() {
         let output = show(&[item("a\nb", Status::Completed), item("c", Status::InProgress)], &[]);
         let rows = [["✓", "a b"], ["▸", "c"]].map(|row| row.map(str::to_owned).to_vec()).to_vec();
-        assert_eq!(output.view, Some(View::table(["", "1 of 2 done"], rows)));
+        assert_eq!(output.view, Some(View::table(["", "1 of 2 done"], rows).into()));
     }
 }

@@ -42,15 +42,15 @@ pub(crate) fn apply(text: &str, change: &Change<'_>) -> Result<Edit, ToolError> 
     if change.old == change.new {
         return Err(ToolError::invalid_input(
             "/new_text",
-            "it is the same as old_text, so nothing would change",
+            "new_text is the same as old_text, so nothing would change",
         ));
     }
     if change.old.is_empty() && body.is_empty() {
         return fill(mark, change);
     }
     if change.old.is_empty() {
-        let why = "it is empty, and the file is not. Give the text to replace, or, to add text, \
-            the line beside it";
+        let why = "old_text is empty, but the file is not. Give the text to replace; to add text, \
+            give the line next to it";
         return Err(ToolError::invalid_input("/old_text", why));
     }
     let mut edit = match exact::find(body, change.old) {
@@ -64,7 +64,8 @@ pub(crate) fn apply(text: &str, change: &Change<'_>) -> Result<Edit, ToolError> 
     if edit.text == body {
         return Err(ToolError::invalid_input(
             "/new_text",
-            "but for line endings and spaces it is the same as old_text, so nothing would change",
+            "apart from line endings and spaces, new_text is the same as old_text, so nothing \
+                would change",
         ));
     }
     edit.text.insert_str(0, mark);
@@ -111,14 +112,14 @@ fn ambiguous(change: &Change<'_>, numbers: &[usize], overlaps: bool) -> ToolErro
         "/old_text",
         if overlaps {
             format!(
-                "it is in `{path}` at line {} more than once, overlapping itself. Nothing was \
-                    changed. Add what stands around it",
+                "old_text occurs in `{path}` at line {} more than once and overlaps itself. \
+                    Nothing was changed. Add the text around it",
                 numbers[0]
             )
         } else {
             format!(
-                "it is in `{path}` {count} times, at {} {}. Nothing was changed. Add lines around \
-                    it until it is there once, or set `replace_all`",
+                "old_text occurs in `{path}` {count} times, at {} {}. Nothing was changed. Add \
+                    lines around it until it is unique, or set `replace_all`",
                 if numbers.first() == numbers.last() { "line" } else { "lines" },
                 lines::numbers(numbers)
             )

@@ -1,7 +1,7 @@
 //! The `update_file` tool: replaces a text in a file.
 //!
-//! WASI knows no permissions, owners or extended attributes, so that the file that takes the old
-//! one's place has those of a new file.
+//! WASI has no permissions, owners or extended attributes, so the file that replaces the old one
+//! has those of a new file.
 
 mod diff;
 mod edit;
@@ -22,36 +22,38 @@ use edit::{Change, Edit};
 /// The tool.
 pub struct UpdateFile;
 
-/// What to replace by what, and where.
+/// The file, the text to replace, and its replacement.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// The file, relative to the workspace.
     path: WorkspacePath,
-    /// The text to replace, exactly as it is in the file, with enough around it to be there once.
-    /// Empty only to fill an empty file.
+    /// The text to replace, exactly as in the file, with enough text around it to be unique. Empty
+    /// only to fill an empty file.
     old_text: String,
-    /// What to put in its place; empty to delete it.
+    /// The replacement; empty to delete the text.
     new_text: String,
-    /// Replace every occurrence, not just the only one.
+    /// Replace every occurrence.
     #[serde(default)]
     replace_all: bool,
 }
 
 impl Tool for UpdateFile {
     const NAME: &'static str = "update_file";
-    const DESCRIPTION: &'static str = "Replaces `old_text` by `new_text` in a text file of the \
-        workspace. Read the part of the file first.\n\
-        - `old_text` must be in the file exactly once: with all of its spaces and line breaks, \
-        without the line numbers that read_file puts in front. \
-        Add lines around it until it is unique, or set `replace_all`.\n\
-        - If it is not there as it stands, whole lines that differ only in their indentation or \
-        in spaces at their ends are taken, if there is one \
-        such place; `new_text` is then indented in the same way.\n\
-        - The file's kind of line endings and the line break at its end are kept. Either the \
-        whole change is made or nothing.\n\
-        - Files of up to 10 MB in UTF-8. To create a file use write_file. Permissions stay as \
-        they are.";
+    const TITLE: Option<&'static str> = Some("Edit a file");
+    const DESCRIPTION: &'static str = "\
+        Replaces `old_text` with `new_text` in a text file of the workspace. Read that \
+        part of the file first.\n\
+        - `old_text` must occur exactly once in the file, with all its spaces and line \
+        breaks, and without the line numbers of read_file. Add lines around it until it is \
+        unique, or set `replace_all`.\n\
+        - If there is no exact match, whole lines that differ only in indentation or \
+        trailing spaces match too, if there is only one such place. `new_text` is then \
+        indented in the same way.\n\
+        - Line endings and the line break at the end of the file are kept. A failed call \
+        changes nothing.\n\
+        - Files have at most 10 MB of UTF-8. To create a file, use write_file. Permissions \
+        are kept.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {
@@ -95,7 +97,7 @@ fn summary(path: &WorkspacePath, before: &str, edit: &Edit) -> String {
     if edit.loosely {
         summary.push_str(
             "; old_text differed from the file in spaces at the beginnings or ends of lines, and \
-                new_text was indented as the file is",
+                new_text was indented like the file",
         );
     }
     summary
@@ -103,17 +105,15 @@ fn summary(path: &WorkspacePath, before: &str, edit: &Edit) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cofferdam_sdk::declare;
-
     use super::*;
 
     #[test]
-    fn it_asks_for_writing_and_nothing_else() {
-        assert_eq!(declare::<UpdateFile>().capabilities, [Capability::WriteFiles]);
+    fn it_requests_writing_only() {
+        assert_eq!(UpdateFile::capabilities(), [Capability::WriteFiles]);
     }
 
     #[test]
-    fn the_summary_says_where_and_how_much() {
+    fn the_summary_names_lines_and_amount() {
         let edit = |text: &str, lines: &[usize], loosely| Edit {
             text: text.to_owned(),
             lines: lines.to_vec(),
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(many, "updated f: replaced 2 occurrences, at lines 1 and 2");
         assert!(
             summary(&"f".into(), "a\n", &edit("b\n", &[1], true))
-                .ends_with("indented as the file is")
+                .ends_with("indented like the file")
         );
     }
 }

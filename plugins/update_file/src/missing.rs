@@ -1,4 +1,4 @@
-//! What to say when a text is not in a file: what is most like it.
+//! The error for a text that is not in a file: it shows the most similar part.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -21,11 +21,11 @@ const MAX_COMPARED: usize = 1000;
 const SIMILAR: f64 = 0.5;
 
 pub(crate) fn explain(text: &str, change: &Change<'_>) -> ToolError {
-    let mut message = format!("it is not in `{}`, so nothing was changed", change.path);
+    let mut message = format!("old_text is not in `{}`, so nothing was changed", change.path);
     if has_line_numbers(change.old) {
         message.push_str(
-            ". It begins with line numbers, which are not part of the file: leave \
-            them and the tabs after them out",
+            ". It begins with line numbers, which are not part of the file: remove \
+            them and the tabs after them",
         );
         return ToolError::invalid_input("/old_text", message);
     }
@@ -34,7 +34,7 @@ pub(crate) fn explain(text: &str, change: &Change<'_>) -> ToolError {
     match by_equal_lines(&all, &wanted).or_else(|| by_similar_line(&all, &wanted)) {
         Some(start) => {
             let count = wanted.len().min(SHOWN);
-            message.push_str(". The most similar place is this, with line numbers in front:\n");
+            message.push_str(". The most similar part of the file, with line numbers:\n");
             for (index, line) in all.iter().enumerate().skip(start).take(count) {
                 let body = line.body;
                 let end = body.char_indices().nth(MAX_LINE).map_or(body.len(), |(end, _)| end);
@@ -42,7 +42,7 @@ pub(crate) fn explain(text: &str, change: &Change<'_>) -> ToolError {
                 // Writing to a string cannot fail.
                 let _ = writeln!(message, "{:>6}\t{}{cut}", index + 1, &body[..end]);
             }
-            message.push_str("Read the file there and copy the text exactly");
+            message.push_str("Read that part of the file and copy the text exactly");
         }
         None => message.push_str(
             ", and nothing in it is similar. Search for a part of the text, or read the file again",
@@ -159,9 +159,8 @@ mod tests {
 
     #[test]
     fn r118_the_nearest_place_is_shown() {
-        let nearest = |first: &str| {
-            format!("most similar place is this, with line numbers in front:\n{first}")
-        };
+        let nearest =
+            |first: &str| format!("most similar part of the file, with line numbers:\n{first}");
         assert!(message("fn second(x: u32) -> u32 {\n    x + 3\n}").contains(&nearest(
             "     7\tfn second(x: u32) -> u32 {\n     8\t    x + 2\n     9\t}\n"
         )));

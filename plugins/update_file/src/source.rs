@@ -34,12 +34,12 @@ pub(crate) fn read(path: &WorkspacePath) -> Result<String, ToolError> {
     }
     if metadata.is_dir() {
         return Err(ToolError::failed(format!(
-            "`{path}` is a directory, and this tool changes files."
+            "`{path}` is a directory, and this tool changes files only."
         )));
     }
     if !metadata.is_file() {
         return Err(ToolError::failed(format!(
-            "`{path}` is neither a file nor a directory, and this tool changes files."
+            "`{path}` is neither a file nor a directory, and this tool changes files only."
         )));
     }
     if metadata.len() > MAX_BYTES as u64 {
@@ -68,18 +68,18 @@ pub(crate) fn too_large(path: &str) -> ToolError {
 fn text(path: &str, bytes: Vec<u8>) -> Result<String, ToolError> {
     if bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF") {
         return Err(ToolError::failed(format!(
-            "`{path}` is UTF-16 text, and this tool changes UTF-8."
+            "`{path}` is UTF-16 text, and this tool changes UTF-8 only."
         )));
     }
     if bytes.contains(&0) {
         return Err(ToolError::failed(format!(
-            "`{path}` is a binary file, and this tool changes text."
+            "`{path}` is a binary file, and this tool changes text only."
         )));
     }
     String::from_utf8(bytes).map_err(|error| {
         let place = error.utf8_error().valid_up_to();
         ToolError::failed(format!(
-            "`{path}` is not UTF-8 (at byte {place}), and this tool changes nothing else."
+            "`{path}` is not UTF-8 (at byte {place}), and this tool changes UTF-8 text only."
         ))
     })
 }

@@ -44,7 +44,7 @@ pub(crate) fn get(asked: Url) -> Result<Got, ToolError> {
     }
     Err(ToolError::failed(format!(
         "{asked} was redirected more than {MOST_REDIRECTS} times, last to {url}. It may be a \
-            circle."
+            loop."
     )))
 }
 
@@ -54,7 +54,7 @@ fn redirect(url: &Url, response: &Response) -> Result<Option<Url>, ToolError> {
     }
     let Some(location) = response.header("location") else {
         return Err(ToolError::failed(format!(
-            "{url} redirects (status {}) without saying where to.",
+            "{url} redirects (status {}) without a target.",
             response.status
         )));
     };
@@ -81,21 +81,21 @@ fn read(asked: Url, url: Url, mut response: Response) -> Result<Got, ToolError> 
     let got = Got { url, asked, content_type, kind, bytes, complete };
     match status {
         200..=299 => Ok(got),
-        404 | 410 => Err(ToolError::not_found(refused(&got, status, "there is no such page"))),
+        404 | 410 => Err(ToolError::not_found(refused(&got, status, "the page does not exist"))),
         401 | 403 => Err(ToolError::failed(refused(
             &got,
             status,
-            "the server does not show it to just anybody, and this tool cannot log in",
+            "the page needs a login, and this tool cannot log in",
         ))),
         429 => Err(ToolError::failed(refused(
             &got,
             status,
-            "the server wants fewer requests; try again later",
+            "the server limits the number of requests; try again later",
         ))),
         500..=599 => {
-            Err(ToolError::failed(refused(&got, status, "the server failed; it may work later")))
+            Err(ToolError::failed(refused(&got, status, "the server failed; try again later")))
         }
-        _ => Err(ToolError::failed(refused(&got, status, "the server did not answer with a page"))),
+        _ => Err(ToolError::failed(refused(&got, status, "the server returned no page"))),
     }
 }
 

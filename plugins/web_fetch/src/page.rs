@@ -17,7 +17,7 @@ pub(crate) fn page(got: &Got, offset: usize) -> Result<Output, ToolError> {
     let is = got.content_type.as_deref().unwrap_or("no content type");
     if got.kind == Kind::Other {
         return Err(ToolError::failed(format!(
-            "{} is `{is}`, which this tool cannot turn into text. Look for a page about it, or \
+            "{} is `{is}`, which this tool cannot convert to text. Look for a page about it, or \
                 for another format.",
             got.url
         )));
@@ -26,7 +26,7 @@ pub(crate) fn page(got: &Got, offset: usize) -> Result<Output, ToolError> {
     if offset > 0 && offset >= text.len() {
         return Err(ToolError::invalid_input(
             "/offset",
-            format!("the text has {} bytes; begin before its end", text.len()),
+            format!("the text has {} bytes; `offset` has to be smaller", text.len()),
         ));
     }
     let start = text.floor_char_boundary(offset);
@@ -43,7 +43,7 @@ pub(crate) fn page(got: &Got, offset: usize) -> Result<Output, ToolError> {
     let mut tail = String::new();
     if end < text.len() {
         tail.push_str(&format!(
-            "\n\n[{} of {} bytes of text are left; go on with offset {end}]",
+            "\n\n[{} of {} bytes of text are left; continue with offset {end}]",
             text.len() - end,
             text.len()
         ));

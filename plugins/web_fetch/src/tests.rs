@@ -2,7 +2,7 @@
 
 use cofferdam_sdk::http::{HttpError, Request, Response};
 use cofferdam_sdk::test::Host;
-use cofferdam_sdk::{Content, Denial, Output, ToolError};
+use cofferdam_sdk::{Denial, Output, ToolError};
 
 use crate::WebFetch;
 
@@ -55,8 +55,7 @@ fn fetch(input: &str) -> Result<Output, ToolError> {
 
 fn text(path: &str) -> String {
     let output = fetch(&format!(r#"{{"url": "https://example.com/{path}"}}"#)).expect(path);
-    let [Content::Text(text)] = &output.content[..] else { panic!("{output:?}") };
-    text.clone()
+    output.to_text()
 }
 
 fn problem(path: &str) -> String {
@@ -82,7 +81,7 @@ fn r122_redirects_are_followed_and_told() {
     assert!(
         problem("odd").contains("redirects to `javascript:alert(1)`, which cannot be followed")
     );
-    assert!(problem("nowhere").contains("without saying where to"));
+    assert!(problem("nowhere").contains("without a target"));
 }
 
 #[test]
@@ -101,20 +100,22 @@ fn r122_a_redirect_that_the_host_denies_is_denied_with_the_way_that_led_there() 
 
 #[test]
 fn r122_what_is_no_text_says_so() {
-    assert!(problem("pdf").contains("is `application/pdf`, which this tool cannot turn into text"));
+    assert!(
+        problem("pdf").contains("is `application/pdf`, which this tool cannot convert to text")
+    );
     assert!(
         problem("binary")
-            .contains("is `application/octet-stream`, which this tool cannot turn into text")
+            .contains("is `application/octet-stream`, which this tool cannot convert to text")
     );
 }
 
 #[test]
-fn r122_long_text_is_cut_and_goes_on_at_an_offset() {
+fn r122_long_text_continues_at_an_offset() {
     let first = fetch(r#"{"url": "https://example.com/long"}"#).expect("a page");
-    let [Content::Text(text)] = &first.content[..] else { panic!("{first:?}") };
+    let text = first.to_text();
     assert!(first.truncated && text.len() < 102_400);
     assert!(
-        text.ends_with("[160000 of 260000 bytes of text are left; go on with offset 100000]"),
+        text.ends_with("[160000 of 260000 bytes of text are left; continue with offset 100000]"),
         "{}",
         &text[text.len() - 200..]
     );
@@ -123,7 +124,10 @@ fn r122_long_text_is_cut_and_goes_on_at_an_offset() {
     let beyond = fetch(r#"{"url": "https://example.com/long", "offset": 260000}"#);
     assert_eq!(
         beyond,
-        Err(ToolError::invalid_input("/offset", "the text has 260000 bytes; begin before its end"))
+        Err(ToolError::invalid_input(
+            "/offset",
+            "the text has 260000 bytes; `offset` has to be smaller"
+        ))
     );
 }
 
@@ -131,7 +135,7 @@ fn r122_long_text_is_cut_and_goes_on_at_an_offset() {
 fn r122_no_more_than_five_megabytes_are_read() {
     let output =
         fetch(r#"{"url": "https://example.com/huge", "offset": 4999999}"#).expect("a page");
-    let [Content::Text(text)] = &output.content[..] else { panic!("{output:?}") };
+    let text = output.to_text();
     assert_eq!(
         text,
         "https://example.com/huge\ntext/plain\n\nx\n\n[only the first 5000000 bytes were read]"
@@ -142,7 +146,7 @@ fn r122_no_more_than_five_megabytes_are_read() {
 fn errors_say_what_happened_and_what_the_server_said() {
     assert!(problem("missing").contains(concat!(
         r#"NotFound("https://example.com/missing: status 404: "#,
-        r#"there is no such page. It said:\nNo such page.")"#,
+        r#"the page does not exist. It said:\nNo such page.")"#,
     )));
     assert!(problem("login").contains("this tool cannot log in. It said:\\nmembers only"));
     assert!(
@@ -153,6 +157,6 @@ fn errors_say_what_happened_and_what_the_server_said() {
     let no_address = fetch(r#"{"url": "example.com"}"#);
     assert_eq!(
         no_address,
-        Err(ToolError::invalid_input("/url", "it is no whole address; begin it with `https://`"))
+        Err(ToolError::invalid_input("/url", "it is not a complete URL; begin it with `https://`"))
     );
 }

@@ -19,7 +19,7 @@ impl Url {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let (scheme, rest) =
-            text.split_once("://").ok_or("it is no whole address; begin it with `https://`")?;
+            text.split_once("://").ok_or("it is not a complete URL; begin it with `https://`")?;
         let encrypted = match scheme.to_ascii_lowercase().as_str() {
             "https" => true,
             "http" => false,
@@ -33,11 +33,11 @@ impl Url {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, rest) = rest.split_at(end);
         if authority.is_empty() {
-            return Err("it names no host".into());
+            return Err("it has no host".into());
         }
         if authority.contains('@') {
             return Err(
-                "it has a name or a password before an `@`, and these are not sent; leave them out"
+                "it has a user name or a password before an `@`, which are not sent; leave them out"
                     .into(),
             );
         }
@@ -180,7 +180,7 @@ mod tests {
         let table = [
             ("example.com", "begin it with `https://`"),
             ("file:///etc/passwd", "`file` addresses are not fetched"),
-            ("https:///path", "names no host"),
+            ("https:///path", "has no host"),
             ("https://me:secret@example.com/", "leave them out"),
             ("https://b\u{fc}cher.example/", "xn--"),
             ("https://exa mple.com/", "' ' belongs to no host"),

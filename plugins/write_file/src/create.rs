@@ -23,7 +23,7 @@ pub(crate) fn create(path: &WorkspacePath, content: &[u8]) -> Result<(), ToolErr
     if path.as_str().split('/').any(|part| part == "..") {
         return Err(ToolError::invalid_input(
             "/path",
-            format!("`{path}` has `..` in it; give the path without"),
+            format!("`{path}` contains `..`; give a path without it"),
         ));
     }
     let mut file = open_new(path)?;

@@ -10,22 +10,23 @@ use serde::Deserialize;
 /// The tool.
 pub struct WriteFile;
 
-/// Which file, and what it holds.
+/// The file and its content.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// The new file, relative to the workspace.
     path: WorkspacePath,
-    /// All of its text.
+    /// The whole text of the file.
     content: String,
 }
 
 impl Tool for WriteFile {
     const NAME: &'static str = "write_file";
-    const DESCRIPTION: &'static str = "Creates a text file in the workspace with the given \
-        content, and the directories that it needs. \
-        It never overwrites: to change a file that exists, use `update_file`. The content is \
-        written as it is, so end it with a line break.";
+    const TITLE: Option<&'static str> = Some("Create a file");
+    const DESCRIPTION: &'static str = "\
+        Creates a text file in the workspace with the given content, and the directories \
+        that it needs. It never overwrites a file: to change an existing file, use \
+        `update_file`. The content is written unchanged, so end it with a line break.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {
@@ -53,8 +54,6 @@ fn counted(count: usize, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cofferdam_sdk::declare;
-
     use super::*;
 
     #[test]
@@ -66,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn it_asks_for_writing_and_nothing_else() {
-        assert_eq!(declare::<WriteFile>().capabilities, [Capability::WriteFiles]);
+    fn it_requests_writing_only() {
+        assert_eq!(WriteFile::capabilities(), [Capability::WriteFiles]);
     }
 }

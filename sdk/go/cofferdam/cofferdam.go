@@ -1,93 +1,123 @@
-// Package cofferdam is what a Cofferdam plugin in Go is made of: tools, each a function from its input to an answer.
+// Package cofferdam is for Cofferdam plugins in Go. Each tool is a function from its input to its
+// result.
 //
 //	func init() {
 //		cofferdam.Add(cofferdam.Tool{
 //			Name:        "shout",
 //			Description: "Returns a text in capitals.",
-//			Schema:      `{"type": "object", …}`,
+//			InputSchema: `{"type": "object", …}`,
 //			Call: cofferdam.Typed(func(input struct{ Text string }) (string, error) {
 //				return strings.ToUpper(input.Text), nil
 //			}),
 //		})
 //	}
 //
-// The workspace is the root directory, so that os.ReadFile works for a tool that asks for ReadFiles.
+// The workspace is the root directory, so os.ReadFile works for a tool with ReadFiles. The packages
+// workspace, state, commands, agents, plans and progress call the host.
 package cofferdam
 
-import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"strings"
-)
+import "encoding/json"
 
-// Ask is something that a tool may ask for.
-type Ask int
-
-const (
-	ReadFiles Ask = iota
-	WriteFiles
-	RunCommands
-)
-
-// Tool is one tool.
-type Tool struct {
-	Name        string
-	Description string
-	// A JSON Schema of type `object`. The host validates every input against it.
-	Schema string
-	Asks   []Ask
-	// Exclusive: never beside another call. Confirm: ask the user before every call.
-	Exclusive, Confirm bool
-	// Call takes the JSON text of an object that is valid under the schema.
-	Call func(input string) (string, error)
+// Capability is a permission that a tool requests. Request as few as possible.
+type Capability struct {
+	Name       string
+	Parameters []string
 }
 
-// Tools are those that were added, in order.
-var Tools []Tool
+// The capabilities without parameters.
+var (
+	ReadFiles   = Capability{Name: "read-files"}
+	WriteFiles  = Capability{Name: "write-files"}
+	RunCommands = Capability{Name: "run-commands"}
+	Delegate    = Capability{Name: "delegate"}
+	KeepState   = Capability{Name: "keep-state"}
+	PresentPlan = Capability{Name: "present-plan"}
+)
 
-// Add makes a tool part of the plugin; call it from an init function.
-func Add(tool Tool) { Tools = append(Tools, tool) }
+// Fetch is the capability to send HTTP requests, such as Fetch("api.example.com", "GET docs.rs").
+func Fetch(patterns ...string) Capability {
+	return Capability{Name: "fetch", Parameters: patterns}
+}
 
-// InvalidInput: the input fits the schema and still makes no sense. Pointer is a JSON pointer into it.
-type InvalidInput struct{ Pointer, Message string }
+// Hint asks the host to treat a tool more strictly.
+type Hint struct {
+	Name       string
+	Parameters []string
+}
 
-func (e InvalidInput) Error() string { return e.Message }
+var (
+	// Exclusive: never run the tool in parallel with another one.
+	Exclusive = Hint{Name: "exclusive"}
+	// Confirm: ask the user before every call.
+	Confirm = Hint{Name: "confirm"}
+)
 
-// NotFound: what the call is about does not exist.
-type NotFound string
+// Tool is the declaration of a tool.
+type Tool struct {
+	Name string
+	// Title is a short name for people. It may be empty.
+	Title       string
+	Description string
+	// InputSchema is a JSON Schema of type `object`. The host validates each input against it.
+	InputSchema string
+	// OutputSchema is a JSON Schema of the structured result. It may be empty.
+	OutputSchema string
+	Capabilities []Capability
+	Hints        []Hint
+	// Annotations are names and values, which are encoded as JSON.
+	Annotations map[string]any
+	// Call takes the JSON text of an object that is valid under the input schema. Typed makes one.
+	Call func(input string) (any, error)
+}
 
-func (e NotFound) Error() string { return string(e) }
+var tools []Tool
 
-// Typed makes a Call of a function that takes its input as a struct.
-func Typed[Input any](call func(Input) (string, error)) func(string) (string, error) {
-	return func(text string) (string, error) {
+// Add adds a tool to the plugin. Call it in an init function.
+func Add(tool Tool) { tools = append(tools, tool) }
+
+// Tools returns all tools in the order of Add.
+func Tools() []Tool { return tools }
+
+// Typed makes a Call of a function with a struct as its input.
+//
+// A result of type Output, Content or []Content is returned as it is, and a string as text. Any
+// other value is encoded as JSON: the structured result of a tool with an output schema, and the
+// content otherwise.
+func Typed[Input, Result any](call func(Input) (Result, error)) func(string) (any, error) {
+	return func(text string) (any, error) {
 		var input Input
 		if err := json.Unmarshal([]byte(text), &input); err != nil {
-			return "", InvalidInput{"", err.Error()}
+			return nil, InvalidInput{Message: err.Error()}
 		}
 		return call(input)
 	}
 }
 
-// FileError says what went wrong with a file in words for a model.
-func FileError(path string, err error) error {
-	// Without the permission there is no workspace, and every path looks as if nothing were there.
-	if _, missing := os.Stat("."); missing != nil {
-		return errors.New("this tool may not read files; it would have to ask for `read-files`")
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return NotFound(path + " does not exist")
-	}
-	// Reading a directory as a file comes to this.
-	if strings.Contains(err.Error(), "is a directory") || strings.Contains(err.Error(), "Bad file number") {
-		return fmt.Errorf("%s is a directory", path)
-	}
-	var inner *fs.PathError
-	if errors.As(err, &inner) {
-		err = inner.Err
-	}
-	return fmt.Errorf("%s: %w", path, err)
+// InvalidInput says that the tool cannot use the input, although it is valid under the schema.
+type InvalidInput struct {
+	// Pointer is a JSON pointer (RFC 6901) into the input; empty for the whole input.
+	Pointer, Message string
 }
+
+func (e InvalidInput) Error() string { return e.Message }
+
+// NotFound says that the subject of the call does not exist. Errors that match fs.ErrNotExist have
+// the same effect.
+type NotFound struct{ Message string }
+
+func (e NotFound) Error() string { return e.Message }
+
+// TimedOut says that an operation took too long.
+type TimedOut struct{ Message string }
+
+func (e TimedOut) Error() string { return e.Message }
+
+// Denied says that the host denied an action. Return it, so that the model and the user see the
+// reason.
+type Denied struct {
+	Code, Reason string
+	// Remedy is what would allow the action; it may be empty.
+	Remedy string
+}
+
+func (e Denied) Error() string { return e.Reason }

@@ -10,30 +10,31 @@ import (
 	"wit_component/cofferdam"
 )
 
-type input struct{ Path, Containing string }
-
 func init() {
 	cofferdam.Add(cofferdam.Tool{
 		Name:        "count_lines",
-		Description: "Counts the lines of a text file, or those that contain a text.",
-		Schema: `{
+		Title:       "Count lines",
+		Description: "Counts the lines of a text file, or the lines that contain a text.",
+		InputSchema: `{
 			"type": "object",
 			"properties": {
-				"path": {"type": "string", "format": "workspace-path", "description": "The file, relative to the workspace."},
-				"containing": {"type": "string", "description": "Count only lines that contain this."}
+				"path": {"type": "string", "format": "workspace-path",
+					"description": "The file, relative to the workspace."},
+				"containing": {"type": "string",
+					"description": "Count only lines that contain this."}
 			},
 			"required": ["path"],
 			"additionalProperties": false
 		}`,
-		Asks: []cofferdam.Ask{cofferdam.ReadFiles},
-		Call: cofferdam.Typed(countLines),
+		Capabilities: []cofferdam.Capability{cofferdam.ReadFiles},
+		Call:         cofferdam.Typed(countLines),
 	})
 }
 
-func countLines(input input) (string, error) {
+func countLines(input struct{ Path, Containing string }) (string, error) {
 	text, err := os.ReadFile(input.Path)
 	if err != nil {
-		return "", cofferdam.FileError(input.Path, err)
+		return "", err
 	}
 	if !utf8.Valid(text) {
 		return "", fmt.Errorf("%s is not text", input.Path)

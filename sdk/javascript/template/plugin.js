@@ -5,7 +5,8 @@ export { tools } from "./cofferdam.js";
 
 tool({
   name: "count_lines",
-  description: "Counts the lines of a text file, or those that contain a text.",
+  title: "Count lines",
+  description: "Counts the lines of a text file, or the lines that contain a text.",
   properties: {
     path: { ...WORKSPACE_PATH, description: "The file, relative to the workspace." },
     containing: { type: "string", description: "Count only lines that contain this." },

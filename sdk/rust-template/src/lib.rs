@@ -18,8 +18,9 @@ struct Input {
 
 impl Tool for CountLines {
     const NAME: &'static str = "count_lines";
-    const DESCRIPTION: &'static str = "Counts the lines of a text file, or those that contain a \
-        text.";
+    const TITLE: Option<&'static str> = Some("Count lines");
+    const DESCRIPTION: &'static str = "Counts the lines of a text file, or the lines that \
+        contain a text.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {

@@ -1,13 +1,15 @@
-//! Handing tasks to a sub-agent, which has tools that can only read. Needs
+//! Delegating tasks to a sub-agent, whose tools can only read. Needs
 //! [`Capability::Delegate`](crate::Capability::Delegate).
 
-pub use crate::bindings::cofferdam::plugin::agents::{AgentError, Answer, Failure};
+pub use crate::bindings::cofferdam::plugin::agents::{AgentError, AgentFailure, Answer};
 
 use crate::ToolError;
-use crate::lent::agents as host;
+use crate::imports::agents as host;
 
-/// Hands over a task of at most 64 KiB and waits for the answer; a call has at most four. The
-/// sub-agent knows nothing but the task, so say in it all that it needs.
+/// Gives a task of at most 64 KiB to a sub-agent and waits for the answer. A call can delegate
+/// four tasks.
+///
+/// The sub-agent knows nothing but the task, so the task has to contain everything that it needs.
 pub fn delegate(task: &str) -> Result<Answer, AgentError> {
     host::delegate(task)
 }
@@ -17,8 +19,8 @@ impl From<AgentError> for ToolError {
         match error {
             AgentError::Denied(denial) => Self::Denied(denial),
             AgentError::Invalid(message) => Self::invalid_input("", message),
-            AgentError::Failed(Failure { kind, message }) => {
-                Self::Failed(format!("the sub-agent gave no answer ({kind}): {message}"))
+            AgentError::Failed(AgentFailure { code, message }) => {
+                Self::Failed(format!("the sub-agent gave no answer ({code}): {message}"))
             }
         }
     }

@@ -2,8 +2,9 @@
 
 wit_bindgen::generate!({
     path: "../../wit",
-    world: "plugin-with-everything",
+    world: "plugin-full",
     additional_derives: [Clone, PartialEq],
     export_macro_name: "export_component",
     pub_export_macro: true,
+    generate_all,
 });

@@ -1,4 +1,4 @@
-//! Building errors that a model can act on.
+//! Errors that a model can act on.
 
 use std::fmt::Display;
 use std::io;
@@ -6,28 +6,28 @@ use std::io;
 use crate::{Denial, InputProblem, ToolError};
 
 impl ToolError {
-    /// The input fits the schema and still makes no sense. `pointer` is a JSON pointer such as
-    /// `/lines/0`, empty for the whole input.
+    /// The input is valid under the schema, but the tool cannot use it. `pointer` is a JSON pointer
+    /// such as `/lines/0`; empty for the whole input.
     pub fn invalid_input(pointer: impl Into<String>, message: impl Into<String>) -> Self {
         Self::InvalidInput(InputProblem { pointer: pointer.into(), message: message.into() })
     }
 
-    /// What the call is about does not exist.
+    /// The subject of the call does not exist.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::NotFound(message.into())
     }
 
-    /// It took too long. Say what was reached until then.
+    /// An operation took too long. Say what was done until then.
     pub fn timed_out(message: impl Into<String>) -> Self {
         Self::TimedOut(message.into())
     }
 
-    /// Anything else. Say what went wrong and what to do about it.
+    /// Any other failure. Say what failed and what to do about it.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Failed(message.into())
     }
 
-    /// For `map_err`: names what was tried, on which file.
+    /// Converts an I/O error, for `map_err`. The message names the action and the file.
     ///
     /// ```
     /// use cofferdam_sdk::ToolError;
@@ -46,8 +46,8 @@ impl ToolError {
             match error.kind() {
                 io::ErrorKind::NotFound => Self::NotFound(format!("{subject}: it does not exist")),
                 io::ErrorKind::PermissionDenied => Self::Failed(format!(
-                    "{subject}: it is outside of the workspace, or the policy or the file's \
-                        permissions forbid it"
+                    "{subject}: it is outside the workspace, or the policy or the permissions of \
+                        the file deny it"
                 )),
                 io::ErrorKind::IsADirectory => {
                     Self::Failed(format!("{subject}: it is a directory"))
@@ -61,23 +61,23 @@ impl ToolError {
     }
 }
 
-/// What a tool without the permission to read is told of any file.
-const NO_FILES: &str = "this tool may not read files; it would have to ask for `read-files`";
+/// The error of a tool without the permission to read files.
+const NO_FILES: &str = "this tool has no permission to read files; it has to request `read-files`";
 
-/// Whether there is a workspace. Without the permission to read there is none, and every path looks
-/// as if nothing were there.
+/// Returns whether there is a workspace. Without the permission to read there is none, and no path
+/// exists.
 fn has_workspace() -> bool {
     std::fs::metadata(".").is_ok()
 }
 
-/// For `?` where no file is at hand. [`ToolError::io`] says more.
+/// Converts an I/O error without a file. [`ToolError::io`] says more.
 impl From<io::Error> for ToolError {
     fn from(error: io::Error) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
-/// The host refused; the model and the user get to see its words.
+/// Returns a denial of the host unchanged, so that the model and the user see it.
 impl From<Denial> for ToolError {
     fn from(denial: Denial) -> Self {
         Self::Denied(denial)

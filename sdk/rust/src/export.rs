@@ -1,10 +1,10 @@
-//! From tools to a component: declaring them, and calling one by its name.
+//! Turns tools into a component: declares them, and calls one by its name.
 
 use serde_path_to_error::{Path, Segment};
 
 use crate::{Declaration, Output, Tool, ToolError, schema};
 
-/// Exports tools from this component, which is to be done once in a plugin:
+/// Exports tools from this component. Use it once in a plugin:
 /// `export_tools!(ReadFile, ListFiles);`
 ///
 /// Expands to nothing on targets other than WebAssembly, where tests run.
@@ -38,14 +38,17 @@ macro_rules! export_tools {
     };
 }
 
-/// What the host gets to know about a tool.
+/// Returns the declaration of a tool, as the host sees it.
 pub fn declare<T: Tool>() -> Declaration {
     Declaration {
         name: T::NAME.to_owned(),
+        title: T::TITLE.map(str::to_owned),
         description: T::DESCRIPTION.to_owned(),
         input_schema: schema::of::<T::Input>(),
-        capabilities: T::capabilities(),
-        hints: T::hints(),
+        output_schema: T::output_schema(),
+        capabilities: T::capabilities().into_iter().map(Into::into).collect(),
+        hints: T::hints().into_iter().map(Into::into).collect(),
+        annotations: T::annotations(),
     }
 }
 
@@ -58,14 +61,14 @@ pub fn call<T: Tool>(input: &str) -> Result<Output, ToolError> {
     T::call(decoded)
 }
 
-/// The answer to a name that [`export_tools!`] was not given.
+/// Returns the error for a name that is not one of the exported tools.
 #[doc(hidden)]
 pub fn unknown_tool(name: &str) -> ToolError {
     ToolError::not_found(format!("this plugin has no tool `{name}`"))
 }
 
-/// What is wrong. Where it is in the text matters only if the text is no JSON; otherwise the
-/// pointer says it.
+/// Describes a decoding error. The position in the text matters only if the text is not JSON;
+/// otherwise the pointer names it.
 fn message(error: &serde_json::Error) -> String {
     let mut message = error.to_string();
     if let (true, Some(end)) = (error.is_data(), message.rfind(" at line ")) {
@@ -74,7 +77,7 @@ fn message(error: &serde_json::Error) -> String {
     message
 }
 
-/// The JSON pointer (RFC 6901) to the place where decoding failed.
+/// Returns the JSON pointer (RFC 6901) to the value that could not be decoded.
 fn pointer(path: &Path) -> String {
     let mut pointer = String::new();
     for segment in path {
@@ -83,7 +86,7 @@ fn pointer(path: &Path) -> String {
             Segment::Map { key } => {
                 pointer.push_str(&format!("/{}", key.replace('~', "~0").replace('/', "~1")))
             }
-            // An enum's variant is no step in the JSON text, and an unknown step leads nowhere.
+            // The variant of an enum is not a step in the JSON text.
             Segment::Enum { .. } | Segment::Unknown => {}
         }
     }
@@ -96,7 +99,7 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::{Capability, Hints};
+    use crate::{Capability, Hint, json_schema};
 
     #[derive(Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
@@ -112,8 +115,18 @@ mod tests {
         const DESCRIPTION: &'static str = "Adds numbers.";
         type Input = Input;
 
+        const TITLE: Option<&'static str> = Some("Sum");
+
         fn capabilities() -> Vec<Capability> {
-            Vec::new()
+            vec![Capability::KeepState, Capability::Fetch(vec!["a.example".into()])]
+        }
+
+        fn output_schema() -> Option<String> {
+            Some(json_schema::<Input>())
+        }
+
+        fn hints() -> Vec<Hint> {
+            vec![Hint::Confirm]
         }
 
         fn call(input: Input) -> Result<Output, ToolError> {
@@ -122,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_is_called_from_json_on() {
+    fn a_tool_is_called_with_json() {
         assert_eq!(call::<Sum>(r#"{"a/b":[1,2]}"#), Ok(Output::text("3")));
     }
 
@@ -143,10 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn a_declaration_asks_for_what_the_tool_asks_for() {
+    fn a_declaration_has_what_the_tool_declares() {
         let declaration = declare::<Sum>();
         assert_eq!(declaration.name, "sum");
-        assert_eq!(declaration.capabilities, []);
-        assert_eq!(declaration.hints, Hints::empty());
+        assert_eq!(declaration.title.as_deref(), Some("Sum"));
+        assert_eq!(declaration.output_schema, Some(declaration.input_schema));
+        let names: Vec<_> = declaration.capabilities.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["keep-state", "fetch"]);
+        assert_eq!(declaration.capabilities[1].parameters, ["a.example"]);
+        assert_eq!(declaration.hints[0].name, "confirm");
     }
 }

@@ -27,7 +27,7 @@ use std::fmt;
 use std::io::{self, Read};
 use std::time::Duration;
 
-use crate::lent::http as host;
+use crate::imports::http as host;
 use crate::{Denial, ToolError};
 
 /// A request.

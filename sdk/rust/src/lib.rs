@@ -21,7 +21,7 @@
 //! impl Tool for CountWords {
 //!     const NAME: &'static str = "count_words";
 //!     const DESCRIPTION: &'static str =
-//!         "Counts the words of a text file. Use it in place of reading the file.";
+//!         "Counts the words of a text file. Use it instead of reading the file.";
 //!     type Input = Input;
 //!
 //!     fn capabilities() -> Vec<Capability> {
@@ -35,7 +35,7 @@
 //!     }
 //! }
 //!
-//! /// Apart from the tool, so that a test needs neither a file nor WebAssembly.
+//! /// A separate function, so that a test needs neither a file nor WebAssembly.
 //! fn words(text: &str) -> usize {
 //!     text.split_whitespace().count()
 //! }
@@ -44,7 +44,7 @@
 //! # fn main() { assert_eq!(words("two words"), 2); }
 //! ```
 //!
-//! A test of it, in the same file:
+//! A test in the same file:
 //!
 //! ```
 //! # use cofferdam_sdk::{Capability, Output, Tool, ToolError, WorkspacePath};
@@ -73,35 +73,34 @@
 //! this crate, `serde` and `schemars`. Build it with
 //! `cargo build --release --target wasm32-wasip2`.
 //!
-//! # What a tool may do
+//! # Permissions
 //!
-//! Nothing, until it asks: [`Tool::capabilities`] is what the tool wants, the user's policy decides
-//! what it gets. With [`Capability::ReadFiles`] `std::fs` sees the workspace as the root directory,
-//! and [`workspace`] walks it; with [`Capability::RunCommands`] there is [`commands`], with
-//! [`Capability::KeepState`] there is [`state`], with [`Capability::Delegate`] there are
-//! [`agents`], with [`Capability::PresentPlan`] there are [`plans`], and with [`Capability::Fetch`]
-//! there is [`http`]. What was not given fails with an ordinary error. [`progress`] is always
-//! there.
+//! A tool requests permissions with [`Tool::capabilities`], and the user's policy decides which of
+//! them it gets. With [`Capability::ReadFiles`], `std::fs` sees the workspace as the root
+//! directory, and [`workspace`] walks it. The other capabilities give access to [`commands`],
+//! [`state`], [`agents`], [`plans`] and [`http`]. Without the permission, a call of these modules
+//! fails with an ordinary error. [`progress`] needs no permission.
 //!
-//! Each call gets a fresh instance: a `static` does not outlive the call, and what is to last goes
-//! through [`state`]. Standard output and error end in the host's log, so a panic's message is
-//! kept, and the call fails.
+//! Each call gets a new instance: a `static` does not outlive the call. Use [`state`] to keep
+//! values for the session. Standard output and standard error go to the host's log. If a tool
+//! panics, the call fails with the panic message.
 //!
 //! # Testing
 //!
-//! On the development machine the crate builds and links as any other, and [`test::Host`] calls a
-//! tool as the host does: from the JSON text on, with a workspace of its own, with what the tool
-//! asks for and nothing else. [`declare`] shows what the host will know about a tool. What a tool
-//! decides is tested best in functions of their own.
+//! On the development machine the crate builds and links as any other. [`test::Host`] calls a tool
+//! as the host does: with JSON text, with a workspace, and with the requested permissions only.
+//! [`declare`] returns the declaration that the host sees. Put the logic of a tool into functions
+//! that a test can call directly.
 
 pub mod agents;
 #[doc(hidden)]
 pub mod bindings;
+mod capability;
 pub mod commands;
 mod error;
 mod export;
 pub mod http;
-mod lent;
+mod imports;
 pub mod listing;
 mod output;
 mod path;
@@ -116,9 +115,11 @@ pub mod workspace;
 
 pub use bindings::cofferdam::plugin::types::Denial;
 pub use bindings::exports::cofferdam::plugin::tools::{
-    Capability, Content, Hints, Image, InputProblem, Output, Table, Tool as Declaration, ToolError,
-    View,
+    Annotation, Body, Content, InputProblem, Output, Tool as Declaration, ToolError,
 };
+pub use capability::{Capability, Hint};
 pub use export::{call, declare, unknown_tool};
+pub use output::View;
 pub use path::WorkspacePath;
+pub use schema::of as json_schema;
 pub use tool::Tool;

@@ -1,4 +1,4 @@
-//! A list of names as text: one a line, within limits, and never cut without saying so.
+//! A list of names as text: one per line, within limits, with a note if something is left out.
 //!
 //! ```
 //! use cofferdam_sdk::listing::Listing;
@@ -13,14 +13,14 @@
 //! assert_eq!(text, "a.rs\nb.rs\n[the first 2 of 3 files; to see the rest, narrow the pattern]\n");
 //! ```
 
-/// Of text: more than a model can make use of.
+/// The largest text, in bytes. A model cannot use more.
 const MAX_BYTES: usize = 256 << 10;
-/// How many lines are counted that are left out, only to say how many there are.
-const COUNTED: u32 = 100_000;
-/// What could not be looked at, in lines.
+/// The largest number of omitted lines that are counted.
+const MAX_COUNTED: u32 = 100_000;
+/// The number of listed problems.
 const MAX_PROBLEMS: usize = 10;
 
-/// Lines that are being listed.
+/// A list under construction.
 #[derive(Debug)]
 pub struct Listing {
     text: String,
@@ -30,17 +30,17 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// A list of at most so many lines, and of 256 KiB.
+    /// Creates a list of at most `limit` lines and 256 KiB.
     pub fn new(limit: u32) -> Self {
         Self { text: String::new(), limit, listed: 0, left_out: 0 }
     }
 
-    /// Adds a line, or counts it if there is no room for it. False once counting makes no
-    /// difference any more: there is no need to look for more.
+    /// Adds a line, or only counts it if the list is full. Returns `false` if further lines would
+    /// not even be counted.
     pub fn push(&mut self, line: impl FnOnce() -> String) -> bool {
         if self.left_out > 0 || self.listed >= self.limit || self.text.len() >= MAX_BYTES {
             self.left_out += 1;
-            return self.left_out < COUNTED;
+            return self.left_out < MAX_COUNTED;
         }
         self.listed += 1;
         self.text.push_str(&line());
@@ -48,17 +48,17 @@ impl Listing {
         true
     }
 
-    /// Whether it has no line.
+    /// Returns whether the list has no lines.
     pub fn is_empty(&self) -> bool {
         self.listed == 0
     }
 
-    /// Whether a higher limit would show more.
+    /// Returns whether a higher limit would show more lines.
     pub fn is_limited(&self) -> bool {
         self.left_out > 0 && self.listed == self.limit
     }
 
-    /// Adds a remark for each thing that could not be looked at; of many, the first.
+    /// Adds a note for each of the first ten problems, and the number of the others.
     pub fn add_problems(&mut self, what: &str, problems: &[String]) {
         for problem in problems.iter().take(MAX_PROBLEMS) {
             self.text.push_str(&format!("[{what}: {}]\n", one_line(problem)));
@@ -68,12 +68,12 @@ impl Listing {
         }
     }
 
-    /// The text, and whether something was left out, in which case it ends with how much, and with
-    /// the ways to see the rest.
+    /// Returns the text, and whether lines were left out. The text then ends with their number and
+    /// the ways to see them.
     pub fn into_text(mut self, things: &str, ways: &[String]) -> (String, bool) {
         if self.left_out > 0 {
             let total = self.listed + self.left_out;
-            let total = if self.left_out >= COUNTED {
+            let total = if self.left_out >= MAX_COUNTED {
                 format!("more than {total}")
             } else {
                 total.to_string()
@@ -88,7 +88,8 @@ impl Listing {
     }
 }
 
-/// A name with its control characters escaped: it may hold line breaks, and must not pass for two.
+/// Returns a name with its control characters escaped, so that a line break in it does not look
+/// like a second entry.
 pub fn one_line(name: &str) -> String {
     name.chars()
         .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn r121_what_is_left_out_is_counted_and_the_ways_to_it_are_told() {
+    fn r121_omitted_lines_are_counted_and_the_ways_to_see_them_are_named() {
         let listing = list(1, &["a", "b", "c"]);
         assert!(listing.is_limited());
         let ways = ["go there".to_owned(), "come here".to_owned()];
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn r121_the_text_is_capped_whatever_the_lines_are_like() {
+    fn r121_the_size_of_the_text_is_limited() {
         let long = "x".repeat(4000);
         let listing = list(2000, &vec![long.as_str(); 2000]);
         assert!(!listing.is_limited(), "a higher limit would show no more");
@@ -137,13 +138,13 @@ mod tests {
     #[test]
     fn counting_ends() {
         let mut listing = Listing::new(1);
-        let taken = (0..2 * COUNTED).take_while(|_| listing.push(|| "x".into())).count();
-        assert_eq!(taken, COUNTED as usize);
+        let taken = (0..2 * MAX_COUNTED).take_while(|_| listing.push(|| "x".into())).count();
+        assert_eq!(taken, MAX_COUNTED as usize);
         assert!(listing.into_text("things", &[]).0.contains(" of more than 100001 things"));
     }
 
     #[test]
-    fn of_many_problems_some_are_told_and_the_others_counted() {
+    fn the_first_problems_are_listed_and_the_others_counted() {
         let mut listing = list(1, &[]);
         assert!(listing.is_empty());
         listing.add_problems("could not be listed", &vec!["a\nb".to_owned(); MAX_PROBLEMS + 2]);

@@ -1,4 +1,4 @@
-//! A path of the workspace, as an argument of a tool.
+//! A path of the workspace as an argument of a tool.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,23 +7,23 @@ use std::path::Path;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// A path below the root of the workspace, such as `src/main.rs`.
+/// A path relative to the root of the workspace, such as `src/main.rs`.
 ///
-/// Its schema is marked, so that the host refuses paths that leave the workspace, can show them and
-/// can order calls by them. Use it for every argument that is a path; it opens as any path does.
+/// Use it for each argument that is a path. The mark in its schema lets the host deny paths outside
+/// the workspace, show them to the user, and order calls by them. It implements `AsRef<Path>`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct WorkspacePath(String);
 
 impl WorkspacePath {
-    /// As the model wrote it.
+    /// Returns the path as the model wrote it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// As the lent interfaces want it: the workspace itself, which a model may call `.` or `./`, is
-    /// the empty string.
-    pub fn below_root(&self) -> &str {
+    /// Returns the path for the interfaces of the host, where the empty string is the root of the
+    /// workspace. A model may also write `.` or `./` for it.
+    pub fn relative_to_root(&self) -> &str {
         match self.0.trim_end_matches('/') {
             "" | "." => "",
             _ => &self.0,
@@ -33,7 +33,7 @@ impl WorkspacePath {
 
 impl AsRef<Path> for WorkspacePath {
     fn as_ref(&self) -> &Path {
-        // To open nothing at all is an error; to open the workspace is what an empty path means.
+        // An empty path means the workspace, but cannot be opened.
         Path::new(if self.0.is_empty() { "." } else { &self.0 })
     }
 }

@@ -1,13 +1,15 @@
-//! Showing the user a plan in plan mode. Needs
+//! Presenting a plan to the user in plan mode. Needs
 //! [`Capability::PresentPlan`](crate::Capability::PresentPlan).
 
 pub use crate::bindings::cofferdam::plugin::plans::PlanError;
 
 use crate::ToolError;
-use crate::lent::plans as host;
+use crate::imports::plans as host;
 
-/// Shows a plan, which is Markdown of at most 64 KiB, and waits for the user's answer. With a yes
-/// plan mode is over, and the name of the mode that is in force from then on comes back.
+/// Presents a plan, Markdown of at most 64 KiB, and waits for the user's decision.
+///
+/// If the user approves the plan, plan mode ends, and the function returns the name of the new
+/// mode.
 pub fn present(plan: &str) -> Result<String, PlanError> {
     host::present(plan)
 }

@@ -1,8 +1,8 @@
-//! Telling the user how far a long call is.
+//! Reporting the progress of a long call to the user.
 
-use crate::lent::progress as host;
+use crate::imports::progress as host;
 
-/// Shows a line, of which the first 200 characters count. Calls beyond ten in a second are dropped.
+/// Shows the first 200 characters of a line. The host drops calls beyond ten in a second.
 pub fn report(message: &str) {
     host::report(message);
 }

@@ -1,16 +1,16 @@
-//! The JSON Schema of a tool's input, with what helps a model and nothing else.
+//! JSON Schemas of types, with only what helps a model.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
-/// The schema of `T` as JSON text.
+/// Returns the JSON Schema of `T` as JSON text.
 ///
-/// Each token of it is sent with every request to the model, so what says nothing to a model goes:
-/// the names of Rust types, the width of integers, the schema's own address, defaults that are
-/// empty. The struct's documentation goes too; the tool has a description.
-pub(crate) fn of<T: JsonSchema>() -> String {
+/// Each token of an input schema is sent with every request to the model. So the schema has no
+/// names of Rust types, no width of integers, no address of its own and no empty defaults. It has
+/// no documentation of the struct either, because the tool has a description.
+pub fn of<T: JsonSchema>() -> String {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
@@ -38,7 +38,7 @@ fn is_width(format: &str) -> bool {
     matches!(format, "float" | "double") || format.starts_with("int") || format.starts_with("uint")
 }
 
-/// What everyone takes for granted where nothing is said.
+/// Returns whether a default is the usual one.
 fn is_nothing(default: &Value) -> bool {
     match default {
         Value::Null => true,

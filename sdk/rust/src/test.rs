@@ -1,15 +1,16 @@
-//! Calling a tool in a native test, as the host calls it in a component.
+//! A host for native tests, which calls a tool as the real host calls it in a component.
 //!
-//! A [`Host`] has a workspace in a temporary folder, keeps state between calls, and answers
-//! commands, plans and tasks as the test says. A tool gets what it asks for in
-//! [`Tool::capabilities`] and nothing else, so that a capability which was forgotten shows.
+//! A [`Host`] has a workspace in a temporary directory, keeps state between calls, and answers
+//! commands, plans and tasks with functions of the test. A tool gets the permissions that
+//! [`Tool::capabilities`] requests and no others, so a test finds a capability that is missing
+//! there.
 //!
 //! ```
-//! use cofferdam_sdk::commands::{self, Command, Finished};
+//! use cofferdam_sdk::commands::{self, Command, CommandOutput};
 //! use cofferdam_sdk::test::Host;
 //! use cofferdam_sdk::{Capability, Output, Tool, ToolError, state};
 //!
-//! /// Tells when the answer of a command changes.
+//! /// Reports whether the output of a command changed.
 //! struct Watch;
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -17,7 +18,7 @@
 //!
 //! impl Tool for Watch {
 //!     const NAME: &'static str = "watch";
-//!     const DESCRIPTION: &'static str = "Tells whether there is something new.";
+//!     const DESCRIPTION: &'static str = "Reports whether there is a new commit.";
 //!     type Input = Input;
 //!
 //!     fn capabilities() -> Vec<Capability> {
@@ -32,13 +33,13 @@
 //!     }
 //! }
 //!
-//! let mut host = Host::new().on_command(|_| Ok(Finished::exited(0, "ca6a0b8")));
+//! let mut host = Host::new().on_command(|_| Ok(CommandOutput::exited(0, "ca6a0b8")));
 //! assert_eq!(host.call::<Watch>("{}"), Ok(Output::text("something new")));
 //! assert_eq!(host.call::<Watch>("{}"), Ok(Output::text("nothing new")));
 //! ```
 
-mod folder;
-pub(crate) mod lent;
+pub(crate) mod imports;
+mod temp_dir;
 mod walk;
 
 use std::collections::BTreeMap;
@@ -46,82 +47,82 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use crate::agents::{AgentError, Answer};
-use crate::commands::{Command, CommandError, Finished};
+use crate::commands::{Command, CommandError, CommandOutput};
 use crate::http::{HttpError, Request, Response};
 use crate::plans::PlanError;
 use crate::{Capability, Output, Tool, ToolError};
 
-use folder::Folder;
-use lent::Lender;
+use imports::TestImports;
+use temp_dir::TempDir;
 
 /// A host for tests.
 #[derive(Debug)]
 pub struct Host {
-    folder: Folder,
-    lender: Option<Lender>,
+    directory: TempDir,
+    imports: Option<TestImports>,
 }
 
-/// The working directory belongs to the process, and a tool's workspace is its working directory.
+/// Held during a call: the workspace of a tool is the working directory of the process.
 static WORKING_DIRECTORY: Mutex<()> = Mutex::new(());
 
 impl Host {
-    /// With an empty workspace, no state, and nobody who answers.
+    /// Creates a host with an empty workspace, without state and without answers.
     ///
     /// # Panics
     ///
-    /// If there is no place for temporary files.
+    /// Panics if the temporary directory cannot be created.
     pub fn new() -> Self {
-        Self { folder: Folder::new(), lender: Some(Lender::default()) }
+        Self { directory: TempDir::new(), imports: Some(TestImports::default()) }
     }
 
-    /// With a file in the workspace, and the directories that it needs.
+    /// Adds a file to the workspace, and the directories that it needs.
     ///
     /// # Panics
     ///
-    /// If it cannot be written.
+    /// Panics if the file cannot be written.
     #[must_use]
     pub fn with_file(self, path: &str, contents: impl AsRef<[u8]>) -> Self {
-        self.folder.write(path, contents.as_ref());
+        self.directory.write(path, contents.as_ref());
         self
     }
 
-    /// With somebody who runs the tool's commands.
+    /// Runs the commands of tools with this function.
     #[must_use]
     pub fn on_command(
         mut self,
-        run: impl FnMut(&Command) -> Result<Finished, CommandError> + 'static,
+        run: impl FnMut(&Command) -> Result<CommandOutput, CommandError> + 'static,
     ) -> Self {
-        self.lender().command = Some(Box::new(run));
+        self.imports().command = Some(Box::new(run));
         self
     }
 
-    /// With a user who answers the tool's plans.
+    /// Answers the plans of tools with this function.
     #[must_use]
     pub fn on_plan(
         mut self,
         present: impl FnMut(&str) -> Result<String, PlanError> + 'static,
     ) -> Self {
-        self.lender().plan = Some(Box::new(present));
+        self.imports().plan = Some(Box::new(present));
         self
     }
 
-    /// With a sub-agent that works on the tool's tasks.
+    /// Answers the tasks of tools with this function.
     #[must_use]
     pub fn on_task(
         mut self,
         delegate: impl FnMut(&str) -> Result<Answer, AgentError> + 'static,
     ) -> Self {
-        self.lender().task = Some(Box::new(delegate));
+        self.imports().task = Some(Box::new(delegate));
         self
     }
 
-    /// With a network that answers the tool's requests.
+    /// Answers the HTTP requests of tools with this function.
     #[must_use]
     pub fn on_request(
         mut self,
         send: impl FnMut(&Request) -> Result<Response, HttpError> + 'static,
     ) -> Self {
-        self.lender().request = Some(Box::new(send));
+        self.imports().request = Some(Box::new(send));
         self
     }
 
@@ -130,45 +131,44 @@ impl Host {
     ///
     /// # Panics
     ///
-    /// If the tool does, or if it uses something that it asks for and this host was not told how to
-    /// answer.
+    /// Panics if the tool panics, or if it uses an interface for which the test set no function.
     pub fn call<T: Tool>(&mut self, input: &str) -> Result<Output, ToolError> {
         let _one_at_a_time = WORKING_DIRECTORY.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = T::capabilities();
-        let sees_files = asked
+        let requested = T::capabilities();
+        let sees_files = requested
             .iter()
-            .any(|asked| matches!(asked, Capability::ReadFiles | Capability::WriteFiles));
-        // Without files there is no directory to be in; an empty one shows the same.
-        let nowhere = (!sees_files).then(Folder::new);
-        let _inside = nowhere.as_ref().unwrap_or(&self.folder).enter();
-        self.lender().asked = asked;
-        let _lent = lent::Lent::from(&mut self.lender);
+            .any(|capability| matches!(capability, Capability::ReadFiles | Capability::WriteFiles));
+        // Without the permission there are no files. An empty directory looks the same.
+        let empty = (!sees_files).then(TempDir::new);
+        let _working_directory = empty.as_ref().unwrap_or(&self.directory).enter();
+        self.imports().requested = requested;
+        let _installed = imports::InstalledImports::install(&mut self.imports);
         crate::call::<T>(input)
     }
 
-    /// Where the workspace is.
+    /// Returns the path of the workspace.
     pub fn workspace(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
-    /// The text of a file of the workspace; `None` if there is none.
+    /// Returns the text of a file of the workspace, or `None` if there is none.
     pub fn read(&self, path: &str) -> Option<String> {
         std::fs::read_to_string(self.workspace().join(path)).ok()
     }
 
-    /// What the tools of this host keep. All tools of this host share it; in the real one each has
+    /// Returns the stored values. All tools of this host share them; in the real host each tool has
     /// its own.
-    pub fn state(&mut self) -> &mut BTreeMap<String, String> {
-        &mut self.lender().state
+    pub fn state(&mut self) -> &mut BTreeMap<String, Vec<u8>> {
+        &mut self.imports().state
     }
 
-    /// The lines that were reported so far.
-    pub fn reported(&mut self) -> &[String] {
-        &self.lender().reported
+    /// Returns the progress messages so far.
+    pub fn progress_messages(&mut self) -> &[String] {
+        &self.imports().progress_messages
     }
 
-    fn lender(&mut self) -> &mut Lender {
-        self.lender.get_or_insert_default()
+    fn imports(&mut self) -> &mut TestImports {
+        self.imports.get_or_insert_default()
     }
 }
 
@@ -192,10 +192,10 @@ mod tests {
         path: WorkspacePath,
     }
 
-    /// Uses everything, and asks for what its parameter says.
-    struct All<const ASKS: bool>;
+    /// Uses all interfaces, and requests all or none of the capabilities.
+    struct All<const REQUESTS: bool>;
 
-    impl<const ASKS: bool> Tool for All<ASKS> {
+    impl<const REQUESTS: bool> Tool for All<REQUESTS> {
         const NAME: &'static str = "all";
         const DESCRIPTION: &'static str = "";
         type Input = Input;
@@ -210,7 +210,7 @@ mod tests {
                 Capability::RunCommands,
                 fetch,
             ];
-            if ASKS { all.to_vec() } else { Vec::new() }
+            if REQUESTS { all.to_vec() } else { Vec::new() }
         }
 
         fn call(_: Input) -> Result<Output, ToolError> {
@@ -223,13 +223,13 @@ mod tests {
                 walk.entries().flatten().map(|entry| entry.path).collect::<Vec<_>>().join(" ")
             }));
             say(state::set("k", "v")
-                .and_then(|()| state::get("k"))
-                .map(Option::unwrap_or_default)
-                .map_err(ToolError::from));
+                .map_err(ToolError::from)
+                .and_then(|()| state::get_text("k"))
+                .map(Option::unwrap_or_default));
             say(agents::delegate("look").map(|answer| answer.text).map_err(ToolError::from));
             say(plans::present("1. Go").map_err(ToolError::from));
             say(crate::commands::run(&Command::new("date"))
-                .map(|finished| finished.stdout)
+                .map(|output| output.stdout)
                 .map_err(ToolError::from));
             say(crate::http::send(&Request::get("https://example.com"))
                 .map(|response| response.status.to_string())
@@ -247,24 +247,24 @@ mod tests {
             .on_task(|task| Ok(Answer { text: format!("{task}ed"), complete: true, turns: 1 }))
             .on_plan(|_| Ok("ask".into()))
             .on_request(|_| Ok(Response::new(204, [], "")))
-            .on_command(|command| Ok(Finished::exited(0, command.line.clone())))
+            .on_command(|command| Ok(CommandOutput::exited(0, command.line.clone())))
     }
 
     #[test]
-    fn a_tool_gets_what_it_asks_for() {
+    fn a_tool_gets_the_permissions_that_it_requests() {
         let mut host = host();
         assert_eq!(
             host.call::<All<true>>("{}"),
             Ok(Output::text("b.txt src src/a.rs\nv\nlooked\nask\ndate\n204"))
         );
-        assert_eq!(host.reported(), ["begun"]);
-        assert_eq!(host.state().get("k").map(String::as_str), Some("v"));
+        assert_eq!(host.progress_messages(), ["begun"]);
+        assert_eq!(host.state().get("k").map(Vec::as_slice), Some(&b"v"[..]));
     }
 
     #[test]
-    fn a_tool_gets_nothing_that_it_does_not_ask_for() {
+    fn a_tool_gets_no_permission_that_it_does_not_request() {
         let Ok(output) = host().call::<All<false>>("{}") else { panic!("it answers") };
-        let [crate::Content::Text(text)] = output.content.as_slice() else { panic!("{output:?}") };
+        let text = output.to_text();
         assert_eq!(text.matches("not-granted").count(), 6, "{text}");
     }
 
@@ -287,7 +287,7 @@ mod tests {
         }
     }
 
-    /// Reads a file and asks for nothing.
+    /// Reads a file without requesting the permission.
     struct Forgetful;
 
     impl Tool for Forgetful {
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_forgot_to_ask_for_files_sees_none() {
+    fn a_tool_that_does_not_request_files_sees_none() {
         let mut host = Host::new().with_file("b.txt", "text");
         assert!(host.call::<Forgetful>(r#"{"path":"b.txt"}"#).is_err());
         assert_eq!(host.call::<Read>(r#"{"path":"b.txt"}"#), Ok(Output::text("text")));
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_those_of_the_workspace_also_after_a_panic() {
+    fn a_panic_leaves_the_host_usable() {
         let here = || {
             let _one_at_a_time = WORKING_DIRECTORY.lock().unwrap_or_else(PoisonError::into_inner);
             std::env::current_dir().ok()

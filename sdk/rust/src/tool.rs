@@ -1,36 +1,52 @@
-//! What an author implements.
+//! The trait that a tool implements.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use crate::{Capability, Hints, Output, ToolError};
+use crate::{Annotation, Capability, Hint, Output, ToolError};
 
 /// One tool that a model can call.
 pub trait Tool {
-    /// 1 to 64 characters of `a-z`, `A-Z`, `0-9`, `_` and `-`, unique within the plugin.
+    /// The name: 1 to 64 characters of `a-z`, `A-Z`, `0-9`, `_` and `-`, unique within the plugin.
     const NAME: &'static str;
 
-    /// What the model reads to decide whether and how to call the tool; at most 16 KiB. Say what
-    /// the tool does, when it is the right one, and where its limits are.
+    /// A short name for people, at most 128 bytes in one line. Without it, people see the name.
+    const TITLE: Option<&'static str> = None;
+
+    /// The description from which the model decides whether and how to call the tool. At most 16
+    /// KiB. Say what the tool does, when to use it, and what its limits are.
     const DESCRIPTION: &'static str;
 
-    /// A struct; its JSON Schema is derived and the host validates every input against it before
-    /// the call.
+    /// The input, a struct. Its JSON Schema is derived, and the host validates each input against
+    /// it before the call.
     ///
-    /// Give it `#[serde(deny_unknown_fields)]`, so that a misspelt argument is an error, and
-    /// document its fields, because the model reads that too.
+    /// Give it `#[serde(deny_unknown_fields)]`, so that a misspelled argument is an error, and
+    /// document its fields, because the model reads the documentation.
     type Input: DeserializeOwned + JsonSchema;
 
-    /// What the tool asks for. Ask for as little as it can work with: a tool that can neither write
-    /// files nor run commands runs beside others and needs no approval.
+    /// Returns the permissions that the tool requests. Request as few as possible: a tool that can
+    /// neither write files nor run commands runs in parallel with others and needs no approval.
     fn capabilities() -> Vec<Capability>;
 
-    /// Makes the host stricter than the capabilities demand.
-    fn hints() -> Hints {
-        Hints::empty()
+    /// Returns the JSON Schema of the structured result, if the tool has one: in most cases
+    /// `Some(json_schema::<Answer>())`, where [`json_schema`](crate::json_schema) derives it from a
+    /// type. Each call then returns a value of that type with [`Output::structured`] or
+    /// [`Output::with_structured`].
+    fn output_schema() -> Option<String> {
+        None
     }
 
-    /// Does the work. By default the host ends a call after 60 seconds, at 256 MiB of memory or 1
-    /// MiB of output.
+    /// Returns the hints. They make the host stricter than the permissions demand.
+    fn hints() -> Vec<Hint> {
+        Vec::new()
+    }
+
+    /// Returns named values. A host ignores those that it does not know.
+    fn annotations() -> Vec<Annotation> {
+        Vec::new()
+    }
+
+    /// Runs the tool. By default the host ends a call after 60 seconds, at 256 MiB of memory, or at
+    /// 1 MiB of output.
     fn call(input: Self::Input) -> Result<Output, ToolError>;
 }

@@ -1,5 +1,5 @@
-//! The fast road for tools that look at many files: the host walks, and hands over entries or whole
-//! files in large batches. Needs [`Capability::ReadFiles`](crate::Capability::ReadFiles) or
+//! Fast access to many files: the host walks the workspace and returns entries or whole files in
+//! large batches. Needs [`Capability::ReadFiles`](crate::Capability::ReadFiles) or
 //! [`Capability::WriteFiles`](crate::Capability::WriteFiles).
 //!
 //! ```no_run
@@ -18,37 +18,54 @@
 
 mod files;
 
+use std::time::{Duration, SystemTime};
+
 pub use crate::bindings::cofferdam::plugin::workspace::{
-    Batch, Entry, EntryKind, FilePiece, WalkOptions, WorkspaceError,
+    Batch, EntryKind, FilePiece, WalkOptions, WorkspaceError,
 };
 pub use files::{File, Files};
 
 use crate::ToolError;
-use crate::lent::workspace as host;
+use crate::bindings::cofferdam::plugin::workspace as wit;
+use crate::imports::workspace as host;
 
-/// How many entries cross into the plugin at once: each crossing costs more than an entry does.
-const ENTRIES: u32 = 1024;
+/// The number of entries per batch. A call of the host costs more than an entry.
+const BATCH_ENTRIES: u32 = 1024;
 
-/// A walk through the workspace in the order of paths. Dropping it ends it; at most 16 are open in
-/// a call.
+/// A walk through the workspace in the order of paths. A call can have 16 open walks; dropping a
+/// walk closes it.
 #[derive(Debug)]
 pub struct Walk {
-    id: u32,
+    handle: host::Walk,
+}
+
+/// An entry of the workspace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The path relative to the workspace, with `/` between its parts. U+FFFD replaces bytes that
+    /// are not UTF-8.
+    pub path: String,
+    /// The kind of the entry.
+    pub kind: EntryKind,
+    /// The size of a file in bytes; 0 for any other entry.
+    pub size: u64,
+    /// The time of the last change, if it is known and after 1970.
+    pub modified: Option<SystemTime>,
 }
 
 impl Walk {
-    /// Starts a walk.
+    /// Begins a walk.
     pub fn open(options: &WalkOptions) -> Result<Self, WorkspaceError> {
-        Ok(Self { id: host::open_walk(options)? })
+        Ok(Self { handle: host::open_walk(options)? })
     }
 
-    /// Everything that is left of the walk, directories and links included.
+    /// Returns the rest of the entries, including directories and links.
     pub fn entries(&mut self) -> impl Iterator<Item = Result<Entry, WorkspaceError>> + '_ {
         let mut batch = Vec::new().into_iter();
         let mut ended = false;
         std::iter::from_fn(move || {
             if batch.len() == 0 && !ended {
-                match host::next_entries(self.id, ENTRIES) {
+                match self.handle.next_entries(BATCH_ENTRIES) {
                     Ok(next) => batch = next.into_iter(),
                     Err(error) => {
                         ended = true;
@@ -57,32 +74,35 @@ impl Walk {
                 }
                 ended = batch.len() == 0;
             }
-            batch.next().map(Ok)
+            batch.next().map(|entry| Ok(entry.into()))
         })
     }
 
-    /// The files that are left of the walk, with their contents, about `max_bytes` (64 KiB to 2
-    /// MiB) in memory at once.
+    /// Returns the rest of the files with their contents. About `max_bytes` (64 KiB to 2 MiB) are
+    /// in memory at a time.
     pub fn files(
         &mut self,
         max_bytes: u32,
     ) -> Files<impl FnMut() -> Result<Batch, WorkspaceError> + '_> {
-        Files::new(move || host::next_files(self.id, max_bytes))
+        Files::new(move || self.handle.next_files(max_bytes))
     }
 
-    /// What could not be read so far: a line each, at most 100.
-    pub fn problems(&self) -> Result<Vec<String>, WorkspaceError> {
-        host::walk_problems(self.id)
-    }
-}
-
-impl Drop for Walk {
-    fn drop(&mut self) {
-        host::close_walk(self.id);
+    /// Returns a line for each path that could not be read so far, at most 100.
+    pub fn problems(&self) -> Vec<String> {
+        self.handle.problems()
     }
 }
 
-/// The whole workspace but for what is hidden or ignored.
+impl From<wit::Entry> for Entry {
+    fn from(entry: wit::Entry) -> Self {
+        let modified = entry.modified.and_then(|time| {
+            SystemTime::UNIX_EPOCH.checked_add(Duration::new(time.seconds, time.nanoseconds))
+        });
+        Self { path: entry.path, kind: entry.kind, size: entry.size, modified }
+    }
+}
+
+/// The whole workspace without hidden and ignored files.
 impl Default for WalkOptions {
     fn default() -> Self {
         Self {
@@ -103,7 +123,7 @@ impl From<WorkspaceError> for ToolError {
             WorkspaceError::NotFound(message) => Self::NotFound(message),
             WorkspaceError::InvalidGlob(message) => Self::invalid_input("", message),
             WorkspaceError::Denied(denial) => Self::Denied(denial),
-            WorkspaceError::InvalidWalk(message) | WorkspaceError::Failed(message) => {
+            WorkspaceError::InvalidOption(message) | WorkspaceError::Failed(message) => {
                 Self::Failed(message)
             }
         }

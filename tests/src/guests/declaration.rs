@@ -1,4 +1,4 @@
-//! What a guest says of itself, laid out in its memory.
+//! The declaration of a guest, laid out in its memory.
 
 use cofferdam::policy::Capability;
 
@@ -7,14 +7,24 @@ use super::module::GuestData;
 /// A tool as a guest declares it; nothing of it has to make sense.
 #[derive(Clone, Debug)]
 pub struct GuestTool {
-    /// As it stands there.
+    /// The name.
     pub name: String,
-    /// As it stands there.
+    /// The title.
+    pub title: Option<String>,
+    /// The description.
     pub description: String,
-    /// As it stands there.
+    /// The input schema.
     pub schema: String,
-    /// What it asks for.
+    /// The output schema.
+    pub output_schema: Option<String>,
+    /// The capabilities.
     pub requested: Vec<Capability>,
+    /// Further capabilities, by name and parameters.
+    pub named: Vec<(String, Vec<String>)>,
+    /// Hints besides the two below, by name and parameters.
+    pub hints: Vec<(String, Vec<String>)>,
+    /// Annotations.
+    pub annotations: Vec<(String, String)>,
     /// It wants to run alone.
     pub exclusive: bool,
     /// It wants to be confirmed.
@@ -26,9 +36,14 @@ impl GuestTool {
     pub fn new(name: &str) -> Self {
         Self {
             name: name.into(),
+            title: None,
             description: "A test.".into(),
             schema: r#"{"type":"object"}"#.into(),
+            output_schema: None,
             requested: Vec::new(),
+            named: Vec::new(),
+            hints: Vec::new(),
+            annotations: Vec::new(),
             exclusive: false,
             confirm: false,
         }
@@ -55,39 +70,66 @@ impl GuestTool {
     }
 }
 
-/// Puts the answer of `list-tools` into a guest's data and returns its address.
+/// Puts the result of `list-tools` into a guest's data and returns its address.
 pub(super) fn write_tool_list(tools: &[GuestTool], data: &mut GuestData) -> u32 {
     let mut records = Vec::new();
     for tool in tools {
-        for text in [&tool.name, &tool.description, &tool.schema] {
-            push_pair(&mut records, data.push(text.as_bytes()));
+        push_pair(&mut records, data.push(tool.name.as_bytes()));
+        push_option(&mut records, tool.title.as_deref(), data);
+        push_pair(&mut records, data.push(tool.description.as_bytes()));
+        push_pair(&mut records, data.push(tool.schema.as_bytes()));
+        push_option(&mut records, tool.output_schema.as_deref(), data);
+        let capabilities: Vec<_> = tool
+            .requested
+            .iter()
+            .map(|capability| {
+                let parameters = match capability {
+                    Capability::Fetch(patterns) => patterns.clone(),
+                    _ => Vec::new(),
+                };
+                (capability.kind().name().to_owned(), parameters)
+            })
+            .chain(tool.named.iter().cloned())
+            .collect();
+        push_named(&mut records, &capabilities, data);
+        let known = [(tool.exclusive, "exclusive"), (tool.confirm, "confirm")];
+        let hints: Vec<_> = known
+            .iter()
+            .filter(|(is_set, _)| *is_set)
+            .map(|(_, name)| ((*name).to_owned(), Vec::new()))
+            .chain(tool.hints.iter().cloned())
+            .collect();
+        push_named(&mut records, &hints, data);
+        let mut annotations = Vec::new();
+        for (name, value) in &tool.annotations {
+            push_pair(&mut annotations, data.push(name.as_bytes()));
+            push_pair(&mut annotations, data.push(value.as_bytes()));
         }
-        let mut capabilities = Vec::new();
-        for capability in &tool.requested {
-            let (number, list) = match capability {
-                Capability::ReadFiles => (0, None),
-                Capability::WriteFiles => (1, None),
-                Capability::RunCommands => (2, None),
-                Capability::Fetch(hosts) => (3, Some(hosts)),
-                Capability::ReadEnvironment(names) => (4, Some(names)),
-                Capability::Delegate => (5, None),
-                Capability::KeepState => (6, None),
-                Capability::PresentPlan => (7, None),
-            };
-            let mut items = Vec::new();
-            for item in list.into_iter().flatten() {
-                push_pair(&mut items, data.push(item.as_bytes()));
-            }
-            let count = list.map_or(0, Vec::len);
-            capabilities.extend(u32::to_le_bytes(number));
-            push_pair(&mut capabilities, (data.push(&items).0, to_u32(count)));
-        }
-        push_pair(&mut records, (data.push(&capabilities).0, to_u32(tool.requested.len())));
-        records.extend(u32::to_le_bytes(u32::from(tool.exclusive) | u32::from(tool.confirm) << 1));
+        push_pair(&mut records, (data.push(&annotations).0, to_u32(tool.annotations.len())));
     }
     let mut list = Vec::new();
     push_pair(&mut list, (data.push(&records).0, to_u32(tools.len())));
     data.push(&list).0
+}
+
+/// Adds an `option<string>`.
+fn push_option(bytes: &mut Vec<u8>, text: Option<&str>, data: &mut GuestData) {
+    bytes.extend(u32::to_le_bytes(text.is_some().into()));
+    push_pair(bytes, text.map_or((0, 0), |text| data.push(text.as_bytes())));
+}
+
+/// Adds a list of records with a name and parameters.
+fn push_named(bytes: &mut Vec<u8>, named: &[(String, Vec<String>)], data: &mut GuestData) {
+    let mut records = Vec::new();
+    for (name, parameters) in named {
+        push_pair(&mut records, data.push(name.as_bytes()));
+        let mut items = Vec::new();
+        for parameter in parameters {
+            push_pair(&mut items, data.push(parameter.as_bytes()));
+        }
+        push_pair(&mut records, (data.push(&items).0, to_u32(parameters.len())));
+    }
+    push_pair(bytes, (data.push(&records).0, to_u32(named.len())));
 }
 
 fn push_pair(bytes: &mut Vec<u8>, (at, len): (u32, u32)) {

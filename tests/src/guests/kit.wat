@@ -52,22 +52,42 @@
   (global $said i32 (i32.const {{said}}))
   (global $said-len (mut i32) (i32.const 0))
 
-  ;; `ok` with one piece of content.
-  (func $content (param $kind i32) (param $at i32) (param $len i32) (result i32)
-    (i32.store (i32.const 128) (local.get $kind))
-    (i32.store (i32.const 132) (local.get $at))
-    (i32.store (i32.const 136) (local.get $len))
-    (call $contents (i32.const 128) (i32.const 1)))
-  ;; `ok` with a list of content: each has 20 bytes.
+  ;; A piece of content, 40 bytes: its media type, whether its body is text (0) or bytes (1), and the body.
+  (func $put-content (param $to i32) (param $type i32) (param $type-len i32) (param $kind i32) (param $at i32) (param $len i32)
+    (memory.fill (local.get $to) (i32.const 0) (i32.const 40))
+    (i32.store (local.get $to) (local.get $type))
+    (i32.store offset=4 (local.get $to) (local.get $type-len))
+    (i32.store offset=8 (local.get $to) (local.get $kind))
+    (i32.store offset=12 (local.get $to) (local.get $at))
+    (i32.store offset=16 (local.get $to) (local.get $len)))
+  ;; `ok` with one piece of content, which is at 160.
+  (func $content (param $type i32) (param $type-len i32) (param $kind i32) (param $at i32) (param $len i32) (result i32)
+    (call $put-content (i32.const 160) (local.get $type) (local.get $type-len) (local.get $kind) (local.get $at) (local.get $len))
+    (call $contents (i32.const 160) (i32.const 1)))
+  ;; `ok` with a list of content, an output of 76 bytes at 68.
   (func $contents (param $list i32) (param $len i32) (result i32)
-    (i64.store (i32.const 64) (i64.const 0))
+    (memory.fill (i32.const 64) (i32.const 0) (i32.const 80))
     (i32.store (i32.const 68) (local.get $list))
     (i32.store (i32.const 72) (local.get $len))
-    (i32.store (i32.const 76) (i32.const 0))
-    (i32.store (i32.const 100) (i32.const 0))
     (i32.const 64))
-  (func $text (param i32 i32) (result i32) (call $content (i32.const 0) (local.get 0) (local.get 1)))
-  (func $json (param i32 i32) (result i32) (call $content (i32.const 1) (local.get 0) (local.get 1)))
+  (func $text (param i32 i32) (result i32) (call $content @"text/plain" (i32.const 0) (local.get 0) (local.get 1)))
+  (func $json (param i32 i32) (result i32) (call $content @"application/json" (i32.const 0) (local.get 0) (local.get 1)))
+  (func $bytes (param i32 i32 i32 i32) (result i32)
+    (call $content (local.get 0) (local.get 1) (i32.const 1) (local.get 2) (local.get 3)))
+  ;; Adds a view to the output: its media type, 0 for text or 1 for bytes, and its body.
+  (func $view (param i32 i32 i32 i32 i32)
+    (i32.store8 (i32.const 88) (i32.const 1))
+    (call $put-content (i32.const 92) (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get 4)))
+  ;; Adds a structured result to the output.
+  (func $structured (param i32 i32)
+    (i32.store8 (i32.const 76) (i32.const 1))
+    (i32.store (i32.const 80) (local.get 0))
+    (i32.store (i32.const 84) (local.get 1)))
+  ;; Adds an address to the one piece of content.
+  (func $uri (param i32 i32)
+    (i32.store8 (i32.const 180) (i32.const 1))
+    (i32.store (i32.const 184) (local.get 0))
+    (i32.store (i32.const 188) (local.get 1)))
 
   ;; `error`.
   (func $error (param $kind i32) (param $at i32) (param $len i32) (result i32)
@@ -158,7 +178,7 @@
 
   ;; Says what a function of `workspace` has against it: the result's value begins at 4.
   (func $say-walk-error (param $ret i32)
-    (if (i32.eq (i32.load8_u offset=4 (local.get $ret)) (i32.const 2))
+    (if (i32.eq (i32.load8_u offset=4 (local.get $ret)) (i32.const 3))
       (then
         (call $say @"denied ") (call $say-pair (i32.add (local.get $ret) (i32.const 8)))
         (call $say @": ") (call $say-pair (i32.add (local.get $ret) (i32.const 16))))

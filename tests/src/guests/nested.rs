@@ -1,37 +1,46 @@
-//! Components that hold another component and pass everything on to it.
+//! Components that contain another component and pass all imports to it.
 
-/// What an outer component can pass on, with its types.
-const IMPORTS: [(&str, &str); 2] = [
+/// The imports that an outer component can pass on, with their types.
+const IMPORTS: [(&str, &str); 3] = [
     (
-        "cofferdam:plugin/types@0.1.0",
-        r#"(import "cofferdam:plugin/types@0.1.0" (instance $types
+        "cofferdam:plugin/types@0.2.0",
+        r#"(import "cofferdam:plugin/types@0.2.0" (instance $types
              (type $d (record (field "code" string) (field "reason" string)
                (field "remedy" (option string))))
              (export "denial" (type (eq $d)))))
            (alias export $types "denial" (type $denial))"#,
     ),
     (
-        "cofferdam:plugin/commands@0.1.0",
-        r#"(import "cofferdam:plugin/commands@0.1.0" (instance
+        "wasi:clocks/monotonic-clock@0.2.0",
+        r#"(import "wasi:clocks/monotonic-clock@0.2.0" (instance $clock
+             (type $u u64)
+             (export "duration" (type (eq $u)))))
+           (alias export $clock "duration" (type $duration))"#,
+    ),
+    (
+        "cofferdam:plugin/commands@0.2.0",
+        r#"(import "cofferdam:plugin/commands@0.2.0" (instance
              (alias outer 1 $denial (type $d))
              (export "denial" (type $denial-here (eq $d)))
+             (alias outer 1 $duration (type $u))
+             (export "duration" (type $duration-here (eq $u)))
              (type $command' (record (field "line" string) (field "directory" string)
-               (field "timeout" u32)))
+               (field "timeout" $duration-here)))
              (export "command" (type $command (eq $command')))
-             (type $ending' (variant (case "exited" s32) (case "killed" s32) (case "timed-out")))
-             (export "ending" (type $ending (eq $ending')))
-             (type $finished' (record (field "ending" $ending) (field "stdout" string)
-               (field "stderr" string) (field "duration" f64)))
-             (export "finished" (type $finished (eq $finished')))
+             (type $status' (variant (case "exited" s32) (case "signaled" s32) (case "timed-out")))
+             (export "exit-status" (type $status (eq $status')))
+             (type $output' (record (field "status" $status) (field "stdout" string)
+               (field "stderr" string) (field "elapsed" $duration-here)))
+             (export "command-output" (type $output (eq $output')))
              (type $error' (variant (case "denied" $denial-here) (case "invalid" string)
                (case "failed" string)))
              (export "command-error" (type $error (eq $error')))
              (export "run" (func (param "command" $command)
-               (result (result $finished (error $error)))))))"#,
+               (result (result $output (error $error)))))))"#,
     ),
 ];
 
-const TOOLS: &str = "cofferdam:plugin/tools@0.1.0";
+const TOOLS: &str = "cofferdam:plugin/tools@0.2.0";
 
 /// A component around another one, with these definitions of its own before it.
 pub fn wrap_component(inner: &[u8], definitions: &str) -> Vec<u8> {

@@ -31,7 +31,7 @@ impl TestGuest {
     /// A guest that is not worth a file.
     pub fn from_source(name: &str, source: &str) -> Self {
         let tools = vec![GuestTool::new(&name.replace('-', "_"))];
-        Self { name: name.to_owned(), source: source.to_owned(), tools, version: "0.1.0".into() }
+        Self { name: name.to_owned(), source: source.to_owned(), tools, version: "0.2.0".into() }
     }
 
     /// With these tools in place of the one.
@@ -110,25 +110,27 @@ pub fn encode_component(mut module: Vec<u8>, version: &str) -> Result<Vec<u8>, S
 /// The contract, under a version that may be another one, with the parts of WASI that guests use.
 fn load_contract(version: &str) -> (Resolve, wit_parser::WorldId) {
     let mut resolve = Resolve::default();
+    let read = |name: &str| {
+        std::fs::read_to_string(guest_directory().join("wit").join(name)).expect("it is there")
+    };
+    resolve.push_source("wasi.wit", &read("wasi.wit")).unwrap_or_else(|error| panic!("{error:#}"));
     let mut plugin = SourceMap::default();
     let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit");
     let mut files: Vec<_> = std::fs::read_dir(files)
         .expect("the contract is there")
         .map(|file| file.expect("it is").path())
+        .filter(|file| file.extension().is_some_and(|extension| extension == "wit"))
         .collect();
     files.sort();
     for file in files {
         let text = std::fs::read_to_string(&file)
             .expect("it is text")
-            .replace("@0.1.0", &format!("@{version}"));
+            .replace("cofferdam:plugin@0.2.0", &format!("cofferdam:plugin@{version}"));
         plugin.push_str(&file.display().to_string(), &text);
     }
     let plugin = plugin.parse().unwrap_or_else(|(_, error)| panic!("{error}"));
     resolve.push_group(plugin).expect("the contract is whole");
-    let guest =
-        std::fs::read_to_string(guest_directory().join("wit/guest.wit")).expect("it is there");
-    let guest =
-        guest.replace("plugin-with-everything@0.1.0", &format!("plugin-with-everything@{version}"));
+    let guest = read("guest.wit").replace("plugin-full@0.2.0", &format!("plugin-full@{version}"));
     let package =
         resolve.push_source("guest.wit", &guest).unwrap_or_else(|error| panic!("{error:#}"));
     let world = resolve.select_world(&[package], Some("guest")).expect("it has a world");

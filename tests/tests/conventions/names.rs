@@ -6,9 +6,11 @@ use super::sources::{host_sources, workspace_root};
 
 /// Types that may have the name of another type, each with the reason.
 const SHARED_NAMES: &[(&str, &str)] = &[
+    ("Data", "an associated type of `HasData`"),
     ("Err", "an associated type of `FromStr`"),
     ("Error", "an associated type of `TryFrom` and of `http_body::Body`"),
     ("Item", "an associated type of `Iterator`"),
+    ("Value", "an associated type of `Visitor`"),
 ];
 
 #[test]

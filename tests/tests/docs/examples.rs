@@ -18,6 +18,10 @@ const RUN: &str = "exec 2>&1\ncd \"$(cat \"$2\")\" || exit 99\neval \"$1\"\nende
                    pwd > \"$2\"\nexit $ended";
 /// Pages that are run at the same time.
 const AT_ONCE: usize = 2;
+/// Directories whose pages have to say why a block is not run.
+const GUIDES: [&str; 2] = ["host/docs", "sdk/docs"];
+/// The languages of blocks that are not run if a comment says why.
+const NOT_RUN: [&str; 9] = ["sh", "text", "toml", "python", "rust", "javascript", "c", "go", "wit"];
 
 #[test]
 fn every_example_does_what_its_page_says() {
@@ -42,6 +46,8 @@ struct Examples {
     model: Option<PathBuf>,
     /// A file that the next block is written to.
     file: Option<String>,
+    /// A file of the repository that contains the next block.
+    source: Option<String>,
     is_guide: bool,
 }
 
@@ -55,9 +61,9 @@ impl Examples {
         };
         link(Path::new(PROGRAM), "bin/cofferdam");
         link(&home.path().join("state"), ".local/state");
-        let is_guide = page.starts_with(root().join("host/docs"));
+        let is_guide = GUIDES.iter().any(|guide| page.starts_with(root().join(guide)));
         home.write_file("directory", home.workspace().display().to_string());
-        Self { page: name(page), home, model: None, file: None, is_guide }
+        Self { page: name(page), home, model: None, file: None, source: None, is_guide }
     }
 
     /// Runs all of them, and returns what is wrong.
@@ -70,7 +76,10 @@ impl Examples {
                     if let Some(path) = self.file.take() {
                         self.write(&path, &block.body);
                     }
-                    let found = self.block(&block);
+                    let found = match self.source.take() {
+                        Some(path) => missing_lines(&path, &block.body).into_iter().collect(),
+                        None => self.block(&block),
+                    };
                     let at = |problem| format!("{}:{}: {problem}", self.page, block.line);
                     problems.extend(found.into_iter().map(at));
                 }
@@ -85,6 +94,7 @@ impl Examples {
         let (what, value) = words.split_once(' ').unwrap_or((words, ""));
         match what {
             "file" => self.file = Some(value.to_owned()),
+            "source" => self.source = Some(value.to_owned()),
             "model" => {
                 let recordings = root().join("tests/tests/docs/recordings");
                 self.model = Some(recordings.join(format!("{value}.jsonl")));
@@ -121,7 +131,7 @@ impl Examples {
                 parsed.err().map(|error| format!("not JSON: {error}")).into_iter().collect()
             }
             _ if !self.is_guide => Vec::new(),
-            ["sh" | "text" | "toml" | "python"] if block.has_comment => Vec::new(),
+            [language] if block.has_comment && NOT_RUN.contains(&language) => Vec::new(),
             _ => vec![format!("a comment has to say why `{}` is not run", block.info)],
         }
     }
@@ -198,6 +208,19 @@ fn commands(body: &[String]) -> Vec<Example> {
         }
     }
     commands
+}
+
+/// What is wrong with a block that should be a part of a file of the repository. Indentation does
+/// not count.
+fn missing_lines(path: &str, body: &[String]) -> Option<String> {
+    let text = match fs::read_to_string(root().join(path)) {
+        Ok(text) => text,
+        Err(error) => return Some(format!("{path}: {error}")),
+    };
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let body: Vec<&str> = body.iter().map(|line| line.trim()).collect();
+    let is_part = !body.is_empty() && lines.windows(body.len()).any(|part| part == body);
+    (!is_part).then(|| format!("{path} does not contain these lines"))
 }
 
 fn copy(from: &Path, to: &Path) {

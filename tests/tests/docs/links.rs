@@ -22,16 +22,19 @@ fn every_relative_link_leads_to_a_file_and_a_heading() {
 
 #[test]
 fn the_index_names_every_page() {
-    let docs = super::root().join("host/docs");
-    let index = read(&docs.join("README.md"));
-    let linked: BTreeSet<String> = links(&index).into_iter().map(|(_, target)| target).collect();
-    let missing: Vec<String> = pages()
-        .iter()
-        .filter_map(|page| page.strip_prefix(&docs).ok())
-        .map(|page| page.display().to_string())
-        .filter(|page| page != "README.md" && !linked.contains(page))
-        .collect();
-    assert!(missing.is_empty(), "pages that host/docs/README.md does not name: {missing:?}");
+    for directory in ["host/docs", "sdk/docs"] {
+        let docs = super::root().join(directory);
+        let index = read(&docs.join("README.md"));
+        let linked: BTreeSet<String> =
+            links(&index).into_iter().map(|(_, target)| target).collect();
+        let missing: Vec<String> = pages()
+            .iter()
+            .filter_map(|page| page.strip_prefix(&docs).ok())
+            .map(|page| page.display().to_string())
+            .filter(|page| page != "README.md" && !linked.contains(page))
+            .collect();
+        assert!(missing.is_empty(), "pages that {directory}/README.md does not name: {missing:?}");
+    }
 }
 
 /// What is wrong with a link of a page, if anything.

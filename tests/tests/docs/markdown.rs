@@ -8,8 +8,9 @@
 //! | ```` ```toml policy ```` | Has to be a valid policy. |
 //! | ```` ```toml config ```` | Has to be a valid configuration. |
 //! | ```` ```json ```` | Has to be JSON. |
-//! | ```` ```sh ````, ```` ```text ```` | Is not run; the comment before it says why. |
+//! | ```` ```sh ````, ```` ```text ````, code | Is not run; the comment before it says why. |
 //! | `<!-- test: file PATH -->` | The next block is also written to this file of the project. |
+//! | `<!-- test: source PATH -->` | The next block is a part of this file of the repository. |
 //! | `<!-- test: model NAME -->` | From here on `recordings/NAME.jsonl` is the model. |
 //! | `<!-- test: plugin FILE -->` | Puts a small plugin into the project. |
 //! | `<!-- test: sample -->` | Puts the sample project of `cofferdam demo` into the project. |

@@ -85,11 +85,7 @@ fn r014_the_tier_is_computed_and_can_only_be_raised() {
         (asks(&[Capability::WriteFiles]), Tier::Write, FileGrant::ReadWrite),
         (asks(&[Capability::RunCommands]), Tier::Write, FileGrant::None),
         (asks(&[Capability::Fetch(vec!["example.com".into()])]), Tier::Write, FileGrant::None),
-        (
-            asks(&[Capability::ReadEnvironment(vec!["HOME".into()]), Capability::KeepState]),
-            Tier::ReadOnly,
-            FileGrant::None,
-        ),
+        (asks(&[Capability::KeepState]), Tier::ReadOnly, FileGrant::None),
         (asks(&[]).with_exclusive(), Tier::Write, FileGrant::None),
     ];
     for (tool, tier, files) in table {
@@ -125,10 +121,34 @@ fn r016_what_nobody_can_know_counts_as_a_write_and_an_import_nobody_knows_as_non
 }
 
 #[test]
-fn what_this_host_cannot_lend_is_not_there() {
-    let asks = [Capability::ReadEnvironment(vec!["PATH".into()])];
-    let test_host =
-        TestHost::with_guest(&TestGuest::from_file("look-around").with_requested(&asks));
-    assert_eq!(test_host.catalog().find("look_around").expect("it is there").unsupported, asks);
+fn a_plugin_with_an_unknown_capability_or_parameter_is_not_offered() {
+    let table = [
+        ("read-environment", vec!["HOME"], "other requests the unknown capability"),
+        ("read-files", vec!["src"], "other requests `read-files` with the unknown parameter `src`"),
+        ("fetch", vec!["no host!"], "other requests `fetch` with a pattern"),
+        ("", vec![], "other requests the unknown capability ``; this version knows `read-files`"),
+    ];
+    for (name, parameters, expected) in table {
+        let mut tool = GuestTool::new("other").with_requested(&[Capability::ReadFiles]);
+        let parameters = parameters.into_iter().map(str::to_owned).collect();
+        tool.named = vec![(name.to_owned(), parameters)];
+        let test_host = TestHost::with_guest(&TestGuest::from_file("good").with_tools([tool]));
+        assert_contains(test_host.refusal_reason(), expected);
+        test_host.assert_healthy();
+    }
+}
+
+#[test]
+fn r014_an_unknown_hint_only_makes_a_tool_stricter() {
+    let mut tool = GuestTool::new("other");
+    tool.hints = vec![("careful".to_owned(), Vec::new())];
+    let test_host = TestHost::with_guest(&TestGuest::from_file("good").with_tools([tool]));
+    assert_eq!(test_host.tier("other"), Tier::Write);
+    assert!(test_host.catalog().find("other").expect("it is there").confirm);
+}
+
+#[test]
+fn variables_of_the_host_are_not_there() {
+    let test_host = TestHost::with_guest(&TestGuest::from_file("look-around"));
     assert_contains(&test_host.call_ok("look_around", "{}"), "variables 0\n");
 }

@@ -66,12 +66,17 @@ fn bytes_that_are_no_component_are_not_offered() {
 
 #[test]
 fn a_component_for_another_version_of_the_contract_is_not_offered() {
-    let test_host = load_host(other_guest().with_version("0.2.0").component());
-    assert_contains(test_host.refusal_reason(), "it does not match the interfaces of this host");
-    assert_contains(test_host.refusal_reason(), "cofferdam:plugin/");
-    test_host.assert_healthy();
+    for version in ["0.1.0", "0.3.0"] {
+        let test_host = load_host(other_guest().with_version(version).component());
+        assert_contains(
+            test_host.refusal_reason(),
+            "it does not match the interfaces of this host",
+        );
+        assert_contains(test_host.refusal_reason(), "cofferdam:plugin/");
+        test_host.assert_healthy();
+    }
     // A later version that only adds is fine.
-    let test_host = load_host(other_guest().with_version("0.1.7").component());
+    let test_host = load_host(other_guest().with_version("0.2.7").component());
     assert!(test_host.refusal_reasons().is_empty(), "{:?}", test_host.refusal_reasons());
     assert_eq!(test_host.call_ok("other", r#"{"text":"x"}"#), "x");
 }

@@ -42,6 +42,7 @@ mod plans;
 mod requests;
 mod results;
 mod scheduling;
+mod structured;
 mod sub_agents;
 mod terminal_text;
 mod timeouts;

@@ -107,3 +107,11 @@ fn r098_a_key_is_a_plain_word() {
     assert_eq!(test_host.call_ok("odd_keys", "{}"), "1111 1111 1111 1111 1111 1111 0000 ");
     test_host.assert_healthy();
 }
+
+#[test]
+fn bytes_that_are_no_text_are_kept() {
+    let guest = TestGuest::from_file("keep-bytes").with_requested(&REQUESTED);
+    let test_host = TestHost::with_guest(&guest);
+    assert_eq!(test_host.call_ok("keep_bytes", "{}"), "nothing");
+    assert_eq!(test_host.call_ok("keep_bytes", "{}"), "3 bytes, sum 521");
+}

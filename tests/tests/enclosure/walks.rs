@@ -123,9 +123,9 @@ fn r098_walks_are_counted() {
         &TestGuest::from_file("many-walks").with_requested(&[Capability::ReadFiles]),
     );
     let text = test_host.call_ok("many_walks", "{}");
-    assert_contains(&text, "16 open, then refused 3: the limit of 16 open walks is reached");
-    assert_contains(&text, "refused 3: no open walk has the number 4000000000");
-    assert_contains(&text, "refused 3: this walk returns entries, not files");
+    assert_contains(&text, "16 open, then refused 2: the limit of 16 open walks is reached");
+    assert_contains(&text, "after a drop ok\n");
+    assert_contains(&text, "refused 4: this walk returns entries, not files");
     test_host.assert_healthy();
 }
 
@@ -143,5 +143,43 @@ fn r101_a_walk_ends_when_it_is_cancelled_or_out_of_time() {
     let report =
         test_host.run_turn_cancelled(&[("walk_for_ever", "{}")], Some(Duration::from_millis(150)));
     assert!(report.after_cancel.expect("it was cancelled") < Duration::from_secs(1));
+    test_host.assert_healthy();
+}
+
+#[test]
+fn a_walk_stays_at_its_end() {
+    let test_host = TestHost::with_guest(
+        &TestGuest::from_file("walk-end").with_requested(&[Capability::ReadFiles]),
+    );
+    test_host.write_file("a", "");
+    test_host.write_file("b", "");
+    assert_eq!(test_host.call_ok("walk_end", "{}"), "2 0 0 0 ");
+    test_host.assert_healthy();
+}
+
+#[test]
+fn r105_a_handle_of_a_walk_that_a_guest_does_not_have_is_an_error() {
+    // A dropped walk, and a handle that never was one.
+    for beyond in ["0", "7", "3999999999"] {
+        let guest = TestGuest::from_file("forged-walk")
+            .with_requested(&[Capability::ReadFiles])
+            .with_replacement("{{beyond}}", beyond);
+        let test_host = TestHost::with_guest(&guest);
+        let text = test_host.call_error("forged_walk", "{}");
+        assert_contains(&text, "the tool crashed: ");
+        assert_contains(&text, "handle");
+        test_host.assert_healthy();
+    }
+}
+
+#[test]
+fn sizes_beyond_4_gib_are_exact() {
+    let guest = TestGuest::from_file("entry-sizes").with_requested(&[Capability::ReadFiles]);
+    let test_host = TestHost::with_guest(&guest);
+    test_host.write_file("small", "");
+    let sparse = std::fs::File::create(test_host.workspace_dir().join("large")).expect("a file");
+    sparse.set_len((5 << 30) + 1).expect("a sparse file");
+    std::fs::create_dir(test_host.workspace_dir().join("sub")).expect("a directory");
+    assert_eq!(test_host.call_ok("entry_sizes", "{}"), "large 5120 1\nsmall 0 1\nsub 0 1\n");
     test_host.assert_healthy();
 }

@@ -89,7 +89,7 @@ async fn a_tool_is_called_without_a_model() {
     std::fs::write(project.workspace().join("a.txt"), "one\ntwo\n").expect("a file");
     let host = project.builder().build().expect("a host");
     let result = host.call_tool("read_file", &json!({"path": "a.txt"})).await.expect("a result");
-    assert_eq!(result.status, ResultStatus::Ok);
+    assert_eq!(result.status(), ResultStatus::Ok);
     assert!(result.text().contains("two"), "{result:?}");
 }
 
@@ -120,7 +120,7 @@ async fn an_unknown_tool_and_invalid_arguments_are_results() {
     let host = project.builder().build().expect("a host");
     for (tool, arguments) in [("no_such_tool", json!({})), ("read_file", json!({"path": 1}))] {
         let result = host.call_tool(tool, &arguments).await.expect("a result");
-        assert_eq!(result.status, ResultStatus::Error, "{result:?}");
+        assert_eq!(result.status(), ResultStatus::Error, "{result:?}");
     }
 }
 
@@ -139,7 +139,7 @@ async fn an_approved_change_can_be_undone() {
     let approver = Arc::new(ScriptedApprover::with_answers([ApprovalAnswer::Yes]));
     let host = project.builder().approver(approver.clone()).build().expect("a host");
     let result = host.call_tool("write_file", &write_hello()).await.expect("a result");
-    assert_eq!(result.status, ResultStatus::Ok, "{result:?}");
+    assert_eq!(result.status(), ResultStatus::Ok, "{result:?}");
     assert!(exists(&project, "hello.txt"));
     assert_eq!(approver.questions().len(), 1);
     let history = host.undo_history().expect("a history");

@@ -5,6 +5,7 @@
 
 mod added;
 mod file_server;
+mod released_contracts;
 
 use std::path::Path;
 

@@ -167,13 +167,13 @@ fn a_plugin_of_another_content_is_another_plugin() {
 #[test]
 fn somebody_at_the_terminal_sees_what_it_asks_for() {
     let home = new_home();
-    let tool = GuestTool::new("echo")
-        .with_requested(&[Capability::ReadEnvironment(vec!["X\u{1b}[2J".into()])]);
+    let tool =
+        GuestTool::new("echo").with_requested(&[Capability::Fetch(vec!["api.example.com".into()])]);
     let plugin = echo_plugin(&home, "echo.wasm", &tool);
     let plugin = plugin.to_str().expect("it is text");
     let mut terminal = TestTerminal::start(&home.command(&call_args(plugin, &[])), None);
     terminal.wait_for_output("it is not accepted yet");
-    terminal.wait_for_output("X\\u{1b}[2J");
+    terminal.wait_for_output("api.example.com");
     terminal.wait_for_output("[y/N]");
     terminal.type_keys("\n");
     terminal.wait_for_output("you rejected it");

@@ -60,6 +60,7 @@ fn tools_show_holds_everything_that_decides() {
             .expect("it is JSON");
     for key in [
         "name",
+        "title",
         "origin",
         "digest",
         "size",
@@ -67,9 +68,9 @@ fn tools_show_holds_everything_that_decides() {
         "tier",
         "asks",
         "grants",
-        "not_lent",
         "imports",
         "input_schema",
+        "output_schema",
     ] {
         assert!(shown.get(key).is_some(), "{key} is missing in {shown:#}");
     }
@@ -90,6 +91,7 @@ fn tools_call_runs_a_tool_without_a_model() {
         (&ran.json_lines()[0]["status"], &ran.json_lines()[0]["tool"]),
         (&json!("ok"), &json!("read_file"))
     );
+    assert_eq!(ran.json_lines()[0].get("structured"), Some(&Value::Null));
 }
 
 #[test]

@@ -114,8 +114,8 @@ fn r122_what_cannot_be_shown_says_why() {
     let server = LocalServer::start();
     let home = server.new_home();
     for (path, expected) in [
-        ("/image", "is `image/png`, which this tool cannot turn into text"),
-        ("/none", "status 404: there is no such page"),
+        ("/image", "is `image/png`, which this tool cannot convert to text"),
+        ("/none", "status 404: the page does not exist"),
     ] {
         let ran = fetch(&home, &server.url(path), &["--mode", "auto"]);
         assert!(

@@ -82,7 +82,7 @@ impl Bench {
         let call = PluginCall {
             tool: tool.to_owned(),
             input: input.to_owned(),
-            grants: cofferdam::policy::Grants::from_requested(&declared.asks).0,
+            grants: cofferdam::policy::Grants::from_requested(&declared.asks),
             limits: CallLimits::default(),
             workspace: Arc::clone(&self.workspace),
             gate: Arc::new(|effect| {

@@ -10,6 +10,8 @@ use include_dir::{Dir, include_dir};
 use super::{PluginLanguage, PluginName};
 
 static WIT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../wit");
+/// The part of `wasi:http` that the SDKs use, and what it depends on.
+static HTTP: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../sdk/wit");
 static RUST_SDK: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../sdk/rust/src");
 static RUST: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../sdk/rust-template");
 static PYTHON: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../sdk/python");
@@ -31,17 +33,24 @@ pub(super) fn template_files(
     match language {
         // The SDK expects the contract two directories up and contains the world itself.
         PluginLanguage::Rust => {
-            add_directory(&mut files, &WIT, "wit");
+            add_contract(&mut files, "wit");
             add_directory(&mut files, &RUST_SDK, "sdk/rust/src");
             add_directory(&mut files, &RUST, "");
             files.remove("sdk.toml");
             files.insert("sdk/rust/Cargo.toml".into(), sdk_manifest());
         }
-        PluginLanguage::Python => add_world(&mut files, &PYTHON, WORLD),
-        PluginLanguage::JavaScript => add_world(&mut files, &JAVASCRIPT, WORLD_WITH_FILES),
-        PluginLanguage::C => add_world(&mut files, &C, WORLD),
+        PluginLanguage::Python => {
+            add_world(&mut files, &PYTHON, WORLD);
+            add_http(&mut files);
+        }
+        PluginLanguage::JavaScript => add_world(&mut files, &JAVASCRIPT, WORLD_WITH_WASI),
+        PluginLanguage::C => {
+            add_world(&mut files, &C, FULL_WORLD);
+            add_http(&mut files);
+        }
         PluginLanguage::Go => {
-            add_world(&mut files, &GO, WORLD);
+            add_world(&mut files, &GO, FULL_WORLD);
+            add_http(&mut files);
             add_directory(&mut files, &GO_RUNTIME, "wit-runtime");
         }
     }
@@ -59,26 +68,62 @@ pub(super) fn template_files(
     })
 }
 
-const WORLD: &str = "package local:count-lines;
+/// For languages whose toolchain drops unused imports.
+const FULL_WORLD: &str = "package local:count-lines;
 
 world count-lines {
-  include cofferdam:plugin/plugin@0.1.0;
+  include cofferdam:plugin/plugin-full@0.2.0;
+  import wasi:http/outgoing-handler@0.2.0;
 }
 ";
 
-const WORLD_WITH_FILES: &str = "package local:count-lines;
+const WORLD: &str = "package local:count-lines;
 
 world count-lines {
-  include cofferdam:plugin/plugin@0.1.0;
+  include cofferdam:plugin/plugin@0.2.0;
+  // Each interface of the host that the tools use needs an import, such as
+  // import cofferdam:plugin/state@0.2.0;
+  // import wasi:http/outgoing-handler@0.2.0;
+}
+";
+
+const WORLD_WITH_WASI: &str = "package local:count-lines;
+
+world count-lines {
+  include cofferdam:plugin/plugin@0.2.0;
+  import wasi:clocks/monotonic-clock@0.2.12;
   import wasi:filesystem/preopens@0.2.12;
   import wasi:filesystem/types@0.2.12;
+  // Each interface of the host that the tools use needs an import, such as
+  // import cofferdam:plugin/state@0.2.0;
 }
 ";
 
 fn add_world(files: &mut BTreeMap<String, String>, sdk: &Dir<'_>, world: &str) {
-    add_directory(files, &WIT, "wit/deps/cofferdam");
+    add_contract(files, "wit/deps/cofferdam");
     files.insert("wit/world.wit".into(), world.to_owned());
     add_directory(files, sdk, "");
+}
+
+/// Adds the WIT files that HTTP requests need. The toolchain of JavaScript cannot import them.
+fn add_http(files: &mut BTreeMap<String, String>) {
+    for file in HTTP.files() {
+        let name = file.path().file_stem().unwrap_or_default().to_string_lossy();
+        let path = format!("wit/deps/{name}/{name}.wit");
+        files.insert(path, file.contents_utf8().unwrap_or_default().to_owned());
+    }
+}
+
+/// Adds the WIT files of the contract in the directory `below`, and those that it depends on in
+/// `wit/deps`.
+fn add_contract(files: &mut BTreeMap<String, String>, below: &str) {
+    let mut contract = BTreeMap::new();
+    add_directory(&mut contract, &WIT, "");
+    let wit = contract.into_iter().filter(|(path, _)| path.ends_with(".wit"));
+    files.extend(wit.map(|(path, text)| match path.strip_prefix("deps/") {
+        Some(rest) => (format!("wit/deps/{rest}"), text),
+        None => (format!("{below}/{path}"), text),
+    }));
 }
 
 /// Adds the files of an SDK directory at the path `below`. Files in its `template` directory go to
@@ -164,17 +209,28 @@ mod tests {
     fn template_paths(language: PluginLanguage) -> Vec<String> {
         template_files(&"word_count".parse().unwrap(), language)
             .map(|(path, _)| path)
-            .filter(|path| !path.starts_with("wit/deps/cofferdam/"))
+            .filter(|path| !path.starts_with("wit/deps/"))
             .collect()
     }
 
     #[test]
     fn a_project_contains_a_tool_the_sdk_and_the_contract() {
-        assert_eq!(
-            template_paths(PluginLanguage::Python),
-            ["cases.json", "cofferdam.py", ".gitignore", "plugin.py", "wit/world.wit"]
-                .map(str::to_owned)
-        );
+        let python: Vec<String> = template_paths(PluginLanguage::Python)
+            .into_iter()
+            .filter(|path| !path.starts_with("cofferdam/"))
+            .collect();
+        assert_eq!(python, ["cases.json", ".gitignore", "plugin.py", "wit/world.wit"]);
+        let contract: Vec<String> =
+            template_files(&"word_count".parse().unwrap(), PluginLanguage::Go)
+                .map(|(path, _)| path)
+                .filter(|path| path.starts_with("wit/deps/"))
+                .collect();
+        for path in
+            ["wit/deps/clocks/clocks.wit", "wit/deps/cofferdam/tools.wit", "wit/deps/io/io.wit"]
+        {
+            assert!(contract.iter().any(|found| found == path), "{path}: {contract:?}");
+        }
+        assert!(contract.iter().all(|path| path.ends_with(".wit")), "{contract:?}");
         assert!(template_paths(PluginLanguage::Rust).contains(&"wit/world.wit".to_owned()));
         assert!(template_paths(PluginLanguage::Rust).contains(&"sdk/rust/src/lib.rs".to_owned()));
     }

@@ -216,6 +216,7 @@ impl ViewState {
                 state_delta: _,
                 denied: _,
                 exit_code: _,
+                structured: _,
             } => {
                 let id = call.id.to_string();
                 self.running.retain(|(running, _)| *running != id);

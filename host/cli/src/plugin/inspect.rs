@@ -69,19 +69,20 @@ fn to_json(plugin: &LoadedPlugin) -> serde_json::Value {
         .iter()
         .map(|name| json!({"interface": name, "meaning": describe_interface(name)}));
     let tools = plugin.declaration().tools.iter().map(|tool| {
-        let (grants, unsupported) = Grants::from_requested(&tool.asks);
+        let grants = Grants::from_requested(&tool.asks);
         let tier = compute_tier(&tool.asks, tool.exclusive || tool.confirm);
         json!({
             "name": tool.name,
+            "title": tool.title,
             "description": tool.description,
             "asks": tool.asks,
             "grants": grants,
-            "not_lent": unsupported,
             "tier": tier,
             "reason": explain(tier, grants.has_side_effects()),
             "exclusive": tool.exclusive,
             "confirm": tool.confirm,
             "input_schema": tool.input_schema,
+            "output_schema": tool.output_schema,
         })
     });
     json!({
@@ -136,21 +137,17 @@ fn group_by_description(interfaces: &[String]) -> Vec<(&'static str, Vec<&str>)>
 }
 
 fn describe_tool(tool: &DeclaredTool) -> String {
-    let (grants, unsupported) = Grants::from_requested(&tool.asks);
+    let grants = Grants::from_requested(&tool.asks);
     let mut page = format!("\nTool {}\n", terminal_escape::escape_line(&tool.name, 64));
+    if let Some(title) = &tool.title {
+        let _ = writeln!(page, "  title       {}", terminal_escape::escape_name(title, usize::MAX));
+    }
     let _ = writeln!(
         page,
         "  requests    {}",
         join_or_nothing(tool.asks.iter().map(ToString::to_string))
     );
     let _ = writeln!(page, "  permissions {}", join_or_nothing(grants.describe().into_iter()));
-    if !unsupported.is_empty() {
-        let _ = writeln!(
-            page,
-            "  unsupported {} (this host does not provide it)",
-            join_or_nothing(unsupported.iter().map(ToString::to_string))
-        );
-    }
     let tier = compute_tier(&tool.asks, tool.exclusive || tool.confirm);
     let _ = writeln!(
         page,
@@ -174,6 +171,13 @@ fn describe_tool(tool: &DeclaredTool) -> String {
         "  input schema\n{}",
         indent(&terminal_escape::escape_exact(&format!("{:#}", tool.input_schema)))
     );
+    if let Some(schema) = &tool.output_schema {
+        let _ = writeln!(
+            page,
+            "  returns\n{}",
+            indent(&terminal_escape::escape_exact(&format!("{schema:#}")))
+        );
+    }
     page
 }
 

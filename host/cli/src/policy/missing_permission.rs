@@ -27,7 +27,6 @@ pub(super) fn missing_capability(
         let is = |capability: &Capability| capability.kind() == *kind;
         tool.declaration.asks.iter().any(is)
             && !tool.denied_by_policy.iter().any(|(capability, _)| is(capability))
-            && !tool.unsupported.iter().any(is)
     };
     if sufficient.iter().any(has_capability) {
         return unreachable_host(tool, act);

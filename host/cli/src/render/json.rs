@@ -204,9 +204,13 @@ fn line(event: &AgentEvent<'_>) -> Option<Value> {
         AgentEvent::CallProgress { call, message } => {
             json!({"type": "call_progress", "id": call.id, "message": message})
         }
-        AgentEvent::CallFinished { call, result, view, .. } => {
-            let mut line =
-                json!({"type": "call_finished", "content": result.content, "view": view});
+        AgentEvent::CallFinished { call, result, view, structured, .. } => {
+            let mut line = json!({
+                "type": "call_finished",
+                "content": result.content,
+                "view": view,
+                "structured": structured,
+            });
             if let (Some(fields), Some(Value::Object(summary))) = (
                 line.as_object_mut(),
                 CallSummary::from_event(event)

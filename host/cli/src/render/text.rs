@@ -119,6 +119,7 @@ impl TextRenderer {
                 state_delta: _,
                 denied: _,
                 exit_code: _,
+                structured: _,
             } => {
                 self.print_call(&FinishedCall {
                     call,

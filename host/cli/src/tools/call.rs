@@ -36,8 +36,14 @@ pub(super) fn run(
 /// Returns the JSON for a call that was not made, with the same fields as any other.
 pub(crate) fn not_made(tool: Option<&str>, error: &str) -> String {
     terminal_escape::escape_json(
-        &serde_json::json!({"tool": tool, "status": "not-started", "content": [], "error": error})
-            .to_string(),
+        &serde_json::json!({
+            "tool": tool,
+            "status": "not-started",
+            "content": [],
+            "structured": null,
+            "error": error,
+        })
+        .to_string(),
     )
 }
 
@@ -65,7 +71,7 @@ fn make(
     let host = context.open_host()?.with_approver(dialog);
     // The call has a thread of its own; this one drives it.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let result = runtime.block_on(async {
+    let outcome = runtime.block_on(async {
         let cancel = CancellationToken::new();
         interrupt::watch_signals(cancel.clone(), None)?;
         Ok::<_, CliError>(host.call_tool_until(&name, arguments, &CallProgress, &cancel).await?)
@@ -74,15 +80,16 @@ fn make(
     if as_json {
         let all = serde_json::json!({
             "tool": name,
-            "status": result.status,
-            "content": result.content,
+            "status": outcome.result.status,
+            "content": outcome.result.content,
+            "structured": outcome.structured,
             "error": null,
         });
         print_line(&terminal_escape::escape_json(&all.to_string()));
     } else {
-        print_result(&result.text(), result.status);
+        print_result(&outcome.text(), outcome.status());
     }
-    Ok(if result.status == ResultStatus::Ok {
+    Ok(if outcome.status() == ResultStatus::Ok {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(exit::FAILURE)

@@ -26,13 +26,13 @@ pub(super) fn run(common: &CommonArgs, as_json: bool) -> CommandResult {
 
 /// Formats all tools as a table.
 pub(crate) fn format_table(catalog: &ToolCatalog) -> String {
-    let mut rows =
-        vec![["TOOL".to_owned(), "TIER".to_owned(), "PERMISSIONS".to_owned(), "FROM".to_owned()]];
+    let mut rows = vec![["TOOL", "TITLE", "TIER", "PERMISSIONS", "FROM"].map(str::to_owned)];
     for tool in catalog.tools() {
         let may = tool.grants.describe().join("; ");
         let may = if may.is_empty() { "none".to_owned() } else { may };
         rows.push([
             tool.declaration.name.clone(),
+            terminal_escape::escape_line(tool.declaration.title.as_deref().unwrap_or(""), 40),
             tool.tier.name().to_owned(),
             may,
             terminal_escape::escape_line(&tool.origin.to_string(), 80),
@@ -41,10 +41,12 @@ pub(crate) fn format_table(catalog: &ToolCatalog) -> String {
     let width = |column: usize| {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
     };
-    let (a, b, c) = (width(0), width(1), width(2));
+    let (a, b, c, d) = (width(0), width(1), width(2), width(3));
     let mut lines: Vec<String> = rows
         .iter()
-        .map(|[name, tier, may, from]| format!("{name:a$}  {tier:b$}  {may:c$}  {from}"))
+        .map(|[name, title, tier, may, from]| {
+            format!("{name:a$}  {title:b$}  {tier:c$}  {may:d$}  {from}")
+        })
         .collect();
     for refused in catalog.refused_plugins() {
         lines.push(terminal_escape::escape_line(
@@ -59,6 +61,7 @@ fn format_json(catalog: &ToolCatalog) -> String {
     let tool = |tool: &CatalogTool| {
         json!({
             "name": tool.declaration.name,
+            "title": tool.declaration.title,
             "tier": tool.tier,
             "grants": tool.grants,
             "origin": tool.origin.to_string(),

@@ -63,6 +63,7 @@ fn to_json(tool: &CatalogTool) -> serde_json::Value {
         effective_limits(tool).map(|(cap, value)| (cap.name(), value)).collect();
     json!({
         "name": tool.declaration.name,
+        "title": tool.declaration.title,
         "origin": tool.origin.to_string(),
         "digest": tool.plugin.digest(),
         "size": tool.plugin.size(),
@@ -71,9 +72,9 @@ fn to_json(tool: &CatalogTool) -> serde_json::Value {
         "asks": tool.declaration.asks,
         "grants": tool.grants,
         "limits": limits,
-        "not_lent": tool.unsupported,
         "imports": tool.plugin.declaration().imports,
         "input_schema": tool.declaration.input_schema,
+        "output_schema": tool.declaration.output_schema,
     })
 }
 
@@ -83,6 +84,9 @@ fn describe_tool(tool: &CatalogTool) -> String {
         tool.declaration.name,
         terminal_escape::escape_line(&tool.origin.to_string(), 200)
     );
+    if let Some(title) = &tool.declaration.title {
+        let _ = writeln!(page, "  title       {}", terminal_escape::escape_line(title, 200));
+    }
     let _ = writeln!(
         page,
         "  component   sha256 {}, {} KiB",
@@ -101,13 +105,6 @@ fn describe_tool(tool: &CatalogTool) -> String {
         join_or_nothing(tool.declaration.asks.iter().map(ToString::to_string))
     );
     let _ = writeln!(page, "  permissions {}", join_or_nothing(tool.grants.describe().into_iter()));
-    if !tool.unsupported.is_empty() {
-        let _ = writeln!(
-            page,
-            "  unsupported {} (this host does not provide it)",
-            join_or_nothing(tool.unsupported.iter().map(ToString::to_string))
-        );
-    }
     let _ = writeln!(
         page,
         "  limits      {}",
@@ -130,6 +127,13 @@ fn describe_tool(tool: &CatalogTool) -> String {
         "  input schema\n{}",
         indent(&terminal_escape::escape_text(&format!("{:#}", tool.declaration.input_schema)))
     );
+    if let Some(schema) = &tool.declaration.output_schema {
+        let _ = write!(
+            page,
+            "\n\n  output schema\n{}",
+            indent(&terminal_escape::escape_text(&format!("{schema:#}")))
+        );
+    }
     page
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::RequestOutcome;
 use super::ports::ResponseDelta;
@@ -97,6 +98,8 @@ pub enum AgentEvent<'a> {
         result: &'a ToolResult,
         /// A view for the user in place of the result, if the tool gave one.
         view: Option<&'a ToolView>,
+        /// The structured result, which is valid under the tool's output schema.
+        structured: Option<&'a Value>,
         /// The running time, without the time spent waiting for approval.
         duration: Duration,
         /// The tool state that the call changed for later calls of the session, if any.
@@ -143,10 +146,65 @@ pub struct ToolStateDelta {
     pub tool: String,
     /// The keys that the tool has set, with their values, or deleted (`None`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<(String, Option<String>)>,
+    pub notes: Vec<(String, Option<StateValue>)>,
     /// The file versions that the model has seen, by path; `None` if the file no longer exists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<(String, Option<String>)>,
+}
+
+/// A value that a tool keeps for later calls of the session.
+///
+/// In JSON it is a string if it is UTF-8 text, and otherwise an object with its Base64 form. Older
+/// versions wrote strings only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "EncodedStateValue", into = "EncodedStateValue")]
+pub struct StateValue(pub Vec<u8>);
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum EncodedStateValue {
+    Text(String),
+    Bytes(Base64Bytes),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Base64Bytes {
+    #[serde(with = "base64_text")]
+    base64: Vec<u8>,
+}
+
+impl From<EncodedStateValue> for StateValue {
+    fn from(encoded: EncodedStateValue) -> Self {
+        match encoded {
+            EncodedStateValue::Text(text) => Self(text.into_bytes()),
+            EncodedStateValue::Bytes(Base64Bytes { base64 }) => Self(base64),
+        }
+    }
+}
+
+impl From<StateValue> for EncodedStateValue {
+    fn from(StateValue(bytes): StateValue) -> Self {
+        match String::from_utf8(bytes) {
+            Ok(text) => Self::Text(text),
+            Err(error) => Self::Bytes(Base64Bytes { base64: error.into_bytes() }),
+        }
+    }
+}
+
+/// Bytes as Base64 text in JSON.
+mod base64_text {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde::{Deserialize as _, Deserializer, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_str(&STANDARD.encode(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        STANDARD.decode(String::deserialize(from)?).map_err(de::Error::custom)
+    }
 }
 
 /// A step that makes the conversation fit into the model's context window.
@@ -213,4 +271,32 @@ pub enum ToolView {
         /// The rows, each as long as the header.
         rows: Vec<Vec<String>>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn state_values_are_kept_exactly_and_old_sessions_load() {
+        let table = [
+            (&b"[]"[..], json!("[]")),
+            ("\u{e4}\0\n".as_bytes(), json!("\u{e4}\0\n")),
+            (b"", json!("")),
+            (b"\xff\x00a", json!({"base64": "/wBh"})),
+        ];
+        for (bytes, expected) in table {
+            let value = StateValue(bytes.to_vec());
+            let encoded = serde_json::to_value(&value).expect("it is data");
+            assert_eq!(encoded, expected);
+            assert_eq!(serde_json::from_value::<StateValue>(encoded).ok(), Some(value));
+        }
+        let old = json!({"component": "c", "tool": "t", "notes": [["a", "1"], ["b", null]]});
+        let delta: ToolStateDelta = serde_json::from_value(old).expect("it is an old delta");
+        let expected = [("a".into(), Some(StateValue(b"1".to_vec()))), ("b".into(), None)];
+        assert_eq!(delta.notes, expected);
+        assert!(serde_json::from_value::<StateValue>(json!({"base64": "?"})).is_err());
+    }
 }

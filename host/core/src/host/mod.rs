@@ -24,6 +24,7 @@
 
 mod audit_options;
 mod builder;
+mod call_outcome;
 mod error;
 mod helper_processes;
 mod plugin_review;
@@ -43,14 +44,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::events::{AgentEvent, Observer};
 use crate::agent::ports::{LanguageModel, ToolRunner as _};
-use crate::conversation::{CallId, ModelResponse, OpenTurn, ResponseBlock, ToolCall, ToolResult};
+use crate::conversation::{CallId, ModelResponse, OpenTurn, ResponseBlock, ToolCall};
 use crate::sandbox::{UndoHistory, Workspace};
 use crate::tools::{
     Approver, Dispatcher, OutputFiles, SessionApprovals, SubAgentRunner, ToolCatalog,
 };
+use call_outcome::CallCapture;
 
 pub use audit_options::AuditOptions;
 pub use builder::{HostBuilder, NoticeHandler};
+pub use call_outcome::CallOutcome;
 pub use error::HostError;
 pub use helper_processes::HelperProcesses;
 pub use plugin_review::PluginReview;
@@ -144,7 +147,7 @@ impl Host {
     /// # Errors
     ///
     /// Returns an error if an audit log is required and cannot be written.
-    pub async fn call_tool(&self, name: &str, arguments: &Value) -> Result<ToolResult, HostError> {
+    pub async fn call_tool(&self, name: &str, arguments: &Value) -> Result<CallOutcome, HostError> {
         let observer = self.shared.prepared.observer();
         self.call_tool_until(
             name,
@@ -167,16 +170,18 @@ impl Host {
         arguments: String,
         observer: &dyn Observer,
         cancel: &CancellationToken,
-    ) -> Result<ToolResult, HostError> {
+    ) -> Result<CallOutcome, HostError> {
         self.ensure_call_audit()?;
         let dispatcher = self.dispatcher(Arc::clone(&self.shared.approvals), None);
         let call = ToolCall { id: CallId::new("call_1"), name: name.to_owned(), arguments };
         let response =
             ModelResponse { blocks: vec![ResponseBlock::Call(call)], ..ModelResponse::default() };
         let mut turn = OpenTurn::new(response).map_err(|_| HostError::NoCall)?;
-        dispatcher.run(&mut turn, observer, cancel).await;
+        let capture = CallCapture::new(observer);
+        dispatcher.run(&mut turn, &capture, cancel).await;
         let turn = turn.close("the call was cancelled");
-        turn.calls().next().map(|answered| answered.result.clone()).ok_or(HostError::NoCall)
+        let answered = turn.calls().next().ok_or(HostError::NoCall)?;
+        Ok(capture.into_outcome(answered.result.clone()))
     }
 
     /// Begins the audit log of single tool calls with the first call.

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::bindings::cofferdam::plugin::agents as wit;
-use super::call_state::{CallState, not_granted};
+use super::call_state::not_granted;
+use super::clock::CallClock;
+use super::contract::v0_2::agents as wit;
 use super::gate::{DelegateTask, DelegationOutcome};
 use crate::policy::{Denial, DenialCode};
 
@@ -15,19 +16,21 @@ const MAX_TASKS: u32 = 4;
 
 /// The host's state of the `agents` interface for one call.
 pub(super) struct AgentsHost {
-    delegation: DelegateTask,
+    /// `None` without the permission to delegate.
+    delegation: Option<DelegateTask>,
     tasks: u32,
+    clock: Arc<CallClock>,
 }
 
 impl AgentsHost {
-    pub(super) fn new(delegation: DelegateTask) -> Self {
-        Self { delegation, tasks: 0 }
+    pub(super) fn new(delegation: Option<DelegateTask>, clock: &Arc<CallClock>) -> Self {
+        Self { delegation, tasks: 0, clock: Arc::clone(clock) }
     }
 }
 
-impl wit::Host for CallState {
+impl wit::Host for AgentsHost {
     async fn delegate(&mut self, task: String) -> Result<wit::Answer, wit::AgentError> {
-        let Some(agents) = &mut self.agents else {
+        let Some(delegation) = &self.delegation else {
             return Err(denied(not_granted("delegate tasks to sub-agents", "delegate")));
         };
         if task.trim().is_empty() {
@@ -39,22 +42,21 @@ impl wit::Host for CallState {
                 task.len()
             )));
         }
-        if agents.tasks >= MAX_TASKS {
+        if self.tasks >= MAX_TASKS {
             let reason = format!("one call can delegate at most {MAX_TASKS} tasks.");
             return Err(denied(Denial::without_remedy(DenialCode::TooMany, reason)));
         }
-        agents.tasks += 1;
-        let working = (agents.delegation)(task);
+        self.tasks += 1;
+        let working = delegation(task);
 
         // A sub-agent has its own time limit.
-        let clock = Arc::clone(&self.clock);
-        let _waiting = clock.pause();
+        let _waiting = self.clock.pause();
         match working.await {
             DelegationOutcome::Answered { text, complete, turns } => {
                 Ok(wit::Answer { text, complete, turns })
             }
             DelegationOutcome::Failed { kind, message } => {
-                Err(wit::AgentError::Failed(wit::Failure { kind: kind.to_owned(), message }))
+                Err(wit::AgentError::Failed(wit::AgentFailure { code: kind.to_owned(), message }))
             }
             DelegationOutcome::Denied(denial) => Err(denied(denial)),
         }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::bindings::exports::cofferdam::plugin::tools as wit;
 use super::call_state::CallState;
 use super::clock::{CallClock, CallStopReason};
 use super::commands::RanCommand;
@@ -17,7 +16,7 @@ use super::gate::{DelegateTask, Gate, PlanApprovalGate, ProgressSink};
 use super::http::{HostCredential, HttpContacts};
 use super::limits::CallLimits;
 use super::load::LoadedPlugin;
-use super::output::CallOutput;
+use super::output::{CallOutput, ReturnedOutput};
 use super::stage::Staged;
 use super::tool_state::ToolState;
 use super::workspace::Workspace;
@@ -106,7 +105,7 @@ const STUCK_CALL_TIMEOUT: Duration = Duration::from_millis(700);
 const CANCEL_GRACE_PERIOD: Duration = Duration::from_millis(500);
 
 /// The result of the guest function `call-tool`.
-type ToolAnswer = wasmtime::Result<Result<wit::Output, wit::ToolError>>;
+type ToolAnswer = wasmtime::Result<Result<ReturnedOutput, CallFailure>>;
 
 impl LoadedPlugin {
     /// Runs one call on its own thread. Always returns: with a result, at the time limit, or within
@@ -168,7 +167,9 @@ impl LoadedPlugin {
         let mut store = sandbox.new_store(state, &limits);
         let mut answering = Box::pin(async {
             let instance = ready.instantiate_async(&mut store).await?;
-            instance.cofferdam_plugin_tools().call_call_tool(&mut store, &tool, &input).await
+            let answer =
+                instance.cofferdam_plugin_tools().call_call_tool(&mut store, &tool, &input).await?;
+            Ok(answer.map(ReturnedOutput::from).map_err(CallFailure::from))
         });
         let answer: Result<ToolAnswer, CallStopReason> = tokio::select! {
             answer = &mut answering => Ok(answer),
@@ -184,9 +185,9 @@ impl LoadedPlugin {
         drop(answering);
         let mut result = match answer {
             Ok(Ok(Ok(output))) => {
-                CallOutput::from_wit(output, &limits).map_err(CallFailure::InvalidResult)
+                CallOutput::check(output, &limits).map_err(CallFailure::InvalidResult)
             }
-            Ok(Ok(Err(error))) => Err(error.into()),
+            Ok(Ok(Err(failure))) => Err(failure),
             Ok(Err(error)) => Err(CallFailure::from_wasmtime(&error, store.data(), &limits)),
             Err(stop) => Err(CallFailure::from_stop(stop, &limits)),
         };
@@ -205,7 +206,7 @@ impl LoadedPlugin {
         });
         let contacts = state.http.contacts();
         let log = [state.stdout.text(), state.stderr.text()].concat();
-        let commands = state.commands.map(|commands| commands.records).unwrap_or_default();
+        let commands = state.commands.records;
         CallReport {
             result,
             active_time: clock.elapsed(),

@@ -6,19 +6,17 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use super::agents::AgentsHost;
-use super::bindings::cofferdam::plugin::types as wit;
 use super::call::PluginCall;
 use super::capture::TailCapture;
 use super::clock::CallClock;
-use super::commands::CommandsHost;
+use super::commands::{CommandAccess, CommandsHost};
 use super::files::CallFiles;
-use super::gate::{PlanApprovalGate, ProgressSink};
 use super::http::WasiHttpHost;
 use super::limits::{CallLimits, ResourceMeter};
-use super::progress::ProgressThrottle;
-use super::tool_state::ToolState;
-use super::walk::CallWalks;
-use super::workspace::Workspace;
+use super::plans::PlansHost;
+use super::progress::ProgressHost;
+use super::tool_state::ToolStateHost;
+use super::workspace::CallWalks;
 use crate::policy::{Denial, DenialCode, FileGrant, RequestPattern};
 
 /// The data of a Wasmtime store. It is created for one call and dropped with it.
@@ -29,19 +27,13 @@ pub(super) struct CallState {
     pub(super) clock: Arc<CallClock>,
     pub(super) stdout: TailCapture,
     pub(super) stderr: TailCapture,
-    /// `None` without the permission to read files.
-    pub(super) workspace: Option<Arc<Workspace>>,
     pub(super) files: CallFiles,
     pub(super) walks: CallWalks,
-    /// `None` without the permission to run commands.
-    pub(super) commands: Option<CommandsHost>,
-    /// `None` without the permission to present plans.
-    pub(super) plan_gate: Option<PlanApprovalGate>,
-    /// `None` without the permission to delegate.
-    pub(super) agents: Option<AgentsHost>,
-    /// `None` without the permission to keep state.
-    pub(super) tool_state: Option<ToolState>,
-    pub(super) progress: Option<(ProgressSink, ProgressThrottle)>,
+    pub(super) commands: CommandsHost,
+    pub(super) plans: PlansHost,
+    pub(super) agents: AgentsHost,
+    pub(super) tool_state: ToolStateHost,
+    pub(super) progress: ProgressHost,
     pub(super) http: WasiHttpHost,
 }
 
@@ -85,7 +77,8 @@ impl CallState {
             .max_random_size(limits.random);
         let mut state = Self::with_wasi(wasi.build(), stdout, stderr, limits, clock);
         state.files = CallFiles::with_grant(workspace, grants.files);
-        state.workspace = (grants.files != FileGrant::None).then(|| Arc::clone(workspace));
+        let has_files = grants.files != FileGrant::None;
+        state.walks = CallWalks::new(has_files.then(|| Arc::clone(workspace)));
         if !grants.fetch.is_empty() {
             // An invalid pattern would match nothing; plugins with one are refused when they are
             // loaded.
@@ -101,12 +94,13 @@ impl CallState {
                 Arc::clone(credentials),
             );
         }
-        state.commands =
-            grants.commands.then(|| CommandsHost::new(workspace, gate, commands, limits.output));
-        state.plan_gate = grants.plans.then(|| Arc::clone(plans));
-        state.agents = grants.agents.then(|| AgentsHost::new(Arc::clone(delegation)));
-        state.tool_state = grants.state.then(|| tool_state.clone());
-        state.progress = Some((Arc::clone(progress), ProgressThrottle::default()));
+        let access = || CommandAccess::new(workspace, gate, commands, limits.output);
+        state.commands = CommandsHost::new(grants.commands.then(access), &state.clock);
+        state.plans = PlansHost::new(grants.plans.then(|| Arc::clone(plans)), &state.clock);
+        let delegation = grants.agents.then(|| Arc::clone(delegation));
+        state.agents = AgentsHost::new(delegation, &state.clock);
+        state.tool_state = ToolStateHost(grants.state.then(|| tool_state.clone()));
+        state.progress = ProgressHost::new(Arc::clone(progress));
         state
     }
 
@@ -123,17 +117,16 @@ impl CallState {
             wasi,
             table,
             meter: ResourceMeter::new(limits),
-            clock,
             stdout,
             stderr,
-            workspace: None,
             files: CallFiles::default(),
-            walks: CallWalks::default(),
-            commands: None,
-            plan_gate: None,
-            agents: None,
-            tool_state: None,
-            progress: None,
+            walks: CallWalks::new(None),
+            commands: CommandsHost::new(None, &clock),
+            plans: PlansHost::new(None, &clock),
+            agents: AgentsHost::new(None, &clock),
+            tool_state: ToolStateHost(None),
+            progress: ProgressHost::default(),
+            clock,
             http: WasiHttpHost::disabled(),
         }
     }
@@ -142,15 +135,6 @@ impl CallState {
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
-    }
-}
-
-// The interface has only types and no functions.
-impl wit::Host for CallState {}
-
-impl From<Denial> for wit::Denial {
-    fn from(denial: Denial) -> Self {
-        Self { code: denial.code.name().to_owned(), reason: denial.reason, remedy: denial.remedy }
     }
 }
 

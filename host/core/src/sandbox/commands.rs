@@ -7,8 +7,9 @@ use std::time::Duration;
 use serde::Serialize;
 use tracing::debug;
 
-use super::bindings::cofferdam::plugin::commands as wit;
-use super::call_state::{CallState, not_granted};
+use super::call_state::not_granted;
+use super::clock::CallClock;
+use super::contract::v0_2::commands as wit;
 use super::gate::{Gate, GateRuling};
 use super::listed_files::{ListedChange, ListedFiles};
 use super::workspace::{Workspace, path_denied};
@@ -18,20 +19,28 @@ use cofferdam_confine::process::{self, CommandEnding};
 
 /// The longest command line, 128 KiB by the WIT contract. Linux accepts no longer argument.
 const MAX_LINE_LEN: usize = 128 << 10;
-/// The range of timeouts of the WIT contract, in seconds.
-const TIMEOUT_SECONDS: std::ops::RangeInclusive<u32> = 1..=600;
+/// The range of timeouts of the WIT contract.
+const TIMEOUTS: std::ops::RangeInclusive<Duration> =
+    Duration::from_secs(1)..=Duration::from_secs(600);
 
 /// The number of commands per call. The host keeps a record of each.
 const MAX_COMMANDS: usize = 1000;
 
 /// The host's state of the `commands` interface for one call.
 pub(super) struct CommandsHost {
+    /// `None` without the permission to run commands.
+    access: Option<CommandAccess>,
+    pub(super) records: Vec<RanCommand>,
+    clock: Arc<CallClock>,
+}
+
+/// What running a command takes.
+pub(super) struct CommandAccess {
     workspace: Arc<Workspace>,
     gate: Gate,
     commands: Arc<CommandSandbox>,
     /// Bytes of the result of the call.
     output_limit: usize,
-    pub(super) records: Vec<RanCommand>,
 }
 
 /// The audit record of a command that was started.
@@ -55,6 +64,12 @@ pub struct RanCommand {
 const MAX_LISTED_CHANGES: usize = 40;
 
 impl CommandsHost {
+    pub(super) fn new(access: Option<CommandAccess>, clock: &Arc<CallClock>) -> Self {
+        Self { access, records: Vec::new(), clock: Arc::clone(clock) }
+    }
+}
+
+impl CommandAccess {
     pub(super) fn new(
         workspace: &Arc<Workspace>,
         gate: &Gate,
@@ -66,32 +81,34 @@ impl CommandsHost {
             gate: Arc::clone(gate),
             commands: Arc::clone(commands),
             output_limit,
-            records: Vec::new(),
         }
     }
 }
 
-impl wit::Host for CallState {
-    async fn run(&mut self, command: wit::Command) -> Result<wit::Finished, wit::CommandError> {
-        let Some(lent) = &mut self.commands else {
+impl wit::Host for CommandsHost {
+    async fn run(
+        &mut self,
+        command: wit::Command,
+    ) -> Result<wit::CommandOutput, wit::CommandError> {
+        let Self { access: Some(access), records: ran, clock } = self else {
             return Err(denied(not_granted("run commands", "run-commands")));
         };
-        let CommandsHost { workspace, gate, commands, output_limit, records: ran } = lent;
+        let CommandAccess { workspace, gate, commands, output_limit } = access;
         if command.line.len() > MAX_LINE_LEN || command.line.contains('\0') {
             return Err(wit::CommandError::Invalid(
                 "a command line must be at most 128 KiB and contain no NUL byte".into(),
             ));
         }
-        if !TIMEOUT_SECONDS.contains(&command.timeout) {
+        let requested_timeout = Duration::from_nanos(command.timeout);
+        if !TIMEOUTS.contains(&requested_timeout) {
             return Err(wit::CommandError::Invalid(format!(
                 "the timeout {} is not valid: use 1 to 600 seconds",
-                command.timeout
+                requested_timeout.as_secs_f64()
             )));
         }
         let directory =
             workspace.parse(&command.directory).map_err(|problem| denied(path_denied(&problem)))?;
         // A person may take as long as they like, and a command has a limit of its own.
-        let clock = Arc::clone(&self.clock);
         let _waiting = clock.pause();
         if ran.len() >= MAX_COMMANDS {
             return Err(denied(Denial::without_remedy(
@@ -117,9 +134,12 @@ impl wit::Host for CallState {
                 changed_files: Vec::new(),
             });
         }
-        let asked = u64::from(command.timeout);
-        let shorter = commands.rules().limits.seconds.filter(|most| *most < asked);
-        let timeout = Duration::from_secs(shorter.unwrap_or(asked));
+        let shorter = commands
+            .rules()
+            .limits
+            .seconds
+            .filter(|most| Duration::from_secs(*most) < requested_timeout);
+        let timeout = shorter.map_or(requested_timeout, Duration::from_secs);
         let before = workspace.scan_listed_files_async().await;
         workspace.links_may_change();
         let place = process::CommandWorkspace {
@@ -225,18 +245,19 @@ fn shorten_output(finished: &mut process::FinishedCommand, limit: usize) {
     }
 }
 
-impl From<process::FinishedCommand> for wit::Finished {
+impl From<process::FinishedCommand> for wit::CommandOutput {
     fn from(finished: process::FinishedCommand) -> Self {
-        let ending = match finished.ending {
-            process::CommandEnding::Exited(code) => wit::Ending::Exited(code),
-            process::CommandEnding::Killed(signal) => wit::Ending::Killed(signal),
-            process::CommandEnding::TimedOut => wit::Ending::TimedOut,
+        let status = match finished.ending {
+            process::CommandEnding::Exited(code) => wit::ExitStatus::Exited(code),
+            process::CommandEnding::Killed(signal) => wit::ExitStatus::Signaled(signal),
+            process::CommandEnding::TimedOut => wit::ExitStatus::TimedOut,
         };
         let mut stderr = finished.stderr;
         for remark in &finished.notices {
             let line_break = if stderr.is_empty() || stderr.ends_with('\n') { "" } else { "\n" };
             stderr = format!("{stderr}{line_break}[sandbox] {remark}\n");
         }
-        Self { ending, stdout: finished.stdout, stderr, duration: finished.duration.as_secs_f64() }
+        let elapsed = u64::try_from(finished.duration.as_nanos()).unwrap_or(u64::MAX);
+        Self { status, stdout: finished.stdout, stderr, elapsed }
     }
 }

@@ -6,9 +6,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::bindings::exports::cofferdam::plugin::tools as wit;
+use super::contract::{Annotation, ParameterizedName, check_annotations};
 use super::schema;
 use crate::policy::{Capability, RequestPattern};
+use crate::terminal_escape;
 
 /// The tools of a plugin and the imports of its component.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,16 +25,35 @@ pub struct PluginDeclaration {
 pub struct DeclaredTool {
     /// The name: 1 to 64 characters of `[a-zA-Z0-9_-]`.
     pub name: String,
+    /// The name for people, in one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// The description for the model.
     pub description: String,
     /// The JSON Schema of the input, of type `object`.
     pub input_schema: Value,
+    /// The JSON Schema of the structured result, of type `object`, if the tool returns one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
     /// The capabilities that the tool requests.
     pub asks: Vec<Capability>,
     /// Whether the tool asks to run alone.
     pub exclusive: bool,
     /// Whether the tool asks for a confirmation of each call.
     pub confirm: bool,
+}
+
+/// A tool as its plugin lists it, not checked yet.
+#[derive(Clone, Debug)]
+pub(super) struct ListedTool {
+    pub(super) name: String,
+    pub(super) title: Option<String>,
+    pub(super) description: String,
+    pub(super) input_schema: String,
+    pub(super) output_schema: Option<String>,
+    pub(super) capabilities: Vec<ParameterizedName>,
+    pub(super) hints: Vec<ParameterizedName>,
+    pub(super) annotations: Vec<Annotation>,
 }
 
 /// The interfaces that a component imports.
@@ -89,7 +109,6 @@ impl HostInterface {
             Capability::PresentPlan => Self::Plans,
             Capability::Delegate => Self::Agents,
             Capability::KeepState => Self::State,
-            Capability::ReadEnvironment(_) => return false,
         };
         self == interface
     }
@@ -116,21 +135,31 @@ impl ComponentImports {
 /// The limits of the WIT contract.
 const MAX_TOOLS: usize = 64;
 const MAX_NAME_LEN: usize = 64;
+const MAX_TITLE_LEN: usize = 128;
 const MAX_DESCRIPTION_LEN: usize = 16 << 10;
-/// The number of hosts, variable names and other capabilities that one tool may request. Each is
-/// shown to the user and compared with what was accepted.
+/// The number of request patterns and other capabilities that one tool may request. Each is shown
+/// to the user and compared with what was accepted.
 const MAX_REQUESTED: usize = 256;
-/// The longest host or variable name, in bytes.
+/// The longest request pattern, in bytes.
 const MAX_REQUESTED_LEN: usize = 512;
+/// The capabilities of the WIT contract.
+const KNOWN_CAPABILITIES: [&str; 7] = [
+    "read-files",
+    "write-files",
+    "run-commands",
+    "fetch",
+    "delegate",
+    "keep-state",
+    "present-plan",
+];
+/// The characters that end a line besides the control characters.
+const LINE_SEPARATORS: [char; 2] = ['\u{2028}', '\u{2029}'];
 /// The number of imported interfaces, counting each version. WASI has about thirty.
 const MAX_IMPORTS: usize = 256;
 
 impl PluginDeclaration {
     /// Checks the result of `list-tools`, or returns what is wrong with it.
-    pub(super) fn from_wit(
-        tools: Vec<wit::Tool>,
-        imports: ComponentImports,
-    ) -> Result<Self, String> {
+    pub(super) fn check(tools: Vec<ListedTool>, imports: ComponentImports) -> Result<Self, String> {
         if imports.interfaces.len() > MAX_IMPORTS {
             return Err(format!(
                 "it imports {} interfaces; the limit is {MAX_IMPORTS}",
@@ -169,7 +198,7 @@ impl PluginDeclaration {
     }
 }
 
-fn check_tool(tool: wit::Tool) -> Result<DeclaredTool, String> {
+fn check_tool(tool: ListedTool) -> Result<DeclaredTool, String> {
     let name = tool.name;
     let well_formed = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     if name.is_empty() || name.len() > MAX_NAME_LEN || !well_formed {
@@ -179,79 +208,137 @@ fn check_tool(tool: wit::Tool) -> Result<DeclaredTool, String> {
                 -"
         ));
     }
+    if let Some(title) = &tool.title
+        && (title.trim().is_empty()
+            || title.len() > MAX_TITLE_LEN
+            || title.chars().any(|c| c.is_control() || LINE_SEPARATORS.contains(&c)))
+    {
+        return Err(format!(
+            "the title of {name} is not 1 to {MAX_TITLE_LEN} bytes in one line without control \
+                characters"
+        ));
+    }
     if tool.description.len() > MAX_DESCRIPTION_LEN {
         return Err(format!(
             "the description of `{name}` is longer than {MAX_DESCRIPTION_LEN} bytes"
         ));
     }
-    let request_size = |capability: &wit::Capability| match capability {
-        wit::Capability::Fetch(texts) | wit::Capability::ReadEnvironment(texts) => {
-            (texts.len().max(1), texts.iter().map(String::len).max().unwrap_or_default())
-        }
-        _ => (1, 0),
-    };
-    let (count, longest) = tool
-        .capabilities
-        .iter()
-        .map(request_size)
-        .fold((0, 0), |(count, longest), (more, length)| (count + more, longest.max(length)));
-    if count > MAX_REQUESTED || longest > MAX_REQUESTED_LEN {
-        return Err(format!(
-            "`{name}` requests more than {MAX_REQUESTED} hosts and variables, or one with a name \
-                of more than {MAX_REQUESTED_LEN} bytes"
-        ));
-    }
-    for capability in &tool.capabilities {
-        if let wit::Capability::Fetch(hosts) = capability
-            && let Some(problem) = hosts.iter().find_map(|host| RequestPattern::parse(host).err())
-        {
-            return Err(format!("`{name}` requests an invalid host: {problem}"));
-        }
-    }
+    check_annotations(&tool.annotations).map_err(|problem| format!("`{name}` {problem}"))?;
     let input_schema = schema::check(&tool.input_schema)
         .map_err(|problem| format!("the input schema of `{name}` {problem}"))?;
+    let output_schema = tool
+        .output_schema
+        .map(|schema| schema::check(&schema))
+        .transpose()
+        .map_err(|problem| format!("the output schema of `{name}` {problem}"))?;
+    let (exclusive, confirm) = parse_hints(&tool.hints);
     Ok(DeclaredTool {
+        title: tool.title,
         description: tool.description,
         input_schema,
-        asks: tool.capabilities.into_iter().map(Capability::from).collect(),
-        exclusive: tool.hints.contains(wit::Hints::EXCLUSIVE),
-        confirm: tool.hints.contains(wit::Hints::CONFIRM),
+        output_schema,
+        asks: parse_capabilities(&name, tool.capabilities)?,
+        exclusive,
+        confirm,
         name,
     })
 }
 
-impl From<wit::Capability> for Capability {
-    fn from(capability: wit::Capability) -> Self {
-        match capability {
-            wit::Capability::ReadFiles => Self::ReadFiles,
-            wit::Capability::WriteFiles => Self::WriteFiles,
-            wit::Capability::RunCommands => Self::RunCommands,
-            wit::Capability::Fetch(hosts) => Self::Fetch(hosts),
-            wit::Capability::ReadEnvironment(names) => Self::ReadEnvironment(names),
-            wit::Capability::Delegate => Self::Delegate,
-            wit::Capability::KeepState => Self::KeepState,
-            wit::Capability::PresentPlan => Self::PresentPlan,
+/// Parses the capabilities that a tool requests. Refuses a name or a parameter that this version
+/// does not know: the plugin may depend on it.
+fn parse_capabilities(
+    tool: &str,
+    requested: Vec<ParameterizedName>,
+) -> Result<Vec<Capability>, String> {
+    let count: usize = requested.iter().map(|one| one.parameters.len().max(1)).sum();
+    let mut parameters = requested.iter().flat_map(|one| &one.parameters);
+    if count > MAX_REQUESTED || parameters.any(|parameter| parameter.len() > MAX_REQUESTED_LEN) {
+        return Err(format!(
+            "{tool} requests more than {MAX_REQUESTED} capabilities, or one with a parameter of \
+                more than {MAX_REQUESTED_LEN} bytes"
+        ));
+    }
+    requested.into_iter().map(|capability| parse_capability(tool, capability)).collect()
+}
+
+fn parse_capability(
+    tool: &str,
+    ParameterizedName { name, parameters }: ParameterizedName,
+) -> Result<Capability, String> {
+    let capability = match name.as_str() {
+        "fetch" => {
+            return match parameters.iter().find_map(|text| RequestPattern::parse(text).err()) {
+                Some(problem) => Err(format!(
+                    "{tool} requests `fetch` with a pattern that cannot be understood: {problem}"
+                )),
+                None => Ok(Capability::Fetch(parameters)),
+            };
+        }
+        "read-files" => Capability::ReadFiles,
+        "write-files" => Capability::WriteFiles,
+        "run-commands" => Capability::RunCommands,
+        "delegate" => Capability::Delegate,
+        "keep-state" => Capability::KeepState,
+        "present-plan" => Capability::PresentPlan,
+        _ => {
+            return Err(format!(
+                "{tool} requests the unknown capability `{}`; this version knows {}",
+                terminal_escape::escape_line(&name, MAX_NAME_LEN),
+                KNOWN_CAPABILITIES.map(|known| format!("`{known}`")).join(", ")
+            ));
+        }
+    };
+    match parameters.first() {
+        None => Ok(capability),
+        Some(parameter) => Err(format!(
+            "{tool} requests `{name}` with the unknown parameter `{}`; `{name}` has no parameters",
+            terminal_escape::escape_line(parameter, MAX_NAME_LEN)
+        )),
+    }
+}
+
+/// Returns whether the hints ask for exclusive runs, and for a confirmation of each call. A hint
+/// that this version does not know asks for both, because a hint only makes a tool stricter.
+fn parse_hints(hints: &[ParameterizedName]) -> (bool, bool) {
+    let (mut exclusive, mut confirm) = (false, false);
+    for hint in hints {
+        match (hint.name.as_str(), hint.parameters.as_slice()) {
+            ("exclusive", []) => exclusive = true,
+            ("confirm", []) => confirm = true,
+            _ => (exclusive, confirm) = (true, true),
         }
     }
+    (exclusive, confirm)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn tool(name: &str, schema: &str) -> wit::Tool {
-        wit::Tool {
+    fn tool(name: &str, schema: &str) -> ListedTool {
+        ListedTool {
             name: name.into(),
+            title: None,
             description: String::new(),
             input_schema: schema.into(),
+            output_schema: None,
             capabilities: vec![],
-            hints: wit::Hints::empty(),
+            hints: vec![],
+            annotations: vec![],
         }
     }
 
-    fn problem(tools: Vec<wit::Tool>) -> String {
-        PluginDeclaration::from_wit(tools, ComponentImports::from_names([].into_iter()))
-            .unwrap_err()
+    fn named(name: &str, parameters: &[&str]) -> ParameterizedName {
+        let parameters = parameters.iter().map(|&text| text.to_owned()).collect();
+        ParameterizedName { name: name.into(), parameters }
+    }
+
+    fn check(tools: Vec<ListedTool>) -> Result<PluginDeclaration, String> {
+        PluginDeclaration::check(tools, ComponentImports::from_names([].into_iter()))
+    }
+
+    fn problem(tools: Vec<ListedTool>) -> String {
+        check(tools).unwrap_err()
     }
 
     const OBJECT: &str = r#"{"type":"object"}"#;
@@ -265,28 +352,121 @@ mod tests {
         assert!(problem(vec![]).contains("0 tools"));
     }
 
+    fn requesting(capabilities: Vec<ParameterizedName>) -> Result<Vec<Capability>, String> {
+        check(vec![ListedTool { capabilities, ..tool("other", OBJECT) }])
+            .map(|declaration| declaration.tools[0].asks.clone())
+    }
+
     #[test]
     fn the_number_and_length_of_requests_are_limited() {
-        let asking = |capabilities: Vec<wit::Capability>| {
-            let mut tool = tool("other", OBJECT);
-            tool.capabilities = capabilities;
-            PluginDeclaration::from_wit(vec![tool], ComponentImports::from_names([].into_iter()))
+        let hosts = |count: usize| ParameterizedName {
+            name: "fetch".into(),
+            parameters: (0..count).map(|n| format!("h{n}.example")).collect(),
         };
-        let hosts = |count: usize| {
-            wit::Capability::Fetch((0..count).map(|n| format!("h{n}.example")).collect())
-        };
-        assert!(asking(vec![hosts(200), wit::Capability::ReadFiles]).is_ok());
+        assert!(requesting(vec![hosts(200), named("read-files", &[])]).is_ok());
         for capabilities in [
             vec![hosts(257)],
             vec![hosts(200), hosts(57)],
-            vec![wit::Capability::ReadFiles; 257],
-            vec![wit::Capability::ReadEnvironment(vec![String::new(); 257])],
-            vec![wit::Capability::ReadEnvironment(vec!["x".repeat(513)])],
+            vec![named("read-files", &[]); 257],
+            vec![named("fetch", &["x".repeat(513).as_str()])],
         ] {
-            assert!(asking(capabilities).is_err_and(|problem| problem.contains(
-                "requests more than 256 hosts and \
-                        variables"
-            )));
+            assert!(
+                requesting(capabilities)
+                    .is_err_and(|problem| problem.contains("more than 256 capabilities"))
+            );
+        }
+    }
+
+    #[test]
+    fn known_capabilities_are_parsed_and_unknown_ones_are_named() {
+        for name in KNOWN_CAPABILITIES {
+            let asks = requesting(vec![named(name, &[])]).expect(name);
+            assert_eq!(asks[0].kind().name(), name);
+        }
+        assert_eq!(
+            requesting(vec![named("fetch", &["GET,POST a.example:8443"])]),
+            Ok(vec![Capability::Fetch(vec!["GET,POST a.example:8443".into()])])
+        );
+        let table = [
+            (
+                named("read-environment", &["HOME"]),
+                "other requests the unknown capability `read-environment`; this version knows \
+                `read-files`, `write-files`, `run-commands`, `fetch`, `delegate`, `keep-state`, \
+                `present-plan`",
+            ),
+            (
+                named("read-files", &["src"]),
+                "other requests `read-files` with the unknown parameter `src`; `read-files` has \
+                no parameters",
+            ),
+        ];
+        for (capability, expected) in table {
+            assert_eq!(requesting(vec![capability]), Err(expected.to_owned()));
+        }
+        let problem = requesting(vec![named("fetch", &["no host!"])]).unwrap_err();
+        assert!(problem.starts_with("other requests `fetch` with a pattern"), "{problem}");
+        let problem = requesting(vec![named(&"x\u{1b}\n".repeat(9999), &[])]).unwrap_err();
+        assert!(problem.len() < 500 && !problem.contains('\u{1b}'), "{problem:?}");
+    }
+
+    #[test]
+    fn an_unknown_hint_makes_a_tool_as_strict_as_possible() {
+        let table = [
+            (vec![], (false, false)),
+            (vec![named("exclusive", &[])], (true, false)),
+            (vec![named("confirm", &[])], (false, true)),
+            (vec![named("exclusive", &[]), named("confirm", &[])], (true, true)),
+            (vec![named("careful", &[])], (true, true)),
+            (vec![named("exclusive", &["on-monday"])], (true, true)),
+        ];
+        for (hints, expected) in table {
+            let declared =
+                check(vec![ListedTool { hints, ..tool("other", OBJECT) }]).expect("it is fine");
+            let DeclaredTool { exclusive, confirm, .. } = declared.tools[0];
+            assert_eq!((exclusive, confirm), expected);
+        }
+    }
+
+    #[test]
+    fn a_title_is_one_short_line() {
+        let titled = |title: &str| {
+            let title = Some(title.to_owned());
+            check(vec![ListedTool { title, ..tool("other", OBJECT) }])
+        };
+        let longest = "x".repeat(128);
+        for title in ["Count lines", "Zeilen z\u{e4}hlen", &longest] {
+            assert_eq!(titled(title).expect(title).tools[0].title.as_deref(), Some(title));
+        }
+        let too_long = "x".repeat(129);
+        for title in ["", " ", "a\nb", "a\u{1b}[2J", "a\u{2028}b", "a\u{85}b", &too_long] {
+            let problem = titled(title).expect_err(title);
+            assert!(problem.starts_with("the title of other"), "{problem}");
+        }
+    }
+
+    #[test]
+    fn an_output_schema_obeys_the_rules_of_an_input_schema() {
+        let with = |schema: &str| {
+            let output_schema = Some(schema.to_owned());
+            check(vec![ListedTool { output_schema, ..tool("other", OBJECT) }])
+        };
+        let declared = with(OBJECT).expect("it is fine");
+        assert_eq!(declared.tools[0].output_schema, serde_json::from_str(OBJECT).ok());
+        for schema in ["", "{", "[]", r#"{"type":"string"}"#, r##"{"type":"object","$ref":"#"}"##] {
+            let problem = with(schema).expect_err(schema);
+            assert!(problem.starts_with("the output schema of other"), "{problem}");
+        }
+    }
+
+    #[test]
+    fn annotations_are_ignored_and_bounded() {
+        let with = |annotations: Vec<Annotation>| {
+            check(vec![ListedTool { annotations, ..tool("other", OBJECT) }])
+        };
+        let annotation = |bytes: usize| Annotation { name: "x-a".into(), value: "1".repeat(bytes) };
+        assert_eq!(with(vec![annotation(9); 64]), check(vec![tool("other", OBJECT)]));
+        for too_much in [vec![annotation(1); 65], vec![annotation(16 << 10)]] {
+            assert!(with(too_much).is_err_and(|problem| problem.contains("annotations")));
         }
     }
 
@@ -294,8 +474,7 @@ mod tests {
     fn the_number_of_imports_is_limited() {
         let names: Vec<String> = (0..300).map(|n| format!("wasi:cli/exit@0.2.{n}")).collect();
         let imports = ComponentImports::from_names(names.iter().map(String::as_str));
-        let problem =
-            PluginDeclaration::from_wit(vec![tool("other", OBJECT)], imports).unwrap_err();
+        let problem = PluginDeclaration::check(vec![tool("other", OBJECT)], imports).unwrap_err();
         assert!(problem.contains("it imports 300 interfaces"), "{problem}");
     }
 
@@ -304,8 +483,8 @@ mod tests {
         let imports = ComponentImports::from_names(
             [
                 "wasi:cli/exit@0.2.6",
-                "cofferdam:plugin/commands@0.1.7",
-                "cofferdam:plugin/types@0.1.0",
+                "cofferdam:plugin/commands@0.2.7",
+                "cofferdam:plugin/types@0.2.0",
             ]
             .into_iter(),
         );

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use wasmtime::component::{HasSelf, Linker};
+use wasmtime::component::Linker;
 use wasmtime::{
     Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig,
 };
 use wasmtime_wasi::p2::bindings::filesystem;
 
-use super::bindings::cofferdam::plugin as wit;
 use super::cache::ArtifactCache;
 use super::call_state::CallState;
 use super::compile::CompilerKind;
+use super::contract::v0_2;
+use super::files::{FilesystemView, HasFilesystemView};
 use crate::policy::CapName;
 use cofferdam_confine;
 
@@ -70,21 +71,13 @@ impl WasmSandbox {
         wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
         // The host implements the file interfaces itself; see `files`.
         linker.allow_shadowing(true);
-        filesystem::types::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut CallState| {
-            state
-        })?;
-        filesystem::preopens::add_to_linker::<_, HasSelf<_>>(
+        filesystem::types::add_to_linker::<_, HasFilesystemView>(&mut linker, FilesystemView::of)?;
+        filesystem::preopens::add_to_linker::<_, HasFilesystemView>(
             &mut linker,
-            |state: &mut CallState| state,
+            FilesystemView::of,
         )?;
         linker.allow_shadowing(false);
-        wit::types::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut CallState| state)?;
-        wit::workspace::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut CallState| state)?;
-        wit::commands::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut CallState| state)?;
-        wit::plans::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut CallState| state)?;
-        wit::agents::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut CallState| state)?;
-        wit::state::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut CallState| state)?;
-        wit::progress::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut CallState| state)?;
+        v0_2::add_to_linker(&mut linker)?;
         start_epoch_ticker(engine.weak())?;
         // Only now, because the pool has opened the files of /proc/self that it needs.
         cofferdam_confine::protect_process_memory();

@@ -3,7 +3,6 @@
 use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
 
-use super::bindings::exports::cofferdam::plugin::tools as wit;
 use super::call_state::CallState;
 use super::clock::CallStopReason;
 use super::limits::{CallLimits, ExceededCap};
@@ -65,24 +64,6 @@ pub enum CallFailure {
     /// A fault of this program.
     #[error("the host failed: {0}")]
     Host(String),
-}
-
-impl From<wit::ToolError> for CallFailure {
-    fn from(error: wit::ToolError) -> Self {
-        match error {
-            wit::ToolError::InvalidInput(problem) => {
-                Self::InvalidInput { pointer: problem.pointer, message: problem.message }
-            }
-            wit::ToolError::NotFound(what) => Self::NotFound(what),
-            wit::ToolError::Denied(denial) => Self::Denied {
-                code: denial.code,
-                reason: denial.reason,
-                remedy: denial.remedy.map(|remedy| format!(" {remedy}")).unwrap_or_default(),
-            },
-            wit::ToolError::TimedOut(what) => Self::ToolTimedOut(what),
-            wit::ToolError::Failed(what) => Self::ToolFailed(what),
-        }
-    }
 }
 
 impl CallFailure {

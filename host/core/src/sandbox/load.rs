@@ -10,11 +10,11 @@ use tracing::{debug, info};
 use wasmtime::Store;
 use wasmtime::component::Component;
 
-use super::bindings;
 use super::call_state::CallState;
 use super::clock::CallClock;
 use super::compile::MAX_COMPONENT_SIZE;
-use super::declaration::{ComponentImports, HostInterface, PluginDeclaration};
+use super::contract::v0_2::PluginPre;
+use super::declaration::{ComponentImports, HostInterface, ListedTool, PluginDeclaration};
 use super::engine::WasmSandbox;
 use super::failure::CallFailure;
 use super::limits::CallLimits;
@@ -23,12 +23,9 @@ use crate::terminal_escape;
 
 /// The file extension of a cached declaration. The number increases with every change of the
 /// checks, so that a declaration that passed fewer checks is not reused.
-const DECLARATION_EXTENSION: &str = "tools-4";
+const DECLARATION_EXTENSION: &str = "tools-5";
 /// The file extension of a compiled component: a seal and the machine code.
 const CODE_EXTENSION: &str = "code-1";
-
-/// A component that is linked and can be instantiated.
-type PluginPre = bindings::PluginWithEverythingPre<CallState>;
 
 /// The bytes of a component, with their digest.
 pub struct ComponentBytes {
@@ -403,7 +400,8 @@ impl WasmSandbox {
         }));
         match listed {
             Ok(Some(Ok(tools))) => {
-                PluginDeclaration::from_wit(tools, imports).map_err(LoadError::Declaration)
+                let tools = tools.into_iter().map(ListedTool::from).collect();
+                PluginDeclaration::check(tools, imports).map_err(LoadError::Declaration)
             }
             Ok(Some(Err(error))) => {
                 Err(LoadError::ListTools(CallFailure::from_wasmtime(&error, store.data(), &limits)))

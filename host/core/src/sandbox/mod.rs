@@ -22,7 +22,6 @@
 //! From `wasi:http` to `state`, a tool without the permission gets a denial.
 
 mod agents;
-mod bindings;
 mod cache;
 mod cache_key;
 mod call;
@@ -31,6 +30,7 @@ mod capture;
 mod clock;
 mod commands;
 mod compile;
+mod contract;
 mod declaration;
 mod engine;
 mod failure;
@@ -41,6 +41,7 @@ mod http;
 mod limits;
 mod listed_files;
 mod load;
+mod media_type;
 mod output;
 mod plans;
 mod progress;

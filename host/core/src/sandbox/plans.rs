@@ -4,16 +4,31 @@
 
 use std::sync::Arc;
 
-use super::bindings::cofferdam::plugin::plans as wit;
-use super::call_state::{CallState, not_granted};
+use super::call_state::not_granted;
+use super::clock::CallClock;
+use super::contract::v0_2::plans as wit;
+use super::gate::PlanApprovalGate;
 use crate::policy::Denial;
 
 /// The longest plan, 64 KiB by the WIT contract. Nobody reads more in a dialog.
 const MAX_PLAN_LEN: usize = 64 << 10;
 
-impl wit::Host for CallState {
+/// The host's state of the `plans` interface for one call.
+pub(super) struct PlansHost {
+    /// `None` without the permission to present plans.
+    gate: Option<PlanApprovalGate>,
+    clock: Arc<CallClock>,
+}
+
+impl PlansHost {
+    pub(super) fn new(gate: Option<PlanApprovalGate>, clock: &Arc<CallClock>) -> Self {
+        Self { gate, clock: Arc::clone(clock) }
+    }
+}
+
+impl wit::Host for PlansHost {
     async fn present(&mut self, plan: String) -> Result<String, wit::PlanError> {
-        let Some(gate) = &self.plan_gate else {
+        let Some(gate) = &self.gate else {
             return Err(denied(not_granted("present plans", "present-plan")));
         };
         if plan.trim().is_empty() {
@@ -28,8 +43,7 @@ impl wit::Host for CallState {
         let decision = gate(plan);
 
         // The user may take any time to decide.
-        let clock = Arc::clone(&self.clock);
-        let _waiting = clock.pause();
+        let _waiting = self.clock.pause();
         decision.await.map(|mode| mode.name().to_owned()).map_err(denied)
     }
 }

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::bindings::cofferdam::plugin::progress::Host;
-use super::call_state::CallState;
+use super::contract::v0_2::progress::Host;
+use super::gate::ProgressSink;
 
 /// The shortest interval between lines: ten lines per second by the WIT contract.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
@@ -13,7 +13,7 @@ const MAX_MESSAGE_CHARS: usize = 200;
 
 /// Lets one line through per [`MIN_INTERVAL`].
 #[derive(Debug, Default)]
-pub(super) struct ProgressThrottle {
+struct ProgressThrottle {
     last_sent: Option<Instant>,
 }
 
@@ -27,10 +27,24 @@ impl ProgressThrottle {
     }
 }
 
-impl Host for CallState {
+/// The host's state of the `progress` interface for one call.
+#[derive(Default)]
+pub(super) struct ProgressHost {
+    /// `None` while tools are listed.
+    sink: Option<ProgressSink>,
+    throttle: ProgressThrottle,
+}
+
+impl ProgressHost {
+    pub(super) fn new(sink: ProgressSink) -> Self {
+        Self { sink: Some(sink), throttle: ProgressThrottle::default() }
+    }
+}
+
+impl Host for ProgressHost {
     fn report(&mut self, message: String) {
-        if let Some((sink, throttle)) = &mut self.progress
-            && throttle.try_acquire(Instant::now())
+        if let Some(sink) = &self.sink
+            && self.throttle.try_acquire(Instant::now())
         {
             let line: String = message
                 .lines()

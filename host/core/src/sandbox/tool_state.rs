@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::bindings::cofferdam::plugin::state as wit;
-use super::call_state::{CallState, not_granted};
+use super::call_state::not_granted;
+use super::contract::v0_2::state as wit;
 use crate::policy::ComponentDigest;
 
 /// The limits of the WIT contract. The values stay in memory during the session, so their sum is
@@ -26,7 +26,7 @@ pub struct ToolState(Arc<Mutex<StoredState>>);
 
 #[derive(Debug, Default)]
 struct StoredState {
-    values: BTreeMap<String, String>,
+    values: BTreeMap<String, Vec<u8>>,
     /// The bytes of all keys and values.
     bytes: usize,
     /// The keys that were set or deleted since the last [`ToolState::take_changes`].
@@ -34,7 +34,7 @@ struct StoredState {
 }
 
 /// A changed key with its value; `None` if the key was deleted.
-pub type StateChange = (String, Option<String>);
+pub type StateChange = (String, Option<Vec<u8>>);
 
 impl ToolStateStore {
     /// Returns the storage of a tool. A component with another digest starts with empty storage.
@@ -69,7 +69,7 @@ impl ToolState {
 }
 
 impl StoredState {
-    fn set(&mut self, key: String, value: String) -> Result<(), wit::StateError> {
+    fn set(&mut self, key: String, value: Vec<u8>) -> Result<(), wit::StateError> {
         if value.len() > MAX_VALUE_LEN {
             return Err(full_error(format!(
                 "the value has {} bytes; the limit is {MAX_VALUE_LEN}",
@@ -102,14 +102,18 @@ impl StoredState {
     }
 }
 
-impl wit::Host for CallState {
-    fn get(&mut self, key: String) -> Result<Option<String>, wit::StateError> {
+/// The host's part of the `state` interface for one call. `None` without the permission to keep
+/// state.
+pub(super) struct ToolStateHost(pub(super) Option<ToolState>);
+
+impl wit::Host for ToolStateHost {
+    fn get(&mut self, key: String) -> Result<Option<Vec<u8>>, wit::StateError> {
         let state = self.tool_state()?;
         check_key(&key)?;
         Ok(lock(&state.0).values.get(&key).cloned())
     }
 
-    fn set(&mut self, key: String, value: String) -> Result<(), wit::StateError> {
+    fn set(&mut self, key: String, value: Vec<u8>) -> Result<(), wit::StateError> {
         let state = self.tool_state()?;
         check_key(&key)?;
         lock(&state.0).set(key, value)
@@ -127,9 +131,9 @@ impl wit::Host for CallState {
     }
 }
 
-impl CallState {
+impl ToolStateHost {
     fn tool_state(&self) -> Result<&ToolState, wit::StateError> {
-        self.tool_state
+        self.0
             .as_ref()
             .ok_or_else(|| wit::StateError::Denied(not_granted("keep state", "keep-state").into()))
     }
@@ -160,7 +164,7 @@ mod tests {
     use super::*;
 
     fn set(stored: &mut StoredState, key: &str, bytes: usize) -> Result<(), String> {
-        stored.set(key.to_owned(), "x".repeat(bytes)).map_err(|error| match error {
+        stored.set(key.to_owned(), vec![b'x'; bytes]).map_err(|error| match error {
             wit::StateError::Full(message) => message,
             wit::StateError::Denied(_) | wit::StateError::InvalidKey(_) => panic!("{error:?}"),
         })
@@ -216,7 +220,10 @@ mod tests {
             again.restore(&changes);
             changes
                 .into_iter()
-                .map(|(key, value)| format!("{key}={}", value.unwrap_or_else(|| "gone".into())))
+                .map(|(key, value)| {
+                    let value = value.unwrap_or_else(|| b"gone".to_vec());
+                    format!("{key}={}", String::from_utf8_lossy(&value))
+                })
                 .collect::<Vec<_>>()
         };
         assert_eq!(set(&mut lock(&state.0), "a", 1), Ok(()));
@@ -229,8 +236,8 @@ mod tests {
         assert_eq!((changes(&state), changes(&again)), (vec![], vec![]));
         assert_eq!(lock(&again.0).values, lock(&state.0).values);
         again.restore(&[
-            ("no key!".into(), Some("x".into())),
-            ("c".into(), Some("x".repeat(MAX_VALUE_LEN + 1))),
+            ("no key!".into(), Some(b"x".to_vec())),
+            ("c".into(), Some(vec![0; MAX_VALUE_LEN + 1])),
         ]);
         assert_eq!(
             lock(&again.0).values,

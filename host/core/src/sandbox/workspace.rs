@@ -6,10 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::bindings::cofferdam::plugin::workspace as wit;
+use wasmtime::component::{HasData, Resource, ResourceTable};
+
 use super::call_state::{CallState, not_granted};
-use super::files::{FileRefusal, PathAccessGuard, WorkspaceFilesView, without_secrets};
+use super::contract::v0_2::workspace as wit;
+use super::files::{CallFiles, FileRefusal, PathAccessGuard, WorkspaceFilesView, without_secrets};
 use super::rooted_fs;
+use super::walk::{OpenWalkCount, TreeWalkHandle, WalkError};
 use crate::policy::{
     Denial, DenialCode, FileGrant, PathError, PathProtection, ProtectedPaths, WorkspacePath,
 };
@@ -184,41 +187,86 @@ impl Workspace {
     }
 }
 
-impl wit::Host for CallState {
-    fn open_walk(&mut self, options: wit::WalkOptions) -> Result<u32, wit::WorkspaceError> {
-        let Some(workspace) = &self.workspace else {
-            return Err(denied(not_granted("read files", "read-files")));
-        };
-        self.walks.open(workspace, options, self.files.activity_logs())
-    }
+/// The part of the state of a call that the `workspace` interface sees.
+pub(super) struct WorkspaceView<'a> {
+    walks: &'a mut CallWalks,
+    files: &'a mut CallFiles,
+    table: &'a mut ResourceTable,
+}
 
+/// The walks of one call.
+pub(super) struct CallWalks {
+    /// `None` without the permission to read files.
+    workspace: Option<Arc<Workspace>>,
+    open: OpenWalkCount,
+}
+
+/// Names [`WorkspaceView`] to the linker.
+pub(super) struct HasWorkspaceView;
+
+impl HasData for HasWorkspaceView {
+    type Data<'a> = WorkspaceView<'a>;
+}
+
+impl WorkspaceView<'_> {
+    pub(super) fn of(state: &mut CallState) -> WorkspaceView<'_> {
+        WorkspaceView { walks: &mut state.walks, files: &mut state.files, table: &mut state.table }
+    }
+}
+
+impl CallWalks {
+    pub(super) fn new(workspace: Option<Arc<Workspace>>) -> Self {
+        Self { workspace, open: OpenWalkCount::default() }
+    }
+}
+
+impl wit::Host for WorkspaceView<'_> {
+    fn open_walk(
+        &mut self,
+        options: wit::WalkOptions,
+    ) -> wasmtime::Result<Result<WalkResource, wit::WorkspaceError>> {
+        let Some(workspace) = &self.walks.workspace else {
+            let denial = not_granted("look at files", "read-files");
+            return Ok(Err(WalkError::Denied(denial).into()));
+        };
+        let logs = self.files.activity_logs();
+        match TreeWalkHandle::open(workspace, options.into(), &self.walks.open, logs) {
+            Ok(walk) => Ok(Ok(self.table.push(walk)?)),
+            Err(error) => Ok(Err(error.into())),
+        }
+    }
+}
+
+/// A guest's handle of a walk. Wasmtime traps the guest if it uses a handle that it does not own.
+type WalkResource = Resource<TreeWalkHandle>;
+
+impl wit::HostWalk for WorkspaceView<'_> {
     async fn next_entries(
         &mut self,
-        walk: u32,
+        walk: WalkResource,
         limit: u32,
-    ) -> Result<Vec<wit::Entry>, wit::WorkspaceError> {
-        self.walks.next_entries(walk, limit).await
+    ) -> wasmtime::Result<Result<Vec<wit::Entry>, wit::WorkspaceError>> {
+        let entries = self.table.get_mut(&walk)?.next_entries(limit).await;
+        Ok(entries.map(|entries| entries.into_iter().map(Into::into).collect()).map_err(Into::into))
     }
 
     async fn next_files(
         &mut self,
-        walk: u32,
+        walk: WalkResource,
         max_bytes: u32,
-    ) -> Result<wit::Batch, wit::WorkspaceError> {
-        self.walks.next_files(walk, max_bytes).await
+    ) -> wasmtime::Result<Result<wit::Batch, wit::WorkspaceError>> {
+        let batch = self.table.get_mut(&walk)?.next_files(max_bytes).await;
+        Ok(batch.map(Into::into).map_err(Into::into))
     }
 
-    fn walk_problems(&mut self, walk: u32) -> Result<Vec<String>, wit::WorkspaceError> {
-        self.walks.problems(walk)
+    fn problems(&mut self, walk: WalkResource) -> wasmtime::Result<Vec<String>> {
+        Ok(self.table.get(&walk)?.problems())
     }
 
-    fn close_walk(&mut self, walk: u32) {
-        self.walks.close(walk);
+    fn drop(&mut self, walk: WalkResource) -> wasmtime::Result<()> {
+        self.table.delete(walk)?;
+        Ok(())
     }
-}
-
-pub(super) fn denied(denial: Denial) -> wit::WorkspaceError {
-    wit::WorkspaceError::Denied(denial.into())
 }
 
 pub(super) fn path_denied(problem: &PathError) -> Denial {

@@ -121,6 +121,7 @@ impl ToolRunner for ScriptedTools {
                     summary: "",
                     result: &result,
                     view: None,
+                    structured: None,
                     duration: Duration::ZERO,
                     state_delta: None,
                     denied: None,

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::added::AddedPlugin;
 use crate::policy::Capability;
@@ -45,6 +46,9 @@ pub struct AcceptedPlugin {
 pub struct AcceptedTool {
     /// The digest of the input schema.
     pub schema: ComponentDigest,
+    /// The digest of the output schema, if the tool has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<ComponentDigest>,
     /// The capabilities that the tool requests.
     pub asks: Vec<Capability>,
     /// Whether the tool asks to run alone.
@@ -239,8 +243,7 @@ impl AcceptedPlugin {
 /// Returns whether the capability `had` includes `asked`.
 pub(super) fn covers_capability(had: &Capability, asked: &Capability) -> bool {
     match (had, asked) {
-        (Capability::Fetch(had), Capability::Fetch(asked))
-        | (Capability::ReadEnvironment(had), Capability::ReadEnvironment(asked)) => {
+        (Capability::Fetch(had), Capability::Fetch(asked)) => {
             asked.iter().all(|one| had.contains(one))
         }
         (Capability::WriteFiles, Capability::ReadFiles) => true,
@@ -250,8 +253,10 @@ pub(super) fn covers_capability(had: &Capability, asked: &Capability) -> bool {
 
 impl AcceptedTool {
     fn from_declared(tool: &DeclaredTool) -> Self {
+        let digest = |schema: &Value| ComponentDigest::compute(schema.to_string().as_bytes());
         Self {
-            schema: ComponentDigest::compute(tool.input_schema.to_string().as_bytes()),
+            schema: digest(&tool.input_schema),
+            output_schema: tool.output_schema.as_ref().map(digest),
             asks: tool.asks.clone(),
             exclusive: tool.exclusive,
             confirm: tool.confirm,
@@ -275,6 +280,7 @@ mod tests {
     fn accepted_tool(asks: &[Capability]) -> AcceptedTool {
         AcceptedTool {
             schema: ComponentDigest::compute(b"{}"),
+            output_schema: None,
             asks: asks.to_vec(),
             exclusive: false,
             confirm: false,

@@ -104,6 +104,9 @@ impl AcceptedPlugin {
             if tool.schema != before.schema {
                 different.push(format!("{name} has a different input schema"));
             }
+            if tool.output_schema != before.output_schema {
+                different.push(format!("{name} returns another structured result"));
+            }
         }
         let wasi = |interface: &&String| !interface.starts_with("cofferdam:");
         let more = self.imports.difference(&other.imports).filter(wasi);
@@ -130,6 +133,7 @@ mod tests {
         let tool = |(name, schema, asks): &(&str, &[u8], &[Capability])| {
             let tool = AcceptedTool {
                 schema: ComponentDigest::compute(schema),
+                output_schema: None,
                 asks: asks.to_vec(),
                 exclusive: false,
                 confirm: false,

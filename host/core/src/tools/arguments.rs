@@ -181,7 +181,7 @@ impl CompiledSchema {
 
     /// Validates a value. The first pass only decides whether it is valid and needs almost no
     /// memory. The problems are listed only if that is affordable.
-    fn validate(&self, value: &Value) -> Result<(), ArgumentsError> {
+    pub(super) fn validate(&self, value: &Value) -> Result<(), ArgumentsError> {
         let input = InputCost::measure(value);
         if !input.is_checkable(&self.cost) {
             return Err(ArgumentsError::TooCostly {

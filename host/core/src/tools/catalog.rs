@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::arguments::ArgumentChecker;
 use super::builtin::{builtin_components, builtin_names};
+use super::structured::StructuredResultChecker;
 use super::tier::compute_tier;
 use crate::agent::events::Tier;
 use crate::agent::ports::ToolDefinition;
@@ -52,8 +53,6 @@ pub struct CatalogTool {
     pub origin: PluginProvenance,
     /// The permissions of the tool.
     pub grants: Grants,
-    /// The requested capabilities that this host does not support.
-    pub unsupported: Vec<Capability>,
     /// The requested capabilities that the policy denies, each with the location of the rule.
     pub denied_by_policy: Vec<(Capability, SourceLocation)>,
     /// Why the policy denies the tool altogether. The model does not see a denied tool.
@@ -68,6 +67,8 @@ pub struct CatalogTool {
     pub plugin: Arc<LoadedPlugin>,
     /// The checker of its arguments.
     pub arguments: ArgumentChecker,
+    /// Checks the structured results of the tool.
+    pub structured: StructuredResultChecker,
 }
 
 /// A plugin that is not offered to the model.
@@ -145,9 +146,14 @@ pub fn load_error(plugin: &LoadedPlugin) -> Option<String> {
 
 fn schema_error(plugin: &LoadedPlugin) -> Option<String> {
     plugin.declaration().tools.iter().find_map(|tool| {
-        let problem =
-            ArgumentChecker::new(tool.input_schema.clone()).compiled_schema().err()?.to_owned();
-        Some(format!("the input schema of {} cannot be used: {problem}", tool.name))
+        let name = &tool.name;
+        let input = ArgumentChecker::new(tool.input_schema.clone());
+        if let Err(problem) = input.compiled_schema() {
+            return Some(format!("the input schema of {name} cannot be used: {problem}"));
+        }
+        let output = StructuredResultChecker::new(tool);
+        let problem = output.schema_error()?;
+        Some(format!("the output schema of {name} cannot be used: {problem}"))
     })
 }
 
@@ -344,7 +350,7 @@ impl ToolCatalog {
             .collect();
         let with_local: Vec<Capability> =
             allowed.iter().map(|asked| self.policy.with_local_hosts(asked)).collect();
-        let (grants, unsupported) = Grants::from_requested(&with_local);
+        let grants = Grants::from_requested(&with_local);
         let verdict = self.policy.tool_verdict(id);
         let denial = match (&verdict, denied_by_policy.first()) {
             (Some(verdict), _) if verdict.verdict == Verdict::Deny => Some(Denial::from_verdict(
@@ -365,7 +371,6 @@ impl ToolCatalog {
             declaration: declared.clone(),
             origin: origin.clone(),
             grants,
-            unsupported,
             denied_by_policy,
             denial,
             confirm,
@@ -373,6 +378,7 @@ impl ToolCatalog {
             tier: compute_tier(&allowed, declared.exclusive || confirm),
             plugin: Arc::clone(plugin),
             arguments,
+            structured: StructuredResultChecker::new(declared),
         }
     }
 

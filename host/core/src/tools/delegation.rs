@@ -113,11 +113,8 @@ fn to_delegated(SubAgentReport { outcome, turns }: SubAgentReport) -> Delegation
             DelegationOutcome::Answered { text, complete: false, turns }
         }
         RequestOutcome::Limit { turns, .. } => failed_task(
-            kind,
-            format!(
-                "the sub-agent used all of its {turns} turns and gave no \
-                answer"
-            ),
+            "empty",
+            format!("the sub-agent used all of its {turns} turns and gave no answer"),
         ),
         RequestOutcome::Empty => {
             failed_task(kind, "the model gave two empty answers in a row".to_owned())

@@ -29,6 +29,8 @@ use super::schedule::{self, PlannedCall, ScheduleStep, TouchedFiles};
 use super::session_state::SessionState;
 use super::settler::{self, ChangeSettler};
 use super::summary;
+use serde_json::Value;
+
 use crate::agent::ActiveTime;
 use crate::agent::events::{AgentEvent, DeniedCallSummary, Observer, ToolStateDelta, ToolView};
 use crate::agent::ports::{RunOutcome, ToolDefinition, ToolRunner};
@@ -67,6 +69,7 @@ struct CallResult<'a> {
     call: ReadyCall<'a>,
     result: ToolResult,
     view: Option<ToolView>,
+    structured: Option<Value>,
     duration: Duration,
     state_delta: Option<ToolStateDelta>,
     denied_call: Option<DeniedCallSummary>,
@@ -231,6 +234,7 @@ impl Dispatcher {
             summary: &summary,
             result: &result,
             view: None,
+            structured: None,
             duration: Duration::ZERO,
             state_delta: None,
             denied: refusal.denied_call.as_deref(),
@@ -322,6 +326,7 @@ impl Dispatcher {
                 summary: &done.call.summary,
                 result: &done.result,
                 view: done.view.as_ref(),
+                structured: done.structured.as_ref(),
                 duration: done.duration,
                 state_delta: done.state_delta.as_ref(),
                 denied: done.denied_call.as_ref(),
@@ -346,6 +351,7 @@ impl Dispatcher {
             Ok(()) => self.run_with_retries(&ready, &verdicts, observer, (&slot, cancel)).await,
             Err(failure) => CallReport::not_started(failure),
         };
+        let structured = ready.tool.structured.check(&mut report);
         let subject = (ready.tool, ready.identity.as_ref());
         if report.staged.is_some()
             && let Some(listed) = self.workspace.look_for_new_links().await
@@ -463,6 +469,8 @@ impl Dispatcher {
         self.approvals.record_end(&ready.identity, &ended);
         CallResult {
             call: ready,
+            // A call whose changes were not committed has no result.
+            structured: structured.filter(|_| result.status == ResultStatus::Ok),
             result,
             view,
             duration,

@@ -33,6 +33,7 @@ mod repetition;
 mod schedule;
 mod session_state;
 mod settler;
+mod structured;
 mod summary;
 mod tier;
 
@@ -61,4 +62,5 @@ pub use output::OutputFiles;
 pub use parallel::{InvalidParallelLimit, ParallelCallSlots, ParallelLimit};
 pub use schedule::ReorderPolicy;
 pub use session_state::SessionState;
+pub use structured::StructuredResultChecker;
 pub use tier::{compute_tier, explain};

@@ -190,11 +190,8 @@ mod tests {
         let picture = || OutputPiece::Image { media_type: "image/png".into(), data: vec![1] };
         let piece = |n: usize| OutputPiece::Text(format!("{n}:{}", "x".repeat(300)));
         let content = vec![picture(), piece(1), picture(), piece(2), piece(3)];
-        let (result, _) = to_result(
-            Ok(CallOutput { content, user_view: None, truncated: false }),
-            retention,
-            "x",
-        );
+        let (result, _) =
+            to_result(Ok(CallOutput { content, ..CallOutput::default() }), retention, "x");
         let text = result.text();
         assert!(text.len() <= 400 && text.starts_with("1:x") && text.ends_with('x'), "{text}");
         assert!(matches!(
@@ -221,11 +218,8 @@ mod tests {
 
     #[test]
     fn an_output_without_text_says_so() {
-        let output = CallOutput {
-            content: vec![OutputPiece::Text(" \n".into())],
-            user_view: None,
-            truncated: false,
-        };
+        let output =
+            CallOutput { content: vec![OutputPiece::Text(" \n".into())], ..CallOutput::default() };
         let (result, _) = to_result(Ok(output), OutputRetention { limit: 100, files: None }, "x");
         assert_eq!(result.text(), "(the tool returned no output)");
     }

@@ -117,7 +117,7 @@ mod tests {
         };
         let denial = || Some(Denial::without_remedy(DenialCode::Policy, "by a rule."));
         let code = |denied: Option<DeniedCallSummary>| denied.map(|denied| denied.code);
-        let done = || Ok(CallOutput { content: Vec::new(), user_view: None, truncated: false });
+        let done = || Ok(CallOutput::default());
         assert_eq!(code(denied_call(&forged(), false, denial())).as_deref(), Some("policy"));
         assert_eq!(
             code(denied_call(&done(), false, denial())),

@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use super::approval::lock;
-use crate::agent::events::ToolStateDelta;
+use crate::agent::events::{StateValue, ToolStateDelta};
 use crate::sandbox::{
-    AppliedChange, CallReport, ComponentDigest, FileVersion, Staged, ToolState, ToolStateStore,
-    TouchedPaths,
+    AppliedChange, CallReport, ComponentDigest, FileVersion, Staged, StateChange, ToolState,
+    ToolStateStore, TouchedPaths,
 };
 
 /// The number of remembered files. The one that was read longest ago is dropped first.
@@ -48,7 +48,11 @@ impl SessionState {
         let memory = Self::default();
         for ToolStateDelta { component, tool, notes, files } in remembered {
             if let Some(component) = ComponentDigest::parse(component) {
-                memory.tool_state(&component, tool).restore(notes);
+                let changes: Vec<StateChange> = notes
+                    .iter()
+                    .map(|(key, value)| (key.clone(), value.clone().map(|value| value.0)))
+                    .collect();
+                memory.tool_state(&component, tool).restore(&changes);
             }
             let files = files
                 .iter()
@@ -118,7 +122,12 @@ impl SessionState {
         (component, tool): (&ComponentDigest, &str),
         mut changes: VersionChange,
     ) -> Option<ToolStateDelta> {
-        let notes = self.tool_state(component, tool).take_changes();
+        let notes = self
+            .tool_state(component, tool)
+            .take_changes()
+            .into_iter()
+            .map(|(key, value)| (key, value.map(StateValue)))
+            .collect();
         let mut known = lock(&self.known_versions);
         changes.retain(|(path, version)| {
             known.by_path.get(path).map(|(_, known)| known) != version.as_ref()

@@ -43,10 +43,7 @@ pub fn explain(tier: Tier, can_change: bool) -> &'static str {
 
 fn can_change_state(capability: &Capability) -> bool {
     match capability {
-        Capability::ReadFiles
-        | Capability::ReadEnvironment(_)
-        | Capability::KeepState
-        | Capability::Delegate => false,
+        Capability::ReadFiles | Capability::KeepState | Capability::Delegate => false,
         // A request can change state on the server, which the host cannot know. An accepted plan
         // changes the mode, so the calls after it have to wait.
         Capability::WriteFiles
@@ -84,7 +81,6 @@ mod tests {
     fn r016_only_capabilities_known_to_be_harmless_rank_below_a_write() {
         let all = [
             Capability::ReadFiles,
-            Capability::ReadEnvironment(vec!["HOME".into()]),
             Capability::KeepState,
             Capability::Delegate,
             Capability::WriteFiles,
@@ -94,10 +90,7 @@ mod tests {
         ];
         // A new capability must be added here too: otherwise this match does not compile.
         let is_known_to_be_harmless = |capability: &Capability| match capability {
-            Capability::ReadFiles
-            | Capability::ReadEnvironment(_)
-            | Capability::KeepState
-            | Capability::Delegate => true,
+            Capability::ReadFiles | Capability::KeepState | Capability::Delegate => true,
             Capability::WriteFiles
             | Capability::RunCommands
             | Capability::Fetch(_)

@@ -6,8 +6,8 @@ use std::ops::Range;
 use toml::Spanned;
 
 use super::raw::{
-    RawCommandRules, RawLayerCaps, RawPatternEntry, RawPatternList, RawPolicyLayer, RawProtected,
-    RawRules, RawToolRules,
+    RawCapability, RawCommandRules, RawLayerCaps, RawPatternEntry, RawPatternList, RawPolicyLayer,
+    RawProtected, RawRules, RawToolRules,
 };
 use super::{
     GrantRule, Located, PluginOrigin, PolicyLayer, PolicyLevel, PolicyRule, ProtectionRules,
@@ -355,8 +355,9 @@ impl LayerParser<'_> {
     }
 
     fn grant_rule(&self, tool: ToolSelector, raw: RawToolRules) -> GrantRule {
-        let placed = |list: Spanned<Vec<_>>| {
-            (list.get_ref().iter().copied().collect::<BTreeSet<_>>(), self.location(&list.span()))
+        let placed = |list: Spanned<Vec<RawCapability>>| {
+            let kinds: BTreeSet<_> = list.get_ref().iter().filter_map(|name| name.0).collect();
+            (kinds, self.location(&list.span()))
         };
         GrantRule { tool, allowed: raw.grants.map(placed), denied: raw.deny.map(placed) }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::{Error, MapAccess, Visitor, value::MapAccessDeserializer};
+use serde::de::{Error, IntoDeserializer as _, MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
@@ -119,9 +119,39 @@ pub(super) type RawPatternList = Spanned<Vec<Spanned<RawPatternEntry>>>;
 pub(super) struct RawToolRules {
     #[serde(rename = "use")]
     pub(super) verdict: Option<Spanned<Verdict>>,
-    pub(super) grants: Option<Spanned<Vec<CapabilityKind>>>,
-    pub(super) deny: Option<Spanned<Vec<CapabilityKind>>>,
+    pub(super) grants: Option<Spanned<Vec<RawCapability>>>,
+    pub(super) deny: Option<Spanned<Vec<RawCapability>>>,
     pub(super) limits: RawLayerCaps,
+}
+
+/// The name of a capability. `None` stands for a name that a policy file may contain and that no
+/// longer has a meaning.
+pub(super) struct RawCapability(pub(super) Option<CapabilityKind>);
+
+/// A capability of contract 0.1, which no version ever granted. A list that names it stays valid,
+/// so that an update does not break a policy file. Nothing can request it, so the name changes
+/// nothing in `deny` or in `grants`.
+const REMOVED_CAPABILITY: &str = "read-environment";
+
+impl<'de> Deserialize<'de> for RawCapability {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct CapabilityName;
+        impl Visitor<'_> for CapabilityName {
+            type Value = RawCapability;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("the name of a capability")
+            }
+
+            fn visit_str<E: Error>(self, name: &str) -> Result<RawCapability, E> {
+                if name == REMOVED_CAPABILITY {
+                    return Ok(RawCapability(None));
+                }
+                CapabilityKind::deserialize(name.into_deserializer()).map(Some).map(RawCapability)
+            }
+        }
+        deserializer.deserialize_str(CapabilityName)
+    }
 }
 
 /// The table form of a list entry. A plain string stands for a table with only `pattern`.

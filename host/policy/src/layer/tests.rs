@@ -77,6 +77,20 @@ fn invalid_files_are_errors_with_a_location() {
 }
 
 #[test]
+fn a_capability_that_no_longer_exists_is_ignored() {
+    let text = "[tools.bash]\ngrants = [\"read-environment\"]\n\
+        deny = [\"fetch\", \"read-environment\"]";
+    let layer = parse(PolicyLevel::User, text).expect("the file stays valid");
+    let rule = &layer.grants[0];
+    let kinds = |list: &Option<(BTreeSet<CapabilityKind>, SourceLocation)>| {
+        list.as_ref().map(|(kinds, _)| kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>())
+    };
+    // The list `grants` stays a list that allows nothing else.
+    assert_eq!(kinds(&rule.allowed), Some(vec![]));
+    assert_eq!(kinds(&rule.denied), Some(vec!["fetch"]));
+}
+
+#[test]
 fn a_project_cannot_choose_a_profile() {
     assert!(
         parse(PolicyLevel::Project, "profile = \"develop\"")

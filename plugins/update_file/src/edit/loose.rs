@@ -65,7 +65,7 @@ fn ambiguous(change: &Change<'_>, found: &[usize]) -> ToolError {
     ToolError::invalid_input(
         "/old_text",
         format!(
-            "it is not in `{}` as it stands, and {} places differ from it only in spaces around \
+            "old_text is not in `{}` exactly, and {} places differ from it only in spaces around \
                 lines, at lines {}. Nothing was changed. \
              Copy one of them exactly, with lines around it until it is there once",
             change.path,
@@ -79,7 +79,7 @@ fn differently_indented(change: &Change<'_>, start: usize, count: usize) -> Tool
     ToolError::invalid_input(
         "/old_text",
         format!(
-            "it is not in `{}` as it stands. Lines {} to {} differ from it only in their \
+            "old_text is not in `{}` exactly. Lines {} to {} differ from it only in their \
                 indentation, but not in a way that says how to indent \
              new_text. Nothing was changed. Read these lines and copy them exactly",
             change.path,

@@ -1,41 +1,50 @@
-//! Walks through the workspace of a test, with the rules of the real ones: their order, ignore
-//! files, globs, and what is left out.
+//! Walks through the workspace of a test, with the order, the ignore rules and the globs of the
+//! real ones.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::iter::Peekable;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::UNIX_EPOCH;
 
 use ignore::WalkBuilder;
 use ignore::overrides::OverrideBuilder;
 
-use crate::workspace::{Batch, Entry, EntryKind, FilePiece, WalkOptions, WorkspaceError};
+use crate::bindings::cofferdam::plugin::workspace::{Datetime, Entry};
+use crate::workspace::{Batch, EntryKind, FilePiece, WalkOptions, WorkspaceError};
 
-/// The contract's 16.
-const MOST_WALKS: usize = 16;
+/// The limit of the contract.
+const MAX_WALKS: usize = 16;
 
-/// The walks of a call.
-#[derive(Default)]
-pub(super) struct Walks {
-    open: BTreeMap<u32, Walk>,
-    opened: u32,
-}
+/// The number of open walks of a host.
+#[derive(Clone, Default)]
+pub(super) struct OpenWalkCount(Rc<()>);
 
-struct Walk {
+/// A walk of a test.
+pub(super) struct TestWalk {
     steps: Peekable<ignore::Walk>,
     required: Vec<Vec<u8>>,
     ignore_case: bool,
     problems: Vec<String>,
-    /// What is left of a file that is larger than a batch.
+    /// The rest of a file that is larger than a batch.
     rest: Option<(String, Vec<u8>)>,
+    _open: OpenWalkCount,
 }
 
-impl Walks {
-    pub(super) fn open(&mut self, options: &WalkOptions) -> Result<u32, WorkspaceError> {
-        if self.open.len() >= MOST_WALKS {
-            return Err(WorkspaceError::InvalidWalk(format!(
-                "{MOST_WALKS} walks are open, which is the most"
+impl std::fmt::Debug for TestWalk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TestWalk").field("problems", &self.problems).finish_non_exhaustive()
+    }
+}
+
+impl TestWalk {
+    pub(super) fn open(
+        options: &WalkOptions,
+        open: &OpenWalkCount,
+    ) -> Result<Self, WorkspaceError> {
+        if Rc::strong_count(&open.0) > MAX_WALKS {
+            return Err(WorkspaceError::InvalidOption(format!(
+                "{MAX_WALKS} walks are open already; drop one first"
             )));
         }
         let root = Path::new(".").join(&options.root);
@@ -51,7 +60,7 @@ impl Walks {
             globs.build().map_err(|error| WorkspaceError::InvalidGlob(error.to_string()))?;
         let steps = WalkBuilder::new(root)
             .standard_filters(options.respect_ignore)
-            // A test's workspace is no repository, and its ignore files count all the same.
+            // The workspace of a test is no repository. Its ignore files apply nevertheless.
             .require_git(false)
             .hidden(!options.hidden)
             .max_depth(options.max_depth.and_then(|depth| usize::try_from(depth).ok()))
@@ -61,60 +70,34 @@ impl Walks {
             .build()
             .peekable();
         let (required, ignore_case) = (options.required.clone(), options.required_ignore_case);
-        self.opened += 1;
-        self.open.insert(
-            self.opened,
-            Walk { steps, required, ignore_case, problems: Vec::new(), rest: None },
-        );
-        Ok(self.opened)
+        let _open = open.clone();
+        Ok(Self { steps, required, ignore_case, problems: Vec::new(), rest: None, _open })
     }
 
-    pub(super) fn next_entries(
-        &mut self,
-        walk: u32,
-        limit: u32,
-    ) -> Result<Vec<Entry>, WorkspaceError> {
+    pub(super) fn next_entries(&mut self, limit: u32) -> Vec<Entry> {
         let limit = usize::try_from(limit.min(4096)).unwrap_or(4096);
-        let walk = self.get(walk)?;
-        Ok(std::iter::from_fn(|| walk.next()).take(limit).collect())
+        std::iter::from_fn(|| self.next()).take(limit).collect()
     }
 
-    pub(super) fn next_files(
-        &mut self,
-        walk: u32,
-        max_bytes: u32,
-    ) -> Result<Batch, WorkspaceError> {
-        let most = usize::try_from(max_bytes).unwrap_or(usize::MAX).clamp(64 << 10, 2 << 20);
-        let walk = self.get(walk)?;
+    pub(super) fn next_files(&mut self, max_bytes: u32) -> Batch {
+        let limit = usize::try_from(max_bytes).unwrap_or(usize::MAX).clamp(64 << 10, 2 << 20);
         let mut batch = Batch { pieces: Vec::new(), data: Vec::new() };
-        while batch.data.len() < most
-            && let Some((path, mut bytes)) = walk.rest.take().or_else(|| walk.next_file())
+        while batch.data.len() < limit
+            && let Some((path, mut bytes)) = self.rest.take().or_else(|| self.next_file())
         {
-            let rest = bytes.split_off(bytes.len().min(most - batch.data.len()));
+            let rest = bytes.split_off(bytes.len().min(limit - batch.data.len()));
             let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
             batch.pieces.push(FilePiece { path: path.clone(), length, more: !rest.is_empty() });
             batch.data.extend(bytes);
-            walk.rest = (!rest.is_empty()).then_some((path, rest));
+            self.rest = (!rest.is_empty()).then_some((path, rest));
         }
-        Ok(batch)
+        batch
     }
 
-    pub(super) fn problems(&mut self, walk: u32) -> Result<Vec<String>, WorkspaceError> {
-        Ok(self.get(walk)?.problems.clone())
+    pub(super) fn problems(&self) -> Vec<String> {
+        self.problems.clone()
     }
 
-    pub(super) fn close(&mut self, walk: u32) {
-        self.open.remove(&walk);
-    }
-
-    fn get(&mut self, walk: u32) -> Result<&mut Walk, WorkspaceError> {
-        self.open
-            .get_mut(&walk)
-            .ok_or_else(|| WorkspaceError::InvalidWalk(format!("there is no walk {walk}")))
-    }
-}
-
-impl Walk {
     fn next(&mut self) -> Option<Entry> {
         loop {
             let found = match self.steps.next()? {
@@ -138,13 +121,11 @@ impl Walk {
                 .and_then(|metadata| metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok());
             let path = found.path();
             let path = path.strip_prefix(".").unwrap_or(path).to_string_lossy().into_owned();
-            #[expect(clippy::cast_precision_loss, reason = "what a file's size is on the wire")]
-            return Some(Entry {
-                path,
-                kind,
-                size: size as f64,
-                modified: modified.unwrap_or_default().as_secs_f64(),
+            let modified = modified.map(|since_1970| Datetime {
+                seconds: since_1970.as_secs(),
+                nanoseconds: since_1970.subsec_nanos(),
             });
+            return Some(Entry { path, kind, size, modified });
         }
     }
 
@@ -164,7 +145,7 @@ impl Walk {
 
     fn may_match(&self, bytes: &[u8]) -> bool {
         let is_utf16 = bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF");
-        let holds = |required: &Vec<u8>| {
+        let contains = |required: &Vec<u8>| {
             bytes.windows(required.len().max(1)).any(|window| {
                 if self.ignore_case {
                     window.eq_ignore_ascii_case(required)
@@ -175,36 +156,39 @@ impl Walk {
         };
         is_utf16
             || self.required.is_empty()
-            || self.required.iter().any(|required| required.is_empty() || holds(required))
+            || self.required.iter().any(|required| required.is_empty() || contains(required))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Folder;
+    use super::super::temp_dir::TempDir;
     use super::*;
 
     #[test]
     fn files_come_in_batches_and_large_ones_in_pieces() {
-        let folder = Folder::new();
-        folder.write("a", &[b'x'; 100_000]);
-        folder.write("b", b"short");
-        folder.write("c", b"not this one");
+        let directory = TempDir::new();
+        directory.write("a", &[b'x'; 100_000]);
+        directory.write("b", b"short");
+        directory.write("c", b"not this one");
         let _one_at_a_time = super::super::WORKING_DIRECTORY
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let _inside = folder.enter();
-        let mut walks = Walks::default();
+        let _working_directory = directory.enter();
         let options = WalkOptions {
             required: vec![b"xx".to_vec(), b"SHORT".to_vec()],
             required_ignore_case: true,
             ..WalkOptions::default()
         };
-        let Ok(walk) = walks.open(&options) else { panic!("it opens") };
+        let Ok(mut walk) = TestWalk::open(&options, &OpenWalkCount::default()) else {
+            panic!("it opens")
+        };
         let mut pieces = Vec::new();
-        while let Ok(batch) = walks.next_files(walk, 1)
-            && !batch.pieces.is_empty()
-        {
+        loop {
+            let batch = walk.next_files(1);
+            if batch.pieces.is_empty() {
+                break;
+            }
             pieces.extend(
                 batch.pieces.into_iter().map(|piece| (piece.path, piece.length, piece.more)),
             );

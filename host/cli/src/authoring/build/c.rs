@@ -21,8 +21,15 @@ pub(super) fn build(
     let directory = project.directory();
     bindings::generate_c(project)?;
     let core = directory.join("build/core.wasm");
-    let sources =
-        ["plugin.c", "cofferdam.c", "bindings/bindings.c", "bindings/bindings_component_type.o"];
+    let sources = [
+        "plugin.c",
+        "cofferdam.c",
+        "cofferdam_host.c",
+        "cofferdam_http.c",
+        "cofferdam_input.c",
+        "bindings/bindings.c",
+        "bindings/bindings_component_type.o",
+    ];
     fs::create_dir_all(directory.join("build"))
         .map_err(|error| BuildError::Io(directory.join("build"), error))?;
     let mut command = Command::new(python);

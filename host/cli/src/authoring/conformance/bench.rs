@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::case::{ConformanceCase, FileContent};
 use super::check::{CheckResult, ConformanceCheck};
 use super::failures::{
-    CheckFailure, cancellation_failure, case_failure, crash_failure, missing_refusal,
+    CheckFailure, cancellation_failure, case_failure, crash_failure, missing_refusal, state_failure,
 };
 use cofferdam::policy::{
     ApprovalMode, Authorization, Authorizer, CommandRules, Denial, DenialCode, Effect, Grants,
@@ -19,9 +19,10 @@ use cofferdam::policy::{
 };
 use cofferdam::sandbox::{
     CallFailure, CallLimits, CallReport, CommandSandbox, DeclaredTool, DelegationOutcome, Gate,
-    GateRuling, HostEnvironment, LoadedPlugin, PluginCall, Staged, ToolState, WasmSandbox,
-    Workspace,
+    GateRuling, HostEnvironment, LoadedPlugin, PluginCall, Staged, StateChange, ToolState,
+    WasmSandbox, Workspace,
 };
+use cofferdam::tools::StructuredResultChecker;
 
 type CaseFiles = BTreeMap<String, FileContent>;
 type CaseInput = Map<String, Value>;
@@ -44,14 +45,14 @@ pub(crate) async fn check_conformance(
         let (problem, printed) = bench.check_case(case).await;
         found(CheckResult {
             tool: case.tool.clone(),
-            check: ConformanceCheck::Case(case.says.clone()),
+            check: ConformanceCheck::Case(case.name.clone()),
             error: problem,
             output: printed,
         });
     }
     for tool in &plugin.declaration().tools {
         // A case that succeeds is the template for the general checks.
-        let works = cases.iter().find(|case| case.tool == tool.name && case.fails.is_none());
+        let works = cases.iter().find(|case| case.tool == tool.name && case.error.is_none());
         for (check, problem) in bench.check_tool(tool, works).await {
             found(CheckResult {
                 tool: tool.name.clone(),
@@ -80,8 +81,12 @@ impl ConformanceBench<'_> {
             Ok(workspace) => workspace,
             Err(error) => return (Some(error), String::new()),
         };
-        let report = self.call(tool, &case.input, workspace.path(), requested_grants(tool)).await;
-        let problem = case_failure(case, &report).or_else(|| {
+        let state = ToolState::default();
+        state.restore(&initial_state(case));
+        let call = TestCall { state: state.clone(), ..TestCall::new(tool, &case.input) };
+        let report = self.call(call, workspace.path()).await;
+        let changed_state = || state_failure(case, state.take_changes());
+        let problem = case_failure(case, &report).or_else(changed_state).or_else(|| {
             let mismatch = |(path, content): (&String, &FileContent)| {
                 let actual = fs::read(workspace.path().join(path)).ok();
                 (actual != content.bytes().ok()).then(|| match actual {
@@ -94,7 +99,7 @@ impl ConformanceBench<'_> {
                     None => format!("after the call, {path} does not exist"),
                 })
             };
-            case.leaves.iter().find_map(mismatch)
+            case.files_after.iter().find_map(mismatch)
         });
         (problem, report.log)
     }
@@ -181,7 +186,7 @@ impl ConformanceBench<'_> {
             let renamed = ConformanceCase {
                 files: CaseFiles::from([(UNICODE_FILE_NAME.to_owned(), content.clone())]),
                 input: with_property(&input, property, UNICODE_FILE_NAME),
-                leaves: BTreeMap::new(),
+                files_after: BTreeMap::new(),
                 ..works.clone()
             };
             found.push((ConformanceCheck::UnicodePath, self.check_case(&renamed).await.0));
@@ -240,14 +245,8 @@ impl ConformanceBench<'_> {
         {
             return Some(error.to_string());
         }
-        let report = self
-            .call(
-                tool,
-                &with_property(input, property, "link"),
-                workspace.path(),
-                requested_grants(tool),
-            )
-            .await;
+        let input = with_property(input, property, "link");
+        let report = self.call(TestCall::new(tool, &input), workspace.path()).await;
         missing_refusal(Ok(report)).or_else(|| {
             (fs::read(&target).ok()? != b"outside")
                 .then(|| "it wrote outside the workspace".to_owned())
@@ -267,7 +266,7 @@ impl ConformanceBench<'_> {
         let cancel = CancellationToken::new();
         cancel.cancel();
         cancellation_failure(
-            self.call_until(tool, input, workspace.path(), requested_grants(tool), cancel)
+            self.call(TestCall { cancel, ..TestCall::new(tool, input) }, workspace.path())
                 .await
                 .result,
         )
@@ -298,27 +297,11 @@ impl ConformanceBench<'_> {
         grants: Grants,
     ) -> Result<CallReport, String> {
         let workspace = create_workspace(files)?;
-        Ok(self.call(tool, input, workspace.path(), grants).await)
+        Ok(self.call(TestCall { grants, ..TestCall::new(tool, input) }, workspace.path()).await)
     }
 
-    async fn call(
-        &self,
-        tool: &DeclaredTool,
-        input: &CaseInput,
-        workspace: &Path,
-        grants: Grants,
-    ) -> CallReport {
-        self.call_until(tool, input, workspace, grants, CancellationToken::new()).await
-    }
-
-    async fn call_until(
-        &self,
-        tool: &DeclaredTool,
-        input: &CaseInput,
-        root: &Path,
-        grants: Grants,
-        cancel: CancellationToken,
-    ) -> CallReport {
+    async fn call(&self, call: TestCall<'_>, root: &Path) -> CallReport {
+        let TestCall { tool, input, grants, state, cancel } = call;
         let workspace = match Workspace::open(root, self.environment) {
             Ok(workspace) => Arc::new(workspace),
             Err(error) => {
@@ -334,7 +317,7 @@ impl ConformanceBench<'_> {
             gate: denying_gate(),
             plan_gate: Arc::new(|_| Box::pin(async { Err(no_effects_denial()) })),
             commands: commands_stub(self.environment),
-            tool_state: ToolState::default(),
+            tool_state: state,
             delegation: Arc::new(|_| {
                 Box::pin(async { DelegationOutcome::Denied(no_effects_denial()) })
             }),
@@ -343,12 +326,35 @@ impl ConformanceBench<'_> {
             cancellation: cancel,
         };
         let mut report = self.plugin.call(self.sandbox, call).await;
+        StructuredResultChecker::new(tool).check(&mut report);
         if let Some(staged) = report.staged.take()
             && let Err(problem) = commit_changes(staged, &tool.name)
         {
             report.result = Err(CallFailure::Host(problem));
         }
         report
+    }
+}
+
+/// A call of a tool in a workspace of its own.
+struct TestCall<'a> {
+    tool: &'a DeclaredTool,
+    input: &'a CaseInput,
+    grants: Grants,
+    state: ToolState,
+    cancel: CancellationToken,
+}
+
+impl<'a> TestCall<'a> {
+    /// A call with all requested permissions and empty state.
+    fn new(tool: &'a DeclaredTool, input: &'a CaseInput) -> Self {
+        Self {
+            tool,
+            input,
+            grants: requested_grants(tool),
+            state: ToolState::default(),
+            cancel: CancellationToken::new(),
+        }
     }
 }
 
@@ -384,8 +390,14 @@ fn no_effects_denial() -> Denial {
     Denial::without_remedy(DenialCode::NobodyToAsk, "a conformance test allows no effects.")
 }
 
+/// Returns the state of a tool before the call of a case.
+fn initial_state(case: &ConformanceCase) -> Vec<StateChange> {
+    let value = |content: &FileContent| content.bytes().ok();
+    case.state.iter().map(|(key, content)| (key.clone(), value(content))).collect()
+}
+
 fn requested_grants(tool: &DeclaredTool) -> Grants {
-    Grants::from_requested(&tool.asks).0
+    Grants::from_requested(&tool.asks)
 }
 
 /// Creates a temporary workspace that contains these files.

@@ -12,34 +12,59 @@ use cofferdam::own_file;
 /// The largest file of cases that is read.
 const MAX_CASES_SIZE: u64 = 16 << 20;
 
-/// A call and what it comes to.
+/// A tool call with its expected result.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConformanceCase {
-    /// What the case demonstrates, for the report.
-    pub says: String,
+    /// The name of the case in the report.
+    #[serde(alias = "says")]
+    pub name: String,
     /// The name of the tool.
     pub tool: String,
     /// The files of the workspace before the call, by path.
     #[serde(default)]
     pub files: BTreeMap<String, FileContent>,
+    /// The state of the tool before the call, by key.
+    #[serde(default)]
+    pub state: BTreeMap<String, FileContent>,
     /// The input of the call.
     pub input: Map<String, Value>,
-    /// The exact expected answer. Without `answers` and `fails`, any answer passes.
+    /// The exact expected text. Without `output` and `error`, any result passes.
+    #[serde(default, alias = "answers")]
+    pub output: Option<String>,
+    /// The expected structured result.
     #[serde(default)]
-    pub answers: Option<String>,
-    /// The expected kind of failure.
+    pub structured: Option<Value>,
+    /// The expected view for the user.
     #[serde(default)]
-    pub fails: Option<FailureKind>,
-    /// Parts that the answer or the error message must contain.
-    #[serde(default)]
-    pub with: Vec<String>,
+    pub view: Option<ExpectedView>,
+    /// The expected kind of error.
+    #[serde(default, alias = "fails")]
+    pub error: Option<ErrorKind>,
+    /// Texts that the result or the error message must contain.
+    #[serde(default, alias = "with")]
+    pub contains: Vec<String>,
     /// The expected content of files after the call, by path.
+    #[serde(default, alias = "leaves")]
+    pub files_after: BTreeMap<String, FileContent>,
+    /// The expected state after the call, by key; `null` for a key that does not exist.
     #[serde(default)]
-    pub leaves: BTreeMap<String, FileContent>,
+    pub state_after: BTreeMap<String, Option<FileContent>>,
 }
 
-/// The content of a file in a test workspace.
+/// The expected view for the user.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ExpectedView {
+    /// A text.
+    Text(String),
+    /// A unified diff.
+    Diff(String),
+    /// The rows of a table. The first row is the header.
+    Table(Vec<Vec<String>>),
+}
+
+/// The content of a file or of a state value.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub(crate) enum FileContent {
@@ -52,19 +77,19 @@ pub(crate) enum FileContent {
     },
 }
 
-/// The kinds of failure that a tool can report.
+/// The kinds of error that a tool can return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum FailureKind {
-    /// The failure `invalid-input` of the contract.
+pub(crate) enum ErrorKind {
+    /// The error `invalid-input` of the contract.
     InvalidInput,
-    /// The failure `not-found` of the contract.
+    /// The error `not-found` of the contract.
     NotFound,
-    /// The failure `denied` of the contract.
+    /// The error `denied` of the contract.
     Denied,
-    /// The failure `timed-out` of the contract.
+    /// The error `timed-out` of the contract.
     TimedOut,
-    /// The failure `failed` of the contract.
+    /// The error `failed` of the contract.
     Failed,
 }
 
@@ -96,8 +121,8 @@ impl FileContent {
 ///
 /// # Errors
 ///
-/// If the file cannot be read, is not valid, has a case with both `answers` and `fails`, or names a
-/// file outside the workspace.
+/// If the file cannot be read, is not valid, has a case that expects both a result and an error, or
+/// names a file outside the workspace.
 pub(crate) fn read_cases(path: &Path) -> Result<Vec<ConformanceCase>, ConformanceCaseError> {
     let problem =
         |problem: String| ConformanceCaseError { path: path.to_owned(), message: problem };
@@ -106,27 +131,30 @@ pub(crate) fn read_cases(path: &Path) -> Result<Vec<ConformanceCase>, Conformanc
     let cases: Vec<ConformanceCase> =
         serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
     for case in &cases {
-        let both = case.answers.is_some() && case.fails.is_some();
-        if both {
-            return Err(problem(format!("\"{}\" has both `answers` and `fails`", case.says)));
-        }
-        let files = case.files.iter().chain(&case.leaves);
-        for (name, content) in files {
-            let is_below = Path::new(name)
-                .components()
-                .all(|part| matches!(part, std::path::Component::Normal(_)));
-            if !is_below {
-                return Err(problem(format!(
-                    "\"{}\": {name} is not a path below the workspace",
-                    case.says
-                )));
-            }
-            content
-                .bytes()
-                .map_err(|error| problem(format!("\"{}\": {name}: {error}", case.says)))?;
-        }
+        check_case(case).map_err(|message| problem(format!("\"{}\": {message}", case.name)))?;
     }
     Ok(cases)
+}
+
+fn check_case(case: &ConformanceCase) -> Result<(), String> {
+    let expects_result = case.output.is_some() || case.structured.is_some() || case.view.is_some();
+    if expects_result && case.error.is_some() {
+        return Err("it expects both a result and an error".into());
+    }
+    for name in case.files.keys().chain(case.files_after.keys()) {
+        let is_below = Path::new(name)
+            .components()
+            .all(|part| matches!(part, std::path::Component::Normal(_)));
+        if !is_below {
+            return Err(format!("{name} is not a path below the workspace"));
+        }
+    }
+    let contents = case.files.iter().chain(&case.files_after).chain(&case.state);
+    let after = case.state_after.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+    for (name, content) in contents.chain(after) {
+        content.bytes().map_err(|error| format!("{name}: {error}"))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -151,22 +179,32 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("cases.json");
         let table = [
-            (r#"[{"says":"s","tool":"t","input":{}}]"#, None),
-            (r#"[{"says":"s","tool":"t","input":[]}]"#, Some("expected a map")),
+            (r#"[{"name":"s","tool":"t","input":{}}]"#, None),
+            // The keys of earlier versions.
+            (r#"[{"says":"s","tool":"t","input":{},"answers":"x","with":["x"]}]"#, None),
+            (r#"[{"says":"s","tool":"t","input":{},"fails":"failed","leaves":{}}]"#, None),
+            (r#"[{"name":"s","tool":"t","input":{},"view":{"table":[["a"],["1"]]}}]"#, None),
+            (r#"[{"name":"s","tool":"t","input":{},"state_after":{"a":null}}]"#, None),
+            (r#"[{"name":"s","tool":"t","input":[]}]"#, Some("expected a map")),
             (
-                r#"[{"says":"s","tool":"t","input":{},"answer":"x"}]"#,
+                r#"[{"name":"s","tool":"t","input":{},"answer":"x"}]"#,
                 Some("unknown field `answer`"),
             ),
+            (r#"[{"name":"s","tool":"t","input":{},"output":"x","error":"failed"}]"#, Some("both")),
             (
-                r#"[{"says":"s","tool":"t","input":{},"answers":"x","fails":"failed"}]"#,
+                r#"[{"name":"s","tool":"t","input":{},"structured":{},"error":"failed"}]"#,
                 Some("both"),
             ),
             (
-                r#"[{"says":"s","tool":"t","input":{},"files":{"../x":""}}]"#,
+                r#"[{"name":"s","tool":"t","input":{},"files":{"../x":""}}]"#,
                 Some("not a path below"),
             ),
             (
-                r#"[{"says":"s","tool":"t","input":{},"files":{"x":{"base64":"%"}}}]"#,
+                r#"[{"name":"s","tool":"t","input":{},"files":{"x":{"base64":"%"}}}]"#,
+                Some("Invalid"),
+            ),
+            (
+                r#"[{"name":"s","tool":"t","input":{},"state":{"x":{"base64":"%"}}}]"#,
                 Some("Invalid"),
             ),
         ];

@@ -1,7 +1,13 @@
 //! Evaluation of calls: whether a report passes a conformance check, or why it fails.
 
-use super::case::{ConformanceCase, FailureKind};
-use cofferdam::sandbox::{CallFailure, CallOutput, CallReport, OutputPiece};
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::case::{ConformanceCase, ErrorKind, ExpectedView};
+use cofferdam::sandbox::{
+    CallFailure, CallOutput, CallReport, OutputPiece, StateChange, UserOutputView,
+};
 
 /// The reason why a check failed; `None` if it passed.
 pub(super) type CheckFailure = Option<String>;
@@ -10,9 +16,9 @@ pub(super) type CheckFailure = Option<String>;
 pub(super) fn case_failure(case: &ConformanceCase, report: &CallReport) -> CheckFailure {
     let (kind, text) = match &report.result {
         Ok(output) => (None, output_text(output)),
-        Err(failure) => (Some(failure_kind(failure)), failure.to_string()),
+        Err(failure) => (Some(error_kind(failure)), failure.to_string()),
     };
-    let wrong = match (case.fails, kind) {
+    let wrong = match (case.error, kind) {
         (None, Some(_)) => Some(format!("the call failed: {text}")),
         (Some(_), None) => Some(format!("the result is {text:?}")),
         (Some(expected), Some(got)) if got != Some(expected) => {
@@ -21,28 +27,75 @@ pub(super) fn case_failure(case: &ConformanceCase, report: &CallReport) -> Check
         (None, None) | (Some(_), Some(_)) => None,
     };
     let inexact = || {
-        case.answers
+        case.output
             .as_ref()
             .filter(|expected| **expected != text)
             .map(|_| format!("the result is {text:?}"))
     };
     let lacking = || {
-        case.with
+        case.contains
             .iter()
             .find(|part| !text.contains(*part))
             .map(|part| format!("the result does not contain {part:?}: {text:?}"))
     };
-    wrong.or_else(inexact).or_else(lacking)
+    wrong.or_else(inexact).or_else(lacking).or_else(|| {
+        let output = report.result.as_ref().ok()?;
+        structured_failure(case, output).or_else(|| view_failure(case, output))
+    })
 }
 
-/// Returns the kind of failure that the tool reported, or `None` if the host ended the call.
-fn failure_kind(failure: &CallFailure) -> Option<FailureKind> {
+fn structured_failure(case: &ConformanceCase, output: &CallOutput) -> CheckFailure {
+    let expected = case.structured.as_ref()?;
+    let Some(text) = output.structured.as_deref() else {
+        return Some("it has no structured result".to_owned());
+    };
+    let actual = serde_json::from_str::<Value>(text);
+    (actual.ok().as_ref() != Some(expected)).then(|| format!("its structured result is {text}"))
+}
+
+fn view_failure(case: &ConformanceCase, output: &CallOutput) -> CheckFailure {
+    let actual = match &output.user_view {
+        None => None,
+        Some(UserOutputView::Text(text)) => Some(ExpectedView::Text(text.clone())),
+        Some(UserOutputView::Diff(diff)) => Some(ExpectedView::Diff(diff.clone())),
+        Some(UserOutputView::Table { header, rows }) => {
+            let rows = std::iter::once(header).chain(rows).cloned().collect();
+            Some(ExpectedView::Table(rows))
+        }
+    };
+    let expected = case.view.as_ref()?;
+    (actual.as_ref() != Some(expected)).then(|| match actual {
+        Some(actual) => format!("its view is {actual:?}"),
+        None => "it has no view".to_owned(),
+    })
+}
+
+/// Compares the state of a tool after a call with the expected state. `changes` are the changes of
+/// the call.
+pub(super) fn state_failure(case: &ConformanceCase, changes: Vec<StateChange>) -> CheckFailure {
+    let before = case.state.iter();
+    let before = before.map(|(key, value)| (key.clone(), value.bytes().ok()));
+    let actual: BTreeMap<String, Option<Vec<u8>>> = before.chain(changes).collect();
+    case.state_after.iter().find_map(|(key, expected)| {
+        let actual = actual.get(key).cloned().flatten();
+        let expected = expected.as_ref().and_then(|expected| expected.bytes().ok());
+        (actual != expected).then(|| match actual {
+            Some(actual) => {
+                format!("the state {key} is {:?} afterwards", String::from_utf8_lossy(&actual))
+            }
+            None => format!("there is no state {key} afterwards"),
+        })
+    })
+}
+
+/// Returns the kind of error that the tool returned, or `None` if the host ended the call.
+fn error_kind(failure: &CallFailure) -> Option<ErrorKind> {
     match failure {
-        CallFailure::InvalidInput { .. } => Some(FailureKind::InvalidInput),
-        CallFailure::NotFound(_) => Some(FailureKind::NotFound),
-        CallFailure::Denied { .. } => Some(FailureKind::Denied),
-        CallFailure::ToolTimedOut(_) => Some(FailureKind::TimedOut),
-        CallFailure::ToolFailed(_) => Some(FailureKind::Failed),
+        CallFailure::InvalidInput { .. } => Some(ErrorKind::InvalidInput),
+        CallFailure::NotFound(_) => Some(ErrorKind::NotFound),
+        CallFailure::Denied { .. } => Some(ErrorKind::Denied),
+        CallFailure::ToolTimedOut(_) => Some(ErrorKind::TimedOut),
+        CallFailure::ToolFailed(_) => Some(ErrorKind::Failed),
         CallFailure::LimitExceeded(_)
         | CallFailure::Trapped(_)
         | CallFailure::NotChanged(_)
@@ -59,7 +112,7 @@ pub(super) fn crash_failure(report: Result<CallReport, String>) -> CheckFailure 
     match report {
         Err(problem) => Some(problem),
         Ok(report) => match report.result {
-            Err(failure) if failure_kind(&failure).is_none() => Some(failure.to_string()),
+            Err(failure) if error_kind(&failure).is_none() => Some(failure.to_string()),
             Ok(_) | Err(_) => None,
         },
     }
@@ -70,7 +123,7 @@ pub(super) fn crash_failure(report: Result<CallReport, String>) -> CheckFailure 
 pub(super) fn cancellation_failure(result: Result<CallOutput, CallFailure>) -> CheckFailure {
     match result {
         Ok(_) | Err(CallFailure::Cancelled) => None,
-        Err(failure) => failure_kind(&failure).is_none().then(|| failure.to_string()),
+        Err(failure) => error_kind(&failure).is_none().then(|| failure.to_string()),
     }
 }
 

@@ -18,14 +18,13 @@ use super::listing::DirectoryListing;
 use super::metered_stream::MeteredStream;
 use super::open::{FileOpenResult, directory_descriptor};
 use super::view::PathNode;
-use super::{listing, stat};
-use crate::sandbox::call_state::CallState;
+use super::{FilesystemView, listing, stat};
 use crate::sandbox::rooted_fs;
 use crate::sandbox::stage::MAX_FILE_SIZE;
 
 type DescriptorHandle = Resource<Descriptor>;
 
-impl preopens::Host for CallState {
+impl preopens::Host for FilesystemView<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(DescriptorHandle, String)>> {
         let Some(view) = &self.files.view else { return Ok(Vec::new()) };
         let root = rooted_fs::open_dir(view.root(), "")?;
@@ -38,7 +37,7 @@ impl preopens::Host for CallState {
     }
 }
 
-impl types::Host for CallState {
+impl types::Host for FilesystemView<'_> {
     fn convert_error_code(&mut self, error: FsError) -> wasmtime::Result<ErrorCode> {
         error.downcast()
     }
@@ -51,7 +50,7 @@ impl types::Host for CallState {
     }
 }
 
-impl CallState {
+impl FilesystemView<'_> {
     /// Returns the workspace path of an open directory.
     fn directory_path(&self, fd: &DescriptorHandle) -> FsResult<String> {
         match self.table.get(fd)? {
@@ -130,7 +129,7 @@ fn follows_symlinks(flags: PathFlags) -> bool {
     flags.contains(PathFlags::SYMLINK_FOLLOW)
 }
 
-impl HostDescriptor for CallState {
+impl HostDescriptor for FilesystemView<'_> {
     async fn open_at(
         &mut self,
         fd: DescriptorHandle,
@@ -412,7 +411,7 @@ impl HostDescriptor for CallState {
     }
 }
 
-impl CallState {
+impl FilesystemView<'_> {
     /// Refuses an operation that staging does not support.
     fn reject_unsupported(&mut self) -> FsResult<()> {
         let writes = self.files.writable().map(drop);

@@ -7,9 +7,8 @@ use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::filesystem::types::{DirectoryEntry, HostDirectoryEntryStream};
 use wasmtime_wasi::p2::{FsResult, ReaddirIterator};
 
-use super::stat;
 use super::view::NamedEntry;
-use crate::sandbox::call_state::CallState;
+use super::{FilesystemView, stat};
 
 /// The names of a directory that the guest has not read yet.
 pub(super) struct DirectoryListing {
@@ -40,7 +39,7 @@ pub(super) fn push(
     Ok(Resource::new_own(listing.rep()))
 }
 
-impl HostDirectoryEntryStream for CallState {
+impl HostDirectoryEntryStream for FilesystemView<'_> {
     async fn read_directory_entry(
         &mut self,
         stream: Resource<ReaddirIterator>,

@@ -31,9 +31,12 @@ mod view;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use wasmtime::component::{HasData, ResourceTable};
 use wasmtime_wasi::p2::FsError;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
+use super::call_state::CallState;
 use super::stage::Overlay;
 use super::workspace::Workspace;
 use crate::policy::{Denial, DenialCode, FileGrant};
@@ -72,6 +75,32 @@ pub(super) struct CallFiles {
     listing_bytes: usize,
     refusals: FileRefusalLog,
     touched: TouchedPaths,
+}
+
+/// The part of the state of a call that `wasi:filesystem` sees.
+pub(super) struct FilesystemView<'a> {
+    files: &'a mut CallFiles,
+    wasi: &'a mut WasiCtx,
+    table: &'a mut ResourceTable,
+}
+
+/// Names [`FilesystemView`] to the linker.
+pub(super) struct HasFilesystemView;
+
+impl HasData for HasFilesystemView {
+    type Data<'a> = FilesystemView<'a>;
+}
+
+impl FilesystemView<'_> {
+    pub(super) fn of(state: &mut CallState) -> FilesystemView<'_> {
+        FilesystemView { files: &mut state.files, wasi: &mut state.wasi, table: &mut state.table }
+    }
+}
+
+impl WasiView for FilesystemView<'_> {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: self.wasi, table: self.table }
+    }
 }
 
 /// The file state that remains after the call.

@@ -6,15 +6,11 @@ mod read_ahead;
 mod rules;
 mod tree;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use tokio::sync::mpsc;
 
-use super::bindings::cofferdam::plugin::workspace::{
-    Batch, Entry, EntryKind, WalkOptions, WorkspaceError,
-};
 use super::files::{FileRefusalLog, TouchedPaths};
 use super::rooted_fs::FileKind;
 use super::workspace::Workspace;
@@ -29,21 +25,78 @@ const MAX_ENTRIES: usize = 4096;
 /// The number of reported problems, 100 lines by the WIT contract.
 const MAX_PROBLEMS: usize = 100;
 
-/// The walks of one call.
-#[derive(Default)]
-pub(super) struct CallWalks {
-    walks: BTreeMap<u32, OpenTreeWalk>,
-    next_id: u32,
+/// The options of a walk; see the WIT contract.
+#[derive(Clone, Debug)]
+pub(super) struct WalkOptions {
+    pub(super) root: String,
+    pub(super) globs: Vec<String>,
+    pub(super) hidden: bool,
+    pub(super) respect_ignore: bool,
+    pub(super) max_depth: Option<u32>,
+    pub(super) required: Vec<Vec<u8>>,
+    pub(super) required_ignore_case: bool,
 }
 
-struct OpenTreeWalk {
+/// An entry that a walk visits.
+pub(super) struct WalkEntry {
+    pub(super) path: String,
+    pub(super) kind: WalkEntryKind,
+    /// The size of a file in bytes; 0 for any other entry.
+    pub(super) size: u64,
+    /// The time of the last change since 1970, if it is known.
+    pub(super) modified: Option<Duration>,
+}
+
+pub(super) enum WalkEntryKind {
+    File,
+    Directory,
+    Symlink,
+    Other,
+}
+
+/// Whole files and pieces of large files.
+#[derive(Default)]
+pub(super) struct FileBatch {
+    pub(super) pieces: Vec<BatchPiece>,
+    pub(super) data: Vec<u8>,
+}
+
+/// A file in a batch, or a piece of one.
+pub(super) struct BatchPiece {
+    pub(super) path: String,
+    /// The number of bytes of the batch that belong to this piece.
+    pub(super) length: u32,
+    /// Whether the next batch begins with the next piece of this file.
+    pub(super) more: bool,
+}
+
+/// Why a walk cannot begin or continue.
+#[derive(Debug)]
+pub(super) enum WalkError {
+    NotFound(String),
+    InvalidGlob(String),
+    InvalidOption(String),
+    Denied(Denial),
+    Failed(String),
+}
+
+/// The number of open walks of a call.
+#[derive(Clone, Default)]
+pub(super) struct OpenWalkCount(Arc<()>);
+
+/// A walk of a guest. It ends when it is dropped, with the handle or with the call.
+#[allow(unreachable_pub, reason = "the generated bindings export the type of the resource")]
+pub struct TreeWalkHandle {
     stage: WalkStage,
     problems: WalkProblems,
     stop: WalkStop,
+    /// Counts this walk as open.
+    _open: OpenWalkCount,
 }
 
-impl Drop for OpenTreeWalk {
+impl Drop for TreeWalkHandle {
     fn drop(&mut self) {
+        // The threads of the walk end at their next step.
         self.stop.stop();
     }
 }
@@ -51,7 +104,7 @@ impl Drop for OpenTreeWalk {
 /// The stage of a walk. The first request of the guest decides whether it returns entries or files.
 enum WalkStage {
     Planned(Box<WalkPlan>),
-    Entries(mpsc::Receiver<Vec<Entry>>, Vec<Entry>),
+    Entries(mpsc::Receiver<Vec<WalkEntry>>, Vec<WalkEntry>),
     Files(read_ahead::ReadAhead),
     Finished,
 }
@@ -85,61 +138,50 @@ impl WalkProblems {
     }
 }
 
-impl CallWalks {
+impl OpenWalkCount {
+    fn get(&self) -> usize {
+        Arc::strong_count(&self.0) - 1
+    }
+}
+
+impl TreeWalkHandle {
+    /// Begins a walk.
     pub(super) fn open(
-        &mut self,
         workspace: &Arc<Workspace>,
         options: WalkOptions,
+        open: &OpenWalkCount,
         (touched, refusals): (&mut TouchedPaths, FileRefusalLog),
-    ) -> Result<u32, WorkspaceError> {
-        if self.walks.len() >= MAX_WALKS {
-            return Err(WorkspaceError::InvalidWalk(format!(
-                "the limit of {MAX_WALKS} open walks is reached; close one"
+    ) -> Result<Self, WalkError> {
+        if open.get() >= MAX_WALKS {
+            return Err(WalkError::InvalidOption(format!(
+                "the limit of {MAX_WALKS} open walks is reached; drop one"
             )));
         }
         let plan = WalkPlan::new(workspace, options)?;
         touched.record_walked(&plan.root);
-        let number = self.next_id;
-        self.next_id = self.next_id.wrapping_add(1);
         let stop = plan.stop.clone();
-        self.walks.insert(
-            number,
-            OpenTreeWalk {
-                stage: WalkStage::Planned(Box::new(plan)),
-                problems: WalkProblems { refusals, ..WalkProblems::default() },
-                stop,
-            },
-        );
-        Ok(number)
+        Ok(Self {
+            stage: WalkStage::Planned(Box::new(plan)),
+            problems: WalkProblems { refusals, ..WalkProblems::default() },
+            stop,
+            _open: open.clone(),
+        })
     }
 
-    pub(super) fn close(&mut self, walk: u32) {
-        // The threads of the walk end at their next step.
-        self.walks.remove(&walk);
+    pub(super) fn problems(&self) -> Vec<String> {
+        self.problems.sorted_lines()
     }
 
-    pub(super) fn problems(&mut self, walk: u32) -> Result<Vec<String>, WorkspaceError> {
-        Ok(self.find(walk)?.problems.sorted_lines())
-    }
-
-    pub(super) async fn next_entries(
-        &mut self,
-        walk: u32,
-        limit: u32,
-    ) -> Result<Vec<Entry>, WorkspaceError> {
+    /// Returns the next entries. An empty list is the end, however often the guest asks.
+    pub(super) async fn next_entries(&mut self, limit: u32) -> Result<Vec<WalkEntry>, WalkError> {
         let limit = usize::try_from(limit).unwrap_or(MAX_ENTRIES).clamp(1, MAX_ENTRIES);
-        let walk = self.find(walk)?;
-        if let WalkStage::Planned(_) = walk.stage {
-            let WalkStage::Planned(plan) = std::mem::replace(&mut walk.stage, WalkStage::Finished)
-            else {
-                return Ok(Vec::new());
-            };
+        if let Some(plan) = self.take_plan() {
             let (sender, receiver) = mpsc::channel(2);
-            let problems = walk.problems.clone();
+            let problems = self.problems.clone();
             spawn_thread("walk-entries", move || list_entries(&plan, &problems, &sender))?;
-            walk.stage = WalkStage::Entries(receiver, Vec::new());
+            self.stage = WalkStage::Entries(receiver, Vec::new());
         }
-        match &mut walk.stage {
+        match &mut self.stage {
             WalkStage::Entries(receiver, rest) => {
                 if rest.is_empty() {
                     *rest = receiver.recv().await.unwrap_or_default();
@@ -148,62 +190,48 @@ impl CallWalks {
                 Ok(std::mem::replace(rest, after))
             }
             WalkStage::Files(_) => {
-                Err(WorkspaceError::InvalidWalk("this walk returns files, not entries".into()))
+                Err(WalkError::Failed("this walk returns files, not entries".into()))
             }
             WalkStage::Planned(_) | WalkStage::Finished => Ok(Vec::new()),
         }
     }
 
-    pub(super) async fn next_files(
-        &mut self,
-        walk: u32,
-        max_bytes: u32,
-    ) -> Result<Batch, WorkspaceError> {
-        let walk = self.find(walk)?;
-        if let WalkStage::Planned(_) = walk.stage {
-            let WalkStage::Planned(plan) = std::mem::replace(&mut walk.stage, WalkStage::Finished)
-            else {
-                return Ok(empty_batch());
-            };
-            walk.stage = WalkStage::Files(read_ahead::ReadAhead::start(
-                *plan,
-                max_bytes,
-                walk.problems.clone(),
-            )?);
+    /// Returns the next files. A batch without pieces is the end, however often the guest asks.
+    pub(super) async fn next_files(&mut self, max_bytes: u32) -> Result<FileBatch, WalkError> {
+        if let Some(plan) = self.take_plan() {
+            let ahead = read_ahead::ReadAhead::start(*plan, max_bytes, self.problems.clone())?;
+            self.stage = WalkStage::Files(ahead);
         }
-        match &mut walk.stage {
-            WalkStage::Files(ahead) => Ok(ahead.next().await.unwrap_or_else(empty_batch)),
+        match &mut self.stage {
+            WalkStage::Files(ahead) => Ok(ahead.next().await.unwrap_or_default()),
             WalkStage::Entries(..) => {
-                Err(WorkspaceError::InvalidWalk("this walk returns entries, not files".into()))
+                Err(WalkError::Failed("this walk returns entries, not files".into()))
             }
-            WalkStage::Planned(_) | WalkStage::Finished => Ok(empty_batch()),
+            WalkStage::Planned(_) | WalkStage::Finished => Ok(FileBatch::default()),
         }
     }
 
-    fn find(&mut self, walk: u32) -> Result<&mut OpenTreeWalk, WorkspaceError> {
-        self.walks.get_mut(&walk).ok_or_else(|| {
-            WorkspaceError::InvalidWalk(format!(
-                "no open walk has the number \
-                {walk}"
-            ))
-        })
+    /// Takes the plan of a walk that has not begun.
+    fn take_plan(&mut self) -> Option<Box<WalkPlan>> {
+        if !matches!(self.stage, WalkStage::Planned(_)) {
+            return None;
+        }
+        match std::mem::replace(&mut self.stage, WalkStage::Finished) {
+            WalkStage::Planned(plan) => Some(plan),
+            WalkStage::Entries(..) | WalkStage::Files(_) | WalkStage::Finished => None,
+        }
     }
 }
 
-fn empty_batch() -> Batch {
-    Batch { pieces: Vec::new(), data: Vec::new() }
+fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), WalkError> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map(drop)
+        .map_err(|error| WalkError::Failed(format!("cannot start a thread for the walk: {error}")))
 }
 
-fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), WorkspaceError> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop).map_err(|error| {
-        WorkspaceError::Failed(format!(
-            "cannot start a thread for the walk: \
-            {error}"
-        ))
-    })
-}
-
-fn list_entries(plan: &WalkPlan, problems: &WalkProblems, sender: &mpsc::Sender<Vec<Entry>>) {
+fn list_entries(plan: &WalkPlan, problems: &WalkProblems, sender: &mpsc::Sender<Vec<WalkEntry>>) {
     let mut batch = Vec::new();
     let mut lookups = PathLookups::default();
     for found in TreeWalk::new(plan, problems) {
@@ -213,18 +241,12 @@ fn list_entries(plan: &WalkPlan, problems: &WalkProblems, sender: &mpsc::Sender<
             .and_then(|m| m.modified().ok())
             .and_then(|time| time.into_std().duration_since(UNIX_EPOCH).ok());
         let kind = match found.kind {
-            FileKind::File => EntryKind::File,
-            FileKind::Directory => EntryKind::Directory,
-            FileKind::Link => EntryKind::Symlink,
-            FileKind::Special => EntryKind::Other,
+            FileKind::File => WalkEntryKind::File,
+            FileKind::Directory => WalkEntryKind::Directory,
+            FileKind::Link => WalkEntryKind::Symlink,
+            FileKind::Special => WalkEntryKind::Other,
         };
-        #[expect(clippy::cast_precision_loss, reason = "exact up to 8 PiB")]
-        batch.push(Entry {
-            path: found.path,
-            kind,
-            size: size as f64,
-            modified: modified.map_or(0.0, |d| d.as_secs_f64()),
-        });
+        batch.push(WalkEntry { path: found.path, kind, size, modified });
         if batch.len() >= MAX_ENTRIES / 4
             && sender.blocking_send(std::mem::take(&mut batch)).is_err()
         {

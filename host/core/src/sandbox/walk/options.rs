@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ignore::overrides::{Override, OverrideBuilder};
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::sandbox::bindings::cofferdam::plugin::workspace::{WalkOptions, WorkspaceError};
+use super::{WalkError, WalkOptions};
 use crate::sandbox::files::{FileRefusal, WorkspaceFilesView};
-use crate::sandbox::workspace::{Workspace, denied, path_denied};
+use crate::sandbox::workspace::{Workspace, path_denied};
 
 /// The number of globs, 256 by the WIT contract.
 const MAX_GLOBS: usize = 256;
@@ -61,31 +61,28 @@ impl WalkStop {
 }
 
 impl WalkPlan {
-    pub(super) fn new(
-        workspace: &Arc<Workspace>,
-        options: WalkOptions,
-    ) -> Result<Self, WorkspaceError> {
-        let root =
-            workspace.parse(&options.root).map_err(|problem| denied(path_denied(&problem)))?;
+    pub(super) fn new(workspace: &Arc<Workspace>, options: WalkOptions) -> Result<Self, WalkError> {
+        let root = workspace
+            .parse(&options.root)
+            .map_err(|problem| WalkError::Denied(path_denied(&problem)))?;
         // Resolves the root, because hidden and protected paths are determined by the target. A
         // link that leads out of the workspace is an error here.
         let place = match WorkspaceFilesView::new(Arc::clone(workspace), None)
             .resolve_existing(root.as_fs_path())
         {
             Ok(Some(place)) => place,
-            Ok(None) => return Err(WorkspaceError::NotFound(format!("`{root}` does not exist"))),
-            Err(FileRefusal::Denied(_, denial)) => return Err(denied(denial)),
+            Ok(None) => return Err(WalkError::NotFound(format!("`{root}` does not exist"))),
+            Err(FileRefusal::Denied(_, denial)) => return Err(WalkError::Denied(denial)),
             Err(FileRefusal::Io(error)) => {
-                return Err(WorkspaceError::NotFound(format!("{root}: {error}")));
+                return Err(WalkError::NotFound(format!("{root}: {error}")));
             }
             Err(FileRefusal::Code(code)) => {
-                return Err(WorkspaceError::NotFound(format!("{root}: {code}")));
+                return Err(WalkError::NotFound(format!("{root}: {code}")));
             }
         };
         if [root.as_str(), &place].iter().any(|path| path.split('/').any(|part| part == GIT_DIR)) {
-            return Err(WorkspaceError::Failed(format!(
-                "`{root}` cannot be walked: walks skip \
-                {GIT_DIR}"
+            return Err(WalkError::Failed(format!(
+                "`{root}` cannot be walked: walks skip {GIT_DIR}"
             )));
         }
         Ok(Self {
@@ -109,9 +106,9 @@ pub(super) fn absolute_path(workspace: &Workspace, place: &str) -> PathBuf {
     if place.is_empty() { workspace.root().to_owned() } else { workspace.root().join(place) }
 }
 
-fn build_overrides(root: &Path, globs: &[String]) -> Result<Override, WorkspaceError> {
+fn build_overrides(root: &Path, globs: &[String]) -> Result<Override, WalkError> {
     if globs.len() > MAX_GLOBS {
-        return Err(WorkspaceError::InvalidGlob(format!(
+        return Err(WalkError::InvalidGlob(format!(
             "{} globs were given; the limit is {MAX_GLOBS}",
             globs.len()
         )));
@@ -119,11 +116,11 @@ fn build_overrides(root: &Path, globs: &[String]) -> Result<Override, WorkspaceE
     let mut builder = OverrideBuilder::new(root);
     for glob in globs {
         if glob.strip_prefix('!').unwrap_or(glob).trim().is_empty() {
-            return Err(WorkspaceError::InvalidGlob(format!("`{glob}` is empty")));
+            return Err(WalkError::InvalidGlob(format!("`{glob}` is empty")));
         }
         if !is_safe_glob(glob) {
             let limits = format!("the limit is {MAX_GLOB_LEN} bytes and {MAX_BRACES} braces");
-            return Err(WorkspaceError::InvalidGlob(format!(
+            return Err(WalkError::InvalidGlob(format!(
                 "`{}…`: {limits}",
                 glob.chars().take(40).collect::<String>()
             )));
@@ -132,19 +129,19 @@ fn build_overrides(root: &Path, globs: &[String]) -> Result<Override, WorkspaceE
         let escape = if glob.starts_with('#') { "\\" } else { "" };
         builder
             .add(&format!("{escape}{glob}"))
-            .map_err(|error| WorkspaceError::InvalidGlob(format!("`{glob}`: {error}")))?;
+            .map_err(|error| WalkError::InvalidGlob(format!("`{glob}`: {error}")))?;
     }
-    builder.build().map_err(|error| WorkspaceError::InvalidGlob(error.to_string()))
+    builder.build().map_err(|error| WalkError::InvalidGlob(error.to_string()))
 }
 
 /// Builds one expression for all required strings, so that the regex engine can choose the fastest
 /// search.
-fn build_required(strings: &[Vec<u8>], ignore_case: bool) -> Result<Option<Regex>, WorkspaceError> {
+fn build_required(strings: &[Vec<u8>], ignore_case: bool) -> Result<Option<Regex>, WalkError> {
     let bytes: usize = strings.iter().map(Vec::len).sum();
     if strings.len() > MAX_REQUIRED || bytes > MAX_REQUIRED_BYTES {
-        return Err(WorkspaceError::Failed(format!(
-            "`required` is too large: the limit is {MAX_REQUIRED} strings with \
-                {MAX_REQUIRED_BYTES} bytes in total"
+        return Err(WalkError::InvalidOption(format!(
+            "`required` is too large: the limit is {MAX_REQUIRED} strings with {MAX_REQUIRED_BYTES} \
+                bytes in total"
         )));
     }
     if strings.is_empty() || strings.iter().any(Vec::is_empty) {
@@ -156,7 +153,7 @@ fn build_required(strings: &[Vec<u8>], ignore_case: bool) -> Result<Option<Regex
         .case_insensitive(ignore_case)
         .build()
         .map(Some)
-        .map_err(|error| WorkspaceError::Failed(format!("cannot search for `required`: {error}")))
+        .map_err(|error| WalkError::InvalidOption(format!("cannot search for `required`: {error}")))
 }
 
 /// Escapes each byte by its number, which has no special meaning anywhere.
@@ -199,7 +196,7 @@ mod tests {
         };
         assert!(deep(MAX_BRACES).is_ok());
         for braces in [MAX_BRACES + 1, 20_000, 1_000_000] {
-            let Err(WorkspaceError::InvalidGlob(problem)) = deep(braces) else {
+            let Err(WalkError::InvalidGlob(problem)) = deep(braces) else {
                 panic!("{braces} braces are let through")
             };
             assert!(

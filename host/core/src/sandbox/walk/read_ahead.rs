@@ -12,8 +12,7 @@ use tokio::sync::mpsc;
 
 use super::options::WalkPlan;
 use super::tree::TreeWalk;
-use super::{WalkProblems, spawn_thread};
-use crate::sandbox::bindings::cofferdam::plugin::workspace::{Batch, FilePiece, WorkspaceError};
+use super::{BatchPiece, FileBatch, WalkError, WalkProblems, spawn_thread};
 use crate::sandbox::files::{FileRefusal, without_secrets};
 use crate::sandbox::rooted_fs::{self, FileKind};
 
@@ -34,14 +33,14 @@ const MAX_RUNS_AHEAD: usize = 8;
 
 /// The batches of a walk on their way to the guest.
 pub(super) struct ReadAhead {
-    runs: mpsc::Receiver<mpsc::Receiver<Batch>>,
-    current: Option<mpsc::Receiver<Batch>>,
+    runs: mpsc::Receiver<mpsc::Receiver<FileBatch>>,
+    current: Option<mpsc::Receiver<FileBatch>>,
 }
 
 /// Consecutive files of a walk, with the channel for their batches.
 struct FileRun {
     paths: Vec<String>,
-    batches: mpsc::Sender<Batch>,
+    batches: mpsc::Sender<FileBatch>,
 }
 
 impl ReadAhead {
@@ -50,7 +49,7 @@ impl ReadAhead {
         plan: WalkPlan,
         max_bytes: u32,
         problems: WalkProblems,
-    ) -> Result<Self, WorkspaceError> {
+    ) -> Result<Self, WalkError> {
         let batch_size = usize::try_from(max_bytes)
             .unwrap_or(MAX_BATCH_SIZE)
             .clamp(MIN_BATCH_SIZE, MAX_BATCH_SIZE);
@@ -78,7 +77,7 @@ impl ReadAhead {
     }
 
     /// Returns the next batch that is not empty, or `None` at the end.
-    pub(super) async fn next(&mut self) -> Option<Batch> {
+    pub(super) async fn next(&mut self) -> Option<FileBatch> {
         loop {
             if let Some(current) = &mut self.current
                 && let Some(batch) = current.recv().await
@@ -95,7 +94,7 @@ fn list_files(
     plan: &WalkPlan,
     problems: &WalkProblems,
     readers: &std::sync::mpsc::SyncSender<FileRun>,
-    ordered: &mpsc::Sender<mpsc::Receiver<Batch>>,
+    ordered: &mpsc::Sender<mpsc::Receiver<FileBatch>>,
 ) {
     let mut length = MIN_RUN_LEN;
     let mut files = TreeWalk::new(plan, problems)
@@ -119,9 +118,9 @@ fn list_files(
 /// The reader of one run.
 struct FileRunReader<'a> {
     plan: &'a WalkPlan,
-    sender: &'a mpsc::Sender<Batch>,
+    sender: &'a mpsc::Sender<FileBatch>,
     problems: &'a WalkProblems,
-    batch: Batch,
+    batch: FileBatch,
     /// The size at which a batch is sent, in bytes.
     batch_size: usize,
 }
@@ -136,15 +135,9 @@ impl<'a> FileRunReader<'a> {
         plan: &'a WalkPlan,
         batch_size: usize,
         problems: &'a WalkProblems,
-        sender: &'a mpsc::Sender<Batch>,
+        sender: &'a mpsc::Sender<FileBatch>,
     ) -> Self {
-        Self {
-            plan,
-            sender,
-            problems,
-            batch: Batch { pieces: Vec::new(), data: Vec::new() },
-            batch_size,
-        }
+        Self { plan, sender, problems, batch: FileBatch::default(), batch_size }
     }
 
     /// Reads files until the end of the run, or until the walk is stopped.
@@ -255,15 +248,14 @@ impl<'a> FileRunReader<'a> {
     fn push_piece(&mut self, path: &str, length: usize, more: bool) {
         // A piece is never longer than a batch, which is far below 4 GiB.
         let length = u32::try_from(length).unwrap_or(u32::MAX);
-        self.batch.pieces.push(FilePiece { path: path.to_owned(), length, more });
+        self.batch.pieces.push(BatchPiece { path: path.to_owned(), length, more });
     }
 
     fn send(&mut self) -> ReceiverState {
         if self.batch.pieces.is_empty() {
             return ReceiverState::Open;
         }
-        let batch =
-            std::mem::replace(&mut self.batch, Batch { pieces: Vec::new(), data: Vec::new() });
+        let batch = std::mem::take(&mut self.batch);
         if self.sender.blocking_send(batch).is_ok() {
             ReceiverState::Open
         } else {

@@ -170,8 +170,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::sandbox::bindings::cofferdam::plugin::workspace::WalkOptions;
     use crate::sandbox::test_environment::open_workspace;
+    use crate::sandbox::walk::WalkOptions;
 
     fn directory_with(files: &[(&str, &str)]) -> tempfile::TempDir {
         let directory = tempfile::tempdir().expect("create a temporary directory");

@@ -1,4 +1,4 @@
-//! What the host lends: in a component it is the host itself, in a native test the one of
+//! The imported interfaces: in a component those of the host, in a native test those of
 //! [`crate::test`].
 
 #[cfg(target_family = "wasm")]
@@ -9,4 +9,4 @@ pub(crate) use crate::bindings::cofferdam::plugin::{
 pub(crate) use crate::http::wasi as http;
 
 #[cfg(not(target_family = "wasm"))]
-pub(crate) use crate::test::lent::{agents, commands, http, plans, progress, state, workspace};
+pub(crate) use crate::test::imports::{agents, commands, http, plans, progress, state, workspace};

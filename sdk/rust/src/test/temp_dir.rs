@@ -1,22 +1,22 @@
-//! A temporary folder, and being in it.
-#![expect(clippy::expect_used, reason = "a test without a folder cannot go on")]
+//! Temporary directories as working directories.
+#![expect(clippy::expect_used, reason = "a test cannot continue without a directory")]
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder that goes away with this.
+/// A temporary directory. Dropping it deletes the directory.
 #[derive(Debug)]
-pub(super) struct Folder(PathBuf);
+pub(super) struct TempDir(PathBuf);
 
-/// While this lives, the folder is the working directory.
+/// While this exists, the directory is the working directory.
 #[derive(Debug)]
-pub(super) struct Inside {
+pub(super) struct WorkingDirGuard {
     before: PathBuf,
 }
 
-impl Folder {
+impl TempDir {
     pub(super) fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!(
@@ -25,7 +25,7 @@ impl Folder {
             NUMBER.fetch_add(1, Ordering::Relaxed)
         );
         let path = env::temp_dir().join(name);
-        fs::create_dir(&path).expect("a temporary folder can be made");
+        fs::create_dir(&path).expect("a temporary directory can be created");
         Self(path)
     }
 
@@ -35,25 +35,26 @@ impl Folder {
 
     pub(super) fn write(&self, path: &str, contents: &[u8]) {
         let path = self.0.join(path);
-        fs::create_dir_all(path.parent().unwrap_or(&self.0)).expect("the directories can be made");
+        fs::create_dir_all(path.parent().unwrap_or(&self.0))
+            .expect("the directories can be created");
         fs::write(path, contents).expect("the file can be written");
     }
 
-    pub(super) fn enter(&self) -> Inside {
+    pub(super) fn enter(&self) -> WorkingDirGuard {
         let before = env::current_dir().expect("there is a working directory");
-        env::set_current_dir(&self.0).expect("the folder is there");
-        Inside { before }
+        env::set_current_dir(&self.0).expect("the directory exists");
+        WorkingDirGuard { before }
     }
 }
 
-impl Drop for Folder {
+impl Drop for TempDir {
     fn drop(&mut self) {
-        // A test is not failed by what it leaves in a temporary folder.
+        // A leftover directory does not fail the test.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-impl Drop for Inside {
+impl Drop for WorkingDirGuard {
     fn drop(&mut self) {
         let _ = env::set_current_dir(&self.before);
     }

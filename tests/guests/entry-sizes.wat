@@ -1,0 +1,16 @@
+;; Says the path and the size in MiB of each entry, and whether the host knows when it changed.
+(func $call (result i32)
+  (local $i i32) (local $at i32)
+  (call $workspace.open-walk @"" (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (global.get $ret))
+  (call $workspace.next-entries (i32.load offset=4 (global.get $ret)) (i32.const 4096) (global.get $ret))
+  (if (i32.load8_u (global.get $ret)) (then unreachable))
+  (local.set $at (i32.load offset=4 (global.get $ret)))
+  (local.set $i (i32.load offset=8 (global.get $ret)))
+  (loop $next
+    (call $say-pair (local.get $at)) (call $say @" ")
+    (call $say-number (i32.wrap_i64 (i64.shr_u (i64.load offset=16 (local.get $at)) (i64.const 20)))) (call $say @" ")
+    (call $say-number (i32.load8_u offset=24 (local.get $at))) (call $say @"\n")
+    (local.set $at (i32.add (local.get $at) (i32.const 48)))
+    (local.set $i (i32.sub (local.get $i) (i32.const 1)))
+    (br_if $next (local.get $i)))
+  (call $answer))

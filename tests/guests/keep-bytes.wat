@@ -1,0 +1,21 @@
+;; Says how many bytes it kept at its last call and the sum of them, and keeps three that are not UTF-8.
+(func $call (result i32)
+  (local $i i32) (local $sum i32) (local $at i32)
+  (call $state.get @"b" (global.get $ret))
+  (if (i32.load8_u (global.get $ret)) (then unreachable))
+  (if (i32.load8_u offset=4 (global.get $ret))
+    (then
+      (local.set $at (i32.load offset=8 (global.get $ret)))
+      (local.set $i (i32.load offset=12 (global.get $ret)))
+      (call $say-number (local.get $i)) (call $say @" bytes, sum ")
+      (loop $next
+        (local.set $sum (i32.add (local.get $sum) (i32.load8_u (local.get $at))))
+        (local.set $at (i32.add (local.get $at) (i32.const 1)))
+        (local.set $i (i32.sub (local.get $i) (i32.const 1)))
+        (br_if $next (local.get $i)))
+      (call $say-number (local.get $sum)))
+    (else (call $say @"nothing")))
+  (i32.store (i32.const 512) (i32.const 0x000cfeff))
+  (call $state.set @"b" (i32.const 512) (i32.const 3) (global.get $ret))
+  (if (i32.load8_u (global.get $ret)) (then unreachable))
+  (call $answer))
