@@ -4,6 +4,7 @@
 
 #![expect(clippy::expect_used, reason = "a page that cannot be read fails the test")]
 
+mod cli_reference;
 mod examples;
 mod links;
 mod markdown;

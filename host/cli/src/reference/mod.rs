@@ -1,0 +1,17 @@
+//! Documentation that is generated from the definition of the command line.
+
+mod help_text;
+mod markdown;
+
+use clap::{Command, CommandFactory as _};
+
+use super::args::CliArgs;
+pub use markdown::cli_reference;
+
+/// Returns the definition of the command line with the settings that commands inherit, such as
+/// global options and the full name.
+fn built_command() -> Command {
+    let mut command = CliArgs::command().disable_help_subcommand(true);
+    command.build();
+    command
+}
