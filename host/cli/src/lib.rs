@@ -79,6 +79,7 @@ pub fn run() -> ExitCode {
         Some(CliCommand::Trust(args)) => trust::run(&common, &args),
         Some(CliCommand::Doctor) => doctor::run(&common),
         Some(CliCommand::Completions { shell }) => completions::run(shell),
+        Some(CliCommand::Man { directory }) => reference::write_man_pages(directory.as_deref()),
     };
     result.unwrap_or_else(|error| error.report())
 }

@@ -7,6 +7,7 @@
 mod cli_reference;
 mod examples;
 mod links;
+mod man_pages;
 mod markdown;
 mod output;
 

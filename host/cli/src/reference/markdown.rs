@@ -18,7 +18,7 @@ pub fn cli_reference() -> String {
     page.push_line("");
     page.push_paragraph(
         "A test generates this page from the definition of the command line. `cofferdam COMMAND \
-         --help` shows the same text.",
+         --help` shows the same text, and `cofferdam man DIR` writes it as man pages.",
     );
     page.push_command(&own, &built, 2);
     format!("{}\n", page.text.trim_end())
