@@ -10,6 +10,8 @@ mod links;
 mod man_pages;
 mod markdown;
 mod output;
+mod schema_keys;
+mod schemas;
 
 use std::path::{Path, PathBuf};
 
