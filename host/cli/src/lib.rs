@@ -26,6 +26,7 @@ mod plugin_gate;
 mod policy;
 mod policy_checks;
 mod print;
+mod reference;
 mod render;
 mod run;
 mod sessions;
@@ -45,6 +46,8 @@ use clap::{CommandFactory as _, Parser as _};
 use args::{CliArgs, CliCommand};
 use cofferdam::HelperProcesses;
 pub use environment::host_environment;
+#[doc(hidden)]
+pub use reference::cli_reference;
 
 /// Runs the program: parses the command line, runs the command and reports errors.
 pub fn run() -> ExitCode {
@@ -76,6 +79,7 @@ pub fn run() -> ExitCode {
         Some(CliCommand::Trust(args)) => trust::run(&common, &args),
         Some(CliCommand::Doctor) => doctor::run(&common),
         Some(CliCommand::Completions { shell }) => completions::run(shell),
+        Some(CliCommand::Man { directory }) => reference::write_man_pages(directory.as_deref()),
     };
     result.unwrap_or_else(|error| error.report())
 }

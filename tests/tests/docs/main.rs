@@ -4,10 +4,14 @@
 
 #![expect(clippy::expect_used, reason = "a page that cannot be read fails the test")]
 
+mod cli_reference;
 mod examples;
 mod links;
+mod man_pages;
 mod markdown;
 mod output;
+mod schema_keys;
+mod schemas;
 
 use std::path::{Path, PathBuf};
 

@@ -152,6 +152,16 @@ pub(super) enum CliCommand {
         /// Name of the shell
         shell: clap_complete::Shell,
     },
+    /// Print the man page, or write the pages of all commands to a directory
+    #[command(after_help = "Examples:\n  \
+        cofferdam man | man -l -                   shows the page of cofferdam(1)\n  \
+        cofferdam man ~/.local/share/man/man1      installs the pages of all commands\n  \
+        man cofferdam-run                          shows an installed page")]
+    Man {
+        /// Directory to write the pages to; it is created if it does not exist
+        #[arg(value_name = "DIR")]
+        directory: Option<PathBuf>,
+    },
 }
 
 /// Options of the diagnostic log.
